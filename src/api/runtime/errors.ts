@@ -1,0 +1,53 @@
+// The runtime API's errors: every body is exactly {error: string} (spec "Endpoints", "Errors").
+
+import type { FastifyError, FastifyInstance } from "fastify";
+import { EngineUnavailable } from "../../engine/engine.ts";
+import { BundleProblem } from "../../bundles/problem.ts";
+import { JournalUnavailable } from "../../engine/ports.ts";
+
+/** An answer other than success; the message is for the caller. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export const invalidPayload = () => new ApiError(400, "Invalid or missing JSON payload");
+export const jobNotFound = (jobId: string) => new ApiError(404, `Job ${jobId} was not found`);
+export const bundleNotFound = (bundleId: string) => new ApiError(404, `Bundle ${bundleId} not found`);
+
+export function answerErrors(app: FastifyInstance): void {
+  app.setNotFoundHandler((request, reply) =>
+    reply.code(404).send({ error: `There is no ${request.method} ${request.url.split("?")[0]}` }),
+  );
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const { status, message } = describe(error);
+    if (status >= 500) request.log.error({ err: error, url: request.url }, "a request failed");
+    if (status === 503) reply.header("retry-after", "2");
+    return reply.code(status).send({ error: message });
+  });
+}
+
+function describe(error: FastifyError): { status: number; message: string } {
+  if (error instanceof ApiError) return { status: error.status, message: error.message };
+  if (error instanceof BundleProblem) return { status: 400, message: error.message };
+  if (error instanceof EngineUnavailable || error instanceof JournalUnavailable) {
+    return { status: 503, message: error.message };
+  }
+  switch (error.code) {
+    case "FST_ERR_CTP_BODY_TOO_LARGE":
+    case "FST_REQ_FILE_TOO_LARGE":
+      return { status: 413, message: "The body is too large; SVC_BODY_MAX_BYTES and SVC_BUNDLE_MAX_BYTES set the limits" };
+    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
+      return { status: 415, message: "The Content-Type must be application/json" };
+    default:
+  }
+  const status = error.statusCode ?? 500;
+  return status >= 400 && status < 500
+    ? { status, message: error.message }
+    : { status: 500, message: "The request failed inside the runtime; its log has the cause" };
+}

@@ -1,0 +1,62 @@
+// GET /jobs/:job_id/events (the whole history) and /jobs/:job_id/events/stream (live).
+
+import { Readable } from "node:stream";
+import type { FastifyInstance } from "fastify";
+import { isTerminal } from "../../engine/ports.ts";
+import type { JobRecords } from "../../runs/job-records.ts";
+import { streamEvents } from "../shared/sse.ts";
+import { ApiError, jobNotFound } from "./errors.ts";
+import type { RuntimeServices } from "./server.ts";
+
+type JobParams = { Params: { job_id: string } };
+
+export function jobEventRoutes(api: FastifyInstance, services: RuntimeServices, stopping: AbortSignal): void {
+  const { records, feed } = services;
+
+  api.get<JobParams>("/jobs/:job_id/events", async (request, reply) => {
+    const jobId = request.params.job_id;
+    if ((await records.find(jobId)) === null) throw jobNotFound(jobId);
+    reply.type("application/json; charset=utf-8");
+    return Readable.from(history(records, jobId));
+  });
+
+  api.get<JobParams>("/jobs/:job_id/events/stream", async (request, reply) => {
+    const jobId = request.params.job_id;
+    const job = await records.find(jobId);
+    if (job === null) throw jobNotFound(jobId);
+    const after = readLastEventId(request.headers["last-event-id"], job.eventCount);
+    if (isTerminal(job.status) && after === job.eventCount) return reply.code(204).send();
+    reply.hijack();
+    const source = {
+      feed,
+      jobId,
+      read: (afterSeq: number) => records.events(jobId, afterSeq),
+      render: (_seq: number, line: string) => line,
+    };
+    await streamEvents(reply.raw, source, after, stopping);
+    return reply;
+  });
+}
+
+/** @returns the number of the last event the reader has; 0 without one */
+function readLastEventId(header: string | string[] | undefined, eventCount: number): number {
+  if (header === undefined || header === "") return 0;
+  const seq = typeof header === "string" && /^\d{1,15}$/.test(header) ? Number(header) : Number.NaN;
+  if (!(seq <= eventCount)) {
+    throw new ApiError(400, `Last-Event-ID must be the id of an event of this job, at most ${eventCount}`);
+  }
+  return seq;
+}
+
+/** The history as one JSON answer, read page by page. */
+async function* history(records: JobRecords, jobId: string) {
+  let seq = 0;
+  yield '{"data":[';
+  for (;;) {
+    const page = await records.events(jobId, seq);
+    if (page.lines.length === 0) break;
+    yield (seq === 0 ? "" : ",") + page.lines.join(",");
+    seq += page.lines.length;
+  }
+  yield "]}";
+}

@@ -1,0 +1,97 @@
+// POST /jobs, GET /jobs, GET /jobs/:job_id, POST /jobs/cleanup.
+
+import { Readable } from "node:stream";
+import type { FastifyInstance } from "fastify";
+import { withInputs } from "../../engine/inputs.ts";
+import type { JsonObject } from "../../engine/json.ts";
+import { isObject } from "../../engine/json.ts";
+import { manifestProblemsText, parseManifest } from "../../engine/manifest.ts";
+import type { Submission } from "../../engine/engine.ts";
+import type { JobRecords } from "../../runs/job-records.ts";
+import type { JsonBody } from "../shared/json-body.ts";
+import { ApiError, bundleNotFound, invalidPayload, jobNotFound } from "./errors.ts";
+import { readBoolean, readWholeNumber } from "./query.ts";
+import { type RenderContext, renderDetail, renderSummary } from "./render.ts";
+import type { RuntimeServices } from "./server.ts";
+
+const RECENT_EVENTS = 25;
+const JOBS_PER_PAGE = 500;
+
+export function jobRoutes(api: FastifyInstance, services: RuntimeServices): void {
+  const { engine, records, cleanup } = services;
+  const context: RenderContext = services;
+
+  api.post<{ Body?: JsonBody }>("/jobs", async (request, reply) => {
+    const body = request.body?.object;
+    if (body == null || Object.keys(body).length === 0) throw invalidPayload();
+    const submission =
+      body.bundle_id !== undefined && body.manifest_version === undefined
+        ? await fromBundle(services, body)
+        : fromManifest(body, request.body!.text);
+    const { jobId, runId } = await engine.submit(submission);
+    reply.header("location", `/api/v1/jobs/${encodeURIComponent(jobId)}`);
+    return reply.code(201).send({ id: jobId, status: "pending", run_id: runId });
+  });
+
+  api.get<{ Querystring: Record<string, unknown> }>("/jobs", async (request, reply) => {
+    const limit = readWholeNumber(request.query, "limit");
+    const includeTerminal = readBoolean(request.query, "include_terminal", true);
+    reply.type("application/json; charset=utf-8");
+    if (limit !== null && limit <= JOBS_PER_PAGE) {
+      const jobs = limit === 0 ? [] : await records.page({ includeTerminal, limit, after: null });
+      return `{"data":[${jobs.map((job) => renderSummary(job, context)).join(",")}]}`;
+    }
+    return Readable.from(listAll(records, includeTerminal, limit ?? Number.POSITIVE_INFINITY, context));
+  });
+
+  api.get<{ Params: { job_id: string } }>("/jobs/:job_id", async (request, reply) => {
+    const detail = await records.detail(request.params.job_id, RECENT_EVENTS);
+    if (detail === null) throw jobNotFound(request.params.job_id);
+    reply.type("application/json; charset=utf-8");
+    return renderDetail(detail, context);
+  });
+
+  api.post<{ Querystring: Record<string, unknown> }>("/jobs/cleanup", async (request) => {
+    const deleted = await cleanup.run({ all: readBoolean(request.query, "all", false) });
+    return { deleted_count: deleted.length, deleted_jobs: deleted };
+  });
+}
+
+function fromManifest(manifest: JsonObject, manifestJson: string): Submission {
+  const parsed = parseManifest(manifest);
+  if (parsed.kind === "invalid") throw new ApiError(400, manifestProblemsText(parsed.problems));
+  return { graph: parsed.graph, manifestJson, bundleFingerprint: null, configurationJson: null };
+}
+
+/** A registered bundle, launched with its own manifest and configuration (CONTRACTS §6 "Runtime API"). */
+async function fromBundle(services: RuntimeServices, body: JsonObject): Promise<Submission> {
+  const { bundle_id: bundleId, inputs, config } = body;
+  if (typeof bundleId !== "string") throw new ApiError(400, "bundle_id must be a string");
+  if (config !== undefined && !isObject(config)) throw new ApiError(400, "config must be a JSON object");
+  const launch = await services.bundles.launch(bundleId, config ?? {});
+  if (launch === null) throw bundleNotFound(bundleId);
+  const answer = withInputs(launch.graph, inputs);
+  if (answer.kind === "invalid") throw new ApiError(400, answer.problems.join("; "));
+  return {
+    graph: answer.graph,
+    manifestJson: launch.manifestJson,
+    bundleFingerprint: launch.fingerprint,
+    configurationJson: launch.configurationJson,
+  };
+}
+
+/** Every job, a page at a time: one query per 500 jobs, and never more than those in memory. */
+async function* listAll(records: JobRecords, includeTerminal: boolean, limit: number, context: RenderContext) {
+  let left = limit;
+  let after: { submittedAtMs: number; jobId: string } | null = null;
+  yield '{"data":[';
+  while (left > 0) {
+    const page = await records.page({ includeTerminal, limit: Math.min(left, JOBS_PER_PAGE), after });
+    const last = page.at(-1);
+    if (last === undefined) break;
+    yield (after === null ? "" : ",") + page.map((job) => renderSummary(job, context)).join(",");
+    left -= page.length;
+    after = { submittedAtMs: last.submittedAtMs, jobId: last.jobId };
+  }
+  yield "]}";
+}

@@ -1,0 +1,83 @@
+// The runtime's HTTP API (spec runtime-api-and-packaging): routes under /api/v1, one file per resource. A route
+// parses, calls one function and renders; nothing else.
+
+import Fastify, { type FastifyInstance } from "fastify";
+import type { Logger } from "pino";
+import type { Bundles } from "../../bundles/bundles.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { PoolSnapshot } from "../../execution/pools.ts";
+import type { Cleanup } from "../../runs/cleanup.ts";
+import type { EventFeed } from "../../runs/feed.ts";
+import type { JobRecords } from "../../runs/job-records.ts";
+import { refuseForeignCallers } from "../shared/local-callers.ts";
+import { acceptJsonBodies } from "../shared/json-body.ts";
+import { bundleRoutes } from "./bundles.ts";
+import { answerErrors } from "./errors.ts";
+import { jobControlRoutes } from "./job-control.ts";
+import { jobEventRoutes } from "./job-events.ts";
+import { jobRoutes } from "./jobs.ts";
+import { runRoutes } from "./runs.ts";
+import { systemRoutes } from "./system.ts";
+
+/** What the routes call; made by src/app.ts. */
+export interface RuntimeServices {
+  readonly engine: Engine;
+  readonly records: JobRecords;
+  readonly feed: EventFeed;
+  readonly bundles: Bundles;
+  readonly cleanup: Cleanup;
+  readonly pools: PoolView;
+  /** Path of a stored artifact's bytes, or null when they are gone. */
+  readonly blobPath: (sha256: string) => Promise<string | null>;
+  readonly home: string;
+  readonly nodeName: string;
+  readonly version: string;
+  readonly startedAtMs: number;
+  readonly nowMs: () => number;
+}
+
+export interface PoolView {
+  snapshot(): Readonly<Record<string, PoolSnapshot>>;
+}
+
+export interface ServerOptions {
+  readonly bodyBytesMax: number;
+  readonly bundleBytesMax: number;
+  /** Whether the listener is bound to loopback, so that only local callers are expected. */
+  readonly isLoopback: boolean;
+  readonly logger: Logger;
+  /** Aborted when the server shuts down: open streams end. */
+  readonly stopping: AbortSignal;
+}
+
+const HEADERS_TIMEOUT_MS = 20_000;
+const REQUEST_TIMEOUT_MS = 300_000;
+const CONNECTIONS_MAX = 10_000;
+
+export function runtimeServer(services: RuntimeServices, options: ServerOptions): FastifyInstance {
+  const app = Fastify({
+    loggerInstance: options.logger,
+    disableRequestLogging: true,
+    bodyLimit: options.bodyBytesMax,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 300 },
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: 5_000 },
+  }) as unknown as FastifyInstance;
+  app.server.maxConnections = CONNECTIONS_MAX;
+  if (options.isLoopback) refuseForeignCallers(app);
+  acceptJsonBodies(app);
+  answerErrors(app);
+  app.register(
+    async (api) => {
+      systemRoutes(api, services);
+      jobRoutes(api, services);
+      jobControlRoutes(api, services);
+      jobEventRoutes(api, services, options.stopping);
+      runRoutes(api, services);
+      bundleRoutes(api, services, options.bundleBytesMax);
+    },
+    { prefix: "/api/v1" },
+  );
+  return app;
+}

@@ -1,0 +1,105 @@
+// What a bundle's JSON files say: the manifest with its graph, and the configuration for its workers.
+
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Graph } from "../engine/graph.ts";
+import { isObject, type JsonObject, parseJson } from "../engine/json.ts";
+import { limits } from "../engine/limits.ts";
+import { type ManifestProblem, parseManifest } from "../engine/manifest.ts";
+import { bundleLimits, CONFIG_FILES, MANIFEST_FILE } from "./layout.ts";
+import { merged } from "./merge.ts";
+import { BundleProblem, ProblemList } from "./problem.ts";
+
+export interface Definition {
+  readonly graph: Graph;
+  readonly manifest: JsonObject;
+  readonly manifestJson: string;
+  /** config/default.json with config/overwrite.json over it; null when the bundle has neither. */
+  readonly configuration: JsonObject | null;
+}
+
+/**
+ * Reads and checks the JSON files of a bundle.
+ *
+ * @param folder the bundle's folder
+ * @throws BundleProblem with everything that is wrong in all of them
+ */
+export async function readDefinition(folder: string): Promise<Definition> {
+  const problems = new ProblemList();
+  const found = await readObject(folder, MANIFEST_FILE, problems);
+  if (found === null && problems.isEmpty) {
+    const said = "the bundle has no manifest.json: it belongs at its top, beside config/ and payloads/";
+    problems.add(MANIFEST_FILE, "missing_manifest", said);
+  }
+  let configuration: JsonObject | null = null;
+  for (const name of CONFIG_FILES) {
+    const layer = await readObject(folder, name, problems);
+    if (layer !== null)
+      configuration = configuration === null ? layer.value : merged(configuration, layer.value);
+  }
+  const parsed = found === null ? null : parseManifest(found.value);
+  const inManifest: readonly ManifestProblem[] = parsed?.kind === "invalid" ? parsed.problems : [];
+  if (!problems.isEmpty) throw new BundleProblem([...problems.all(), ...inManifest]);
+  if (inManifest.length > 0) throw BundleProblem.ofManifest(inManifest);
+  if (found === null || parsed?.kind !== "valid") throw new Error("A manifest without problems has a graph.");
+  return { graph: parsed.graph, manifest: found.value, manifestJson: found.text, configuration };
+}
+
+/** @returns null when the file is not there, or is wrong, which is reported */
+async function readObject(
+  folder: string,
+  name: string,
+  problems: ProblemList,
+): Promise<{ readonly value: JsonObject; readonly text: string } | null> {
+  const bytes = await readBounded(join(folder, name));
+  if (bytes === null) return null;
+  if (bytes === "too_large") {
+    problems.add(name, "too_large", `${name} is larger than ${bundleLimits.jsonBytesMax} bytes`);
+    return null;
+  }
+  const text = decode(bytes);
+  if (text === null) {
+    problems.add(name, "invalid_utf8", `${name} is not UTF-8 text`);
+    return null;
+  }
+  const parsed = parseJson(text, limits.jsonDepthMax);
+  if (parsed === null) {
+    problems.add(
+      name,
+      "invalid_json",
+      `${name} is no JSON, or nests deeper than ${limits.jsonDepthMax}${whyNot(text)}`,
+    );
+  } else if (!isObject(parsed.value)) problems.add(name, "wrong_type", `${name} must hold a JSON object`);
+  else return { value: parsed.value, text };
+  return null;
+}
+
+async function readBounded(file: string): Promise<Uint8Array | "too_large" | null> {
+  try {
+    const { size } = await stat(file);
+    return size > bundleLimits.jsonBytesMax ? "too_large" : await readFile(file);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR" || code === "EISDIR") return null;
+    throw error;
+  }
+}
+
+/** A byte order mark at the start is left out. */
+function decode(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** Where JSON.parse stumbles, for the message. */
+function whyNot(text: string): string {
+  try {
+    JSON.parse(text);
+    return "";
+  } catch (error) {
+    return ` (${(error as Error).message})`;
+  }
+}

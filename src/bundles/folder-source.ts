@@ -1,0 +1,169 @@
+// A bundle's files from a folder on this machine.
+//
+// F1. Nothing outside the folder is read: a symlink is followed, as a copy, only to a target inside it.
+// F2. Only regular files are opened; a pipe or a device is a problem, not a wait.
+// F3. Everything wrong with the folder is reported at once, and before anything is copied.
+
+import { constants } from "node:fs";
+import { access, copyFile, lstat, opendir, realpath, stat } from "node:fs/promises";
+import { isAbsolute, join, sep } from "node:path";
+import {
+  type BundleFile,
+  type BundleSource,
+  bundleLimits,
+  isLeftOut,
+  nameProblem,
+  tooLarge,
+  tooManyEntries,
+} from "./layout.ts";
+import { BundleProblem, ProblemList, shown } from "./problem.ts";
+
+interface FoundFile extends BundleFile {
+  /** Where its bytes are, without symlinks. */
+  readonly source: string;
+}
+
+interface Walk {
+  readonly root: string;
+  readonly files: FoundFile[];
+  readonly problems: ProblemList;
+  entries: number;
+  sizeBytes: number;
+}
+
+/**
+ * Lists a folder's files.
+ *
+ * @param path absolute
+ * @param limits.bytesMax what the files may have together
+ * @param limits.keepOut a folder of our own that must not lie inside
+ * @throws BundleProblem with everything that is wrong
+ */
+export async function openFolder(
+  path: string,
+  limits: { readonly bytesMax: number; readonly keepOut: string },
+): Promise<BundleSource> {
+  const root = await rootOf(path);
+  if (isInside(root, await realpath(limits.keepOut))) {
+    throw BundleProblem.of(
+      "",
+      "contains_home",
+      `${shown(path)} holds the runtime's own data; give a folder that is only the bundle`,
+    );
+  }
+  const walk: Walk = { root, files: [], problems: new ProblemList(), entries: 0, sizeBytes: 0 };
+  await walkFolder(walk, [root], "");
+  if (walk.entries > bundleLimits.entriesMax) walk.problems.add("", "too_many_entries", tooManyEntries());
+  if (walk.sizeBytes > limits.bytesMax) walk.problems.add("", "too_large", tooLarge(limits.bytesMax));
+  if (!walk.problems.isEmpty) throw new BundleProblem(walk.problems.all());
+  const sources = new Map(walk.files.map((file) => [file.path, file.source]));
+  return {
+    files: walk.files,
+    write: async (file, target) => copy(sources.get(file.path) ?? "", target, file.path),
+    close: async () => {},
+  };
+}
+
+async function rootOf(path: string): Promise<string> {
+  if (!isAbsolute(path) || path.includes("\0")) {
+    throw BundleProblem.of("", "not_absolute", `${shown(path)} is not the absolute path of a folder`);
+  }
+  try {
+    const root = await realpath(path);
+    if ((await stat(root)).isDirectory()) return root;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const isGone = code === "ENOENT" || code === "ENOTDIR";
+    const said = isGone ? "does not exist on the runtime's machine" : `cannot be read (${code})`;
+    throw BundleProblem.of("", isGone ? "folder_missing" : "unreadable", `the folder ${shown(path)} ${said}`);
+  }
+  throw BundleProblem.of(
+    "",
+    "not_a_folder",
+    `${shown(path)} is a file; give the folder that holds manifest.json`,
+  );
+}
+
+/** @param chain the real folders from the root to this one; a link back to one of them is a circle */
+async function walkFolder(walk: Walk, chain: readonly string[], prefix: string): Promise<void> {
+  const folder = chain.at(-1) ?? walk.root;
+  const names: string[] = [];
+  try {
+    for await (const entry of await opendir(folder)) {
+      if (isLeftOut(entry.name, chain.length - 1)) continue;
+      if (++walk.entries > bundleLimits.entriesMax) return;
+      names.push(entry.name);
+    }
+  } catch (error) {
+    walk.problems.add(prefix, "unreadable", `the folder ${shown(prefix)} cannot be read (${codeOf(error)})`);
+  }
+  for (const name of names.sort()) {
+    if (walk.entries > bundleLimits.entriesMax) return;
+    await walkEntry(walk, chain, {
+      path: prefix === "" ? name : `${prefix}/${name}`,
+      source: join(folder, name),
+    });
+  }
+}
+
+async function walkEntry(
+  walk: Walk,
+  chain: readonly string[],
+  { path, source }: { readonly path: string; readonly source: string },
+): Promise<void> {
+  const { problems } = walk;
+  const badName = nameProblem(path);
+  if (badName !== null) return problems.add(path, "invalid_name", `the name ${shown(path)} ${badName}`);
+  try {
+    const isLink = (await lstat(source)).isSymbolicLink();
+    const real = isLink ? await realpath(source) : source;
+    if (!isInside(walk.root, real)) {
+      return problems.add(path, "link_outside", `the symlink ${shown(path)} points to outside the bundle`);
+    }
+    const found = await stat(real);
+    if (found.isDirectory()) {
+      if (chain.includes(real))
+        problems.add(path, "link_cycle", `the symlink ${shown(path)} leads back to itself`);
+      else await walkFolder(walk, [...chain, real], path);
+    } else if (!found.isFile()) {
+      problems.add(path, "special_file", `${shown(path)} is neither a file nor a folder`);
+    } else {
+      await access(real, constants.R_OK);
+      walk.sizeBytes += found.size;
+      walk.files.push({
+        path,
+        source: real,
+        isExecutable: (found.mode & 0o111) !== 0,
+        sizeBytes: found.size,
+      });
+    }
+  } catch (error) {
+    const code = codeOf(error);
+    const said =
+      code === "ENOENT" ? "points to nothing, or has gone while it was read" : `cannot be read (${code})`;
+    problems.add(path, "unreadable", `${shown(path)} ${said}`);
+  }
+}
+
+async function copy(source: string, target: string, path: string): Promise<void> {
+  try {
+    await copyFile(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code !== "ENOENT" && code !== "EACCES" && code !== "ENOTDIR" && code !== "EISDIR") throw error;
+    throw BundleProblem.of(
+      `/${path}`,
+      "unreadable",
+      `${shown(path)} has gone or changed while it was copied (${code})`,
+    );
+  }
+}
+
+/** Whether `path` is `folder` or lies in it; both without symlinks. */
+function isInside(folder: string, path: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? String(error);
+}

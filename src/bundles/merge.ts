@@ -1,0 +1,18 @@
+// Configuration in layers.
+
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+
+/**
+ * Lays `over` on `base`: objects are merged key by key, everything else (lists and null too) is replaced.
+ *
+ * @example merged({ a: { b: 1, c: 2 } }, { a: { b: 3 } }); // { a: { b: 3, c: 2 } }
+ */
+export function merged(base: JsonObject, over: JsonObject): JsonObject {
+  const entries = new Map<string, JsonValue>(Object.entries(base));
+  for (const [key, value] of Object.entries(over)) {
+    const below = entries.get(key);
+    entries.set(key, isObject(below) && isObject(value) ? merged(below, value) : value);
+  }
+  // fromEntries defines properties, so that a key such as __proto__ is only a key.
+  return Object.fromEntries(entries);
+}

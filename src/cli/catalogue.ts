@@ -1,0 +1,160 @@
+// Every command of `troupe`: its words, its options, its help. The code behind a command is loaded when it runs.
+
+import type { CommandSpec, OptionSpec } from "./command.ts";
+
+const json: OptionSpec = { name: "json", value: null, help: "Print JSON, for programs." };
+const help: OptionSpec = { name: "help", value: null, help: "Show this help (also -h)." };
+const url: OptionSpec = {
+  name: "url",
+  value: "URL",
+  help: "The runtime API to talk to. Default: http://127.0.0.1:<SVC_RUNTIME_API_PORT>/api/v1",
+};
+const remote = [url, json, help];
+
+export const commands: readonly CommandSpec[] = [
+  {
+    name: "up",
+    words: [],
+    summary: "Start Troupe and stay until Ctrl-C.",
+    details: [
+      "Jobs that were running when the last start ended carry on by themselves.",
+      "Ctrl-C or SIGTERM stops well: running jobs are kept for the next start. A second one ends at once.",
+    ],
+    options: [json, help],
+    load: async () => (await import("./serve.ts")).up,
+  },
+  {
+    name: "runtime",
+    words: [],
+    summary: "Start the runtime API alone, on SVC_API_PORT (default 4000).",
+    options: [json, help],
+    load: async () => (await import("./serve.ts")).runtime,
+  },
+  {
+    name: "run",
+    words: ["<folder|manifest.json>"],
+    summary: "Run a bundle folder or a manifest, and show how it goes.",
+    details: [
+      "If no runtime answers, one is started in this process for the length of the run.",
+      "In a terminal the run is watched; elsewhere only with --watch, or when the runtime is this process.",
+      "Exit code: 0 completed, 1 failed, 13 cancelled, 130 Ctrl-C while watching (the job goes on).",
+    ],
+    options: [
+      { name: "input", value: "FILE", help: "JSON file with the body for the entrypoints; - reads stdin." },
+      { name: "config", value: "FILE", help: "JSON file that is merged over the bundle's configuration." },
+      { name: "watch", value: null, help: "Follow the run to its end; --no-watch only submits it." },
+      { name: "save", value: "FOLDER", help: "Copy the run's outputs into a folder." },
+      ...remote,
+    ],
+    load: async () => (await import("./run.ts")).run,
+  },
+  {
+    name: "jobs",
+    words: [],
+    summary: "List jobs, newest first.",
+    options: [
+      { name: "limit", value: "N", help: "How many at most. Default: 20." },
+      { name: "all", value: null, help: "All of them." },
+      { name: "open", value: null, help: "Only those that have not ended." },
+      ...remote,
+    ],
+    load: async () => (await import("./jobs.ts")).jobs,
+  },
+  {
+    name: "job",
+    words: ["<job-id>"],
+    summary: "Show one job: its agents, last events, result and files.",
+    options: remote,
+    load: async () => (await import("./jobs.ts")).job,
+  },
+  {
+    name: "events",
+    words: ["<job-id>"],
+    summary: "Print a job's history, oldest first.",
+    options: [
+      { name: "follow", value: null, help: "Wait for more until the job ends." },
+      { ...json, help: "Print one JSON object per line." },
+      url,
+      help,
+    ],
+    load: async () => (await import("./events.ts")).events,
+  },
+  ...(["cancel", "pause", "resume"] as const).map((action) => ({
+    name: action,
+    words: ["<job-id>"],
+    summary: {
+      cancel: "Cancel a job; its commands are ended.",
+      pause: "Pause a job; a command that runs may finish.",
+      resume: "Resume a paused job.",
+    }[action],
+    options: remote,
+    load: async () => (await import("./control.ts")).control(action),
+  })),
+  {
+    name: "send",
+    words: ["<job-id>", "<agent>"],
+    summary: "Send a message to a sensor of a running job.",
+    options: [
+      { name: "type", value: "TYPE", help: "The message's type." },
+      { name: "body", value: "JSON", help: "The message's body. Default: {}" },
+      ...remote,
+    ],
+    load: async () => (await import("./control.ts")).send,
+  },
+  {
+    name: "cleanup",
+    words: [],
+    summary: "Remove the records of jobs that have ended.",
+    options: [{ name: "all", value: null, help: "Running jobs too: they are cancelled first." }, ...remote],
+    load: async () => (await import("./control.ts")).cleanup,
+  },
+  {
+    name: "validate",
+    words: ["<folder|manifest.json>"],
+    summary: "Check a bundle folder or a manifest here, without a server.",
+    options: [json, help],
+    load: async () => (await import("./validate.ts")).validate,
+  },
+  {
+    name: "bundles",
+    words: [],
+    summary: "List the registered bundles.",
+    options: remote,
+    load: async () => (await import("./bundles.ts")).bundles,
+  },
+  {
+    name: "reload",
+    words: ["<bundle-id>"],
+    summary: "Read a bundle's folder again; later submissions use what it holds now.",
+    options: remote,
+    load: async () => (await import("./bundles.ts")).reload,
+  },
+  {
+    name: "config",
+    words: [],
+    summary: "Show every setting, its value and where the value is from.",
+    options: [json, help],
+    load: async () => (await import("./show-config.ts")).showConfig,
+  },
+  {
+    name: "doctor",
+    words: [],
+    summary: "Check this machine: store, disk, ports, tools; say how to mend what is wrong.",
+    options: [json, help],
+    load: async () => (await import("./doctor.ts")).doctor,
+  },
+  {
+    name: "version",
+    words: [],
+    summary: "Print the version.",
+    options: [json, help],
+    load: async () => (await import("./help.ts")).version,
+  },
+  {
+    name: "help",
+    words: ["[command]"],
+    summary: "Explain a command.",
+    options: [help],
+    load: async () => (await import("./help.ts")).help,
+  },
+];

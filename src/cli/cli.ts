@@ -1,0 +1,68 @@
+// The `troupe` command: finds the command, runs it, turns what it threw into lines and an exit code.
+
+import { ApiError, Unreachable } from "./client.ts";
+import { type Call, CommandFailed, exitCodes, parseWords, UsageError } from "./command.ts";
+import { clientErrorLines } from "./connection.ts";
+import { commandHelp, findCommand, overview } from "./help.ts";
+import { openTerminal, type Terminal } from "./terminal.ts";
+import { cleanLines } from "./text.ts";
+
+/**
+ * Runs one command and sets the process's exit code.
+ *
+ * @param args the words behind `troupe`
+ */
+export async function runCli(args: readonly string[]): Promise<void> {
+  const terminal = openTerminal(process.env);
+  try {
+    process.exitCode = await dispatch(args, terminal);
+  } catch (error) {
+    const { code, lines } = explain(error);
+    for (const line of lines) terminal.note(line);
+    process.exitCode = code;
+  }
+}
+
+async function dispatch(args: readonly string[], terminal: Terminal): Promise<number> {
+  const [first, ...rest] = args;
+  if (first === undefined || first === "--help" || first === "-h") {
+    for (const line of overview()) terminal.print(line);
+    return first === undefined ? exitCodes.usage : exitCodes.success;
+  }
+  const spec = findCommand(first === "--version" || first === "-v" ? "version" : first);
+  if (rest.some((word) => word === "--help" || word === "-h")) {
+    for (const line of commandHelp(spec)) terminal.print(line);
+    return exitCodes.success;
+  }
+  const { words, options } = parseWords(spec, rest);
+  const call: Call = {
+    words,
+    terminal,
+    env: process.env,
+    text: (name) => {
+      const value = options.get(name);
+      return typeof value === "string" ? value : null;
+    },
+    flag: (name) => {
+      const value = options.get(name);
+      return typeof value === "boolean" ? value : null;
+    },
+  };
+  const run = await spec.load();
+  return run(call);
+}
+
+/** The lines and the exit code for anything a command throws. */
+export function explain(error: unknown): { readonly code: number; readonly lines: readonly string[] } {
+  if (error instanceof UsageError) return { code: exitCodes.usage, lines: named(error.message) };
+  if (error instanceof CommandFailed) return { code: exitCodes.failure, lines: named(error.message) };
+  if (error instanceof ApiError || error instanceof Unreachable) {
+    return { code: exitCodes.failure, lines: named(clientErrorLines(error).join("\n")) };
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { code: exitCodes.failure, lines: named(`unexpected error, please report it:\n${text}`) };
+}
+
+function named(text: string): readonly string[] {
+  return cleanLines(text).map((line, i) => (i === 0 ? `troupe: ${line}` : line));
+}

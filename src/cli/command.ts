@@ -1,0 +1,142 @@
+// What a command is, and how its words become options.
+//
+// A1. An unknown option, a missing value or too many words is refused with the nearest right thing.
+// A2. A command answers with an exit code; it never exits by itself.
+
+import { parseArgs } from "node:util";
+import { nearestName } from "../nearest-name.ts";
+import type { Terminal } from "./terminal.ts";
+
+export const exitCodes = {
+  success: 0,
+  /** Something failed; also a job that failed. */
+  failure: 1,
+  /** Wrong usage or configuration. */
+  usage: 2,
+  /** The watched run was cancelled. */
+  cancelled: 13,
+  /** Ctrl-C while watching; the job goes on. */
+  interrupted: 130,
+} as const;
+
+export interface OptionSpec {
+  readonly name: string;
+  /** What stands for the value in the help, such as FILE; null for a switch. */
+  readonly value: string | null;
+  readonly help: string;
+}
+
+export interface CommandSpec {
+  readonly name: string;
+  /** The words it takes, as the help shows them: `<job-id>`; one in square brackets may be left out. */
+  readonly words: readonly string[];
+  readonly summary: string;
+  /** Further lines of help. */
+  readonly details?: readonly string[];
+  readonly options: readonly OptionSpec[];
+  /** Loads the code; only the command that runs is loaded. */
+  load(): Promise<(call: Call) => Promise<number>>;
+}
+
+/** One use of a command. */
+export interface Call {
+  readonly words: readonly string[];
+  readonly terminal: Terminal;
+  readonly env: NodeJS.ProcessEnv;
+  /** The value of an option, or null. */
+  text(name: string): string | null;
+  /** Whether a switch is on; null when it was not given. */
+  flag(name: string): boolean | null;
+}
+
+/** Wrong words on the command line, or a file they name that cannot be used: exit code 2. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** What was asked could not be done, for a reason a person should read: exit code 1. */
+export class CommandFailed extends Error {
+  override readonly name = "CommandFailed";
+}
+
+export interface ParsedWords {
+  readonly words: readonly string[];
+  readonly options: ReadonlyMap<string, string | boolean>;
+}
+
+/**
+ * Splits the words behind a command's name into its words and options.
+ *
+ * @throws UsageError that names the wrong word and the nearest right one
+ */
+export function parseWords(spec: CommandSpec, args: readonly string[]): ParsedWords {
+  const options = new Map<string, string | boolean>();
+  const words: string[] = [];
+  for (const token of tokens(spec, args)) {
+    if (token.kind === "positional") words.push(token.value);
+    if (token.kind !== "option") continue;
+    const option = spec.options.find((known) => known.name === token.name);
+    const negated = token.rawName.startsWith("--no-");
+    if (option === undefined) throw unknownOption(spec, token.rawName);
+    options.set(option.name, optionValue(spec, option, { ...token, negated }));
+  }
+  checkWords(spec, words);
+  return { words, options };
+}
+
+function tokens(spec: CommandSpec, args: readonly string[]) {
+  const known = spec.options.map(({ name, value }) => [
+    name,
+    {
+      type: value === null ? ("boolean" as const) : ("string" as const),
+      ...(name === "help" && { short: "h" }),
+    },
+  ]);
+  return parseArgs({
+    args: [...args],
+    options: Object.fromEntries(known),
+    strict: false,
+    tokens: true,
+    allowPositionals: true,
+    allowNegative: true,
+  }).tokens;
+}
+
+interface GivenOption {
+  readonly rawName: string;
+  readonly value?: string | undefined;
+  readonly inlineValue?: boolean | undefined;
+  readonly negated: boolean;
+}
+
+function optionValue(spec: CommandSpec, option: OptionSpec, given: GivenOption): string | boolean {
+  const { value } = given;
+  if (option.value === null) {
+    if (value !== undefined) throw new UsageError(`--${option.name} is a switch and takes no value.`);
+    return !given.negated;
+  }
+  if (given.negated) throw unknownOption(spec, given.rawName);
+  const looksLikeOption = value?.startsWith("-") === true && value !== "-" && given.inlineValue !== true;
+  if (value === undefined || value === "" || looksLikeOption) {
+    throw new UsageError(`--${option.name} needs a value: --${option.name} ${option.value}`);
+  }
+  return value;
+}
+
+function unknownOption(spec: CommandSpec, rawName: string): UsageError {
+  const names = spec.options.map((option) => option.name);
+  const nearest = nearestName(rawName.replace(/^-+/, ""), names);
+  return new UsageError(
+    `troupe ${spec.name} has no option ${rawName}.` +
+      (nearest === null ? ` See troupe ${spec.name} --help.` : ` Did you mean --${nearest}?`),
+  );
+}
+
+function checkWords(spec: CommandSpec, words: readonly string[]): void {
+  const required = spec.words.filter((word) => !word.startsWith("["));
+  const missing = required[words.length];
+  const usage = `Usage: troupe ${[spec.name, ...spec.words].join(" ")}`;
+  if (missing !== undefined) throw new UsageError(`${missing} is missing. ${usage}`);
+  const extra = words[spec.words.length];
+  if (extra !== undefined) throw new UsageError(`${JSON.stringify(extra)} is one word too many. ${usage}`);
+}

@@ -1,0 +1,60 @@
+// From the environment to a client: the configuration, or a usage error with every problem in it.
+
+import { type Command, type Config, type LoadedConfig, loadConfig } from "../config.ts";
+import { ApiError, RuntimeClient, type Unreachable } from "./client.ts";
+import { type Call, UsageError } from "./command.ts";
+
+/**
+ * Reads the configuration; warnings go to stderr.
+ *
+ * @throws UsageError with one line per problem
+ */
+export function configFor(call: Call, command: Command): Config {
+  const loaded = loadConfig(call.env, command);
+  for (const warning of loaded.warnings) call.terminal.note(`warning: ${warning}`);
+  return settled(loaded);
+}
+
+/** The configuration, or a UsageError with one line per problem. */
+export function settled(loaded: LoadedConfig): Config {
+  if (loaded.kind === "invalid") throw new UsageError(loaded.problems.join("\n"));
+  return loaded.config;
+}
+
+/** Where the runtime API of this configuration is looked for; null when its port is "any free one". */
+export function defaultUrl(config: Config): string | null {
+  if (config.runtimeApiPort === 0) return null;
+  const anyAddress = config.runtimeApiHost === "0.0.0.0" || config.runtimeApiHost === "::";
+  const host = anyAddress ? "127.0.0.1" : config.runtimeApiHost;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${config.runtimeApiPort}/api/v1`;
+}
+
+/** Checks the value of --url; the path /api/v1 may be left out. */
+export function baseUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    throw new UsageError(
+      `--url: ${JSON.stringify(text)} is no address. Example: --url http://127.0.0.1:4000/api/v1`,
+    );
+  }
+  const path = url.pathname.replace(/\/+$/, "");
+  return `${url.origin}${path === "" ? "/api/v1" : path}`;
+}
+
+/** The client that a command talks through: --url, else the configured port on this machine. */
+export function clientFor(call: Call, signal?: AbortSignal): RuntimeClient {
+  const given = call.text("url");
+  const url = given === null ? defaultUrl(configFor(call, "client")) : baseUrl(given);
+  if (url === null) {
+    throw new UsageError(
+      "SVC_RUNTIME_API_PORT is 0, so the address is not known here. Give the one that `troupe up` printed: --url http://127.0.0.1:PORT/api/v1",
+    );
+  }
+  return new RuntimeClient({ baseUrl: url, ...(signal !== undefined && { signal }) });
+}
+
+/** The lines that tell a person about an error of the client. */
+export function clientErrorLines(error: ApiError | Unreachable): readonly string[] {
+  if (error instanceof ApiError) return [`${error.message} (HTTP ${error.status})`];
+  return [error.message, "Start one with `troupe up`, or name another with --url."];
+}

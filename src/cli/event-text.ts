@@ -1,0 +1,133 @@
+// An event of a run as one line for people. Pure; every text from outside is cleaned here.
+
+import type { JsonObject } from "../engine/json.ts";
+import type { Paint, Style } from "./terminal.ts";
+import { bytes, cleanText, duration, pad, timeOfDay } from "./text.ts";
+import type { HistoryEvent } from "./wire.ts";
+
+/** Bookkeeping that a person who watches a run does not read; `troupe events` still shows it. */
+const bookkeeping = new Set([
+  "job_validated",
+  "job_scheduled",
+  "agent_started",
+  "agent_message_received",
+  "agent_completed",
+  "executor_lease_requested",
+  "executor_lease_acquired",
+  "executor_lease_released",
+  "sandbox_job_started",
+  "aggregator_received",
+  "message_unrouted",
+  "metric",
+  "beacon",
+  "artifact_written",
+]);
+
+/** Whether a person who watches the run wants a line for this event. */
+export function isWorthReading(event: HistoryEvent): boolean {
+  return !bookkeeping.has(event.type);
+}
+
+const AGENT_COLUMNS = 16;
+const TEXT_CHARS_MAX = 2_000;
+
+/** `12:03:04.120  agent             text`: one line, without a line break in it. */
+export function eventLine(event: HistoryEvent, paint: Paint): string {
+  const text = eventText(event).slice(0, TEXT_CHARS_MAX);
+  const agent = pad(event.agentId === null ? "job" : cleanText(event.agentId), AGENT_COLUMNS);
+  const style = tone(event);
+  return `${paint("dim", timeOfDay(event.timestamp))}  ${agent}  ${style === null ? text : paint(style, text)}`;
+}
+
+function tone(event: HistoryEvent): Style | null {
+  if (event.failure !== null || /_(failed|critical)$/.test(event.type)) return "red";
+  if (/^(job_completed|service_passing)$/.test(event.type)) return "green";
+  if (
+    /(retry_scheduled|dead_lettered|interrupted|recovered|paused|cancelled|truncated|modified)$/.test(
+      event.type,
+    )
+  ) {
+    return "yellow";
+  }
+  if (event.type !== "log") return "cyan";
+  return event.payload.level === "error" ? "red" : event.payload.level === "warn" ? "yellow" : null;
+}
+
+/** What happened, in a few words. */
+export function eventText(event: HistoryEvent): string {
+  const { payload, failure } = event;
+  const words = (text: string) => (failure === null ? text : `${text}: ${failureWords(event)}`);
+  switch (event.type) {
+    case "log":
+      return cleanText(payload.message ?? payload);
+    case "progress":
+      return progressText(payload);
+    case "job_running":
+      return "running";
+    case "job_completed":
+      return payload.partial === true ? "completed in part: some messages were given up" : "completed";
+    case "job_failed":
+      return words("failed");
+    case "agent_failed":
+      return words("failed for good");
+    case "sandbox_job_completed":
+      return `command ended with exit code ${cleanText(payload.exit_code)}${took(payload)}`;
+    case "sandbox_job_failed":
+      return words("command failed");
+    case "sandbox_job_retry_scheduled":
+      return retryText(payload);
+    case "artifact_written":
+      return `wrote ${cleanText(payload.name)}${typeof payload.size === "number" ? ` (${bytes(payload.size)})` : ""}`;
+    case "message_dead_lettered":
+      return `gave up a message of type ${cleanText(payload.type)} (${cleanText(payload.reason)})`;
+    default:
+      return words(`${cleanText(event.type.replaceAll("_", " "))}${payloadText(payload)}`);
+  }
+}
+
+function failureWords(event: HistoryEvent): string {
+  return event.failure === null ? "" : `${cleanText(event.failure.desc)} [${cleanText(event.failure.code)}]`;
+}
+
+/** `40 % 4/10 counting words`: whatever of it the worker gave. */
+export function progressText(payload: JsonObject): string {
+  const parts: string[] = [];
+  const percent = progressPercent(payload);
+  if (percent !== null) parts.push(`${percent} %`);
+  if (typeof payload.done === "number" && typeof payload.total === "number") {
+    parts.push(`${payload.done}/${payload.total}`);
+  }
+  const label = payload.label ?? payload.message ?? payload.step;
+  if (typeof label === "string") parts.push(cleanText(label));
+  return parts.length > 0 ? parts.join(" ") : cleanText(payload);
+}
+
+/** 0 to 100, from `percent` or from `done` and `total`; null when the worker gave neither. */
+export function progressPercent(payload: JsonObject): number | null {
+  const { percent, done, total } = payload;
+  const value =
+    typeof percent === "number"
+      ? percent
+      : typeof done === "number" && typeof total === "number" && total > 0
+        ? (100 * done) / total
+        : Number.NaN;
+  return Number.isFinite(value) ? Math.max(0, Math.min(100, Math.round(value))) : null;
+}
+
+function took(payload: JsonObject): string {
+  return typeof payload.duration_ms === "number" ? ` after ${duration(payload.duration_ms)}` : "";
+}
+
+function retryText(payload: JsonObject): string {
+  const failed =
+    typeof payload.failed_attempt === "number" ? `attempt ${payload.failed_attempt} failed` : "failed";
+  return typeof payload.delay_ms === "number"
+    ? `${failed}; tries again in ${duration(payload.delay_ms)}`
+    : failed;
+}
+
+function payloadText(payload: JsonObject): string {
+  const keys = Object.keys(payload);
+  if (keys.length === 0) return "";
+  return ` ${keys.map((key) => `${cleanText(key)}=${cleanText(payload[key])}`).join(" ")}`;
+}

@@ -1,0 +1,86 @@
+// How a run ended, as lines for people: the result, the failure with what to do next, the files. Pure.
+
+import type { Failure } from "../engine/failure.ts";
+import type { JsonValue } from "../engine/json.ts";
+import type { Paint, Style } from "./terminal.ts";
+import { bytes, cleanLines, cleanText, plural, table } from "./text.ts";
+import type { JobDetail, RunArtifact } from "./wire.ts";
+
+const RESULT_LINES_MAX = 40;
+const STDERR_LINES_MAX = 12;
+const FILES_MAX = 20;
+
+export interface EndedRun {
+  readonly detail: JobDetail;
+  readonly artifacts: readonly RunArtifact[];
+  /** Where a file can be got: an address or a path. */
+  place(artifact: RunArtifact): string;
+}
+
+const statusStyles: Readonly<Record<string, Style>> = {
+  completed: "green",
+  failed: "red",
+  cancelled: "yellow",
+};
+
+/** The closing lines of `troupe run`. */
+export function endLines(run: EndedRun, paint: Paint): readonly string[] {
+  const { job } = run.detail;
+  const status = paint(statusStyles[job.status] ?? "bold", cleanText(job.status));
+  const lines = [`${cleanText(job.job_id)} ${status}`];
+  if (job.failure) lines.push(...failureLines(job.failure, paint));
+  const result = resultLines(job.result, job.job_id);
+  if (result.length > 0) lines.push(paint("bold", "Result"), ...result.map((line) => `  ${line}`));
+  return [...lines, ...fileLines(run, paint)];
+}
+
+/** What went wrong, and what to do about it. */
+export function failureLines(failure: Failure, paint: Paint): readonly string[] {
+  const { details } = failure;
+  const where = [
+    details.agent_id === undefined ? null : `agent ${cleanText(details.agent_id)}`,
+    details.attempt === undefined
+      ? null
+      : `attempt ${details.attempt} of ${details.max_attempts ?? details.attempt}`,
+    details.exit_code === undefined ? null : `exit code ${details.exit_code}`,
+  ].filter((part) => part !== null);
+  const lines = [paint("red", `${cleanText(failure.code)}: ${cleanText(failure.desc)}`)];
+  if (where.length > 0) lines.push(`  ${where.join(", ")}`);
+  if (cleanText(details.message) !== cleanText(failure.desc)) {
+    lines.push(...cleanLines(details.message).map((line) => `  ${line}`));
+  }
+  if (details.stderr_tail) {
+    const tail = cleanLines(details.stderr_tail.trimEnd()).slice(-STDERR_LINES_MAX);
+    lines.push("  stderr:", ...tail.map((line) => `  | ${line}`));
+  }
+  return [...lines, `  What to do: ${cleanText(failure.remediation)}`];
+}
+
+function resultLines(result: JsonValue | undefined, jobId: string): readonly string[] {
+  if (result === undefined || result === null) return [];
+  if (typeof result === "object" && !Array.isArray(result) && Object.keys(result).length === 0) return [];
+  const all = (JSON.stringify(result, null, 2) ?? "").split("\n");
+  const shown = all.slice(0, RESULT_LINES_MAX).map((line) => cleanText(line.slice(0, 500)));
+  const more = all.length - shown.length;
+  return more > 0
+    ? [...shown, `… ${plural(more, "more line")}: troupe job ${cleanText(jobId)} --json`]
+    : shown;
+}
+
+/** Outputs, or the other files where a run has no outputs; the primary one first. */
+function fileLines(run: EndedRun, paint: Paint): readonly string[] {
+  const outputs = run.artifacts.filter((artifact) => artifact.kind === "output");
+  const files = outputs.length > 0 ? outputs : run.artifacts;
+  if (files.length === 0) return [];
+  const ordered = files.toSorted((a, b) => Number(b.primary) - Number(a.primary));
+  const rows = ordered
+    .slice(0, FILES_MAX)
+    .map((file) => [cleanText(file.title ?? file.name), bytes(file.size), cleanText(run.place(file))]);
+  const [, ...lines] = table(["", "", ""], rows);
+  const hidden = run.artifacts.length - Math.min(files.length, FILES_MAX);
+  return [
+    paint("bold", outputs.length > 0 ? "Outputs" : "Files"),
+    ...lines.map((line) => `  ${line}`),
+    ...(hidden > 0 ? [`  … and ${plural(hidden, "more file")}`] : []),
+  ];
+}

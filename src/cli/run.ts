@@ -1,0 +1,164 @@
+// `troupe run`: submit, watch, say how it ended and where the files are.
+
+import { type Config, loadConfig } from "../config.ts";
+import { RuntimeClient, Unreachable } from "./client.ts";
+import { type Call, exitCodes } from "./command.ts";
+import { baseUrl, configFor, defaultUrl, settled } from "./connection.ts";
+import { type WatchStyle, watch, watchStyleFor } from "./follow.ts";
+import { listenForInterrupts } from "./interrupts.ts";
+import { artifactsOf } from "./jobs.ts";
+import { type EndedRun, endLines } from "./result-text.ts";
+import { saveArtifacts } from "./save.ts";
+import { startServer } from "./serve.ts";
+import { readSubmission, submit } from "./submission.ts";
+import { cleanText } from "./text.ts";
+import type { RunArtifact } from "./wire.ts";
+
+export async function run(call: Call): Promise<number> {
+  const submission = readSubmission(call);
+  if (submission.kind === "manifest" && submission.hint !== null) call.terminal.note(submission.hint);
+  const interrupts = listenForInterrupts(() => process.exit(exitCodes.interrupted));
+  const connection = await connect(call, interrupts.signal);
+  try {
+    const { client } = connection;
+    const { jobId, runId } = await submit(client, submission);
+    const style = chooseStyle(call, connection.isOwn);
+    if (style === null) return submitted(call, jobId, runId);
+    if (!call.flag("json")) call.terminal.print(`Job ${cleanText(jobId)}`);
+    try {
+      await watch(client, jobId, call.terminal, style);
+    } catch (error) {
+      if (!interrupts.signal.aborted) throw error;
+      return interrupted(call, jobId, connection.isOwn);
+    }
+    return await ended(call, connection, jobId);
+  } finally {
+    await connection.close();
+    interrupts.release();
+  }
+}
+
+/** How the run is watched; null when it is only submitted. */
+function chooseStyle(call: Call, isOwn: boolean): WatchStyle | null {
+  const asked = call.flag("watch");
+  const watches = asked ?? call.terminal.isScreen;
+  if (call.flag("json")) return asked === true || isOwn ? "silent" : null;
+  if (watches) return watchStyleFor(call.terminal);
+  if (!isOwn) return null;
+  return asked === false ? "silent" : "lines";
+}
+
+interface Connection {
+  readonly client: RuntimeClient;
+  /** Whether the runtime lives in this process, for the length of the run. */
+  readonly isOwn: boolean;
+  close(): Promise<void>;
+}
+
+async function connect(call: Call, signal: AbortSignal): Promise<Connection> {
+  const given = call.text("url");
+  const url = given === null ? defaultUrl(configFor(call, "client")) : baseUrl(given);
+  const client = url === null ? null : new RuntimeClient({ baseUrl: url, signal });
+  const missing = client === null ? new Unreachable("No address is configured.") : await look(client);
+  if (client !== null && missing === null) return { client, isOwn: false, close: async () => {} };
+  if (given !== null && missing !== null) throw missing;
+  const config = settled(loadConfig(call.env, "up"));
+  const server = await startServer(ownConfig(config, missing?.isStranger === true));
+  call.terminal.note(
+    `${missing?.message} This process runs one for the length of the run, at ${server.url}.`,
+  );
+  return {
+    client: new RuntimeClient({ baseUrl: server.url, signal }),
+    isOwn: true,
+    close: () => server.close(),
+  };
+}
+
+/** @returns null when a runtime answers, else why none does */
+async function look(client: RuntimeClient): Promise<Unreachable | null> {
+  try {
+    await client.health();
+    return null;
+  } catch (error) {
+    if (error instanceof Unreachable) return error;
+    throw error;
+  }
+}
+
+/**
+ * A runtime inside another command: it takes another port when a stranger holds the configured one, and keeps its
+ * own log out of the picture unless a level was asked for.
+ */
+function ownConfig(config: Config, isPortTaken: boolean): Config {
+  return {
+    ...config,
+    ...(isPortTaken && { runtimeApiPort: 0 }),
+    ...(!config.fromEnvironment.includes("SVC_LOG_LEVEL") && { logLevel: "error" as const }),
+  };
+}
+
+function submitted(call: Call, jobId: string, runId: string | null): number {
+  if (call.flag("json")) call.terminal.print(JSON.stringify({ job_id: jobId, run_id: runId }));
+  else {
+    call.terminal.print(cleanText(jobId));
+    call.terminal.note(`Submitted. Follow it with: troupe events ${cleanText(jobId)} --follow`);
+  }
+  return exitCodes.success;
+}
+
+function interrupted(call: Call, jobId: string, isOwn: boolean): number {
+  const id = cleanText(jobId);
+  call.terminal.note(
+    isOwn
+      ? `Stopped watching. The job is kept and carries on at the next \`troupe up\` or \`troupe run\`.`
+      : `Stopped watching; the job goes on. Follow it: troupe events ${id} --follow. End it: troupe cancel ${id}`,
+  );
+  return exitCodes.interrupted;
+}
+
+async function ended(call: Call, { client, isOwn }: Connection, jobId: string): Promise<number> {
+  const { terminal } = call;
+  const detail = await client.job(jobId);
+  const artifacts = await artifactsOf(client, detail.job.run_id);
+  const saved = await save(call, client, artifacts);
+  const place = (artifact: RunArtifact) =>
+    saved.get(artifact.artifact_id) ?? new URL(artifact.url, client.baseUrl).href;
+  if (call.flag("json")) terminal.print(JSON.stringify(summary({ detail, artifacts, place })));
+  else for (const line of endLines({ detail, artifacts, place }, terminal.paint)) terminal.print(line);
+  if (isOwn && artifacts.length > saved.size) {
+    terminal.note(
+      "The addresses answer while a runtime is up (`troupe up`); --save FOLDER copies the outputs at once.",
+    );
+  }
+  switch (detail.job.status) {
+    case "completed":
+      return exitCodes.success;
+    case "cancelled":
+      return exitCodes.cancelled;
+    default:
+      return exitCodes.failure;
+  }
+}
+
+async function save(
+  call: Call,
+  client: RuntimeClient,
+  artifacts: readonly RunArtifact[],
+): Promise<ReadonlyMap<string, string>> {
+  const folder = call.text("save");
+  if (folder === null) return new Map();
+  const outputs = artifacts.filter((artifact) => artifact.kind === "output");
+  return saveArtifacts(client, outputs.length > 0 ? outputs : artifacts, folder);
+}
+
+function summary(run: EndedRun) {
+  const { job } = run.detail;
+  return {
+    job_id: job.job_id,
+    run_id: job.run_id ?? null,
+    status: job.status,
+    result: job.result ?? null,
+    failure: job.failure ?? null,
+    artifacts: run.artifacts.map((artifact) => ({ ...artifact, place: run.place(artifact) })),
+  };
+}

@@ -1,0 +1,21 @@
+// `troupe config`: every setting with its value, secrets masked.
+
+import { describeConfig, loadConfig } from "../config.ts";
+import { type Call, exitCodes } from "./command.ts";
+import { configFor } from "./connection.ts";
+import { cleanText, table } from "./text.ts";
+
+export async function showConfig(call: Call): Promise<number> {
+  const { terminal } = call;
+  const rows = describeConfig(configFor(call, "client"));
+  if (call.flag("json")) terminal.print(JSON.stringify(rows));
+  else {
+    const cells = rows.map((row) => [row.variable, cleanText(row.value), row.from, row.meaning]);
+    for (const line of table(["VARIABLE", "VALUE", "FROM", "MEANING"], cells)) terminal.print(line);
+  }
+  const asServer = loadConfig(call.env, "up");
+  if (asServer.kind === "invalid") {
+    for (const problem of asServer.problems) terminal.note(`\`troupe up\` would refuse this: ${problem}`);
+  }
+  return exitCodes.success;
+}

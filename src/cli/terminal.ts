@@ -1,0 +1,76 @@
+// Where the command writes: results to stdout, notices and errors to stderr, and a part of the screen that is
+// drawn again in place.
+//
+// W1. Escape codes are written only to a terminal, colours only without NO_COLOR and TERM=dumb.
+// W2. A reader that went away (`troupe events … | head`) ends the program quietly.
+
+import type { WriteStream } from "node:tty";
+
+export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "blue" | "cyan";
+
+const codes: Readonly<Record<Style, readonly [number, number]>> = {
+  bold: [1, 22],
+  dim: [2, 22],
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  blue: [34, 39],
+  cyan: [36, 39],
+};
+
+/** Puts colour around a text, or leaves it as it is. */
+export type Paint = (style: Style, text: string) => string;
+
+export const plainPaint: Paint = (_style, text) => text;
+export const colourPaint: Paint = (style, text) => {
+  const [on, off] = codes[style];
+  return `\x1b[${on}m${text}\x1b[${off}m`;
+};
+
+export interface Terminal {
+  /** Whether stdout is a screen that can be drawn on. */
+  readonly isScreen: boolean;
+  readonly paint: Paint;
+  /** One line of result. */
+  print(line?: string): void;
+  /** One line of notice or error. */
+  note(line: string): void;
+  /** The size of the screen; 80 × 24 where nobody says. */
+  size(): { readonly columns: number; readonly rows: number };
+  /**
+   * Shows lines in place of the ones it showed before; the last call's lines stay. Only on a screen, and only
+   * with fewer lines than the screen has rows, each of at most `columns` columns.
+   */
+  redraw(lines: readonly string[]): void;
+  /** Makes what is drawn final: the next lines go below it. */
+  settle(): void;
+}
+
+/** The terminal of this process. */
+export function openTerminal(env: NodeJS.ProcessEnv): Terminal {
+  const out = process.stdout as WriteStream;
+  const isScreen = out.isTTY === true && env.TERM !== "dumb";
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      process.exit(error.code === "EPIPE" ? 0 : 1);
+    });
+  }
+  let drawn = 0;
+  return {
+    isScreen,
+    paint: isScreen && !env.NO_COLOR ? colourPaint : plainPaint,
+    print: (line = "") => void out.write(`${line}\n`),
+    note: (line) => void process.stderr.write(`${line}\n`),
+    size: () => ({ columns: out.columns || 80, rows: out.rows || 24 }),
+    redraw(lines) {
+      if (!isScreen) return;
+      // Each line is cleared behind its text rather than before it, so that nothing flickers.
+      const up = drawn > 0 ? `\x1b[${drawn}A` : "";
+      out.write(`${up}\r${lines.map((line) => `${line}\x1b[K\n`).join("")}\x1b[J`);
+      drawn = lines.length;
+    },
+    settle: () => {
+      drawn = 0;
+    },
+  };
+}

@@ -1,0 +1,123 @@
+// Text for people: cleaned, measured, cut, aligned. Pure functions.
+//
+// T1. What comes from workers or the network passes cleanText before it is shown: no control or escape
+//     characters, nothing that reorders or hides text, no line breaks.
+// T2. Widths are columns of a terminal, not characters: a wide character counts two, a combining one none.
+
+import { stripVTControlCharacters } from "node:util";
+
+const ELLIPSIS = "…";
+const CLEANED_CHARS_MAX = 20_000;
+const WIDE =
+  /^[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
+const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cf}]/u;
+const PLAIN = /^[\x20-\x7e]*$/;
+
+/** One line of harmless text, whatever came in. Only the first 20,000 characters are looked at. */
+export function cleanText(value: unknown): string {
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+  if (PLAIN.test(text)) return text;
+  return stripVTControlCharacters(text.slice(0, CLEANED_CHARS_MAX))
+    .toWellFormed()
+    .replace(/[\t\n\r\v\f\u0085\u2028\u2029]+/g, " ")
+    .replace(/[\p{Cc}\p{Cf}\p{Co}]/gu, "")
+    .trimEnd();
+}
+
+/** Like cleanText, but keeps line breaks: the lines of a longer text. */
+export function cleanLines(text: string): readonly string[] {
+  return text.slice(0, CLEANED_CHARS_MAX).split(/\r?\n/).map(cleanText);
+}
+
+/** How many columns a cleaned text takes. */
+export function displayWidth(text: string): number {
+  if (PLAIN.test(text)) return text.length;
+  let width = 0;
+  for (const character of text) width += characterWidth(character);
+  return width;
+}
+
+function characterWidth(character: string): number {
+  if (INVISIBLE.test(character)) return 0;
+  return WIDE.test(character) ? 2 : 1;
+}
+
+/** Cuts a cleaned text so that it fits into `columns`, marking the cut. */
+export function fit(text: string, columns: number): string {
+  if (displayWidth(text) <= columns) return text;
+  if (columns < 1) return "";
+  let width = 0;
+  let kept = "";
+  for (const character of text) {
+    const next = width + characterWidth(character);
+    if (next > columns - 1) break;
+    width = next;
+    kept += character;
+  }
+  return kept + ELLIPSIS;
+}
+
+/** Fills a text up to `columns` with spaces behind it. */
+export function pad(text: string, columns: number): string {
+  return text + " ".repeat(Math.max(0, columns - displayWidth(text)));
+}
+
+const CELL_COLUMNS_MAX = 60;
+
+/**
+ * Rows as aligned columns, two spaces apart; the last column is not padded and not cut.
+ *
+ * @param head column titles
+ * @param rows cells, already cleaned; a missing one is empty
+ */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
+  const all = [head, ...rows];
+  const widths = head.map((_, i) =>
+    Math.min(CELL_COLUMNS_MAX, Math.max(...all.map((row) => displayWidth(row[i] ?? "")))),
+  );
+  return all.map((row) => {
+    const cells = head.map((_, i) => {
+      const cell = row[i] ?? "";
+      const width = widths[i] ?? 0;
+      return i === head.length - 1 ? cell : pad(fit(cell, width), width);
+    });
+    return cells.join("  ").trimEnd();
+  });
+}
+
+/** A duration as people say it: 12 ms, 1.3 s, 2 min 05 s, 3 h 04 min, 2 d 03 h. */
+export function duration(ms: number): string {
+  if (!Number.isFinite(ms) || ms < 0) return "0 ms";
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ${two((seconds % 3_600) / 60)} min`;
+  return `${Math.floor(seconds / 86_400)} d ${two((seconds % 86_400) / 3_600)} h`;
+}
+
+/** A size in binary units: 512 B, 1.5 KiB, 12 MiB. */
+export function bytes(count: number): string {
+  if (count < 1024) return `${count} B`;
+  let value = count;
+  for (const unit of ["KiB", "MiB", "GiB", "TiB"]) {
+    value /= 1024;
+    if (value < 1023.95 || unit === "TiB")
+      return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`;
+  }
+  return `${count} B`;
+}
+
+/** 1 job, 2 jobs. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** The time of day of an ISO timestamp, in the machine's zone; the text itself when it is none. */
+export function timeOfDay(timestamp: string): string {
+  const time = new Date(timestamp);
+  if (Number.isNaN(time.getTime())) return cleanText(timestamp);
+  const two = (value: number) => String(value).padStart(2, "0");
+  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}.${String(time.getMilliseconds()).padStart(3, "0")}`;
+}

@@ -1,0 +1,137 @@
+// How the text of an environment variable becomes a value: one small function per form, pure but for the home
+// folder that stands for `~`. A wrong text comes back as a sentence; the caller adds the variable and an example.
+
+import { isIPv6 } from "node:net";
+import { homedir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+
+export type Parsed<V> =
+  | { readonly kind: "value"; readonly value: V }
+  | { readonly kind: "wrong"; readonly problem: string };
+
+const right = <V>(value: V): Parsed<V> => ({ kind: "value", value });
+const wrong = (problem: string): Parsed<never> => ({ kind: "wrong", problem });
+
+const SHOWN_CHARS_MAX = 60;
+const quoted = (text: string) =>
+  JSON.stringify(text.length <= SHOWN_CHARS_MAX ? text : `${text.slice(0, SHOWN_CHARS_MAX)}…`);
+
+/** A parser of whole numbers from `min` to `max`, both included. */
+export function wholeNumber(min: number, max: number): (text: string) => Parsed<number> {
+  return (text) => {
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return right(value);
+    return wrong(`${quoted(text)} is not a whole number from ${min} to ${max}.`);
+  };
+}
+
+/** A parser of TCP ports; 0 asks for any free one. */
+export const port = wholeNumber(0, 65_535);
+
+/** A parser that knows a few words, each with its value. */
+export function oneOf<V>(words: Readonly<Record<string, V>>): (text: string) => Parsed<V> {
+  return (text) => {
+    if (Object.hasOwn(words, text)) return right(words[text] as V);
+    return wrong(`${quoted(text)} is not one of ${Object.keys(words).join(", ")}.`);
+  };
+}
+
+/** A folder, made absolute; a leading `~` is the user's home. */
+export function folder(text: string): Parsed<string> {
+  if (text.includes("\0")) return wrong("a path cannot contain a NUL character.");
+  if (text === "~") return right(homedir());
+  return right(text.startsWith("~/") ? join(homedir(), text.slice(2)) : resolve(text));
+}
+
+/** Folders separated as in PATH; empty items are left out. */
+export function folders(text: string): Parsed<readonly string[]> {
+  const found: string[] = [];
+  for (const item of splitList(text, delimiter)) {
+    const parsed = folder(item);
+    if (parsed.kind === "wrong") return parsed;
+    found.push(parsed.value);
+  }
+  return found.length > 0 ? right(Object.freeze(found)) : wrong(`${quoted(text)} names no folder.`);
+}
+
+/** A host name or an IP address to bind; IPv6 with or without brackets. */
+export function host(text: string): Parsed<string> {
+  const bare = /^\[(.*)\]$/.exec(text)?.[1] ?? text;
+  const isName = /^[a-z0-9]([a-z0-9.-]{0,252}[a-z0-9])?$/i.test(bare);
+  return isName || isIPv6(bare) ? right(bare) : wrong(`${quoted(text)} is not a host name or an IP address.`);
+}
+
+/** Whether only this machine can reach an address. */
+export function isLoopback(address: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3})$/i.test(address);
+}
+
+/** A secret that fits into an Authorization header. The problem does not repeat it. */
+export function bearerToken(text: string): Parsed<string> {
+  return /^[\x21-\x7e]{1,4096}$/.test(text)
+    ? right(text)
+    : wrong("the token must be 1 to 4096 visible ASCII characters without spaces.");
+}
+
+/** A postgres:// address. The problem does not repeat it: it may hold a password. */
+export function databaseUrl(text: string): Parsed<string> {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url !== null &&
+    (url.protocol === "postgres:" || url.protocol === "postgresql:") &&
+    url.hostname !== ""
+    ? right(text)
+    : wrong("the value is not a postgres:// address with a host.");
+}
+
+/** An address as it may be shown: without user, password and parameters. */
+export function withoutSecrets(address: string, mask: string): string {
+  const url = new URL(address);
+  const credentials = url.username === "" && url.password === "" ? "" : `${mask}@`;
+  return `${url.protocol}//${credentials}${url.host}${url.pathname}${url.search === "" ? "" : `?${mask}`}`;
+}
+
+/** `default=4,gpu=1`: slots by pool name. */
+export function poolCapacities(text: string): Parsed<Readonly<Record<string, number>>> {
+  const found = new Map<string, number>();
+  for (const item of splitList(text, ",")) {
+    const [, name, slots] = /^([A-Za-z0-9][A-Za-z0-9._-]{0,63})\s*=\s*(\d{1,5})$/.exec(item) ?? [];
+    if (name === undefined || !(Number(slots) >= 1 && Number(slots) <= 10_000)) {
+      return wrong(`${quoted(item)} is not of the form name=slots with 1 to 10000 slots.`);
+    }
+    if (found.has(name)) return wrong(`pool ${quoted(name)} is given twice.`);
+    found.set(name, Number(slots));
+  }
+  return found.size > 0 ? right(Object.freeze(Object.fromEntries(found))) : wrong("no pool is given.");
+}
+
+/** Web origins: scheme and host, without a path. */
+export function origins(text: string): Parsed<readonly string[]> {
+  const found = new Set<string>();
+  for (const item of splitList(text, ",")) {
+    const origin = URL.canParse(item) ? new URL(item).origin : "null";
+    if (!/^https?:/.test(origin) || origin !== item.toLowerCase().replace(/\/$/, "")) {
+      return wrong(`${quoted(item)} is not a web origin (http or https, a host, and nothing behind it).`);
+    }
+    found.add(origin);
+  }
+  return found.size > 0 ? right(Object.freeze([...found])) : wrong("no origin is given.");
+}
+
+/** Prefixes of environment variables; SVC_ is put first when it is not among them. */
+export function prefixes(text: string): Parsed<readonly string[]> {
+  const found = new Set(["SVC_"]);
+  for (const item of splitList(text, ",")) {
+    if (!/^[A-Z][A-Z0-9_]{0,30}_$/.test(item)) {
+      return wrong(`${quoted(item)} is not a prefix: capital letters, digits and _, with _ at the end.`);
+    }
+    found.add(item);
+  }
+  return right(Object.freeze([...found]));
+}
+
+function splitList(text: string, separator: string): readonly string[] {
+  return text
+    .split(separator)
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+}

@@ -1,0 +1,211 @@
+// The table of variables: name, meaning, example, default, check and display of each. The types of the
+// configuration are derived from it, so a variable exists here or nowhere.
+
+import { availableParallelism, homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import {
+  bearerToken,
+  databaseUrl,
+  folder,
+  folders,
+  host,
+  oneOf,
+  origins,
+  type Parsed,
+  poolCapacities,
+  port,
+  prefixes,
+  wholeNumber,
+  withoutSecrets,
+} from "./config-parsers.ts";
+
+export interface Setting<V> {
+  readonly variable: string;
+  readonly meaning: string;
+  readonly example: string;
+  /** The value while the variable is unset. */
+  fallback(): V;
+  parse(text: string): Parsed<V>;
+  /** How `troupe config` prints the value; by default as text, a list joined by commas, nothing as "(unset)". */
+  show?(value: V): string;
+}
+
+const MASK = "********";
+const MiB = 1024 * 1024;
+const shippedExamples = fileURLToPath(new URL("../examples", import.meta.url));
+
+export const table = {
+  home: setting<string>({
+    variable: "SVC_HOME",
+    meaning: "Folder of everything on disk: database, blobs, bundles, run directories, catalog state.",
+    example: "/var/lib/troupe",
+    fallback: () => join(homedir(), ".troupe"),
+    parse: folder,
+  }),
+  apiPort: setting<number>({
+    variable: "SVC_API_PORT",
+    meaning:
+      "Port of the API the process is started for: the gateway in `up` and `gateway`, the runtime API in `runtime`. 0: any free port.",
+    example: "54001",
+    fallback: () => 54001,
+    parse: port,
+  }),
+  runtimeApiPort: setting<number>({
+    variable: "SVC_RUNTIME_API_PORT",
+    meaning: "Port of the runtime API, and where the commands look for it. 0: any free port.",
+    example: "4000",
+    fallback: () => 4000,
+    parse: port,
+  }),
+  grpcPort: setting<number>({
+    variable: "SVC_GRPC_PORT",
+    meaning: "Port of the runtime protocol over gRPC. 0: any free port.",
+    example: "55051",
+    fallback: () => 55051,
+    parse: port,
+  }),
+  apiHost: setting<string>({
+    variable: "SVC_API_HOST",
+    meaning: "Address the gateway binds. Anything but loopback needs SVC_API_TOKEN.",
+    example: "127.0.0.1",
+    fallback: () => "127.0.0.1",
+    parse: host,
+  }),
+  runtimeApiHost: setting<string>({
+    variable: "SVC_RUNTIME_API_HOST",
+    meaning: "Address the runtime API binds. Anything but loopback needs SVC_ALLOW_REMOTE_RUNTIME=true.",
+    example: "127.0.0.1",
+    fallback: () => "127.0.0.1",
+    parse: host,
+  }),
+  grpcHost: setting<string>({
+    variable: "SVC_GRPC_HOST",
+    meaning: "Address the gRPC protocol binds. Anything but loopback needs SVC_ALLOW_REMOTE_RUNTIME=true.",
+    example: "127.0.0.1",
+    fallback: () => "127.0.0.1",
+    parse: host,
+  }),
+  allowRemoteRuntime: setting<boolean>({
+    variable: "SVC_ALLOW_REMOTE_RUNTIME",
+    meaning:
+      "true lets the runtime's APIs, which run commands and ask nobody for a password, be reached from other machines.",
+    example: "true",
+    fallback: () => false,
+    parse: oneOf({ true: true, false: false, "1": true, "0": false }),
+  }),
+  environment: setting<"dev" | "test" | "prod">({
+    variable: "SVC_ENV",
+    meaning: "dev, test or prod; prod refuses to start without SVC_API_TOKEN.",
+    example: "prod",
+    fallback: () => "dev",
+    parse: oneOf({ dev: "dev", test: "test", prod: "prod" }),
+  }),
+  apiToken: setting<string | null>({
+    variable: "SVC_API_TOKEN",
+    meaning: "Bearer token of the gateway.",
+    example: "the output of `openssl rand -hex 32`",
+    fallback: () => null,
+    parse: bearerToken,
+    show: (value) => (value === null ? UNSET : MASK),
+  }),
+  databaseUrl: setting<string | null>({
+    variable: "SVC_DATABASE_URL",
+    meaning: "PostgreSQL for many machines; unset: SQLite in SVC_HOME.",
+    example: "postgres://troupe:password@db.example.org/troupe",
+    fallback: () => null,
+    parse: databaseUrl,
+    show: (value) => (value === null ? UNSET : withoutSecrets(value, MASK)),
+  }),
+  executorMaxConcurrency: setting<number>({
+    variable: "SVC_EXECUTOR_MAX_CONCURRENCY",
+    meaning: "Slots of the executor pool `default`: how many commands run at once.",
+    example: "4",
+    fallback: () => Math.max(2, availableParallelism()),
+    parse: wholeNumber(1, 10_000),
+  }),
+  executorPoolCapacities: setting<Readonly<Record<string, number>>>({
+    variable: "SVC_EXECUTOR_POOL_CAPACITIES",
+    meaning: "Further executor pools and their slots; `default=…` overrides SVC_EXECUTOR_MAX_CONCURRENCY.",
+    example: "default=4,gpu=1,io=8",
+    fallback: () => Object.freeze({}),
+    parse: poolCapacities,
+    show: showPools,
+  }),
+  blueprintCatalog: setting<readonly string[]>({
+    variable: "SVC_BLUEPRINT_CATALOG",
+    meaning: "Colon-separated folders, each with blueprint folders (or an index.json).",
+    example: "/srv/blueprints:/home/me/blueprints",
+    fallback: () => Object.freeze([shippedExamples]),
+    parse: folders,
+    show: (value) => value.join(delimiter),
+  }),
+  bundleBytesMax: setting<number>({
+    variable: "SVC_BUNDLE_MAX_BYTES",
+    meaning: "Bytes of an uploaded bundle; more is answered with 413.",
+    example: String(512 * MiB),
+    fallback: () => 512 * MiB,
+    parse: wholeNumber(1, Number.MAX_SAFE_INTEGER),
+  }),
+  bodyBytesMax: setting<number>({
+    variable: "SVC_BODY_MAX_BYTES",
+    meaning: "Bytes of a JSON request body; more is answered with 413.",
+    example: String(5 * MiB),
+    fallback: () => 5 * MiB,
+    parse: wholeNumber(1, 512 * MiB),
+  }),
+  corsOrigins: setting<readonly string[]>({
+    variable: "SVC_CORS_ORIGINS",
+    meaning: "Comma-separated web origins that may call the gateway from a browser.",
+    example: "https://app.example.org,http://localhost:5173",
+    fallback: () => Object.freeze([]),
+    parse: origins,
+  }),
+  retentionDays: setting<number>({
+    variable: "SVC_RETENTION_DAYS",
+    meaning: "Days that the events and files of ended runs are kept; 0 keeps all.",
+    example: "30",
+    fallback: () => 30,
+    parse: wholeNumber(0, 36_500),
+  }),
+  logLevel: setting<LogLevel>({
+    variable: "SVC_LOG_LEVEL",
+    meaning: "What the program itself logs: trace, debug, info, warn, error, fatal or silent.",
+    example: "info",
+    fallback: () => "info",
+    parse: oneOf({
+      trace: "trace",
+      debug: "debug",
+      info: "info",
+      warn: "warn",
+      error: "error",
+      fatal: "fatal",
+      silent: "silent",
+    }),
+  }),
+  workerEnvPrefixes: setting<readonly string[]>({
+    variable: "SVC_WORKER_ENV_PREFIXES",
+    meaning: "Prefixes under which workers find their variables; SVC_ is always one of them.",
+    example: "SVC_,ACME_",
+    fallback: () => Object.freeze(["SVC_"]),
+    parse: prefixes,
+  }),
+};
+
+export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
+
+/** The value of every variable, under its name in code. */
+export type Values = {
+  readonly [K in keyof typeof table]: (typeof table)[K] extends Setting<infer V> ? V : never;
+};
+
+export const UNSET = "(unset)";
+
+function showPools(pools: Readonly<Record<string, number>>): string {
+  const items = Object.entries(pools).map(([name, slots]) => `${name}=${slots}`);
+  return items.length === 0 ? UNSET : items.join(",");
+}
+
+function setting<V>(entry: Setting<V>): Setting<V> {
+  return Object.freeze(entry);
+}

@@ -1,0 +1,189 @@
+// The configuration: every SVC_* variable, in one table, read once.
+//
+// C1. The type, the defaults, the checks and what `troupe config` prints all come from the table in config-table.ts.
+// C2. Every wrong value is reported, each in one line that names the variable, the problem and an example.
+// C3. The result is frozen; nobody reads the environment after it.
+// C4. An empty variable counts as unset.
+// C5. A secret is never shown: not by describeConfig, and not in a problem.
+
+import { isLoopback } from "./config-parsers.ts";
+import { type Setting, table, UNSET, type Values } from "./config-table.ts";
+import { nearestName } from "./nearest-name.ts";
+
+/** What the process is started for. A `client` talks to a server and binds no port. */
+export type Command = "up" | "runtime" | "gateway" | "client";
+
+/** The settled configuration. Sizes are bytes; a port of 0 means any free one. */
+export interface Config extends Values {
+  readonly command: Command;
+  /** Slots by pool name, `default` always among them. */
+  readonly executorPools: Readonly<Record<string, number>>;
+  /** Names of the variables that were set. */
+  readonly fromEnvironment: readonly string[];
+}
+
+export type { LogLevel } from "./config-table.ts";
+
+export type LoadedConfig =
+  | { readonly kind: "ok"; readonly config: Config; readonly warnings: readonly string[] }
+  | { readonly kind: "invalid"; readonly problems: readonly string[]; readonly warnings: readonly string[] };
+
+/**
+ * Reads the configuration from environment variables.
+ *
+ * In `runtime`, `apiPort` and `apiHost` are where the runtime API listens, and `runtimeApiPort` and
+ * `runtimeApiHost` have the same values: SVC_API_PORT wins, then SVC_RUNTIME_API_PORT, then 4000.
+ *
+ * @returns `ok` with a frozen configuration, or `invalid` with one line per problem (the caller prints them and
+ *   exits with 2). `warnings` are lines about variables that look like a misspelt known one.
+ *
+ * @example loadConfig({ SVC_API_PORT: "0" }, "runtime"); // any free port for the runtime API
+ */
+export function loadConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  command: Command,
+): LoadedConfig {
+  const problems: string[] = [];
+  const values: Record<string, unknown> = {};
+  const fromEnvironment: string[] = [];
+  for (const [key, entry] of Object.entries<Setting<unknown>>(table)) {
+    const text = env[entry.variable]?.trim() ?? "";
+    if (text === "") {
+      values[key] = entry.fallback();
+      continue;
+    }
+    fromEnvironment.push(entry.variable);
+    const parsed = entry.parse(text);
+    if (parsed.kind === "value") values[key] = parsed.value;
+    else problems.push(`${entry.variable}: ${parsed.problem} Example: ${entry.variable}=${entry.example}`);
+  }
+  const warnings = misspelt(env);
+  if (problems.length > 0) return { kind: "invalid", problems, warnings };
+  const config = settle(values as Values, command, fromEnvironment);
+  const conflicts = checkRelations(config);
+  if (conflicts.length > 0) return { kind: "invalid", problems: conflicts, warnings };
+  return { kind: "ok", config, warnings };
+}
+
+function settle(values: Values, command: Command, fromEnvironment: readonly string[]): Config {
+  const isSet = (variable: string) => fromEnvironment.includes(variable);
+  const merged = { ...values };
+  if (command === "runtime") {
+    const apiPort = isSet("SVC_API_PORT") ? values.apiPort : values.runtimeApiPort;
+    const apiHost = isSet("SVC_API_HOST") ? values.apiHost : values.runtimeApiHost;
+    Object.assign(merged, { apiPort, runtimeApiPort: apiPort, apiHost, runtimeApiHost: apiHost });
+  }
+  const executorPools = Object.freeze({
+    default: values.executorMaxConcurrency,
+    ...values.executorPoolCapacities,
+  });
+  return Object.freeze({
+    ...merged,
+    command,
+    executorPools,
+    fromEnvironment: Object.freeze(fromEnvironment),
+  });
+}
+
+/** One row of `troupe config`. */
+export interface ConfigRow {
+  readonly variable: string;
+  readonly value: string;
+  readonly from: "default" | "environment";
+  readonly meaning: string;
+}
+
+/** The rows that `troupe config` prints, in the table's order, with secrets masked. */
+export function describeConfig(config: Config): readonly ConfigRow[] {
+  return Object.entries<Setting<unknown>>(table).map(([key, entry]) => {
+    const value = config[key as keyof Values];
+    return {
+      variable: entry.variable,
+      value: entry.show === undefined ? showPlain(value) : entry.show(value),
+      from: config.fromEnvironment.includes(entry.variable) ? "environment" : "default",
+      meaning: entry.meaning,
+    };
+  });
+}
+
+function showPlain(value: unknown): string {
+  if (value === null) return UNSET;
+  if (Array.isArray(value)) return value.length === 0 ? UNSET : value.join(",");
+  return String(value);
+}
+
+/** What no single value shows: the addresses and secrets of the command together. */
+function checkRelations(config: Config): readonly string[] {
+  const { command, apiToken } = config;
+  if (command === "client") return [];
+  const problems: string[] = [];
+  const needToken = "Example: SVC_API_TOKEN=$(openssl rand -hex 32)";
+  if (config.environment === "prod" && apiToken === null) {
+    problems.push(`SVC_API_TOKEN: SVC_ENV=prod does not start without a token. ${needToken}`);
+  }
+  if (command !== "runtime" && !isLoopback(config.apiHost) && apiToken === null) {
+    problems.push(
+      `SVC_API_HOST: ${config.apiHost} can be reached from other machines, so SVC_API_TOKEN must be set. ${needToken}`,
+    );
+  }
+  if (command !== "gateway" && !config.allowRemoteRuntime) {
+    for (const [variable, address] of runtimeAddresses(config)) {
+      if (isLoopback(address)) continue;
+      problems.push(
+        `${variable}: ${address} can be reached from other machines, and the runtime API runs commands for anyone ` +
+          "without a password. If the network is trusted, allow it. Example: SVC_ALLOW_REMOTE_RUNTIME=true",
+      );
+    }
+  }
+  if (config.databaseUrl !== null) {
+    problems.push(
+      "SVC_DATABASE_URL: this version keeps its state in SQLite only; leave the variable unset. Example: SVC_DATABASE_URL=",
+    );
+  }
+  return [...problems, ...samePorts(config)];
+}
+
+function runtimeAddresses(config: Config): readonly (readonly [string, string])[] {
+  const http = config.fromEnvironment.includes("SVC_API_HOST") ? "SVC_API_HOST" : "SVC_RUNTIME_API_HOST";
+  return [
+    [config.command === "runtime" ? http : "SVC_RUNTIME_API_HOST", config.runtimeApiHost],
+    ["SVC_GRPC_HOST", config.grpcHost],
+  ];
+}
+
+function samePorts(config: Config): readonly string[] {
+  const ports = [
+    ...(config.command === "runtime" ? [] : [["SVC_API_PORT", config.apiPort, "54001"] as const]),
+    ...(config.command === "gateway"
+      ? []
+      : [[runtimePortName(config), config.runtimeApiPort, "4000"] as const]),
+    ["SVC_GRPC_PORT", config.grpcPort, "55051"] as const,
+  ];
+  return ports.flatMap(([variable, value, example], i) => {
+    const other = ports.slice(0, i).find((earlier) => earlier[1] === value && value !== 0);
+    if (other === undefined) return [];
+    return [
+      `${variable}: ${value} is the port of ${other[0]} too; each needs its own. Example: ${variable}=${example}`,
+    ];
+  });
+}
+
+/** The variable that settled the runtime API's port. */
+function runtimePortName(config: Config): string {
+  const byApiPort = config.command === "runtime" && config.fromEnvironment.includes("SVC_API_PORT");
+  return byApiPort ? "SVC_API_PORT" : "SVC_RUNTIME_API_PORT";
+}
+
+function misspelt(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+  const known = Object.values<Setting<unknown>>(table).map((entry) => entry.variable);
+  return Object.keys(env)
+    .filter((name) => /^SVC_/i.test(name) && !known.includes(name))
+    .flatMap((name) => {
+      const nearest =
+        nearestName(name.toUpperCase(), known, name.length <= 9 ? 1 : 2) ??
+        known.find((k) => k === name.toUpperCase());
+      return nearest === undefined
+        ? []
+        : [`${name} is not a variable of this program; did you mean ${nearest}?`];
+    });
+}

@@ -1,0 +1,89 @@
+// Events: the append-only history of a job.
+//
+// V1. An event is kept as the line of JSON that every reader will see; nothing renders it twice.
+// V2. The n-th event of a job has the sequence number n, from 1, without a gap. The number is not in the line.
+// V3. Nothing follows the terminal event.
+
+import type { Failure } from "./failure.ts";
+import { limits } from "./limits.ts";
+
+/** The engine's own event types (CONTRACTS §4). Workers may add types of their own, but not these. */
+export const engineEventTypes = [
+  "job_pending",
+  "job_validated",
+  "job_scheduled",
+  "job_running",
+  "job_paused",
+  "job_resumed",
+  "job_completed",
+  "job_failed",
+  "job_cancelled",
+  "job_recovered",
+  "agent_started",
+  "agent_message_received",
+  "agent_completed",
+  "agent_failed",
+  "executor_lease_requested",
+  "executor_lease_acquired",
+  "executor_lease_released",
+  "executor_interrupted",
+  "sandbox_job_started",
+  "sandbox_job_completed",
+  "sandbox_job_failed",
+  "sandbox_job_retry_scheduled",
+  "workspace_modified",
+  "aggregator_received",
+  "sensor_observed",
+  "message_unrouted",
+  "message_dead_lettered",
+  "service_registered",
+  "service_passing",
+  "service_critical",
+  "service_deregistered",
+  "log_truncated",
+  "artifact_written",
+] as const;
+
+/** What a worker reports through its event stream without colliding with the engine's own types. */
+export const workerEventTypes = ["log", "progress", "metric", "beacon"] as const;
+
+export type EngineEventType = (typeof engineEventTypes)[number] | (typeof workerEventTypes)[number];
+
+const reserved: ReadonlySet<string> = new Set(engineEventTypes);
+
+/** Whether a worker may use this event type: a word of its own (letters, digits, _ . : -), log, progress, … */
+export function isWorkerEventType(type: string): boolean {
+  return type.length <= limits.nameCharsMax && /^[A-Za-z0-9_.:-]+$/.test(type) && !reserved.has(type);
+}
+
+export const terminalEventTypes: ReadonlySet<string> = new Set(["job_completed", "job_failed", "job_cancelled"]);
+
+/** Where an event happened; `agentId` is null for events of the whole job. */
+export interface EventHead {
+  readonly nowMs: number;
+  readonly type: string;
+  readonly agentId: string | null;
+}
+
+/** Renders one event as its line: {"timestamp","type","agent_id","payload","error"?}. */
+export function renderEvent(head: EventHead, payload: unknown, failure?: Failure): string {
+  let body = JSON.stringify(payload);
+  if (body.length > limits.eventPayloadCharsMax) {
+    body = JSON.stringify({ truncated: true, chars: body.length, preview: body.slice(0, 1_024) });
+  }
+  const agent = head.agentId === null ? "null" : JSON.stringify(head.agentId);
+  const error = failure === undefined ? "" : `,"error":${JSON.stringify(failure)}`;
+  return `{"timestamp":"${isoTime(head.nowMs)}","type":${JSON.stringify(head.type)},"agent_id":${agent},"payload":${body}${error}}`;
+}
+
+let cachedMs = Number.NaN;
+let cachedText = "";
+
+/** ISO 8601 UTC with milliseconds. Thousands of events share a millisecond, so the last answer is kept. */
+export function isoTime(ms: number): string {
+  if (ms !== cachedMs) {
+    cachedText = new Date(ms).toISOString();
+    cachedMs = ms;
+  }
+  return cachedText;
+}

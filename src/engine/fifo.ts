@@ -1,0 +1,41 @@
+// A first-in first-out queue on an array: both ends are O(1), memory follows the size.
+
+const COMPACT_AT = 1_024;
+
+export class Fifo<T> {
+  #items: T[] = [];
+  #head = 0;
+
+  get size(): number {
+    return this.#items.length - this.#head;
+  }
+
+  push(item: T): void {
+    this.#items.push(item);
+  }
+
+  first(): T | undefined {
+    return this.#items[this.#head];
+  }
+
+  shift(): T | undefined {
+    if (this.size === 0) return undefined;
+    const item = this.#items[this.#head];
+    this.#head++;
+    if (this.#head === this.#items.length) {
+      this.#items = [];
+      this.#head = 0;
+    } else if (this.#head >= COMPACT_AT && this.#head * 2 >= this.#items.length) {
+      this.#items = this.#items.slice(this.#head);
+      this.#head = 0;
+    }
+    return item;
+  }
+
+  /** The longest run of items at the end that all satisfy `test`, oldest first. */
+  tailWhile(test: (item: T) => boolean): readonly T[] {
+    let from = this.#items.length;
+    while (from > this.#head && test(this.#items[from - 1]!)) from--;
+    return this.#items.slice(from);
+  }
+}

@@ -1,0 +1,118 @@
+// The graph: a manifest that was found valid, compiled so that a message finds its receivers by one look-up.
+
+import type { JsonObject, JsonValue } from "./json.ts";
+
+export type PlacementPolicy = "local" | "spread" | "binpack";
+export type RecoveryPolicy = "local_restart" | "cluster_recover" | "manual_recover";
+export type FailurePolicy = "fail_run" | "continue";
+
+export interface RouterConfig {
+  readonly kind: "router";
+  /** Type of the emitted message; null keeps the type it came with. */
+  readonly emitType: string | null;
+}
+
+export interface AggregatorConfig {
+  readonly kind: "aggregator";
+  /** Forms a result at this many messages; null waits for quiescence. */
+  readonly completeAfter: number | null;
+  readonly completeOnMessage: boolean;
+  readonly outputMessageType: string | null;
+  /** Whether a formed result that is not emitted completes the run. */
+  readonly completeRun: boolean;
+}
+
+export interface SensorConfig {
+  readonly kind: "sensor";
+  readonly outputMessageType: string;
+  /** Observations until the sensor is done; null observes until the job ends. */
+  readonly completeAfter: number | null;
+  readonly intervalMs: number | null;
+  /** Wall time of a single timer; null has none. */
+  readonly runAtMs: number | null;
+  /** A file whose appearance is the observation; relative names lie in the job's payload folder. */
+  readonly file: string | null;
+}
+
+export interface ExecutorConfig {
+  readonly kind: "executor";
+  /** A list is started as it is; a string goes through /bin/sh -c. */
+  readonly command: readonly string[] | string;
+  readonly pool: string;
+  readonly poolSlots: number;
+  /** Seconds one attempt may take; 0 has no limit (the default of long-lived executors). */
+  readonly timeoutSeconds: number;
+  readonly maxAttempts: number;
+  readonly retryBackoffMs: number;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly passEnv: readonly string[];
+  readonly uploadPaths: readonly Upload[];
+  readonly workdir: string | null;
+  /** The path that stands for the workspace inside commands and workdir; `/sandbox/job` always does. */
+  readonly sandboxUploadPath: string | null;
+  readonly runnerModule: string;
+  readonly outputMessageType: string | null;
+  readonly longLived: boolean;
+  /** False when a command that may have run must not run a second time. */
+  readonly safeToRetry: boolean;
+}
+
+/** A file or folder of the payload that is copied into the agent's workspace under the name `as`. */
+export interface Upload {
+  readonly path: string;
+  readonly as: string;
+}
+
+export interface ModuleConfig {
+  readonly kind: "module";
+  /** ES module inside the payload. */
+  readonly module: string;
+  readonly timeoutSeconds: number;
+  readonly maxAttempts: number;
+  readonly retryBackoffMs: number;
+  readonly config: JsonObject;
+}
+
+export type AgentConfig = RouterConfig | AggregatorConfig | SensorConfig | ExecutorConfig | ModuleConfig;
+
+export interface GraphNode {
+  readonly index: number;
+  readonly nodeId: string;
+  readonly agentType: AgentConfig["kind"];
+  /** The manifest's own `type` of the node, such as "stream"; null when it has none. */
+  readonly type: string | null;
+  readonly role: string | null;
+  readonly config: AgentConfig;
+  /** A worker that lives as long as the job and feeds it: the job is not quiescent before it has ended. */
+  readonly isSource: boolean;
+  /** Receivers of every message type, and of one; an edge carries one copy. */
+  readonly toAll: readonly number[];
+  readonly toByType: ReadonlyMap<string, readonly number[]>;
+  /** Distance rank from the entrypoints: at quiescence, earlier aggregators form their result first. */
+  readonly rank: number;
+}
+
+export interface Graph {
+  readonly manifestVersion: "1.0";
+  readonly graphId: string;
+  readonly jobName: string | null;
+  readonly type: "batch" | "service";
+  readonly placementPolicy: PlacementPolicy;
+  readonly recoveryPolicy: RecoveryPolicy;
+  readonly failurePolicy: FailurePolicy;
+  /** Milliseconds the whole job may take; null has no limit. */
+  readonly timeoutMs: number | null;
+  readonly entrypoints: readonly number[];
+  /** Bodies of each entrypoint's `init` messages. */
+  readonly initialInputs: ReadonlyMap<number, readonly JsonValue[]>;
+  readonly nodes: readonly GraphNode[];
+  readonly indexOf: ReadonlyMap<string, number>;
+  /** File names that, left in SVC_OUTPUT_DIR, are outputs of the run. */
+  readonly outputs: readonly DeclaredOutput[];
+}
+
+export interface DeclaredOutput {
+  readonly path: string;
+  readonly title: string | null;
+  readonly primary: boolean;
+}

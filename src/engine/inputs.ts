@@ -1,0 +1,39 @@
+// A launch's inputs, put in place of the manifest's initial_inputs (CONTRACTS §6 "Gateway runs").
+
+import type { Graph } from "./graph.ts";
+import { isObject, type JsonValue } from "./json.ts";
+
+export type InputsAnswer =
+  | { readonly kind: "ok"; readonly graph: Graph }
+  | { readonly kind: "invalid"; readonly problems: readonly string[] };
+
+/**
+ * Applies inputs to a graph. Absent or {} leaves the manifest's own; `{"$entrypoints": {"id": [bodies]}}` addresses
+ * the entrypoints one by one (the others keep theirs); anything else is one body for every entrypoint.
+ */
+export function withInputs(graph: Graph, inputs: JsonValue | undefined): InputsAnswer {
+  if (inputs === undefined) return { kind: "ok", graph };
+  if (!isObject(inputs)) return { kind: "invalid", problems: ["inputs must be a JSON object"] };
+  if (Object.keys(inputs).length === 0) return { kind: "ok", graph };
+  const addressed = inputs.$entrypoints;
+  if (addressed === undefined) {
+    const initialInputs = new Map(graph.entrypoints.map((index) => [index, [inputs]]));
+    return { kind: "ok", graph: { ...graph, initialInputs } };
+  }
+  return withAddressedInputs(graph, addressed);
+}
+
+function withAddressedInputs(graph: Graph, addressed: JsonValue): InputsAnswer {
+  if (!isObject(addressed)) {
+    return { kind: "invalid", problems: ["inputs.$entrypoints must be an object of entrypoint to list of bodies"] };
+  }
+  const problems: string[] = [];
+  const initialInputs = new Map(graph.initialInputs);
+  for (const [nodeId, bodies] of Object.entries(addressed)) {
+    const index = graph.indexOf.get(nodeId);
+    if (index === undefined || !graph.entrypoints.includes(index)) {
+      problems.push(`inputs.$entrypoints names "${nodeId}", which is no entrypoint`);
+    } else initialInputs.set(index, Array.isArray(bodies) ? bodies : [bodies]);
+  }
+  return problems.length > 0 ? { kind: "invalid", problems } : { kind: "ok", graph: { ...graph, initialInputs } };
+}

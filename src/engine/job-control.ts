@@ -1,0 +1,84 @@
+// How a job ends, and how it is held and let go: the legal changes of its status.
+//
+//   running  -> paused -> running
+//   running, paused -> completed | failed | cancelled, once and for good
+
+import type { Failure } from "./failure.ts";
+import type { Job } from "./job.ts";
+import * as jobTasks from "./job-tasks.ts";
+import { isObject, type JsonValue } from "./json.ts";
+
+/** The first completion wins; a value that is no object is wrapped as {value}. */
+export function complete(job: Job, result: JsonValue): void {
+  if (job.isOver) return;
+  job.result = isObject(result) ? result : { value: result };
+  end(job);
+  for (const agent of job.agents) {
+    if (!agent.started || agent.failed || agent.done) continue;
+    job.event("agent_completed", agent.node.nodeId, { processed_messages: agent.processed });
+  }
+  job.status = "completed";
+  job.event("job_completed", null, job.partial ? { partial: true } : {});
+}
+
+export function fail(job: Job, failure: Failure): void {
+  if (job.isOver) return;
+  end(job);
+  job.status = "failed";
+  job.failure = failure;
+  job.event("job_failed", null, { code: failure.code, desc: failure.desc }, failure);
+}
+
+export function cancel(job: Job): void {
+  if (job.isOver) return;
+  end(job);
+  job.status = "cancelled";
+  job.event("job_cancelled", null, {});
+}
+
+/** Ends everything that is under way; the status and the terminal event follow. */
+function end(job: Job): void {
+  for (const task of [...job.tasks.values()]) jobTasks.abandon(job, task);
+}
+
+/** Stops dispatch. Running tasks go on; their results wait. Pausing a paused job changes nothing. */
+export function pause(job: Job): void {
+  if (job.status !== "running") return;
+  for (const task of job.tasks.values()) jobTasks.withdrawRequest(job, task);
+  job.status = "paused";
+  job.pausedAtMs = job.context.clock.nowMs();
+  job.event("job_paused", null, {});
+}
+
+/** Lets a paused job go on. Its deadline moves by as long as it was held. */
+export function resume(job: Job): void {
+  if (job.status !== "paused") return;
+  const nowMs = job.context.clock.nowMs();
+  if (job.deadlineAtMs !== null && job.pausedAtMs !== null) job.deadlineAtMs += nowMs - job.pausedAtMs;
+  job.pausedAtMs = null;
+  job.status = "running";
+  job.event("job_resumed", null, {});
+  for (const task of [...job.tasks.values()]) {
+    if (task.state.kind === "queued") jobTasks.requestSlots(job, job.agents[task.agentIndex]!, task);
+  }
+  armTimers(job);
+}
+
+/** Sets every timer that the job's state speaks of; earlier settings of the same timers do no harm. */
+export function armTimers(job: Job): void {
+  if (job.deadlineAtMs !== null) job.timer(job.deadlineAtMs, { kind: "deadline" });
+  for (const task of job.tasks.values()) {
+    if (task.state.kind === "backoff") job.timer(task.state.dueAtMs, { kind: "retry", taskSeq: task.seq });
+  }
+  for (const agent of job.agents) {
+    const dueAtMs = job.sensorDueAtMs(agent);
+    if (dueAtMs !== null) job.timer(dueAtMs, { kind: "sensor", agentIndex: agent.node.index });
+  }
+}
+
+/** The job's own time limit; a deadline that was moved meanwhile changes nothing. */
+export function deadlineDue(job: Job, nowMs: number): void {
+  if (job.status !== "running" || job.deadlineAtMs === null || job.deadlineAtMs > nowMs) return;
+  const seconds = (job.graph.timeoutMs ?? 0) / 1_000;
+  job.failRun("job.timeout", `The job did not end within its timeout_seconds of ${seconds}.`);
+}

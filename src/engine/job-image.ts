@@ -1,0 +1,175 @@
+// A job and its image: what a batch carries of it, and how it comes back after a restart.
+
+import { isoTime } from "./event.ts";
+import type { Graph } from "./graph.ts";
+import { type AgentSlot, Job, type JobContext } from "./job.ts";
+import * as control from "./job-control.ts";
+import * as jobTasks from "./job-tasks.ts";
+import type { JsonValue } from "./json.ts";
+import type { AgentRecord, AgentStatus, JobChanges, JobImage, JobProgress, TaskRecord } from "./ports.ts";
+
+/** Takes everything that changed since the last call, as the job's part of the next batch. */
+export function takeChanges(job: Job): JobChanges {
+  const { draft } = job;
+  const eventLines = draft.takeEvents();
+  const agents = [...draft.dirtyAgents].sort((a, b) => a - b).map((index) => agentRecord(job, job.agents[index]!));
+  const tasks = [...draft.dirtyTasks].flatMap((seq) => taskRecord(job, seq));
+  draft.dirtyAgents.clear();
+  draft.dirtyTasks.clear();
+  const changes: JobChanges = {
+    jobId: job.jobId,
+    owner: job.context.owner,
+    epoch: job.epoch,
+    revision: job.revision,
+    insert: job.revision === 0 ? job.insert : null,
+    progress: progress(job),
+    agents,
+    consumed: draft.takeConsumed(),
+    messages: job.isOver ? [] : draft.takeMessages(job.agents),
+    ...draft.takeItems(),
+    tasks,
+    tasksRemoved: draft.takeTasksRemoved(),
+    firstEventSeq: job.eventSeq - eventLines.length + 1,
+    eventLines,
+    deadLetters: draft.takeDeadLetters(),
+    artifacts: draft.takeArtifacts(),
+  };
+  job.revision++;
+  return changes;
+}
+
+function progress(job: Job): JobProgress {
+  const sandboxNames: string[] = [];
+  for (const task of job.tasks.values()) {
+    if (task.kind === "command" && task.state.kind === "running") sandboxNames.push(task.state.sandboxName);
+  }
+  return {
+    status: job.status,
+    updatedAtMs: job.updatedAtMs,
+    startedAtMs: job.startedAtMs,
+    pausedAtMs: job.pausedAtMs,
+    deadlineAtMs: job.deadlineAtMs,
+    eventSeq: job.eventSeq,
+    messageSeq: job.messageSeq,
+    taskSeq: job.taskSeq,
+    logBytes: job.logBytes,
+    activeExecutors: job.runningTasks,
+    sandboxNames,
+    lastEventJson: lastEventJson(job),
+    partial: job.partial,
+    resultJson: job.result === undefined ? null : JSON.stringify(job.result),
+    failureJson: job.failure === null ? null : JSON.stringify(job.failure),
+  };
+}
+
+function lastEventJson(job: Job): string {
+  const { lastEvent } = job;
+  if (lastEvent === null) return "null";
+  const { nowMs, type, agentId } = lastEvent;
+  return JSON.stringify({ timestamp: isoTime(nowMs), type, agent_id: agentId });
+}
+
+function agentRecord(job: Job, agent: AgentSlot): AgentRecord {
+  const running = agent.task?.state.kind === "running" ? agent.task.state : null;
+  return {
+    agentId: agent.node.nodeId,
+    index: agent.node.index,
+    status: agentStatus(job, agent),
+    done: agent.done,
+    processedMessages: agent.processed,
+    stateJson: JSON.stringify(agent.state),
+    lastError: agent.lastError,
+    unroutedJson: agent.unrouted === undefined ? null : JSON.stringify(agent.unrouted),
+    lease: running?.lease ?? null,
+  };
+}
+
+/** What the agent is doing. A reader shows `paused` and the final `done` from the job's status. */
+function agentStatus(job: Job, agent: AgentSlot): AgentStatus {
+  if (agent.failed) return "failed";
+  if (agent.done || (job.status === "completed" && agent.started)) return "done";
+  if (!agent.started) return "pending";
+  if (agent.task !== null && agent.node.config.kind !== "sensor") {
+    return agent.task.state.kind === "running" ? "running" : "waiting";
+  }
+  return agent.node.config.kind === "sensor" ? "waiting" : "ready";
+}
+
+function taskRecord(job: Job, seq: number): TaskRecord[] {
+  const task = job.tasks.get(seq);
+  if (task === undefined) return [];
+  const { agentIndex, kind, state, attempt, failures, message } = task;
+  return [{ taskSeq: seq, agentIndex, kind, state, attempt, failures, message }];
+}
+
+/**
+ * Brings a job back from its image: under a new epoch, with `job_recovered` in its history, its interrupted
+ * attempts noted, and everything that waited waiting again.
+ */
+export function recoverJob(image: JobImage, graph: Graph, context: JobContext): Job {
+  const job = new Job({ jobId: image.jobId, epoch: image.epoch, insert: image.insert, graph }, context);
+  restoreProgress(job, image);
+  for (const record of image.agents) restoreAgent(job, record);
+  for (const message of image.messages) {
+    const agent = job.agents[message.to]!;
+    agent.mailbox.push(message);
+    agent.storedSeq = message.seq;
+    job.waitingMessages++;
+  }
+  for (const run of image.items) {
+    const agent = job.agents[run.agentIndex]!;
+    for (const body of run.bodiesJson) agent.collected.push(JSON.parse(body) as JsonValue);
+    agent.collectedSeq = run.firstSeq + run.bodiesJson.length - 1;
+  }
+  for (const agent of job.agents) {
+    if (agent.node.config.kind === "sensor" && !agent.done) job.openSensors++;
+  }
+  goOn(job, image);
+  return job;
+}
+
+function restoreProgress(job: Job, image: JobImage): void {
+  const { progress } = image;
+  job.revision = image.revision;
+  job.status = progress.status;
+  job.eventSeq = progress.eventSeq;
+  job.messageSeq = progress.messageSeq;
+  job.taskSeq = progress.taskSeq;
+  job.logBytes = progress.logBytes;
+  job.updatedAtMs = progress.updatedAtMs;
+  job.startedAtMs = progress.startedAtMs;
+  job.pausedAtMs = progress.pausedAtMs;
+  job.deadlineAtMs = progress.deadlineAtMs;
+  job.partial = progress.partial;
+}
+
+function restoreAgent(job: Job, record: AgentRecord): void {
+  const agent = job.agents[record.index]!;
+  agent.state = JSON.parse(record.stateJson) as JsonValue;
+  agent.processed = record.processedMessages;
+  agent.started = record.status !== "pending";
+  agent.failed = record.status === "failed";
+  agent.done = record.done;
+  agent.lastError = record.lastError;
+  if (record.unroutedJson !== null) agent.unrouted = JSON.parse(record.unroutedJson) as JsonValue;
+}
+
+function goOn(job: Job, image: JobImage): void {
+  const interrupted = image.tasks.filter((task) => task.state.kind === "running").length;
+  const isHeld = job.status === "running" && job.graph.recoveryPolicy === "manual_recover";
+  job.event("job_recovered", null, {
+    epoch: job.epoch,
+    interrupted_tasks: interrupted,
+    ...(isHeld && { held: "recovery_mode is manual_recover: resume the job to let it go on" }),
+  });
+  if (isHeld) control.pause(job);
+  for (const record of image.tasks) {
+    const { taskSeq: seq, agentIndex, kind, state, attempt, failures, message } = record;
+    jobTasks.adoptTask(job, { seq, agentIndex, kind, state, attempt, failures, message });
+  }
+  for (const task of [...job.tasks.values()]) if (!job.isOver) jobTasks.recoverTask(job, task);
+  if (job.isOver) return;
+  control.armTimers(job);
+  for (const agent of job.agents) job.enqueue(agent);
+}
+

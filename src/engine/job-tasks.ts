@@ -1,0 +1,440 @@
+// Tasks of a job: from "a message needs work outside" to "its outcome is applied", over leases, attempts and
+// retries.
+//
+// T1. A task begins (its attempt counts, its lease is held) in one cut with the events that say so; the command
+//     itself starts only after that cut is on disk.
+// T2. Only the current attempt's first outcome counts; any other report changes nothing.
+// T3. An attempt that was interrupted from outside does not count against max_attempts.
+// T4. A lease that was announced is released in the history before the job's terminal event.
+
+import { type SucceededOutcome, stepExecutorOutcome, stepModuleOutcome, stepWorkerActions } from "./agents/executor.ts";
+import { stepSensorFile } from "./agents/sensor.ts";
+import { type Failure, failureCatalogue, makeFailure } from "./failure.ts";
+import type { AgentSlot, Job, Task } from "./job.ts";
+import * as control from "./job-control.ts";
+import { limits } from "./limits.ts";
+import { type Message, messageId, toEnvelope } from "./message.ts";
+import type { Lease, TaskEvent, TaskKind, TaskOutcome, TaskRef, TaskState, WorkerActions } from "./ports.ts";
+
+const BACKOFF_MS_MAX = 5 * 60 * 1_000;
+
+/** Names the slots of one attempt; also the only thing `Slots` knows about it. */
+export function slotsKey(ref: TaskRef): string {
+  return `${ref.jobId}/${ref.taskSeq}/${ref.attempt}`;
+}
+
+export function parseSlotsKey(key: string): TaskRef {
+  const [jobId = "", taskSeq, attempt] = key.split("/");
+  return { jobId, taskSeq: Number(taskSeq), attempt: Number(attempt) };
+}
+
+export function isLongLived(agent: AgentSlot): boolean {
+  return agent.node.config.kind === "executor" && agent.node.config.longLived;
+}
+
+/** Whether the job may not complete before this task has ended. A companion ends with the job instead. */
+function holdsJobOpen(agent: AgentSlot, task: Task): boolean {
+  return task.kind !== "file" && (!isLongLived(agent) || agent.node.isSource);
+}
+
+export function createTask(job: Job, agent: AgentSlot, kind: TaskKind, message: Message): void {
+  const task: Task = {
+    seq: ++job.taskSeq,
+    agentIndex: agent.node.index,
+    kind,
+    message,
+    state: { kind: "queued" },
+    attempt: 0,
+    failures: 0,
+  };
+  adoptTask(job, task);
+  requestSlots(job, agent, task);
+}
+
+/** Makes a task the job's own: a new one, or one that the journal held. */
+export function adoptTask(job: Job, task: Task): void {
+  const agent = job.agents[task.agentIndex]!;
+  job.tasks.set(task.seq, task);
+  job.draft.dirtyTasks.add(task.seq);
+  job.draft.dirtyAgents.add(task.agentIndex);
+  agent.task = task;
+  if (holdsJobOpen(agent, task)) job.openTasks++;
+}
+
+/** Asks the pool for the next attempt's slots, and begins it if they are granted at once. */
+export function requestSlots(job: Job, agent: AgentSlot, task: Task): void {
+  const { config } = agent.node;
+  if (config.kind !== "executor") {
+    begin(job, agent, task, null);
+    return;
+  }
+  const { pool, poolSlots: slots } = config;
+  setState(job, task, { kind: "queued" });
+  job.event("executor_lease_requested", agent.node.nodeId, { task: task.seq, pool, slots });
+  const grant = job.context.slots.request(slotsKey(nextAttempt(job, task)), pool, slots);
+  if (grant.kind === "granted") begin(job, agent, task, grant.lease);
+  else if (grant.kind === "unsatisfiable") {
+    end(job, agent, task, {
+      kind: "failed",
+      code: "resource.unsatisfiable",
+      message: grant.reason,
+      command: null,
+      artifacts: [],
+    });
+  }
+}
+
+function nextAttempt(job: Job, task: Task): TaskRef {
+  return { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt + 1 };
+}
+
+/** A queued request was granted. @returns false when nobody waits for it any more */
+export function slotsGranted(job: Job, ref: TaskRef, lease: Lease): boolean {
+  const task = job.tasks.get(ref.taskSeq);
+  if (task === undefined || task.state.kind !== "queued" || task.attempt + 1 !== ref.attempt) return false;
+  if (job.status !== "running") return false;
+  begin(job, job.agents[task.agentIndex]!, task, lease);
+  return true;
+}
+
+function begin(job: Job, agent: AgentSlot, task: Task, lease: Lease | null): void {
+  const { nodeId, config } = agent.node;
+  task.attempt++;
+  const runSuffix = job.runId.slice(-8);
+  const sandboxName = `${nodeId}-${runSuffix}-${task.seq}-${task.attempt}`;
+  setState(job, task, { kind: "running", lease, sandboxName, startedAtMs: job.context.clock.nowMs() });
+  const ref = { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt };
+  if (task.kind === "command") {
+    job.runningTasks++;
+    if (lease !== null) {
+      job.event("executor_lease_acquired", nodeId, { task: task.seq, ...leasePayload(lease) });
+    }
+    job.event("sandbox_job_started", nodeId, {
+      sandbox_name: sandboxName,
+      pool: lease?.pool ?? null,
+      attempt: task.attempt,
+    });
+  }
+  job.draft.effects.starts.push({
+    ref,
+    kind: task.kind,
+    runId: job.runId,
+    agentId: nodeId,
+    config,
+    maxAttempts: maxAttempts(agent),
+    idempotencyKey: `${job.runId}:${nodeId}:${messageId(job.runId, task.message.seq)}`,
+    sandboxName,
+    lease,
+    envelope: toEnvelope(task.message, job, nodeId, task.attempt),
+    agentState: agent.state,
+    workflow: { graph_id: job.graph.graphId, job_name: job.graph.jobName, type: job.graph.type },
+    bundleFingerprint: job.insert.bundleFingerprint,
+    configurationJson: job.insert.configurationJson,
+    timeoutMs: timeoutMs(agent),
+  });
+  job.enqueue(agent);
+}
+
+function maxAttempts(agent: AgentSlot): number {
+  const { config } = agent.node;
+  return config.kind === "executor" || config.kind === "module" ? config.maxAttempts : 1;
+}
+
+function timeoutMs(agent: AgentSlot): number | null {
+  const { config } = agent.node;
+  if (config.kind !== "executor" && config.kind !== "module") return null;
+  return config.timeoutSeconds === 0 ? null : config.timeoutSeconds * 1_000;
+}
+
+function leasePayload(lease: Lease) {
+  return { lease_id: lease.leaseId, pool: lease.pool, slots: lease.slots };
+}
+
+/** The current attempt, if the report is about it (T2). */
+function currentTask(job: Job, ref: TaskRef): Task | null {
+  const task = job.tasks.get(ref.taskSeq);
+  return task !== undefined && task.state.kind === "running" && task.attempt === ref.attempt ? task : null;
+}
+
+/**
+ * Events of a running attempt, checked by the runner. Logs beyond the run's limit end with one mark.
+ * @returns the characters that this added to the history
+ */
+export function taskEvents(job: Job, ref: TaskRef, events: readonly TaskEvent[]): number {
+  const task = currentTask(job, ref);
+  if (task === null) return 0;
+  const agentId = job.agents[task.agentIndex]!.node.nodeId;
+  let added = 0;
+  for (const { type, payload } of events) {
+    if (type !== "log") added += job.event(type, agentId, payload);
+    else if (job.logBytes < limits.runLogBytesMax) {
+      const chars = job.event(type, agentId, payload);
+      job.logBytes += chars;
+      added += chars;
+      if (job.logBytes >= limits.runLogBytesMax) {
+        job.event("log_truncated", agentId, { log_bytes: job.logBytes, limit_bytes: limits.runLogBytesMax });
+      }
+    }
+  }
+  return added;
+}
+
+/** A long-lived command acts while it runs. */
+export function taskActions(job: Job, ref: TaskRef, actions: WorkerActions): boolean {
+  const task = currentTask(job, ref);
+  if (task === null) return false;
+  const agent = job.agents[task.agentIndex]!;
+  job.apply(agent, stepWorkerActions(agent.state, actions), task.message);
+  return true;
+}
+
+/** Hands a message to the agent's long-lived command. */
+export function sendToWorker(job: Job, agent: AgentSlot, message: Message): void {
+  const { task } = agent;
+  if (task === null || task.state.kind !== "running") return;
+  job.draft.effects.sends.push({
+    ref: { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt },
+    envelope: toEnvelope(message, job, agent.node.nodeId, task.attempt),
+  });
+}
+
+/** An attempt has ended. @returns false when the report is stale or a duplicate (T2) */
+export function taskEnded(job: Job, ref: TaskRef, outcome: TaskOutcome): boolean {
+  const task = currentTask(job, ref);
+  if (task === null || task.state.kind !== "running") return false;
+  const agent = job.agents[task.agentIndex]!;
+  const { lease, sandboxName } = task.state;
+  recordArtifacts(job, agent, outcome);
+  if (task.kind === "command") recordCommandEnd(job, agent, task, outcome, sandboxName, lease);
+  releaseLease(job, agent, task, lease, outcome.kind);
+  if (outcome.kind === "interrupted") interrupted(job, agent, task, outcome.reason);
+  else if (outcome.kind === "failed" && retries(agent, task, outcome)) retryLater(job, agent, task, outcome);
+  else end(job, agent, task, outcome);
+  return true;
+}
+
+function recordArtifacts(job: Job, agent: AgentSlot, outcome: TaskOutcome): void {
+  if (outcome.kind === "interrupted") return;
+  for (const artifact of outcome.artifacts) {
+    job.draft.artifacts.push(artifact);
+    job.event("artifact_written", agent.node.nodeId, {
+      artifact_id: artifact.artifactId,
+      name: artifact.name,
+      kind: artifact.kind,
+      size: artifact.size,
+      sha256: artifact.sha256,
+    });
+  }
+}
+
+function recordCommandEnd(
+  job: Job,
+  agent: AgentSlot,
+  task: Task,
+  outcome: TaskOutcome,
+  sandboxName: string,
+  lease: Lease | null,
+): void {
+  if (outcome.kind === "interrupted") return;
+  const payload = {
+    sandbox_name: sandboxName,
+    exit_code: outcome.command?.exitCode ?? null,
+    pool: lease?.pool ?? null,
+    attempt: task.attempt,
+    duration_ms: outcome.command?.durationMs ?? null,
+  };
+  if (outcome.kind === "succeeded") job.event("sandbox_job_completed", agent.node.nodeId, payload);
+  else job.event("sandbox_job_failed", agent.node.nodeId, payload, failureOf(job, agent, task, outcome));
+}
+
+function releaseLease(job: Job, agent: AgentSlot, task: Task, lease: Lease | null, reason: string): void {
+  if (task.kind === "command") job.runningTasks--;
+  if (lease === null) return;
+  job.event("executor_lease_released", agent.node.nodeId, {
+    task: task.seq,
+    ...leasePayload(lease),
+    reason,
+  });
+}
+
+type FailedOutcome = Extract<TaskOutcome, { kind: "failed" }>;
+
+function failureOf(job: Job, agent: AgentSlot, task: Task, outcome: FailedOutcome): Failure {
+  return makeFailure(outcome.code, outcome.message, job.context.clock.nowMs(), {
+    agentId: agent.node.nodeId,
+    attempt: task.attempt,
+    maxAttempts: maxAttempts(agent),
+    ...(outcome.command?.exitCode != null && { exitCode: outcome.command.exitCode }),
+    ...(outcome.command?.signal != null && { signal: outcome.command.signal }),
+    ...(outcome.command?.stderr && { stderrTail: outcome.command.stderr }),
+  });
+}
+
+function retries(agent: AgentSlot, task: Task, outcome: FailedOutcome): boolean {
+  return failureCatalogue[outcome.code].retryable && task.failures + 1 < maxAttempts(agent);
+}
+
+function retryLater(job: Job, agent: AgentSlot, task: Task, outcome: FailedOutcome): void {
+  task.failures++;
+  const { config } = agent.node;
+  const baseMs = config.kind === "executor" || config.kind === "module" ? config.retryBackoffMs : 0;
+  const fullMs = Math.min(baseMs * 2 ** (task.failures - 1), BACKOFF_MS_MAX);
+  // Between half and the whole delay, so that tasks which failed together do not come back together.
+  const delayMs = Math.round(fullMs * (0.5 + job.context.randomness.fraction() / 2));
+  const dueAtMs = job.context.clock.nowMs() + delayMs;
+  setState(job, task, { kind: "backoff", dueAtMs });
+  agent.lastError = outcome.message;
+  job.event("sandbox_job_retry_scheduled", agent.node.nodeId, {
+    task: task.seq,
+    failed_attempt: task.attempt,
+    delay_ms: delayMs,
+    code: outcome.code,
+  });
+  job.timer(dueAtMs, { kind: "retry", taskSeq: task.seq });
+}
+
+/** A backoff is over; late and superseded timers change nothing. */
+export function retryDue(job: Job, taskSeq: number, nowMs: number): void {
+  const task = job.tasks.get(taskSeq);
+  if (task?.state.kind !== "backoff" || task.state.dueAtMs > nowMs || job.status !== "running") return;
+  requestSlots(job, job.agents[task.agentIndex]!, task);
+}
+
+/** The attempt ended through no fault of its own: it is made again, unless the node forbids that (T3). */
+function interrupted(job: Job, agent: AgentSlot, task: Task, reason: string): void {
+  const { config, nodeId } = agent.node;
+  job.event("executor_interrupted", nodeId, { task: task.seq, attempt: task.attempt, reason });
+  if (config.kind === "executor" && !config.safeToRetry) {
+    end(job, agent, task, {
+      kind: "failed",
+      code: "runtime.recovered_interrupted",
+      message: `Attempt ${task.attempt} of agent "${nodeId}" was interrupted (${reason}), and the node says that it must not run twice.`,
+      command: null,
+      artifacts: [],
+    });
+  } else if (job.status === "running") requestSlots(job, agent, task);
+  else setState(job, task, { kind: "queued" });
+}
+
+/** After a restart: what ran is interrupted, what waited asks again. The job's status decides what may go on. */
+export function recoverTask(job: Job, task: Task): void {
+  const agent = job.agents[task.agentIndex]!;
+  const { state } = task;
+  switch (state.kind) {
+    case "running":
+      if (task.kind === "command") job.runningTasks++;
+      releaseLease(job, agent, task, state.lease, "interrupted");
+      interrupted(job, agent, task, "the runtime was restarted");
+      return;
+    case "queued":
+      if (job.status === "running") requestSlots(job, agent, task);
+      return;
+    case "backoff":
+      job.timer(state.dueAtMs, { kind: "retry", taskSeq: task.seq });
+      return;
+    case "ended":
+      job.enqueue(agent);
+      return;
+    default:
+      state satisfies never;
+  }
+}
+
+/** Keeps the outcome until the agent looks at it: at once, or after a pause. */
+function end(job: Job, agent: AgentSlot, task: Task, outcome: TaskOutcome): void {
+  const kept = outcome.kind === "interrupted" ? outcome : { ...outcome, artifacts: [] };
+  const { lease, sandboxName } =
+    task.state.kind === "running" ? task.state : { lease: null, sandboxName: "" };
+  setState(job, task, { kind: "ended", outcome: kept, lease, sandboxName });
+  job.enqueue(agent);
+}
+
+/** The agent takes its task's outcome. */
+export function applyOutcome(job: Job, agent: AgentSlot, task: Task, ended: EndedState): void {
+  const { outcome } = ended;
+  removeTask(job, agent, task);
+  if (outcome.kind === "failed") failForGood(job, agent, task, failureOf(job, agent, task, outcome));
+  else if (outcome.kind === "succeeded") applySuccess(job, agent, task, outcome, ended);
+}
+
+type EndedState = Extract<TaskState, { kind: "ended" }>;
+
+function applySuccess(
+  job: Job,
+  agent: AgentSlot,
+  task: Task,
+  outcome: SucceededOutcome,
+  { lease, sandboxName }: EndedState,
+): void {
+  const { config, nodeId } = agent.node;
+  agent.lastError = null;
+  if (config.kind === "sensor") {
+    job.apply(agent, stepSensorFile(config, agent.state, outcome.observation), null);
+  } else if (config.kind === "module") {
+    job.apply(agent, stepModuleOutcome(agent.state, outcome), task.message);
+  } else if (config.kind === "executor" && config.longLived) {
+    workerExited(job, agent);
+  } else if (config.kind === "executor") {
+    const attempt = { agentId: nodeId, sandboxName, attempts: task.attempt, lease };
+    job.apply(agent, stepExecutorOutcome(config, agent.state, outcome, task.message, attempt), task.message);
+  }
+}
+
+/** A long-lived worker has ended by itself: nobody reads its mailbox any more. */
+function workerExited(job: Job, agent: AgentSlot): void {
+  agent.done = true;
+  job.draft.dirtyAgents.add(agent.node.index);
+  if (!agent.failed) {
+    job.event("agent_completed", agent.node.nodeId, { processed_messages: agent.processed });
+  }
+  job.discardMailbox(agent);
+}
+
+/** No attempt is left: the message is a dead letter, and the failure policy says what becomes of the run. */
+function failForGood(job: Job, agent: AgentSlot, task: Task, failure: Failure): void {
+  agent.failed = true;
+  agent.lastError = failure.desc;
+  job.draft.dirtyAgents.add(agent.node.index);
+  job.event("agent_failed", agent.node.nodeId, { task: task.seq, attempts: task.attempt }, failure);
+  const startedByNothing = isLongLived(agent) || task.kind === "file";
+  if (!startedByNothing) job.deadLetter(task.message, "processing_failed", task.attempt);
+  if (job.graph.failurePolicy === "fail_run") {
+    control.fail(job, failure);
+    return;
+  }
+  job.partial = true;
+  if (isLongLived(agent)) workerExited(job, agent);
+}
+
+/** Gives a task up because its agent or its job is over: what runs is stopped, what waits is taken back (T4). */
+export function abandon(job: Job, task: Task): void {
+  const agent = job.agents[task.agentIndex]!;
+  if (task.state.kind === "running") {
+    const ref = { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt };
+    // A command whose start is not even on disk yet is simply never started.
+    if (job.draft.withdrawStart(ref)) job.context.slots.release(slotsKey(ref));
+    else job.draft.effects.stops.push(ref);
+    releaseLease(job, agent, task, task.state.lease, "cancelled");
+  } else if (task.state.kind === "queued") job.context.slots.release(slotsKey(nextAttempt(job, task)));
+  removeTask(job, agent, task);
+}
+
+/** Takes a waiting request back, so that a paused job is granted nothing. */
+export function withdrawRequest(job: Job, task: Task): void {
+  if (task.state.kind === "queued") job.context.slots.release(slotsKey(nextAttempt(job, task)));
+}
+
+function removeTask(job: Job, agent: AgentSlot, task: Task): void {
+  job.tasks.delete(task.seq);
+  job.draft.dirtyTasks.delete(task.seq);
+  job.draft.tasksRemoved.push(task.seq);
+  job.draft.dirtyAgents.add(agent.node.index);
+  agent.task = null;
+  if (holdsJobOpen(agent, task)) job.openTasks--;
+}
+
+function setState(job: Job, task: Task, state: TaskState): void {
+  task.state = state;
+  job.draft.dirtyTasks.add(task.seq);
+  job.draft.dirtyAgents.add(task.agentIndex);
+}

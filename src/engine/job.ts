@@ -1,0 +1,516 @@
+// A job: one graph at work, held by one owner, as a state machine.
+//
+// M1. All changes go through this class and its neighbours (job-tasks, job-control, job-image), synchronously,
+//     one at a time; nothing here waits.
+// M2. Every change is noted in the draft, so that the sum of the batches is the state.
+// M3. Built-in agents process every message exactly once: taking a message, the agent's new state and what it
+//     emits are one cut.
+// M4. An agent works on one message at a time; a message whose work is outside (a task) keeps its agent busy.
+// M5. Nothing happens after the terminal event.
+
+import { restAggregator, stepAggregator, form } from "./agents/aggregator.ts";
+import { stepRouter } from "./agents/router.ts";
+import { startSensor, sensorDueAtMs, stepSensor, stepSensorTimer } from "./agents/sensor.ts";
+import type { Action, Step } from "./agents/step.ts";
+import { Draft } from "./draft.ts";
+import { type EngineEventType, type EventHead, renderEvent } from "./event.ts";
+import { type Failure, type FailureCode, makeFailure } from "./failure.ts";
+import { Fifo } from "./fifo.ts";
+import type { Graph, GraphNode } from "./graph.ts";
+import type { JsonValue } from "./json.ts";
+import * as control from "./job-control.ts";
+import * as jobTasks from "./job-tasks.ts";
+import { limits } from "./limits.ts";
+import { type Message, messageId, toEnvelope } from "./message.ts";
+import {
+  type Clock,
+  type DeadLetterReason,
+  isTerminal,
+  type JobInsert,
+  type JobStatus,
+  type Randomness,
+  type Slots,
+  type TaskKind,
+  type TaskState,
+} from "./ports.ts";
+import type { TimerQueue } from "./timers.ts";
+
+/** What all jobs of one engine share. */
+export interface JobContext {
+  readonly owner: string;
+  readonly clock: Clock;
+  readonly randomness: Randomness;
+  readonly slots: Slots;
+  readonly timers: TimerQueue;
+}
+
+/** One agent of a running job. */
+export interface AgentSlot {
+  readonly node: GraphNode;
+  readonly mailbox: Fifo<Message>;
+  /** Highest seq of this mailbox that a batch has carried to the journal. */
+  storedSeq: number;
+  state: JsonValue;
+  processed: number;
+  started: boolean;
+  failed: boolean;
+  /** The agent will never do anything again (a sensor that has seen enough, a long-lived worker that exited). */
+  done: boolean;
+  lastError: string | null;
+  /** Last body that no edge carried; undefined if every one found its way. */
+  unrouted: JsonValue | undefined;
+  collected: JsonValue[];
+  collectedSeq: number;
+  task: Task | null;
+  /** Whether the agent stands in the ready queue. */
+  isQueued: boolean;
+}
+
+/** Work outside the engine for one message, over all its attempts. */
+export interface Task {
+  readonly seq: number;
+  readonly agentIndex: number;
+  readonly kind: TaskKind;
+  readonly message: Message;
+  state: TaskState;
+  attempt: number;
+  failures: number;
+}
+
+export interface JobIdentity {
+  readonly jobId: string;
+  readonly epoch: number;
+  readonly insert: JobInsert;
+  readonly graph: Graph;
+}
+
+export class Job {
+  readonly jobId: string;
+  readonly runId: string;
+  readonly epoch: number;
+  readonly insert: JobInsert;
+  readonly graph: Graph;
+  readonly context: JobContext;
+  readonly draft = new Draft();
+  readonly agents: AgentSlot[];
+  readonly tasks = new Map<number, Task>();
+  readonly ready = new Fifo<number>();
+
+  status: JobStatus = "pending";
+  revision = 0;
+  eventSeq = 0;
+  messageSeq = 0;
+  taskSeq = 0;
+  logBytes = 0;
+  updatedAtMs: number;
+  startedAtMs: number | null = null;
+  pausedAtMs: number | null = null;
+  deadlineAtMs: number | null = null;
+  lastEvent: EventHead | null = null;
+  partial = false;
+  result: JsonValue | undefined = undefined;
+  failure: Failure | null = null;
+
+  /** Messages in mailboxes, tasks that hold the job open, sensors that still wait. */
+  waitingMessages = 0;
+  openTasks = 0;
+  openSensors = 0;
+  runningTasks = 0;
+
+  constructor(identity: JobIdentity, context: JobContext) {
+    this.jobId = identity.jobId;
+    this.runId = identity.insert.runId;
+    this.epoch = identity.epoch;
+    this.insert = identity.insert;
+    this.graph = identity.graph;
+    this.context = context;
+    this.updatedAtMs = identity.insert.submittedAtMs;
+    this.agents = identity.graph.nodes.map(newSlot);
+  }
+
+  get isOver(): boolean {
+    return isTerminal(this.status);
+  }
+
+  /** Whether `step` would do something. */
+  get hasWork(): boolean {
+    return this.status === "running" && (this.ready.size > 0 || this.isAtRest);
+  }
+
+  /** Quiescent: no message, task or sensor is left that could still change anything. */
+  get isAtRest(): boolean {
+    return (
+      this.graph.type === "batch" &&
+      this.waitingMessages === 0 &&
+      this.openTasks === 0 &&
+      this.openSensors === 0
+    );
+  }
+
+  /** Begins a new job: its first events, its initial messages, its sensors and long-lived workers. */
+  start(): void {
+    const nowMs = this.context.clock.nowMs();
+    this.event("job_pending", null, { graph_id: this.graph.graphId });
+    this.event("job_validated", null, { nodes: this.graph.nodes.length });
+    this.event("job_scheduled", null, { placement_policy: this.graph.placementPolicy });
+    this.event("job_running", null, {});
+    this.status = "running";
+    this.startedAtMs = nowMs;
+    if (this.graph.timeoutMs !== null) {
+      this.deadlineAtMs = nowMs + this.graph.timeoutMs;
+      this.timer(this.deadlineAtMs, { kind: "deadline" });
+    }
+    for (const index of this.graph.entrypoints) {
+      for (const body of this.graph.initialInputs.get(index) ?? [{}]) {
+        this.deliver({ to: index, from: null, type: "init", body });
+      }
+    }
+    for (const agent of this.agents) this.#startAgent(agent, nowMs);
+  }
+
+  #startAgent(agent: AgentSlot, nowMs: number): void {
+    const { config } = agent.node;
+    if (config.kind === "sensor") {
+      this.openSensors++;
+      this.markStarted(agent);
+      this.apply(agent, startSensor(config, nowMs), null);
+    } else if (config.kind === "executor" && config.longLived) {
+      this.markStarted(agent);
+      jobTasks.createTask(this, agent, "command", this.#bareMessage(agent.node.index, nowMs));
+    }
+  }
+
+  /** The message that starts what no message started. */
+  #bareMessage(to: number, nowMs: number): Message {
+    return this.#message({ to, from: null, type: "init", body: {}, correlationId: null, causationId: null }, nowMs);
+  }
+
+  /** Does one unit of work: one message, one task outcome, or what follows from being at rest. */
+  step(): void {
+    const index = this.ready.shift();
+    if (index === undefined) {
+      if (this.isAtRest) this.#rest();
+      return;
+    }
+    const agent = this.agents[index]!;
+    agent.isQueued = false;
+    if (agent.task?.state.kind === "ended") jobTasks.applyOutcome(this, agent, agent.task, agent.task.state);
+    else if (this.#mayTake(agent)) this.#take(agent);
+    if (!this.isOver) this.enqueue(agent);
+  }
+
+  /** Puts an agent into the ready queue if it can do something now. */
+  enqueue(agent: AgentSlot): void {
+    if (agent.isQueued) return;
+    if (agent.task?.state.kind !== "ended" && !(agent.mailbox.size > 0 && this.#mayTake(agent))) return;
+    agent.isQueued = true;
+    this.ready.push(agent.node.index);
+  }
+
+  #mayTake(agent: AgentSlot): boolean {
+    if (agent.task === null) return true;
+    if (agent.node.config.kind === "sensor") return true;
+    return jobTasks.isLongLived(agent) && agent.task.state.kind === "running";
+  }
+
+  #take(agent: AgentSlot): void {
+    const message = agent.mailbox.shift();
+    if (message === undefined) return;
+    this.waitingMessages--;
+    if (message.seq <= agent.storedSeq) this.draft.storedMessageConsumed(agent.node.index, message.seq);
+    const nowMs = this.context.clock.nowMs();
+    if (message.ttlMs !== null && nowMs > message.timestampMs + message.ttlMs) {
+      this.deadLetter(message, "ttl_expired", 0);
+      return;
+    }
+    this.markStarted(agent);
+    agent.processed++;
+    this.draft.dirtyAgents.add(agent.node.index);
+    this.event("agent_message_received", agent.node.nodeId, {
+      message_id: messageId(this.runId, message.seq),
+      from: message.from,
+      type: message.type,
+    });
+    this.#process(agent, message);
+  }
+
+  #process(agent: AgentSlot, message: Message): void {
+    const { config } = agent.node;
+    switch (config.kind) {
+      case "router":
+        this.apply(agent, stepRouter(config, agent.state, message), message);
+        return;
+      case "aggregator":
+        if (agent.collected.length >= limits.collectedMessagesMax) this.deadLetter(message, "mailbox_full", 1);
+        else this.apply(agent, stepAggregator(config, agent.state, message, agent.collected), message);
+        return;
+      case "sensor":
+        if (agent.done) this.deadLetter(message, "target_gone", 0);
+        else this.apply(agent, stepSensor(config, agent.state, message), message);
+        return;
+      case "executor":
+        if (!config.longLived) jobTasks.createTask(this, agent, "command", message);
+        else jobTasks.sendToWorker(this, agent, message);
+        return;
+      case "module":
+        jobTasks.createTask(this, agent, "module", message);
+        return;
+      default:
+        config satisfies never;
+    }
+  }
+
+  /** Takes over an agent's new state and does what its step asked for. */
+  apply(agent: AgentSlot, step: Step, cause: Message | null): void {
+    agent.state = step.state;
+    this.draft.dirtyAgents.add(agent.node.index);
+    for (const action of step.actions) {
+      if (this.isOver) return;
+      this.#act(agent, action, cause);
+    }
+  }
+
+  #act(agent: AgentSlot, action: Action, cause: Message | null): void {
+    switch (action.kind) {
+      case "emit":
+        this.#emit(agent, action, cause);
+        return;
+      case "event":
+        this.event(action.type, agent.node.nodeId, action.payload);
+        return;
+      case "collect":
+        agent.collected.push(action.body);
+        agent.collectedSeq++;
+        this.draft.collected(agent.node.index, agent.collectedSeq, JSON.stringify(action.body));
+        return;
+      case "clear":
+        agent.collected = [];
+        this.draft.cleared(agent.node.index);
+        return;
+      case "task":
+        jobTasks.createTask(this, agent, action.task, this.#bareMessage(agent.node.index, this.context.clock.nowMs()));
+        return;
+      case "timer":
+        this.timer(action.dueAtMs, { kind: "sensor", agentIndex: agent.node.index });
+        return;
+      case "done":
+        this.sensorDone(agent);
+        return;
+      case "complete_run":
+        control.complete(this, action.result);
+        return;
+      default:
+        action satisfies never;
+    }
+  }
+
+  #emit(agent: AgentSlot, emit: Extract<Action, { kind: "emit" }>, cause: Message | null): void {
+    const from = agent.node.nodeId;
+    const head = {
+      from,
+      type: emit.type,
+      body: emit.body,
+      correlationId: cause?.correlationId ?? null,
+      causationId: cause === null ? null : messageId(this.runId, cause.seq),
+    };
+    if (emit.to !== null) {
+      const to = this.graph.indexOf.get(emit.to);
+      if (to !== undefined) this.deliver({ ...head, to });
+      else this.#deadLetterToNobody(emit.to, head);
+      return;
+    }
+    const typed = agent.node.toByType.get(emit.type);
+    for (const to of agent.node.toAll) this.deliver({ ...head, to });
+    if (typed !== undefined) for (const to of typed) this.deliver({ ...head, to });
+    if (agent.node.toAll.length === 0 && typed === undefined) {
+      agent.unrouted = emit.body;
+      this.event("message_unrouted", from, { type: emit.type });
+    }
+  }
+
+  /**
+   * Puts a message into an agent's mailbox.
+   * @returns its id
+   */
+  deliver(given: NewMessage): string {
+    const message = this.#message(given, this.context.clock.nowMs());
+    const agent = this.agents[given.to]!;
+    if (agent.mailbox.size >= limits.mailboxMessagesMax) this.deadLetter(message, "mailbox_full", 0);
+    else if (agent.done) this.deadLetter(message, "target_gone", 0);
+    else if (this.graph.type === "batch" && this.messageSeq > limits.batchJobMessagesMax) {
+      this.failRun("job.message_limit", `The job has sent ${limits.batchJobMessagesMax} messages without ending.`);
+    } else {
+      agent.mailbox.push(message);
+      this.waitingMessages++;
+      this.draft.mailboxFilled(given.to);
+      this.enqueue(agent);
+    }
+    return messageId(this.runId, message.seq);
+  }
+
+  #message(given: NewMessage, nowMs: number): Message {
+    const seq = ++this.messageSeq;
+    return {
+      seq,
+      from: given.from,
+      to: given.to,
+      type: given.type,
+      class: "event",
+      body: given.body,
+      correlationId: given.correlationId ?? messageId(this.runId, seq),
+      causationId: given.causationId ?? null,
+      ttlMs: given.ttlMs ?? null,
+      timestampMs: nowMs,
+    };
+  }
+
+  /** At rest: the earliest aggregator with something to emit goes on; without one the job is complete. */
+  #rest(): void {
+    let first: { agent: AgentSlot; step: Step } | null = null;
+    for (const agent of this.agents) {
+      if (agent.node.config.kind !== "aggregator") continue;
+      if (first !== null && first.agent.node.rank <= agent.node.rank) continue;
+      const step = restAggregator(agent.node.config, agent.state, agent.collected);
+      if (step !== null) first = { agent, step };
+    }
+    if (first !== null) this.apply(first.agent, first.step, null);
+    else control.complete(this, this.#resultAtRest());
+  }
+
+  /** CONTRACTS §6 "Results": the only aggregator that has something, else every agent's last unrouted body. */
+  #resultAtRest(): JsonValue {
+    const holders = this.agents.filter((agent) => agent.collected.length > 0);
+    const only = holders.length === 1 ? holders[0] : undefined;
+    const partial = this.partial ? { partial: true } : {};
+    if (only !== undefined) return { ...(form(only.collected) as object), ...partial };
+    const outputs: Record<string, JsonValue> = {};
+    for (const agent of this.agents) {
+      if (agent.unrouted !== undefined) outputs[agent.node.nodeId] = agent.unrouted;
+    }
+    return { outputs, ...partial };
+  }
+
+  /** A sensor's timer is due; late and superseded timers change nothing. */
+  sensorTimer(agentIndex: number, nowMs: number): void {
+    const agent = this.agents[agentIndex]!;
+    const { config } = agent.node;
+    const dueAtMs = this.sensorDueAtMs(agent);
+    if (config.kind !== "sensor" || this.status !== "running" || dueAtMs === null || dueAtMs > nowMs) return;
+    this.apply(agent, stepSensorTimer(config, agent.state, nowMs), null);
+  }
+
+  sensorDone(agent: AgentSlot): void {
+    if (agent.done) return;
+    agent.done = true;
+    this.openSensors--;
+    this.event("agent_completed", agent.node.nodeId, { processed_messages: agent.processed });
+    if (agent.task !== null) jobTasks.abandon(this, agent.task);
+    this.discardMailbox(agent);
+  }
+
+  /** Nobody will read this mailbox again: what waits in it becomes dead letters. */
+  discardMailbox(agent: AgentSlot): void {
+    for (let message = agent.mailbox.shift(); message !== undefined; message = agent.mailbox.shift()) {
+      this.waitingMessages--;
+      if (message.seq <= agent.storedSeq) this.draft.storedMessageConsumed(agent.node.index, message.seq);
+      this.deadLetter(message, "target_gone", 0);
+    }
+  }
+
+  /** When the timer of a sensor that still waits is due; null for every other agent. */
+  sensorDueAtMs(agent: AgentSlot): number | null {
+    return agent.node.config.kind === "sensor" && !agent.done ? sensorDueAtMs(agent.state) : null;
+  }
+
+  markStarted(agent: AgentSlot): void {
+    if (agent.started) return;
+    agent.started = true;
+    this.draft.dirtyAgents.add(agent.node.index);
+    this.event("agent_started", agent.node.nodeId, { agent_type: agent.node.agentType });
+  }
+
+  /**
+   * Appends to the history. Events of workers come through here too, already checked.
+   * @returns the length of the event's line in characters
+   */
+  event(
+    type: EngineEventType | (string & {}),
+    agentId: string | null,
+    payload: unknown,
+    failure?: Failure,
+  ): number {
+    const nowMs = this.context.clock.nowMs();
+    const head = { nowMs, type, agentId };
+    const line = renderEvent(head, payload, failure);
+    this.eventSeq++;
+    this.updatedAtMs = nowMs;
+    this.draft.eventLines.push(line);
+    this.lastEvent = head;
+    return line.length;
+  }
+
+  deadLetter(message: Message, reason: DeadLetterReason, attempts: number): void {
+    const agentId = this.graph.nodes[message.to]!.nodeId;
+    this.#recordDeadLetter(agentId, reason, attempts, toEnvelope(message, this, agentId, Math.max(attempts, 1)));
+  }
+
+  #deadLetterToNobody(to: string, head: Omit<NewMessage, "to">): void {
+    const message = this.#message({ ...head, to: 0 }, this.context.clock.nowMs());
+    this.#recordDeadLetter(to, "target_gone", 0, toEnvelope(message, this, to, 1));
+  }
+
+  #recordDeadLetter(
+    agentId: string,
+    reason: DeadLetterReason,
+    attempts: number,
+    message: ReturnType<typeof toEnvelope>,
+  ): void {
+    const deadLetterId = `dl_${this.context.randomness.id()}`;
+    const createdAtMs = this.context.clock.nowMs();
+    this.draft.deadLetters.push({ deadLetterId, agentId, reason, attempts, message, createdAtMs });
+    this.event("message_dead_lettered", agentId, {
+      dead_letter_id: deadLetterId,
+      message_id: message.message_id,
+      type: message.type,
+      reason,
+    });
+  }
+
+  /** Ends the run as failed, for a reason that is no agent's. */
+  failRun(code: FailureCode, message: string): void {
+    control.fail(this, makeFailure(code, message, this.context.clock.nowMs()));
+  }
+
+  timer(dueAtMs: number, what: Parameters<TimerQueue["push"]>[0]["what"]): void {
+    this.context.timers.push({ dueAtMs, jobId: this.jobId, what });
+  }
+}
+
+export interface NewMessage {
+  readonly to: number;
+  readonly from: string | null;
+  readonly type: string;
+  readonly body: JsonValue;
+  readonly correlationId?: string | null;
+  readonly causationId?: string | null;
+  readonly ttlMs?: number | null;
+}
+
+function newSlot(node: GraphNode): AgentSlot {
+  return {
+    node,
+    mailbox: new Fifo(),
+    storedSeq: 0,
+    state: {},
+    processed: 0,
+    started: false,
+    failed: false,
+    done: false,
+    lastError: null,
+    unrouted: undefined,
+    collected: [],
+    collectedSeq: 0,
+    task: null,
+    isQueued: false,
+  };
+}

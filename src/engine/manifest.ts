@@ -1,0 +1,285 @@
+// The manifest: JSON from outside, checked whole and compiled into the graph that a job runs.
+//
+// M1. parseManifest never throws, whatever JSON it is given, and either compiles a graph or names every problem.
+// M2. Fields nobody knows are ignored. A field that is known and wrong is a problem, never a guess.
+// M3. The time it takes grows linearly with the manifest.
+
+import type { AgentConfig, DeclaredOutput, Graph, GraphNode } from "./graph.ts";
+import { isObject, type JsonValue } from "./json.ts";
+import { limits } from "./limits.ts";
+import {
+  aggregatorConfig,
+  moduleConfig,
+  routerConfig,
+  secondsRange,
+  sensorConfig,
+} from "./manifest/agent-config.ts";
+import { executorConfig } from "./manifest/executor-config.ts";
+import { Fields, kindOf, oneOf } from "./manifest/fields.ts";
+import { type ManifestProblem, Problems, quoted } from "./manifest/problems.ts";
+import { isNoNode, rankNodes, readRoutes } from "./manifest/routes.ts";
+
+export type { ManifestProblem } from "./manifest/problems.ts";
+
+export type ManifestResult =
+  | { readonly kind: "valid"; readonly graph: Graph }
+  | { readonly kind: "invalid"; readonly problems: readonly ManifestProblem[] };
+
+const agentTypes = ["router", "aggregator", "sensor", "executor", "module"] as const;
+
+/**
+ * Checks a manifest and compiles it.
+ *
+ * @param value the manifest as JSON; anything but an object is one problem
+ * @returns the graph, or all problems at once: 100 at most, and a last one that tells how many more there are
+ *
+ * @example
+ * parseManifest({ manifest_version: "1.0", graph_id: "g", entrypoints: ["a"], nodes: [{ node_id: "a", agent_type: "router" }] });
+ */
+export function parseManifest(value: JsonValue): ManifestResult {
+  const problems = new Problems();
+  if (!isObject(value)) {
+    problems.add([], "wrong_type", `must be a JSON object, not ${kindOf(value)}`);
+    return { kind: "invalid", problems: problems.list() };
+  }
+  const graph = compile(Fields.root(value, problems));
+  return problems.count === 0 ? { kind: "valid", graph } : { kind: "invalid", problems: problems.list() };
+}
+
+/** All problems in one line, as the runtime API answers them. */
+export function manifestProblemsText(problems: readonly ManifestProblem[]): string {
+  return `Invalid manifest: ${problems.map((problem) => problem.message).join("; ")}`;
+}
+
+/** Reads everything; the graph means something only if no problem was reported on the way. */
+function compile(manifest: Fields): Graph {
+  checkVersion(manifest);
+  const graphId = readGraphId(manifest);
+  const jobName = manifest.text("job_name");
+  const type = manifest.choice("type", ["batch", "service"], "batch");
+  const drafts = readNodes(manifest);
+  const indexOf = indexNodes(manifest, drafts);
+  const entrypoints = readEntrypoints(manifest, indexOf);
+  const initialInputs = readInitialInputs(manifest, indexOf, entrypoints);
+  const routes = readRoutes(manifest, indexOf, drafts.length);
+  const ranks = rankNodes(routes, entrypoints);
+  const nodes = drafts.map((draft, index): GraphNode => {
+    const { toAll, toByType } = routes[index]!;
+    return { ...draft, index, toAll, toByType, rank: ranks[index]! };
+  });
+  const outputs = readOutputs(manifest);
+  manifest.ignored("metadata", "object");
+  for (const name of ["services", "required_services", "resources"]) manifest.ignored(name, "object or list");
+  return {
+    manifestVersion: "1.0",
+    graphId,
+    jobName,
+    type,
+    ...readPolicies(manifest),
+    entrypoints,
+    initialInputs,
+    nodes,
+    indexOf,
+    outputs,
+  };
+}
+
+function checkVersion(manifest: Fields): void {
+  const version = manifest.raw("manifest_version");
+  if (version === "1.0") return;
+  if (version === undefined) {
+    manifest.report("manifest_version", "missing", 'is missing: it must be "1.0"');
+  } else {
+    const given = typeof version === "string" ? quoted(version) : kindOf(version);
+    manifest.report("manifest_version", "unknown_version", `is ${given}: this runtime knows "1.0" only`);
+  }
+}
+
+/** The id begins every job id of the graph, and job ids stand in URLs. */
+function readGraphId(manifest: Fields): string {
+  const graphId = manifest.requiredName("graph_id") ?? "";
+  if (graphId !== "" && (!/^[A-Za-z0-9._-]+$/.test(graphId) || /^\.+$/.test(graphId))) {
+    manifest.report(
+      "graph_id",
+      "invalid_characters",
+      `is ${quoted(graphId)}: only the letters a to z and A to Z, digits, ".", "_" and "-" are allowed, and not dots alone`,
+    );
+  }
+  return graphId;
+}
+
+type NodeDraft = Omit<GraphNode, "index" | "toAll" | "toByType" | "rank">;
+
+function readNodes(manifest: Fields): readonly NodeDraft[] {
+  if (manifest.raw("nodes") === undefined) {
+    manifest.report("nodes", "missing", "is missing: it must be a non-empty list of nodes");
+    return [];
+  }
+  const values = manifest.list("nodes");
+  if (values.length === 0 && Array.isArray(manifest.raw("nodes"))) {
+    manifest.report("nodes", "empty", "is empty: a graph needs at least one node");
+  }
+  if (values.length > limits.nodesMax) {
+    manifest.report(
+      "nodes",
+      "too_many",
+      `has ${values.length} nodes: at most ${limits.nodesMax} are allowed`,
+    );
+    return [];
+  }
+  return values.map((value, i) => readNode(manifest.objectIn("nodes", i, value)));
+}
+
+/** Stands in for a node that is not even an object, so that the later ones keep their index. */
+const brokenNode: NodeDraft = {
+  nodeId: "",
+  agentType: "router",
+  type: null,
+  role: null,
+  config: { kind: "router", emitType: null },
+  isSource: false,
+};
+
+function readNode(node: Fields | null): NodeDraft {
+  if (node === null) return brokenNode;
+  const nodeId = node.requiredName("node_id") ?? "";
+  const type = node.text("type");
+  const role = node.text("role");
+  node.ignored("resources", "object or list");
+  node.ignored("services", "object or list");
+  const config = readConfig(node, type === "stream");
+  return {
+    nodeId,
+    agentType: config.kind,
+    type,
+    role,
+    config,
+    isSource: config.kind === "executor" && type === "stream",
+  };
+}
+
+function readConfig(node: Fields, isStream: boolean): AgentConfig {
+  const given = node.raw("agent_type");
+  const agentType = agentTypes.find((one) => one === given);
+  const config = node.object("config");
+  switch (agentType) {
+    case "router":
+      return routerConfig(config);
+    case "aggregator":
+      return aggregatorConfig(config);
+    case "sensor":
+      return sensorConfig(config);
+    case "executor":
+      return executorConfig(node, config, isStream);
+    case "module":
+      return moduleConfig(config);
+    case undefined:
+      if (given === undefined) {
+        node.report("agent_type", "missing", `is missing: it must be ${oneOf(agentTypes)}`);
+      } else {
+        const shown = typeof given === "string" ? quoted(given) : kindOf(given);
+        node.report("agent_type", "unknown_value", `is ${shown}: it must be ${oneOf(agentTypes)}`);
+      }
+      return brokenNode.config;
+    default:
+      return agentType satisfies never;
+  }
+}
+
+function indexNodes(manifest: Fields, drafts: readonly NodeDraft[]): ReadonlyMap<string, number> {
+  const indexOf = new Map<string, number>();
+  for (let i = 0; i < drafts.length; i++) {
+    const nodeId = drafts[i]!.nodeId;
+    if (nodeId === "") continue;
+    const before = indexOf.get(nodeId);
+    if (before === undefined) indexOf.set(nodeId, i);
+    else {
+      const said = `is ${quoted(nodeId)}, which nodes[${before}] has already: every node needs its own`;
+      manifest.report(["nodes", i, "node_id"], "duplicate", said);
+    }
+  }
+  return indexOf;
+}
+
+function readEntrypoints(manifest: Fields, indexOf: ReadonlyMap<string, number>): readonly number[] {
+  const allowed = "a non-empty list of the node_ids that receive the first messages";
+  const given = manifest.raw("entrypoints");
+  if (given === undefined) manifest.report("entrypoints", "missing", `is missing: it must be ${allowed}`);
+  const values = manifest.list("entrypoints");
+  if (values.length === 0 && Array.isArray(given)) {
+    manifest.report("entrypoints", "empty", `is empty: it must be ${allowed}`);
+  }
+  const found = new Set<number>();
+  values.forEach((value, i) => {
+    const nodeId = manifest.checkedName(["entrypoints", i], value);
+    if (nodeId === null) return;
+    const index = indexOf.get(nodeId);
+    if (index === undefined) {
+      if (indexOf.size > 0) manifest.report(["entrypoints", i], "unknown_node", isNoNode(nodeId));
+    } else if (found.has(index)) {
+      manifest.report(["entrypoints", i], "duplicate", `is ${quoted(nodeId)} for the second time`);
+    } else found.add(index);
+  });
+  return [...found];
+}
+
+function readInitialInputs(
+  manifest: Fields,
+  indexOf: ReadonlyMap<string, number>,
+  entrypoints: readonly number[],
+): ReadonlyMap<number, readonly JsonValue[]> {
+  const inputs = new Map<number, readonly JsonValue[]>();
+  const given = manifest.raw("initial_inputs");
+  if (given === undefined) return inputs;
+  if (!isObject(given)) {
+    const said = `must be an object of entrypoints and their message bodies, not ${kindOf(given)}`;
+    manifest.report("initial_inputs", "wrong_type", said);
+    return inputs;
+  }
+  const allowed = new Set(entrypoints);
+  for (const [nodeId, value] of Object.entries(given)) {
+    const index = indexOf.get(nodeId);
+    if (index === undefined || !allowed.has(index)) {
+      const said = "stands for no entrypoint: inputs are given by the node_id of an entrypoint";
+      if (entrypoints.length > 0) manifest.report(["initial_inputs", nodeId], "unknown_entrypoint", said);
+      continue;
+    }
+    const bodies = Array.isArray(value) ? value : [value];
+    // An empty list is an entrypoint without inputs, and gets its one empty `init`.
+    if (bodies.length > 0) inputs.set(index, bodies);
+  }
+  return inputs;
+}
+
+function readPolicies(
+  manifest: Fields,
+): Pick<Graph, "placementPolicy" | "recoveryPolicy" | "failurePolicy" | "timeoutMs"> {
+  const policies = manifest.object("policies");
+  const recoveryModes = ["local_restart", "cluster_recover", "manual_recover"] as const;
+  const alias = policies.choice("recovery_policy", recoveryModes, "local_restart");
+  const seconds = policies.number("timeout_seconds", { ...secondsRange, min: 0.001 }, null);
+  return {
+    placementPolicy: policies.choice("placement_policy", ["local", "spread", "binpack"], "local"),
+    recoveryPolicy: policies.choice("recovery_mode", recoveryModes, alias),
+    failurePolicy: policies.choice("failure_policy", ["fail_run", "continue"], "fail_run"),
+    timeoutMs: seconds === null ? null : Math.ceil(seconds * 1_000),
+  };
+}
+
+function readOutputs(manifest: Fields): readonly DeclaredOutput[] {
+  const outputs: DeclaredOutput[] = [];
+  manifest.list("outputs").forEach((value, i) => {
+    if (typeof value === "string") {
+      const path = manifest.checkedRelativePath(["outputs", i], value);
+      if (path !== null) outputs.push({ path, title: null, primary: false });
+      return;
+    }
+    const output = manifest.objectIn("outputs", i, value);
+    if (output === null) return;
+    const path = output.checkedRelativePath("path", output.raw("path") ?? null);
+    const title = output.text("title");
+    const primary = output.boolean("primary", false);
+    if (path !== null) outputs.push({ path, title, primary });
+  });
+  return outputs;
+}

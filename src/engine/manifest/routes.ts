@@ -1,0 +1,148 @@
+// Edges compiled into what a message needs on its way: who receives it, and which aggregator comes first.
+
+import { isObject, type JsonValue } from "../json.ts";
+import { limits } from "../limits.ts";
+import { type Fields, isPlainName } from "./fields.ts";
+import { quoted } from "./problems.ts";
+
+/** The receivers of what one node emits, each list in the order of its edges. */
+export interface Routes {
+  readonly toAll: readonly number[];
+  readonly toByType: ReadonlyMap<string, readonly number[]>;
+}
+
+interface GrowingRoutes extends Routes {
+  toAll: number[];
+  toByType: Map<string, number[]>;
+}
+
+/** Shared by the many nodes that nothing leaves. */
+const noRoutes: Routes = { toAll: [], toByType: new Map() };
+
+/** Reads the manifest's edges; those with a problem are reported and left out. */
+export function readRoutes(
+  manifest: Fields,
+  indexOf: ReadonlyMap<string, number>,
+  nodeCount: number,
+): Routes[] {
+  const growing: (GrowingRoutes | undefined)[] = new Array(nodeCount).fill(undefined);
+  const edges = manifest.list("edges");
+  if (edges.length > limits.edgesMax) {
+    manifest.report("edges", "too_many", `has ${edges.length} edges: at most ${limits.edgesMax} are allowed`);
+  } else {
+    for (let i = 0; i < edges.length; i++) addEdge(manifest, i, edges[i] ?? null, indexOf, growing);
+  }
+  return growing.map((routes) => routes ?? noRoutes);
+}
+
+function addEdge(
+  manifest: Fields,
+  position: number,
+  value: JsonValue,
+  indexOf: ReadonlyMap<string, number>,
+  growing: (GrowingRoutes | undefined)[],
+): void {
+  const edge = plainEdge(value, indexOf) ?? checkedEdge(manifest, position, value, indexOf);
+  if (edge === null) return;
+  let routes = growing[edge.from];
+  if (routes === undefined) {
+    routes = { toAll: [], toByType: new Map() };
+    growing[edge.from] = routes;
+  }
+  if (edge.type === null) routes.toAll.push(edge.to);
+  else {
+    const typed = routes.toByType.get(edge.type);
+    if (typed === undefined) routes.toByType.set(edge.type, [edge.to]);
+    else typed.push(edge.to);
+  }
+}
+
+interface Edge {
+  readonly from: number;
+  readonly to: number;
+  readonly type: string | null;
+}
+
+/** An edge in which there is nothing to report, read quickly: a graph may have 200,000 of them. */
+function plainEdge(value: JsonValue, indexOf: ReadonlyMap<string, number>): Edge | null {
+  if (!isObject(value)) return null;
+  const { edge_id, from_node, to_node, message_type } = value;
+  if (edge_id !== undefined && !(typeof edge_id === "string" && isPlainName(edge_id))) return null;
+  if (message_type !== undefined && !(typeof message_type === "string" && isPlainName(message_type)))
+    return null;
+  const from = typeof from_node === "string" ? indexOf.get(from_node) : undefined;
+  const to = typeof to_node === "string" ? indexOf.get(to_node) : undefined;
+  return from === undefined || to === undefined ? null : { from, to, type: message_type ?? null };
+}
+
+/** The same for an edge with something unusual in it, or something to report. */
+function checkedEdge(
+  manifest: Fields,
+  position: number,
+  value: JsonValue,
+  indexOf: ReadonlyMap<string, number>,
+): Edge | null {
+  const edge = manifest.objectIn("edges", position, value);
+  if (edge === null) return null;
+  edge.name("edge_id", null);
+  const from = endOf(edge, "from_node", indexOf);
+  const to = endOf(edge, "to_node", indexOf);
+  const type = edge.name("message_type", null);
+  return from === undefined || to === undefined ? null : { from, to, type };
+}
+
+function endOf(edge: Fields, name: string, indexOf: ReadonlyMap<string, number>): number | undefined {
+  const given = edge.raw(name);
+  const index = typeof given === "string" ? indexOf.get(given) : undefined;
+  if (index !== undefined) return index;
+  const nodeId = edge.requiredName(name);
+  if (nodeId !== null && indexOf.size > 0) edge.report(name, "unknown_node", isNoNode(nodeId));
+  return undefined;
+}
+
+/** Said of a reference to a node that does not exist. Where no node could be read, only that is reported. */
+export function isNoNode(nodeId: string): string {
+  return `is ${quoted(nodeId)}: no node has this node_id`;
+}
+
+/**
+ * Orders the nodes so that one comes before all that it leads to; inside a circle, the node that is reached first
+ * from the entrypoints comes first. This is the reverse postorder of a depth-first walk, in linear time and
+ * without recursion. It depends on nothing but the manifest.
+ */
+export function rankNodes(routes: readonly Routes[], entrypoints: readonly number[]): readonly number[] {
+  const ranks: number[] = new Array(routes.length).fill(-1);
+  const isSeen = new Uint8Array(routes.length);
+  let rank = routes.length;
+  // Walked from the back, so that equals come out in the order in which the manifest names them.
+  const walk = (root: number): void => {
+    if (isSeen[root] === 1) return;
+    const path: { node: number; receivers: readonly number[]; left: number }[] = [];
+    const enter = (node: number): void => {
+      isSeen[node] = 1;
+      const receivers = receiversOf(routes[node]);
+      path.push({ node, receivers, left: receivers.length });
+    };
+    enter(root);
+    for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
+      if (top.left === 0) {
+        ranks[top.node] = --rank;
+        path.pop();
+        continue;
+      }
+      const next = top.receivers[--top.left]!;
+      if (isSeen[next] !== 1) enter(next);
+    }
+  };
+  for (let i = entrypoints.length - 1; i >= 0; i--) walk(entrypoints[i]!);
+  for (let node = routes.length - 1; node >= 0; node--) walk(node);
+  return ranks;
+}
+
+function receiversOf(routes: Routes | undefined): readonly number[] {
+  if (routes === undefined) return [];
+  if (routes.toByType.size === 0) return routes.toAll;
+  const all = [...routes.toAll];
+  for (const typed of routes.toByType.values()) for (const to of typed) all.push(to);
+  return all;
+}

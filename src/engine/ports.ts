@@ -1,0 +1,379 @@
+// The engine's ports: everything it needs from outside, as small interfaces. Production hands in SQLite, real
+// processes and the real clock; the simulation hands in its own and replays a week from one seed.
+
+import type { Failure, FailureCode } from "./failure.ts";
+import type { AgentConfig } from "./graph.ts";
+import type { JsonObject, JsonValue } from "./json.ts";
+import type { Envelope, Message } from "./message.ts";
+
+/** Wall time, and the only way to be called later. */
+export interface Clock {
+  /** Milliseconds since 1970. */
+  nowMs(): number;
+  /** Calls `run` once, after `delayMs`; the returned function takes it back. */
+  after(delayMs: number, run: () => void): () => void;
+  /** Calls `run` once, as soon as what is under way has been handled. */
+  soon(run: () => void): void;
+}
+
+/** Where ids and jitter come from. */
+export interface Randomness {
+  /** A new time-ordered id, lower case, without a prefix; later calls sort behind earlier ones. */
+  id(): string;
+  /** From 0 up to, not including, 1. */
+  fraction(): number;
+}
+
+// ---------------------------------------------------------------------------------------------- journal
+
+export type JobStatus = "pending" | "running" | "queued" | "paused" | "completed" | "failed" | "cancelled";
+
+export const terminalStatuses: readonly JobStatus[] = ["completed", "failed", "cancelled"];
+
+export function isTerminal(status: JobStatus): boolean {
+  return status === "completed" || status === "failed" || status === "cancelled";
+}
+
+/** What never changes about a job; written with its first batch. */
+export interface JobInsert {
+  readonly graphId: string;
+  readonly jobName: string | null;
+  readonly runId: string;
+  readonly type: "batch" | "service";
+  readonly submittedAtMs: number;
+  readonly placementPolicy: string;
+  readonly recoveryPolicy: string;
+  readonly executorCount: number;
+  readonly rootAgentIds: readonly string[];
+  /** The manifest as it was submitted, as JSON text. */
+  readonly manifestJson: string;
+  /** The bundle the payload comes from; null for a bare manifest. */
+  readonly bundleFingerprint: string | null;
+  /** The configuration workers read as SVC_BLUEPRINT_CONFIG_JSON. */
+  readonly configurationJson: string | null;
+}
+
+/** What changes: the job row as it stands after the batch. */
+export interface JobProgress {
+  readonly status: JobStatus;
+  readonly updatedAtMs: number;
+  readonly startedAtMs: number | null;
+  readonly pausedAtMs: number | null;
+  /** Wall time at which the job fails with `job.timeout`; null for never. */
+  readonly deadlineAtMs: number | null;
+  readonly eventSeq: number;
+  readonly messageSeq: number;
+  readonly taskSeq: number;
+  readonly logBytes: number;
+  readonly activeExecutors: number;
+  readonly sandboxNames: readonly string[];
+  /** Short form of the last event, as JSON text. */
+  readonly lastEventJson: string;
+  /** True once a message was given up under failure_policy `continue`. */
+  readonly partial: boolean;
+  /** Result and failure as JSON text; null while there is none. */
+  readonly resultJson: string | null;
+  readonly failureJson: string | null;
+}
+
+/** An agent as it stands after the batch. */
+export interface AgentRecord {
+  readonly agentId: string;
+  readonly index: number;
+  /** The agent's own status; a terminal job's reader derives the final one. */
+  readonly status: AgentStatus;
+  /** It will never do anything again, though its job goes on. */
+  readonly done: boolean;
+  readonly processedMessages: number;
+  /** Agent state as JSON text. */
+  readonly stateJson: string;
+  readonly lastError: string | null;
+  /** Last body that no edge carried, as JSON text. */
+  readonly unroutedJson: string | null;
+  /** Lease of the running task; null without one. */
+  readonly lease: Lease | null;
+}
+
+export type AgentStatus = "pending" | "ready" | "running" | "waiting" | "paused" | "done" | "failed";
+
+export interface Lease {
+  readonly leaseId: string;
+  readonly pool: string;
+  readonly slots: number;
+}
+
+/** A task as it stands after the batch: one message's work outside the engine, over all its attempts. */
+export interface TaskRecord {
+  readonly taskSeq: number;
+  readonly agentIndex: number;
+  readonly kind: TaskKind;
+  readonly state: TaskState;
+  /** Attempts begun, interrupted ones included. */
+  readonly attempt: number;
+  /** Attempts that failed by themselves; these count against max_attempts. */
+  readonly failures: number;
+  readonly message: Message;
+}
+
+export type TaskKind = "command" | "module" | "file";
+
+export type TaskState =
+  /** Waits for slots. */
+  | { readonly kind: "queued" }
+  | {
+      readonly kind: "running";
+      readonly lease: Lease | null;
+      readonly sandboxName: string;
+      readonly startedAtMs: number;
+    }
+  | { readonly kind: "backoff"; readonly dueAtMs: number }
+  /** Ended, and its agent has not yet looked at the outcome (the job is paused). */
+  | {
+      readonly kind: "ended";
+      readonly outcome: TaskOutcome;
+      readonly lease: Lease | null;
+      readonly sandboxName: string;
+    };
+
+/** A run of bodies that an aggregator collected: JSON texts, the first with number `firstSeq`. */
+export interface CollectedItems {
+  readonly agentIndex: number;
+  readonly firstSeq: number;
+  readonly bodiesJson: readonly string[];
+}
+
+export interface DeadLetterRecord {
+  readonly deadLetterId: string;
+  readonly agentId: string | null;
+  readonly reason: DeadLetterReason;
+  readonly attempts: number;
+  readonly message: Envelope;
+  readonly createdAtMs: number;
+}
+
+export type DeadLetterReason = "ttl_expired" | "target_gone" | "mailbox_full" | "processing_failed";
+
+/** Everything one job contributes to a batch: a consistent cut, written whole or not at all. */
+export interface JobChanges {
+  readonly jobId: string;
+  readonly owner: string;
+  readonly epoch: number;
+  /** The number of batches this job has committed before this one. */
+  readonly revision: number;
+  /** Present in the job's first batch only. */
+  readonly insert: JobInsert | null;
+  readonly progress: JobProgress;
+  readonly agents: readonly AgentRecord[];
+  /** Mailboxes lost all stored messages up to and including this seq. */
+  readonly consumed: readonly { readonly agentIndex: number; readonly throughSeq: number }[];
+  /** Messages that wait, and are not stored yet. */
+  readonly messages: readonly Message[];
+  /** What aggregators collected, and which of them started afresh before that. */
+  readonly itemsCleared: readonly number[];
+  readonly items: readonly CollectedItems[];
+  readonly tasks: readonly TaskRecord[];
+  readonly tasksRemoved: readonly number[];
+  readonly firstEventSeq: number;
+  readonly eventLines: readonly string[];
+  readonly deadLetters: readonly DeadLetterRecord[];
+  readonly artifacts: readonly ArtifactRecord[];
+}
+
+/** A job as the journal holds it: the sum of its batches. */
+export interface JobImage {
+  readonly jobId: string;
+  readonly epoch: number;
+  readonly revision: number;
+  readonly insert: JobInsert;
+  readonly progress: JobProgress;
+  readonly agents: readonly AgentRecord[];
+  /** By receiving agent, then by seq. */
+  readonly messages: readonly Message[];
+  readonly items: readonly CollectedItems[];
+  readonly tasks: readonly TaskRecord[];
+}
+
+/**
+ * The durable log of all jobs. test/journal-contract.ts is its specification; every implementation passes it.
+ *
+ * J1. A batch is written whole or not at all, and is on disk when `commit` resolves.
+ * J2. A job's part is applied only if owner, epoch and revision are the job's current ones; otherwise nothing of
+ *     that job changes, the job is named in `lost`, and the other jobs of the batch are written.
+ * J3. A part that is already applied (same owner, epoch, revision + 1) counts as success: a commit whose
+ *     answer was lost can be sent again.
+ */
+export interface Journal {
+  /** @throws JournalUnavailable when nothing was written and the same batch may be tried again */
+  commit(batch: readonly JobChanges[]): Promise<{ readonly lost: readonly string[] }>;
+  /**
+   * Takes ownership of open jobs that `owner` does not own yet: their epoch rises by one.
+   * @returns their ids, oldest first, at most `limit`; empty when none is left
+   */
+  claim(owner: string, limit: number): Promise<readonly string[]>;
+  /** @returns the job's image, or null when there is no such job */
+  load(jobId: string): Promise<JobImage | null>;
+}
+
+/** Nothing was written; the reason is a sentence with the next step for an operator. */
+export class JournalUnavailable extends Error {
+  override readonly name = "JournalUnavailable";
+}
+
+// ------------------------------------------------------------------------------------------------ tasks
+
+export interface TaskRef {
+  readonly jobId: string;
+  readonly taskSeq: number;
+  readonly attempt: number;
+}
+
+/** What a runner needs to start one attempt. */
+export interface TaskStart {
+  readonly ref: TaskRef;
+  readonly kind: TaskKind;
+  readonly runId: string;
+  readonly agentId: string;
+  readonly config: AgentConfig;
+  readonly maxAttempts: number;
+  /** The same for every attempt of one message. */
+  readonly idempotencyKey: string;
+  readonly sandboxName: string;
+  readonly lease: Lease | null;
+  readonly envelope: Envelope;
+  readonly agentState: JsonValue;
+  readonly workflow: {
+    readonly graph_id: string;
+    readonly job_name: string | null;
+    readonly type: "batch" | "service";
+  };
+  readonly bundleFingerprint: string | null;
+  readonly configurationJson: string | null;
+  /** Milliseconds until the attempt is ended as timed out; null never. */
+  readonly timeoutMs: number | null;
+}
+
+export interface WorkerEmit {
+  readonly type: string;
+  readonly body: JsonValue;
+  /** Receiver by agent id; null follows the edges. */
+  readonly to: string | null;
+}
+
+/** What a worker's result object asks for, checked and bounded. */
+export interface WorkerActions {
+  readonly events: readonly { readonly type: string; readonly payload: JsonValue }[];
+  readonly emits: readonly WorkerEmit[];
+  /** undefined: not given. */
+  readonly nextState: JsonValue | undefined;
+  readonly completeStep: JsonValue | undefined;
+  readonly completeRun: JsonValue | undefined;
+}
+
+export const noActions: WorkerActions = {
+  events: [],
+  emits: [],
+  nextState: undefined,
+  completeStep: undefined,
+  completeRun: undefined,
+};
+
+export interface ArtifactRecord {
+  /** Stable and unique in the run. */
+  readonly artifactId: string;
+  readonly agentId: string | null;
+  readonly name: string;
+  readonly kind: "artifact" | "output";
+  readonly title: string | null;
+  readonly primary: boolean;
+  readonly size: number;
+  readonly sha256: string;
+  readonly contentType: string;
+  readonly createdAtMs: number;
+}
+
+/** A command's visible result, as messages carry it. */
+export interface CommandResult {
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly durationMs: number;
+}
+
+export type TaskOutcome =
+  | {
+      readonly kind: "succeeded";
+      readonly actions: WorkerActions;
+      /** Null for modules and file sensors. */
+      readonly command: CommandResult | null;
+      readonly artifacts: readonly ArtifactRecord[];
+      /** What a file sensor saw; null otherwise. */
+      readonly observation: JsonValue;
+    }
+  | {
+      readonly kind: "failed";
+      readonly code: FailureCode;
+      readonly message: string;
+      readonly command: CommandResult | null;
+      readonly artifacts: readonly ArtifactRecord[];
+    }
+  /** Ended because `stop` asked for it, or because the runtime is draining: the attempt does not count. */
+  | { readonly kind: "interrupted"; readonly reason: string };
+
+export interface TaskEvent {
+  readonly type: string;
+  readonly payload: JsonValue;
+}
+
+/** Runs tasks outside the engine. Calls nothing back from within `start`, `stop` or `send`. */
+export interface TaskRunner {
+  /** Starts one attempt. Its outcome is reported exactly once, also when starting fails. */
+  start(task: TaskStart): void;
+  /** Asks an attempt to end: SIGTERM to its process tree, SIGKILL after 5 s. It reports `interrupted`. */
+  stop(ref: TaskRef): void;
+  /** Hands a message to a running long-lived command: one line of JSON on its stdin. */
+  send(ref: TaskRef, envelope: Envelope): void;
+}
+
+/** What a runner reports to. */
+export interface TaskListener {
+  /** Adds events to the job's history, in order. Events of an attempt that is no longer current are dropped. */
+  taskEvents(ref: TaskRef, events: readonly TaskEvent[]): void;
+  /** What a long-lived command asked for while it goes on running. */
+  taskActions(ref: TaskRef, actions: WorkerActions): void;
+  taskEnded(ref: TaskRef, outcome: TaskOutcome): void;
+  /** Null while there is room for more events; otherwise a promise to wait for before reading on. */
+  backpressure(): Promise<void> | null;
+}
+
+// ------------------------------------------------------------------------------------------------ slots
+
+export type Grant =
+  | { readonly kind: "granted"; readonly lease: Lease }
+  | { readonly kind: "queued" }
+  | { readonly kind: "unsatisfiable"; readonly reason: string };
+
+/** The slots of all pools. Pure bookkeeping: no clock, no I/O. */
+export interface Slots {
+  /** Asks for slots. A queued request is granted later through `onGranted`, in fair order. */
+  request(key: string, pool: string, slots: number): Grant;
+  /** Gives a lease back, or takes a queued request back. Doing it twice changes nothing. */
+  release(key: string): void;
+  /** Set once by the engine: called when a queued request gets its lease. */
+  onGranted: (key: string, lease: Lease) => void;
+}
+
+// ------------------------------------------------------------------------------------------------- feed
+
+/** Told after a commit what became visible; must not throw. */
+export interface Feed {
+  published(jobId: string, firstSeq: number, lines: readonly string[], terminal: boolean): void;
+}
+
+/** One plain line of the runtime's own log. */
+export interface EngineLog {
+  warn(fields: JsonObject, message: string): void;
+  error(fields: JsonObject, message: string): void;
+}
+
+export type { Failure };

@@ -1,0 +1,57 @@
+// Timers of all jobs in one binary heap. Entries are never taken back: whoever is called looks whether the
+// timer still means something.
+
+export interface Timer {
+  readonly dueAtMs: number;
+  readonly jobId: string;
+  readonly what: TimerWhat;
+}
+
+export type TimerWhat =
+  | { readonly kind: "deadline" }
+  | { readonly kind: "retry"; readonly taskSeq: number }
+  | { readonly kind: "sensor"; readonly agentIndex: number };
+
+export class TimerQueue {
+  readonly #heap: Timer[] = [];
+
+  get nextDueMs(): number | null {
+    return this.#heap[0]?.dueAtMs ?? null;
+  }
+
+  push(timer: Timer): void {
+    const heap = this.#heap;
+    let at = heap.push(timer) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (heap[parent]!.dueAtMs <= timer.dueAtMs) break;
+      heap[at] = heap[parent]!;
+      at = parent;
+    }
+    heap[at] = timer;
+  }
+
+  /** Takes the earliest timer that is due at `nowMs`; undefined when none is. */
+  popDue(nowMs: number): Timer | undefined {
+    const heap = this.#heap;
+    const top = heap[0];
+    if (top === undefined || top.dueAtMs > nowMs) return undefined;
+    const last = heap.pop()!;
+    if (heap.length > 0) this.#sink(last);
+    return top;
+  }
+
+  #sink(timer: Timer): void {
+    const heap = this.#heap;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && heap[child + 1]!.dueAtMs < heap[child]!.dueAtMs) child++;
+      if (heap[child]!.dueAtMs >= timer.dueAtMs) break;
+      heap[at] = heap[child]!;
+      at = child;
+    }
+    heap[at] = timer;
+  }
+}

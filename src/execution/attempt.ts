@@ -1,0 +1,99 @@
+// One attempt as all runners see it: how it is asked to end, and where it reports to.
+
+import type { FailureCode } from "../engine/failure.ts";
+import type {
+  Clock,
+  CommandResult,
+  TaskEvent,
+  TaskOutcome,
+  TaskStart,
+  WorkerActions,
+} from "../engine/ports.ts";
+
+export type EndReason =
+  /** It took longer than it may. */
+  | "timeout"
+  /** The engine asked for it. */
+  | "stopped"
+  /** The runtime is shutting down. */
+  | "draining"
+  /** It left too much of its input unread. */
+  | "input_unread";
+
+/** Asks an attempt to end; the first reason wins. */
+export class AttemptControl {
+  #reason: EndReason | null = null;
+  #onEnd: () => void = () => {};
+
+  get reason(): EndReason | null {
+    return this.#reason;
+  }
+
+  end(reason: EndReason): void {
+    if (this.#reason !== null) return;
+    this.#reason = reason;
+    this.#onEnd();
+  }
+
+  /** Sets what ends the attempt; it is called at once when that was asked for already. */
+  onEnd(run: () => void): void {
+    this.#onEnd = run;
+    if (this.#reason !== null) run();
+  }
+}
+
+export interface AttemptReport {
+  events(events: readonly TaskEvent[]): void;
+  actions(actions: WorkerActions): void;
+  backpressure(): Promise<void> | null;
+}
+
+/** Ends an attempt early with a failure; the message is for the user. */
+export class AttemptFailure extends Error {
+  override readonly name = "AttemptFailure";
+  readonly code: FailureCode;
+
+  constructor(code: FailureCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export function failed(
+  code: FailureCode,
+  message: string,
+  command: CommandResult | null = null,
+): TaskOutcome {
+  return { kind: "failed", code, message, command, artifacts: [] };
+}
+
+/** The outcome of an attempt that was asked to end and did not fail by that. */
+export function interrupted(reason: EndReason): TaskOutcome {
+  const why = reason === "draining" ? "The runtime is shutting down." : "The attempt was asked to stop.";
+  return { kind: "interrupted", reason: why };
+}
+
+/** The most that timers take; longer delays are counted in turns. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** Asks the attempt to end when its time is over. @returns takes that back */
+export function armTimeout(clock: Clock, task: TaskStart, control: AttemptControl): () => void {
+  if (task.timeoutMs === null) return () => {};
+  let cancel = () => {};
+  const arm = (leftMs: number) => {
+    const turnMs = Math.min(leftMs, TIMER_MS_MAX);
+    cancel = clock.after(turnMs, () => (leftMs > turnMs ? arm(leftMs - turnMs) : control.end("timeout")));
+  };
+  arm(task.timeoutMs);
+  return () => cancel();
+}
+
+/** A log event in the shape that all of an attempt's logs have. */
+export function logEvent(
+  level: "info" | "warn" | "error",
+  stream: "stdout" | "stderr" | "worker",
+  message: string,
+  attempt: number,
+): TaskEvent {
+  return { type: "log", payload: { level, stream, message, attempt } };
+}

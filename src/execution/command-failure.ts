@@ -1,0 +1,109 @@
+// Why a command failed, in words that name the command, the cause and the next step.
+
+import type { ExecutorConfig } from "../engine/graph.ts";
+import type { CommandResult } from "../engine/ports.ts";
+import { AttemptFailure, type EndReason } from "./attempt.ts";
+
+const WORD_CHARS_MAX = 80;
+const LAST_LINE_CHARS_MAX = 300;
+
+export interface CommandEnd {
+  readonly config: ExecutorConfig;
+  readonly command: CommandResult;
+  /** Why it was asked to end; null when it ended by itself. */
+  readonly reason: EndReason | null;
+  readonly timeoutMs: number | null;
+}
+
+/** The failure of a command that ran; null when it succeeded. */
+export function failureOfEnd({ config, command, reason, timeoutMs }: CommandEnd): AttemptFailure | null {
+  const name = commandName(config);
+  if (reason === "timeout") {
+    const seconds = (timeoutMs ?? 0) / 1_000;
+    return new AttemptFailure(
+      "executor.timeout",
+      `${name} was ended after ${seconds} s, its timeout.${said(command)}`,
+    );
+  }
+  if (reason === "input_unread") {
+    return new AttemptFailure("executor.timeout", `${name} was ended: it left its messages on stdin unread.`);
+  }
+  if (command.signal !== null) {
+    return new AttemptFailure(
+      "executor.killed_by_signal",
+      `${name} was ended by signal ${command.signal}.${said(command)}`,
+    );
+  }
+  if (command.exitCode === 0) return null;
+  return new AttemptFailure(
+    "executor.exit_nonzero",
+    `${name} ended with exit code ${command.exitCode}.${said(command)}`,
+  );
+}
+
+/** The last line of stderr: mostly the one that says what went wrong. */
+function said(command: CommandResult): string {
+  const last = command.stderr.trimEnd().split("\n").at(-1)?.trim() ?? "";
+  return last === "" ? "" : ` It said: ${last.slice(0, LAST_LINE_CHARS_MAX)}`;
+}
+
+function commandName(config: ExecutorConfig): string {
+  const { command } = config;
+  const word = typeof command === "string" ? command : (command[0] ?? "");
+  return `The command "${short(word)}"`;
+}
+
+function short(word: string): string {
+  return word.length <= WORD_CHARS_MAX ? word : `${word.slice(0, WORD_CHARS_MAX - 1)}…`;
+}
+
+/** What a machine lacks when these codes come: nothing that the worker could mend. */
+const MACHINE_CODES = new Set(["EAGAIN", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EDQUOT", "EROFS", "EIO"]);
+
+const SPAWN_HINTS: Readonly<Record<string, string>> = {
+  ENOENT:
+    "no such program: it is not on PATH, not in the workdir, or its first line names an interpreter that is missing",
+  EACCES: "it may not be executed: run chmod +x on it in the payload, or start it through its interpreter",
+  ENOEXEC: "it is no program for this machine, or a script without a #! line",
+  E2BIG:
+    "its arguments and environment are too large: one value may have 128 KiB, SVC_BLUEPRINT_CONFIG_JSON included",
+  ENOTDIR: "a part of its path is no folder",
+  ELOOP: "its path is a loop of symlinks",
+  ETXTBSY: "somebody still writes to the program's file",
+};
+
+/** The failure of a command that could not be started. */
+export function failureOfSpawn(file: string, workdir: string, error: unknown): AttemptFailure {
+  const code = codeOf(error);
+  if (code !== null && MACHINE_CODES.has(code))
+    return failureOfSystem("The command could not be started", error);
+  const hint = code === null ? textOf(error) : (SPAWN_HINTS[code] ?? textOf(error));
+  const shown = code === null ? "" : ` (${code})`;
+  return new AttemptFailure(
+    "executor.spawn_failed",
+    `The command "${short(file)}" could not be started in ${workdir}: ${hint}${shown}.`,
+  );
+}
+
+/** The failure of an attempt for which the machine, not the worker, is to blame. */
+export function failureOfSystem(what: string, error: unknown): AttemptFailure {
+  const code = codeOf(error);
+  const described = code === null ? "" : ` (${code}${meaningOf(code)})`;
+  return new AttemptFailure("executor.workspace_failed", `${what}: ${textOf(error)}${described}.`);
+}
+
+function meaningOf(code: string): string {
+  if (code === "EMFILE" || code === "ENFILE") return ": too many open files; raise the limit (ulimit -n)";
+  if (code === "EAGAIN") return ": too many processes; raise the limit (ulimit -u)";
+  if (code === "ENOSPC" || code === "EDQUOT") return ": the disk is full";
+  return "";
+}
+
+function codeOf(error: unknown): string | null {
+  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
+  return typeof code === "string" && /^E[A-Z0-9]+$/.test(code) ? code : null;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
+}

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { EventLines } from "./event-stream.ts";
+
+describe("the worker's event stream", () => {
+  it("takes a payload, or the other fields as the payload", () => {
+    const lines = new EventLines(1);
+    assert.deepEqual(lines.read('{"type": "progress", "payload": {"percent": 5}}', false), {
+      type: "progress",
+      payload: { percent: 5 },
+    });
+    assert.deepEqual(lines.read('{"type": "metric", "name": "n", "value": 1}', false), {
+      type: "metric",
+      payload: { name: "n", value: 1 },
+    });
+  });
+
+  it("gives logs their level, stream and attempt", () => {
+    const lines = new EventLines(3);
+    assert.deepEqual(lines.read('{"type": "log", "level": "error", "message": "x"}', false)?.payload, {
+      level: "error",
+      stream: "worker",
+      attempt: 3,
+      message: "x",
+    });
+    assert.deepEqual(lines.read('{"type": "log", "payload": "text"}', false)?.payload, {
+      level: "info",
+      stream: "worker",
+      attempt: 3,
+      message: "text",
+    });
+  });
+
+  it("says what is wrong with a bad line, and ignores empty ones", () => {
+    const lines = new EventLines(1);
+    const cases: [string, boolean, RegExp][] = [
+      ["no json", false, /is no JSON.*: no json/],
+      ["[1]", false, /is no JSON object/],
+      ['{"payload": 1}', false, /has no type/],
+      ['{"type": "job_completed"}', false, /"job_completed", which is reserved/],
+      ['{"type": ""}', false, /reserved, empty or too long/],
+      ['{"type": "log"', true, /is longer than 65536 bytes/],
+    ];
+    for (const [line, cut, expected] of cases) {
+      const { message, level } = lines.read(line, cut)?.payload as { message: string; level: string };
+      assert.match(message, expected);
+      assert.equal(level, "warn");
+    }
+    assert.equal(lines.read("  ", false), null);
+  });
+
+  it("stops warning after 20 bad lines, and says so", () => {
+    const lines = new EventLines(1);
+    const warnings = Array.from({ length: 30 }, () => lines.read("bad", false)).filter(
+      (event) => event !== null,
+    );
+    assert.equal(warnings.length, 20);
+    assert.match((warnings.at(-1)?.payload as { message: string }).message, /not reported/);
+    assert.equal(lines.read('{"type": "beacon"}', false)?.type, "beacon");
+  });
+});

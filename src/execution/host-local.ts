@@ -1,0 +1,284 @@
+// The host-local runner: one attempt of a command as a pipeline of stage, start, stream, collect, report.
+//
+// R1. Whatever goes wrong, an attempt ends in an outcome: what the worker does is the worker's failure, what the
+//     machine does is an infrastructure failure that may be tried again.
+// R2. When the outcome is reported no process of the worker's group is left, and the attempt's folder is gone.
+// R3. A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
+
+import { mkdir } from "node:fs/promises";
+import type { DeclaredOutput, ExecutorConfig } from "../engine/graph.ts";
+import type { Envelope } from "../engine/message.ts";
+import {
+  type ArtifactRecord,
+  type CommandResult,
+  type EngineLog,
+  noActions,
+  type TaskOutcome,
+  type TaskStart,
+} from "../engine/ports.ts";
+import { type BlobStore, collectArtifacts, nameOf } from "./artifacts.ts";
+import {
+  type AttemptControl,
+  AttemptFailure,
+  type AttemptReport,
+  armTimeout,
+  type EndReason,
+  failed,
+  interrupted,
+  logEvent,
+} from "./attempt.ts";
+import { AttemptOutput, redactEvents } from "./attempt-output.ts";
+import { type CommandEnd, failureOfEnd, failureOfSpawn, failureOfSystem } from "./command-failure.ts";
+import { agentFolders, attemptFolder } from "./paths.ts";
+import { makeRedactor, type Redactor, secretsOf } from "./redaction.ts";
+import type { NamedOutput } from "./result.ts";
+import { StagingError } from "./staging.ts";
+import {
+  commandWords,
+  findWorkdir,
+  removeAttemptFiles,
+  type WorkerPlaces,
+  workerEnvironment,
+  writeAttemptFiles,
+} from "./worker-contract.ts";
+import { WorkerInput } from "./worker-input.ts";
+import { WorkerProcess, type WorkerTools } from "./worker-process.ts";
+import { Workspaces } from "./workspace.ts";
+
+export interface HostLocalOptions extends WorkerTools {
+  readonly home: string;
+  readonly blobs: BlobStore;
+  readonly payloadFolder: (fingerprint: string) => string;
+  readonly declaredOutputs: (jobId: string) => readonly DeclaredOutput[];
+  readonly newId: () => string;
+  /** Further prefixes under which workers find the contract's variables. */
+  readonly workerEnvPrefixes: readonly string[];
+  readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+  readonly log: EngineLog;
+}
+
+/** One attempt on its way through the pipeline. */
+interface Attempt {
+  readonly task: TaskStart;
+  readonly config: ExecutorConfig;
+  readonly control: AttemptControl;
+  readonly report: AttemptReport;
+  readonly redactor: Redactor;
+}
+
+export class HostLocalRunner {
+  readonly #options: HostLocalOptions;
+  readonly #workspaces = new Workspaces();
+  /** Of the long-lived commands that run. */
+  readonly #inputs = new Map<AttemptControl, WorkerInput>();
+
+  constructor(options: HostLocalOptions) {
+    this.#options = options;
+  }
+
+  async run(
+    task: TaskStart,
+    config: ExecutorConfig,
+    control: AttemptControl,
+    report: AttemptReport,
+  ): Promise<TaskOutcome> {
+    const runner = config.runnerModule.split(".").at(-1);
+    if (runner !== "HostLocal") {
+      return failed("executor.runner_unavailable", `There is no runner "${config.runnerModule}" here.`);
+    }
+    const secrets = secretsOf(config, task.configurationJson, this.#options.runtimeEnv);
+    const attempt = { task, config, control, report, redactor: makeRedactor(secrets) };
+    if (config.longLived) this.#inputs.set(control, new WorkerInput());
+    const disarm = armTimeout(this.#options.clock, task, control);
+    try {
+      return await this.#attempt(attempt);
+    } catch (error) {
+      if (!(error instanceof AttemptFailure)) throw error;
+      return failed(error.code, attempt.redactor.text(error.message));
+    } finally {
+      disarm();
+      this.#inputs.delete(control);
+    }
+  }
+
+  /** Hands a message to a long-lived command; before it has started, messages wait. */
+  send(control: AttemptControl, envelope: Envelope): void {
+    const input = this.#inputs.get(control);
+    if (input !== undefined && !input.send(JSON.stringify(envelope))) control.end("input_unread");
+  }
+
+  async #attempt(attempt: Attempt): Promise<TaskOutcome> {
+    const { control } = attempt;
+    const places = await this.#prepare(attempt);
+    try {
+      if (control.reason !== null) return endedBeforeStart(control.reason);
+      return await this.#runCommand(attempt, places);
+    } finally {
+      await removeAttemptFiles(places.files).catch((error: unknown) => {
+        this.#options.log.warn(
+          { folder: places.files.folder, error: String(error) },
+          "An attempt's folder is left.",
+        );
+      });
+    }
+  }
+
+  async #prepare({ task, config, report }: Attempt): Promise<WorkerPlaces> {
+    const { home, payloadFolder } = this.#options;
+    const folders = agentFolders(home, task.runId, task.agentId);
+    const payload = task.bundleFingerprint === null ? null : payloadFolder(task.bundleFingerprint);
+    try {
+      const changes = await this.#workspaces.prepare({ folders, payload, uploads: config.uploadPaths });
+      if (changes.length > 0) {
+        const event = { attempt: task.ref.attempt, changes, action: "staged_afresh" };
+        report.events([{ type: "workspace_modified", payload: event }]);
+      }
+      const workdir = await findWorkdir(config, folders.work);
+      await mkdir(folders.shared, { recursive: true, mode: 0o700 });
+      const files = await writeAttemptFiles(task, attemptFolder(folders, task.ref));
+      return { files, workspace: folders.work, workdir, runFolder: folders.shared };
+    } catch (error) {
+      if (error instanceof StagingError) throw new AttemptFailure("executor.staging_failed", error.message);
+      throw failureOfSystem("The agent's workspace could not be prepared", error);
+    }
+  }
+
+  async #runCommand(attempt: Attempt, places: WorkerPlaces): Promise<TaskOutcome> {
+    const { task, config, control, report, redactor } = attempt;
+    const output = new AttemptOutput({
+      attempt: task.ref.attempt,
+      longLived: config.longLived,
+      redactor,
+      report,
+    });
+    const startedAtMs = performance.now();
+    const worker = await this.#spawn(attempt, places, output);
+    control.onEnd(() => void worker.end());
+    this.#inputs.get(control)?.connect(worker);
+    const exit = await worker.ended;
+    output.flush();
+    const command: CommandResult = {
+      ...exit,
+      ...output.carried(),
+      durationMs: Math.round(performance.now() - startedAtMs),
+    };
+    await this.#settle(task);
+    const end: CommandEnd = {
+      config,
+      command,
+      reason: worker.askedToEnd ? control.reason : null,
+      timeoutMs: task.timeoutMs,
+    };
+    return await this.#conclude(attempt, places, output, end);
+  }
+
+  async #spawn(attempt: Attempt, places: WorkerPlaces, output: AttemptOutput): Promise<WorkerProcess> {
+    const { task, config, report } = attempt;
+    const { trees, workerEnvPrefixes: prefixes, runtimeEnv } = this.#options;
+    const words = commandWords(config, task, places);
+    const mark = trees.newMark();
+    try {
+      return await WorkerProcess.start(
+        {
+          ...words,
+          cwd: places.workdir,
+          env: workerEnvironment({ config, task, places, prefixes, mark, runtimeEnv }),
+          mark,
+          eventStreamPath: places.files.eventStream,
+          takesInput: config.longLived,
+        },
+        {
+          tools: this.#options,
+          sinks: {
+            stdout: (chunk) => output.stdout(chunk),
+            stderr: (chunk) => output.stderr(chunk),
+            events: (chunk) => output.events(chunk),
+            backpressure: () => report.backpressure(),
+          },
+        },
+      );
+    } catch (error) {
+      trees.ended(mark, null);
+      throw failureOfSpawn(words.file, places.workdir, error);
+    }
+  }
+
+  async #settle(task: TaskStart): Promise<void> {
+    try {
+      await this.#workspaces.settle(agentFolders(this.#options.home, task.runId, task.agentId));
+    } catch (error) {
+      this.#options.log.warn(
+        { agent_id: task.agentId, error: String(error) },
+        "The state of an agent's workspace could not be noted; changes by others will not be noticed.",
+      );
+    }
+  }
+
+  /** Turns a command that has ended into its outcome: why it ended, what it asked for, what it left. */
+  async #conclude(
+    attempt: Attempt,
+    places: WorkerPlaces,
+    output: AttemptOutput,
+    end: CommandEnd,
+  ): Promise<TaskOutcome> {
+    const { config, redactor } = attempt;
+    const { command } = end;
+    if (end.reason === "stopped" || end.reason === "draining") return interrupted(end.reason);
+    const reading = config.longLived ? ({ kind: "none" } as const) : output.result();
+    const named = reading.kind === "result" ? reading.outputs : output.outputs;
+    let artifacts: readonly ArtifactRecord[] = [];
+    let failure = failureOfEnd(end);
+    if (failure === null && reading.kind === "invalid")
+      failure = new AttemptFailure(reading.code, reading.message);
+    try {
+      artifacts = await this.#collect(attempt, places, named);
+    } catch (error) {
+      failure ??= new AttemptFailure(
+        "executor.artifact_failed",
+        `An artifact could not be kept: ${String(error)}`,
+      );
+    }
+    if (failure !== null) {
+      return {
+        kind: "failed",
+        code: failure.code,
+        message: redactor.text(failure.message),
+        command,
+        artifacts,
+      };
+    }
+    const actions = reading.kind === "result" ? redactEvents(reading.actions, redactor) : noActions;
+    return { kind: "succeeded", actions, command, artifacts, observation: null };
+  }
+
+  async #collect(
+    { task, report, redactor }: Attempt,
+    places: WorkerPlaces,
+    named: readonly NamedOutput[],
+  ): Promise<readonly ArtifactRecord[]> {
+    const { blobs, newId, clock, declaredOutputs } = this.#options;
+    const warn = (message: string) =>
+      report.events([logEvent("warn", "worker", redactor.text(message), task.ref.attempt)]);
+    const artifacts = await collectArtifacts({
+      folder: places.files.output,
+      agentId: task.agentId,
+      blobs,
+      newId,
+      nowMs: clock.nowMs(),
+      outputs: [...declaredOutputs(task.ref.jobId), ...named],
+      warn,
+    });
+    const kept = new Set(artifacts.map(({ name }) => name));
+    const missing = named.filter((output) => !kept.has(nameOf(output)));
+    if (missing.length > 0) {
+      const names = missing.slice(0, 10).map(({ path }) => JSON.stringify(path));
+      warn(`The result names outputs that are no regular files in SVC_OUTPUT_DIR: ${names.join(", ")}.`);
+    }
+    return artifacts;
+  }
+}
+
+function endedBeforeStart(reason: EndReason): TaskOutcome {
+  if (reason === "stopped" || reason === "draining") return interrupted(reason);
+  return failed("executor.timeout", "The time was over before the command could be started.");
+}

@@ -1,0 +1,127 @@
+// The machine's processes, read from /proc, or from `ps` where there is no /proc.
+//
+// T1. A process is identified by its id and its start together: ids are used again.
+// T2. Reading never blocks the event loop, and a process that ends meanwhile is left out.
+
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { open, readdir, readFile } from "node:fs/promises";
+
+/** The variable by which a worker's whole process tree is found, wherever it went. */
+export const MARK_VARIABLE = "SVC_TASK_MARK";
+
+export interface ProcessEntry {
+  readonly pid: number;
+  readonly parentPid: number;
+  readonly groupId: number;
+  /** Differs between two processes that had the same id. */
+  readonly start: string;
+  /** Ended, and only waits for its parent to notice. */
+  readonly zombie: boolean;
+  /** Value of the mark in its environment; null without one, or when it cannot be seen. */
+  readonly mark: string | null;
+}
+
+/** Whether marks can be seen on this machine. */
+export const seesMarks: boolean = existsSync("/proc/self/environ");
+
+/** @param markPrefix only processes whose mark begins so carry it in the answer; empty for all marks */
+export function readProcesses(markPrefix: string): Promise<readonly ProcessEntry[]> {
+  return seesMarks ? readProc(markPrefix) : readPs();
+}
+
+/** Processes read at a time: enough to be quick, and few enough not to fill the thread pool. */
+const READERS = 4;
+
+async function readProc(markPrefix: string): Promise<readonly ProcessEntry[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
+  const entries: ProcessEntry[] = [];
+  const reader = async () => {
+    for (let pid = pids.pop(); pid !== undefined; pid = pids.pop()) {
+      const entry = await readOne(pid, markPrefix);
+      if (entry !== null) entries.push(entry);
+    }
+  };
+  await Promise.all(Array.from({ length: READERS }, reader));
+  return entries;
+}
+
+async function readOne(pid: number, markPrefix: string): Promise<ProcessEntry | null> {
+  try {
+    const stat = parseStat(await readFile(`/proc/${pid}/stat`, "latin1"));
+    if (stat === null) return null;
+    return { pid, ...stat, mark: stat.zombie ? null : await readMark(pid, markPrefix) };
+  } catch {
+    return null;
+  }
+}
+
+type Stat = Omit<ProcessEntry, "pid" | "mark">;
+
+/** The name in parentheses may hold anything, so fields are counted from the last parenthesis. */
+function parseStat(text: string): Stat | null {
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  const [state, parent, group] = fields;
+  const start = fields[19];
+  if (state === undefined || parent === undefined || group === undefined || start === undefined) return null;
+  return { parentPid: Number(parent), groupId: Number(group), start, zombie: state === "Z" || state === "X" };
+}
+
+const ENVIRONMENT_BYTES_MAX = 8 * 1024 * 1024;
+const READ_BYTES = 64 * 1024;
+
+/** The mark in a process's environment; another user's process cannot be seen, and has none of ours. */
+async function readMark(pid: number, markPrefix: string): Promise<string | null> {
+  const wanted = `${MARK_VARIABLE}=${markPrefix}`;
+  let text = "";
+  try {
+    await using file = await open(`/proc/${pid}/environ`, "r");
+    const chunk = Buffer.allocUnsafe(READ_BYTES);
+    for (;;) {
+      const { bytesRead } = await file.read(chunk, 0, READ_BYTES, null);
+      text += chunk.toString("latin1", 0, bytesRead);
+      if (bytesRead === 0 || text.length > ENVIRONMENT_BYTES_MAX) break;
+    }
+  } catch {
+    return null;
+  }
+  const at = text.startsWith(wanted) ? 0 : text.indexOf(`\0${wanted}`) + 1;
+  if (at === 0 && !text.startsWith(wanted)) return null;
+  const end = text.indexOf("\0", at);
+  return text.slice(at + MARK_VARIABLE.length + 1, end === -1 ? text.length : end);
+}
+
+/** The start of the process that has this id now; null when there is none, or no /proc. */
+export function startOf(pid: number): string | null {
+  if (!seesMarks) return null;
+  try {
+    return parseStat(readFileSync(`/proc/${pid}/stat`, "latin1"))?.start ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether the process with this id is still the one of the entry. */
+export function isStill(entry: ProcessEntry): boolean {
+  return !seesMarks || startOf(entry.pid) === entry.start;
+}
+
+const PS_OUTPUT_BYTES_MAX = 32 * 1024 * 1024;
+
+/** Exported for its test, so that the way of systems without /proc is tried on those with it, too. */
+export async function readPs(): Promise<readonly ProcessEntry[]> {
+  const output = await new Promise<string>((resolve, reject) => {
+    const args = ["-A", "-o", "pid=,ppid=,pgid=,stat=,lstart="];
+    const options = { maxBuffer: PS_OUTPUT_BYTES_MAX, env: { PATH: process.env.PATH, LC_ALL: "C" } };
+    execFile("ps", args, options, (error, stdout) => (error === null ? resolve(stdout) : reject(error)));
+  });
+  return output.split("\n").flatMap((line) => {
+    const match = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(.+?)\s*$/.exec(line);
+    if (match === null) return [];
+    const [, pid, parentPid, groupId, state = "", start = ""] = match;
+    const zombie = state.startsWith("Z");
+    return [
+      { pid: Number(pid), parentPid: Number(parentPid), groupId: Number(groupId), start, zombie, mark: null },
+    ];
+  });
+}

@@ -1,0 +1,246 @@
+// Process trees: every process that a worker started, found and ended wherever it went.
+//
+// A worker is the leader of a process group, and its environment carries a mark that its descendants inherit.
+// Its tree is its group, everything with its mark, and everything below it by parentage.
+//
+// K1. Only processes of this home are ever signalled: the mark begins with an id that no other home has.
+// K2. A process is signalled only if it is still the one that was found (ids are used again).
+// K3. After `endPredecessors` nothing runs that an earlier runtime of this home had started.
+// K4. A mark is live from before its worker is spawned until its tree is over; what is found with a mark of this
+//     home that is not live has escaped, and is ended by the next sweep.
+//
+// Where marks cannot be seen (no /proc), groups are recorded as files instead; a descendant that leaves its
+// group there is found only while its parents live.
+
+import { createHash, randomBytes } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../engine/ports.ts";
+import { isStill, type ProcessEntry, readProcesses, seesMarks, startOf } from "./process-table.ts";
+
+const POLL_FIRST_MS = 10;
+const POLL_LAST_MS = 200;
+/** How long processes may take to go after SIGKILL; longer only in an uninterruptible system call. */
+const GONE_WITHIN_MS = 10_000;
+/** Between the recorded and the shown start of a process, where only seconds are shown. */
+const START_TOLERANCE_MS = 3_000;
+
+/** A worker that was spawned: the leader of its group. */
+export interface ProcessTree {
+  readonly mark: string;
+  readonly pid: number;
+  /** Start of the leader as the process table shows it; null when that is not known. */
+  readonly start: string | null;
+}
+
+export class ProcessTrees {
+  readonly #folder: string;
+  readonly #markPrefix: string;
+  readonly #clock: Clock;
+  readonly #liveMarks = new Set<string>();
+  #markSeq = 0;
+  #reading: Promise<readonly ProcessEntry[]> | null = null;
+  #nextReading: Promise<readonly ProcessEntry[]> | null = null;
+
+  /** @param home folder of this runtime; only one runtime at a time may use it */
+  constructor(home: string, clock: Clock) {
+    this.#clock = clock;
+    this.#folder = join(home, "processes");
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    this.#markPrefix = `${homeId(this.#folder)}:`;
+  }
+
+  /** Makes the mark of a worker that is about to be spawned. */
+  newMark(): string {
+    const mark = `${this.#markPrefix}${process.pid}-${++this.#markSeq}`;
+    this.#liveMarks.add(mark);
+    return mark;
+  }
+
+  /** Notes that the worker with this mark runs as the leader of group `pid`; call it right after the spawn. */
+  started(mark: string, pid: number): ProcessTree {
+    if (!seesMarks) writeFileSync(join(this.#folder, String(pid)), String(this.#clock.nowMs()));
+    return { mark, pid, start: startOf(pid) };
+  }
+
+  /** Notes that a worker is over, or was never started; what is left of it from now on has escaped. */
+  ended(mark: string, tree: ProcessTree | null): void {
+    this.#liveMarks.delete(mark);
+    if (!seesMarks && tree !== null) this.#forget(tree.pid);
+  }
+
+  /** Signals the whole tree: the group at once, then whatever left the group. For a worker that still runs. */
+  async signal(tree: ProcessTree, signal: NodeJS.Signals): Promise<void> {
+    // The tree is looked at before the group is hit: afterwards, parentage is lost.
+    const before = await this.#members(tree).catch(() => []);
+    signalGroup(tree.pid, signal);
+    signalAll(
+      before.filter((entry) => entry.groupId !== tree.pid),
+      signal,
+    );
+  }
+
+  /** Waits until the tree is gone. @returns false when some of it still ran after `timeoutMs` */
+  async gone(tree: ProcessTree, timeoutMs: number): Promise<boolean> {
+    return await this.#poll(timeoutMs, async () => (await this.#members(tree)).length === 0);
+  }
+
+  /** Kills whatever is left of the tree until nothing is. @returns false when it does not go, even so */
+  async kill(tree: ProcessTree): Promise<boolean> {
+    return await this.#poll(GONE_WITHIN_MS, async () => {
+      const left = await this.#members(tree);
+      signalAll(left, "SIGKILL");
+      return left.length === 0;
+    });
+  }
+
+  /** Ends everything of this home whose mark is not live. @returns how many processes */
+  async sweep(): Promise<number> {
+    const escaped = await this.#escaped();
+    signalAll(escaped, "SIGKILL");
+    return escaped.length;
+  }
+
+  /** Sweeps until nothing is left. @returns how many processes were ended */
+  async endPredecessors(): Promise<number> {
+    const found = new Set<string>();
+    const gone = await this.#poll(GONE_WITHIN_MS, async () => {
+      const escaped = await this.#escaped();
+      signalAll(escaped, "SIGKILL");
+      for (const { pid, start } of escaped) found.add(`${pid} ${start}`);
+      return escaped.length === 0;
+    });
+    if (!gone) {
+      throw new Error(
+        "Processes that an earlier runtime of this home left behind did not end within 10 s of SIGKILL; " +
+          `find them with: grep -sl ${this.#markPrefix} /proc/*/environ`,
+      );
+    }
+    if (!seesMarks) for (const name of this.#recordedGroups().keys()) this.#forget(name);
+    return found.size;
+  }
+
+  async #poll(timeoutMs: number, done: () => Promise<boolean>): Promise<boolean> {
+    const untilMs = performance.now() + timeoutMs;
+    for (let waitMs = POLL_FIRST_MS; ; waitMs = Math.min(2 * waitMs, POLL_LAST_MS)) {
+      // A table that cannot be read (too many open files) may be readable the next time.
+      if (await done().catch(() => false)) return true;
+      const leftMs = untilMs - performance.now();
+      if (leftMs <= 0) return false;
+      await new Promise<void>((resolve) => this.#clock.after(Math.min(waitMs, leftMs), resolve));
+    }
+  }
+
+  async #members(tree: ProcessTree): Promise<readonly ProcessEntry[]> {
+    const processes = await this.#read();
+    const leader = processes.find((entry) => entry.pid === tree.pid);
+    // Once the id is somebody else's, so are the group and the children of that name (K2).
+    const isOurs = leader === undefined || tree.start === null || leader.start === tree.start;
+    const below = isOurs ? descendants(processes, tree.pid) : new Set();
+    return processes.filter(
+      ({ pid, groupId, mark, zombie }) =>
+        !zombie && (mark === tree.mark || (isOurs && groupId === tree.pid) || below.has(pid)),
+    );
+  }
+
+  async #escaped(): Promise<readonly ProcessEntry[]> {
+    const processes = await this.#read();
+    if (!seesMarks) return this.#membersOfRecordedGroups(processes);
+    return processes.filter(
+      ({ pid, mark }) =>
+        mark?.startsWith(this.#markPrefix) === true && !this.#liveMarks.has(mark) && pid !== process.pid,
+    );
+  }
+
+  /** Reads the process table. Callers that come while one is being read share the next reading. */
+  #read(): Promise<readonly ProcessEntry[]> {
+    if (this.#reading === null) return this.#startReading();
+    this.#nextReading ??= this.#reading.then(
+      () => this.#startReading(),
+      () => this.#startReading(),
+    );
+    return this.#nextReading;
+  }
+
+  #startReading(): Promise<readonly ProcessEntry[]> {
+    this.#nextReading = null;
+    const reading = readProcesses(this.#markPrefix).finally(() => {
+      if (this.#reading === reading) this.#reading = null;
+    });
+    this.#reading = reading;
+    return reading;
+  }
+
+  /** The recorded groups and when they were started. */
+  #recordedGroups(): Map<number, number> {
+    const names = readdirSync(this.#folder).filter((name) => /^\d+$/.test(name));
+    return new Map(
+      names.map((name) => [Number(name), Number(readFileSync(join(this.#folder, name), "utf8"))]),
+    );
+  }
+
+  /** A group whose leader shows another start than the recorded one is somebody else's by now (K2). */
+  #membersOfRecordedGroups(processes: readonly ProcessEntry[]): readonly ProcessEntry[] {
+    return [...this.#recordedGroups()].flatMap(([groupId, startedAtMs]) => {
+      const members = processes.filter((entry) => entry.groupId === groupId && !entry.zombie);
+      const leader = members.find((entry) => entry.pid === groupId);
+      const ours =
+        leader === undefined || Math.abs(Date.parse(leader.start) - startedAtMs) <= START_TOLERANCE_MS;
+      return ours ? members : [];
+    });
+  }
+
+  #forget(pid: number): void {
+    rmSync(join(this.#folder, String(pid)), { force: true });
+  }
+}
+
+/** Signals a worker's group. Harmless when nobody is left in it. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // ESRCH: nobody is left. EPERM: all that is left runs as somebody else, and cannot be signalled.
+  }
+}
+
+/** Everything below `pid` by parentage. */
+function descendants(processes: readonly ProcessEntry[], pid: number): ReadonlySet<number> {
+  const children = Map.groupBy(processes, (entry) => entry.parentPid);
+  const below = new Set<number>();
+  const open = [pid];
+  for (let parent = open.pop(); parent !== undefined; parent = open.pop()) {
+    for (const child of children.get(parent) ?? []) {
+      if (below.has(child.pid)) continue;
+      below.add(child.pid);
+      open.push(child.pid);
+    }
+  }
+  return below;
+}
+
+function signalAll(entries: readonly ProcessEntry[], signal: NodeJS.Signals): void {
+  for (const entry of entries) {
+    if (!isStill(entry)) continue;
+    try {
+      process.kill(entry.pid, signal);
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+}
+
+/** An id of this home: of its random file and its place together, so that a copied home has another one. */
+function homeId(folder: string): string {
+  const file = join(folder, "home-id");
+  try {
+    writeFileSync(file, randomBytes(16).toString("hex"), { flag: "wx" });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+  const secret = readFileSync(file, "utf8");
+  return createHash("sha256")
+    .update(`${secret} ${realpathSync(folder)}`)
+    .digest("hex")
+    .slice(0, 24);
+}

@@ -1,0 +1,208 @@
+// Runs tasks outside the engine: the TaskRunner port over commands, modules and file sensors.
+//
+// Y1. Every `start` is answered by exactly one `taskEnded`, and by no call from within `start` itself.
+// Y2. After `drain` nothing runs: no process, thread or timer of any attempt is left.
+// Y3. Before the first start, `endPredecessors` ends what an earlier runtime of this home had left running.
+
+import { join } from "node:path";
+import type { DeclaredOutput } from "../engine/graph.ts";
+import type { Envelope } from "../engine/message.ts";
+import type {
+  Clock,
+  EngineLog,
+  TaskListener,
+  TaskOutcome,
+  TaskRef,
+  TaskRunner,
+  TaskStart,
+} from "../engine/ports.ts";
+import type { BlobStore } from "./artifacts.ts";
+import { AttemptControl, AttemptFailure, type AttemptReport, failed, interrupted } from "./attempt.ts";
+import { FifoSupply } from "./fifos.ts";
+import { watchFile } from "./file-sensor.ts";
+import { HostLocalRunner } from "./host-local.ts";
+import { ModuleRunner } from "./module-runner.ts";
+import { ProcessTrees } from "./process-trees.ts";
+
+export interface LocalTaskRunnerOptions {
+  /** SVC_HOME; only one runtime at a time may use it. */
+  readonly home: string;
+  readonly blobs: BlobStore;
+  /** The payloads/ folder of a bundle's snapshot. */
+  readonly payloadFolder: (fingerprint: string) => string;
+  /** What the job's manifest declares as outputs. */
+  readonly declaredOutputs: (jobId: string) => readonly DeclaredOutput[];
+  readonly newId: () => string;
+  readonly clock: Clock;
+  /** Prefixes beside SVC_ under which workers find the contract's variables. */
+  readonly workerEnvPrefixes: readonly string[];
+  /** The runtime's own environment, from which workers inherit PATH, HOME, LANG, TZ, TMPDIR and pass_env. */
+  readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+  readonly log: EngineLog;
+}
+
+interface Running {
+  readonly task: TaskStart;
+  readonly control: AttemptControl;
+  readonly ended: Promise<void>;
+}
+
+/** How long after an attempt the machine is searched for processes that escaped it. */
+const SWEEP_AFTER_MS = 5_000;
+
+export class LocalTaskRunner implements TaskRunner {
+  readonly #options: LocalTaskRunnerOptions;
+  readonly #trees: ProcessTrees;
+  readonly #fifos: FifoSupply;
+  readonly #commands: HostLocalRunner;
+  readonly #modules: ModuleRunner;
+  readonly #running = new Map<string, Running>();
+  #listener: TaskListener | null = null;
+  #draining = false;
+  #cancelSweep: (() => void) | null = null;
+
+  constructor(options: LocalTaskRunnerOptions) {
+    this.#options = options;
+    this.#trees = new ProcessTrees(options.home, options.clock);
+    this.#fifos = new FifoSupply(join(options.home, "tmp", "pipes"));
+    this.#commands = new HostLocalRunner({ ...options, trees: this.#trees, fifos: this.#fifos });
+    this.#modules = new ModuleRunner(options);
+  }
+
+  /** Sets whom outcomes and events are reported to; once, before the first start. */
+  setListener(listener: TaskListener): void {
+    this.#listener = listener;
+  }
+
+  /**
+   * Ends every process that an earlier runtime of this home had started and left running. To be called before
+   * jobs are recovered.
+   *
+   * @returns how many processes were ended
+   * @throws when some do not end even so
+   */
+  async endPredecessors(): Promise<number> {
+    return await this.#trees.endPredecessors();
+  }
+
+  start(task: TaskStart): void {
+    const key = keyOf(task.ref);
+    if (this.#running.has(key)) {
+      this.#options.log.error(
+        { job_id: task.ref.jobId, task: task.ref.taskSeq },
+        "An attempt was started twice.",
+      );
+      return;
+    }
+    const control = new AttemptControl();
+    if (this.#draining) control.end("draining");
+    // The promise job runs after `start` has returned (Y1).
+    const ended = Promise.resolve().then(() => this.#run(task, control));
+    this.#running.set(key, { task, control, ended });
+  }
+
+  stop(ref: TaskRef): void {
+    this.#running.get(keyOf(ref))?.control.end("stopped");
+  }
+
+  send(ref: TaskRef, envelope: Envelope): void {
+    const running = this.#running.get(keyOf(ref));
+    if (running !== undefined) this.#commands.send(running.control, envelope);
+  }
+
+  /**
+   * Shuts down: attempts get `graceMs` to end by themselves, except those that would never end; then they are
+   * asked to. Attempts started from now on are reported as interrupted. Resolves when nothing is left running.
+   */
+  async drain(graceMs: number): Promise<void> {
+    this.#draining = true;
+    for (const { task, control } of this.#running.values()) if (isEndless(task)) control.end("draining");
+    await this.#allEndedOr(graceMs);
+    for (const { control } of this.#running.values()) control.end("draining");
+    while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    this.#cancelSweep?.();
+    await this.#trees.sweep();
+    await Promise.all([this.#modules.close(), this.#fifos.close()]);
+  }
+
+  async #allEndedOr(graceMs: number): Promise<void> {
+    if (this.#running.size === 0) return;
+    let cancel = () => {};
+    const graceOver = new Promise<void>((resolve) => {
+      cancel = this.#options.clock.after(graceMs, resolve);
+    });
+    await Promise.race([graceOver, Promise.all([...this.#running.values()].map(({ ended }) => ended))]);
+    cancel();
+  }
+
+  async #run(task: TaskStart, control: AttemptControl): Promise<void> {
+    const outcome = await this.#outcomeOf(task, control);
+    this.#running.delete(keyOf(task.ref));
+    if (task.kind === "command") this.#sweepLater();
+    this.#listener?.taskEnded(task.ref, outcome);
+  }
+
+  async #outcomeOf(task: TaskStart, control: AttemptControl): Promise<TaskOutcome> {
+    if (control.reason !== null) return interrupted(control.reason);
+    try {
+      return await this.#dispatch(task, control, this.#reportFor(task.ref));
+    } catch (error) {
+      if (error instanceof AttemptFailure) return failed(error.code, error.message);
+      const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      this.#options.log.error(
+        { job_id: task.ref.jobId, agent_id: task.agentId, error: stack },
+        "An attempt was lost.",
+      );
+      return failed("executor.outcome_lost", "The runner failed before it could report an outcome.");
+    }
+  }
+
+  #dispatch(task: TaskStart, control: AttemptControl, report: AttemptReport): Promise<TaskOutcome> {
+    const { config } = task;
+    switch (config.kind) {
+      case "executor":
+        return this.#commands.run(task, config, control, report);
+      case "module":
+        return this.#modules.run(task, config, control, report);
+      case "sensor":
+        return watchFile(task, config, control, report, this.#options);
+      case "router":
+      case "aggregator":
+        throw new Error(`An agent of type ${config.kind} has no tasks.`);
+      default:
+        return config satisfies never;
+    }
+  }
+
+  #reportFor(ref: TaskRef): AttemptReport {
+    return {
+      events: (events) => this.#listener?.taskEvents(ref, events),
+      actions: (actions) => this.#listener?.taskActions(ref, actions),
+      backpressure: () => this.#listener?.backpressure() ?? null,
+    };
+  }
+
+  /** Searches for escaped processes a while after a command has run, and not at all when none has. */
+  #sweepLater(): void {
+    if (this.#cancelSweep !== null || this.#draining) return;
+    this.#cancelSweep = this.#options.clock.after(SWEEP_AFTER_MS, () => {
+      this.#cancelSweep = null;
+      this.#trees.sweep().then(
+        (count) => {
+          if (count > 0)
+            this.#options.log.warn({ count }, "Processes that had escaped their command were ended.");
+        },
+        (error: unknown) =>
+          this.#options.log.warn({ error: String(error) }, "Escaped processes were not searched for."),
+      );
+    });
+  }
+}
+
+function isEndless({ config }: TaskStart): boolean {
+  return config.kind === "sensor" || (config.kind === "executor" && config.longLived);
+}
+
+function keyOf({ jobId, taskSeq, attempt }: TaskRef): string {
+  return `${taskSeq} ${attempt} ${jobId}`;
+}

@@ -1,0 +1,246 @@
+// What the tests of execution share: a runner on a temporary home, and a listener that can be waited for.
+
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { DeclaredOutput, ExecutorConfig } from "../engine/graph.ts";
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import type {
+  Clock,
+  TaskEvent,
+  TaskListener,
+  TaskOutcome,
+  TaskRef,
+  TaskStart,
+  WorkerActions,
+} from "../engine/ports.ts";
+import { FileBlobs } from "../store/blobs.ts";
+import { LocalTaskRunner } from "./task-runner.ts";
+
+/** The real clock; a test that ends leaves no timer behind that would keep its process. */
+export const realClock: Clock = {
+  nowMs: () => Date.now(),
+  after: (delayMs, run) => {
+    const timer = setTimeout(run, delayMs);
+    return () => clearTimeout(timer);
+  },
+  soon: (run) => {
+    setImmediate(run);
+  },
+};
+
+export function executorConfig(changes: Partial<ExecutorConfig> = {}): ExecutorConfig {
+  return {
+    kind: "executor",
+    command: ["true"],
+    pool: "default",
+    poolSlots: 1,
+    timeoutSeconds: 300,
+    maxAttempts: 1,
+    retryBackoffMs: 500,
+    environment: {},
+    passEnv: [],
+    uploadPaths: [],
+    workdir: null,
+    sandboxUploadPath: null,
+    runnerModule: "HostLocal",
+    outputMessageType: "executor_result",
+    longLived: false,
+    safeToRetry: true,
+    ...changes,
+  };
+}
+
+export interface TaskChanges extends Partial<Omit<TaskStart, "config" | "envelope">> {
+  readonly config?: TaskStart["config"];
+  readonly body?: JsonValue;
+}
+
+let lastTaskSeq = 0;
+
+/** A task of its own; every one has a new number. */
+export function taskStart({ body = {}, ...changes }: TaskChanges = {}): TaskStart {
+  const ref = changes.ref ?? { jobId: "graph-1", taskSeq: ++lastTaskSeq, attempt: 1 };
+  const agentId = changes.agentId ?? "worker";
+  return {
+    ref,
+    kind: "command",
+    runId: "run_1",
+    agentId,
+    config: executorConfig(),
+    maxAttempts: 1,
+    idempotencyKey: `key-${ref.taskSeq}`,
+    sandboxName: "sandbox-1",
+    lease: null,
+    agentState: null,
+    workflow: { graph_id: "graph", job_name: null, type: "batch" },
+    bundleFingerprint: null,
+    configurationJson: null,
+    timeoutMs: null,
+    envelope: envelope(ref, agentId, body),
+    ...changes,
+  };
+}
+
+export function envelope(ref: TaskRef, to: string, body: JsonValue): TaskStart["envelope"] {
+  return {
+    message_id: `msg_${ref.taskSeq}`,
+    job_id: ref.jobId,
+    from: null,
+    to,
+    type: "init",
+    class: "command",
+    correlation_id: "correlation-1",
+    causation_id: null,
+    attempt: ref.attempt,
+    priority: 0,
+    ttl_ms: null,
+    timestamp: "2026-01-01T00:00:00.000Z",
+    content_type: "application/json",
+    headers: {},
+    body,
+    artifacts: [],
+    stream: null,
+  };
+}
+
+/** Keeps what is reported; `until` resolves as soon as what was reported satisfies a test. */
+export class RecordingListener implements TaskListener {
+  readonly events: TaskEvent[] = [];
+  readonly actions: WorkerActions[] = [];
+  readonly outcomes = new Map<string, TaskOutcome[]>();
+  backpressure: () => Promise<void> | null = () => null;
+  /** Set to see events without keeping them. */
+  onEvents: ((events: readonly TaskEvent[]) => void) | null = null;
+  #waiting: (() => void)[] = [];
+
+  taskEvents(_ref: TaskRef, events: readonly TaskEvent[]): void {
+    if (this.onEvents !== null) this.onEvents(events);
+    else this.events.push(...events);
+    this.#changed();
+  }
+
+  taskActions(_ref: TaskRef, actions: WorkerActions): void {
+    this.actions.push(actions);
+    this.#changed();
+  }
+
+  taskEnded(ref: TaskRef, outcome: TaskOutcome): void {
+    const key = JSON.stringify(ref);
+    this.outcomes.set(key, [...(this.outcomes.get(key) ?? []), outcome]);
+    this.#changed();
+  }
+
+  async until(test: () => boolean): Promise<void> {
+    while (!test()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  async outcome(ref: TaskRef): Promise<TaskOutcome> {
+    const key = JSON.stringify(ref);
+    await this.until(() => this.outcomes.has(key));
+    const [outcome] = this.outcomes.get(key) ?? [];
+    if (outcome === undefined) throw new Error("There is no outcome.");
+    return outcome;
+  }
+
+  /** Payloads of the events of one type. */
+  payloads(type: string): JsonObject[] {
+    return this.events.flatMap(({ type: found, payload }) =>
+      found === type && isObject(payload) ? [payload] : [],
+    );
+  }
+
+  /** Messages of the logs of one stream. */
+  logs(stream: string): JsonValue[] {
+    return this.payloads("log").flatMap((log) => (log.stream === stream ? [log.message ?? null] : []));
+  }
+
+  #changed(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+}
+
+/** A runner on a home of its own; disposing drains it and removes the home. */
+export class RunnerFixture {
+  readonly home: string;
+  readonly payload: string;
+  readonly listener = new RecordingListener();
+  readonly blobs: FileBlobs;
+  readonly runner: LocalTaskRunner;
+  readonly warnings: string[] = [];
+  outputs: readonly DeclaredOutput[] = [];
+  runtimeEnv: Record<string, string | undefined> = { ...process.env };
+
+  constructor(home: string = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"))) {
+    this.home = home;
+    this.payload = join(home, "payloads");
+    mkdirSync(this.payload, { recursive: true });
+    this.blobs = new FileBlobs(join(home, "blobs"));
+    let lastId = 0;
+    this.runner = new LocalTaskRunner({
+      home,
+      blobs: this.blobs,
+      payloadFolder: () => this.payload,
+      declaredOutputs: () => this.outputs,
+      newId: () => String(++lastId),
+      clock: realClock,
+      workerEnvPrefixes: ["SVC_"],
+      runtimeEnv: this.runtimeEnv,
+      log: {
+        warn: (fields, message) => this.warnings.push(`${message} ${JSON.stringify(fields)}`),
+        error: (fields, message) => this.warnings.push(`${message} ${JSON.stringify(fields)}`),
+      },
+    });
+    this.runner.setListener(this.listener);
+  }
+
+  /** Writes a file of the payload. */
+  write(path: string, text: string, mode = 0o644): void {
+    const target = join(this.payload, path);
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(target, text, { mode });
+  }
+
+  /** Runs one task to its outcome. */
+  async run(changes: TaskChanges): Promise<TaskOutcome> {
+    const task = taskStart(changes);
+    this.runner.start(task);
+    return await this.listener.outcome(task.ref);
+  }
+
+  /** Runs a shell script as a command. */
+  async sh(
+    script: string,
+    config: Partial<ExecutorConfig> = {},
+    changes: TaskChanges = {},
+  ): Promise<TaskOutcome> {
+    return await this.run({
+      ...changes,
+      config: executorConfig({ command: ["sh", "-c", script], ...config }),
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.runner.drain(0);
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+/** Whether a process still runs; a zombie does not. */
+export async function isRunning(pid: number): Promise<boolean> {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+  const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
+  return !/\) [ZX] /.test(stat);
+}
+
+/** Polls a fact about the machine that nothing announces. */
+export async function eventually(test: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await test())) await new Promise((resolve) => setTimeout(resolve, 5));
+}

@@ -1,0 +1,243 @@
+// What a worker finds when it starts: its files, its environment, and the words of its command.
+//
+// D1. The environment is built from nothing: PATH, HOME, LANG, TZ and TMPDIR of the runtime, what the node's
+//     config gives or passes on, and the contract's own names, which win over all others.
+// D2. A large body is written without blocking the event loop; the usual small ones are written at once.
+
+import { mkdirSync, rmdirSync, unlinkSync, writeFileSync } from "node:fs";
+import { realpath, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { ExecutorConfig } from "../engine/graph.ts";
+import type { TaskStart } from "../engine/ports.ts";
+import { isInside, joinInside } from "./paths.ts";
+import { MARK_VARIABLE } from "./process-table.ts";
+import { StagingError } from "./staging.ts";
+
+const INHERITED = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"] as const;
+const WORKSPACE_ALIAS = "/sandbox/job";
+const SMALL_FILE_CHARS = 64 * 1024;
+
+/** Where one attempt's things are; all absolute. */
+export interface AttemptFiles {
+  /** The attempt's own folder. */
+  readonly folder: string;
+  readonly input: string;
+  readonly message: string;
+  readonly body: string;
+  readonly context: string;
+  readonly output: string;
+  readonly eventStream: string;
+}
+
+/** Makes the attempt's folder and writes the files a worker reads. */
+export async function writeAttemptFiles(task: TaskStart, folder: string): Promise<AttemptFiles> {
+  const { envelope } = task;
+  const text = typeof envelope.body === "string";
+  const input = join(folder, "input.json");
+  const files: AttemptFiles = {
+    folder,
+    input,
+    message: join(folder, "message.json"),
+    body: text ? join(folder, "body.txt") : input,
+    context: join(folder, "context.json"),
+    output: join(folder, "out"),
+    eventStream: join(folder, "events"),
+  };
+  await makeNew(folder);
+  mkdirSync(files.output, { mode: 0o700 });
+  await write(files.input, JSON.stringify(envelope.body));
+  if (typeof envelope.body === "string") await write(files.body, envelope.body);
+  await write(files.message, JSON.stringify(envelope));
+  await write(files.context, JSON.stringify(contextOf(task)));
+  return files;
+}
+
+/** Makes a folder that holds nothing, whatever somebody had put there. */
+async function makeNew(folder: string): Promise<void> {
+  mkdirSync(dirname(folder), { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    await rm(folder, { recursive: true, force: true });
+    mkdirSync(folder, { mode: 0o700 });
+  }
+}
+
+/**
+ * Removes the attempt's folder. The usual one, in which the worker left nothing, goes without a detour through
+ * the thread pool.
+ */
+export async function removeAttemptFiles(files: AttemptFiles): Promise<void> {
+  try {
+    for (const path of new Set([files.input, files.body, files.message, files.context, files.eventStream])) {
+      unlinkSync(path);
+    }
+    rmdirSync(files.output);
+    rmdirSync(files.folder);
+  } catch {
+    await rm(files.folder, { recursive: true, force: true });
+  }
+}
+
+/** What SVC_CONTEXT_FILE holds, and modules get as their second argument. */
+export function contextOf(task: TaskStart) {
+  const { ref, runId, agentId, workflow } = task;
+  return {
+    job: { job_id: ref.jobId, run_id: runId, graph_id: workflow.graph_id, job_name: workflow.job_name },
+    agent: { agent_id: agentId, sandbox_name: task.sandboxName },
+    attempt: ref.attempt,
+    max_attempts: task.maxAttempts,
+    idempotency_key: task.idempotencyKey,
+    agent_state: task.agentState,
+    workflow,
+  };
+}
+
+async function write(path: string, text: string): Promise<void> {
+  if (text.length < SMALL_FILE_CHARS) writeFileSync(path, text, { mode: 0o600 });
+  else await writeFile(path, text, { mode: 0o600 });
+}
+
+/** Finds the folder a command runs in. @throws StagingError when it is not inside the workspace */
+export async function findWorkdir(config: ExecutorConfig, workspace: string): Promise<string> {
+  if (config.workdir === null) return workspace;
+  const named = withAlias(config.workdir, workspace, config);
+  const path = named === config.workdir ? joinInside(workspace, config.workdir) : named;
+  if (path === null || !isInside(workspace, path)) {
+    throw new StagingError(`workdir "${config.workdir}" is outside the agent's workspace.`);
+  }
+  const real = await realpath(path).catch(() => null);
+  if (real === null || !(await stat(real)).isDirectory()) {
+    throw new StagingError(
+      `workdir "${config.workdir}" is no folder in the agent's workspace; stage it with upload_path.`,
+    );
+  }
+  if (!isInside(await realpath(workspace), real)) {
+    throw new StagingError(`workdir "${config.workdir}" leaves the agent's workspace through a symlink.`);
+  }
+  return path;
+}
+
+/** The path with a leading alias replaced by the workspace; unchanged when it has none. */
+function withAlias(word: string, workspace: string, config: ExecutorConfig): string {
+  for (const alias of aliases(config)) {
+    if (word === alias) return workspace;
+    if (word.startsWith(`${alias}/`)) return join(workspace, word.slice(alias.length + 1));
+  }
+  return word;
+}
+
+function aliases(config: ExecutorConfig): string[] {
+  const own = config.sandboxUploadPath?.replace(/\/+$/, "");
+  return own ? [own, WORKSPACE_ALIAS] : [WORKSPACE_ALIAS];
+}
+
+export interface WorkerPlaces {
+  readonly files: AttemptFiles;
+  readonly workspace: string;
+  readonly workdir: string;
+  readonly runFolder: string;
+}
+
+/** What `{name}` stands for in a command's words. */
+function placeholders(task: TaskStart, places: WorkerPlaces): ReadonlyMap<string, string> {
+  const { files, workdir, runFolder } = places;
+  return new Map([
+    ["input_file", files.input],
+    ["message_file", files.message],
+    ["body_file", files.body],
+    ["context_file", files.context],
+    ["output_dir", files.output],
+    ["workdir", workdir],
+    ["run_dir", runFolder],
+    ["job_id", task.ref.jobId],
+    ["run_id", task.runId],
+    ["agent_id", task.agentId],
+    ["attempt", String(task.ref.attempt)],
+  ]);
+}
+
+const PLACEHOLDER = /(?<!\$)\{([a-z_]+)\}/g;
+const SHELL_SAFE = /^[A-Za-z0-9_@%+=:,./-]+$/;
+
+/** The program to start and its arguments, with placeholders and workspace aliases replaced. */
+export function commandWords(
+  config: ExecutorConfig,
+  task: TaskStart,
+  places: WorkerPlaces,
+): { readonly file: string; readonly args: readonly string[] } {
+  const values = placeholders(task, places);
+  const fill = (text: string, quote: (value: string) => string) =>
+    text.replace(PLACEHOLDER, (whole, name: string) => {
+      const value = values.get(name);
+      return value === undefined ? whole : quote(value);
+    });
+  if (typeof config.command === "string") {
+    const script = fill(shellAliases(config.command, places.workspace, config), shellQuoted);
+    return { file: "/bin/sh", args: ["-c", script] };
+  }
+  const words = config.command.map((word) =>
+    fill(withAlias(word, places.workspace, config), (value) => value),
+  );
+  const [file = "", ...args] = words;
+  return { file, args };
+}
+
+/** Replaces aliases where a word of the script begins. */
+function shellAliases(script: string, workspace: string, config: ExecutorConfig): string {
+  let filled = script;
+  for (const alias of aliases(config)) {
+    const atWord = new RegExp(`(?<=^|[\\s"'=;|&<>(\`])${RegExp.escape(alias)}(?=$|[\\s"'/;|&<>)\`])`, "g");
+    filled = filled.replace(atWord, () => shellQuoted(workspace));
+  }
+  return filled;
+}
+
+/** A value as one word of a shell script; plain ones as they are, so that they also fit between quotes. */
+function shellQuoted(value: string): string {
+  return SHELL_SAFE.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
+}
+
+export interface WorkerEnvironment {
+  readonly config: ExecutorConfig;
+  readonly task: TaskStart;
+  readonly places: WorkerPlaces;
+  readonly prefixes: readonly string[];
+  readonly mark: string;
+  /** The runtime's own environment. */
+  readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+}
+
+/** Builds a worker's whole environment (D1). */
+export function workerEnvironment(given: WorkerEnvironment): Record<string, string> {
+  const { config, task, places, prefixes, mark, runtimeEnv } = given;
+  const env: Record<string, string> = {};
+  for (const name of [...INHERITED, ...config.passEnv]) {
+    const value = runtimeEnv[name];
+    if (value !== undefined) env[name] = value;
+  }
+  Object.assign(env, config.environment);
+  const { files, workdir, runFolder } = places;
+  const contract = {
+    INPUT_FILE: files.input,
+    MESSAGE_FILE: files.message,
+    BODY_FILE: files.body,
+    CONTEXT_FILE: files.context,
+    OUTPUT_DIR: files.output,
+    EVENT_STREAM: files.eventStream,
+    JOB_ID: task.ref.jobId,
+    RUN_ID: task.runId,
+    AGENT_ID: task.agentId,
+    ATTEMPT: String(task.ref.attempt),
+    IDEMPOTENCY_KEY: task.idempotencyKey,
+    WORKDIR: workdir,
+    RUN_DIR: runFolder,
+    BLUEPRINT_CONFIG_JSON: task.configurationJson ?? "{}",
+  };
+  for (const prefix of new Set(["SVC_", ...prefixes])) {
+    for (const [name, value] of Object.entries(contract)) env[prefix + name] = value;
+  }
+  env[MARK_VARIABLE] = mark;
+  return env;
+}

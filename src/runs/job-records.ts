@@ -1,0 +1,75 @@
+// What the edges read about jobs and runs: committed state only, as domain records. Implemented by src/store.
+//
+// Heavy parts stay JSON text (names end in Json): they were written as JSON and are answered as JSON.
+
+import type { AgentRecord, ArtifactRecord, JobStatus, TaskRecord } from "../engine/ports.ts";
+
+export interface JobRecord {
+  readonly jobId: string;
+  readonly runId: string;
+  readonly graphId: string;
+  readonly jobName: string | null;
+  readonly type: "batch" | "service";
+  readonly status: JobStatus;
+  readonly submittedAtMs: number;
+  readonly updatedAtMs: number;
+  readonly startedAtMs: number | null;
+  readonly placementPolicy: string;
+  readonly recoveryPolicy: string;
+  readonly executorCount: number;
+  readonly activeExecutors: number;
+  readonly eventCount: number;
+  readonly partial: boolean;
+  readonly bundleFingerprint: string | null;
+  readonly rootAgentIdsJson: string;
+  readonly sandboxNamesJson: string;
+  readonly lastEventJson: string;
+}
+
+/** A job with what only its detail shows. */
+export interface JobDetail {
+  readonly job: JobRecord;
+  readonly resultJson: string | null;
+  readonly failureJson: string | null;
+  readonly manifestJson: string;
+  readonly agents: readonly AgentRecord[];
+  /** Waiting messages by agent index; agents without any are left out. */
+  readonly mailboxDepths: ReadonlyMap<number, number>;
+  readonly tasks: readonly TaskRecord[];
+  /** The newest lines, newest first. */
+  readonly recentEvents: readonly string[];
+}
+
+/** A run of consecutive events; `lines[i]` has the number `firstSeq + i`. */
+export interface EventPage {
+  readonly firstSeq: number;
+  readonly lines: readonly string[];
+}
+
+export interface JobPageRequest {
+  readonly includeTerminal: boolean;
+  readonly limit: number;
+  /** The last job of the page before; null for the first page. */
+  readonly after: { readonly submittedAtMs: number; readonly jobId: string } | null;
+}
+
+export interface DeletedJobs {
+  readonly jobs: readonly { readonly jobId: string; readonly runId: string }[];
+  /** Contents that no artifact of any run names any more. */
+  readonly orphanedSha256: readonly string[];
+}
+
+export interface JobRecords {
+  /** Newest first; one query per page. */
+  page(request: JobPageRequest): Promise<readonly JobRecord[]>;
+  find(jobId: string): Promise<JobRecord | null>;
+  /** @param recentEvents how many of the newest events to bring along */
+  detail(jobId: string, recentEvents: number): Promise<JobDetail | null>;
+  /** Events behind `afterSeq` in order, a bounded page; empty at the end of what is committed. */
+  events(jobId: string, afterSeq: number): Promise<EventPage>;
+  findRun(runId: string): Promise<JobRecord | null>;
+  artifacts(runId: string): Promise<readonly ArtifactRecord[]>;
+  artifact(runId: string, artifactId: string): Promise<ArtifactRecord | null>;
+  /** Removes up to `limit` terminal jobs with everything of theirs, oldest first, in one transaction. */
+  deleteTerminal(limit: number): Promise<DeletedJobs>;
+}

@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { link, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { FileBlobs } from "./blobs.ts";
+
+describe("file blobs", () => {
+  let folder: string;
+  let blobs: FileBlobs;
+  const root = () => join(folder, "blobs");
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "troupe-blobs-"));
+    blobs = new FileBlobs(root());
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
+
+  it("moves a file in under the hash of its bytes, read-only", async () => {
+    const content = Buffer.alloc(600_000, "abc");
+    const path = join(folder, "report.md");
+    await writeFile(path, content, { mode: 0o666 });
+    const blob = await blobs.put(path);
+    assert.deepEqual(blob, { sha256: sha256(content), size: 600_000 });
+    await assert.rejects(lstat(path), { code: "ENOENT" });
+    const found = await blobs.open(blob.sha256);
+    assert.equal(found?.path, join(root(), blob.sha256.slice(0, 2), blob.sha256));
+    assert.equal(found?.size, 600_000);
+    assert.deepEqual(await readFile(found.path), content);
+    assert.equal((await lstat(found.path)).mode & 0o777, 0o444);
+  });
+
+  it("keeps the same content once, also when it comes twice at the same time", async () => {
+    const put = await Promise.all([blobs.putBytes(Buffer.from("same")), blobs.putBytes(Buffer.from("same"))]);
+    assert.deepEqual(put[0], put[1]);
+    assert.deepEqual(await readdir(join(root(), put[0].sha256.slice(0, 2))), [put[0].sha256]);
+    assert.deepEqual(await readdir(join(root(), "incoming")), []);
+  });
+
+  it("keeps empty content", async () => {
+    const blob = await blobs.putBytes(new Uint8Array());
+    assert.deepEqual(blob, { sha256: sha256(""), size: 0 });
+    assert.equal((await blobs.open(blob.sha256))?.size, 0);
+  });
+
+  it("copies a file that has another name, so that nobody can write into the blob", async () => {
+    const path = join(folder, "a");
+    await writeFile(path, "first");
+    await link(path, join(folder, "b"));
+    const blob = await blobs.put(path);
+    await writeFile(join(folder, "b"), "other");
+    const found = await blobs.open(blob.sha256);
+    assert.equal(await readFile(found?.path ?? "", "utf8"), "first");
+    await assert.rejects(lstat(path), { code: "ENOENT" });
+  });
+
+  it("refuses symlinks and folders, and leaves them where they are", async () => {
+    await writeFile(join(folder, "real"), "x");
+    await symlink(join(folder, "real"), join(folder, "link"));
+    await mkdir(join(folder, "sub"));
+    await assert.rejects(blobs.put(join(folder, "link")), /not a regular file/);
+    await assert.rejects(blobs.put(join(folder, "sub")), /not a regular file/);
+    assert.ok((await lstat(join(folder, "link"))).isSymbolicLink());
+    assert.equal(await readFile(join(folder, "real"), "utf8"), "x");
+  });
+
+  it("answers null for a hash that is none and for a blob that is not there", async () => {
+    assert.equal(await blobs.open("../../etc/passwd"), null);
+    assert.equal(await blobs.open("A".repeat(64)), null);
+    assert.equal(await blobs.open("0".repeat(64)), null);
+  });
+
+  it("heals a damaged blob when the content comes again", async () => {
+    const blob = await blobs.putBytes(Buffer.from("whole"));
+    const path = (await blobs.open(blob.sha256))?.path ?? "";
+    await rm(path);
+    await writeFile(path, "dam");
+    await blobs.putBytes(Buffer.from("whole"));
+    assert.equal(await readFile(path, "utf8"), "whole");
+  });
+
+  it("sweeps what a crash left half-written, and keeps the blobs", async () => {
+    const blob = await blobs.putBytes(Buffer.from("kept"));
+    await writeFile(join(root(), "incoming", "999-1"), "half");
+    await new FileBlobs(root()).sweep();
+    assert.deepEqual(await readdir(root()), [blob.sha256.slice(0, 2)]);
+    assert.deepEqual(await blobs.putBytes(Buffer.from("kept")), blob);
+  });
+});

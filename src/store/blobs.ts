@@ -1,0 +1,177 @@
+// Content-addressed files: <root>/ab/abcd…, named by the SHA-256 of what they hold.
+//
+// Owns: everything below its root. Does not own who refers to a blob, nor when one may be removed.
+//
+// B1. A blob's name is the hash of its bytes; the file is complete, read-only and on disk before its name exists.
+// B2. Nothing outside can write into a blob: a file with other hard links is copied, not moved.
+// B3. A crash leaves at most a temporary file below <root>/incoming, which the next sweep removes.
+
+import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import {
+  chmod,
+  copyFile,
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
+import { join } from "node:path";
+
+export interface Blob {
+  /** 64 lower-case hex digits. */
+  readonly sha256: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+const HASH_PATTERN = /^[0-9a-f]{64}$/;
+const READ_CHUNK_BYTES = 256 * 1024;
+
+export class FileBlobs {
+  readonly #root: string;
+  readonly #incoming: string;
+  #incomingSeq = 0;
+
+  /** @param root folder of the blobs; made when the first one is put */
+  constructor(root: string) {
+    this.#root = root;
+    this.#incoming = join(root, "incoming");
+  }
+
+  /** Removes what a crash left half-written. To be called once, before the first put. */
+  async sweep(): Promise<void> {
+    await rm(this.#incoming, { recursive: true, force: true });
+  }
+
+  /**
+   * Takes a regular file in: it is moved, so `path` is gone afterwards. On disk when it resolves.
+   *
+   * @throws when `path` is no regular file, or the disk refuses
+   */
+  async put(path: string): Promise<Blob> {
+    const temporary = await this.#temporaryName();
+    try {
+      await moveIn(path, temporary);
+      return await this.#keep(temporary);
+    } finally {
+      await rm(temporary, { force: true });
+    }
+  }
+
+  /** Keeps bytes as a blob. On disk when it resolves. */
+  async putBytes(bytes: Uint8Array): Promise<Blob> {
+    const temporary = await this.#temporaryName();
+    try {
+      await writeFile(temporary, bytes, { flag: "wx" });
+      return await this.#keep(temporary);
+    } finally {
+      await rm(temporary, { force: true });
+    }
+  }
+
+  /** @returns where the blob's bytes are, or null when there is no such blob or the hash is none */
+  async open(sha256: string): Promise<{ readonly path: string; readonly size: number } | null> {
+    if (!HASH_PATTERN.test(sha256)) return null;
+    const path = this.#pathOf(sha256);
+    try {
+      return { path, size: (await stat(path)).size };
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Removes a blob that nothing names any more, unless it was put again after `sinceMs`: whoever did that may be
+   * about to name it.
+   *
+   * @param sinceMs wall time in ms since 1970
+   */
+  async removeUnlessPutSince(sha256: string, sinceMs: number): Promise<void> {
+    const path = this.#pathOf(sha256);
+    try {
+      // A put renames the file into place, which stamps its change time.
+      if ((await stat(path)).ctimeMs < sinceMs) await rm(path, { force: true });
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
+  }
+
+  #pathOf(sha256: string): string {
+    return join(this.#root, sha256.slice(0, 2), sha256);
+  }
+
+  async #temporaryName(): Promise<string> {
+    await mkdir(this.#incoming, { recursive: true });
+    return join(this.#incoming, `${process.pid}-${++this.#incomingSeq}`);
+  }
+
+  /** Hashes, syncs and names a file that already lies in `incoming`. */
+  async #keep(temporary: string): Promise<Blob> {
+    await chmod(temporary, 0o444);
+    const file = await open(temporary, constants.O_RDONLY | constants.O_NOFOLLOW);
+    let blob: Blob;
+    try {
+      blob = await hash(file);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    const path = this.#pathOf(blob.sha256);
+    const folder = join(path, "..");
+    // Only a folder that is new needs its own entry on disk; `made` names the topmost one.
+    const made = await mkdir(folder, { recursive: true });
+    // Replaces an equal blob, should there be one: that also heals a damaged file.
+    await rename(temporary, path);
+    await syncFolder(folder);
+    if (made !== undefined) await syncFolder(this.#root);
+    return blob;
+  }
+}
+
+/** Moves a file to `target`; copies it when it has other names (B2) or lies on another device. */
+async function moveIn(path: string, target: string): Promise<void> {
+  const found = await lstat(path);
+  if (!found.isFile()) throw new Error(`${path} is not a regular file and cannot be kept as a blob.`);
+  if (found.nlink === 1) {
+    try {
+      await rename(path, target);
+      return;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
+    }
+  }
+  await copyFile(path, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  await rm(path, { force: true });
+}
+
+async function hash(file: FileHandle): Promise<Blob> {
+  const digest = createHash("sha256");
+  const chunk = Buffer.allocUnsafe(READ_CHUNK_BYTES);
+  let size = 0;
+  for (;;) {
+    const { bytesRead } = await file.read(chunk, 0, chunk.length, null);
+    if (bytesRead === 0) break;
+    digest.update(chunk.subarray(0, bytesRead));
+    size += bytesRead;
+  }
+  return { sha256: digest.digest("hex"), size };
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, constants.O_RDONLY);
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === "ENOENT";
+}

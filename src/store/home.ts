@@ -1,0 +1,42 @@
+// SVC_HOME: the folder of everything on disk, and the lock that keeps a second program out of it.
+//
+// H1. At most one program uses a home. The lock is the operating system's (an exclusive lock inside SQLite), so it
+//     ends with the process, however that ends.
+
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { StoreUnusable } from "./sqlite/database.ts";
+
+export interface Home {
+  readonly path: string;
+  release(): void;
+}
+
+/**
+ * Creates the folder if needed, checks that it can be written, and locks it.
+ *
+ * @throws StoreUnusable when it cannot be written, or another program uses it
+ */
+export function openHome(path: string): Home {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    const probe = join(path, ".write-test");
+    writeFileSync(probe, "x");
+    rmSync(probe);
+  } catch (error) {
+    throw new StoreUnusable(
+      `SVC_HOME ${path} cannot be written (${(error as Error).message}). Choose a folder that this user may write, or free some space.`,
+    );
+  }
+  const lock = new DatabaseSync(join(path, "lock.db"), { timeout: 0 });
+  try {
+    lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT");
+  } catch {
+    lock.close();
+    throw new StoreUnusable(
+      `SVC_HOME ${path} is in use by another Troupe. Stop that one first, or set SVC_HOME to another folder.`,
+    );
+  }
+  return { path, release: () => lock.close() };
+}

@@ -1,0 +1,105 @@
+// The tables as Kysely sees them. The truth is the sum of the migrations; this type follows them.
+
+import type { Kysely, Transaction } from "kysely";
+
+/** What repositories need of a database, whatever its kind. */
+export interface Database {
+  readonly kysely: Kysely<Schema>;
+  /** Runs `work` in one transaction: all of it, or nothing. */
+  transaction<T>(work: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
+}
+
+export interface Schema {
+  jobs: {
+    job_id: string;
+    run_id: string;
+    graph_id: string;
+    job_name: string | null;
+    type: "batch" | "service";
+    status: string;
+    terminal: number;
+    owner: string | null;
+    epoch: number;
+    revision: number;
+    submitted_at: number;
+    updated_at: number;
+    started_at: number | null;
+    paused_at: number | null;
+    deadline_at: number | null;
+    placement_policy: string;
+    recovery_policy: string;
+    executor_count: number;
+    active_executors: number;
+    event_seq: number;
+    message_seq: number;
+    task_seq: number;
+    log_bytes: number;
+    partial: number;
+    bundle_fingerprint: string | null;
+    root_agents_json: string;
+    sandboxes_json: string;
+    last_event_json: string;
+    failure_json: string | null;
+    result_json: string | null;
+  };
+  job_sources: { job_id: string; manifest_json: string; configuration_json: string | null };
+  events: { job_id: string; first_seq: number; event_count: number; lines: string };
+  agents: {
+    job_id: string;
+    agent_index: number;
+    agent_id: string;
+    status: string;
+    done: number;
+    processed_messages: number;
+    state_json: string;
+    last_error: string | null;
+    unrouted_json: string | null;
+    lease_json: string | null;
+  };
+  messages: { job_id: string; agent_index: number; seq: number; message_json: string };
+  items: { job_id: string; agent_index: number; first_seq: number; lines: string };
+  tasks: {
+    job_id: string;
+    task_seq: number;
+    agent_index: number;
+    kind: string;
+    attempt: number;
+    failures: number;
+    state_json: string;
+    message_json: string;
+  };
+  dead_letters: {
+    dead_letter_id: string;
+    job_id: string;
+    agent_id: string | null;
+    reason: string;
+    attempts: number;
+    message_json: string;
+    created_at: number;
+  };
+  artifacts: {
+    run_id: string;
+    artifact_id: string;
+    job_id: string;
+    agent_id: string | null;
+    name: string;
+    kind: string;
+    title: string | null;
+    is_primary: number;
+    size: number;
+    sha256: string;
+    content_type: string;
+    created_at: number;
+  };
+  bundles: {
+    bundle_id: string;
+    fingerprint: string;
+    graph_id: string;
+    name: string;
+    source_kind: string;
+    source_path: string | null;
+    size_bytes: number;
+    created_at: number;
+    updated_at: number;
+  };
+}

@@ -1,0 +1,159 @@
+// SQLite: one connection, opened for durability, brought to the newest schema before anyone sees it.
+//
+// D1. WAL with synchronous=FULL: a commit that returned is on disk.
+// D2. One transaction at a time: the journal's (synchronous) and Kysely's (a chain of promises) go through one gate,
+//     because they share the connection.
+// D3. No statement waits for a lock longer than BUSY_TIMEOUT_MS, because it would hold the event loop; who
+//     must wait longer tries again.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { Kysely, SqliteDialect } from "kysely";
+import { JournalUnavailable } from "../../engine/ports.ts";
+import type { Database, Schema } from "../schema.ts";
+import { WriteGate } from "./write-gate.ts";
+
+const BUSY_TIMEOUT_MS = 20;
+const STATEMENTS_KEPT = 200;
+const MIGRATIONS = new URL("./migrations/", import.meta.url);
+
+export interface SqliteDatabase extends Database {
+  readonly connection: DatabaseSync;
+  readonly gate: WriteGate;
+  readonly file: string;
+  close(): Promise<void>;
+}
+
+/** The database cannot be used; the message says why, and how to mend it. */
+export class StoreUnusable extends Error {
+  override readonly name = "StoreUnusable";
+}
+
+/**
+ * Opens the database file, creates it if needed, and migrates it.
+ *
+ * @param file path of the database, or ":memory:"
+ * @throws StoreUnusable when the file is no database, is damaged, is locked, or was written by a newer program
+ */
+export function openSqlite(file: string): SqliteDatabase {
+  const connection = connect(file);
+  const dialect = new SqliteDialect({
+    database: {
+      prepare: statementCache(connection),
+      close: () => connection.close(),
+    },
+  });
+  const kysely = new Kysely<Schema>({ dialect });
+  const gate = new WriteGate();
+  return {
+    connection,
+    kysely,
+    gate,
+    file,
+    transaction: (work) => gate.run(() => kysely.transaction().execute(work)),
+    close: () => kysely.destroy(),
+  };
+}
+
+function connect(file: string): DatabaseSync {
+  let connection: DatabaseSync | undefined;
+  try {
+    connection = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
+    connection.exec(
+      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA foreign_keys = ON",
+    );
+    migrate(connection);
+    return connection;
+  } catch (error) {
+    connection?.close();
+    if (error instanceof StoreUnusable) throw error;
+    throw new StoreUnusable(explain(error, file));
+  }
+}
+
+function migrate(connection: DatabaseSync): void {
+  const steps = readdirSync(MIGRATIONS)
+    .filter((name) => /^\d{4}-.*\.sql$/.test(name))
+    .sort();
+  connection.exec("BEGIN IMMEDIATE");
+  try {
+    connection.exec("CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY)");
+    const rows = connection.prepare("SELECT name FROM schema_migrations ORDER BY name").all();
+    const applied = new Set(rows.map((row) => String(row.name)));
+    const newer = [...applied].find((name) => !steps.includes(name));
+    if (newer !== undefined) {
+      throw new StoreUnusable(
+        `The database was written by a newer Troupe (migration ${newer} is not known here). Start the newer version, or use another SVC_HOME.`,
+      );
+    }
+    const record = connection.prepare("INSERT INTO schema_migrations (name) VALUES (?)");
+    for (const name of steps) {
+      if (applied.has(name)) continue;
+      connection.exec(readFileSync(new URL(name, MIGRATIONS), "utf8"));
+      record.run(name);
+    }
+    connection.exec("COMMIT");
+  } catch (error) {
+    if (connection.isTransaction) connection.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+/** Kysely compiles a query to text each time; the prepared statement of that text is kept. */
+function statementCache(connection: DatabaseSync) {
+  const statements = new Map<string, StatementSync>();
+  return (sql: string) => {
+    let statement = statements.get(sql);
+    if (statement === undefined) {
+      if (statements.size >= STATEMENTS_KEPT) statements.clear();
+      statement = connection.prepare(sql);
+      statements.set(sql, statement);
+    }
+    const prepared = statement;
+    return {
+      reader: prepared.columns().length > 0,
+      all: (parameters: readonly unknown[]) => prepared.all(...(parameters as never[])),
+      run: (parameters: readonly unknown[]) => prepared.run(...(parameters as never[])),
+      iterate: (parameters: readonly unknown[]) =>
+        prepared.iterate(...(parameters as never[])) as IterableIterator<unknown>,
+    };
+  };
+}
+
+const BUSY = 5;
+const READ_ONLY = 8;
+const IO_ERROR = 10;
+const CORRUPT = 11;
+const FULL = 13;
+const CANNOT_OPEN = 14;
+const NOT_A_DATABASE = 26;
+
+/** Says in a sentence what SQLite's error means for an operator, and what to do. */
+export function explain(error: unknown, file: string): string {
+  const code = (error as { errcode?: number }).errcode;
+  const reason = error instanceof Error ? error.message : String(error);
+  switch (code === undefined ? undefined : code & 0xff) {
+    case BUSY:
+      return `The database ${file} is locked by another program. Close that program (a database browser, a backup), then try again.`;
+    case READ_ONLY:
+      return `The database ${file} is read-only. Give this user write permission to the file and its folder.`;
+    case IO_ERROR:
+      return `Reading or writing the database ${file} failed (${reason}). Check the disk's health and free space.`;
+    case CORRUPT:
+    case NOT_A_DATABASE:
+      return `The database ${file} is damaged or is no database (${reason}). Restore it from a backup, or move it away to start with an empty one.`;
+    case FULL:
+      return `The disk is full: the database ${file} cannot grow. Free some space; nothing that was acknowledged is lost.`;
+    case CANNOT_OPEN:
+      return `The database ${file} cannot be opened (${reason}). Check that its folder exists and may be written.`;
+    default:
+      return `The database ${file} failed: ${reason}.`;
+  }
+}
+
+/** Turns an error of a rolled-back write into the port's own. Programming errors pass as they are. */
+export function asUnavailable(error: unknown, file: string): unknown {
+  return (error as { code?: string }).code === "ERR_SQLITE_ERROR"
+    ? new JournalUnavailable(explain(error, file))
+    : error;
+}

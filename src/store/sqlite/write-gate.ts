@@ -1,0 +1,22 @@
+// One writer at a time on one connection, in order of arrival.
+
+export class WriteGate {
+  #tail: Promise<unknown> | null = null;
+
+  /** Runs `work` at once if nobody is inside, else when those before it have left. */
+  run<T>(work: () => T | Promise<T>): Promise<T> {
+    const before = this.#tail;
+    const result = before === null ? startNow(work) : before.then(work, work);
+    this.#tail = result;
+    const leave = () => {
+      if (this.#tail === result) this.#tail = null;
+    };
+    result.then(leave, leave);
+    return result;
+  }
+}
+
+/** Calls `work` in this very turn, and makes a throw a rejection. */
+async function startNow<T>(work: () => T | Promise<T>): Promise<T> {
+  return work();
+}

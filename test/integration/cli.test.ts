@@ -1,0 +1,391 @@
+// The command as people use it: the real program, its words, output, signals and exit codes.
+
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { type Program, programEnvironment, startProgram, temporaryHome } from "../support/program.ts";
+
+const launcher = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
+const ESCAPE = "\x1b";
+
+interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  /** Resolves when stdout or stderr has shown the text. */
+  shows(text: string): Promise<void>;
+  printed(): string;
+}
+
+function start(args: readonly string[], home: string, env: Record<string, string> = {}): Started {
+  const child = spawn(process.execPath, [launcher, ...args], {
+    env: programEnvironment(home, env),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let out = "";
+  let err = "";
+  const waiting: { text: string; resolve: () => void }[] = [];
+  const look = () => {
+    for (const { text, resolve } of waiting) if (out.includes(text) || err.includes(text)) resolve();
+  };
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    out += chunk;
+    look();
+  });
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    err += chunk;
+    look();
+  });
+  const ended = new Promise<Ended>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => resolve({ code, out, err }));
+  });
+  const shows = async (text: string) => {
+    const shown = new Promise<void>((resolve) => {
+      waiting.push({ text, resolve });
+      look();
+    });
+    const early = ended.then(() =>
+      assert.ok(out.includes(text) || err.includes(text), `ended early:\n${out}${err}`),
+    );
+    await Promise.race([shown, early]);
+  };
+  return { child, ended, shows, printed: () => out };
+}
+
+/** A manifest with one command. */
+function oneCommand(graphId: string, command: string, config: Record<string, unknown> = {}): string {
+  return JSON.stringify({
+    manifest_version: "1.0",
+    graph_id: graphId,
+    entrypoints: ["work"],
+    nodes: [{ node_id: "work", agent_type: "executor", config: { command, ...config } }],
+  });
+}
+
+const helpers = (() => {
+  let folder = "";
+  return {
+    make: async () => {
+      folder = await mkdtemp(join(tmpdir(), "troupe-cli-"));
+    },
+    remove: () => rm(folder, { recursive: true, force: true }),
+    path: (name: string) => join(folder, name),
+    file: async (name: string, content: string) => {
+      await writeFile(join(folder, name), content);
+      return join(folder, name);
+    },
+    bundle: async (name: string, manifest: string) => {
+      await mkdir(join(folder, name, "payloads"), { recursive: true });
+      await writeFile(join(folder, name, "manifest.json"), manifest);
+      await writeFile(join(folder, name, "payloads", "hello.txt"), "hello\n");
+      return join(folder, name);
+    },
+  };
+})();
+before(helpers.make);
+after(helpers.remove);
+
+describe("with a runtime that is up", () => {
+  let program: Program;
+  const troupe = (...args: string[]) => start([...args, "--url", program.api], program.home);
+  before(async () => {
+    program = await startProgram();
+  });
+  after(() => program.stop());
+
+  const jobIdOf = (text: string) =>
+    /[a-z-]+-[0-9a-z]{8,}/.exec(text)?.[0] ?? assert.fail(`no job id in: ${text}`);
+  const submit = async (name: string, manifest: string) => {
+    const { code, out } = await troupe("run", await helpers.file(`${name}.json`, manifest)).ended;
+    assert.equal(code, 0);
+    return out.trim();
+  };
+
+  test("run without a terminal submits, prints the job's id alone, and says how to follow it", async () => {
+    const manifest = await helpers.file("plain.json", oneCommand("plain", "true"));
+    const { code, out, err } = await troupe("run", manifest).ended;
+    assert.equal(code, 0);
+    assert.match(out, /^plain-\S+\n$/);
+    assert.match(err, /troupe events plain-\S+ --follow/);
+  });
+
+  test("run --watch prints plain lines as things happen, then the result", async () => {
+    const command = `printf 'reading \\033[31mred\\n'; echo '{"complete_run":{"words":3}}'`;
+    const manifest = await helpers.file("watched.json", oneCommand("watched", command));
+    const { code, out } = await troupe("run", manifest, "--watch").ended;
+    assert.equal(code, 0, out);
+    assert.match(out, /work +reading red\n/);
+    assert.match(out, /watched-\S+ completed\nResult\n {2}\{\n {4}"words": 3\n/);
+    assert.ok(!out.includes(ESCAPE));
+  });
+
+  test("run takes inputs, also for a bundle, and --json gives one document", async () => {
+    const command = `echo "{\\"complete_run\\":$(cat $SVC_INPUT_FILE)}"`;
+    const bundle = await helpers.bundle("echo", oneCommand("echo", command));
+    const input = await helpers.file("input.json", '{"city":"Ghent"}');
+    for (const target of [bundle, join(bundle, "manifest.json")]) {
+      const { code, out } = await troupe("run", target, "--input", input, "--json", "--watch").ended;
+      assert.equal(code, 0, out);
+      const document = JSON.parse(out);
+      assert.equal(document.status, "completed");
+      assert.deepEqual(document.result, { city: "Ghent" });
+    }
+  });
+
+  test("a failed run exits with 1 and says what went wrong and what to do", async () => {
+    const manifest = await helpers.file("bad.json", oneCommand("bad", "echo broken >&2; exit 7"));
+    const { code, out } = await troupe("run", manifest, "--watch").ended;
+    assert.equal(code, 1);
+    assert.match(out, /bad-\S+ failed\nexecutor\.exit_nonzero: /);
+    assert.match(out, /exit code 7/);
+    assert.match(out, / \| broken\n/);
+    assert.match(out, /What to do: /);
+  });
+
+  test("a cancelled run exits with 13", async () => {
+    const manifest = await helpers.file("long.json", oneCommand("long", "echo started; sleep 600"));
+    const watching = troupe("run", manifest, "--watch");
+    await watching.shows("started");
+    const found = JSON.parse((await troupe("jobs", "--open", "--json").ended).out);
+    const jobId = found.find((job: { graph_id: string }) => job.graph_id === "long").job_id;
+    const cancelled = await troupe("cancel", jobId).ended;
+    assert.deepEqual([cancelled.code, cancelled.out], [0, `${jobId} cancelled\n`]);
+    const { code, out } = await watching.ended;
+    assert.equal(code, 13);
+    assert.match(out, /long-\S+ cancelled/);
+  });
+
+  test("Ctrl-C while watching leaves the job running and says how to go on", async () => {
+    const manifest = await helpers.file("left.json", oneCommand("left", "echo started; sleep 600"));
+    const watching = troupe("run", manifest, "--watch");
+    await watching.shows("started");
+    watching.child.kill("SIGINT");
+    const { code, err } = await watching.ended;
+    assert.equal(code, 130);
+    const jobId = jobIdOf(/--follow.*/.exec(err)?.[0].replace(/.*cancel /, "") ?? "");
+    assert.match((await troupe("job", jobId).ended).out, /left-\S+ running/);
+    await troupe("cancel", jobId).ended;
+  });
+
+  test("events prints the history; --follow waits for its end; --json is one object per line", async () => {
+    const jobId = await submit("history", oneCommand("history", "echo one; echo two"));
+    const followed = await troupe("events", jobId, "--follow", "--json").ended;
+    assert.equal(followed.code, 0);
+    const events = followed.out
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    assert.deepEqual(
+      events.map((event) => event.sequence),
+      events.map((_, i) => i + 1),
+    );
+    assert.equal(events.at(-1).type, "job_completed");
+    const printed = await troupe("events", jobId, "--json").ended;
+    assert.equal(printed.out, followed.out);
+    assert.match((await troupe("events", jobId).ended).out, /work +one\n.*work +two\n/s);
+  });
+
+  test("jobs lists, newest first, as many as asked for", async () => {
+    const older = await submit("listed", oneCommand("listed", "true"));
+    const newer = await submit("listed", oneCommand("listed", "true"));
+    const { out } = await troupe("jobs", "--limit", "2").ended;
+    const lines = out.trim().split("\n");
+    assert.equal(lines.length, 3);
+    assert.ok(lines[1]?.startsWith(newer) && lines[2]?.startsWith(older), out);
+  });
+
+  test("pause, resume and send steer a job", async () => {
+    const manifest = JSON.stringify({
+      manifest_version: "1.0",
+      graph_id: "steered",
+      entrypoints: ["door"],
+      nodes: [{ node_id: "door", agent_type: "sensor" }],
+    });
+    const jobId = await submit("steered", manifest);
+    assert.equal((await troupe("pause", jobId).ended).out, `${jobId} paused\n`);
+    assert.equal((await troupe("resume", jobId).ended).out, `${jobId} running\n`);
+    const wrong = await troupe("send", jobId, "window").ended;
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.err, /HTTP 404/);
+    const sent = await troupe("send", jobId, "door", "--type", "knock", "--body", '{"times":3}').ended;
+    assert.match(sent.out, /^sent msg_\S+\n$/);
+    const { out, code } = await troupe("events", jobId, "--follow").ended;
+    assert.equal(code, 0);
+    assert.match(out, /sensor observed/);
+    const again = await troupe("cancel", jobId).ended;
+    assert.equal(again.code, 1, "a job that has ended cannot be cancelled");
+    assert.match(again.err, /HTTP 400/);
+  });
+
+  test("bundles lists what was registered, and reload reads it again", async () => {
+    const folder = await helpers.bundle("kept", oneCommand("kept", "true"));
+    await troupe("run", folder).ended;
+    assert.match((await troupe("bundles").ended).out, /^kept +kept +[0-9a-f]{12}$/m);
+    await writeFile(join(folder, "payloads", "new.txt"), "new");
+    const reloaded = JSON.parse((await troupe("reload", "kept", "--json").ended).out);
+    assert.equal(reloaded.changed, true);
+    const missing = await troupe("reload", "nothing").ended;
+    assert.equal(missing.code, 1);
+    assert.match(missing.err, /Bundle nothing not found \(HTTP 404\)/);
+  });
+
+  test("errors of the API are shown as they are", async () => {
+    const { code, out, err } = await troupe("job", "nothing-1").ended;
+    assert.deepEqual([code, out, err], [1, "", "troupe: Job nothing-1 was not found (HTTP 404)\n"]);
+  });
+
+  test("doctor knows that the port is held by a running runtime", async () => {
+    const port = new URL(program.url).port;
+    const { code, out } = await start(["doctor"], program.home, { SVC_RUNTIME_API_PORT: port }).ended;
+    assert.match(out, /^ok +port +\d+ is held by a running Troupe \d/m);
+    assert.equal(code, 0, out);
+  });
+
+  test("cleanup removes what has ended", async () => {
+    const jobId = await submit("gone", oneCommand("gone", "true"));
+    await troupe("events", jobId, "--follow").ended;
+    assert.match((await troupe("cleanup").ended).out, /^\d+ jobs? removed\n$/);
+    assert.equal((await troupe("job", jobId).ended).code, 1);
+  });
+});
+
+describe("without a runtime", () => {
+  let home = "";
+  before(async () => {
+    home = await temporaryHome();
+  });
+  after(() => rm(home, { recursive: true, force: true }));
+
+  test("run starts one for the length of the run, says so, and saves the outputs", async () => {
+    const command = `cp hello.txt $SVC_OUTPUT_DIR/final_artifact.txt`;
+    const bundle = await helpers.bundle("own", oneCommand("own", command, { upload_path: "hello.txt" }));
+    const { code, out, err } = await start(["run", bundle, "--save", helpers.path("saved")], home).ended;
+    assert.equal(code, 0, out + err);
+    assert.match(err, /This process runs one/);
+    const place = join(helpers.path("saved"), "final_artifact.txt");
+    assert.ok(out.includes(place), out);
+    assert.equal(await readFile(place, "utf8"), "hello\n");
+  });
+
+  test("other commands say at once that nobody answers, and what to start", async () => {
+    const port = await closedPort();
+    const { code, err } = await start(["jobs"], home, { SVC_RUNTIME_API_PORT: String(port) }).ended;
+    assert.equal(code, 1);
+    assert.match(
+      err,
+      /^troupe: No Troupe runtime answers at \S+ \(connection refused\)\.\nStart one with `troupe up`/,
+    );
+  });
+
+  test("a wrong configuration stops every command with exit code 2 and one line per problem", async () => {
+    const env = { SVC_LOG_LEVEL: "loud", SVC_GRPC_PORT: "x" };
+    for (const command of ["up", "jobs", "config"]) {
+      const { code, err } = await start([command], home, env).ended;
+      assert.equal(code, 2, command);
+      assert.match(err, /SVC_GRPC_PORT: .*Example: .*\nSVC_LOG_LEVEL: .*Example: .*\n$/);
+    }
+  });
+
+  test("a misspelt variable is warned about, and does not stop anything", async () => {
+    const { code, err } = await start(["config"], home, { SVC_LOG_LEVLE: "debug" }).ended;
+    assert.equal(code, 0);
+    assert.match(err, /warning: SVC_LOG_LEVLE .* did you mean SVC_LOG_LEVEL\?/);
+  });
+
+  test("config masks the token", async () => {
+    const { out } = await start(["config"], home, { SVC_API_TOKEN: "correct-horse" }).ended;
+    assert.match(out, /SVC_API_TOKEN +\*{8} +environment/);
+    assert.ok(!out.includes("correct-horse"));
+  });
+
+  test("up names a port that is taken, and exits with 1", async () => {
+    const holder = createServer();
+    await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", resolve));
+    const port = String((holder.address() as { port: number }).port);
+    const env = { SVC_RUNTIME_API_PORT: port };
+    const { code, err } = await start(["up"], home, env).ended;
+    assert.equal(code, 1);
+    assert.ok(err.includes(port), err);
+    const doctor = await start(["doctor"], home, env).ended;
+    assert.equal(doctor.code, 1);
+    assert.match(doctor.out, /^fail +port +\d+ is held by another program\n.*→ .*SVC_RUNTIME_API_PORT/m);
+    holder.close();
+  });
+
+  test("doctor fails for a home that cannot be made, and says how to mend it", async () => {
+    const blocked = join(await helpers.file("a-file", ""), "home");
+    const { code, out } = await start(["doctor"], blocked).ended;
+    assert.equal(code, 1);
+    assert.match(out, /^fail +home +.*cannot be written/m);
+    assert.match(out, /→ .*SVC_HOME/);
+  });
+
+  test("validate tells every problem of a folder, without a server", async () => {
+    const good = await helpers.bundle("good", oneCommand("good", "true", { upload_path: "hello.txt" }));
+    const passed = await start(["validate", good], home).ended;
+    assert.deepEqual([passed.code, passed.err], [0, ""]);
+    const bad = await helpers.bundle(
+      "bad",
+      oneCommand("bad", "true", { upload_path: "../../etc", upload_paths: ["none"] }),
+    );
+    await mkdir(join(bad, "config"), { recursive: true });
+    await writeFile(join(bad, "config", "default.json"), "[]");
+    const { code, out } = await start(["validate", bad, "--json"], home).ended;
+    assert.equal(code, 1);
+    const paths = JSON.parse(out).problems.map(({ path }: { path: string }) => path);
+    assert.ok(paths.length >= 1 && JSON.parse(out).valid === false, out);
+    const none = await start(["validate", helpers.path("")], home).ended;
+    assert.match(none.out, /missing_manifest/);
+  });
+});
+
+describe("stopping and starting again", () => {
+  test("Ctrl-C hands open jobs to the next start, which carries them on", async () => {
+    const home = await temporaryHome();
+    const gate = helpers.path("gate");
+    try {
+      const first = start(["up"], home);
+      await first.shows("Ready.");
+      const url = /http:\S+/.exec(first.printed())?.[0] ?? assert.fail("no address");
+      const command = `echo started; while [ ! -e '${gate}' ]; do sleep 0.05; done`;
+      const manifest = await helpers.file("carried.json", oneCommand("carried", command));
+      const watching = start(["run", manifest, "--watch", "--url", url], home);
+      await watching.shows("started");
+      first.child.kill("SIGINT");
+      first.child.kill("SIGINT");
+      const stopped = await first.ended;
+      assert.equal(stopped.code, 0, stopped.err);
+      assert.match(stopped.err, /1 open job handed to the next start/);
+      await writeFile(gate, "");
+      const second = start(["up"], home, { SVC_RUNTIME_API_PORT: new URL(url).port });
+      await second.shows("Ready.");
+      const { code, out } = await watching.ended;
+      assert.equal(code, 0, out);
+      assert.match(out, /job recovered/);
+      assert.match(out, /carried-\S+ completed/);
+      second.child.kill("SIGTERM");
+      assert.match((await second.ended).err, /no job is open/);
+    } finally {
+      await rm(home, { recursive: true, force: true });
+    }
+  });
+});
+
+async function closedPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

@@ -1,0 +1,101 @@
+// The judge: looks at every commit, every published event and every started command, and throws at the first thing
+// that must never be.
+//
+// I1. No event number is missing or repeated, in the journal and in every feed.
+// I2. Nothing is published, and no task starts, before what caused it is in the journal.
+// I3. Two epochs never both commit: once a newer epoch has written, an older one is refused.
+// I4. Nothing is written to a job after its terminal event.
+
+import assert from "node:assert/strict";
+import { terminalEventTypes } from "../../src/engine/event.ts";
+import type { JobChanges, TaskStart } from "../../src/engine/ports.ts";
+import type { MemoryJournal } from "../support/memory-journal.ts";
+
+export interface SeenEvent {
+  readonly type: string;
+  readonly agent_id: string | null;
+  readonly payload: Readonly<Record<string, unknown>>;
+}
+
+export class Checker {
+  readonly #journal: MemoryJournal;
+  readonly #epochs = new Map<string, number>();
+
+  constructor(journal: MemoryJournal) {
+    this.#journal = journal;
+  }
+
+  beforeCommit(batch: readonly JobChanges[]): void {
+    for (const changes of batch) {
+      const job = this.#journal.jobs.get(changes.jobId);
+      if (job === undefined || job.epoch !== changes.epoch || job.owner !== changes.owner) continue;
+      if (job.revision !== changes.revision) continue;
+      assert.equal(changes.firstEventSeq, job.events.length + 1, "I1: the batch continues the history without a gap");
+      assert.ok(!isOver(job.events), "I4: nothing follows the terminal event");
+    }
+  }
+
+  afterCommit(batch: readonly JobChanges[], lost: readonly string[]): void {
+    for (const { jobId, epoch, progress } of batch) {
+      if (lost.includes(jobId)) continue;
+      const newest = this.#epochs.get(jobId) ?? 0;
+      assert.ok(epoch >= newest, `I3: epoch ${epoch} wrote to ${jobId} after epoch ${newest}`);
+      this.#epochs.set(jobId, epoch);
+      const job = this.#journal.jobs.get(jobId)!;
+      assert.equal(progress.eventSeq, job.events.length, "I1: the row counts what the history holds");
+      const terminal = job.events.findIndex((line) => terminalEventTypes.has(parse(line).type));
+      assert.ok(terminal === -1 || terminal === job.events.length - 1, "I4: the terminal event is the last");
+    }
+  }
+
+  published(jobId: string, firstSeq: number, lines: readonly string[]): void {
+    const stored = this.#journal.jobs.get(jobId)?.events ?? [];
+    for (const [i, line] of lines.entries()) {
+      assert.equal(stored[firstSeq - 1 + i], line, `I2: event ${firstSeq + i} of ${jobId} was published before it was stored`);
+    }
+  }
+
+  taskStarted(task: TaskStart, owner: string): void {
+    const job = this.#journal.jobs.get(task.ref.jobId);
+    assert.ok(job !== undefined, "I2: a task started for a job that is not stored");
+    const begun = job.events.map(parse).filter((event) => event.type === "sandbox_job_started");
+    const mine = begun.filter((event) => event.payload.sandbox_name === task.sandboxName);
+    assert.equal(mine.length, 1, `I2: ${task.sandboxName} started without its cause on disk (${owner})`);
+  }
+
+  /** Judges a job's whole history once it is over. */
+  finished(jobId: string): void {
+    const job = this.#journal.jobs.get(jobId)!;
+    const events = job.events.map(parse);
+    const received = events.filter((event) => event.type === "agent_message_received");
+    const ids = new Set(received.map((event) => event.payload.message_id));
+    assert.equal(ids.size, received.length, `${jobId}: a message was processed twice`);
+    const counted = new Map<string, number>();
+    for (const { agent_id } of received) counted.set(agent_id!, (counted.get(agent_id!) ?? 0) + 1);
+    for (const agent of job.agents.values()) {
+      assert.equal(agent.processedMessages, counted.get(agent.agentId) ?? 0, `${jobId}: ${agent.agentId} counts wrongly`);
+    }
+    this.#leases(jobId, events);
+  }
+
+  /** Every lease that was acquired was released, and none twice. */
+  #leases(jobId: string, events: readonly SeenEvent[]): void {
+    const held = new Set<unknown>();
+    for (const { type, payload } of events) {
+      if (type === "executor_lease_acquired") held.add(payload.lease_id);
+      if (type === "executor_lease_released") {
+        assert.ok(held.delete(payload.lease_id), `${jobId}: a lease was released that nobody held`);
+      }
+    }
+    assert.equal(held.size, 0, `${jobId}: ${held.size} leases were never released`);
+  }
+}
+
+export function parse(line: string): SeenEvent {
+  return JSON.parse(line) as SeenEvent;
+}
+
+function isOver(lines: readonly string[]): boolean {
+  const last = lines.at(-1);
+  return last !== undefined && terminalEventTypes.has(parse(last).type);
+}

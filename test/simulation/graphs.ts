@@ -1,0 +1,169 @@
+// Random graphs, and an independent model of what each agent must have processed in the end: plain arithmetic over
+// the edges, knowing nothing of mailboxes, batches or crashes.
+
+import type { JsonObject } from "../../src/engine/json.ts";
+import type { Random } from "./random.ts";
+
+export interface Scenario {
+  readonly manifest: JsonObject;
+  readonly shape: "dag" | "cycle" | "service" | "failing";
+  /** Messages each agent has processed when the job completes; null when that depends on timing. */
+  readonly expected: ReadonlyMap<string, number> | null;
+  /** Bodies in the result; null when there is no aggregator at the end. */
+  readonly resultCount: number | null;
+}
+
+interface Node {
+  readonly id: string;
+  readonly kind: "router" | "executor" | "aggregator";
+  readonly fails: boolean;
+}
+
+export function randomScenario(random: Random, index: number): Scenario {
+  const roll = random.fraction();
+  if (roll < 0.15) return cycle(random, index);
+  if (roll < 0.3) return service(random, index);
+  return dag(random, index, roll > 0.9);
+}
+
+/** Layers of agents; every edge leads to a later layer. The last layer is one aggregator. */
+function dag(random: Random, index: number, withFailure: boolean): Scenario {
+  const layers: Node[][] = [];
+  const depth = random.between(1, 4);
+  let count = 0;
+  for (let layer = 0; layer < depth; layer++) {
+    layers.push(
+      Array.from({ length: random.between(1, 4) }, () => {
+        const kind = layer === 0 ? "router" : random.pick(["router", "executor", "executor", "aggregator"] as const);
+        const fails = withFailure && kind === "executor";
+        return { id: `${fails ? "fails" : kind}_${count++}`, kind, fails };
+      }),
+    );
+  }
+  layers.push([{ id: "out", kind: "aggregator", fails: false }]);
+  const edges = connect(random, layers);
+  const nodes = layers.flat();
+  const entrypoints = layers[0]!.map((node) => node.id);
+  const inputs = Object.fromEntries(
+    entrypoints.map((id) => [id, Array.from({ length: random.between(1, 5) }, (_, n) => ({ from: id, n }))]),
+  );
+  const expected = model(nodes, edges, inputs);
+  const arriving = expected.get("out") ?? 0;
+  const completes = !withFailure && arriving > 0 && random.chance(0.6);
+  return {
+    shape: withFailure ? "failing" : "dag",
+    expected,
+    resultCount: arriving,
+    manifest: {
+      ...head(`dag${index}`, random),
+      policies: { failure_policy: "continue" },
+      entrypoints,
+      initial_inputs: inputs,
+      nodes: nodes.map((node) => manifestNode(node, completes ? arriving : null)),
+      edges,
+    },
+  };
+}
+
+function head(graphId: string, random: Random): JsonObject {
+  return { manifest_version: "1.0", graph_id: graphId, job_name: random.chance(0.5) ? "a name" : null } as JsonObject;
+}
+
+interface Edge {
+  readonly [key: string]: string;
+  readonly from_node: string;
+  readonly to_node: string;
+}
+
+/** Each node has one to three edges to later layers; some name the message type, some carry everything. */
+function connect(random: Random, layers: readonly (readonly Node[])[]): Edge[] {
+  const edges: Edge[] = [];
+  for (const [at, layer] of layers.slice(0, -1).entries()) {
+    for (const node of layer) {
+      const targets = new Set(
+        Array.from({ length: random.between(1, 3) }, () => random.pick(layers[random.between(at + 1, layers.length - 1)]!).id),
+      );
+      for (const to of targets) {
+        edges.push({ from_node: node.id, to_node: to, ...(random.chance(0.5) && { message_type: "work" }) });
+      }
+    }
+  }
+  return edges;
+}
+
+function manifestNode(node: Node, completeAfter: number | null): JsonObject {
+  if (node.kind === "router") return { node_id: node.id, agent_type: "router", config: { emit_type: "work" } };
+  if (node.kind === "executor") {
+    const config = { command: ["true"], max_attempts: 3, retry_backoff_ms: 100, output_message_type: null };
+    return { node_id: node.id, agent_type: "executor", config };
+  }
+  const config = node.id === "out" ? { complete_after: completeAfter } : { output_message_type: "work" };
+  return { node_id: node.id, agent_type: "aggregator", config: dropNulls(config) };
+}
+
+function dropNulls(given: Record<string, number | string | null>): JsonObject {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+}
+
+function model(nodes: readonly Node[], edges: readonly Edge[], inputs: Record<string, unknown[]>): Map<string, number> {
+  const received = new Map(nodes.map((node) => [node.id, inputs[node.id]?.length ?? 0]));
+  // Nodes stand layer by layer, so that every sender comes before its receivers.
+  for (const node of nodes) {
+    const got = received.get(node.id)!;
+    const emitted = node.fails ? 0 : node.kind === "aggregator" ? Math.min(got, 1) : got;
+    for (const edge of edges) {
+      if (edge.from_node === node.id) received.set(edge.to_node, received.get(edge.to_node)! + emitted);
+    }
+  }
+  return received;
+}
+
+/** A ring that would go round for ever; an aggregator beside it ends the run. */
+function cycle(random: Random, index: number): Scenario {
+  const bound = random.between(1, 60);
+  const kind = random.chance(0.3) ? ("executor" as const) : ("router" as const);
+  return {
+    shape: "cycle",
+    expected: null,
+    resultCount: bound,
+    manifest: {
+      ...head(`cycle${index}`, random),
+      entrypoints: ["a"],
+      nodes: [
+        manifestNode({ id: "a", kind: "router", fails: false }, null),
+        manifestNode({ id: "b", kind, fails: false }, null),
+        { node_id: "out", agent_type: "aggregator", config: { complete_after: bound } },
+      ],
+      edges: [
+        { from_node: "a", to_node: "b", message_type: "work" },
+        { from_node: "b", to_node: "a", message_type: "work" },
+        { from_node: "b", to_node: "out", message_type: "work" },
+      ],
+    },
+  };
+}
+
+/** A service that is fed from outside and by a timer; it ends when it is cancelled. */
+function service(random: Random, index: number): Scenario {
+  return {
+    shape: "service",
+    expected: null,
+    resultCount: null,
+    manifest: {
+      ...head(`service${index}`, random),
+      type: "service",
+      entrypoints: ["door"],
+      nodes: [
+        { node_id: "door", agent_type: "sensor", config: { complete_after: null, output_message_type: "work" } },
+        { node_id: "clock", agent_type: "sensor", config: { complete_after: 3, interval_ms: random.between(50, 500), output_message_type: "work" } },
+        manifestNode({ id: "worker", kind: random.chance(0.5) ? "executor" : "router", fails: false }, null),
+        { node_id: "sum", agent_type: "aggregator", config: { complete_run: false } },
+      ],
+      edges: [
+        { from_node: "door", to_node: "worker" },
+        { from_node: "clock", to_node: "worker" },
+        { from_node: "worker", to_node: "sum", message_type: "work" },
+      ],
+    },
+  };
+}

@@ -1,0 +1,178 @@
+// One seed: a world, a few jobs, a few disasters; then peace, in which everything must finish.
+//
+// Phase one checks that nothing wrong ever happens (see checker.ts). Phase two turns the faults off, resumes what is
+// paused, and checks the ends:
+// I5. Every acknowledged job exists, and every job without an infinite source ends.
+// I6. Every acknowledged message was processed exactly once.
+// I7. Counts and results are those of the model: they do not depend on when the process crashed.
+
+import assert from "node:assert/strict";
+import type { JsonValue } from "../../src/engine/json.ts";
+import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.ts";
+import { isTerminal } from "../../src/engine/ports.ts";
+import { parse } from "./checker.ts";
+import { randomScenario, type Scenario } from "./graphs.ts";
+import { Random } from "./random.ts";
+import { noFaults, World } from "./world.ts";
+
+interface Client {
+  readonly scenario: Scenario;
+  jobId: string | null;
+  wasDisturbed: boolean;
+  /** Ids of messages that were answered with 202. */
+  readonly acknowledged: string[];
+}
+
+export interface Outcome {
+  readonly jobs: number;
+  readonly events: number;
+  readonly crashes: number;
+}
+
+const STEPS_MAX = 20_000;
+const DISASTER_SPAN_MS = 2_000;
+
+/** @throws AssertionError that says which invariant broke */
+export async function runSeed(seed: number): Promise<Outcome> {
+  const random = new Random(seed);
+  const hard = random.chance(0.7);
+  const faults = {
+    commitFails: hard ? 0.05 : 0,
+    crashAfterCommit: hard ? 0.01 : 0,
+    taskFails: random.chance(0.5) ? 0.3 : 0,
+    taskAnswersTwice: 0.2,
+    taskIsSlow: 0.1,
+  };
+  const world = new World(random, faults, random.between(1, 4));
+  const clients = Array.from({ length: random.between(1, 3) }, (_, index) => plan(world, index));
+  if (hard) planDisasters(world);
+  await run(world);
+  await makePeace(world, clients);
+  for (const client of clients) judge(world, client);
+  const stored = [...world.journal.jobs.values()];
+  return {
+    jobs: stored.length,
+    events: stored.reduce((sum, job) => sum + job.events.length, 0),
+    crashes: world.crashes,
+  };
+}
+
+function plan(world: World, index: number): Client {
+  const { random } = world;
+  const scenario = randomScenario(random, index);
+  const client: Client = { scenario, jobId: null, wasDisturbed: false, acknowledged: [] };
+  world.plan(random.between(0, 50), null, () => submit(world, client));
+  if (scenario.shape === "service") {
+    for (let n = random.between(1, 8); n > 0; n--) {
+      world.plan(random.between(10, DISASTER_SPAN_MS), null, () => sendMessage(world, client, { n }));
+    }
+  } else if (random.chance(0.1)) {
+    world.plan(random.between(1, DISASTER_SPAN_MS), null, () => {
+      client.wasDisturbed = true;
+      control(world, client, "cancel");
+    });
+  }
+  if (random.chance(0.3)) {
+    const atMs = random.between(1, 1_000);
+    world.plan(atMs, null, () => control(world, client, "pause"));
+    world.plan(atMs + random.between(1, 1_000), null, () => control(world, client, "resume"));
+  }
+  return client;
+}
+
+function planDisasters(world: World): void {
+  const { random } = world;
+  for (let n = random.below(5); n > 0; n--) {
+    const disaster = random.chance(0.75) ? () => world.crash() : () => world.partition();
+    world.plan(random.between(1, DISASTER_SPAN_MS), null, disaster);
+  }
+}
+
+function submit(world: World, client: Client): void {
+  const parsed = parseManifest(client.scenario.manifest);
+  if (parsed.kind === "invalid") throw new Error(manifestProblemsText(parsed.problems));
+  const manifestJson = JSON.stringify(client.scenario.manifest);
+  world.process.engine
+    .submit({ graph: parsed.graph, manifestJson, bundleFingerprint: null, configurationJson: null })
+    .then(
+      ({ jobId }) => {
+        client.jobId = jobId;
+      },
+      // Refused: the client tries again later, as it was told to.
+      () => world.plan(100, null, () => submit(world, client)),
+    );
+}
+
+function sendMessage(world: World, client: Client, body: JsonValue): void {
+  if (client.jobId === null) return;
+  const message = { agentId: "door", type: "message", body, correlationId: null, ttlMs: null };
+  world.process.engine.deliver(client.jobId, message).then(
+    (answer) => {
+      if (answer.kind === "accepted") client.acknowledged.push(answer.messageId);
+    },
+    () => {},
+  );
+}
+
+function control(world: World, client: Client, verb: "cancel" | "pause" | "resume"): void {
+  if (client.jobId !== null) world.process.engine[verb](client.jobId).catch(() => {});
+}
+
+async function run(world: World): Promise<void> {
+  for (let steps = 0; await world.step(); steps++) {
+    assert.ok(steps < STEPS_MAX, `the world did not come to rest within ${STEPS_MAX} steps`);
+  }
+}
+
+/** Faults end, a last restart, everything held is let go; services are stopped once they are idle. */
+async function makePeace(world: World, clients: readonly Client[]): Promise<void> {
+  world.faults = noFaults;
+  world.crash();
+  await run(world);
+  for (const client of clients) {
+    if (client.jobId === null) submit(world, client);
+  }
+  await run(world);
+  for (const client of clients) control(world, client, "resume");
+  await run(world);
+  for (const client of clients) {
+    if (client.scenario.shape !== "service") continue;
+    assert.equal(world.journal.jobs.get(client.jobId!)!.progress.status, "running", "a service runs until it is stopped");
+    control(world, client, "cancel");
+  }
+  await run(world);
+  // Submissions whose answer was lost in a crash have run too; nobody stops those services but us.
+  for (const [jobId, job] of world.journal.jobs) {
+    if (job.insert.type === "service") world.process.engine.cancel(jobId).catch(() => {});
+    else world.process.engine.resume(jobId).catch(() => {});
+  }
+  await run(world);
+}
+
+function judge(world: World, client: Client): void {
+  for (const [jobId, job] of world.journal.jobs) {
+    assert.ok(isTerminal(job.progress.status), `I5: ${jobId} ended as ${job.progress.status}`);
+    world.checker.finished(jobId);
+  }
+  const { jobId, scenario } = client;
+  assert.ok(jobId !== null, "the client got its job in the end");
+  const job = world.journal.jobs.get(jobId);
+  assert.ok(job !== undefined, "I5: an acknowledged job exists");
+  const received = job.events.map(parse).filter((event) => event.type === "agent_message_received");
+  for (const id of client.acknowledged) {
+    const times = received.filter((event) => event.payload.message_id === id).length;
+    assert.equal(times, 1, `I6: the acknowledged message ${id} was processed ${times} times`);
+  }
+  if (scenario.shape === "service" || (client.wasDisturbed && job.progress.status === "cancelled")) return;
+  assert.equal(job.progress.status, "completed", `${jobId}: ${job.progress.failureJson}`);
+  const result = JSON.parse(job.progress.resultJson ?? "null") as { count?: number; messages?: unknown[] };
+  if (scenario.resultCount !== null && scenario.resultCount > 0 && "count" in result) {
+    assert.equal(result.count, scenario.resultCount, "I7: the result has every message once");
+    assert.equal(result.messages?.length, scenario.resultCount);
+  }
+  if (scenario.expected === null) return;
+  const processed = new Map([...job.agents.values()].map((agent) => [agent.agentId, agent.processedMessages]));
+  for (const [agentId, count] of scenario.expected) {
+    assert.equal(processed.get(agentId) ?? 0, count, `I7: ${jobId}: agent ${agentId}`);
+  }
+}

@@ -1,0 +1,24 @@
+// Runs many seeds: `npm run simulate -- --seeds 100000`, or one again: `npm run simulate -- --seed 4711`.
+
+import { parseArgs } from "node:util";
+import { runSeed } from "./scenario.ts";
+
+const { values } = parseArgs({
+  options: { seeds: { type: "string", default: "2000" }, from: { type: "string", default: "1" }, seed: { type: "string" } },
+});
+const from = Number(values.seed ?? values.from);
+const count = values.seed === undefined ? Number(values.seeds) : 1;
+const total = { jobs: 0, events: 0, crashes: 0 };
+for (let seed = from; seed < from + count; seed++) {
+  try {
+    const outcome = await runSeed(seed);
+    total.jobs += outcome.jobs;
+    total.events += outcome.events;
+    total.crashes += outcome.crashes;
+  } catch (error) {
+    console.error(`Seed ${seed} failed; again: npm run simulate -- --seed ${seed}`);
+    console.error(error);
+    process.exit(1);
+  }
+}
+console.log(`${count} seeds passed: ${total.jobs} jobs, ${total.events} events, ${total.crashes} crashes`);

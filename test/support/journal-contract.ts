@@ -1,0 +1,264 @@
+// The journal's contract as a suite: every implementation passes it (ports.ts, J1 to J3).
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Message } from "../../src/engine/message.ts";
+import type { AgentRecord, JobChanges, JobProgress, Journal, TaskRecord } from "../../src/engine/ports.ts";
+
+/** A journal under test: `reopen` gives it anew, with what is on disk only. */
+export interface JournalUnderTest {
+  readonly journal: Journal;
+  reopen(): Promise<JournalUnderTest>;
+  /** Everything the journal keeps of a job's history, in order. */
+  events(jobId: string): Promise<readonly string[]>;
+  close(): Promise<void>;
+}
+
+export function journalContract(name: string, open: () => Promise<JournalUnderTest>): void {
+  const test = (sentence: string, body: (under: JournalUnderTest) => Promise<void>) =>
+    it(sentence, async () => {
+      const under = await open();
+      try {
+        await body(under);
+      } finally {
+        await under.close();
+      }
+    });
+
+  describe(`${name} as a journal`, () => {
+    test("a job that was committed is loaded as it was, also after reopening", async (under) => {
+      const first = changes({
+        agents: [agent(0, { stateJson: '{"count":2}', lastError: "…\u{1f600}", unroutedJson: "[1]" })],
+        messages: [message(1, 0), message(2, 0), message(3, 1)],
+        items: [{ agentIndex: 1, firstSeq: 1, bodiesJson: ['{"a":1}', '"line\\nbreak"'] }],
+        tasks: [task(1)],
+      });
+      assert.deepEqual(await under.journal.commit([first]), { lost: [] });
+      const again = await under.reopen();
+      const image = await again.journal.load("g-1");
+      assert.ok(image !== null);
+      assert.equal(image.revision, 1);
+      assert.equal(image.epoch, 1);
+      assert.deepEqual(image.insert, first.insert);
+      assert.deepEqual(image.progress, first.progress);
+      assert.deepEqual(image.agents, first.agents);
+      assert.deepEqual(image.messages, first.messages);
+      assert.deepEqual(image.items, first.items);
+      assert.deepEqual(image.tasks, first.tasks);
+    });
+
+    test("a job that never was is null", async ({ journal }) => {
+      assert.equal(await journal.load("nobody"), null);
+    });
+
+    test("consumed messages go, new ones stay, of one agent's mailbox only", async ({ journal }) => {
+      await journal.commit([changes({ messages: [message(1, 0), message(2, 0), message(3, 1)] })]);
+      const second = next(1, { consumed: [{ agentIndex: 0, throughSeq: 1 }], messages: [message(4, 0)] });
+      await journal.commit([second]);
+      const image = await journal.load("g-1");
+      assert.deepEqual(
+        image?.messages.map((one) => one.seq),
+        [2, 4, 3],
+      );
+    });
+
+    test("items are cleared before new ones are kept", async ({ journal }) => {
+      await journal.commit([changes({ items: [{ agentIndex: 1, firstSeq: 1, bodiesJson: ["1", "2"] }] })]);
+      await journal.commit([next(1, { items: [{ agentIndex: 1, firstSeq: 3, bodiesJson: ["3"] }] })]);
+      assert.equal((await journal.load("g-1"))?.items.length, 2);
+      const third = next(2, { itemsCleared: [1], items: [{ agentIndex: 1, firstSeq: 4, bodiesJson: ["4"] }] });
+      await journal.commit([third]);
+      assert.deepEqual((await journal.load("g-1"))?.items, third.items);
+    });
+
+    test("agents and tasks are replaced, removed tasks are gone", async ({ journal }) => {
+      await journal.commit([changes({ agents: [agent(0)], tasks: [task(1), task(2)] })]);
+      const changed = { ...task(2), attempt: 2, failures: 1, state: { kind: "backoff", dueAtMs: 9 } as const };
+      const busy = agent(0, { status: "running", processedMessages: 7, lease: { leaseId: "l", pool: "p", slots: 1 } });
+      await journal.commit([next(1, { agents: [busy], tasks: [changed], tasksRemoved: [1] })]);
+      const image = await journal.load("g-1");
+      assert.deepEqual(image?.tasks, [changed]);
+      assert.deepEqual(image?.agents, [busy]);
+    });
+
+    test("the history is appended in order, however large a batch is", async (under) => {
+      const long = Array.from({ length: 3_000 }, (_, i) => `{"n":${i + 1},"pad":"${"x".repeat(200)}"}`);
+      await under.journal.commit([changes({ eventLines: long })]);
+      await under.journal.commit([next(1, { firstEventSeq: 3_001, eventLines: ['{"n":3001}'] })]);
+      const again = await under.reopen();
+      assert.deepEqual(await again.events("g-1"), [...long, '{"n":3001}']);
+    });
+
+    test("J1: a batch of several jobs is written whole", async ({ journal }) => {
+      await journal.commit([changes({ jobId: "a-1" }), changes({ jobId: "b-1" }), changes({ jobId: "c-1" })]);
+      for (const id of ["a-1", "b-1", "c-1"]) assert.equal((await journal.load(id))?.revision, 1);
+    });
+
+    test("J2: a stale epoch, a strange owner and a stale revision change nothing, and the others are written", async (under) => {
+      const { journal } = under;
+      await journal.commit([changes({ jobId: "a-1" }), changes({ jobId: "b-1" })]);
+      const stale = [
+        next(1, { jobId: "a-1", epoch: 0, eventLines: ["{}"] }),
+        next(1, { jobId: "a-1", owner: "other", eventLines: ["{}"] }),
+        next(0, { jobId: "a-1", epoch: 7, eventLines: ["{}"] }),
+        next(9, { jobId: "a-1", eventLines: ["{}"] }),
+      ];
+      for (const one of stale) {
+        const before = await journal.load("a-1");
+        const good = next((await journal.load("b-1"))!.revision, { jobId: "b-1" });
+        assert.deepEqual(await journal.commit([one, good]), { lost: ["a-1"] });
+        assert.deepEqual(await journal.load("a-1"), before);
+      }
+      assert.equal((await journal.load("b-1"))?.revision, 1 + stale.length);
+      assert.equal((await under.events("a-1")).length, 1);
+    });
+
+    test("J2: a job that another program created is lost, not overwritten", async ({ journal }) => {
+      await journal.commit([changes({ owner: "first" })]);
+      assert.deepEqual(await journal.commit([changes({ owner: "second" })]), { lost: ["g-1"] });
+      assert.deepEqual(await journal.commit([next(3, { jobId: "never" })]), { lost: ["never"] });
+    });
+
+    test("J3: the same part sent again is success and changes nothing", async (under) => {
+      const { journal } = under;
+      const first = changes({ messages: [message(1, 0)] });
+      await journal.commit([first]);
+      assert.deepEqual(await journal.commit([first]), { lost: [] });
+      const second = next(1, { firstEventSeq: 2, eventLines: ["{}"] });
+      await journal.commit([second]);
+      assert.deepEqual(await journal.commit([second]), { lost: [] });
+      assert.equal((await journal.load("g-1"))?.revision, 2);
+      assert.equal((await under.events("g-1")).length, 2);
+    });
+
+    test("claiming takes open jobs of others, oldest first, a page at a time, and raises their epoch", async ({ journal }) => {
+      const times = [30, 10, 20];
+      for (const [i, submittedAtMs] of times.entries()) {
+        const job = changes({ jobId: `j-${i}`, owner: "dead" });
+        await journal.commit([{ ...job, insert: { ...job.insert!, submittedAtMs, runId: `run_${i}` } }]);
+      }
+      await journal.commit([changes({ jobId: "over", owner: "dead", progress: progress({ status: "completed" }) })]);
+      assert.deepEqual(await journal.claim("me", 2), ["j-1", "j-2"]);
+      assert.deepEqual(await journal.claim("me", 2), ["j-0"]);
+      assert.deepEqual(await journal.claim("me", 2), []);
+      assert.equal((await journal.load("j-0"))?.epoch, 2);
+    });
+
+    test("after a claim the old owner's commit is lost, the new owner's is written", async ({ journal }) => {
+      await journal.commit([changes({ owner: "dead" })]);
+      await journal.claim("me", 10);
+      assert.deepEqual(await journal.commit([next(1, { owner: "dead" })]), { lost: ["g-1"] });
+      assert.deepEqual(await journal.commit([next(1, { owner: "me", epoch: 2 })]), { lost: [] });
+    });
+
+    test("a terminal job has no messages, items or tasks left, and is never claimed", async ({ journal }) => {
+      const items = [{ agentIndex: 1, firstSeq: 1, bodiesJson: ["1"] }];
+      await journal.commit([changes({ messages: [message(1, 0)], items, tasks: [task(1)] })]);
+      const end = progress({ status: "completed", resultJson: '{"ok":true}', partial: true });
+      await journal.commit([next(1, { progress: end })]);
+      const image = await journal.load("g-1");
+      assert.deepEqual([image?.messages, image?.items, image?.tasks], [[], [], []]);
+      assert.deepEqual(image?.progress, end);
+      assert.deepEqual(await journal.claim("me", 10), []);
+    });
+  });
+}
+
+export function changes(given: Partial<JobChanges> = {}): JobChanges {
+  const jobId = given.jobId ?? "g-1";
+  return {
+    jobId,
+    owner: "owner",
+    epoch: 1,
+    revision: 0,
+    insert: {
+      graphId: "g",
+      jobName: null,
+      runId: `run_${jobId}`,
+      type: "batch",
+      submittedAtMs: 1_700_000_000_000,
+      placementPolicy: "local",
+      recoveryPolicy: "local_restart",
+      executorCount: 2,
+      rootAgentIds: ["in"],
+      manifestJson: '{"a": 1}',
+      bundleFingerprint: null,
+      configurationJson: '{"b":2}',
+    },
+    progress: progress(),
+    agents: [],
+    consumed: [],
+    messages: [],
+    itemsCleared: [],
+    items: [],
+    tasks: [],
+    tasksRemoved: [],
+    firstEventSeq: 1,
+    eventLines: ['{"n":1}'],
+    deadLetters: [],
+    artifacts: [],
+    ...given,
+  };
+}
+
+/** The next batch of a job whose first one is committed; it appends no event unless told to. */
+export function next(revision: number, given: Partial<JobChanges> = {}): JobChanges {
+  return changes({ firstEventSeq: 2, eventLines: [], ...given, revision, insert: null });
+}
+
+export function progress(given: Partial<JobProgress> = {}): JobProgress {
+  return {
+    status: "running",
+    updatedAtMs: 1_700_000_000_500,
+    startedAtMs: 1_700_000_000_001,
+    pausedAtMs: null,
+    deadlineAtMs: 1_800_000_000_000,
+    eventSeq: 1,
+    messageSeq: 3,
+    taskSeq: 1,
+    logBytes: 12,
+    activeExecutors: 1,
+    sandboxNames: ["a-1"],
+    lastEventJson: '{"type":"x"}',
+    partial: false,
+    resultJson: null,
+    failureJson: null,
+    ...given,
+  };
+}
+
+function agent(index: number, given: Partial<AgentRecord> = {}): AgentRecord {
+  return {
+    agentId: `agent ${index}`,
+    index,
+    status: "ready",
+    done: false,
+    processedMessages: 1,
+    stateJson: "{}",
+    lastError: null,
+    unroutedJson: null,
+    lease: null,
+    ...given,
+  };
+}
+
+function message(seq: number, to: number): Message {
+  return {
+    seq,
+    from: null,
+    to,
+    type: "work",
+    class: "event",
+    body: { seq, text: "ä\n" },
+    correlationId: `c${seq}`,
+    causationId: null,
+    ttlMs: null,
+    timestampMs: 1_700_000_000_000,
+  };
+}
+
+function task(taskSeq: number): TaskRecord {
+  const lease = { leaseId: "lease_1", pool: "default", slots: 1 };
+  const state = { kind: "running", lease, sandboxName: "a-1", startedAtMs: 5 } as const;
+  return { taskSeq, agentIndex: 0, kind: "command", state, attempt: 1, failures: 0, message: message(9, 0) };
+}

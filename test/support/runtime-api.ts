@@ -1,0 +1,137 @@
+// A bare client of the runtime API for tests: fetch and nothing else, so that it shares no mistake with the
+// program's own client.
+
+import type { JsonObject } from "../../src/engine/json.ts";
+import type { Program } from "./program.ts";
+
+export interface Answer {
+  readonly status: number;
+  readonly body: JsonObject;
+}
+
+/** An event as the stream shows it, with its sequence number. */
+export interface SeenEvent {
+  readonly id: number;
+  readonly type: string;
+  readonly agent_id: string | null;
+  readonly payload: JsonObject;
+  readonly error?: JsonObject;
+}
+
+export interface JobDetail {
+  readonly job: {
+    readonly job_id: string;
+    readonly run_id: string;
+    readonly status: string;
+    readonly result: JsonObject | null;
+  };
+  readonly agents: readonly {
+    readonly agent_id: string;
+    readonly processed_messages: number;
+    readonly status: string;
+    readonly current_state: JsonObject;
+  }[];
+}
+
+export interface Artifact {
+  readonly artifact_id: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly title: string | null;
+  readonly primary: boolean;
+  readonly size: number;
+  readonly sha256: string;
+  readonly content_type: string;
+  readonly url: string;
+}
+
+export async function request(
+  program: Program,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
+  const answer = await fetch(program.api + path, {
+    method,
+    ...(body !== undefined && {
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    }),
+  });
+  return { status: answer.status, body: (await answer.json()) as JsonObject };
+}
+
+/** Like `request`, and a status of 400 or more is an error that shows the answer. */
+export async function call(
+  program: Program,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<JsonObject> {
+  const answer = await request(program, method, path, body);
+  if (answer.status < 400) return answer.body;
+  throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}\n${program.output()}`);
+}
+
+/**
+ * Registers a folder and submits a job of it.
+ * @returns the job's id
+ */
+export async function submitFolder(
+  program: Program,
+  folder: string,
+  given: { readonly inputs?: JsonObject; readonly config?: JsonObject } = {},
+): Promise<string> {
+  const bundle = await call(program, "POST", "/bundles", { path: folder });
+  const job = await call(program, "POST", "/jobs", { bundle_id: bundle.bundle_id, ...given });
+  return String(job.id);
+}
+
+export async function jobDetail(program: Program, jobId: string): Promise<JobDetail> {
+  return (await call(program, "GET", `/jobs/${encodeURIComponent(jobId)}`)) as unknown as JobDetail;
+}
+
+/** The run's artifacts. */
+export async function artifactsOf(program: Program, runId: string): Promise<readonly Artifact[]> {
+  const answer = await call(program, "GET", `/runs/${encodeURIComponent(runId)}/artifacts`);
+  return answer.data as unknown as readonly Artifact[];
+}
+
+/** The bytes behind a URL of the API, absolute or from the server's root. */
+export async function bytesOf(program: Program, url: string): Promise<Buffer> {
+  const answer = await fetch(new URL(url, program.url));
+  if (!answer.ok) throw new Error(`GET ${url}: ${answer.status} ${await answer.text()}`);
+  return Buffer.from(await answer.arrayBuffer());
+}
+
+/** Follows a job's live stream from its first event until it ends or the caller stops listening. */
+export async function* follow(program: Program, jobId: string): AsyncGenerator<SeenEvent> {
+  const answer = await fetch(`${program.api}/jobs/${encodeURIComponent(jobId)}/events/stream`);
+  if (!answer.ok || answer.body === null) throw new Error(`stream: ${answer.status} ${await answer.text()}`);
+  let rest = "";
+  for await (const text of answer.body.pipeThrough(new TextDecoderStream())) {
+    const blocks = (rest + text).split("\n\n");
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const event = parseBlock(block);
+      if (event !== null) yield event;
+    }
+  }
+}
+
+/** All events of a job, up to the terminal one. */
+export async function historyOf(program: Program, jobId: string): Promise<readonly SeenEvent[]> {
+  return Array.fromAsync(follow(program, jobId));
+}
+
+/** One block of an event stream; null for comments and fields without data. */
+function parseBlock(block: string): SeenEvent | null {
+  const fields = new Map<string, string>();
+  for (const line of block.split("\n")) {
+    const colon = line.indexOf(":");
+    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1).replace(/^ /, ""));
+  }
+  const data = fields.get("data");
+  if (data === undefined) return null;
+  return { id: Number(fields.get("id")), ...(JSON.parse(data) as Omit<SeenEvent, "id">) };
+}
