@@ -9,8 +9,8 @@ import { pino } from "pino";
 import { runtimeServer } from "./api/runtime/server.ts";
 import { Bundles } from "./bundles/bundles.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
-import { isLoopback } from "./config-parsers.ts";
 import type { Config } from "./config.ts";
+import { isLoopback } from "./config-parsers.ts";
 import { Engine } from "./engine/engine.ts";
 import type { EngineLog } from "./engine/ports.ts";
 import { PoolSlots } from "./execution/pools.ts";
@@ -149,7 +149,8 @@ function explainListen(error: NodeJS.ErrnoException, config: Config): string {
   if (error.code === "EADDRINUSE") {
     return `Port ${port} on ${host} is taken. See who has it with "ss -ltnp 'sport = :${port}'", or choose another with SVC_RUNTIME_API_PORT (0: any free one).`;
   }
-  if (error.code === "EACCES") return `Port ${port} needs more rights than this user has. Choose one above 1023 with SVC_RUNTIME_API_PORT.`;
+  if (error.code === "EACCES")
+    return `Port ${port} needs more rights than this user has. Choose one above 1023 with SVC_RUNTIME_API_PORT.`;
   return `Listening on ${host}:${port} failed: ${error.message}.`;
 }
 

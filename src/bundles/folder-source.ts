@@ -5,7 +5,7 @@
 // F3. Everything wrong with the folder is reported at once, and before anything is copied.
 
 import { constants } from "node:fs";
-import { access, copyFile, lstat, opendir, realpath, stat } from "node:fs/promises";
+import { access, copyFile, opendir, realpath, stat } from "node:fs/promises";
 import { isAbsolute, join, sep } from "node:path";
 import {
   type BundleFile,
@@ -53,7 +53,8 @@ export async function openFolder(
   }
   const walk: Walk = { root, files: [], problems: new ProblemList(), entries: 0, sizeBytes: 0 };
   await walkFolder(walk, [root], "");
-  if (walk.entries > bundleLimits.entriesMax) walk.problems.add("", "too_many_entries", tooManyEntries());
+  if (walk.entries > bundleLimits.entriesMax)
+    throw BundleProblem.of("", "too_many_entries", tooManyEntries());
   if (walk.sizeBytes > limits.bytesMax) walk.problems.add("", "too_large", tooLarge(limits.bytesMax));
   if (!walk.problems.isEmpty) throw new BundleProblem(walk.problems.all());
   const sources = new Map(walk.files.map((file) => [file.path, file.source]));
@@ -87,43 +88,39 @@ async function rootOf(path: string): Promise<string> {
 /** @param chain the real folders from the root to this one; a link back to one of them is a circle */
 async function walkFolder(walk: Walk, chain: readonly string[], prefix: string): Promise<void> {
   const folder = chain.at(-1) ?? walk.root;
-  const names: string[] = [];
+  const found: { readonly name: string; readonly isLink: boolean }[] = [];
   try {
     for await (const entry of await opendir(folder)) {
       if (isLeftOut(entry.name, chain.length - 1)) continue;
       if (++walk.entries > bundleLimits.entriesMax) return;
-      names.push(entry.name);
+      found.push({ name: entry.name, isLink: entry.isSymbolicLink() });
     }
   } catch (error) {
     walk.problems.add(prefix, "unreadable", `the folder ${shown(prefix)} cannot be read (${codeOf(error)})`);
   }
-  for (const name of names.sort()) {
+  for (const { name, isLink } of found.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     if (walk.entries > bundleLimits.entriesMax) return;
-    await walkEntry(walk, chain, {
-      path: prefix === "" ? name : `${prefix}/${name}`,
-      source: join(folder, name),
-    });
+    const path = prefix === "" ? name : `${prefix}/${name}`;
+    await walkEntry(walk, chain, { path, source: join(folder, name), isLink });
   }
 }
 
 async function walkEntry(
   walk: Walk,
   chain: readonly string[],
-  { path, source }: { readonly path: string; readonly source: string },
+  { path, source, isLink }: { readonly path: string; readonly source: string; readonly isLink: boolean },
 ): Promise<void> {
   const { problems } = walk;
   const badName = nameProblem(path);
   if (badName !== null) return problems.add(path, "invalid_name", `the name ${shown(path)} ${badName}`);
   try {
-    const isLink = (await lstat(source)).isSymbolicLink();
     const real = isLink ? await realpath(source) : source;
     if (!isInside(walk.root, real)) {
       return problems.add(path, "link_outside", `the symlink ${shown(path)} points to outside the bundle`);
     }
     const found = await stat(real);
     if (found.isDirectory()) {
-      if (chain.includes(real))
-        problems.add(path, "link_cycle", `the symlink ${shown(path)} leads back to itself`);
+      if (chain.includes(real)) problems.add(path, "link_cycle", `the symlink ${shown(path)} is a circle`);
       else await walkFolder(walk, [...chain, real], path);
     } else if (!found.isFile()) {
       problems.add(path, "special_file", `${shown(path)} is neither a file nor a folder`);

@@ -23,9 +23,16 @@ const bookkeeping = new Set([
   "artifact_written",
 ]);
 
+const RESULT_OBJECT = /^\s*\{\s*"(events|emit_messages|next_state|complete_step|complete_run|outputs)"\s*:/;
+
 /** Whether a person who watches the run wants a line for this event. */
 export function isWorthReading(event: HistoryEvent): boolean {
-  return !bookkeeping.has(event.type);
+  return !bookkeeping.has(event.type) && !isResultObject(event);
+}
+
+/** Whether a log line is the object by which a command tells the runtime its result: not meant for people. */
+export function isResultObject({ type, payload }: HistoryEvent): boolean {
+  return type === "log" && typeof payload.message === "string" && RESULT_OBJECT.test(payload.message);
 }
 
 const AGENT_COLUMNS = 16;
@@ -67,9 +74,10 @@ export function eventText(event: HistoryEvent): string {
     case "job_completed":
       return payload.partial === true ? "completed in part: some messages were given up" : "completed";
     case "job_failed":
-      return words("failed");
+      // What a command did wrong stands in its own event already.
+      return failure?.details?.agent_id === undefined ? words("failed") : "failed";
     case "agent_failed":
-      return words("failed for good");
+      return `failed for good [${cleanText(failure?.code ?? "")}]`;
     case "sandbox_job_completed":
       return `command ended with exit code ${cleanText(payload.exit_code)}${took(payload)}`;
     case "sandbox_job_failed":

@@ -68,7 +68,10 @@ describe("the state of a run", () => {
       "failed",
     ]);
     assert.equal(progressOf(...steps).agents.get("w")?.attempt, 2);
-    assert.match(progressOf(...steps).agents.get("w")?.text ?? "", /exit code 2/);
+    assert.match(
+      progressOf(...steps).agents.get("w")?.text ?? "",
+      /failed for good \[executor\.exit_nonzero\]/,
+    );
   });
 
   test("messages, files and the job's own states are counted and kept", () => {
@@ -109,6 +112,14 @@ describe("the state of a run", () => {
     assert.deepEqual(states(), ["running", "queued", "done", "queued"]);
     for (const event of history([3, "job_cancelled", null])) applyEvent(run, event);
     assert.deepEqual(states(), ["stopped", "stopped", "done", "stopped"]);
+  });
+
+  test("a command's result object does not take the place of what it said to people", () => {
+    const run = progressOf(
+      [0, "log", "w", { message: "counted 3 words" }],
+      [1, "log", "w", { message: '{"emit_messages":[]}' }],
+    );
+    assert.equal(run.agents.get("w")?.text, "counted 3 words");
   });
 
   test("progress without a number keeps the last number; a new attempt starts afresh", () => {
@@ -184,8 +195,8 @@ describe("the screen", () => {
         { length: 30 },
         (_, i): Row => [i, i < 20 ? "agent_completed" : "agent_started", `a${i}`],
       ),
-      [40, "agent_failed", "a3"],
-      [41, "sandbox_job_started", "a7"],
+      [0, "agent_failed", "a3"],
+      [0, "sandbox_job_started", "a7"],
     );
     const lines = screen(crowd, 80, 8);
     assert.equal(lines.length, 7);
@@ -266,8 +277,10 @@ describe("event lines", () => {
       [0, "log", "a"],
       [0, "job_recovered", null],
       [0, "tick", "a"],
+      [0, "log", "a", { message: '{"complete_step": {"words": 3}}' }],
+      [0, "log", "a", { message: '{"words": 3}' }],
     );
-    assert.deepEqual(kinds.map(isWorthReading), [false, false, true, true, true]);
+    assert.deepEqual(kinds.map(isWorthReading), [false, false, true, true, true, false, true]);
   });
 
   test("a percentage is a whole number from 0 to 100, or none", () => {

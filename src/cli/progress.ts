@@ -1,6 +1,6 @@
 // The state of a run as a watcher sees it: built from its events alone, one after another, without a clock.
 
-import { eventText, progressPercent, progressText } from "./event-text.ts";
+import { eventText, isResultObject, progressPercent, progressText } from "./event-text.ts";
 import { cleanText } from "./text.ts";
 import type { HistoryEvent } from "./wire.ts";
 
@@ -129,7 +129,7 @@ function applyToAgent(run: RunProgress, agent: AgentProgress, event: HistoryEven
       agent.text = progressText(payload);
       break;
     case "log":
-      agent.text = cleanText(payload.message ?? payload) || agent.text;
+      if (!isResultObject(event)) agent.text = cleanText(payload.message ?? payload) || agent.text;
       break;
     case "artifact_written":
       run.artifacts++;

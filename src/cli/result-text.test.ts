@@ -80,11 +80,10 @@ describe("how a run ended", () => {
       exitCode: 2,
       stderrTail: "one\n\x1b[31mtwo\n",
     });
-    assert.deepEqual(ended("failed", null, [], failure).slice(0, 9), [
+    assert.deepEqual(ended("failed", null, [], failure).slice(0, 8), [
       "digest-1 failed",
       "executor.exit_nonzero: count.py ended with exit code 2",
       "  agent w, attempt 2 of 2, exit code 2",
-      "  count.py ended with exit code 2",
       "  Traceback",
       "  stderr:",
       "  | one",

@@ -44,11 +44,11 @@ export function failureLines(failure: Failure, paint: Paint): readonly string[] 
       : `attempt ${details.attempt} of ${details.max_attempts ?? details.attempt}`,
     details.exit_code === undefined ? null : `exit code ${details.exit_code}`,
   ].filter((part) => part !== null);
-  const lines = [paint("red", `${cleanText(failure.code)}: ${cleanText(failure.desc)}`)];
+  // The description is the message's first line, perhaps cut.
+  const [first = "", ...more] = cleanLines(details.message || failure.desc);
+  const lines = [paint("red", `${cleanText(failure.code)}: ${first}`)];
   if (where.length > 0) lines.push(`  ${where.join(", ")}`);
-  if (cleanText(details.message) !== cleanText(failure.desc)) {
-    lines.push(...cleanLines(details.message).map((line) => `  ${line}`));
-  }
+  lines.push(...more.map((line) => `  ${line}`));
   if (details.stderr_tail) {
     const tail = cleanLines(details.stderr_tail.trimEnd()).slice(-STDERR_LINES_MAX);
     lines.push("  stderr:", ...tail.map((line) => `  | ${line}`));

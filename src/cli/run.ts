@@ -10,7 +10,7 @@ import { artifactsOf } from "./jobs.ts";
 import { type EndedRun, endLines } from "./result-text.ts";
 import { saveArtifacts } from "./save.ts";
 import { startServer } from "./serve.ts";
-import { readSubmission, submit } from "./submission.ts";
+import { readSubmission, type Submission, submit } from "./submission.ts";
 import { cleanText } from "./text.ts";
 import type { RunArtifact } from "./wire.ts";
 
@@ -18,23 +18,38 @@ export async function run(call: Call): Promise<number> {
   const submission = readSubmission(call);
   if (submission.kind === "manifest" && submission.hint !== null) call.terminal.note(submission.hint);
   const interrupts = listenForInterrupts(() => process.exit(exitCodes.interrupted));
-  const connection = await connect(call, interrupts.signal);
   try {
-    const { client } = connection;
-    const { jobId, runId } = await submit(client, submission);
-    const style = chooseStyle(call, connection.isOwn);
-    if (style === null) return submitted(call, jobId, runId);
-    if (!call.flag("json")) call.terminal.print(`Job ${cleanText(jobId)}`);
+    const connection = await connect(call, interrupts.signal);
     try {
-      await watch(client, jobId, call.terminal, style);
-    } catch (error) {
-      if (!interrupts.signal.aborted) throw error;
-      return interrupted(call, jobId, connection.isOwn);
+      return await runOn(call, connection, submission, interrupts.signal);
+    } finally {
+      await connection.close();
     }
-    return await ended(call, connection, jobId);
+  } catch (error) {
+    if (interrupts.signal.aborted) return exitCodes.interrupted;
+    throw error;
   } finally {
-    await connection.close();
     interrupts.release();
+  }
+}
+
+async function runOn(
+  call: Call,
+  connection: Connection,
+  submission: Submission,
+  interrupt: AbortSignal,
+): Promise<number> {
+  const { client, isOwn } = connection;
+  const { jobId, runId } = await submit(client, submission);
+  const style = chooseStyle(call, isOwn);
+  if (style === null) return submitted(call, jobId, runId);
+  if (!call.flag("json")) call.terminal.print(`Job ${cleanText(jobId)}`);
+  try {
+    await watch(client, jobId, call.terminal, style);
+    return await ended(call, connection, jobId);
+  } catch (error) {
+    if (!interrupt.aborted) throw error;
+    return interrupted(call, jobId, isOwn);
   }
 }
 

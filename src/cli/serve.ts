@@ -1,5 +1,6 @@
 // `troupe up` and `troupe runtime`: start, stay, stop well.
 
+import type { RunningRuntime } from "../app.ts";
 import type { Config } from "../config.ts";
 import { RuntimeClient } from "./client.ts";
 import { type Call, CommandFailed, exitCodes } from "./command.ts";
@@ -33,24 +34,16 @@ async function serve(call: Call, command: "up" | "runtime"): Promise<number> {
   }
 }
 
-export interface Server {
-  /** Of the runtime API, with /api/v1. */
-  readonly url: string;
-  close(): Promise<void>;
-}
-
 /**
  * Starts the runtime in this process.
  *
  * @throws CommandFailed that says why it could not start
  */
-export async function startServer(config: Config): Promise<Server> {
+export async function startServer(config: Config): Promise<RunningRuntime> {
   // Loaded here because it brings the whole engine, which a client of a running server does not need.
   const { startRuntime } = await import("../app.ts");
   try {
-    const running = await startRuntime(config);
-    const url = running.url.replace(/\/+$/, "");
-    return { url: url.endsWith("/api/v1") ? url : `${url}/api/v1`, close: () => running.close() };
+    return await startRuntime(config);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new CommandFailed(`The runtime could not start. ${reason}`);

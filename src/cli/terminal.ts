@@ -50,11 +50,9 @@ export interface Terminal {
 export function openTerminal(env: NodeJS.ProcessEnv): Terminal {
   const out = process.stdout as WriteStream;
   const isScreen = out.isTTY === true && env.TERM !== "dumb";
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      process.exit(error.code === "EPIPE" ? 0 : 1);
-    });
-  }
+  out.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  // Notices are worth less than what the program does: a server goes on, and stops well, without a reader.
+  process.stderr.on("error", () => {});
   let drawn = 0;
   return {
     isScreen,

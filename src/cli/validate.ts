@@ -1,25 +1,33 @@
-// `troupe validate`: every problem of a bundle folder or a manifest, without a server.
+// `troupe validate`: every problem of a bundle folder or a manifest, without a server. The judges are the ones that
+// register bundles and accept jobs; only the look into payloads/ is this command's own.
 
-import { existsSync, statSync } from "node:fs";
-import { join, resolve, sep } from "node:path";
-import type { Graph } from "../engine/graph.ts";
-import { isObject, type JsonValue } from "../engine/json.ts";
-import { type ManifestProblem, parseManifest } from "../engine/manifest.ts";
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { posix } from "node:path";
+import { readDefinition } from "../bundles/definition.ts";
+import { openFolder } from "../bundles/folder-source.ts";
+import { type BundleFile, bundleLimits, PAYLOADS_FOLDER } from "../bundles/layout.ts";
+import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
+import type { Config } from "../config.ts";
+import type { Graph, GraphNode } from "../engine/graph.ts";
+import { type ManifestResult, parseManifest } from "../engine/manifest.ts";
 import { type Call, exitCodes, UsageError } from "./command.ts";
+import { configFor } from "./connection.ts";
 import { readJsonFile } from "./submission.ts";
 import { cleanText, plural, table } from "./text.ts";
 
 export async function validate(call: Call): Promise<number> {
   const { terminal } = call;
-  const target = call.words[0] ?? "";
-  const { graph, problems } = inspect(target);
+  const [target = ""] = call.words;
+  const found = statSync(target, { throwIfNoEntry: false });
+  if (found === undefined) {
+    throw new UsageError(`${target} does not exist; give a bundle folder or a manifest.`);
+  }
+  const { graph, problems } = found.isDirectory()
+    ? await inspectFolder(realpathSync(target), configFor(call, "client"))
+    : inspectManifest(target);
   if (call.flag("json")) terminal.print(JSON.stringify({ valid: problems.length === 0, problems }));
-  else if (graph !== null && problems.length === 0) {
-    const edges = graph.nodes.reduce((sum, node) => sum + edgeCount(node), 0);
-    terminal.print(
-      `${cleanText(graph.graphId)} is valid: ${plural(graph.nodes.length, "node")}, ${plural(edges, "edge")}, ${plural(graph.entrypoints.length, "entrypoint")}.`,
-    );
-  } else {
+  else if (graph !== null && problems.length === 0) terminal.print(validLine(graph));
+  else {
     const rows = problems.map(({ path, code, message }) => [
       cleanText(path) || "/",
       code,
@@ -31,82 +39,81 @@ export async function validate(call: Call): Promise<number> {
   return problems.length === 0 ? exitCodes.success : exitCodes.failure;
 }
 
-function edgeCount(node: Graph["nodes"][number]): number {
-  return (
-    node.toAll.length + [...node.toByType.values()].reduce((sum, receivers) => sum + receivers.length, 0)
-  );
+function validLine(graph: Graph): string {
+  const edges = graph.nodes.reduce((sum, node) => sum + edgeCount(node), 0);
+  const counts = [
+    plural(graph.nodes.length, "node"),
+    plural(edges, "edge"),
+    plural(graph.entrypoints.length, "entrypoint"),
+  ];
+  return `${cleanText(graph.graphId)} is valid: ${counts.join(", ")}.`;
+}
+
+function edgeCount(node: GraphNode): number {
+  return [...node.toByType.values()].reduce((sum, receivers) => sum + receivers.length, node.toAll.length);
 }
 
 interface Inspection {
   readonly graph: Graph | null;
-  readonly problems: readonly ManifestProblem[];
-}
-
-function inspect(target: string): Inspection {
-  const found = statSync(target, { throwIfNoEntry: false });
-  if (found === undefined) {
-    throw new UsageError(`${target} does not exist; give a bundle folder or a manifest.`);
-  }
-  if (!found.isDirectory()) return inspectManifest(target);
-  const file = join(target, "manifest.json");
-  if (!existsSync(file)) {
-    return { graph: null, problems: [problem("", "missing_manifest", `${target} holds no manifest.json`)] };
-  }
-  const manifest = inspectManifest(file);
-  const payload = manifest.graph === null ? [] : payloadProblems(manifest.graph, join(target, "payloads"));
-  return { graph: manifest.graph, problems: [...manifest.problems, ...configProblems(target), ...payload] };
+  readonly problems: readonly BundleProblemEntry[];
 }
 
 function inspectManifest(file: string): Inspection {
-  const read = readValue(file, "");
-  if ("problem" in read) return { graph: null, problems: [read.problem] };
-  const parsed = parseManifest(read.value);
-  return parsed.kind === "valid"
-    ? { graph: parsed.graph, problems: [] }
-    : { graph: null, problems: parsed.problems };
+  let parsed: ManifestResult;
+  try {
+    parsed = parseManifest(readJsonFile(file));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return { graph: null, problems: [{ path: "", code: "invalid_json", message: error.message }] };
+  }
+  if (parsed.kind === "invalid") return { graph: null, problems: parsed.problems };
+  return { graph: parsed.graph, problems: [] };
 }
 
-function readValue(
-  file: string,
-  path: string,
-): { readonly value: JsonValue } | { readonly problem: ManifestProblem } {
+async function inspectFolder(folder: string, config: Config): Promise<Inspection> {
+  const bytesMax = config.bundleBytesMax * bundleLimits.expansionMax;
+  // A home that does not exist yet lies nowhere; the root stands for it, which is inside no folder but itself.
+  const keepOut = existsSync(config.home) ? config.home : posix.sep;
+  const source = await settle(openFolder(folder, { bytesMax, keepOut }));
+  const definition = await settle(readDefinition(folder));
+  const graph = definition.value?.graph ?? null;
+  const files = source.value?.files ?? null;
+  await source.value?.close();
+  const missing = graph === null || files === null ? [] : missingPayloads(graph, files);
+  return { graph, problems: [...source.problems, ...definition.problems, ...missing] };
+}
+
+interface Settled<T> {
+  readonly value: T | null;
+  readonly problems: readonly BundleProblemEntry[];
+}
+
+async function settle<T>(judgement: Promise<T>): Promise<Settled<T>> {
   try {
-    return { value: readJsonFile(file) };
+    return { value: await judgement, problems: [] };
   } catch (error) {
-    return { problem: problem(path, "invalid_json", error instanceof Error ? error.message : String(error)) };
+    if (!(error instanceof BundleProblem)) throw error;
+    return { value: null, problems: error.problems };
   }
 }
 
-function configProblems(folder: string): readonly ManifestProblem[] {
-  return ["config/default.json", "config/overwrite.json"].flatMap((name) => {
-    const file = join(folder, name);
-    if (!existsSync(file)) return [];
-    const read = readValue(file, `/${name}`);
-    if ("problem" in read) return [read.problem];
-    return isObject(read.value) ? [] : [problem(`/${name}`, "wrong_type", `${name} holds no JSON object`)];
-  });
+/** What nodes name in payloads/ and is not there, or lies elsewhere. */
+function missingPayloads(graph: Graph, files: readonly BundleFile[]): readonly BundleProblemEntry[] {
+  const present = new Set([PAYLOADS_FOLDER]);
+  for (const { path } of files) {
+    for (let name = path; name !== "." && !present.has(name); name = posix.dirname(name)) present.add(name);
+  }
+  return graph.nodes.flatMap((node) =>
+    payloadNames(node).flatMap((name) => {
+      const place = posix.join(PAYLOADS_FOLDER, name).replace(/\/$/, "");
+      if (present.has(place) && `${place}/`.startsWith(`${PAYLOADS_FOLDER}/`)) return [];
+      const message = `node ${JSON.stringify(node.nodeId)} needs ${JSON.stringify(name)}, which is not in payloads/`;
+      return [{ path: `/nodes/${node.index}/config`, code: "missing_payload", message }];
+    }),
+  );
 }
 
-/** What nodes name in payloads/ and is not there. */
-function payloadProblems(graph: Graph, payloads: string): readonly ManifestProblem[] {
-  return graph.nodes.flatMap((node) => {
-    const { config, index } = node;
-    const names =
-      config.kind === "executor"
-        ? config.uploadPaths.map((upload) => upload.path)
-        : config.kind === "module"
-          ? [config.module]
-          : [];
-    return names.flatMap((name) => {
-      const place = resolve(payloads, name);
-      const isInside = place === resolve(payloads) || place.startsWith(resolve(payloads) + sep);
-      if (isInside && existsSync(place)) return [];
-      const message = `${name}, which ${node.nodeId} needs, ${isInside ? "is not in" : "leads out of"} payloads/.`;
-      return [problem(`/nodes/${index}/config`, "missing_payload", message)];
-    });
-  });
-}
-
-function problem(path: string, code: string, message: string): ManifestProblem {
-  return { path, code, message };
+function payloadNames({ config }: GraphNode): readonly string[] {
+  if (config.kind === "module") return [config.module];
+  return config.kind === "executor" ? config.uploadPaths.map((upload) => upload.path) : [];
 }

@@ -9,7 +9,14 @@
 //     it would have created are given up, so that their callers can be told the truth.
 // E5. A job whose commit says "not yours any more" is forgotten at once, with everything it has running.
 
-import { isTerminal, type JobChanges, type JobInsert, JournalUnavailable } from "./ports.ts";
+import { type Batch, EngineUnavailable, PendingBatch, refuse, type Urgency, withoutJobs } from "./batch.ts";
+import type { DeclaredOutput, Graph } from "./graph.ts";
+import { Job, type JobContext } from "./job.ts";
+import * as control from "./job-control.ts";
+import { deliver } from "./job-messages.ts";
+import * as jobTasks from "./job-tasks.ts";
+import type { JsonValue } from "./json.ts";
+import { limits } from "./limits.ts";
 import type {
   Clock,
   EngineLog,
@@ -25,15 +32,8 @@ import type {
   TaskRunner,
   WorkerActions,
 } from "./ports.ts";
-import type { Effects } from "./draft.ts";
-import type { DeclaredOutput, Graph } from "./graph.ts";
-import { Job, type JobContext } from "./job.ts";
-import * as control from "./job-control.ts";
-import { takeChanges } from "./job-image.ts";
+import { isTerminal, type JobInsert, JournalUnavailable } from "./ports.ts";
 import { claimedJobs } from "./recovery.ts";
-import * as jobTasks from "./job-tasks.ts";
-import type { JsonValue } from "./json.ts";
-import { limits } from "./limits.ts";
 import { TimerQueue } from "./timers.ts";
 
 export interface EnginePorts {
@@ -73,23 +73,6 @@ export type DeliverAnswer =
   | { readonly kind: "unknown_agent" }
   | { readonly kind: "not_open" };
 
-/** The engine accepts nothing now: it is shutting down, or the store cannot commit. */
-export class EngineUnavailable extends Error {
-  override readonly name = "EngineUnavailable";
-}
-
-interface Waiter {
-  readonly jobId: string;
-  resolve(): void;
-  reject(error: Error): void;
-}
-
-interface Batch {
-  changes: JobChanges[];
-  waiters: Waiter[];
-  effects: Effects[];
-}
-
 const JOBS_PER_RECOVERY_BATCH = 500;
 const RETRY_MS_FIRST = 50;
 const RETRY_MS_MAX = 2_000;
@@ -101,20 +84,14 @@ export class Engine implements TaskListener {
   readonly #context: JobContext;
   readonly #jobs = new Map<string, Job>();
   /** Jobs with work, in turn. */
-  #ready = new Set<Job>();
-  /** Jobs with changes that no batch carries yet. */
-  #dirty = new Set<Job>();
-  #waiters: Waiter[] = [];
-  #uncommittedBytes = 0;
-  #operations = 0;
-  #oldestChangeMs: number | null = null;
-  #isUrgent = false;
+  readonly #ready = new Set<Job>();
+  readonly #pending = new PendingBatch();
   #isCommitting = false;
   #isLoopScheduled = false;
   #cancelTimer: (() => void) | null = null;
   #timerDueMs = Number.POSITIVE_INFINITY;
   #unavailable: string | null = null;
-  #drainWaiters: (() => void)[] = [];
+  #commitWaiters: (() => void)[] = [];
   #isStopping = false;
 
   constructor(ports: EnginePorts) {
@@ -145,7 +122,7 @@ export class Engine implements TaskListener {
 
   /** Resolves once everything that changed until now is on disk. */
   async settled(): Promise<void> {
-    while (this.#dirty.size > 0 || this.#isCommitting || (this.#ready.size > 0 && !this.#isStopping)) {
+    while (!this.#pending.isEmpty || this.#isCommitting || (this.#ready.size > 0 && !this.#isStopping)) {
       await this.#committed();
     }
   }
@@ -181,7 +158,7 @@ export class Engine implements TaskListener {
     this.#jobs.set(jobId, job);
     job.start();
     this.#changed(job);
-    await this.#durable(jobId);
+    await this.#pending.durable(jobId);
     return { jobId, runId: insert.runId };
   }
 
@@ -208,7 +185,7 @@ export class Engine implements TaskListener {
     change(job);
     const { status } = job;
     this.#changed(job);
-    await this.#durable(jobId);
+    await this.#pending.durable(jobId);
     return { kind: "done", status };
   }
 
@@ -220,9 +197,9 @@ export class Engine implements TaskListener {
     if (to === undefined) return { kind: "unknown_agent" };
     this.#mustAccept();
     const { type, body, correlationId, ttlMs } = message;
-    const messageId = job.deliver({ to, from: null, type, body, correlationId, ttlMs });
+    const messageId = deliver(job, { to, from: null, type, body, correlationId, ttlMs });
     this.#changed(job);
-    await this.#durable(jobId);
+    await this.#pending.durable(jobId);
     return { kind: "accepted", messageId };
   }
 
@@ -255,7 +232,7 @@ export class Engine implements TaskListener {
   taskEvents(ref: TaskRef, events: readonly TaskEvent[]): void {
     const job = this.#jobs.get(ref.jobId);
     if (job === undefined || job.isOver) return;
-    this.#uncommittedBytes += jobTasks.taskEvents(job, ref, events);
+    this.#pending.outputChars += jobTasks.taskEvents(job, ref, events);
     this.#changed(job, "lazy");
   }
 
@@ -277,7 +254,7 @@ export class Engine implements TaskListener {
   }
 
   backpressure(): Promise<void> | null {
-    return this.#uncommittedBytes < limits.uncommittedBytesMax ? null : this.#committed();
+    return this.#pending.outputChars < limits.uncommittedBytesMax ? null : this.#committed();
   }
 
   #slotsGranted(key: string, lease: Lease): void {
@@ -290,12 +267,10 @@ export class Engine implements TaskListener {
 
   // ---------------------------------------------------------------------------------------------- loop
 
-  #changed(job: Job, urgency: "urgent" | "lazy" = "urgent"): void {
-    this.#oldestChangeMs ??= this.#ports.clock.nowMs();
-    this.#dirty.add(job);
-    if (urgency === "urgent") this.#isUrgent = true;
+  #changed(job: Job, urgency: Urgency = "urgent"): void {
+    this.#pending.add(job, urgency, this.#ports.clock.nowMs());
     if (job.hasWork) this.#ready.add(job);
-    if (this.#isUrgent) this.#scheduleLoop();
+    if (urgency === "urgent") this.#scheduleLoop();
     else this.#scheduleTimer();
   }
 
@@ -313,16 +288,15 @@ export class Engine implements TaskListener {
     const nowMs = this.#ports.clock.nowMs();
     this.#fireTimers(nowMs);
     if (!this.#isStopping && !this.#isFull()) this.#work(nowMs);
-    const lazyIsDue =
-      this.#oldestChangeMs !== null && nowMs - this.#oldestChangeMs >= limits.lazyFlushMs;
-    if (this.#dirty.size > 0 && (this.#isUrgent || lazyIsDue)) void this.#flush();
+    if (this.#pending.isDue(nowMs)) void this.#flush();
     if (this.#ready.size > 0 && !this.#isStopping && !this.#isFull()) this.#scheduleLoop();
     this.#scheduleTimer();
   }
 
   /** While a batch is under way, the next one may grow to a few times the size; then the loop waits for it. */
   #isFull(): boolean {
-    return this.#unavailable !== null || (this.#isCommitting && this.#operations >= 4 * limits.batchOperationsMax);
+    const isCrowded = this.#isCommitting && this.#pending.operations >= 4 * limits.batchOperationsMax;
+    return this.#unavailable !== null || isCrowded;
   }
 
   #work(sinceMs: number): void {
@@ -335,18 +309,15 @@ export class Engine implements TaskListener {
         steps++;
         if (steps % STEPS_PER_CLOCK_LOOK === 0 && this.#isBatchDue(steps, sinceMs)) turn = 0;
       }
-      this.#dirty.add(job);
+      this.#pending.add(job, "urgent", sinceMs);
       if (job.hasWork) this.#ready.add(job);
       if (this.#isBatchDue(steps, sinceMs)) break;
     }
-    this.#operations += steps;
-    if (steps > 0) this.#isUrgent = true;
+    this.#pending.operations += steps;
   }
 
   #isBatchDue(steps: number, sinceMs: number): boolean {
-    return (
-      steps >= limits.batchOperationsMax || this.#ports.clock.nowMs() - sinceMs >= limits.batchAgeMsMax
-    );
+    return steps >= limits.batchOperationsMax || this.#ports.clock.nowMs() - sinceMs >= limits.batchAgeMsMax;
   }
 
   #fireTimers(nowMs: number): void {
@@ -377,10 +348,8 @@ export class Engine implements TaskListener {
   /** One real timer, set for whatever comes first: a job's timer, or a batch that waits for company. */
   #scheduleTimer(): void {
     if (this.#isStopping) return;
-    const lazyMs =
-      this.#dirty.size > 0 && this.#oldestChangeMs !== null && !this.#isCommitting
-        ? this.#oldestChangeMs + limits.lazyFlushMs
-        : Number.POSITIVE_INFINITY;
+    // While a batch is under way the next one waits for its end, not for the clock.
+    const lazyMs = this.#isCommitting ? Number.POSITIVE_INFINITY : this.#pending.dueAtMs;
     const dueMs = Math.min(this.#context.timers.nextDueMs ?? Number.POSITIVE_INFINITY, lazyMs);
     if (dueMs === this.#timerDueMs) return;
     this.#cancelTimer?.();
@@ -399,50 +368,37 @@ export class Engine implements TaskListener {
   async #flush(): Promise<void> {
     if (this.#isCommitting) return;
     this.#isCommitting = true;
-    const batch = this.#takeBatch();
-    const lost = await this.#commit(batch);
+    const { batch, lost } = await this.#commit(this.#pending.take());
     this.#isCommitting = false;
     for (const jobId of lost) this.#forget(jobId, batch);
     this.#release(batch, new Set(lost));
-    const drained = this.#drainWaiters;
-    this.#drainWaiters = [];
-    for (const resolve of drained) resolve();
-    if (this.#dirty.size > 0 || this.#ready.size > 0) this.#scheduleLoop();
-  }
-
-  #takeBatch(): Batch {
-    const batch: Batch = { changes: [], waiters: this.#waiters, effects: [] };
-    for (const job of this.#dirty) {
-      batch.effects.push(job.draft.takeEffects());
-      batch.changes.push(takeChanges(job));
-    }
-    this.#dirty = new Set();
-    this.#waiters = [];
-    this.#operations = 0;
-    this.#uncommittedBytes = 0;
-    this.#oldestChangeMs = null;
-    this.#isUrgent = false;
-    return batch;
+    const waiters = this.#commitWaiters;
+    this.#commitWaiters = [];
+    for (const resolve of waiters) resolve();
+    if (!this.#pending.isEmpty || this.#ready.size > 0) this.#scheduleLoop();
   }
 
   /**
    * Writes the batch, however long it takes (E4). A batch that lost all its jobs is still sent: that the store
    * takes it is the sign that the next submission may be tried.
-   * @returns the jobs that are not ours any more
+   * @returns what was written, and the jobs that are not ours any more
    */
-  async #commit(batch: Batch): Promise<readonly string[]> {
+  async #commit(taken: Batch): Promise<{ readonly batch: Batch; readonly lost: readonly string[] }> {
+    let batch = taken;
     let delayMs = RETRY_MS_FIRST;
     for (;;) {
       try {
         const { lost } = await this.#ports.journal.commit(batch.changes);
         if (delayMs > RETRY_MS_FIRST) this.#ports.log.warn({}, "the store commits again");
         if (!this.#isStopping) this.#unavailable = null;
-        return lost;
+        return { batch, lost };
       } catch (error) {
         if (!(error instanceof JournalUnavailable)) throw error;
-        if (delayMs === RETRY_MS_FIRST) this.#ports.log.error({}, `the store cannot commit: ${error.message}`);
+        if (delayMs === RETRY_MS_FIRST) {
+          this.#ports.log.error({}, `the store cannot commit: ${error.message}`);
+        }
         if (!this.#isStopping) this.#unavailable = error.message;
-        this.#giveUpNewJobs(batch, error.message);
+        batch = this.#giveUpNewJobs(batch, error.message);
         await new Promise<void>((resolve) => this.#ports.clock.after(delayMs, resolve));
         delayMs = Math.min(delayMs * 2, RETRY_MS_MAX);
       }
@@ -450,27 +406,15 @@ export class Engine implements TaskListener {
   }
 
   /** Jobs that were never on disk vanish; whoever waits for anything is told what became of it (E4). */
-  #giveUpNewJobs(batch: Batch, reason: string): void {
+  #giveUpNewJobs(batch: Batch, reason: string): Batch {
     const given = new Set(batch.changes.filter((one) => one.insert !== null).map((one) => one.jobId));
-    for (const job of this.#dirty) if (job.revision === 0) given.add(job.jobId);
+    for (const job of this.#pending.newJobs()) given.add(job.jobId);
     for (const jobId of given) {
       const job = this.#jobs.get(jobId);
       if (job !== undefined) this.#drop(job);
     }
-    batch.effects = batch.effects.map((effects) => ({
-      ...effects,
-      starts: effects.starts.filter((start) => !given.has(start.ref.jobId)),
-      stops: effects.stops.filter((ref) => !given.has(ref.jobId)),
-    }));
-    batch.changes = batch.changes.filter((one) => one.insert === null);
-    for (const waiter of [...batch.waiters, ...this.#waiters]) {
-      const effect = given.has(waiter.jobId)
-        ? "Nothing was accepted; try again."
-        : "The request takes effect as soon as the store can commit again.";
-      waiter.reject(new EngineUnavailable(`${reason} ${effect}`));
-    }
-    batch.waiters = [];
-    this.#waiters = [];
+    refuse([...batch.waiters, ...this.#pending.takeWaiters()], given, reason);
+    return withoutJobs(batch, given);
   }
 
   /** The batch is on disk: tell everyone (E1). */
@@ -481,7 +425,7 @@ export class Engine implements TaskListener {
       const terminal = isTerminal(progress.status);
       if (terminal) {
         const job = this.#jobs.get(jobId);
-        if (job !== undefined && !this.#dirty.has(job)) this.#jobs.delete(jobId);
+        if (job !== undefined && !this.#pending.has(job)) this.#jobs.delete(jobId);
       }
       if (eventLines.length > 0) feed.published(jobId, firstEventSeq, eventLines, terminal);
     }
@@ -523,21 +467,17 @@ export class Engine implements TaskListener {
     }
     this.#jobs.delete(job.jobId);
     this.#ready.delete(job);
-    this.#dirty.delete(job);
+    this.#pending.remove(job);
   }
 
   #mustAccept(): void {
     if (this.#unavailable !== null) throw new EngineUnavailable(this.#unavailable);
   }
 
-  #durable(jobId: string): Promise<void> {
-    return new Promise((resolve, reject) => this.#waiters.push({ jobId, resolve, reject }));
-  }
-
   /** Resolves after the next commit; whatever waits for company is written now. */
   #committed(): Promise<void> {
-    this.#isUrgent = true;
+    this.#pending.hurry();
     this.#scheduleLoop();
-    return new Promise((resolve) => this.#drainWaiters.push(resolve));
+    return new Promise((resolve) => this.#commitWaiters.push(resolve));
   }
 }

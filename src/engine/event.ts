@@ -56,7 +56,11 @@ export function isWorkerEventType(type: string): boolean {
   return type.length <= limits.nameCharsMax && /^[A-Za-z0-9_.:-]+$/.test(type) && !reserved.has(type);
 }
 
-export const terminalEventTypes: ReadonlySet<string> = new Set(["job_completed", "job_failed", "job_cancelled"]);
+export const terminalEventTypes: ReadonlySet<string> = new Set([
+  "job_completed",
+  "job_failed",
+  "job_cancelled",
+]);
 
 /** Where an event happened; `agentId` is null for events of the whole job. */
 export interface EventHead {

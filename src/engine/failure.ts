@@ -129,7 +129,8 @@ export const failureCatalogue = {
   "runtime.bundle_missing": {
     category: "infrastructure",
     retryable: false,
-    remediation: "The job's bundle is no longer in SVC_HOME; register the bundle again and submit the job anew.",
+    remediation:
+      "The job's bundle is no longer in SVC_HOME; register the bundle again and submit the job anew.",
   },
 } as const satisfies Record<string, CatalogueEntry>;
 

@@ -25,7 +25,10 @@ export function withInputs(graph: Graph, inputs: JsonValue | undefined): InputsA
 
 function withAddressedInputs(graph: Graph, addressed: JsonValue): InputsAnswer {
   if (!isObject(addressed)) {
-    return { kind: "invalid", problems: ["inputs.$entrypoints must be an object of entrypoint to list of bodies"] };
+    return {
+      kind: "invalid",
+      problems: ["inputs.$entrypoints must be an object of entrypoint to list of bodies"],
+    };
   }
   const problems: string[] = [];
   const initialInputs = new Map(graph.initialInputs);
@@ -33,7 +36,10 @@ function withAddressedInputs(graph: Graph, addressed: JsonValue): InputsAnswer {
     const index = graph.indexOf.get(nodeId);
     if (index === undefined || !graph.entrypoints.includes(index)) {
       problems.push(`inputs.$entrypoints names "${nodeId}", which is no entrypoint`);
-    } else initialInputs.set(index, Array.isArray(bodies) ? bodies : [bodies]);
+    } else if (Array.isArray(bodies) && bodies.length === 0) initialInputs.delete(index);
+    else initialInputs.set(index, Array.isArray(bodies) ? bodies : [bodies]);
   }
-  return problems.length > 0 ? { kind: "invalid", problems } : { kind: "ok", graph: { ...graph, initialInputs } };
+  return problems.length > 0
+    ? { kind: "invalid", problems }
+    : { kind: "ok", graph: { ...graph, initialInputs } };
 }

@@ -12,7 +12,9 @@ import type { AgentRecord, AgentStatus, JobChanges, JobImage, JobProgress, TaskR
 export function takeChanges(job: Job): JobChanges {
   const { draft } = job;
   const eventLines = draft.takeEvents();
-  const agents = [...draft.dirtyAgents].sort((a, b) => a - b).map((index) => agentRecord(job, job.agents[index]!));
+  const agents = [...draft.dirtyAgents]
+    .sort((a, b) => a - b)
+    .map((index) => agentRecord(job, job.agents[index]!));
   const tasks = [...draft.dirtyTasks].flatMap((seq) => taskRecord(job, seq));
   draft.dirtyAgents.clear();
   draft.dirtyTasks.clear();
@@ -172,4 +174,3 @@ function goOn(job: Job, image: JobImage): void {
   control.armTimers(job);
   for (const agent of job.agents) job.enqueue(agent);
 }
-

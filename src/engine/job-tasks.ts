@@ -7,11 +7,9 @@
 // T3. An attempt that was interrupted from outside does not count against max_attempts.
 // T4. A lease that was announced is released in the history before the job's terminal event.
 
-import { type SucceededOutcome, stepExecutorOutcome, stepModuleOutcome, stepWorkerActions } from "./agents/executor.ts";
-import { stepSensorFile } from "./agents/sensor.ts";
+import { stepWorkerActions } from "./agents/executor.ts";
 import { type Failure, failureCatalogue, makeFailure } from "./failure.ts";
 import type { AgentSlot, Job, Task } from "./job.ts";
-import * as control from "./job-control.ts";
 import { limits } from "./limits.ts";
 import { type Message, messageId, toEnvelope } from "./message.ts";
 import type { Lease, TaskEvent, TaskKind, TaskOutcome, TaskRef, TaskState, WorkerActions } from "./ports.ts";
@@ -259,7 +257,7 @@ function releaseLease(job: Job, agent: AgentSlot, task: Task, lease: Lease | nul
 
 type FailedOutcome = Extract<TaskOutcome, { kind: "failed" }>;
 
-function failureOf(job: Job, agent: AgentSlot, task: Task, outcome: FailedOutcome): Failure {
+export function failureOf(job: Job, agent: AgentSlot, task: Task, outcome: FailedOutcome): Failure {
   return makeFailure(outcome.code, outcome.message, job.context.clock.nowMs(), {
     agentId: agent.node.nodeId,
     attempt: task.attempt,
@@ -349,63 +347,6 @@ function end(job: Job, agent: AgentSlot, task: Task, outcome: TaskOutcome): void
   job.enqueue(agent);
 }
 
-/** The agent takes its task's outcome. */
-export function applyOutcome(job: Job, agent: AgentSlot, task: Task, ended: EndedState): void {
-  const { outcome } = ended;
-  removeTask(job, agent, task);
-  if (outcome.kind === "failed") failForGood(job, agent, task, failureOf(job, agent, task, outcome));
-  else if (outcome.kind === "succeeded") applySuccess(job, agent, task, outcome, ended);
-}
-
-type EndedState = Extract<TaskState, { kind: "ended" }>;
-
-function applySuccess(
-  job: Job,
-  agent: AgentSlot,
-  task: Task,
-  outcome: SucceededOutcome,
-  { lease, sandboxName }: EndedState,
-): void {
-  const { config, nodeId } = agent.node;
-  agent.lastError = null;
-  if (config.kind === "sensor") {
-    job.apply(agent, stepSensorFile(config, agent.state, outcome.observation), null);
-  } else if (config.kind === "module") {
-    job.apply(agent, stepModuleOutcome(agent.state, outcome), task.message);
-  } else if (config.kind === "executor" && config.longLived) {
-    workerExited(job, agent);
-  } else if (config.kind === "executor") {
-    const attempt = { agentId: nodeId, sandboxName, attempts: task.attempt, lease };
-    job.apply(agent, stepExecutorOutcome(config, agent.state, outcome, task.message, attempt), task.message);
-  }
-}
-
-/** A long-lived worker has ended by itself: nobody reads its mailbox any more. */
-function workerExited(job: Job, agent: AgentSlot): void {
-  agent.done = true;
-  job.draft.dirtyAgents.add(agent.node.index);
-  if (!agent.failed) {
-    job.event("agent_completed", agent.node.nodeId, { processed_messages: agent.processed });
-  }
-  job.discardMailbox(agent);
-}
-
-/** No attempt is left: the message is a dead letter, and the failure policy says what becomes of the run. */
-function failForGood(job: Job, agent: AgentSlot, task: Task, failure: Failure): void {
-  agent.failed = true;
-  agent.lastError = failure.desc;
-  job.draft.dirtyAgents.add(agent.node.index);
-  job.event("agent_failed", agent.node.nodeId, { task: task.seq, attempts: task.attempt }, failure);
-  const startedByNothing = isLongLived(agent) || task.kind === "file";
-  if (!startedByNothing) job.deadLetter(task.message, "processing_failed", task.attempt);
-  if (job.graph.failurePolicy === "fail_run") {
-    control.fail(job, failure);
-    return;
-  }
-  job.partial = true;
-  if (isLongLived(agent)) workerExited(job, agent);
-}
-
 /** Gives a task up because its agent or its job is over: what runs is stopped, what waits is taken back (T4). */
 export function abandon(job: Job, task: Task): void {
   const agent = job.agents[task.agentIndex]!;
@@ -424,7 +365,7 @@ export function withdrawRequest(job: Job, task: Task): void {
   if (task.state.kind === "queued") job.context.slots.release(slotsKey(nextAttempt(job, task)));
 }
 
-function removeTask(job: Job, agent: AgentSlot, task: Task): void {
+export function removeTask(job: Job, agent: AgentSlot, task: Task): void {
   job.tasks.delete(task.seq);
   job.draft.dirtyTasks.delete(task.seq);
   job.draft.tasksRemoved.push(task.seq);

@@ -1,6 +1,7 @@
 // A job: one graph at work, held by one owner, as a state machine.
 //
-// M1. All changes go through this class and its neighbours (job-tasks, job-control, job-image), synchronously,
+// M1. All changes go through this class and its neighbours (job-messages, job-tasks, job-outcomes, job-control,
+//     job-image), synchronously,
 //     one at a time; nothing here waits.
 // M2. Every change is noted in the draft, so that the sum of the batches is the state.
 // M3. Built-in agents process every message exactly once: taking a message, the agent's new state and what it
@@ -8,23 +9,24 @@
 // M4. An agent works on one message at a time; a message whose work is outside (a task) keeps its agent busy.
 // M5. Nothing happens after the terminal event.
 
-import { restAggregator, stepAggregator, form } from "./agents/aggregator.ts";
+import { form, restAggregator, stepAggregator } from "./agents/aggregator.ts";
 import { stepRouter } from "./agents/router.ts";
-import { startSensor, sensorDueAtMs, stepSensor, stepSensorTimer } from "./agents/sensor.ts";
+import { sensorDueAtMs, startSensor, stepSensor, stepSensorTimer } from "./agents/sensor.ts";
 import type { Action, Step } from "./agents/step.ts";
 import { Draft } from "./draft.ts";
 import { type EngineEventType, type EventHead, renderEvent } from "./event.ts";
 import { type Failure, type FailureCode, makeFailure } from "./failure.ts";
 import { Fifo } from "./fifo.ts";
 import type { Graph, GraphNode } from "./graph.ts";
-import type { JsonValue } from "./json.ts";
 import * as control from "./job-control.ts";
+import * as mail from "./job-messages.ts";
+import { applyOutcome } from "./job-outcomes.ts";
 import * as jobTasks from "./job-tasks.ts";
+import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
-import { type Message, messageId, toEnvelope } from "./message.ts";
+import { type Message, messageId } from "./message.ts";
 import {
   type Clock,
-  type DeadLetterReason,
   isTerminal,
   type JobInsert,
   type JobStatus,
@@ -162,7 +164,7 @@ export class Job {
     }
     for (const index of this.graph.entrypoints) {
       for (const body of this.graph.initialInputs.get(index) ?? [{}]) {
-        this.deliver({ to: index, from: null, type: "init", body });
+        mail.deliver(this, { to: index, from: null, type: "init", body });
       }
     }
     for (const agent of this.agents) this.#startAgent(agent, nowMs);
@@ -176,13 +178,8 @@ export class Job {
       this.apply(agent, startSensor(config, nowMs), null);
     } else if (config.kind === "executor" && config.longLived) {
       this.markStarted(agent);
-      jobTasks.createTask(this, agent, "command", this.#bareMessage(agent.node.index, nowMs));
+      jobTasks.createTask(this, agent, "command", mail.startMessage(this, agent.node.index));
     }
-  }
-
-  /** The message that starts what no message started. */
-  #bareMessage(to: number, nowMs: number): Message {
-    return this.#message({ to, from: null, type: "init", body: {}, correlationId: null, causationId: null }, nowMs);
   }
 
   /** Does one unit of work: one message, one task outcome, or what follows from being at rest. */
@@ -194,7 +191,7 @@ export class Job {
     }
     const agent = this.agents[index]!;
     agent.isQueued = false;
-    if (agent.task?.state.kind === "ended") jobTasks.applyOutcome(this, agent, agent.task, agent.task.state);
+    if (agent.task?.state.kind === "ended") applyOutcome(this, agent, agent.task, agent.task.state);
     else if (this.#mayTake(agent)) this.#take(agent);
     if (!this.isOver) this.enqueue(agent);
   }
@@ -214,13 +211,11 @@ export class Job {
   }
 
   #take(agent: AgentSlot): void {
-    const message = agent.mailbox.shift();
+    const message = mail.take(this, agent);
     if (message === undefined) return;
-    this.waitingMessages--;
-    if (message.seq <= agent.storedSeq) this.draft.storedMessageConsumed(agent.node.index, message.seq);
     const nowMs = this.context.clock.nowMs();
     if (message.ttlMs !== null && nowMs > message.timestampMs + message.ttlMs) {
-      this.deadLetter(message, "ttl_expired", 0);
+      mail.deadLetter(this, message, "ttl_expired", 0);
       return;
     }
     this.markStarted(agent);
@@ -241,11 +236,12 @@ export class Job {
         this.apply(agent, stepRouter(config, agent.state, message), message);
         return;
       case "aggregator":
-        if (agent.collected.length >= limits.collectedMessagesMax) this.deadLetter(message, "mailbox_full", 1);
+        if (agent.collected.length >= limits.collectedMessagesMax)
+          mail.deadLetter(this, message, "mailbox_full", 1);
         else this.apply(agent, stepAggregator(config, agent.state, message, agent.collected), message);
         return;
       case "sensor":
-        if (agent.done) this.deadLetter(message, "target_gone", 0);
+        if (agent.done) mail.deadLetter(this, message, "target_gone", 0);
         else this.apply(agent, stepSensor(config, agent.state, message), message);
         return;
       case "executor":
@@ -273,7 +269,7 @@ export class Job {
   #act(agent: AgentSlot, action: Action, cause: Message | null): void {
     switch (action.kind) {
       case "emit":
-        this.#emit(agent, action, cause);
+        mail.emit(this, agent, action, cause);
         return;
       case "event":
         this.event(action.type, agent.node.nodeId, action.payload);
@@ -288,7 +284,7 @@ export class Job {
         this.draft.cleared(agent.node.index);
         return;
       case "task":
-        jobTasks.createTask(this, agent, action.task, this.#bareMessage(agent.node.index, this.context.clock.nowMs()));
+        jobTasks.createTask(this, agent, action.task, mail.startMessage(this, agent.node.index));
         return;
       case "timer":
         this.timer(action.dueAtMs, { kind: "sensor", agentIndex: agent.node.index });
@@ -302,66 +298,6 @@ export class Job {
       default:
         action satisfies never;
     }
-  }
-
-  #emit(agent: AgentSlot, emit: Extract<Action, { kind: "emit" }>, cause: Message | null): void {
-    const from = agent.node.nodeId;
-    const head = {
-      from,
-      type: emit.type,
-      body: emit.body,
-      correlationId: cause?.correlationId ?? null,
-      causationId: cause === null ? null : messageId(this.runId, cause.seq),
-    };
-    if (emit.to !== null) {
-      const to = this.graph.indexOf.get(emit.to);
-      if (to !== undefined) this.deliver({ ...head, to });
-      else this.#deadLetterToNobody(emit.to, head);
-      return;
-    }
-    const typed = agent.node.toByType.get(emit.type);
-    for (const to of agent.node.toAll) this.deliver({ ...head, to });
-    if (typed !== undefined) for (const to of typed) this.deliver({ ...head, to });
-    if (agent.node.toAll.length === 0 && typed === undefined) {
-      agent.unrouted = emit.body;
-      this.event("message_unrouted", from, { type: emit.type });
-    }
-  }
-
-  /**
-   * Puts a message into an agent's mailbox.
-   * @returns its id
-   */
-  deliver(given: NewMessage): string {
-    const message = this.#message(given, this.context.clock.nowMs());
-    const agent = this.agents[given.to]!;
-    if (agent.mailbox.size >= limits.mailboxMessagesMax) this.deadLetter(message, "mailbox_full", 0);
-    else if (agent.done) this.deadLetter(message, "target_gone", 0);
-    else if (this.graph.type === "batch" && this.messageSeq > limits.batchJobMessagesMax) {
-      this.failRun("job.message_limit", `The job has sent ${limits.batchJobMessagesMax} messages without ending.`);
-    } else {
-      agent.mailbox.push(message);
-      this.waitingMessages++;
-      this.draft.mailboxFilled(given.to);
-      this.enqueue(agent);
-    }
-    return messageId(this.runId, message.seq);
-  }
-
-  #message(given: NewMessage, nowMs: number): Message {
-    const seq = ++this.messageSeq;
-    return {
-      seq,
-      from: given.from,
-      to: given.to,
-      type: given.type,
-      class: "event",
-      body: given.body,
-      correlationId: given.correlationId ?? messageId(this.runId, seq),
-      causationId: given.causationId ?? null,
-      ttlMs: given.ttlMs ?? null,
-      timestampMs: nowMs,
-    };
   }
 
   /** At rest: the earliest aggregator with something to emit goes on; without one the job is complete. */
@@ -405,16 +341,7 @@ export class Job {
     this.openSensors--;
     this.event("agent_completed", agent.node.nodeId, { processed_messages: agent.processed });
     if (agent.task !== null) jobTasks.abandon(this, agent.task);
-    this.discardMailbox(agent);
-  }
-
-  /** Nobody will read this mailbox again: what waits in it becomes dead letters. */
-  discardMailbox(agent: AgentSlot): void {
-    for (let message = agent.mailbox.shift(); message !== undefined; message = agent.mailbox.shift()) {
-      this.waitingMessages--;
-      if (message.seq <= agent.storedSeq) this.draft.storedMessageConsumed(agent.node.index, message.seq);
-      this.deadLetter(message, "target_gone", 0);
-    }
+    mail.discardMailbox(this, agent);
   }
 
   /** When the timer of a sensor that still waits is due; null for every other agent. */
@@ -449,33 +376,6 @@ export class Job {
     return line.length;
   }
 
-  deadLetter(message: Message, reason: DeadLetterReason, attempts: number): void {
-    const agentId = this.graph.nodes[message.to]!.nodeId;
-    this.#recordDeadLetter(agentId, reason, attempts, toEnvelope(message, this, agentId, Math.max(attempts, 1)));
-  }
-
-  #deadLetterToNobody(to: string, head: Omit<NewMessage, "to">): void {
-    const message = this.#message({ ...head, to: 0 }, this.context.clock.nowMs());
-    this.#recordDeadLetter(to, "target_gone", 0, toEnvelope(message, this, to, 1));
-  }
-
-  #recordDeadLetter(
-    agentId: string,
-    reason: DeadLetterReason,
-    attempts: number,
-    message: ReturnType<typeof toEnvelope>,
-  ): void {
-    const deadLetterId = `dl_${this.context.randomness.id()}`;
-    const createdAtMs = this.context.clock.nowMs();
-    this.draft.deadLetters.push({ deadLetterId, agentId, reason, attempts, message, createdAtMs });
-    this.event("message_dead_lettered", agentId, {
-      dead_letter_id: deadLetterId,
-      message_id: message.message_id,
-      type: message.type,
-      reason,
-    });
-  }
-
   /** Ends the run as failed, for a reason that is no agent's. */
   failRun(code: FailureCode, message: string): void {
     control.fail(this, makeFailure(code, message, this.context.clock.nowMs()));
@@ -484,16 +384,6 @@ export class Job {
   timer(dueAtMs: number, what: Parameters<TimerQueue["push"]>[0]["what"]): void {
     this.context.timers.push({ dueAtMs, jobId: this.jobId, what });
   }
-}
-
-export interface NewMessage {
-  readonly to: number;
-  readonly from: string | null;
-  readonly type: string;
-  readonly body: JsonValue;
-  readonly correlationId?: string | null;
-  readonly causationId?: string | null;
-  readonly ttlMs?: number | null;
 }
 
 function newSlot(node: GraphNode): AgentSlot {

@@ -633,7 +633,7 @@ test("ranks are a permutation in which a node comes before all that it leads to,
 
 test("in a circle the node that is reached first from the entrypoint ranks first", () => {
   const edge = (from_node: string, to_node: string) => ({ from_node, to_node });
-  const nodes = ["z", "y", "x", "in"].map(router);
+  const nodes = ["in", "z", "y", "x"].map(router);
   const edges = [edge("z", "x"), edge("x", "y"), edge("y", "z"), edge("in", "y")];
   const graph = graphOf(manifest({ nodes, edges, entrypoints: ["in"] }));
   const order = [...graph.nodes].sort((a, b) => a.rank - b.rank).map((node) => node.nodeId);

@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { isObject } from "../engine/json.ts";
+import type { TaskEvent } from "../engine/ports.ts";
 import { EventLines } from "./event-stream.ts";
+
+/** The message of a warning. */
+function messageOf(event: TaskEvent | null): string {
+  assert.ok(event?.type === "log" && isObject(event.payload));
+  assert.equal(event.payload.level, "warn");
+  return String(event.payload.message);
+}
 
 describe("the worker's event stream", () => {
   it("takes a payload, or the other fields as the payload", () => {
@@ -42,9 +51,8 @@ describe("the worker's event stream", () => {
       ['{"type": "log"', true, /is longer than 65536 bytes/],
     ];
     for (const [line, cut, expected] of cases) {
-      const { message, level } = lines.read(line, cut)?.payload as { message: string; level: string };
-      assert.match(message, expected);
-      assert.equal(level, "warn");
+      const warning = messageOf(lines.read(line, cut));
+      assert.match(warning, expected);
     }
     assert.equal(lines.read("  ", false), null);
   });
@@ -55,7 +63,7 @@ describe("the worker's event stream", () => {
       (event) => event !== null,
     );
     assert.equal(warnings.length, 20);
-    assert.match((warnings.at(-1)?.payload as { message: string }).message, /not reported/);
+    assert.match(messageOf(warnings.at(-1) ?? null), /not reported/);
     assert.equal(lines.read('{"type": "beacon"}', false)?.type, "beacon");
   });
 });

@@ -22,13 +22,21 @@ export interface ProcessEntry {
   readonly mark: string | null;
 }
 
-/** Whether marks can be seen on this machine. */
-export const seesMarks: boolean = existsSync("/proc/self/environ");
-
-/** @param markPrefix only processes whose mark begins so carry it in the answer; empty for all marks */
-export function readProcesses(markPrefix: string): Promise<readonly ProcessEntry[]> {
-  return seesMarks ? readProc(markPrefix) : readPs();
+/** A way to look at the machine's processes. */
+export interface ProcessSource {
+  /** Whether it shows marks. */
+  readonly seesMarks: boolean;
+  /** @param markPrefix only marks that begin so are in the answer; empty for all */
+  read(markPrefix: string): Promise<readonly ProcessEntry[]>;
+  /** The start of the process that has this id now; null when there is none, or it cannot be had at once. */
+  startOf(pid: number): string | null;
 }
+
+export const procSource: ProcessSource = { seesMarks: true, read: readProc, startOf };
+export const psSource: ProcessSource = { seesMarks: false, read: readPs, startOf: () => null };
+
+/** The source this machine has. */
+export const machineSource: ProcessSource = existsSync("/proc/self/environ") ? procSource : psSource;
 
 /** Processes read at a time: enough to be quick, and few enough not to fill the thread pool. */
 const READERS = 4;
@@ -91,9 +99,7 @@ async function readMark(pid: number, markPrefix: string): Promise<string | null>
   return text.slice(at + MARK_VARIABLE.length + 1, end === -1 ? text.length : end);
 }
 
-/** The start of the process that has this id now; null when there is none, or no /proc. */
-export function startOf(pid: number): string | null {
-  if (!seesMarks) return null;
+function startOf(pid: number): string | null {
   try {
     return parseStat(readFileSync(`/proc/${pid}/stat`, "latin1"))?.start ?? null;
   } catch {
@@ -101,18 +107,15 @@ export function startOf(pid: number): string | null {
   }
 }
 
-/** Whether the process with this id is still the one of the entry. */
-export function isStill(entry: ProcessEntry): boolean {
-  return !seesMarks || startOf(entry.pid) === entry.start;
-}
-
 const PS_OUTPUT_BYTES_MAX = 32 * 1024 * 1024;
 
-/** Exported for its test, so that the way of systems without /proc is tried on those with it, too. */
-export async function readPs(): Promise<readonly ProcessEntry[]> {
+async function readPs(): Promise<readonly ProcessEntry[]> {
   const output = await new Promise<string>((resolve, reject) => {
     const args = ["-A", "-o", "pid=,ppid=,pgid=,stat=,lstart="];
-    const options = { maxBuffer: PS_OUTPUT_BYTES_MAX, env: { PATH: process.env.PATH, LC_ALL: "C" } };
+    const options = {
+      maxBuffer: PS_OUTPUT_BYTES_MAX,
+      env: { PATH: process.env.PATH, TZ: process.env.TZ, LC_ALL: "C" },
+    };
     execFile("ps", args, options, (error, stdout) => (error === null ? resolve(stdout) : reject(error)));
   });
   return output.split("\n").flatMap((line) => {

@@ -16,12 +16,14 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../engine/ports.ts";
-import { isStill, type ProcessEntry, readProcesses, seesMarks, startOf } from "./process-table.ts";
+import { machineSource, type ProcessEntry, type ProcessSource } from "./process-table.ts";
 
 const POLL_FIRST_MS = 10;
 const POLL_LAST_MS = 200;
 /** How long processes may take to go after SIGKILL; longer only in an uninterruptible system call. */
 const GONE_WITHIN_MS = 10_000;
+/** How long a look at the process table may hold up a signal: reading a stuck process can take for ever. */
+const LOOK_MS_MAX = 1_000;
 /** Between the recorded and the shown start of a process, where only seconds are shown. */
 const START_TOLERANCE_MS = 3_000;
 
@@ -31,20 +33,24 @@ export interface ProcessTree {
   readonly pid: number;
   /** Start of the leader as the process table shows it; null when that is not known. */
   readonly start: string | null;
+  /** Whatever was seen in the tree while it could be seen, by id and start: parentage is lost with a parent. */
+  readonly seen: Map<number, string>;
 }
 
 export class ProcessTrees {
   readonly #folder: string;
   readonly #markPrefix: string;
   readonly #clock: Clock;
+  readonly #source: ProcessSource;
   readonly #liveMarks = new Set<string>();
   #markSeq = 0;
   #reading: Promise<readonly ProcessEntry[]> | null = null;
   #nextReading: Promise<readonly ProcessEntry[]> | null = null;
 
   /** @param home folder of this runtime; only one runtime at a time may use it */
-  constructor(home: string, clock: Clock) {
+  constructor(home: string, clock: Clock, source: ProcessSource = machineSource) {
     this.#clock = clock;
+    this.#source = source;
     this.#folder = join(home, "processes");
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     this.#markPrefix = `${homeId(this.#folder)}:`;
@@ -59,37 +65,37 @@ export class ProcessTrees {
 
   /** Notes that the worker with this mark runs as the leader of group `pid`; call it right after the spawn. */
   started(mark: string, pid: number): ProcessTree {
-    if (!seesMarks) writeFileSync(join(this.#folder, String(pid)), String(this.#clock.nowMs()));
-    return { mark, pid, start: startOf(pid) };
+    if (!this.#source.seesMarks) writeFileSync(join(this.#folder, String(pid)), String(this.#clock.nowMs()));
+    return { mark, pid, start: this.#source.startOf(pid), seen: new Map() };
   }
 
   /** Notes that a worker is over, or was never started; what is left of it from now on has escaped. */
   ended(mark: string, tree: ProcessTree | null): void {
     this.#liveMarks.delete(mark);
-    if (!seesMarks && tree !== null) this.#forget(tree.pid);
+    if (!this.#source.seesMarks && tree !== null) this.#forget(tree.pid);
   }
 
   /** Signals the whole tree: the group at once, then whatever left the group. For a worker that still runs. */
   async signal(tree: ProcessTree, signal: NodeJS.Signals): Promise<void> {
     // The tree is looked at before the group is hit: afterwards, parentage is lost.
-    const before = await this.#members(tree).catch(() => []);
+    const before = await this.#look(tree);
     signalGroup(tree.pid, signal);
-    signalAll(
+    this.#signalAll(
       before.filter((entry) => entry.groupId !== tree.pid),
       signal,
     );
   }
 
-  /** Waits until the tree is gone. @returns false when some of it still ran after `timeoutMs` */
-  async gone(tree: ProcessTree, timeoutMs: number): Promise<boolean> {
-    return await this.#poll(timeoutMs, async () => (await this.#members(tree)).length === 0);
+  /** Waits until the tree is gone, or the wait is over. */
+  async gone(tree: ProcessTree, isOver: () => boolean): Promise<void> {
+    await this.#poll(isOver, async () => (await this.#members(tree)).length === 0);
   }
 
   /** Kills whatever is left of the tree until nothing is. @returns false when it does not go, even so */
   async kill(tree: ProcessTree): Promise<boolean> {
-    return await this.#poll(GONE_WITHIN_MS, async () => {
+    return await this.#pollFor(GONE_WITHIN_MS, async () => {
       const left = await this.#members(tree);
-      signalAll(left, "SIGKILL");
+      this.#signalAll(left, "SIGKILL");
       return left.length === 0;
     });
   }
@@ -97,16 +103,16 @@ export class ProcessTrees {
   /** Ends everything of this home whose mark is not live. @returns how many processes */
   async sweep(): Promise<number> {
     const escaped = await this.#escaped();
-    signalAll(escaped, "SIGKILL");
+    this.#signalAll(escaped, "SIGKILL");
     return escaped.length;
   }
 
   /** Sweeps until nothing is left. @returns how many processes were ended */
   async endPredecessors(): Promise<number> {
     const found = new Set<string>();
-    const gone = await this.#poll(GONE_WITHIN_MS, async () => {
+    const gone = await this.#pollFor(GONE_WITHIN_MS, async () => {
       const escaped = await this.#escaped();
-      signalAll(escaped, "SIGKILL");
+      this.#signalAll(escaped, "SIGKILL");
       for (const { pid, start } of escaped) found.add(`${pid} ${start}`);
       return escaped.length === 0;
     });
@@ -116,19 +122,39 @@ export class ProcessTrees {
           `find them with: grep -sl ${this.#markPrefix} /proc/*/environ`,
       );
     }
-    if (!seesMarks) for (const name of this.#recordedGroups().keys()) this.#forget(name);
+    if (!this.#source.seesMarks) for (const pid of this.#recordedGroups().keys()) this.#forget(pid);
     return found.size;
   }
 
-  async #poll(timeoutMs: number, done: () => Promise<boolean>): Promise<boolean> {
+  async #pollFor(timeoutMs: number, done: () => Promise<boolean>): Promise<boolean> {
     const untilMs = performance.now() + timeoutMs;
+    return await this.#poll(() => performance.now() >= untilMs, done);
+  }
+
+  async #poll(isOver: () => boolean, done: () => Promise<boolean>): Promise<boolean> {
     for (let waitMs = POLL_FIRST_MS; ; waitMs = Math.min(2 * waitMs, POLL_LAST_MS)) {
       // A table that cannot be read (too many open files) may be readable the next time.
       if (await done().catch(() => false)) return true;
-      const leftMs = untilMs - performance.now();
-      if (leftMs <= 0) return false;
-      await new Promise<void>((resolve) => this.#clock.after(Math.min(waitMs, leftMs), resolve));
+      if (isOver()) return false;
+      await this.#afterMs(waitMs);
     }
+  }
+
+  #afterMs(delayMs: number): Promise<void> {
+    return new Promise((resolve) => this.#clock.after(delayMs, resolve));
+  }
+
+  /** The tree's members, or none when they cannot be had in time. */
+  async #look(tree: ProcessTree): Promise<readonly ProcessEntry[]> {
+    return await new Promise((resolve) => {
+      const cancel = this.#clock.after(LOOK_MS_MAX, () => resolve([]));
+      void this.#members(tree)
+        .catch(() => [])
+        .then((members) => {
+          cancel();
+          resolve(members);
+        });
+    });
   }
 
   async #members(tree: ProcessTree): Promise<readonly ProcessEntry[]> {
@@ -136,16 +162,19 @@ export class ProcessTrees {
     const leader = processes.find((entry) => entry.pid === tree.pid);
     // Once the id is somebody else's, so are the group and the children of that name (K2).
     const isOurs = leader === undefined || tree.start === null || leader.start === tree.start;
-    const below = isOurs ? descendants(processes, tree.pid) : new Set();
-    return processes.filter(
+    const known = processes.filter(({ pid, start }) => tree.seen.get(pid) === start).map(({ pid }) => pid);
+    const below = descendants(processes, isOurs ? [tree.pid, ...known] : known);
+    const members = processes.filter(
       ({ pid, groupId, mark, zombie }) =>
         !zombie && (mark === tree.mark || (isOurs && groupId === tree.pid) || below.has(pid)),
     );
+    for (const { pid, start } of members) tree.seen.set(pid, start);
+    return members;
   }
 
   async #escaped(): Promise<readonly ProcessEntry[]> {
     const processes = await this.#read();
-    if (!seesMarks) return this.#membersOfRecordedGroups(processes);
+    if (!this.#source.seesMarks) return this.#membersOfRecordedGroups(processes);
     return processes.filter(
       ({ pid, mark }) =>
         mark?.startsWith(this.#markPrefix) === true && !this.#liveMarks.has(mark) && pid !== process.pid,
@@ -164,7 +193,7 @@ export class ProcessTrees {
 
   #startReading(): Promise<readonly ProcessEntry[]> {
     this.#nextReading = null;
-    const reading = readProcesses(this.#markPrefix).finally(() => {
+    const reading = this.#source.read(this.#markPrefix).finally(() => {
       if (this.#reading === reading) this.#reading = null;
     });
     this.#reading = reading;
@@ -190,6 +219,17 @@ export class ProcessTrees {
     });
   }
 
+  #signalAll(entries: readonly ProcessEntry[], signal: NodeJS.Signals): void {
+    for (const { pid, start } of entries) {
+      if (this.#source.seesMarks && this.#source.startOf(pid) !== start) continue;
+      try {
+        process.kill(pid, signal);
+      } catch {
+        // It ended meanwhile.
+      }
+    }
+  }
+
   #forget(pid: number): void {
     rmSync(join(this.#folder, String(pid)), { force: true });
   }
@@ -204,11 +244,11 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Everything below `pid` by parentage. */
-function descendants(processes: readonly ProcessEntry[], pid: number): ReadonlySet<number> {
+/** The given processes and everything below them by parentage. */
+function descendants(processes: readonly ProcessEntry[], roots: readonly number[]): ReadonlySet<number> {
   const children = Map.groupBy(processes, (entry) => entry.parentPid);
-  const below = new Set<number>();
-  const open = [pid];
+  const below = new Set(roots);
+  const open = [...roots];
   for (let parent = open.pop(); parent !== undefined; parent = open.pop()) {
     for (const child of children.get(parent) ?? []) {
       if (below.has(child.pid)) continue;
@@ -217,17 +257,6 @@ function descendants(processes: readonly ProcessEntry[], pid: number): ReadonlyS
     }
   }
   return below;
-}
-
-function signalAll(entries: readonly ProcessEntry[], signal: NodeJS.Signals): void {
-  for (const entry of entries) {
-    if (!isStill(entry)) continue;
-    try {
-      process.kill(entry.pid, signal);
-    } catch {
-      // It ended meanwhile.
-    }
-  }
 }
 
 /** An id of this home: of its random file and its place together, so that a copied home has another one. */

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { DeclaredOutput, ExecutorConfig } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { limits } from "../engine/limits.ts";
 import type {
   Clock,
   TaskEvent,
@@ -28,6 +29,12 @@ export const realClock: Clock = {
   soon: (run) => {
     setImmediate(run);
   },
+};
+
+/** The real clock, on which a worker that is asked to end has a tenth of the usual time. */
+export const hastyClock: Clock = {
+  ...realClock,
+  after: (delayMs, run) => realClock.after(delayMs === limits.killGraceMs ? delayMs / 10 : delayMs, run),
 };
 
 export function executorConfig(changes: Partial<ExecutorConfig> = {}): ExecutorConfig {
@@ -174,7 +181,10 @@ export class RunnerFixture {
   outputs: readonly DeclaredOutput[] = [];
   runtimeEnv: Record<string, string | undefined> = { ...process.env };
 
-  constructor(home: string = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"))) {
+  constructor(
+    home: string = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-")),
+    clock = realClock,
+  ) {
     this.home = home;
     this.payload = join(home, "payloads");
     mkdirSync(this.payload, { recursive: true });
@@ -186,7 +196,7 @@ export class RunnerFixture {
       payloadFolder: () => this.payload,
       declaredOutputs: () => this.outputs,
       newId: () => String(++lastId),
-      clock: realClock,
+      clock,
       workerEnvPrefixes: ["SVC_"],
       runtimeEnv: this.runtimeEnv,
       log: {

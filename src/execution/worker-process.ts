@@ -51,9 +51,10 @@ export class WorkerProcess {
   /** Keeps the event stream open between two writers; closed when the worker has ended. */
   readonly #eventKeeperFd: number;
   readonly #input: Socket | null;
-  /** Monotonic time of the SIGKILL, once the worker was asked to end. */
-  #killAtMs: number | null = null;
-  #cancelKill: () => void = () => {};
+  #askedToEnd = false;
+  /** After the grace period of a worker that was asked to end. */
+  #graceOver = false;
+  #cancelGrace: () => void = () => {};
   #exited = false;
 
   private constructor(child: ChildProcess, pid: number, pipes: Pipes, spec: WorkerSpec, given: Given) {
@@ -102,15 +103,16 @@ export class WorkerProcess {
 
   /** Whether it ended because it was asked to, and not by itself. */
   get askedToEnd(): boolean {
-    return this.#killAtMs !== null;
+    return this.#askedToEnd;
   }
 
   /** Asks the tree to end (C3). Asking again, or when the leader has ended, changes nothing. */
   async end(): Promise<void> {
-    if (this.#killAtMs !== null || this.#exited) return;
-    this.#killAtMs = performance.now() + limits.killGraceMs;
-    this.#cancelKill = this.#tools.clock.after(limits.killGraceMs, () => {
-      signalGroup(this.#tree.pid, "SIGKILL");
+    if (this.#askedToEnd || this.#exited) return;
+    this.#askedToEnd = true;
+    this.#cancelGrace = this.#tools.clock.after(limits.killGraceMs, () => {
+      this.#graceOver = true;
+      if (!this.#exited) void this.#tools.trees.signal(this.#tree, "SIGKILL");
     });
     await this.#tools.trees.signal(this.#tree, "SIGTERM");
   }
@@ -128,11 +130,11 @@ export class WorkerProcess {
   async #untilEnded(exited: Promise<WorkerExit>): Promise<WorkerExit> {
     const exit = await exited;
     this.#exited = true;
-    this.#cancelKill();
     this.#input?.destroy();
     const { trees } = this.#tools;
-    if (this.#killAtMs !== null) {
-      await trees.gone(this.#tree, this.#killAtMs - performance.now());
+    if (this.#askedToEnd) {
+      await trees.gone(this.#tree, () => this.#graceOver);
+      this.#cancelGrace();
       await trees.kill(this.#tree);
     } else signalGroup(this.#tree.pid, "SIGKILL");
     closeSync(this.#eventKeeperFd);

@@ -72,6 +72,16 @@ describe("file blobs", () => {
     assert.equal(await blobs.open("0".repeat(64)), null);
   });
 
+  it("removes a blob, once or twice, and nothing by a name that is no hash", async () => {
+    const blob = await blobs.putBytes(Buffer.from("gone"));
+    await writeFile(join(folder, "kept"), "x");
+    await blobs.remove(blob.sha256);
+    await blobs.remove(blob.sha256);
+    await blobs.remove("../../kept");
+    assert.equal(await blobs.open(blob.sha256), null);
+    assert.equal(await readFile(join(folder, "kept"), "utf8"), "x");
+  });
+
   it("heals a damaged blob when the content comes again", async () => {
     const blob = await blobs.putBytes(Buffer.from("whole"));
     const path = (await blobs.open(blob.sha256))?.path ?? "";

@@ -102,6 +102,11 @@ export class FileBlobs {
     }
   }
 
+  /** Removes a blob that nobody refers to any more. Removing it again changes nothing. */
+  async remove(sha256: string): Promise<void> {
+    if (HASH_PATTERN.test(sha256)) await rm(this.#pathOf(sha256), { force: true });
+  }
+
   #pathOf(sha256: string): string {
     return join(this.#root, sha256.slice(0, 2), sha256);
   }

@@ -10,6 +10,7 @@ import type {
   JobRecord,
   JobRecords,
 } from "../runs/job-records.ts";
+import { hole, reusable } from "./reusable-query.ts";
 import type { Database, Schema } from "./schema.ts";
 
 const SEGMENTS_PER_PAGE = 16;
@@ -41,167 +42,80 @@ type JobRow = Pick<Selectable<Schema["jobs"]>, (typeof jobColumns)[number]>;
 
 export class SqlJobRecords implements JobRecords {
   readonly #database: Database;
+  readonly #queries: ReturnType<typeof compileQueries>;
 
   constructor(database: Database) {
     this.#database = database;
-  }
-
-  get #db(): Kysely<Schema> {
-    return this.#database.kysely;
+    this.#queries = compileQueries(database.kysely);
   }
 
   async page({ includeTerminal, limit, after }: JobPageRequest): Promise<readonly JobRecord[]> {
-    let query = this.#db.selectFrom("jobs").select(jobColumns);
-    if (!includeTerminal) query = query.where("terminal", "=", sql<number>`0`);
-    if (after !== null) {
-      query = query.where(sql<boolean>`(submitted_at, job_id) < (${after.submittedAtMs}, ${after.jobId})`);
-    }
-    const rows = await query.orderBy("submitted_at", "desc").orderBy("job_id", "desc").limit(limit).execute();
-    return rows.map(toJob);
+    const { submittedAtMs, jobId } = after ?? { submittedAtMs: Number.MAX_SAFE_INTEGER, jobId: "" };
+    const query = includeTerminal ? this.#queries.page : this.#queries.openPage;
+    return (await query(submittedAtMs, jobId, limit)).map(toJob);
   }
 
   async find(jobId: string): Promise<JobRecord | null> {
-    const row = await this.#db
-      .selectFrom("jobs")
-      .select(jobColumns)
-      .where("job_id", "=", jobId)
-      .executeTakeFirst();
+    const [row] = await this.#queries.job(jobId);
     return row === undefined ? null : toJob(row);
   }
 
   async findRun(runId: string): Promise<JobRecord | null> {
-    const row = await this.#db
-      .selectFrom("jobs")
-      .select(jobColumns)
-      .where("run_id", "=", runId)
-      .executeTakeFirst();
+    const [row] = await this.#queries.jobOfRun(runId);
     return row === undefined ? null : toJob(row);
   }
 
   async detail(jobId: string, recentEvents: number): Promise<JobDetail | null> {
-    const row = await this.#db
-      .selectFrom("jobs")
-      .innerJoin("job_sources", "job_sources.job_id", "jobs.job_id")
-      .select([...jobColumns.map((name) => `jobs.${name}` as const), "result_json", "failure_json", "manifest_json"])
-      .select("terminal")
-      .where("jobs.job_id", "=", jobId)
-      .executeTakeFirst();
+    const queries = this.#queries;
+    const [row] = await queries.detail(jobId);
     if (row === undefined) return null;
     const isOpen = row.terminal === 0;
+    const depths = isOpen ? await queries.mailboxDepths(jobId) : [];
     return {
       job: toJob(row),
       resultJson: row.result_json,
       failureJson: row.failure_json,
       manifestJson: row.manifest_json,
-      agents: await this.#agents(jobId),
-      mailboxDepths: isOpen ? await this.#mailboxDepths(jobId) : new Map(),
-      tasks: isOpen ? await this.#tasks(jobId) : [],
+      agents: (await queries.agents(jobId)).map(toAgent),
+      mailboxDepths: new Map(depths.map(({ agent_index, depth }) => [agent_index, Number(depth)])),
+      tasks: isOpen ? (await queries.tasks(jobId)).map(toTask) : [],
       recentEvents: await this.#newestEvents(jobId, recentEvents),
     };
-  }
-
-  async #agents(jobId: string): Promise<AgentRecord[]> {
-    const rows = await this.#db
-      .selectFrom("agents")
-      .selectAll()
-      .where("job_id", "=", jobId)
-      .orderBy("agent_index")
-      .execute();
-    return rows.map((row) => ({
-      agentId: row.agent_id,
-      index: row.agent_index,
-      status: row.status as AgentRecord["status"],
-      done: row.done === 1,
-      processedMessages: row.processed_messages,
-      stateJson: row.state_json,
-      lastError: row.last_error,
-      unroutedJson: row.unrouted_json,
-      lease: row.lease_json === null ? null : (JSON.parse(row.lease_json) as Lease),
-    }));
-  }
-
-  async #mailboxDepths(jobId: string): Promise<Map<number, number>> {
-    const rows = await this.#db
-      .selectFrom("messages")
-      .select(["agent_index", (eb) => eb.fn.countAll<number | string>().as("depth")])
-      .where("job_id", "=", jobId)
-      .groupBy("agent_index")
-      .execute();
-    return new Map(rows.map((row) => [row.agent_index, Number(row.depth)]));
-  }
-
-  async #tasks(jobId: string): Promise<TaskRecord[]> {
-    const rows = await this.#db.selectFrom("tasks").selectAll().where("job_id", "=", jobId).orderBy("task_seq").execute();
-    return rows.map((row) => ({
-      taskSeq: row.task_seq,
-      agentIndex: row.agent_index,
-      kind: row.kind as TaskRecord["kind"],
-      attempt: row.attempt,
-      failures: row.failures,
-      state: JSON.parse(row.state_json) as TaskRecord["state"],
-      message: JSON.parse(row.message_json) as TaskRecord["message"],
-    }));
   }
 
   async #newestEvents(jobId: string, count: number): Promise<string[]> {
     const newest: string[] = [];
     let before = Number.MAX_SAFE_INTEGER;
     while (newest.length < count) {
-      const segments = await this.#db
-        .selectFrom("events")
-        .select(["first_seq", "lines"])
-        .where("job_id", "=", jobId)
-        .where("first_seq", "<", before)
-        .orderBy("first_seq", "desc")
-        .limit(SEGMENTS_PER_LOOK_BACK)
-        .execute();
-      if (segments.length === 0) break;
+      const segments = await this.#queries.segmentsBefore(jobId, before, SEGMENTS_PER_LOOK_BACK);
       for (const segment of segments) {
-        newest.push(...segment.lines.split("\n").reverse().slice(0, count - newest.length));
+        newest.push(
+          ...segment.lines
+            .split("\n")
+            .reverse()
+            .slice(0, count - newest.length),
+        );
         before = segment.first_seq;
       }
+      if (before <= 1 || segments.length === 0) break;
     }
     return newest;
   }
 
   async events(jobId: string, afterSeq: number): Promise<EventPage> {
     const wanted = afterSeq + 1;
-    const segments = await this.#db
-      .selectFrom("events")
-      .select(["first_seq", "lines"])
-      .where("job_id", "=", jobId)
-      .where("first_seq", ">=", (eb) =>
-        eb
-          .selectFrom("events")
-          .select((inner) => inner.fn.coalesce(inner.fn.max("first_seq"), inner.lit(0)).as("from_seq"))
-          .where("job_id", "=", jobId)
-          .where("first_seq", "<=", wanted),
-      )
-      .orderBy("first_seq")
-      .limit(SEGMENTS_PER_PAGE)
-      .execute();
+    const segments = await this.#queries.segmentsFrom(jobId, wanted, SEGMENTS_PER_PAGE);
     const lines = segments.flatMap((segment) => segment.lines.split("\n"));
     const firstSeq = segments[0]?.first_seq ?? wanted;
     return { firstSeq: wanted, lines: lines.slice(wanted - firstSeq) };
   }
 
   async artifacts(runId: string): Promise<readonly ArtifactRecord[]> {
-    const rows = await this.#db
-      .selectFrom("artifacts")
-      .selectAll()
-      .where("run_id", "=", runId)
-      .orderBy("artifact_id")
-      .execute();
-    return rows.map(toArtifact);
+    return (await this.#queries.artifacts(runId)).map(toArtifact);
   }
 
   async artifact(runId: string, artifactId: string): Promise<ArtifactRecord | null> {
-    const row = await this.#db
-      .selectFrom("artifacts")
-      .selectAll()
-      .where("run_id", "=", runId)
-      .where("artifact_id", "=", artifactId)
-      .executeTakeFirst();
+    const [row] = await this.#queries.artifact(runId, artifactId);
     return row === undefined ? null : toArtifact(row);
   }
 
@@ -225,7 +139,11 @@ export class SqlJobRecords implements JobRecords {
       for (const table of tablesOfAJob) await db.deleteFrom(table).where("job_id", "in", ids).execute();
       const orphanedSha256: string[] = [];
       for (const { sha256 } of contents) {
-        const used = await db.selectFrom("artifacts").select("sha256").where("sha256", "=", sha256).executeTakeFirst();
+        const used = await db
+          .selectFrom("artifacts")
+          .select("sha256")
+          .where("sha256", "=", sha256)
+          .executeTakeFirst();
         if (used === undefined) orphanedSha256.push(sha256);
       }
       return { jobs: jobs.map((job) => ({ jobId: job.job_id, runId: job.run_id })), orphanedSha256 };
@@ -244,6 +162,65 @@ const tablesOfAJob = [
   "job_sources",
   "jobs",
 ] as const;
+
+/** The reads of the request paths; arguments in the order of their holes. */
+function compileQueries(db: Kysely<Schema>) {
+  const jobId = hole<string>(0);
+  const page = db
+    .selectFrom("jobs")
+    .select(jobColumns)
+    .where(sql<boolean>`(submitted_at, job_id) < (${hole<number>(0)}, ${hole<string>(1)})`)
+    .orderBy("submitted_at", "desc")
+    .orderBy("job_id", "desc")
+    .limit(hole<number>(2));
+  const detail = db
+    .selectFrom("jobs")
+    .innerJoin("job_sources", "job_sources.job_id", "jobs.job_id")
+    .select(jobColumns.map((name) => `jobs.${name}` as const))
+    .select(["terminal", "result_json", "failure_json", "manifest_json"])
+    .where("jobs.job_id", "=", jobId);
+  const segments = db.selectFrom("events").select(["first_seq", "lines"]).where("job_id", "=", jobId);
+  const lastSegmentUpTo = (seq: number) =>
+    db
+      .selectFrom("events")
+      .select((eb) => eb.fn.coalesce(eb.fn.max("first_seq"), eb.lit(0)).as("from_seq"))
+      .where("job_id", "=", jobId)
+      .where("first_seq", "<=", seq);
+  const artifacts = db.selectFrom("artifacts").selectAll().where("run_id", "=", hole<string>(0));
+  return {
+    page: reusable(db, page),
+    openPage: reusable(db, page.where("terminal", "=", sql<number>`0`)),
+    job: reusable(db, db.selectFrom("jobs").select(jobColumns).where("job_id", "=", jobId)),
+    jobOfRun: reusable(db, db.selectFrom("jobs").select(jobColumns).where("run_id", "=", hole<string>(0))),
+    detail: reusable(db, detail),
+    agents: reusable(
+      db,
+      db.selectFrom("agents").selectAll().where("job_id", "=", jobId).orderBy("agent_index"),
+    ),
+    tasks: reusable(db, db.selectFrom("tasks").selectAll().where("job_id", "=", jobId).orderBy("task_seq")),
+    mailboxDepths: reusable(
+      db,
+      db
+        .selectFrom("messages")
+        .select(["agent_index", (eb) => eb.fn.countAll<number | string>().as("depth")])
+        .where("job_id", "=", jobId)
+        .groupBy("agent_index"),
+    ),
+    segmentsBefore: reusable(
+      db,
+      segments.where("first_seq", "<", hole<number>(1)).orderBy("first_seq", "desc").limit(hole<number>(2)),
+    ),
+    segmentsFrom: reusable(
+      db,
+      segments
+        .where("first_seq", ">=", lastSegmentUpTo(hole<number>(1)))
+        .orderBy("first_seq")
+        .limit(hole<number>(2)),
+    ),
+    artifacts: reusable(db, artifacts.orderBy("artifact_id")),
+    artifact: reusable(db, artifacts.where("artifact_id", "=", hole<string>(1))),
+  };
+}
 
 function toJob(row: JobRow): JobRecord {
   return {
@@ -266,6 +243,32 @@ function toJob(row: JobRow): JobRecord {
     rootAgentIdsJson: row.root_agents_json,
     sandboxNamesJson: row.sandboxes_json,
     lastEventJson: row.last_event_json,
+  };
+}
+
+function toAgent(row: Selectable<Schema["agents"]>): AgentRecord {
+  return {
+    agentId: row.agent_id,
+    index: row.agent_index,
+    status: row.status as AgentRecord["status"],
+    done: row.done === 1,
+    processedMessages: row.processed_messages,
+    stateJson: row.state_json,
+    lastError: row.last_error,
+    unroutedJson: row.unrouted_json,
+    lease: row.lease_json === null ? null : (JSON.parse(row.lease_json) as Lease),
+  };
+}
+
+function toTask(row: Selectable<Schema["tasks"]>): TaskRecord {
+  return {
+    taskSeq: row.task_seq,
+    agentIndex: row.agent_index,
+    kind: row.kind as TaskRecord["kind"],
+    attempt: row.attempt,
+    failures: row.failures,
+    state: JSON.parse(row.state_json) as TaskRecord["state"],
+    message: JSON.parse(row.message_json) as TaskRecord["message"],
   };
 }
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,11 +27,18 @@ interface Started {
   printed(): string;
 }
 
+/** Those that run, so that a test that failed half way leaves none behind. */
+const running = new Set<ChildProcess>();
+after(() => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 function start(args: readonly string[], home: string, env: Record<string, string> = {}): Started {
   const child = spawn(process.execPath, [launcher, ...args], {
     env: programEnvironment(home, env),
     stdio: ["ignore", "pipe", "pipe"],
   });
+  running.add(child);
   let out = "";
   let err = "";
   const waiting: { text: string; resolve: () => void }[] = [];
@@ -48,7 +55,10 @@ function start(args: readonly string[], home: string, env: Record<string, string
   });
   const ended = new Promise<Ended>((resolve, reject) => {
     child.once("error", reject);
-    child.once("close", (code) => resolve({ code, out, err }));
+    child.once("close", (code) => {
+      running.delete(child);
+      resolve({ code, out, err });
+    });
   });
   const shows = async (text: string) => {
     const shown = new Promise<void>((resolve) => {
@@ -131,7 +141,7 @@ describe("with a runtime that is up", () => {
   });
 
   test("run takes inputs, also for a bundle, and --json gives one document", async () => {
-    const command = `echo "{\\"complete_run\\":$(cat $SVC_INPUT_FILE)}"`;
+    const command = `printf '{"complete_run":%s}' "$(cat "$SVC_INPUT_FILE")"`;
     const bundle = await helpers.bundle("echo", oneCommand("echo", command));
     const input = await helpers.file("input.json", '{"city":"Ghent"}');
     for (const target of [bundle, join(bundle, "manifest.json")]) {
@@ -268,7 +278,7 @@ describe("without a runtime", () => {
   after(() => rm(home, { recursive: true, force: true }));
 
   test("run starts one for the length of the run, says so, and saves the outputs", async () => {
-    const command = `cp hello.txt $SVC_OUTPUT_DIR/final_artifact.txt`;
+    const command = `cp hello.txt "$SVC_OUTPUT_DIR/final_artifact.txt"`;
     const bundle = await helpers.bundle("own", oneCommand("own", command, { upload_path: "hello.txt" }));
     const { code, out, err } = await start(["run", bundle, "--save", helpers.path("saved")], home).ended;
     assert.equal(code, 0, out + err);
@@ -309,8 +319,9 @@ describe("without a runtime", () => {
     assert.ok(!out.includes("correct-horse"));
   });
 
-  test("up names a port that is taken, and exits with 1", async () => {
+  test("up names a port that is taken, and exits with 1", async (context) => {
     const holder = createServer();
+    context.after(() => void holder.close());
     await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", resolve));
     const port = String((holder.address() as { port: number }).port);
     const env = { SVC_RUNTIME_API_PORT: port };
@@ -320,7 +331,6 @@ describe("without a runtime", () => {
     const doctor = await start(["doctor"], home, env).ended;
     assert.equal(doctor.code, 1);
     assert.match(doctor.out, /^fail +port +\d+ is held by another program\n.*→ .*SVC_RUNTIME_API_PORT/m);
-    holder.close();
   });
 
   test("doctor fails for a home that cannot be made, and says how to mend it", async () => {
@@ -331,20 +341,51 @@ describe("without a runtime", () => {
     assert.match(out, /→ .*SVC_HOME/);
   });
 
+  test("doctor finds a damaged store", async () => {
+    const damaged = await temporaryHome();
+    await writeFile(
+      join(damaged, "troupe.db"),
+      "this is no database, and long enough to look like one".repeat(100),
+    );
+    const { code, out } = await start(["doctor"], damaged).ended;
+    await rm(damaged, { recursive: true });
+    assert.equal(code, 1);
+    assert.match(out, /^fail +store +.*is damaged or is no database.*Restore it from a backup/m);
+  });
+
+  test("doctor leaves nothing behind, and needs no home", async () => {
+    const { code, out } = await start(["doctor"], helpers.path("not-yet")).ended;
+    assert.equal(code, 0, out);
+    assert.match(out, /^ok +home +.*will be made at the first start/m);
+    assert.deepEqual(
+      (await readdir(helpers.path(""))).filter((name) => /doctor|not-yet/.test(name)),
+      [],
+    );
+  });
+
   test("validate tells every problem of a folder, without a server", async () => {
     const good = await helpers.bundle("good", oneCommand("good", "true", { upload_path: "hello.txt" }));
     const passed = await start(["validate", good], home).ended;
     assert.deepEqual([passed.code, passed.err], [0, ""]);
+    const uploads = ["none", "hello.txt", "."];
+    const manifest = JSON.parse(oneCommand("bad", "true", { upload_paths: uploads }));
+    const module = { node_id: "m", agent_type: "module", config: { module: "m.mjs" } };
     const bad = await helpers.bundle(
       "bad",
-      oneCommand("bad", "true", { upload_path: "../../etc", upload_paths: ["none"] }),
+      JSON.stringify({ ...manifest, nodes: [...manifest.nodes, module] }),
     );
     await mkdir(join(bad, "config"), { recursive: true });
     await writeFile(join(bad, "config", "default.json"), "[]");
-    const { code, out } = await start(["validate", bad, "--json"], home).ended;
-    assert.equal(code, 1);
-    const paths = JSON.parse(out).problems.map(({ path }: { path: string }) => path);
-    assert.ok(paths.length >= 1 && JSON.parse(out).valid === false, out);
+    await symlink("/etc/passwd", join(bad, "payloads", "stolen"));
+    const codes = async () => {
+      const { code, out } = await start(["validate", bad, "--json"], home).ended;
+      assert.equal(code, 1);
+      return JSON.parse(out).problems.map((problem: { code: string }) => problem.code);
+    };
+    assert.deepEqual(await codes(), ["link_outside", "wrong_type"]);
+    await rm(join(bad, "payloads", "stolen"));
+    await writeFile(join(bad, "config", "default.json"), "{}");
+    assert.deepEqual(await codes(), ["missing_payload", "missing_payload"]);
     const none = await start(["validate", helpers.path("")], home).ended;
     assert.match(none.out, /missing_manifest/);
   });

@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { parseManifest } from "../../src/engine/manifest.ts";
-import { type Program, startProgram, temporaryHome } from "../support/program.ts";
+import { type Program, startProgram } from "../support/program.ts";
 import {
   artifactsOf,
   bytesOf,
@@ -27,6 +27,8 @@ import {
 const examples = fileURLToPath(new URL("../../examples", import.meta.url));
 const docs = fileURLToPath(new URL("../../docs", import.meta.url));
 const SLOTS = 4;
+/** Ends a test that would hang; none asserts on time. */
+const limit = { timeout: 60_000 };
 
 let program: Program;
 before(async () => {
@@ -34,30 +36,34 @@ before(async () => {
 });
 after(() => program.stop());
 
-describe("document-digest", { timeout: 120_000 }, () => {
-  it("digests every document and leaves a report with each title as a page and as Markdown", async () => {
-    const titles = await documentTitles();
-    const jobId = await submitFolder(program, join(examples, "document-digest"));
-    const events = await historyOf(program, jobId);
-    assertWholeHistory(events, "job_completed");
+describe("document-digest", () => {
+  it(
+    "digests every document and leaves a report with each title as a page and as Markdown",
+    limit,
+    async () => {
+      const titles = await documentTitles();
+      const jobId = await submitFolder(program, join(examples, "document-digest"));
+      const events = await historyOf(program, jobId);
+      assertWholeHistory(events, "job_completed");
 
-    const { job } = await jobDetail(program, jobId);
-    assert.equal(job.status, "completed");
-    assert.equal(job.result?.documents, titles.length);
-    assert.deepEqual(job.result?.report, ["report.html", "report.md"]);
+      const { job } = await jobDetail(program, jobId);
+      assert.equal(job.status, "completed");
+      assert.equal(job.result?.documents, titles.length);
+      assert.deepEqual(job.result?.report, ["report.html", "report.md"]);
 
-    const files = await checkedFiles(job.run_id);
-    assert.deepEqual([...files.keys()].sort(), ["report.html", "report.md"]);
-    const html = files.get("report.html") ?? "";
-    const markdown = files.get("report.md") ?? "";
-    for (const title of titles) {
-      assert.ok(markdown.includes(`## ${title}\n`), `report.md has no "${title}"`);
-      assert.ok(html.includes(`<h2>${escapeHtml(title)}</h2>`), `report.html has no "${title}"`);
-    }
-    assert.ok(!/(?:src|href)="(?!#)/.test(html), "the page loads nothing from elsewhere");
-  });
+      const files = await checkedFiles(job.run_id);
+      assert.deepEqual([...files.keys()].sort(), ["report.html", "report.md"]);
+      const html = files.get("report.html") ?? "";
+      const markdown = files.get("report.md") ?? "";
+      for (const title of titles) {
+        assert.ok(markdown.includes(`## ${title}\n`), `report.md has no "${title}"`);
+        assert.ok(html.includes(`<h2>${escapeHtml(title)}</h2>`), `report.html has no "${title}"`);
+      }
+      assert.ok(!/(?:src|href)="(?!#)/.test(html), "the page loads nothing from elsewhere");
+    },
+  );
 
-  it("shows the readers' progress and counts while they run", async () => {
+  it("shows the readers' progress and counts while they run", limit, async () => {
     const jobId = await submitFolder(program, join(examples, "document-digest"));
     const events = await historyOf(program, jobId);
     const { job } = await jobDetail(program, jobId);
@@ -73,21 +79,25 @@ describe("document-digest", { timeout: 120_000 }, () => {
     }
   });
 
-  it("reads only the documents that the input names, and the same ones give the same report", async () => {
-    const inputs = { documents: ["06-time-limits.md", "04-safe-to-repeat.md"] };
-    const reports: string[] = [];
-    for (let round = 0; round < 2; round++) {
-      const jobId = await submitFolder(program, join(examples, "document-digest"), { inputs });
-      await historyOf(program, jobId);
-      const { job } = await jobDetail(program, jobId);
-      assert.equal(job.result?.documents, 2);
-      reports.push((await checkedFiles(job.run_id)).get("report.html") ?? "");
-    }
-    assert.ok(reports[0]?.includes("Time limits") && !reports[0].includes("Fan out"));
-    assert.equal(reports[0], reports[1]);
-  });
+  it(
+    "reads only the documents that the input names, and the same ones give the same report",
+    limit,
+    async () => {
+      const inputs = { documents: ["06-time-limits.md", "04-safe-to-repeat.md"] };
+      const reports: string[] = [];
+      for (let round = 0; round < 2; round++) {
+        const jobId = await submitFolder(program, join(examples, "document-digest"), { inputs });
+        await historyOf(program, jobId);
+        const { job } = await jobDetail(program, jobId);
+        assert.equal(job.result?.documents, 2);
+        reports.push((await checkedFiles(job.run_id)).get("report.html") ?? "");
+      }
+      assert.ok(reports[0]?.includes("Time limits") && !reports[0].includes("Fan out"));
+      assert.equal(reports[0], reports[1]);
+    },
+  );
 
-  it("says which documents there are when the input names one that is not there", async () => {
+  it("says which documents there are when the input names one that is not there", limit, async () => {
     const jobId = await submitFolder(program, join(examples, "document-digest"), {
       inputs: { documents: ["nothing.md"] },
     });
@@ -98,8 +108,8 @@ describe("document-digest", { timeout: 120_000 }, () => {
   });
 });
 
-describe("prime-sweep", { timeout: 120_000 }, () => {
-  it("finds the known number of primes with 40 shell and Node workers, four at a time", async () => {
+describe("prime-sweep", () => {
+  it("finds the known number of primes with 40 shell and Node workers, four at a time", limit, async () => {
     const jobId = await submitFolder(program, join(examples, "prime-sweep"));
     const events = await historyOf(program, jobId);
     assertWholeHistory(events, "job_completed");
@@ -121,7 +131,7 @@ describe("prime-sweep", { timeout: 120_000 }, () => {
     assert.equal(leasesPeak, SLOTS);
   });
 
-  it("takes another limit as its input", async () => {
+  it("takes another limit as its input", limit, async () => {
     const jobId = await submitFolder(program, join(examples, "prime-sweep"), { inputs: { limit: 1_000 } });
     await historyOf(program, jobId);
     const { result } = (await jobDetail(program, jobId)).job;
@@ -129,7 +139,7 @@ describe("prime-sweep", { timeout: 120_000 }, () => {
     assert.equal(result?.largest_prime, 997);
   });
 
-  it("has a manifest that is what its script writes", async () => {
+  it("has a manifest that is what its script writes", limit, async () => {
     await using folder = await temporaryFolder();
     const shipped = join(examples, "prime-sweep");
     await cp(join(shipped, "make-manifest.mjs"), join(folder.path, "make-manifest.mjs"));
@@ -141,10 +151,10 @@ describe("prime-sweep", { timeout: 120_000 }, () => {
   });
 });
 
-describe("ticker", { timeout: 120_000 }, () => {
+describe("ticker", () => {
   const fast = { config: { ticker: { interval_ms: 20 } } };
 
-  it("ticks, hears the bell that is rung from outside, and is gone when it is cancelled", async () => {
+  it("ticks, hears the bell that is rung from outside, and is gone when it is cancelled", limit, async () => {
     const jobId = await submitFolder(program, join(examples, "ticker"), fast);
     const events = follow(program, jobId);
     for (let ticks = 0; ticks < 3; ) if (isReceived(await next(events), "latest", "tick")) ticks++;
@@ -162,7 +172,7 @@ describe("ticker", { timeout: 120_000 }, () => {
     while (canSeeProcesses && (await processesOf(jobId)).length > 0) await aMoment();
   });
 
-  it("hears the first message, which was sent before it was started", async () => {
+  it("hears the first message, which was sent before it was started", limit, async () => {
     const inputs = { interval_ms: 30 };
     const jobId = await submitFolder(program, join(examples, "ticker"), { inputs });
     const events = follow(program, jobId);
@@ -171,15 +181,16 @@ describe("ticker", { timeout: 120_000 }, () => {
     await until(events, (event) => event.type === "job_cancelled");
   });
 
-  it("counts on from its last tick after the runtime was killed and started again", async () => {
-    const home = await temporaryHome();
-    const first = await startProgram({ home });
+  it("counts on from its last tick after the runtime was killed and started again", limit, async () => {
+    await using home = await temporaryFolder();
+    await using first = await startProgram({ home: home.path });
     const jobId = await submitFolder(first, join(examples, "ticker"), fast);
-    await until(follow(first, jobId), (event) => isReceived(event, "latest", "tick"));
+    const ticking = follow(first, jobId);
+    for (let ticks = 0; ticks < 10; ) if (isReceived(await next(ticking), "latest", "tick")) ticks++;
     const before = await ticksOf(first, jobId);
     await first.kill();
 
-    const second = await startProgram({ home });
+    await using second = await startProgram({ home: home.path });
     let recovered = false;
     for await (const event of follow(second, jobId)) {
       if (event.type === "job_recovered") recovered = true;
@@ -189,12 +200,11 @@ describe("ticker", { timeout: 120_000 }, () => {
     if (canSeeProcesses) assert.equal((await processesOf(jobId)).length, 1);
     await second.stop();
     if (canSeeProcesses) assert.equal((await processesOf(jobId)).length, 0);
-    await rm(home, { recursive: true });
   });
 });
 
-describe("the documentation", { timeout: 120_000 }, () => {
-  it("begins with a bundle that runs as it stands there", async () => {
+describe("the documentation", () => {
+  it("begins with a bundle that runs as it stands there", limit, async () => {
     await using folder = await temporaryFolder();
     const text = await readFile(join(docs, "workers.md"), "utf8");
     const files = ["manifest.json", "payloads/count.py", "payloads/count.sh", "payloads/count.mjs"];
@@ -211,7 +221,7 @@ describe("the documentation", { timeout: 120_000 }, () => {
     for (const answer of answers) assert.deepEqual(answer.result, { words: 4 });
   });
 
-  it("shows no manifest that would be refused", async () => {
+  it("shows no manifest that would be refused", limit, async () => {
     let manifests = 0;
     for (const page of ["manifest.md", "workers.md"]) {
       const text = await readFile(join(docs, page), "utf8");

@@ -30,7 +30,11 @@ export class Checker {
       const job = this.#journal.jobs.get(changes.jobId);
       if (job === undefined || job.epoch !== changes.epoch || job.owner !== changes.owner) continue;
       if (job.revision !== changes.revision) continue;
-      assert.equal(changes.firstEventSeq, job.events.length + 1, "I1: the batch continues the history without a gap");
+      assert.equal(
+        changes.firstEventSeq,
+        job.events.length + 1,
+        "I1: the batch continues the history without a gap",
+      );
       assert.ok(!isOver(job.events), "I4: nothing follows the terminal event");
     }
   }
@@ -51,7 +55,11 @@ export class Checker {
   published(jobId: string, firstSeq: number, lines: readonly string[]): void {
     const stored = this.#journal.jobs.get(jobId)?.events ?? [];
     for (const [i, line] of lines.entries()) {
-      assert.equal(stored[firstSeq - 1 + i], line, `I2: event ${firstSeq + i} of ${jobId} was published before it was stored`);
+      assert.equal(
+        stored[firstSeq - 1 + i],
+        line,
+        `I2: event ${firstSeq + i} of ${jobId} was published before it was stored`,
+      );
     }
   }
 
@@ -73,7 +81,11 @@ export class Checker {
     const counted = new Map<string, number>();
     for (const { agent_id } of received) counted.set(agent_id!, (counted.get(agent_id!) ?? 0) + 1);
     for (const agent of job.agents.values()) {
-      assert.equal(agent.processedMessages, counted.get(agent.agentId) ?? 0, `${jobId}: ${agent.agentId} counts wrongly`);
+      assert.equal(
+        agent.processedMessages,
+        counted.get(agent.agentId) ?? 0,
+        `${jobId}: ${agent.agentId} counts wrongly`,
+      );
     }
     this.#leases(jobId, events);
   }

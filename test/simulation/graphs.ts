@@ -34,7 +34,8 @@ function dag(random: Random, index: number, withFailure: boolean): Scenario {
   for (let layer = 0; layer < depth; layer++) {
     layers.push(
       Array.from({ length: random.between(1, 4) }, () => {
-        const kind = layer === 0 ? "router" : random.pick(["router", "executor", "executor", "aggregator"] as const);
+        const kind =
+          layer === 0 ? "router" : random.pick(["router", "executor", "executor", "aggregator"] as const);
         const fails = withFailure && kind === "executor";
         return { id: `${fails ? "fails" : kind}_${count++}`, kind, fails };
       }),
@@ -66,7 +67,11 @@ function dag(random: Random, index: number, withFailure: boolean): Scenario {
 }
 
 function head(graphId: string, random: Random): JsonObject {
-  return { manifest_version: "1.0", graph_id: graphId, job_name: random.chance(0.5) ? "a name" : null } as JsonObject;
+  return {
+    manifest_version: "1.0",
+    graph_id: graphId,
+    job_name: random.chance(0.5) ? "a name" : null,
+  } as JsonObject;
 }
 
 interface Edge {
@@ -81,7 +86,10 @@ function connect(random: Random, layers: readonly (readonly Node[])[]): Edge[] {
   for (const [at, layer] of layers.slice(0, -1).entries()) {
     for (const node of layer) {
       const targets = new Set(
-        Array.from({ length: random.between(1, 3) }, () => random.pick(layers[random.between(at + 1, layers.length - 1)]!).id),
+        Array.from(
+          { length: random.between(1, 3) },
+          () => random.pick(layers[random.between(at + 1, layers.length - 1)]!).id,
+        ),
       );
       for (const to of targets) {
         edges.push({ from_node: node.id, to_node: to, ...(random.chance(0.5) && { message_type: "work" }) });
@@ -92,7 +100,8 @@ function connect(random: Random, layers: readonly (readonly Node[])[]): Edge[] {
 }
 
 function manifestNode(node: Node, completeAfter: number | null): JsonObject {
-  if (node.kind === "router") return { node_id: node.id, agent_type: "router", config: { emit_type: "work" } };
+  if (node.kind === "router")
+    return { node_id: node.id, agent_type: "router", config: { emit_type: "work" } };
   if (node.kind === "executor") {
     const config = { command: ["true"], max_attempts: 3, retry_backoff_ms: 100, output_message_type: null };
     return { node_id: node.id, agent_type: "executor", config };
@@ -105,7 +114,11 @@ function dropNulls(given: Record<string, number | string | null>): JsonObject {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
 }
 
-function model(nodes: readonly Node[], edges: readonly Edge[], inputs: Record<string, unknown[]>): Map<string, number> {
+function model(
+  nodes: readonly Node[],
+  edges: readonly Edge[],
+  inputs: Record<string, unknown[]>,
+): Map<string, number> {
   const received = new Map(nodes.map((node) => [node.id, inputs[node.id]?.length ?? 0]));
   // Nodes stand layer by layer, so that every sender comes before its receivers.
   for (const node of nodes) {
@@ -154,8 +167,16 @@ function service(random: Random, index: number): Scenario {
       type: "service",
       entrypoints: ["door"],
       nodes: [
-        { node_id: "door", agent_type: "sensor", config: { complete_after: null, output_message_type: "work" } },
-        { node_id: "clock", agent_type: "sensor", config: { complete_after: 3, interval_ms: random.between(50, 500), output_message_type: "work" } },
+        {
+          node_id: "door",
+          agent_type: "sensor",
+          config: { complete_after: null, output_message_type: "work" },
+        },
+        {
+          node_id: "clock",
+          agent_type: "sensor",
+          config: { complete_after: 3, interval_ms: random.between(50, 500), output_message_type: "work" },
+        },
         manifestNode({ id: "worker", kind: random.chance(0.5) ? "executor" : "router", fails: false }, null),
         { node_id: "sum", agent_type: "aggregator", config: { complete_run: false } },
       ],

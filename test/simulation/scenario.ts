@@ -137,7 +137,11 @@ async function makePeace(world: World, clients: readonly Client[]): Promise<void
   await run(world);
   for (const client of clients) {
     if (client.scenario.shape !== "service") continue;
-    assert.equal(world.journal.jobs.get(client.jobId!)!.progress.status, "running", "a service runs until it is stopped");
+    assert.equal(
+      world.journal.jobs.get(client.jobId!)!.progress.status,
+      "running",
+      "a service runs until it is stopped",
+    );
     control(world, client, "cancel");
   }
   await run(world);
@@ -171,7 +175,9 @@ function judge(world: World, client: Client): void {
     assert.equal(result.messages?.length, scenario.resultCount);
   }
   if (scenario.expected === null) return;
-  const processed = new Map([...job.agents.values()].map((agent) => [agent.agentId, agent.processedMessages]));
+  const processed = new Map(
+    [...job.agents.values()].map((agent) => [agent.agentId, agent.processedMessages]),
+  );
   for (const [agentId, count] of scenario.expected) {
     assert.equal(processed.get(agentId) ?? 0, count, `I7: ${jobId}: agent ${agentId}`);
   }

@@ -4,7 +4,11 @@ import { parseArgs } from "node:util";
 import { runSeed } from "./scenario.ts";
 
 const { values } = parseArgs({
-  options: { seeds: { type: "string", default: "2000" }, from: { type: "string", default: "1" }, seed: { type: "string" } },
+  options: {
+    seeds: { type: "string", default: "2000" },
+    from: { type: "string", default: "1" },
+    seed: { type: "string" },
+  },
 });
 const from = Number(values.seed ?? values.from);
 const count = values.seed === undefined ? Number(values.seeds) : 1;

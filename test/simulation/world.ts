@@ -177,7 +177,11 @@ export class World {
   async step(): Promise<boolean> {
     let next: Planned | undefined;
     for (const entry of this.#planned) {
-      if (next === undefined || entry.atMs < next.atMs || (entry.atMs === next.atMs && this.#before(entry, next))) {
+      if (
+        next === undefined ||
+        entry.atMs < next.atMs ||
+        (entry.atMs === next.atMs && this.#before(entry, next))
+      ) {
         next = entry;
       }
     }

@@ -66,15 +66,27 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
       await journal.commit([changes({ items: [{ agentIndex: 1, firstSeq: 1, bodiesJson: ["1", "2"] }] })]);
       await journal.commit([next(1, { items: [{ agentIndex: 1, firstSeq: 3, bodiesJson: ["3"] }] })]);
       assert.equal((await journal.load("g-1"))?.items.length, 2);
-      const third = next(2, { itemsCleared: [1], items: [{ agentIndex: 1, firstSeq: 4, bodiesJson: ["4"] }] });
+      const third = next(2, {
+        itemsCleared: [1],
+        items: [{ agentIndex: 1, firstSeq: 4, bodiesJson: ["4"] }],
+      });
       await journal.commit([third]);
       assert.deepEqual((await journal.load("g-1"))?.items, third.items);
     });
 
     test("agents and tasks are replaced, removed tasks are gone", async ({ journal }) => {
       await journal.commit([changes({ agents: [agent(0)], tasks: [task(1), task(2)] })]);
-      const changed = { ...task(2), attempt: 2, failures: 1, state: { kind: "backoff", dueAtMs: 9 } as const };
-      const busy = agent(0, { status: "running", processedMessages: 7, lease: { leaseId: "l", pool: "p", slots: 1 } });
+      const changed = {
+        ...task(2),
+        attempt: 2,
+        failures: 1,
+        state: { kind: "backoff", dueAtMs: 9 } as const,
+      };
+      const busy = agent(0, {
+        status: "running",
+        processedMessages: 7,
+        lease: { leaseId: "l", pool: "p", slots: 1 },
+      });
       await journal.commit([next(1, { agents: [busy], tasks: [changed], tasksRemoved: [1] })]);
       const image = await journal.load("g-1");
       assert.deepEqual(image?.tasks, [changed]);
@@ -131,13 +143,17 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
       assert.equal((await under.events("g-1")).length, 2);
     });
 
-    test("claiming takes open jobs of others, oldest first, a page at a time, and raises their epoch", async ({ journal }) => {
+    test("claiming takes open jobs of others, oldest first, a page at a time, and raises their epoch", async ({
+      journal,
+    }) => {
       const times = [30, 10, 20];
       for (const [i, submittedAtMs] of times.entries()) {
         const job = changes({ jobId: `j-${i}`, owner: "dead" });
         await journal.commit([{ ...job, insert: { ...job.insert!, submittedAtMs, runId: `run_${i}` } }]);
       }
-      await journal.commit([changes({ jobId: "over", owner: "dead", progress: progress({ status: "completed" }) })]);
+      await journal.commit([
+        changes({ jobId: "over", owner: "dead", progress: progress({ status: "completed" }) }),
+      ]);
       assert.deepEqual(await journal.claim("me", 2), ["j-1", "j-2"]);
       assert.deepEqual(await journal.claim("me", 2), ["j-0"]);
       assert.deepEqual(await journal.claim("me", 2), []);

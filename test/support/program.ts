@@ -1,7 +1,7 @@
 // The real program as a child process, for tests that must see what a user sees: `bin/troupe.mjs`, its own
 // folder, its own port, real signals.
 //
-// G1. No program outlives the test process that started it, however that process ends.
+// G1. No program outlives the test process that started it, unless that process is ended by SIGKILL.
 // G2. A program never sees the tester's own SVC_* variables, and its home lies outside the checkout.
 // G3. Starting resolves once the program has printed its URL, or rejects with everything it printed.
 
@@ -23,6 +23,8 @@ export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** An existing SVC_HOME, to carry on where another program ended; it is the caller's to remove. */
   readonly home?: string;
+  /** Words before the program's own, such as ["nice", "-n", "5"]: a command that in the end becomes the program. */
+  readonly through?: readonly string[];
 }
 
 export interface Exit {
@@ -55,7 +57,8 @@ export interface Program {
  */
 export async function startProgram(options: ProgramOptions = {}): Promise<Program> {
   const home = options.home ?? (await temporaryHome());
-  const child = spawn(process.execPath, [launcher, ...(options.args ?? ["runtime"])], {
+  const [file, ...args] = programWords(options);
+  const child = spawn(file, args, {
     env: programEnvironment(home, options.env),
     stdio: ["ignore", "pipe", "pipe"],
     // A group of its own, so that one kill reaches the launcher and the program behind it.
@@ -74,6 +77,13 @@ export async function startProgram(options: ProgramOptions = {}): Promise<Progra
     await removeHome();
     throw error;
   }
+}
+
+/** The command that starts the program, word by word. */
+export function programWords(options: ProgramOptions): readonly [string, ...string[]] {
+  const [first, ...rest] = options.through ?? [];
+  const own = [launcher, ...(options.args ?? ["runtime"])];
+  return first === undefined ? [process.execPath, ...own] : [first, ...rest, process.execPath, ...own];
 }
 
 /** An empty folder for SVC_HOME. Its name has a blank in it: paths with blanks must work everywhere. */
@@ -135,9 +145,19 @@ function program(parts: Parts): Program {
 }
 
 const running = new Set<ChildProcess>();
-process.on("exit", () => {
+const killAll = () => {
   for (const child of running) killGroup(child);
-});
+};
+process.on("exit", killAll);
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  // Not "once": a signal that comes twice must not end this process before the programs are ended.
+  const handle = () => {
+    killAll();
+    process.off(signal, handle);
+    process.kill(process.pid, signal);
+  };
+  process.on(signal, handle);
+}
 
 function exitOf(child: ChildProcess): Promise<Exit> {
   running.add(child);

@@ -16,7 +16,9 @@ export function bundleRoutes(api: FastifyInstance, services: RuntimeServices, bu
   api.register(multipart, { limits: { fileSize: bundleBytesMax, files: 1, fields: 4, parts: 5 } });
 
   api.post<{ Body?: JsonBody }>("/bundles", { bodyLimit: bundleBytesMax }, async (request, reply) => {
-    const record = request.isMultipart() ? await upload(services, request) : await fromFolder(services, request.body);
+    const record = request.isMultipart()
+      ? await upload(services, request)
+      : await fromFolder(services, request.body);
     return reply.code(201).send({
       bundle_id: record.bundleId,
       graph_id: record.graphId,
@@ -42,7 +44,10 @@ export function bundleRoutes(api: FastifyInstance, services: RuntimeServices, bu
       return result;
     } catch (error) {
       if (!(error instanceof BundleProblem)) throw error;
-      throw new ApiError(500, `Bundle ${bundleId} could not be reloaded, its registered version stays: ${error.message}`);
+      throw new ApiError(
+        500,
+        `Bundle ${bundleId} could not be reloaded, its registered version stays: ${error.message}`,
+      );
     }
   });
 }
@@ -54,7 +59,8 @@ async function fromFolder({ bundles }: RuntimeServices, body: JsonBody | undefin
   if (typeof path !== "string" || !isAbsolute(path)) {
     throw new ApiError(400, "path must be the absolute path of a bundle's folder on the runtime's machine");
   }
-  if (bundleId !== undefined && typeof bundleId !== "string") throw new ApiError(400, "bundle_id must be a string");
+  if (bundleId !== undefined && typeof bundleId !== "string")
+    throw new ApiError(400, "bundle_id must be a string");
   return bundles.registerFolder({ path, ...(bundleId !== undefined && { bundleId }) });
 }
 
@@ -63,7 +69,13 @@ async function upload({ bundles }: RuntimeServices, request: FastifyRequest): Pr
   if (part === undefined || part.fieldname !== "bundle") {
     throw new ApiError(400, "the upload needs one file in the form field bundle, a zip archive");
   }
-  return bundles.registerZip({ file: part.file });
+  try {
+    return await bundles.registerZip({ file: part.file });
+  } catch (error) {
+    // A file that was cut off at the limit looks like a damaged zip; the limit is the better explanation.
+    if (part.file.truncated) throw new ApiError(413, "the zip is larger than SVC_BUNDLE_MAX_BYTES allows");
+    throw error;
+  }
 }
 
 function render(record: BundleRecord) {

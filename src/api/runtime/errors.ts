@@ -1,8 +1,8 @@
 // The runtime API's errors: every body is exactly {error: string} (spec "Endpoints", "Errors").
 
-import type { FastifyError, FastifyInstance } from "fastify";
-import { EngineUnavailable } from "../../engine/engine.ts";
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyServerOptions } from "fastify";
 import { BundleProblem } from "../../bundles/problem.ts";
+import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/ports.ts";
 
 /** An answer other than success; the message is for the caller. */
@@ -32,6 +32,41 @@ export function answerErrors(app: FastifyInstance): void {
   });
 }
 
+type OutsideRoutes = Required<Pick<FastifyServerOptions, "clientErrorHandler" | "frameworkErrors">>;
+
+/** Answers for requests that reach no route: bytes that are no HTTP, and URLs that cannot be decoded. */
+export const answerOutsideRoutes: OutsideRoutes = {
+  clientErrorHandler: (error, socket) => {
+    if (error.code === "ECONNRESET" || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const { status, message } = describeConnectionError(error.code);
+    const body = JSON.stringify({ error: message });
+    socket.end(
+      `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+        `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    );
+  },
+  frameworkErrors: (error, _request, reply) => {
+    (reply as FastifyReply).code(error.statusCode ?? 400).send({ error: `Bad request: ${error.message}` });
+  },
+};
+
+function describeConnectionError(code: string | undefined): { status: string; message: string } {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return {
+        status: "431 Request Header Fields Too Large",
+        message: "The request's headers are too large",
+      };
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return { status: "408 Request Timeout", message: "The request did not arrive in time" };
+    default:
+      return { status: "400 Bad Request", message: "The request is not valid HTTP" };
+  }
+}
+
 function describe(error: FastifyError): { status: number; message: string } {
   if (error instanceof ApiError) return { status: error.status, message: error.message };
   if (error instanceof BundleProblem) return { status: 400, message: error.message };
@@ -41,7 +76,10 @@ function describe(error: FastifyError): { status: number; message: string } {
   switch (error.code) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":
     case "FST_REQ_FILE_TOO_LARGE":
-      return { status: 413, message: "The body is too large; SVC_BODY_MAX_BYTES and SVC_BUNDLE_MAX_BYTES set the limits" };
+      return {
+        status: 413,
+        message: "The body is too large; SVC_BODY_MAX_BYTES and SVC_BUNDLE_MAX_BYTES set the limits",
+      };
     case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
       return { status: 415, message: "The Content-Type must be application/json" };
     default:

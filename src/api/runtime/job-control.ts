@@ -46,7 +46,8 @@ async function whyNotOpen(services: RuntimeServices, jobId: string, verb: string
 
 function readMessage(body: JsonObject) {
   const { agent_id: agentId, type, body: messageBody, correlation_id: correlationId, ttl_ms: ttlMs } = body;
-  if (typeof agentId !== "string" || agentId === "") throw new ApiError(400, "agent_id must name an agent of the job");
+  if (typeof agentId !== "string" || agentId === "")
+    throw new ApiError(400, "agent_id must name an agent of the job");
   if (type !== undefined && !isName(type)) {
     throw new ApiError(400, `type must be a string of 1 to ${limits.nameCharsMax} characters`);
   }
@@ -56,8 +57,15 @@ function readMessage(body: JsonObject) {
   if (ttlMs !== undefined && !(typeof ttlMs === "number" && ttlMs > 0)) {
     throw new ApiError(400, "ttl_ms must be a number above 0");
   }
-  if (messageBody === undefined) throw new ApiError(400, "body is missing: the message's content, any JSON value");
-  return { agentId, type: type ?? "message", body: messageBody, correlationId: correlationId ?? null, ttlMs: ttlMs ?? null };
+  if (messageBody === undefined)
+    throw new ApiError(400, "body is missing: the message's content, any JSON value");
+  return {
+    agentId,
+    type: type ?? "message",
+    body: messageBody,
+    correlationId: correlationId ?? null,
+    ttlMs: ttlMs ?? null,
+  };
 }
 
 function isName(value: unknown): value is string {

@@ -2,11 +2,11 @@
 
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
+import type { Submission } from "../../engine/engine.ts";
 import { withInputs } from "../../engine/inputs.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { isObject } from "../../engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../../engine/manifest.ts";
-import type { Submission } from "../../engine/engine.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
 import type { JsonBody } from "../shared/json-body.ts";
 import { ApiError, bundleNotFound, invalidPayload, jobNotFound } from "./errors.ts";
@@ -81,7 +81,12 @@ async function fromBundle(services: RuntimeServices, body: JsonObject): Promise<
 }
 
 /** Every job, a page at a time: one query per 500 jobs, and never more than those in memory. */
-async function* listAll(records: JobRecords, includeTerminal: boolean, limit: number, context: RenderContext) {
+async function* listAll(
+  records: JobRecords,
+  includeTerminal: boolean,
+  limit: number,
+  context: RenderContext,
+) {
   let left = limit;
   let after: { submittedAtMs: number; jobId: string } | null = null;
   yield '{"data":[';

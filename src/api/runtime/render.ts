@@ -67,7 +67,11 @@ function renderJob(detail: JobDetail, manifest: ManifestView, context: RenderCon
 
 interface ManifestView {
   readonly version: string;
-  readonly nodes: readonly { readonly nodeId: string; readonly agentType: string; readonly type: string | null }[];
+  readonly nodes: readonly {
+    readonly nodeId: string;
+    readonly agentType: string;
+    readonly type: string | null;
+  }[];
   readonly edgesFrom: ReadonlyMap<string, readonly JsonObject[]>;
 }
 
@@ -112,7 +116,11 @@ function renderAgents(detail: JobDetail, manifest: ManifestView, context: Render
     const lease =
       record?.lease == null
         ? "null"
-        : JSON.stringify({ lease_id: record.lease.leaseId, pool: record.lease.pool, slots: record.lease.slots });
+        : JSON.stringify({
+            lease_id: record.lease.leaseId,
+            pool: record.lease.pool,
+            slots: record.lease.slots,
+          });
     return (
       `{"agent_id":${str(node.nodeId)},"agent_type":${str(node.agentType)},"type":${str(node.type)},` +
       `"assigned_node":${str(context.nodeName)},"status":"${status}","running?":${status === "running"},` +

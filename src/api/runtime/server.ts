@@ -1,7 +1,7 @@
 // The runtime's HTTP API (spec runtime-api-and-packaging): routes under /api/v1, one file per resource. A route
 // parses, calls one function and renders; nothing else.
 
-import Fastify, { type FastifyInstance } from "fastify";
+import Fastify, { type FastifyInstance, LogController } from "fastify";
 import type { Logger } from "pino";
 import type { Bundles } from "../../bundles/bundles.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -9,10 +9,10 @@ import type { PoolSnapshot } from "../../execution/pools.ts";
 import type { Cleanup } from "../../runs/cleanup.ts";
 import type { EventFeed } from "../../runs/feed.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
-import { refuseForeignCallers } from "../shared/local-callers.ts";
 import { acceptJsonBodies } from "../shared/json-body.ts";
+import { refuseForeignCallers } from "../shared/local-callers.ts";
 import { bundleRoutes } from "./bundles.ts";
-import { answerErrors } from "./errors.ts";
+import { answerErrors, answerOutsideRoutes } from "./errors.ts";
 import { jobControlRoutes } from "./job-control.ts";
 import { jobEventRoutes } from "./job-events.ts";
 import { jobRoutes } from "./jobs.ts";
@@ -50,6 +50,7 @@ export interface ServerOptions {
   readonly stopping: AbortSignal;
 }
 
+const HEAD_BYTES_MAX = 16 * 1024;
 const HEADERS_TIMEOUT_MS = 20_000;
 const REQUEST_TIMEOUT_MS = 300_000;
 const CONNECTIONS_MAX = 10_000;
@@ -57,12 +58,18 @@ const CONNECTIONS_MAX = 10_000;
 export function runtimeServer(services: RuntimeServices, options: ServerOptions): FastifyInstance {
   const app = Fastify({
     loggerInstance: options.logger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: options.bodyBytesMax,
     requestTimeout: REQUEST_TIMEOUT_MS,
     forceCloseConnections: true,
-    routerOptions: { maxParamLength: 300 },
-    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: 5_000 },
+    // No shorter than a request's head may be: an id of any length is looked for, and not found.
+    routerOptions: { maxParamLength: HEAD_BYTES_MAX },
+    ...answerOutsideRoutes,
+    http: {
+      maxHeaderSize: HEAD_BYTES_MAX,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: 5_000,
+    },
   }) as unknown as FastifyInstance;
   app.server.maxConnections = CONNECTIONS_MAX;
   if (options.isLoopback) refuseForeignCallers(app);

@@ -9,7 +9,9 @@ export function refuseForeignCallers(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     const { host, origin } = request.headers;
     if (host !== undefined && !LOOPBACK_HOST.test(host)) {
-      return reply.code(403).send({ error: "This API answers only to loopback host names, such as 127.0.0.1" });
+      return reply
+        .code(403)
+        .send({ error: "This API answers only to loopback host names, such as 127.0.0.1" });
     }
     if (origin !== undefined && origin !== `http://${host}`) {
       return reply.code(403).send({ error: "This API does not answer to other web sites" });

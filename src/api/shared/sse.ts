@@ -135,7 +135,9 @@ class Reader {
 
   async #drained(): Promise<void> {
     const signal = this.#gone.signal;
-    const drained = new Promise<"drained">((resolve) => this.#response.once("drain", () => resolve("drained")));
+    const drained = new Promise<"drained">((resolve) =>
+      this.#response.once("drain", () => resolve("drained")),
+    );
     const gone = new Promise<"gone">((resolve) => {
       if (signal.aborted) resolve("gone");
       signal.addEventListener("abort", () => resolve("gone"), { once: true });

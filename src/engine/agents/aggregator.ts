@@ -30,7 +30,11 @@ export function stepAggregator(
   const count = collected.length + 1;
   const actions: Action[] = [
     { kind: "collect", body: message.body },
-    { kind: "event", type: "aggregator_received", payload: { from: message.from, type: message.type, count } },
+    {
+      kind: "event",
+      type: "aggregator_received",
+      payload: { from: message.from, type: message.type, count },
+    },
   ];
   const keeps = config.outputMessageType === null && !config.completeRun;
   if (keeps) return { state: { received, count: trim(actions, collected, message.body) }, actions };

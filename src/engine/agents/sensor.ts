@@ -14,7 +14,10 @@ interface SensorState {
 
 function read(state: JsonValue): SensorState {
   const given = isObject(state) ? state : {};
-  return { observed: Number(given.observed ?? 0), due_at_ms: (given.due_at_ms as number | undefined) ?? null };
+  return {
+    observed: Number(given.observed ?? 0),
+    due_at_ms: (given.due_at_ms as number | undefined) ?? null,
+  };
 }
 
 /** The job starts: sets the timer, and has the file watched. */
@@ -46,9 +49,7 @@ export function stepSensorTimer(config: SensorConfig, state: JsonValue, nowMs: n
   const dueAtMs = before.due_at_ms;
   // A timer that was missed while the runtime was down fires once, not once per interval.
   const nextMs =
-    config.intervalMs === null || dueAtMs === null
-      ? null
-      : Math.max(dueAtMs + config.intervalMs, nowMs + 1);
+    config.intervalMs === null || dueAtMs === null ? null : Math.max(dueAtMs + config.intervalMs, nowMs + 1);
   const body = { fired_at: new Date(nowMs).toISOString(), observed: before.observed + 1 };
   const step = observe(config, { ...before, due_at_ms: nextMs }, body, { timer: body.fired_at });
   const isDone = step.actions.some((action) => action.kind === "done");

@@ -8,7 +8,7 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { Kysely, SqliteDialect } from "kysely";
+import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
 import { JournalUnavailable } from "../../engine/ports.ts";
 import type { Database, Schema } from "../schema.ts";
 import { WriteGate } from "./write-gate.ts";
@@ -99,24 +99,28 @@ function migrate(connection: DatabaseSync): void {
   }
 }
 
-/** Kysely compiles a query to text each time; the prepared statement of that text is kept. */
-function statementCache(connection: DatabaseSync) {
-  const statements = new Map<string, StatementSync>();
-  return (sql: string) => {
+/** Kysely compiles a query to text each time; what SQLite prepared from that text is kept. */
+function statementCache(connection: DatabaseSync): (sql: string) => SqliteStatement {
+  const statements = new Map<string, SqliteStatement>();
+  return (sql) => {
     let statement = statements.get(sql);
     if (statement === undefined) {
       if (statements.size >= STATEMENTS_KEPT) statements.clear();
-      statement = connection.prepare(sql);
+      statement = adapt(connection.prepare(sql));
       statements.set(sql, statement);
     }
-    const prepared = statement;
-    return {
-      reader: prepared.columns().length > 0,
-      all: (parameters: readonly unknown[]) => prepared.all(...(parameters as never[])),
-      run: (parameters: readonly unknown[]) => prepared.run(...(parameters as never[])),
-      iterate: (parameters: readonly unknown[]) =>
-        prepared.iterate(...(parameters as never[])) as IterableIterator<unknown>,
-    };
+    return statement;
+  };
+}
+
+/** node:sqlite's statement as Kysely's dialect wants it. */
+function adapt(statement: StatementSync): SqliteStatement {
+  type Values = Parameters<StatementSync["all"]>;
+  return {
+    reader: statement.columns().length > 0,
+    all: (parameters) => statement.all(...(parameters as Values)),
+    run: (parameters) => statement.run(...(parameters as Values)),
+    iterate: (parameters) => statement.iterate(...(parameters as Values)) as IterableIterator<unknown>,
   };
 }
 

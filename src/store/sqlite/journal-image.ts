@@ -29,7 +29,9 @@ export function readImage(connection: DatabaseSync, jobId: string): JobImage | n
     messages: all<{ message_json: string }>(
       "SELECT message_json FROM messages WHERE job_id = ? ORDER BY agent_index, seq",
     ).map((row) => JSON.parse(row.message_json) as Message),
-    items: all<Schema["items"]>("SELECT * FROM items WHERE job_id = ? ORDER BY agent_index, first_seq").map(toItems),
+    items: all<Schema["items"]>("SELECT * FROM items WHERE job_id = ? ORDER BY agent_index, first_seq").map(
+      toItems,
+    ),
     tasks: all<Schema["tasks"]>("SELECT * FROM tasks WHERE job_id = ? ORDER BY task_seq").map(toTask),
   };
 }

@@ -170,7 +170,12 @@ export class SqliteJournal implements Journal {
       while (to < eventLines.length && chars + eventLines[to]!.length <= SEGMENT_CHARS_MAX) {
         chars += eventLines[to++]!.length;
       }
-      this.#sql.insertEvents.run(jobId, firstEventSeq + from, to - from, eventLines.slice(from, to).join("\n"));
+      this.#sql.insertEvents.run(
+        jobId,
+        firstEventSeq + from,
+        to - from,
+        eventLines.slice(from, to).join("\n"),
+      );
       from = to;
     }
   }

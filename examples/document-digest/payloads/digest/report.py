@@ -82,10 +82,4 @@ out = Path(os.environ["SVC_OUTPUT_DIR"])
 worker.report("progress", percent=50, label="report.md is written")
 (out / "report.html").write_text(page(title, documents, totals), encoding="utf-8")
 worker.report("progress", percent=100, label="report.html is written")
-worker.answer(
-    complete_run={
-        "report": ["report.html", "report.md"],
-        **totals,
-        "key_terms": {one["title"]: one["key_terms"][:3] for one in documents},
-    }
-)
+worker.answer(complete_run={"report": ["report.html", "report.md"], **totals})

@@ -1,0 +1,16 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { merged } from "./merge.ts";
+
+test("objects are merged key by key, and everything else is replaced", () => {
+  const base = { a: { b: 1, c: [1, 2] }, d: { e: 1 }, f: 1, g: { h: 1 } };
+  const over = { a: { b: 2, c: [3] }, d: 5, f: { x: 1 }, g: null, i: true };
+  assert.deepEqual(merged(base, over), { a: { b: 2, c: [3] }, d: 5, f: { x: 1 }, g: null, i: true });
+  assert.deepEqual(base.a.c, [1, 2]);
+});
+
+test("a key named __proto__ is only a key", () => {
+  const result = merged({}, JSON.parse('{"__proto__":{"polluted":true},"a":1}'));
+  assert.equal(Object.getPrototypeOf(result), Object.prototype);
+  assert.equal(JSON.stringify(result), '{"__proto__":{"polluted":true},"a":1}');
+});

@@ -1,0 +1,126 @@
+// What waits for the next commit: changed jobs, the callers that wait for them, and what may happen outside only
+// afterwards.
+
+import type { Effects } from "./draft.ts";
+import type { Job } from "./job.ts";
+import { takeChanges } from "./job-image.ts";
+import { limits } from "./limits.ts";
+import type { JobChanges } from "./ports.ts";
+
+/** The engine accepts nothing now: it is shutting down, or the store cannot commit. */
+export class EngineUnavailable extends Error {
+  override readonly name = "EngineUnavailable";
+}
+
+/** A caller whose answer waits for the commit. */
+interface Waiter {
+  readonly jobId: string;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+/** Changes on their way to the journal. */
+export interface Batch {
+  changes: readonly JobChanges[];
+  effects: readonly Effects[];
+  waiters: readonly Waiter[];
+}
+
+/** Logs and progress are worth waiting for company; everything else is not. */
+export type Urgency = "urgent" | "lazy";
+
+export class PendingBatch {
+  readonly #jobs = new Set<Job>();
+  #waiters: Waiter[] = [];
+  #oldestChangeMs: number | null = null;
+  #isUrgent = false;
+  /** Steps done, and characters of task output taken in, since the last batch. */
+  operations = 0;
+  outputChars = 0;
+
+  get isEmpty(): boolean {
+    return this.#jobs.size === 0;
+  }
+
+  /** Wall time at which even a lazy batch is to be written. */
+  get dueAtMs(): number {
+    return this.#oldestChangeMs === null
+      ? Number.POSITIVE_INFINITY
+      : this.#oldestChangeMs + limits.lazyFlushMs;
+  }
+
+  isDue(nowMs: number): boolean {
+    return !this.isEmpty && (this.#isUrgent || nowMs >= this.dueAtMs);
+  }
+
+  add(job: Job, urgency: Urgency, nowMs: number): void {
+    this.#oldestChangeMs ??= nowMs;
+    this.#jobs.add(job);
+    if (urgency === "urgent") this.#isUrgent = true;
+  }
+
+  has(job: Job): boolean {
+    return this.#jobs.has(job);
+  }
+
+  remove(job: Job): void {
+    this.#jobs.delete(job);
+    if (this.isEmpty) this.#oldestChangeMs = null;
+  }
+
+  /** Jobs that no batch has carried yet. */
+  newJobs(): Job[] {
+    return [...this.#jobs].filter((job) => job.revision === 0);
+  }
+
+  hurry(): void {
+    this.#isUrgent = true;
+  }
+
+  /** Resolves when the batch that is being gathered is on disk. */
+  durable(jobId: string): Promise<void> {
+    return new Promise((resolve, reject) => this.#waiters.push({ jobId, resolve, reject }));
+  }
+
+  /** Takes everything gathered so far; what changes from now on belongs to the next batch. */
+  take(): Batch {
+    const jobs = [...this.#jobs];
+    const effects = jobs.map((job) => job.draft.takeEffects());
+    const batch = { changes: jobs.map(takeChanges), effects, waiters: this.takeWaiters() };
+    this.#jobs.clear();
+    this.#oldestChangeMs = null;
+    this.#isUrgent = false;
+    this.operations = 0;
+    this.outputChars = 0;
+    return batch;
+  }
+
+  takeWaiters(): readonly Waiter[] {
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    return waiters;
+  }
+}
+
+/** The batch without some jobs, and without anything that was to happen for them; nobody waits for it any more. */
+export function withoutJobs(batch: Batch, jobIds: ReadonlySet<string>): Batch {
+  return {
+    changes: batch.changes.filter(({ jobId }) => !jobIds.has(jobId)),
+    effects: batch.effects.map(({ starts, stops, sends }) => ({
+      starts: starts.filter(({ ref }) => !jobIds.has(ref.jobId)),
+      stops: stops.filter(({ jobId }) => !jobIds.has(jobId)),
+      sends: sends.filter(({ ref }) => !jobIds.has(ref.jobId)),
+    })),
+    waiters: [],
+  };
+}
+
+/** Tells every waiter that the store refused: a new job is gone, anything else happens once the store is back. */
+export function refuse(waiters: readonly Waiter[], newJobs: ReadonlySet<string>, reason: string): void {
+  for (const waiter of waiters) {
+    const effect = newJobs.has(waiter.jobId)
+      ? "Nothing was accepted; try again."
+      : "The request takes effect as soon as the store can commit again.";
+    waiter.reject(new EngineUnavailable(`${reason} ${effect}`));
+  }
+}

@@ -1,0 +1,78 @@
+// The engine's small parts against plain models: queue, timers, ids.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { Fifo } from "./fifo.ts";
+import { idSource } from "./ids.ts";
+import { TimerQueue } from "./timers.ts";
+
+test("a queue gives back what was put in, in order, through any mix of pushes and shifts", () => {
+  const operations = fc.array(fc.oneof(fc.nat({ max: 3_000 }), fc.constant("shift" as const)), {
+    maxLength: 40,
+  });
+  fc.assert(
+    fc.property(operations, (mix) => {
+      const queue = new Fifo<number>();
+      const model: number[] = [];
+      let n = 0;
+      for (const operation of mix) {
+        // A number pushes that many at once, so that compaction happens; a shift takes as many as half.
+        if (operation === "shift") {
+          for (let i = Math.ceil(model.length / 2); i > 0; i--) assert.equal(queue.shift(), model.shift());
+        } else {
+          for (let i = 0; i < operation; i++) {
+            queue.push(n);
+            model.push(n++);
+          }
+        }
+        assert.equal(queue.size, model.length);
+        assert.equal(queue.first(), model[0]);
+        const limit = n - 5;
+        assert.deepEqual(
+          queue.tailWhile((item) => item >= limit),
+          model.filter((item) => item >= limit),
+        );
+      }
+      assert.equal(new Fifo().shift(), undefined);
+    }),
+  );
+});
+
+test("timers come out in the order of their time, and never early", () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat({ max: 50 })), fc.nat({ max: 50 }), (times, nowMs) => {
+      const timers = new TimerQueue();
+      for (const dueAtMs of times) timers.push({ dueAtMs, jobId: "j", what: { kind: "deadline" } });
+      assert.equal(timers.nextDueMs, times.length === 0 ? null : Math.min(...times));
+      const fired: number[] = [];
+      for (let timer = timers.popDue(nowMs); timer !== undefined; timer = timers.popDue(nowMs)) {
+        fired.push(timer.dueAtMs);
+      }
+      assert.deepEqual(
+        fired,
+        times.filter((time) => time <= nowMs).sort((a, b) => a - b),
+      );
+    }),
+  );
+});
+
+test("ids rise strictly, also within a millisecond and when the clock steps back", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: -5, max: 5 }), { minLength: 1, maxLength: 50 }), (steps) => {
+      let nowMs = 1_700_000_000_000;
+      const id = idSource(
+        () => nowMs,
+        () => 0.999,
+      );
+      let last = "";
+      for (const step of steps) {
+        nowMs += step;
+        const next = id();
+        assert.match(next, /^[0-9a-hjkmnp-tv-z]{26}$/);
+        assert.ok(next > last, `${next} sorts behind ${last}`);
+        last = next;
+      }
+    }),
+  );
+});

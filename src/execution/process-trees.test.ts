@@ -1,0 +1,259 @@
+// What a worker starts ends with it: in its group, out of its group, and after the runtime's own death.
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import type { ExecutorConfig } from "../engine/graph.ts";
+import type { Clock, TaskStart } from "../engine/ports.ts";
+import { procSource, psSource } from "./process-table.ts";
+import { ProcessTrees } from "./process-trees.ts";
+import {
+  eventually,
+  executorConfig,
+  hastyClock,
+  isRunning,
+  RunnerFixture,
+  realClock,
+  taskStart,
+} from "./test-support.ts";
+
+/** The process ids that workers printed. */
+function pidsIn({ listener }: RunnerFixture): number[] {
+  const lines = listener.logs("stdout").map(String);
+  return lines.filter((line) => /^pid \d+$/.test(line)).map((line) => Number(line.slice(4)));
+}
+
+/** Starts a script; resolves when it says "ready". */
+async function startReady(
+  fixture: RunnerFixture,
+  script: string,
+  changes: Partial<TaskStart> = {},
+  config: Partial<ExecutorConfig> = {},
+) {
+  const { runner, listener } = fixture;
+  const task = taskStart({
+    ...changes,
+    config: executorConfig({ command: ["sh", "-c", script], ...config }),
+  });
+  runner.start(task);
+  await listener.until(() => listener.logs("stdout").includes("ready"));
+  return { task, pids: pidsIn(fixture) };
+}
+
+/** Children outside the group; the second one also without the mark. The script goes on when they are there. */
+const ESCAPE =
+  "setsid sh -c 'echo pid $$; touch up; exec sleep 1000' & until [ -e up ]; do sleep 0.01; done;";
+const CLEARED = "setsid env -i /bin/sh -c 'echo pid $$; exec /bin/sleep 1000' &";
+
+describe("the process tree of a worker", () => {
+  it("is gone when the command ended by itself and left children in its group", async () => {
+    await using fixture = new RunnerFixture();
+    const outcome = await fixture.sh(
+      "sleep 1000 & echo pid $!; sleep 1000 >/dev/null 2>&1 & echo pid $!; echo done",
+    );
+    assert.equal(outcome.kind, "succeeded");
+    const pids = pidsIn(fixture);
+    assert.equal(pids.length, 2);
+    for (const pid of pids) await eventually(async () => !(await isRunning(pid)));
+  });
+
+  it("does not hold up the outcome when a child left the group and keeps the pipes open", async () => {
+    await using fixture = new RunnerFixture();
+    const outcome = await fixture.sh(`${ESCAPE} echo done`);
+    assert.equal(outcome.kind, "succeeded");
+    const [pid = 0] = pidsIn(fixture);
+    assert.notEqual(pid, 0);
+    await eventually(async () => !(await isRunning(pid)));
+  });
+
+  it("is searched for a while later, when an escaped child holds no pipe", async () => {
+    const sweeps: (() => void)[] = [];
+    const after: Clock["after"] = (delayMs, run) => {
+      if (delayMs !== 5_000) return realClock.after(delayMs, run);
+      sweeps.push(run);
+      return () => {};
+    };
+    await using fixture = new RunnerFixture(undefined, { ...realClock, after });
+    const outcome = await fixture.sh(
+      "setsid sh -c 'echo pid $$; touch up; exec sleep 1000 >/dev/null 2>&1' & until [ -e up ]; do sleep 0.01; done",
+    );
+    assert.equal(outcome.kind, "succeeded");
+    const [pid = 0] = pidsIn(fixture);
+    assert.equal(await isRunning(pid), true);
+    assert.equal(sweeps.length, 1);
+    sweeps[0]?.();
+    await eventually(() => fixture.warnings.length > 0);
+    assert.match(fixture.warnings[0] ?? "", /had escaped.*"count":1/);
+    await eventually(async () => !(await isRunning(pid)));
+  });
+
+  it("is ended at the timeout, also where it ignores SIGTERM, left the group or cleared its environment", async () => {
+    const timeoutMs = 77_000;
+    let timeOut = () => {};
+    const after: Clock["after"] = (delayMs, run) => {
+      if (delayMs !== timeoutMs) return hastyClock.after(delayMs, run);
+      timeOut = run;
+      return () => {};
+    };
+    await using fixture = new RunnerFixture(undefined, { ...hastyClock, after });
+    const { listener } = fixture;
+    const script = `trap "" TERM; ${ESCAPE} ${CLEARED} echo pid $$; echo ready; while :; do sleep 1; done`;
+    const { task } = await startReady(fixture, script, { timeoutMs });
+    await listener.until(() => pidsIn(fixture).length === 3);
+    const pids = pidsIn(fixture);
+    timeOut();
+    const outcome = await listener.outcome(task.ref);
+    assert.equal(outcome.kind === "failed" && outcome.code, "executor.timeout");
+    assert.match(outcome.kind === "failed" ? outcome.message : "", /was ended after 77 s, its timeout/);
+    for (const pid of pids) assert.equal(await isRunning(pid), false, String(pid));
+  });
+
+  it("may use SIGTERM to end in order, children included, and is reported as interrupted by a stop", async () => {
+    await using fixture = new RunnerFixture();
+    const { runner, listener } = fixture;
+    const child = `sh -c 'trap "sleep 0.2; echo child ended; exit 0" TERM; echo child; touch up; while :; do sleep 0.05; done' &`;
+    const { task } = await startReady(
+      fixture,
+      `${child} until [ -e up ]; do sleep 0.01; done; echo ready; wait`,
+    );
+    runner.stop(task.ref);
+    runner.stop(task.ref);
+    assert.equal((await listener.outcome(task.ref)).kind, "interrupted");
+    // The shell died of the signal at once; its child had the time it took.
+    assert.ok(listener.logs("stdout").includes("child ended"));
+  });
+
+  it("is ended before it starts when the stop comes first", async () => {
+    await using fixture = new RunnerFixture();
+    const task = taskStart({ config: executorConfig({ command: ["sh", "-c", "echo ran"] }) });
+    fixture.runner.start(task);
+    fixture.runner.stop(task.ref);
+    assert.equal((await fixture.listener.outcome(task.ref)).kind, "interrupted");
+    assert.deepEqual(fixture.listener.events, []);
+  });
+});
+
+const ORPHANING = fileURLToPath(new URL("./test-orphaning.ts", import.meta.url));
+
+describe("what a dead runtime left running", () => {
+  it("is ended by its successor on the same home, and nobody else's processes are", async () => {
+    const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+    const predecessor = spawn(process.execPath, [ORPHANING, home], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    let said = "";
+    predecessor.stdout.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+    });
+    await eventually(() => said.includes("\n"));
+    const pids = JSON.parse(said) as number[];
+    predecessor.kill("SIGKILL");
+    await new Promise((resolve) => predecessor.once("close", resolve));
+    for (const pid of pids) assert.ok(await isRunning(pid), String(pid));
+
+    await using other = new RunnerFixture();
+    const { pids: othersPids } = await startReady(other, "echo pid $$; echo ready; sleep 1000");
+    assert.equal(await other.runner.endPredecessors(), 0);
+    for (const pid of pids) assert.ok(await isRunning(pid), String(pid));
+
+    await using successor = new RunnerFixture(home);
+    assert.equal(await successor.runner.endPredecessors(), pids.length);
+    for (const pid of pids) assert.equal(await isRunning(pid), false, String(pid));
+    for (const pid of othersPids) assert.ok(await isRunning(pid));
+    assert.equal(await successor.runner.endPredecessors(), 0);
+    assert.equal((await successor.sh("true")).kind, "succeeded");
+  });
+
+  it("does not include what this runtime has running", async () => {
+    await using fixture = new RunnerFixture();
+    const { pids } = await startReady(fixture, `${ESCAPE} echo pid $$; echo ready; sleep 1000`);
+    assert.equal(await fixture.runner.endPredecessors(), 0);
+    for (const pid of pids) assert.ok(await isRunning(pid));
+  });
+
+  it("is not touched by a runtime on a copy of the home", async () => {
+    await using fixture = new RunnerFixture();
+    const { pids } = await startReady(fixture, "echo pid $$; echo ready; sleep 1000");
+    const copy = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+    cpSync(join(fixture.home, "processes"), join(copy, "processes"), { recursive: true });
+    await using copied = new RunnerFixture(copy);
+    assert.equal(await copied.runner.endPredecessors(), 0);
+    for (const pid of pids) assert.ok(await isRunning(pid));
+  });
+});
+
+const hasPs = spawnSync("ps", ["-A"]).status === 0;
+
+describe("without /proc", { skip: !hasPs }, () => {
+  it("recorded groups are ended by the successor, unless their number is somebody else's by now", async () => {
+    const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+    const children = [
+      spawn("sleep", ["1000"], { detached: true }),
+      spawn("sleep", ["1000"], { detached: true }),
+    ];
+    const [ours = 0, others = 0] = children.map(({ pid }) => pid);
+    try {
+      const longAgo = { ...realClock, nowMs: () => Date.now() - 3_600_000 };
+      const mine = new ProcessTrees(home, realClock, psSource);
+      mine.started(mine.newMark(), ours);
+      new ProcessTrees(home, longAgo, psSource).started("", others);
+      assert.equal(await new ProcessTrees(home, realClock, psSource).endPredecessors(), 1);
+      assert.equal(await isRunning(ours), false);
+      assert.ok(await isRunning(others));
+      assert.deepEqual(readdirSync(join(home, "processes")), ["home-id"]);
+    } finally {
+      for (const child of children) child.kill("SIGKILL");
+      rmSync(home, { recursive: true });
+    }
+  });
+
+  it("a worker's tree is found by its group and by parentage", async () => {
+    const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+    const trees = new ProcessTrees(home, realClock, psSource);
+    const child = spawn("sh", ["-c", "setsid sh -c 'echo $$; exec sleep 1000' & wait"], {
+      detached: true,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const [line] = (await once(child.stdout, "data")) as [Buffer];
+    const tree = trees.started(trees.newMark(), child.pid ?? 0);
+    await trees.signal(tree, "SIGTERM");
+    assert.equal(await trees.kill(tree), true);
+    assert.equal(await isRunning(Number(line)), false);
+    rmSync(home, { recursive: true });
+  });
+});
+
+describe("the process table", () => {
+  it("shows a process with its parent, group and mark, from /proc and from ps alike", {
+    skip: !hasPs,
+  }, async () => {
+    const child = spawn("sleep", ["1000"], {
+      detached: true,
+      env: { ...process.env, SVC_TASK_MARK: "home:1-1" },
+    });
+    try {
+      const pid = child.pid ?? 0;
+      await eventually(() => readFileSync(`/proc/${pid}/comm`, "utf8") === "sleep\n");
+      const fromProc = (await procSource.read("home:")).find((entry) => entry.pid === pid);
+      assert.deepEqual(fromProc, {
+        pid,
+        parentPid: process.pid,
+        groupId: pid,
+        start: procSource.startOf(pid),
+        zombie: false,
+        mark: "home:1-1",
+      });
+      assert.equal((await procSource.read("home-2:")).find((entry) => entry.pid === pid)?.mark, null);
+      const fromPs = (await psSource.read("")).find((entry) => entry.pid === pid);
+      assert.deepEqual([fromPs?.parentPid, fromPs?.groupId, fromPs?.zombie], [process.pid, pid, false]);
+      assert.ok(Math.abs(Date.parse(fromPs?.start ?? "") - Date.now()) < 60_000, String(fromPs?.start));
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+});

@@ -1,0 +1,104 @@
+// The arrows of docs/architecture.md: api -> features -> engine, the store implements ports, app.ts wires. An import
+// that points back fails here, and so does a call that must stay in its one place.
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { test } from "node:test";
+
+const src = resolve(import.meta.dirname, "../src");
+
+/** What the files of a part may import beside their own part. Parts that are missing here may import anything. */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  engine: [],
+  execution: ["engine"],
+  bundles: ["engine"],
+  runs: ["engine"],
+  store: ["engine", "bundles", "runs"],
+  api: ["engine", "execution", "bundles", "runs"],
+  // troupe doctor opens the store itself: it is there for when no server runs.
+  cli: ["engine", "bundles", "store", "config", "nearest-name", "app"],
+  config: ["nearest-name"],
+};
+
+/** Calls that belong to one module each (docs/architecture.md "Time and chance"). */
+const banned: readonly {
+  readonly call: RegExp;
+  readonly parts: readonly string[];
+  readonly instead: string;
+}[] = [
+  { call: /\bDate\.now\(/, parts: ["engine", "bundles", "runs", "store", "api"], instead: "the Clock port" },
+  { call: /\bMath\.random\(/, parts: Object.keys(allowed), instead: "the Randomness port" },
+  {
+    call: /\b(setTimeout|setInterval|setImmediate)\(/,
+    parts: ["engine", "bundles", "runs", "store"],
+    instead: "the Clock port",
+  },
+  { call: /\brandomUUID\(/, parts: Object.keys(allowed), instead: "the Randomness port" },
+];
+
+const files = readdirSync(src, { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".ts") && !/(\.test|test-[a-z]+)\.ts$/.test(name))
+  .map((name) => join(src, name));
+
+/** engine, api, …; a file right under src is a part of its own, config-table.ts belonging to config. */
+function partOf(file: string): string {
+  const [first = ""] = relative(src, file).split("/");
+  return first.endsWith(".ts") ? first.slice(0, -3).replace(/^config-.*/, "config") : first;
+}
+
+function importsOf(file: string): string[] {
+  const text = readFileSync(file, "utf8");
+  return [...text.matchAll(/^(?:import|export|} from)\b[^"';]*?"([^"]+)"|\bimport\("([^"]+)"\)/gm)].map(
+    (match) => match[1] ?? match[2]!,
+  );
+}
+
+test("no import points back along the architecture's arrows", () => {
+  const wrong = files.flatMap((file) => {
+    const part = partOf(file);
+    const may = allowed[part];
+    if (may === undefined) return [];
+    return importsOf(file)
+      .filter((name) => name.startsWith("."))
+      .map((name) => partOf(resolve(dirname(file), name)))
+      .filter((target) => target !== part && !may.includes(target))
+      .map((target) => `${relative(src, file)} imports ${target}`);
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test("the engine imports no library and nothing of Node", () => {
+  const wrong = files
+    .filter((file) => partOf(file) === "engine")
+    .flatMap((file) =>
+      importsOf(file)
+        .filter((name) => !name.startsWith("."))
+        .map((name) => `${file}: ${name}`),
+    );
+  assert.deepEqual(wrong, []);
+});
+
+test("only src/store knows SQL", () => {
+  const wrong = files
+    .filter(
+      (file) => partOf(file) !== "store" && importsOf(file).some((name) => /kysely|node:sqlite/.test(name)),
+    )
+    .map((file) => relative(src, file));
+  assert.deepEqual(wrong, []);
+});
+
+test("time and chance are read where they belong", () => {
+  const wrong = files.flatMap((file) =>
+    banned
+      .filter(({ call, parts }) => parts.includes(partOf(file)) && call.test(readFileSync(file, "utf8")))
+      .map(({ call, instead }) => `${relative(src, file)}: ${call.source} (use ${instead})`),
+  );
+  assert.deepEqual(wrong, []);
+});
+
+test("every import names an existing part, so that this test sees all of them", () => {
+  const parts = new Set(files.map(partOf));
+  for (const name of Object.keys(allowed)) assert.ok(parts.has(name), `there is no part ${name}`);
+  assert.ok(files.length > 50);
+});

@@ -1,0 +1,35 @@
+// What /proc tells about processes, for tests that must know what is left of a command.
+
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+
+/** Whether this machine has what the other functions read. */
+export const seesProcesses = existsSync("/proc/self/environ");
+
+/** Processes whose environment has `text` in it, this one aside: with a home's path, all workers of that home. */
+export function processesWith(text: string): readonly number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => pid !== process.pid && (readProc(pid, "environ")?.includes(text) ?? false));
+}
+
+/** Whether a process runs; one that has ended and waits for its parent to notice does not. */
+export function runs(pid: number): boolean {
+  const stat = readProc(pid, "stat");
+  return stat !== null && !/^ [ZX]/.test(stat.slice(stat.lastIndexOf(")") + 1));
+}
+
+/** The memory a process has now, and the most it ever had, in bytes. */
+export function memoryOf(pid: number): { readonly nowBytes: number; readonly peakBytes: number } {
+  const status = readProc(pid, "status") ?? "";
+  const read = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) * 1024;
+  return { nowBytes: read("VmRSS"), peakBytes: read("VmHWM") };
+}
+
+function readProc(pid: number, file: string): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "latin1");
+  } catch {
+    return null;
+  }
+}

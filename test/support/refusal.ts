@@ -1,0 +1,35 @@
+// The program when it must not start: what it said, and its exit code.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { type ProgramOptions, programEnvironment, programWords } from "./program.ts";
+
+export interface Refusal {
+  readonly code: number | null;
+  readonly text: string;
+}
+
+/** Starts the program and waits until it has ended; one that starts to serve is ended, and is an error. */
+export async function refusedStart(options: ProgramOptions & { readonly home: string }): Promise<Refusal> {
+  const [file, ...args] = programWords(options);
+  const child = spawn(file, args, {
+    env: programEnvironment(options.home, options.env),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+      if (text.includes("Ready.")) child.kill("SIGKILL");
+    });
+  }
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", resolve);
+  });
+  assert.ok(!text.includes("Ready."), `the program started:\n${text}`);
+  // A person reads this: a few lines, and nothing of the program's inside.
+  assert.ok(text.trim().split("\n").length <= 5, `too many lines:\n${text}`);
+  assert.doesNotMatch(text, /\n\s+at /, "no stack");
+  return { code, text };
+}
