@@ -1,7 +1,7 @@
 // The composition root: a configuration goes in, a running program comes out. Only this file knows which part is
 // plugged into which port.
 
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { pino } from "pino";
 import { runtimeServer } from "./api/runtime/server.ts";
 import { Bundles } from "./bundles/bundles.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
-import type { Config } from "./config.ts";
+import { type Config, runtimePortName } from "./config.ts";
 import { isLoopback } from "./config-parsers.ts";
 import { Engine } from "./engine/engine.ts";
 import type { EngineLog } from "./engine/ports.ts";
@@ -19,10 +19,11 @@ import { Cleanup } from "./runs/cleanup.ts";
 import { EventFeed } from "./runs/feed.ts";
 import { FileBlobs } from "./store/blobs.ts";
 import { SqlBundleRecords } from "./store/bundle-records.ts";
-import { openHome } from "./store/home.ts";
+import { databaseFile, openHome } from "./store/home.ts";
 import { SqlJobRecords } from "./store/job-records.ts";
 import { openSqlite } from "./store/sqlite/database.ts";
 import { SqliteJournal } from "./store/sqlite/journal.ts";
+import { programVersion } from "./version.ts";
 
 export interface RunningRuntime {
   /** Of the runtime API, with /api/v1. */
@@ -58,7 +59,7 @@ export async function startRuntime(config: Config): Promise<RunningRuntime> {
   const home = openHome(config.home);
   undo.defer(() => home.release());
   mkdirSync(join(home.path, "runs"), { recursive: true, mode: 0o700 });
-  const database = openSqlite(join(home.path, "troupe.db"));
+  const database = openSqlite(databaseFile(home.path));
   undo.defer(() => database.close());
   const blobs = new FileBlobs(join(home.path, "blobs"));
   await blobs.sweep();
@@ -146,15 +147,11 @@ export async function startRuntime(config: Config): Promise<RunningRuntime> {
 
 function explainListen(error: NodeJS.ErrnoException, config: Config): string {
   const { runtimeApiHost: host, runtimeApiPort: port } = config;
+  const variable = runtimePortName(config);
   if (error.code === "EADDRINUSE") {
-    return `Port ${port} on ${host} is taken. See who has it with "ss -ltnp 'sport = :${port}'", or choose another with SVC_RUNTIME_API_PORT (0: any free one).`;
+    return `Port ${port} on ${host} is taken. See who has it with "ss -ltnp 'sport = :${port}'", or choose another with ${variable} (0: any free one).`;
   }
   if (error.code === "EACCES")
-    return `Port ${port} needs more rights than this user has. Choose one above 1023 with SVC_RUNTIME_API_PORT.`;
+    return `Port ${port} needs more rights than this user has. Choose one above 1023 with ${variable}.`;
   return `Listening on ${host}:${port} failed: ${error.message}.`;
-}
-
-function programVersion(): string {
-  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
 }

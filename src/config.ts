@@ -169,7 +169,7 @@ function samePorts(config: Config): readonly string[] {
 }
 
 /** The variable that settled the runtime API's port. */
-function runtimePortName(config: Config): string {
+export function runtimePortName(config: Config): string {
   const byApiPort = config.command === "runtime" && config.fromEnvironment.includes("SVC_API_PORT");
   return byApiPort ? "SVC_API_PORT" : "SVC_RUNTIME_API_PORT";
 }

@@ -4,7 +4,6 @@ import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
-import type { DatabaseSync } from "node:sqlite";
 import type { Config } from "../config.ts";
 import { RuntimeClient } from "./client.ts";
 import { defaultUrl } from "./connection.ts";
@@ -21,10 +20,7 @@ const NODE_MAJOR = 26;
 const GiB = 1024 ** 3;
 const SPACE_WARN_BYTES = 2 * GiB;
 const SPACE_FAIL_BYTES = GiB / 10;
-const COMMITS = 25;
 const COMMIT_WARN_MS = 20;
-/** The store's file in the home, as app.ts opens it. */
-const DATABASE = "troupe.db";
 const SCRATCH = ".troupe-doctor-";
 const LOOK_TIMEOUT_MS = 2_000;
 
@@ -85,17 +81,15 @@ function nearestExisting(path: string): string {
   return present;
 }
 
-/** Opens the store of the home, and times synced commits in one of its own beside it, on the same disk. */
+/** Opens the store of the home, and times synced commits beside it, on the same disk. */
 async function checkStore(home: string): Promise<Finding> {
   const { openSqlite } = await import("../store/sqlite/database.ts");
-  const scratch = mkdtempSync(join(nearestExisting(home), SCRATCH));
+  const { databaseFile } = await import("../store/home.ts");
+  const { medianCommitMs } = await import("../store/sqlite/self-check.ts");
   try {
-    if (!(await isInUse(home)) && existsSync(join(home, DATABASE))) {
-      await openSqlite(join(home, DATABASE)).close();
-    }
-    const database = openSqlite(join(scratch, DATABASE));
-    const medianMs = medianCommitMs(database.connection);
-    await database.close();
+    if (!(await isInUse(home)) && existsSync(databaseFile(home)))
+      await openSqlite(databaseFile(home)).close();
+    const medianMs = await medianCommitMs(nearestExisting(home));
     const text = `SQLite opens; a synced commit takes ${medianMs.toFixed(2)} ms`;
     if (medianMs < COMMIT_WARN_MS) return { name: "store", state: "ok", text };
     const mend = "The disk syncs slowly; a local SSD makes every job faster.";
@@ -103,8 +97,6 @@ async function checkStore(home: string): Promise<Finding> {
   } catch (error) {
     // The store's own errors say how to mend them.
     return { name: "store", state: "fail", text: error instanceof Error ? error.message : String(error) };
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
   }
 }
 
@@ -118,16 +110,6 @@ async function isInUse(home: string): Promise<boolean> {
   } catch {
     return true;
   }
-}
-
-function medianCommitMs(connection: DatabaseSync): number {
-  connection.exec("CREATE TABLE doctor_commits (n INTEGER)");
-  const times = Array.from({ length: COMMITS }, (_, n) => {
-    const startMs = performance.now();
-    connection.exec(`INSERT INTO doctor_commits (n) VALUES (${n})`);
-    return performance.now() - startMs;
-  });
-  return times.sort((a, b) => a - b)[Math.floor(COMMITS / 2)] ?? 0;
 }
 
 async function checkPort(config: Config): Promise<Finding> {

@@ -1,17 +1,12 @@
 // `troupe help`, `troupe version`, and the text of every --help.
 
-import { readFileSync } from "node:fs";
 import { nearestName } from "../nearest-name.ts";
+import { programVersion } from "../version.ts";
 import { commands } from "./catalogue.ts";
 import { type Call, type CommandSpec, exitCodes, UsageError } from "./command.ts";
 import { table } from "./text.ts";
 
 /** The version in package.json. */
-export function programVersion(): string {
-  const file = new URL("../../package.json", import.meta.url);
-  return String(JSON.parse(readFileSync(file, "utf8")).version);
-}
-
 export async function version(call: Call): Promise<number> {
   const text = programVersion();
   call.terminal.print(

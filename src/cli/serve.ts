@@ -2,10 +2,10 @@
 
 import type { RunningRuntime } from "../app.ts";
 import type { Config } from "../config.ts";
+import { programVersion } from "../version.ts";
 import { RuntimeClient } from "./client.ts";
 import { type Call, CommandFailed, exitCodes } from "./command.ts";
 import { configFor } from "./connection.ts";
-import { programVersion } from "./help.ts";
 import { listenForInterrupts } from "./interrupts.ts";
 import { plural } from "./text.ts";
 

@@ -9,6 +9,7 @@ import type {
   TaskStart,
   WorkerActions,
 } from "../engine/ports.ts";
+import { WorkerInput } from "./worker-input.ts";
 
 export type EndReason =
   /** It took longer than it may. */
@@ -22,6 +23,8 @@ export type EndReason =
 
 /** Asks an attempt to end; the first reason wins. */
 export class AttemptControl {
+  /** Stdin of a long-lived command. */
+  readonly input = new WorkerInput();
   #reason: EndReason | null = null;
   #onEnd: () => void = () => {};
 

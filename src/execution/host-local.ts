@@ -7,7 +7,6 @@
 
 import { mkdir } from "node:fs/promises";
 import type { DeclaredOutput, ExecutorConfig } from "../engine/graph.ts";
-import type { Envelope } from "../engine/message.ts";
 import {
   type ArtifactRecord,
   type CommandResult,
@@ -41,7 +40,6 @@ import {
   workerEnvironment,
   writeAttemptFiles,
 } from "./worker-contract.ts";
-import { WorkerInput } from "./worker-input.ts";
 import { WorkerProcess, type WorkerTools } from "./worker-process.ts";
 import { Workspaces } from "./workspace.ts";
 
@@ -69,8 +67,6 @@ interface Attempt {
 export class HostLocalRunner {
   readonly #options: HostLocalOptions;
   readonly #workspaces = new Workspaces();
-  /** Of the long-lived commands that run. */
-  readonly #inputs = new Map<AttemptControl, WorkerInput>();
 
   constructor(options: HostLocalOptions) {
     this.#options = options;
@@ -88,7 +84,6 @@ export class HostLocalRunner {
     }
     const secrets = secretsOf(config, task.configurationJson, this.#options.runtimeEnv);
     const attempt = { task, config, control, report, redactor: makeRedactor(secrets) };
-    if (config.longLived) this.#inputs.set(control, new WorkerInput());
     const disarm = armTimeout(this.#options.clock, task, control);
     try {
       return await this.#attempt(attempt);
@@ -97,14 +92,7 @@ export class HostLocalRunner {
       return failed(error.code, attempt.redactor.text(error.message));
     } finally {
       disarm();
-      this.#inputs.delete(control);
     }
-  }
-
-  /** Hands a message to a long-lived command; before it has started, messages wait. */
-  send(control: AttemptControl, envelope: Envelope): void {
-    const input = this.#inputs.get(control);
-    if (input !== undefined && !input.send(JSON.stringify(envelope))) control.end("input_unread");
   }
 
   async #attempt(attempt: Attempt): Promise<TaskOutcome> {
@@ -154,7 +142,7 @@ export class HostLocalRunner {
     const startedAtMs = performance.now();
     const worker = await this.#spawn(attempt, places, output);
     control.onEnd(() => void worker.end());
-    this.#inputs.get(control)?.connect(worker);
+    if (config.longLived) control.input.connect(worker);
     const exit = await worker.ended;
     output.flush();
     const command: CommandResult = {

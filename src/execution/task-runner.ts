@@ -107,7 +107,9 @@ export class LocalTaskRunner implements TaskRunner {
 
   send(ref: TaskRef, envelope: Envelope): void {
     const running = this.#running.get(keyOf(ref));
-    if (running !== undefined) this.#commands.send(running.control, envelope);
+    if (running === undefined || !isLongLived(running.task)) return;
+    const { control } = running;
+    if (!control.input.send(JSON.stringify(envelope))) control.end("input_unread");
   }
 
   /**
@@ -199,8 +201,12 @@ export class LocalTaskRunner implements TaskRunner {
   }
 }
 
-function isEndless({ config }: TaskStart): boolean {
-  return config.kind === "sensor" || (config.kind === "executor" && config.longLived);
+function isEndless(task: TaskStart): boolean {
+  return task.config.kind === "sensor" || isLongLived(task);
+}
+
+function isLongLived({ config }: TaskStart): boolean {
+  return config.kind === "executor" && config.longLived;
 }
 
 function keyOf({ jobId, taskSeq, attempt }: TaskRef): string {

@@ -13,11 +13,13 @@ export class SqlBundleRecords implements BundleRecords {
 
   async save(record: BundleRecord): Promise<void> {
     const { created_at, ...changing } = toRow(record);
-    await this.#database.kysely
-      .insertInto("bundles")
-      .values({ ...changing, created_at })
-      .onConflict((conflict) => conflict.column("bundle_id").doUpdateSet(changing))
-      .execute();
+    await this.#database.transaction((db) =>
+      db
+        .insertInto("bundles")
+        .values({ ...changing, created_at })
+        .onConflict((conflict) => conflict.column("bundle_id").doUpdateSet(changing))
+        .execute(),
+    );
   }
 
   async get(bundleId: string): Promise<BundleRecord | null> {

@@ -13,6 +13,9 @@ export interface Home {
   release(): void;
 }
 
+/** The store's file in a home. */
+export const databaseFile = (home: string): string => join(home, "troupe.db");
+
 /**
  * Creates the folder if needed, checks that it can be written, and locks it.
  *

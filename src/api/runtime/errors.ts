@@ -67,11 +67,20 @@ function describeConnectionError(code: string | undefined): { status: string; me
   }
 }
 
+/** The system's codes for a disk, or a user's share of it, that takes no more. */
+const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
+
 function describe(error: FastifyError): { status: number; message: string } {
   if (error instanceof ApiError) return { status: error.status, message: error.message };
   if (error instanceof BundleProblem) return { status: 400, message: error.message };
   if (error instanceof EngineUnavailable || error instanceof JournalUnavailable) {
     return { status: 503, message: error.message };
+  }
+  if (NO_ROOM.has(error.code)) {
+    return {
+      status: 503,
+      message: "The disk is full: the files of this request cannot be kept. Free some space, then try again",
+    };
   }
   switch (error.code) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":

@@ -82,7 +82,8 @@ export function runtimeServer(services: RuntimeServices, options: ServerOptions)
       jobControlRoutes(api, services);
       jobEventRoutes(api, services, options.stopping);
       runRoutes(api, services);
-      bundleRoutes(api, services, options.bundleBytesMax);
+      // In a scope of its own: only these routes take uploads.
+      api.register(async (uploads) => bundleRoutes(uploads, services, options.bundleBytesMax));
     },
     { prefix: "/api/v1" },
   );

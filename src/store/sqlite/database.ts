@@ -7,6 +7,7 @@
 //     must wait longer tries again.
 
 import { readdirSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
 import { JournalUnavailable } from "../../engine/ports.ts";
@@ -50,7 +51,12 @@ export function openSqlite(file: string): SqliteDatabase {
     kysely,
     gate,
     file,
-    transaction: (work) => gate.run(() => kysely.transaction().execute(work)),
+    transaction: (work) =>
+      gate
+        .run(() => kysely.transaction().execute(work))
+        .catch((error: unknown) => {
+          throw asUnavailable(error, basename(file));
+        }),
     close: () => kysely.destroy(),
   };
 }
@@ -92,6 +98,8 @@ function migrate(connection: DatabaseSync): void {
       connection.exec(readFileSync(new URL(name, MIGRATIONS), "utf8"));
       record.run(name);
     }
+    // Written at every start, so that a file or a disk that takes no writes is noticed here, and not by the first job.
+    connection.exec(`PRAGMA user_version = ${steps.length}`);
     connection.exec("COMMIT");
   } catch (error) {
     if (connection.isTransaction) connection.exec("ROLLBACK");
@@ -106,11 +114,20 @@ function statementCache(connection: DatabaseSync): (sql: string) => SqliteStatem
     let statement = statements.get(sql);
     if (statement === undefined) {
       if (statements.size >= STATEMENTS_KEPT) statements.clear();
-      statement = adapt(connection.prepare(sql));
+      statement = sql === "rollback" ? rollback(connection) : adapt(connection.prepare(sql));
       statements.set(sql, statement);
     }
     return statement;
   };
+}
+
+/** SQLite rolls back by itself when the disk is full; to do it again would be an error that hides the cause. */
+function rollback(connection: DatabaseSync): SqliteStatement {
+  const run = () => {
+    if (connection.isTransaction) connection.exec("ROLLBACK");
+    return { changes: 0, lastInsertRowid: 0 };
+  };
+  return { reader: false, all: () => [], run, iterate: () => [][Symbol.iterator]() };
 }
 
 /** node:sqlite's statement as Kysely's dialect wants it. */

@@ -36,6 +36,8 @@ export class SqliteJournal implements Journal {
   async commit(batch: readonly JobChanges[]): Promise<{ readonly lost: readonly string[] }> {
     const lost: string[] = [];
     await this.#inTransaction(() => {
+      // A batch without parts asks whether the store takes writes: only one that is made can tell.
+      if (batch.length === 0) this.#sql.probe.run();
       for (const changes of batch) {
         const claim = changes.insert === null ? this.#update(changes) : this.#insert(changes, changes.insert);
         if (claim === "current") this.#writeParts(changes);
@@ -267,6 +269,7 @@ const STATEMENTS = {
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",
   rollback: "ROLLBACK",
+  probe: "UPDATE schema_migrations SET name = name",
   insertJob: `INSERT INTO jobs (job_id, run_id, graph_id, job_name, type, owner, epoch, revision, submitted_at,
       placement_policy, recovery_policy, executor_count, bundle_fingerprint, root_agents_json,
       ${PROGRESS_COLUMNS.join(", ")})

@@ -1,0 +1,31 @@
+// npm run bench: measures a server of the runtime API, and prints a table. Without arguments it starts this program
+// on an empty home; with URLs it measures those, side by side.
+//
+//   npm run bench                                  this program
+//   npm run bench -- URL                           another server of the same API
+//   npm run bench -- URL URL                       two servers, in turn
+//   npm run bench -- --only pair,list              some of the measurements
+
+import { parseArgs } from "node:util";
+import { loadTable } from "./load.ts";
+import { measureProgram, startMeasured } from "./program.ts";
+import { printTable } from "./table.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { only: { type: "string" }, jobs: { type: "string", default: "3000" } },
+});
+const only = values.only?.split(",") ?? null;
+
+const columns: { name: string; figures: Map<string, string> }[] = [];
+if (positionals.length === 0) {
+  await using program = await startMeasured();
+  const figures = await loadTable(program.api, { only, jobs: Number(values.jobs) });
+  for (const [name, value] of await measureProgram(program, only)) figures.set(name, value);
+  columns.push({ name: "this program", figures });
+} else {
+  for (const url of positionals) {
+    columns.push({ name: url, figures: await loadTable(url, { only, jobs: Number(values.jobs) }) });
+  }
+}
+printTable(columns);

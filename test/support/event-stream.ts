@@ -1,0 +1,71 @@
+// A job's live stream as bytes and blocks, for tests about the stream itself. Tests that only want to know what
+// happened use job-watch.ts.
+
+import type { Program } from "./program.ts";
+
+export interface Block {
+  /** The block's fields; a comment has none. */
+  readonly fields: ReadonlyMap<string, string>;
+  readonly text: string;
+}
+
+export interface OpenStream {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Reads up to `count` blocks; fewer when the stream ends. */
+  take(count: number): Promise<Block[]>;
+  /** Reads to the end. */
+  rest(): Promise<Block[]>;
+  close(): Promise<void>;
+}
+
+export async function openStream(
+  program: Program,
+  jobId: string,
+  lastEventId?: string,
+): Promise<OpenStream> {
+  const answer = await fetch(`${program.api}/jobs/${encodeURIComponent(jobId)}/events/stream`, {
+    headers: { ...(lastEventId !== undefined && { "last-event-id": lastEventId }) },
+  });
+  const blocks = read(answer.body);
+  const take = async (count: number) => {
+    const taken: Block[] = [];
+    while (taken.length < count) {
+      const { done, value } = await blocks.next();
+      if (done === true) break;
+      taken.push(value);
+    }
+    return taken;
+  };
+  return {
+    status: answer.status,
+    headers: answer.headers,
+    take,
+    rest: () => take(Number.POSITIVE_INFINITY),
+    close: async () => void (await blocks.return(undefined)),
+  };
+}
+
+/** The numbers of the blocks that are events. */
+export function idsOf(blocks: readonly Block[]): number[] {
+  return blocks.flatMap(({ fields }) => (fields.has("id") ? [Number(fields.get("id"))] : []));
+}
+
+async function* read(body: ReadableStream<Uint8Array<ArrayBuffer>> | null): AsyncGenerator<Block, undefined> {
+  if (body === null) return;
+  let rest = "";
+  for await (const text of body.pipeThrough(new TextDecoderStream())) {
+    const whole = (rest + text).split("\n\n");
+    rest = whole.pop() ?? "";
+    for (const block of whole) yield { fields: fieldsOf(block), text: block };
+  }
+}
+
+function fieldsOf(block: string): ReadonlyMap<string, string> {
+  const fields = new Map<string, string>();
+  for (const line of block.split("\n")) {
+    const colon = line.indexOf(":");
+    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1).replace(/^ /, ""));
+  }
+  return fields;
+}
