@@ -41,6 +41,8 @@ export class StartFailed extends Error {
 const PUT_TO_COMMIT_MS_MAX = 60_000;
 /** How long running commands may go on when the program stops, before they are interrupted. */
 const DRAIN_MS = 2_000;
+/** How long the last changes may wait for a store that takes no writes when the program stops. */
+const LAST_COMMIT_MS = 3_000;
 
 /**
  * Starts the runtime: opens the home and the store, ends what a dead predecessor left running, recovers its jobs,
@@ -129,7 +131,9 @@ export async function startRuntime(config: Config): Promise<RunningRuntime> {
     stopping.abort();
     await server.close();
     await runner.drain(DRAIN_MS);
-    await engine.settled();
+    if (!(await engine.settledWithin(LAST_COMMIT_MS))) {
+      log.error("the store took no writes: what could not be written is done again at the next start");
+    }
   });
   const ended = await runner.endPredecessors();
   if (ended > 0) log.warn({ processes: ended }, "ended commands that a dead predecessor had left running");

@@ -93,6 +93,8 @@ export class Engine implements TaskListener {
   #unavailable: string | null = null;
   #commitWaiters: (() => void)[] = [];
   #isStopping = false;
+  /** Nothing is written any more; see `settledWithin`. */
+  #isAbandoned = false;
 
   constructor(ports: EnginePorts) {
     this.#ports = ports;
@@ -125,6 +127,22 @@ export class Engine implements TaskListener {
     while (!this.#pending.isEmpty || this.#isCommitting || (this.#ready.size > 0 && !this.#isStopping)) {
       await this.#committed();
     }
+  }
+
+  /**
+   * Like `settled`, for an engine that was stopped: what cannot be written in time is given up, as a crash would,
+   * and was never seen outside (E1).
+   * @returns whether everything is on disk
+   */
+  async settledWithin(limitMs: number): Promise<boolean> {
+    let cancel = () => {};
+    const isLate = new Promise<false>((resolve) => {
+      cancel = this.#ports.clock.after(limitMs, () => resolve(false));
+    });
+    const isSettled = await Promise.race([this.settled().then(() => true), isLate]);
+    cancel();
+    this.#isAbandoned = !isSettled;
+    return isSettled;
   }
 
   /**
@@ -400,6 +418,7 @@ export class Engine implements TaskListener {
         if (!this.#isStopping) this.#unavailable = error.message;
         batch = this.#giveUpNewJobs(batch, error.message);
         await new Promise<void>((resolve) => this.#ports.clock.after(delayMs, resolve));
+        if (this.#isAbandoned) return await new Promise<never>(() => {});
         delayMs = Math.min(delayMs * 2, RETRY_MS_MAX);
       }
     }

@@ -8,9 +8,8 @@ import type { Job } from "./job.ts";
 import * as jobTasks from "./job-tasks.ts";
 import { isObject, type JsonValue } from "./json.ts";
 
-/** The first completion wins; a value that is no object is wrapped as {value}. */
+/** A value that is no object is wrapped as {value}. */
 export function complete(job: Job, result: JsonValue): void {
-  if (job.isOver) return;
   job.result = isObject(result) ? result : { value: result };
   end(job);
   for (const agent of job.agents) {
@@ -22,7 +21,6 @@ export function complete(job: Job, result: JsonValue): void {
 }
 
 export function fail(job: Job, failure: Failure): void {
-  if (job.isOver) return;
   end(job);
   job.status = "failed";
   job.failure = failure;
@@ -30,14 +28,14 @@ export function fail(job: Job, failure: Failure): void {
 }
 
 export function cancel(job: Job): void {
-  if (job.isOver) return;
   end(job);
   job.status = "cancelled";
   job.event("job_cancelled", null, {});
 }
 
-/** Ends everything that is under way; the status and the terminal event follow. */
+/** Ends everything that is under way; the status and the terminal event follow. A job ends once (M5). */
 function end(job: Job): void {
+  if (job.isOver) throw new Error(`Job ${job.jobId} ended twice.`);
   for (const task of [...job.tasks.values()]) jobTasks.abandon(job, task);
 }
 

@@ -31,8 +31,8 @@ export function isLongLived(agent: AgentSlot): boolean {
 }
 
 /** Whether the job may not complete before this task has ended. A companion ends with the job instead. */
-function holdsJobOpen(agent: AgentSlot, task: Task): boolean {
-  return task.kind !== "file" && (!isLongLived(agent) || agent.node.isSource);
+function holdsJobOpen(agent: AgentSlot): boolean {
+  return !isLongLived(agent) || agent.node.isSource;
 }
 
 export function createTask(job: Job, agent: AgentSlot, kind: TaskKind, message: Message): void {
@@ -56,7 +56,7 @@ export function adoptTask(job: Job, task: Task): void {
   job.draft.dirtyTasks.add(task.seq);
   job.draft.dirtyAgents.add(task.agentIndex);
   agent.task = task;
-  if (holdsJobOpen(agent, task)) job.openTasks++;
+  if (holdsJobOpen(agent)) job.openTasks++;
 }
 
 /** Asks the pool for the next attempt's slots, and begins it if they are granted at once. */
@@ -90,7 +90,6 @@ function nextAttempt(job: Job, task: Task): TaskRef {
 export function slotsGranted(job: Job, ref: TaskRef, lease: Lease): boolean {
   const task = job.tasks.get(ref.taskSeq);
   if (task === undefined || task.state.kind !== "queued" || task.attempt + 1 !== ref.attempt) return false;
-  if (job.status !== "running") return false;
   begin(job, job.agents[task.agentIndex]!, task, lease);
   return true;
 }
@@ -149,19 +148,22 @@ function leasePayload(lease: Lease) {
 }
 
 /** The current attempt, if the report is about it (T2). */
-function currentTask(job: Job, ref: TaskRef): Task | null {
+function currentAttempt(job: Job, ref: TaskRef): { task: Task; running: RunningState } | null {
   const task = job.tasks.get(ref.taskSeq);
-  return task !== undefined && task.state.kind === "running" && task.attempt === ref.attempt ? task : null;
+  if (task?.state.kind !== "running" || task.attempt !== ref.attempt) return null;
+  return { task, running: task.state };
 }
+
+type RunningState = Extract<TaskState, { kind: "running" }>;
 
 /**
  * Events of a running attempt, checked by the runner. Logs beyond the run's limit end with one mark.
  * @returns the characters that this added to the history
  */
 export function taskEvents(job: Job, ref: TaskRef, events: readonly TaskEvent[]): number {
-  const task = currentTask(job, ref);
-  if (task === null) return 0;
-  const agentId = job.agents[task.agentIndex]!.node.nodeId;
+  const current = currentAttempt(job, ref);
+  if (current === null) return 0;
+  const agentId = job.agents[current.task.agentIndex]!.node.nodeId;
   let added = 0;
   for (const { type, payload } of events) {
     if (type !== "log") added += job.event(type, agentId, payload);
@@ -179,8 +181,9 @@ export function taskEvents(job: Job, ref: TaskRef, events: readonly TaskEvent[])
 
 /** A long-lived command acts while it runs. */
 export function taskActions(job: Job, ref: TaskRef, actions: WorkerActions): boolean {
-  const task = currentTask(job, ref);
-  if (task === null) return false;
+  const current = currentAttempt(job, ref);
+  if (current === null) return false;
+  const { task } = current;
   const agent = job.agents[task.agentIndex]!;
   job.apply(agent, stepWorkerActions(agent.state, actions), task.message);
   return true;
@@ -198,10 +201,11 @@ export function sendToWorker(job: Job, agent: AgentSlot, message: Message): void
 
 /** An attempt has ended. @returns false when the report is stale or a duplicate (T2) */
 export function taskEnded(job: Job, ref: TaskRef, outcome: TaskOutcome): boolean {
-  const task = currentTask(job, ref);
-  if (task === null || task.state.kind !== "running") return false;
+  const current = currentAttempt(job, ref);
+  if (current === null) return false;
+  const { task, running } = current;
   const agent = job.agents[task.agentIndex]!;
-  const { lease, sandboxName } = task.state;
+  const { lease, sandboxName } = running;
   recordArtifacts(job, agent, outcome);
   if (task.kind === "command") recordCommandEnd(job, agent, task, outcome, sandboxName, lease);
   releaseLease(job, agent, task, lease, outcome.kind);
@@ -371,7 +375,7 @@ export function removeTask(job: Job, agent: AgentSlot, task: Task): void {
   job.draft.tasksRemoved.push(task.seq);
   job.draft.dirtyAgents.add(agent.node.index);
   agent.task = null;
-  if (holdsJobOpen(agent, task)) job.openTasks--;
+  if (holdsJobOpen(agent)) job.openTasks--;
 }
 
 function setState(job: Job, task: Task, state: TaskState): void {

@@ -184,6 +184,10 @@ export class Job {
 
   /** Does one unit of work: one message, one task outcome, or what follows from being at rest. */
   step(): void {
+    if (this.graph.type === "batch" && this.messageSeq > limits.batchJobMessagesMax) {
+      this.failRun("job.message_limit", `The job has sent ${this.messageSeq} messages without ending.`);
+      return;
+    }
     const index = this.ready.shift();
     if (index === undefined) {
       if (this.isAtRest) this.#rest();
@@ -241,8 +245,7 @@ export class Job {
         else this.apply(agent, stepAggregator(config, agent.state, message, agent.collected), message);
         return;
       case "sensor":
-        if (agent.done) mail.deadLetter(this, message, "target_gone", 0);
-        else this.apply(agent, stepSensor(config, agent.state, message), message);
+        this.apply(agent, stepSensor(config, agent.state, message), message);
         return;
       case "executor":
         if (!config.longLived) jobTasks.createTask(this, agent, "command", message);
@@ -260,10 +263,7 @@ export class Job {
   apply(agent: AgentSlot, step: Step, cause: Message | null): void {
     agent.state = step.state;
     this.draft.dirtyAgents.add(agent.node.index);
-    for (const action of step.actions) {
-      if (this.isOver) return;
-      this.#act(agent, action, cause);
-    }
+    for (const action of step.actions) this.#act(agent, action, cause);
   }
 
   #act(agent: AgentSlot, action: Action, cause: Message | null): void {
@@ -336,7 +336,6 @@ export class Job {
   }
 
   sensorDone(agent: AgentSlot): void {
-    if (agent.done) return;
     agent.done = true;
     this.openSensors--;
     this.event("agent_completed", agent.node.nodeId, { processed_messages: agent.processed });

@@ -41,6 +41,14 @@ describe("a long-lived worker", () => {
     runner.send(task.ref, envelope(task.ref, "worker", "too late"));
   });
 
+  it("has its logs and its results reported in the order in which it printed them", async () => {
+    await using fixture = new RunnerFixture();
+    const task = longLived(["printf", 'a\nb\n{"next_state": 1}\nc\n{"next_state": 2}\n']);
+    fixture.runner.start(task);
+    await fixture.listener.outcome(task.ref);
+    assert.deepEqual(fixture.listener.order, ["log", "log", "actions", "log", "actions"]);
+  });
+
   it("can open its stdin by path", async () => {
     await using fixture = new RunnerFixture();
     const task = longLived(["sh", "-c", "head -n 1 < /dev/stdin > /dev/null; echo got"]);

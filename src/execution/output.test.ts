@@ -125,6 +125,11 @@ describe("a worker's output", () => {
     assert.ok(bytes <= limits.runLogBytesMax + 60_000, String(bytes));
     assert.ok(lines > 4_000 && lines < 4_600, String(lines));
     assert.equal(outcome.kind === "succeeded" && outcome.actions.nextState, 7);
+
+    bytes = 0;
+    await fixture.run({ config: executorConfig({ command: ["python3", "-c", script], longLived: true }) });
+    assert.ok(bytes <= limits.runLogBytesMax + 60_000, String(bytes));
+    assert.equal(fixture.listener.actions.at(-1)?.nextState, 7);
   });
 
   it("shows no secret: neither in logs, events and carried output, nor in failures", async () => {
@@ -145,7 +150,7 @@ describe("a worker's output", () => {
       { configurationJson: '{"llm": {"api_key": "configured-key"}}' },
     );
     const shown = JSON.stringify([fixture.listener.events, outcome]);
-    for (const secret of ["passed-value-1", "hunter2", "configured-key"]) {
+    for (const secret of ["passed-value", "hunter", "configured-key"]) {
       assert.ok(!shown.includes(secret), secret);
     }
     assert.equal(fixture.listener.logs("stdout")[0], "[redacted] [redacted] visible-value");

@@ -52,11 +52,12 @@ const CLEARED = "setsid env -i /bin/sh -c 'echo pid $$; exec /bin/sleep 1000' &"
 
 describe("the process tree of a worker", () => {
   it("is gone when the command ended by itself and left children in its group", async () => {
-    await using fixture = new RunnerFixture();
-    const outcome = await fixture.sh(
-      "sleep 1000 & echo pid $!; sleep 1000 >/dev/null 2>&1 & echo pid $!; echo done",
-    );
-    assert.equal(outcome.kind, "succeeded");
+    // Without sweeps: what is gone, the end of the command has ended.
+    const after: Clock["after"] = (delayMs, run) =>
+      delayMs === 5_000 ? () => {} : realClock.after(delayMs, run);
+    await using fixture = new RunnerFixture(undefined, { ...realClock, after });
+    assert.equal((await fixture.sh("sleep 1000 >/dev/null 2>&1 & echo pid $!")).kind, "succeeded");
+    assert.equal((await fixture.sh("sleep 1000 & echo pid $!")).kind, "succeeded");
     const pids = pidsIn(fixture);
     assert.equal(pids.length, 2);
     for (const pid of pids) await eventually(async () => !(await isRunning(pid)));
@@ -68,7 +69,7 @@ describe("the process tree of a worker", () => {
     assert.equal(outcome.kind, "succeeded");
     const [pid = 0] = pidsIn(fixture);
     assert.notEqual(pid, 0);
-    await eventually(async () => !(await isRunning(pid)));
+    assert.equal(await isRunning(pid), false);
   });
 
   it("is searched for a while later, when an escaped child holds no pipe", async () => {
@@ -126,6 +127,30 @@ describe("the process tree of a worker", () => {
     assert.equal((await listener.outcome(task.ref)).kind, "interrupted");
     // The shell died of the signal at once; its child had the time it took.
     assert.ok(listener.logs("stdout").includes("child ended"));
+  });
+
+  it("is remembered when its leader goes first: a child without group, mark and parent is ended after the grace", async () => {
+    await using fixture = new RunnerFixture(undefined, hastyClock);
+    const { runner, listener } = fixture;
+    const script = `(trap "" TERM; exec setsid env -i /bin/sh -c 'echo pid $$; exec /bin/sleep 1000') & echo ready; wait`;
+    const { task } = await startReady(fixture, script);
+    await listener.until(() => pidsIn(fixture).length === 1);
+    runner.stop(task.ref);
+    assert.equal((await listener.outcome(task.ref)).kind, "interrupted");
+    const [pid = 0] = pidsIn(fixture);
+    assert.equal(await isRunning(pid), false);
+  });
+
+  it("is never started when the stop comes while its workspace is staged", async () => {
+    await using fixture = new RunnerFixture();
+    const task = taskStart({
+      bundleFingerprint: "f",
+      config: executorConfig({ command: ["touch", "/sandbox/job/ran"] }),
+    });
+    fixture.onStaging = () => fixture.runner.stop(task.ref);
+    fixture.runner.start(task);
+    assert.equal((await fixture.listener.outcome(task.ref)).kind, "interrupted");
+    assert.deepEqual(readdirSync(join(fixture.home, "runs/run_1/agents/worker/work")), []);
   });
 
   it("is ended before it starts when the stop comes first", async () => {

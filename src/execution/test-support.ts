@@ -116,6 +116,8 @@ export function envelope(ref: TaskRef, to: string, body: JsonValue): TaskStart["
 export class RecordingListener implements TaskListener {
   readonly events: TaskEvent[] = [];
   readonly actions: WorkerActions[] = [];
+  /** Types of events and "actions", in the order in which they came. */
+  readonly order: string[] = [];
   readonly outcomes = new Map<string, TaskOutcome[]>();
   backpressure: () => Promise<void> | null = () => null;
   /** Set to see events without keeping them. */
@@ -124,12 +126,16 @@ export class RecordingListener implements TaskListener {
 
   taskEvents(_ref: TaskRef, events: readonly TaskEvent[]): void {
     if (this.onEvents !== null) this.onEvents(events);
-    else this.events.push(...events);
+    else {
+      this.events.push(...events);
+      this.order.push(...events.map(({ type }) => type));
+    }
     this.#changed();
   }
 
   taskActions(_ref: TaskRef, actions: WorkerActions): void {
     this.actions.push(actions);
+    this.order.push("actions");
     this.#changed();
   }
 
@@ -179,6 +185,8 @@ export class RunnerFixture {
   readonly runner: LocalTaskRunner;
   readonly warnings: string[] = [];
   outputs: readonly DeclaredOutput[] = [];
+  /** Called when an attempt with a bundle is being staged. */
+  onStaging: () => void = () => {};
   runtimeEnv: Record<string, string | undefined> = { ...process.env };
 
   constructor(
@@ -193,7 +201,10 @@ export class RunnerFixture {
     this.runner = new LocalTaskRunner({
       home,
       blobs: this.blobs,
-      payloadFolder: () => this.payload,
+      payloadFolder: () => {
+        this.onStaging();
+        return this.payload;
+      },
       declaredOutputs: () => this.outputs,
       newId: () => String(++lastId),
       clock,

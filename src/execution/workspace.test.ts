@@ -50,8 +50,11 @@ describe("staging", () => {
       workdir: "worker",
     };
     const script =
-      "./main.sh; cat sub/data.txt link.txt x.txt ../inputs/copy.txt; echo more >> main.sh; readlink link.txt; test -L x.txt || echo copied";
-    assert.equal(stdout(await fixture.sh(script, config, bundle)), "main\ndatadataxxsub/data.txt\ncopied\n");
+      "./main.sh; cat sub/data.txt link.txt x.txt ../inputs/copy.txt; echo more >> main.sh; readlink link.txt; stat -c %a main.sh; test -L x.txt || echo copied";
+    assert.equal(
+      stdout(await fixture.sh(script, config, bundle)),
+      "main\ndatadataxxsub/data.txt\n755\ncopied\n",
+    );
     // What the worker wrote is its own affair.
     assert.equal(readFileSync(join(fixture.payload, "worker/main.sh"), "utf8"), "#!/bin/sh\necho main\n");
     const copy = join(workspaceOf(fixture, "worker"), "worker/sub/data.txt");

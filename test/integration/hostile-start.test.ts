@@ -9,15 +9,12 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import { onOwnDisk, whyNoMounts } from "../support/mounts.ts";
+import { withoutPrivileges } from "../support/privileges.ts";
 import { startProgram, temporaryHome } from "../support/program.ts";
 import { refusedStart } from "../support/refusal.ts";
 import { call, historyOf, jobDetail } from "../support/runtime-api.ts";
 
 const MiB = 1024 * 1024;
-/** Root may write everywhere unless it gives up its capabilities first. */
-const withoutPrivileges =
-  process.getuid?.() === 0 ? ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] : [];
-
 const manifest = {
   manifest_version: "1.0",
   graph_id: "kept",

@@ -126,7 +126,8 @@ test("a full disk: nothing new is accepted while it lasts, and nothing that was 
     assert.match((await untilRefused(program, large)).error, /disk is full.*Nothing was accepted; try again/);
     // What the large ones have left is no room for small ones either.
     await fill(asSeenBy(program.pid, join(home, "filler")));
-    await untilRefused(program, plain);
+    await untilFull(program);
+    const printed = program.output().length;
     const before = await listedIds(program);
     await refusesAll(program, /disk is full.*Free some space/, ear);
     assert.deepEqual(await listedIds(program), before, "what was refused has left nothing");
@@ -135,6 +136,7 @@ test("a full disk: nothing new is accepted while it lasts, and nothing that was 
     await writeFile(gate, "");
     await until("the command has ended", async () => (await children(program)) === 0);
     assert.equal((await jobDetail(program, waiting)).job.status, "running");
+    assert.doesNotMatch(program.output().slice(printed), /commits again/, "a full disk never looks well");
 
     for (const file of ["ballast", "filler"]) await rm(asSeenBy(program.pid, join(home, file)));
     await healthy(program);
@@ -212,6 +214,17 @@ async function untilRefused(program: Program, manifest: JsonObject): Promise<Ref
     assert.equal(answer.status, 503, answer.error);
     return answer;
   }
+}
+
+/** Submits small jobs until not a single page can be written: the store has tried again and again in vain. */
+async function untilFull(program: Program): Promise<void> {
+  let refusals = 0;
+  await until("nothing fits on the disk any more", async () => {
+    const { status, error } = await post(program, "/jobs", plain);
+    assert.ok(status === 201 || status === 503, error);
+    refusals = status === 503 ? refusals + 1 : 0;
+    return refusals === 25;
+  });
 }
 
 /** Writes a file until the disk has no room for another page. */

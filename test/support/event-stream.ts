@@ -19,15 +19,11 @@ export interface OpenStream {
   close(): Promise<void>;
 }
 
-export async function openStream(
-  program: Program,
-  jobId: string,
-  lastEventId?: string,
-): Promise<OpenStream> {
+export async function openStream(program: Program, jobId: string, lastEventId?: string): Promise<OpenStream> {
   const answer = await fetch(`${program.api}/jobs/${encodeURIComponent(jobId)}/events/stream`, {
     headers: { ...(lastEventId !== undefined && { "last-event-id": lastEventId }) },
   });
-  const blocks = read(answer.body);
+  const blocks = read(answer);
   const take = async (count: number) => {
     const taken: Block[] = [];
     while (taken.length < count) {
@@ -51,7 +47,8 @@ export function idsOf(blocks: readonly Block[]): number[] {
   return blocks.flatMap(({ fields }) => (fields.has("id") ? [Number(fields.get("id"))] : []));
 }
 
-async function* read(body: ReadableStream<Uint8Array<ArrayBuffer>> | null): AsyncGenerator<Block, undefined> {
+/** Holds on to the answer: one that nobody holds is collected, and its body cancelled. */
+async function* read({ body }: Response): AsyncGenerator<Block, undefined> {
   if (body === null) return;
   let rest = "";
   for await (const text of body.pipeThrough(new TextDecoderStream())) {

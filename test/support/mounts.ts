@@ -23,7 +23,10 @@ export interface OwnDisk {
 }
 
 /** Words for `ProgramOptions.through` that lay a small disk over `home`. */
-export function onOwnDisk(home: string, { sizeBytes, ballastBytes = 0, readOnly = false }: OwnDisk): string[] {
+export function onOwnDisk(
+  home: string,
+  { sizeBytes, ballastBytes = 0, readOnly = false }: OwnDisk,
+): string[] {
   const steps = [
     'mount -t tmpfs -o "size=$2" tmpfs "$1"',
     'head -c "$3" /dev/zero > "$1/ballast"',
@@ -31,7 +34,17 @@ export function onOwnDisk(home: string, { sizeBytes, ballastBytes = 0, readOnly 
     "shift 3",
     'exec "$@"',
   ];
-  return ["unshare", "-rm", "sh", "-c", steps.join(" && "), "sh", home, String(sizeBytes), String(ballastBytes)];
+  return [
+    "unshare",
+    "-rm",
+    "sh",
+    "-c",
+    steps.join(" && "),
+    "sh",
+    home,
+    String(sizeBytes),
+    String(ballastBytes),
+  ];
 }
 
 /** A path as the program with this pid sees it, from outside its namespace. */

@@ -1,5 +1,6 @@
 // The runtime API's errors: every body is exactly {error: string} (spec "Endpoints", "Errors").
 
+import type { IncomingMessage } from "node:http";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyServerOptions } from "fastify";
 import { BundleProblem } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
@@ -24,11 +25,34 @@ export function answerErrors(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) =>
     reply.code(404).send({ error: `There is no ${request.method} ${request.url.split("?")[0]}` }),
   );
-  app.setErrorHandler((error: FastifyError, request, reply) => {
+  app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const { status, message } = describe(error);
-    if (status >= 500) request.log.error({ err: error, url: request.url }, "a request failed");
-    if (status === 503) reply.header("retry-after", "2");
+    if (status === 413) await readRest(request.raw);
+    if (status === 500) request.log.error({ err: error, url: request.url }, "a request failed");
+    if (status === 503) {
+      // Its cause is known, and every caller meets it: one short line each, without a stack.
+      request.log.warn({ url: request.url, reason: message }, "a request was refused");
+      reply.header("retry-after", "2");
+    }
     return reply.code(status).send({ error: message });
+  });
+}
+
+/** What is read, and thrown away, of a body that is over the limit before the connection is closed. */
+const REST_BYTES_MAX = 64 * 1024 * 1024;
+
+/** A client that is still sending when its connection is closed sees a broken pipe instead of the answer. */
+function readRest(request: IncomingMessage): Promise<void> {
+  if (request.readableEnded || request.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    let left = REST_BYTES_MAX;
+    request.on("data", (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left <= 0) resolve();
+    });
+    for (const end of ["end", "close", "error"]) request.once(end, () => resolve());
+    request.unpipe();
+    request.resume();
   });
 }
 

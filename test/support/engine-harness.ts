@@ -1,0 +1,210 @@
+// An engine in the hand: a clock that the test moves, commands that the test ends, a journal in memory. For tests
+// that need one exact moment; the simulation covers the random ones.
+
+import { Engine } from "../../src/engine/engine.ts";
+import { idSource } from "../../src/engine/ids.ts";
+import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
+import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.ts";
+import type { Envelope } from "../../src/engine/message.ts";
+import {
+  type Clock,
+  type CommandResult,
+  type JobChanges,
+  type Journal,
+  JournalUnavailable,
+  noActions,
+  type TaskOutcome,
+  type TaskRef,
+  type TaskStart,
+  type WorkerActions,
+} from "../../src/engine/ports.ts";
+import { PoolSlots } from "../../src/execution/pools.ts";
+import { MemoryJournal, type StoredJob } from "./memory-journal.ts";
+
+interface Waiting {
+  readonly atMs: number;
+  readonly run: () => void;
+}
+
+export interface HarnessEvent {
+  readonly type: string;
+  readonly agent_id: string | null;
+  readonly payload: Readonly<Record<string, JsonValue>>;
+  readonly error?: JsonObject;
+}
+
+export class EngineHarness {
+  readonly memory: MemoryJournal;
+  engine: Engine;
+  nowMs = Date.UTC(2026, 0, 1);
+  starts: TaskStart[] = [];
+  stops: TaskRef[] = [];
+  sends: { ref: TaskRef; envelope: Envelope }[] = [];
+  published: string[] = [];
+  /** What the journal answers next, instead of writing; consumed one per commit. */
+  readonly journalFaults: ("unavailable" | "lost")[] = [];
+  #waiting: Waiting[] = [];
+  #lives = 0;
+  readonly #slots: number;
+
+  constructor(given: { readonly slots?: number; readonly memory?: MemoryJournal } = {}) {
+    this.#slots = given.slots ?? 2;
+    this.memory = given.memory ?? new MemoryJournal();
+    this.engine = this.#newEngine();
+  }
+
+  #newEngine(): Engine {
+    const id = idSource(
+      () => this.nowMs,
+      () => 0.5,
+    );
+    return new Engine({
+      owner: `owner-${++this.#lives}`,
+      clock: this.#clock(),
+      randomness: { id, fraction: () => 0.5 },
+      journal: this.#journal(),
+      runner: {
+        start: (task) => this.starts.push(task),
+        stop: (ref) => this.stops.push(ref),
+        send: (ref, envelope) => this.sends.push({ ref, envelope }),
+      },
+      slots: new PoolSlots({ default: this.#slots }, id),
+      feed: { published: (_jobId, _firstSeq, lines) => this.published.push(...lines) },
+      log: { warn: () => {}, error: () => {} },
+    });
+  }
+
+  #clock(): Clock {
+    const clock: Clock = {
+      nowMs: () => this.nowMs,
+      after: (delayMs, run) => {
+        const entry = { atMs: this.nowMs + delayMs, run };
+        this.#waiting.push(entry);
+        return () => {
+          this.#waiting = this.#waiting.filter((one) => one !== entry);
+        };
+      },
+      soon: (run) => {
+        clock.after(0, run);
+      },
+    };
+    return clock;
+  }
+
+  #journal(): Journal {
+    return {
+      commit: async (batch: readonly JobChanges[]) => {
+        const fault = this.journalFaults.shift();
+        if (fault === "unavailable") throw new JournalUnavailable("The disk is full.");
+        if (fault === "lost") return { lost: batch.map(({ jobId }) => jobId) };
+        return this.memory.commit(batch);
+      },
+      claim: (owner, limit) => this.memory.claim(owner, limit),
+      load: (jobId) => this.memory.load(jobId),
+    };
+  }
+
+  /** Lets everything happen that is due, and moves the clock by `ms` while doing so. */
+  async advance(ms = 0): Promise<void> {
+    const until = this.nowMs + ms;
+    for (;;) {
+      await new Promise((resolve) => setImmediate(resolve));
+      const next = this.#waiting.filter(({ atMs }) => atMs <= until).sort((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined) break;
+      this.#waiting = this.#waiting.filter((one) => one !== next);
+      this.nowMs = Math.max(this.nowMs, next.atMs);
+      next.run();
+    }
+    this.nowMs = until;
+  }
+
+  /** @returns the job's id, once the submission is durable and everything that can happen at once has happened */
+  async submit(manifest: JsonObject): Promise<string> {
+    const parsed = parseManifest({ manifest_version: "1.0", graph_id: "g", ...manifest });
+    if (parsed.kind === "invalid") throw new Error(manifestProblemsText(parsed.problems));
+    const manifestJson = JSON.stringify({ manifest_version: "1.0", graph_id: "g", ...manifest });
+    const submitted = this.engine.submit({
+      graph: parsed.graph,
+      manifestJson,
+      bundleFingerprint: null,
+      configurationJson: null,
+    });
+    submitted.catch(() => {});
+    await this.advance();
+    return (await submitted).jobId;
+  }
+
+  /** kill -9 and a new start on the same journal. */
+  async restart(): Promise<void> {
+    this.#waiting = [];
+    this.starts = [];
+    this.stops = [];
+    this.engine = this.#newEngine();
+    const recovered = this.engine.recover();
+    await this.advance();
+    await recovered;
+  }
+
+  async do<T>(work: Promise<T>): Promise<T> {
+    work.catch(() => {});
+    await this.advance();
+    return work;
+  }
+
+  async deliver(jobId: string, agentId: string, body: JsonValue, ttlMs: number | null = null) {
+    return this.do(
+      this.engine.deliver(jobId, { agentId, type: "message", body, correlationId: null, ttlMs }),
+    );
+  }
+
+  /** Ends the newest attempt of an agent. */
+  async end(agentId: string, outcome: TaskOutcome = succeeded()): Promise<void> {
+    this.engine.taskEnded(this.started(agentId).ref, outcome);
+    await this.advance();
+  }
+
+  started(agentId: string): TaskStart {
+    const start = this.starts.findLast((one) => one.agentId === agentId);
+    if (start === undefined) throw new Error(`nothing was started for ${agentId}`);
+    return start;
+  }
+
+  job(jobId: string): StoredJob {
+    const job = this.memory.jobs.get(jobId);
+    if (job === undefined) throw new Error(`${jobId} is not stored`);
+    return job;
+  }
+
+  status(jobId: string): string {
+    return this.job(jobId).progress.status;
+  }
+
+  result(jobId: string): JsonValue {
+    return JSON.parse(this.job(jobId).progress.resultJson ?? "null") as JsonValue;
+  }
+
+  events(jobId: string, type?: string): HarnessEvent[] {
+    const events = this.job(jobId).events.map((line) => JSON.parse(line) as HarnessEvent);
+    return type === undefined ? events : events.filter((event) => event.type === type);
+  }
+
+  processed(jobId: string): Record<string, number> {
+    return Object.fromEntries(
+      [...this.job(jobId).agents.values()].map((agent) => [agent.agentId, agent.processedMessages]),
+    );
+  }
+}
+
+const command: CommandResult = { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1 };
+
+export function succeeded(actions: Partial<WorkerActions> = {}, observation: JsonValue = null): TaskOutcome {
+  return { kind: "succeeded", actions: { ...noActions, ...actions }, command, artifacts: [], observation };
+}
+
+export function failed(
+  code: Extract<TaskOutcome, { kind: "failed" }>["code"] = "executor.exit_nonzero",
+): TaskOutcome {
+  return { kind: "failed", code, message: "it failed", command: { ...command, exitCode: 3 }, artifacts: [] };
+}
+
+export const interrupted: TaskOutcome = { kind: "interrupted", reason: "stopped" };
