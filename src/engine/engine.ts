@@ -351,7 +351,7 @@ export class Engine implements TaskListener {
           control.deadlineDue(job, nowMs);
           break;
         case "retry":
-          jobTasks.retryDue(job, timer.what.taskSeq, nowMs);
+          jobTasks.retryDue(job, timer.what.taskSeq);
           break;
         case "sensor":
           job.sensorTimer(timer.what.agentIndex, nowMs);

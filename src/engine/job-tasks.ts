@@ -89,7 +89,7 @@ function nextAttempt(job: Job, task: Task): TaskRef {
 /** A queued request was granted. @returns false when nobody waits for it any more */
 export function slotsGranted(job: Job, ref: TaskRef, lease: Lease): boolean {
   const task = job.tasks.get(ref.taskSeq);
-  if (task === undefined || task.state.kind !== "queued" || task.attempt + 1 !== ref.attempt) return false;
+  if (task?.state.kind !== "queued") return false;
   begin(job, job.agents[task.agentIndex]!, task, lease);
   return true;
 }
@@ -296,9 +296,9 @@ function retryLater(job: Job, agent: AgentSlot, task: Task, outcome: FailedOutco
 }
 
 /** A backoff is over; late and superseded timers change nothing. */
-export function retryDue(job: Job, taskSeq: number, nowMs: number): void {
+export function retryDue(job: Job, taskSeq: number): void {
   const task = job.tasks.get(taskSeq);
-  if (task?.state.kind !== "backoff" || task.state.dueAtMs > nowMs || job.status !== "running") return;
+  if (task?.state.kind !== "backoff" || job.status !== "running") return;
   requestSlots(job, job.agents[task.agentIndex]!, task);
 }
 

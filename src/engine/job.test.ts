@@ -98,6 +98,25 @@ describe("rest and results", () => {
     assert.deepEqual(h.processed(job), { a: 1, early: 1, late: 2, out: 1 });
   });
 
+  test("an aggregator that counts keeps an unfinished window to itself; at rest that is the result", async () => {
+    const h = new EngineHarness();
+    const counts = aggregator("x", { complete_after: 2, output_message_type: "pair" });
+    const job = await h.submit(
+      graph([router("a"), counts, router("z")], [edge("a", "x"), edge("x", "z")], {
+        initial_inputs: { a: [1, 2, 3] },
+      }),
+    );
+    assert.equal(h.processed(job).z, 1);
+    assert.deepEqual(h.result(job), { messages: [3], count: 1, last_message: 3 });
+  });
+
+  test("a job can be cancelled twice at the same moment: the second caller is told that it is over", async () => {
+    const h = new EngineHarness();
+    const job = await h.submit(graph([executor("x")]));
+    const answers = await h.do(Promise.all([h.engine.cancel(job), h.engine.cancel(job)]));
+    assert.deepEqual(answers, [{ kind: "done", status: "cancelled" }, { kind: "not_open" }]);
+  });
+
   test("the first completion wins, and nothing happens after the terminal event", async () => {
     const h = new EngineHarness();
     const job = await h.submit(
@@ -291,7 +310,9 @@ describe("tasks", () => {
     assert.equal(h.starts.length, 1);
     assert.equal(h.events(waits, "executor_lease_requested").length, 1);
     assert.equal(h.events(waits, "executor_lease_acquired").length, 0);
+    assert.equal(h.slots.snapshot().default?.queued, 2);
     await h.do(h.engine.cancel(waits));
+    assert.equal(h.slots.snapshot().default?.queued, 1);
     await h.end("a");
     assert.equal(h.started("c").ref.jobId, last);
     assert.equal(h.starts.filter(({ agentId }) => agentId === "b").length, 0);

@@ -197,7 +197,7 @@ export class Job {
     agent.isQueued = false;
     if (agent.task?.state.kind === "ended") applyOutcome(this, agent, agent.task, agent.task.state);
     else if (this.#mayTake(agent)) this.#take(agent);
-    if (!this.isOver) this.enqueue(agent);
+    this.enqueue(agent);
   }
 
   /** Puts an agent into the ready queue if it can do something now. */

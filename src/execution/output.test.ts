@@ -137,12 +137,16 @@ describe("a worker's output", () => {
     Object.assign(fixture.runtimeEnv, { PASSED_SECRET: "passed-value-1" });
     const config = {
       passEnv: ["PASSED_SECRET"],
-      environment: { DB_PASSWORD: "hunter2hunter2", PLAIN: "visible-value" },
+      environment: {
+        DB_PASSWORD: "hunter2hunter2",
+        PLAIN: "visible-value",
+        LONG_TOKEN: "long-token".repeat(100),
+      },
     };
     const outcome = await fixture.sh(
       `echo "$PASSED_SECRET $DB_PASSWORD $PLAIN"
        printf '{"type": "note", "text": "%s", "deep": [{"%s": 1}]}\\n' "$DB_PASSWORD" "$PASSED_SECRET" > "$SVC_EVENT_STREAM"
-       printf 'x%.0s' $(seq 1 65530); echo "$DB_PASSWORD"
+       printf 'x%.0s' $(seq 1 64900); echo "$LONG_TOKEN"
        echo "$SVC_BLUEPRINT_CONFIG_JSON"
        echo "refused: $PASSED_SECRET" >&2
        exit 1`,
@@ -150,7 +154,7 @@ describe("a worker's output", () => {
       { configurationJson: '{"llm": {"api_key": "configured-key"}}' },
     );
     const shown = JSON.stringify([fixture.listener.events, outcome]);
-    for (const secret of ["passed-value", "hunter", "configured-key"]) {
+    for (const secret of ["passed-value", "hunter", "configured-key", "long-token"]) {
       assert.ok(!shown.includes(secret), secret);
     }
     assert.equal(fixture.listener.logs("stdout")[0], "[redacted] [redacted] visible-value");

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { writeFolder } from "../support/bundle-files.ts";
-import { aggregator, answer, executor, graph, module, router, sensor } from "../support/graphs.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
+import { aggregator, answer, executor, graph, module, router, sensor } from "../support/graphs.ts";
 import { ended, happens, path, type Run, run, submit } from "../support/job-watch.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { call, submitFolder } from "../support/runtime-api.ts";
@@ -29,7 +29,8 @@ after(async () => {
 const failureOf = (job: Run) => (job.detail.job as JsonObject).failure as JsonObject;
 
 describe("sensors", () => {
-  const observing = (config: JsonObject) => graph("senses", [sensor("s", config), aggregator("all")], [["s", "all"]]);
+  const observing = (config: JsonObject) =>
+    graph("senses", [sensor("s", config), aggregator("all")], [["s", "all"]]);
 
   test('"a timer (config.interval_ms)"; "done after config.complete_after", one observation per interval', async () => {
     const { result, of } = await run(program, observing({ interval_ms: 5, complete_after: 3 }));
@@ -86,10 +87,19 @@ describe("sensors", () => {
 describe("modules", () => {
   let count = 0;
   /** Runs a bundle whose agent `m` is the module. */
-  const withModule = async (source: string, config: JsonObject = {}, bodies: readonly (number | JsonObject)[] = [1]) => {
-    const manifest = graph("modular", [module("m", { module: "m.mjs", ...config }), aggregator("all")], [["m", "all"]], {
-      initial_inputs: { m: bodies },
-    });
+  const withModule = async (
+    source: string,
+    config: JsonObject = {},
+    bodies: readonly (number | JsonObject)[] = [1],
+  ) => {
+    const manifest = graph(
+      "modular",
+      [module("m", { module: "m.mjs", ...config }), aggregator("all")],
+      [["m", "all"]],
+      {
+        initial_inputs: { m: bodies },
+      },
+    );
     const files = { "manifest.json": manifest, "payloads/m.mjs": source };
     const folder = await writeFolder(join(gates.folder, `module-${++count}`), files);
     return ended(program, await submitFolder(program, folder));
@@ -104,7 +114,10 @@ describe("modules", () => {
       {},
       [1, 2, 3],
     );
-    assert.deepEqual(result.messages, [1, 3, 6].map((sum) => ({ sum, agent: "m" })));
+    assert.deepEqual(
+      result.messages,
+      [1, 3, 6].map((sum) => ({ sum, agent: "m" })),
+    );
   });
 
   test("complete ends the run with its value, and to addresses an agent without an edge", async () => {
@@ -121,8 +134,18 @@ describe("modules", () => {
     ["exports no handle", "export const other = 1;", {}, "module.load_failed"],
     ["is no JavaScript", "export const = ;", {}, "module.load_failed"],
     ["is not there", "", { module: "missing.mjs" }, "module.load_failed"],
-    ["returns what is no result", "export const handle = async () => ({ emit: 7 });", {}, "module.invalid_output"],
-    ["never returns", "export async function handle() { for (;;); }", { timeout_seconds: 0.2 }, "module.timeout"],
+    [
+      "returns what is no result",
+      "export const handle = async () => ({ emit: 7 });",
+      {},
+      "module.invalid_output",
+    ],
+    [
+      "never returns",
+      "export async function handle() { for (;;); }",
+      { timeout_seconds: 0.2 },
+      "module.timeout",
+    ],
   ];
   for (const [name, source, config, code] of broken) {
     test(`a module that ${name} fails its run with ${code}, and nothing else`, async () => {
@@ -137,14 +160,20 @@ describe("modules", () => {
 describe("executors", () => {
   test('"emits executor_result with body {agent_id, sandbox, input}", every field', async () => {
     const nodes = [executor("work", "echo out; echo err >&2"), aggregator("all")];
-    const { result, of } = await run(program, graph("result", nodes, [["work", "all"]], { initial_inputs: { work: [{ n: 1 }] } }));
+    const { result, of } = await run(
+      program,
+      graph("result", nodes, [["work", "all"]], { initial_inputs: { work: [{ n: 1 }] } }),
+    );
     const body = result.last_message as JsonObject;
     const { sandbox_name, lease, duration_ms, ...sandbox } = body.sandbox as JsonObject;
-    assert.deepEqual({ ...body, sandbox }, {
-      agent_id: "work",
-      input: { n: 1 },
-      sandbox: { exit_code: 0, stdout: "out\n", stderr: "err\n", attempts: 1 },
-    });
+    assert.deepEqual(
+      { ...body, sandbox },
+      {
+        agent_id: "work",
+        input: { n: 1 },
+        sandbox: { exit_code: 0, stdout: "out\n", stderr: "err\n", attempts: 1 },
+      },
+    );
     assert.equal(sandbox_name, of("sandbox_job_completed")[0]?.payload.sandbox_name);
     assert.deepEqual({ ...(lease as JsonObject), lease_id: "" }, { lease_id: "", pool: "default", slots: 1 });
     assert.equal(typeof duration_ms, "number");
@@ -152,18 +181,38 @@ describe("executors", () => {
   });
 
   test('"output_message_type; null: nothing"', async () => {
-    const named = await run(program, graph("named", [executor("w", "true", { output_message_type: "made" }), aggregator("all")], [["w", "all", "made"]]));
+    const named = await run(
+      program,
+      graph(
+        "named",
+        [executor("w", "true", { output_message_type: "made" }), aggregator("all")],
+        [["w", "all", "made"]],
+      ),
+    );
     assert.equal(named.result.count, 1);
-    const silent = await run(program, graph("silent", [executor("w", "true", { output_message_type: null }), aggregator("all")], [["w", "all"]]));
+    const silent = await run(
+      program,
+      graph(
+        "silent",
+        [executor("w", "true", { output_message_type: null }), aggregator("all")],
+        [["w", "all"]],
+      ),
+    );
     assert.deepEqual(silent.result, { outputs: {} });
   });
 
   test('"a list: no shell; a string: through the shell"', async () => {
     const text = "$HOME `id` ; exit 3 | *";
-    const listed = await run(program, graph("list", [executor("w", ["printf", "%s", text]), aggregator("all")], [["w", "all"]]));
+    const listed = await run(
+      program,
+      graph("list", [executor("w", ["printf", "%s", text]), aggregator("all")], [["w", "all"]]),
+    );
     const stdout = (job: Run) => ((job.result.last_message as JsonObject).sandbox as JsonObject).stdout;
     assert.equal(stdout(listed), text);
-    const shell = await run(program, graph("shell", [executor("w", "printf %s $((40 + 2))"), aggregator("all")], [["w", "all"]]));
+    const shell = await run(
+      program,
+      graph("shell", [executor("w", "printf %s $((40 + 2))"), aggregator("all")], [["w", "all"]]),
+    );
     assert.equal(stdout(shell), "42");
   });
 
@@ -174,7 +223,10 @@ describe("executors", () => {
     assert.equal(status, "completed");
     assert.equal(((result.last_message as JsonObject).sandbox as JsonObject).attempts, 3);
     const scheduled = of("sandbox_job_retry_scheduled", "w").map(({ payload }) => payload);
-    assert.deepEqual(scheduled.map(({ failed_attempt }) => failed_attempt), [1, 2]);
+    assert.deepEqual(
+      scheduled.map(({ failed_attempt }) => failed_attempt),
+      [1, 2],
+    );
     const [first, second] = scheduled.map(({ delay_ms }) => Number(delay_ms));
     assert.ok(first !== undefined && first >= 10 && first <= 20, `first delay ${first}`);
     assert.ok(second !== undefined && second >= 20 && second <= 40, `second delay ${second}`);
@@ -192,7 +244,10 @@ describe("executors", () => {
   });
 
   test("no attempt beyond max_attempts is made, and the failure says how many there were", async () => {
-    const job = await run(program, graph("tired", [executor("w", "exit 7", { max_attempts: 2, retry_backoff_ms: 1 })]));
+    const job = await run(
+      program,
+      graph("tired", [executor("w", "exit 7", { max_attempts: 2, retry_backoff_ms: 1 })]),
+    );
     assert.equal(job.status, "failed");
     assert.equal(job.of("sandbox_job_started").length, 2);
     const { details } = failureOf(job) as { details: JsonObject };
@@ -202,7 +257,10 @@ describe("executors", () => {
   test('"timeout_seconds": the command is ended, and the failure is executor.timeout', async () => {
     const alive = gates.pipe("timeout");
     const dead = gates.released(alive);
-    const job = await run(program, graph("slow", [executor("w", `exec 9>${alive}; sleep 600`, { timeout_seconds: 0.2 })]));
+    const job = await run(
+      program,
+      graph("slow", [executor("w", `exec 9>${alive}; sleep 600`, { timeout_seconds: 0.2 })]),
+    );
     await dead;
     assert.equal(job.status, "failed");
     assert.equal(failureOf(job).code, "executor.timeout");
@@ -211,8 +269,14 @@ describe("executors", () => {
   test('"next_state: agent state for its next message"', async () => {
     const script = `n=$(sed -n 's/.*"agent_state":{"n":\\([0-9]*\\)}.*/\\1/p' "$SVC_CONTEXT_FILE"); n=$((\${n:-0} + 1)); printf '{"next_state":{"n":%d},"complete_step":%d}\\n' $n $n`;
     const nodes = [executor("w", script), aggregator("all")];
-    const { result } = await run(program, graph("state", nodes, [["w", "all"]], { initial_inputs: { w: ["a", "b", "c"] } }));
-    assert.deepEqual((result.messages as readonly JsonObject[]).map(({ result: step }) => step), [1, 2, 3]);
+    const { result } = await run(
+      program,
+      graph("state", nodes, [["w", "all"]], { initial_inputs: { w: ["a", "b", "c"] } }),
+    );
+    assert.deepEqual(
+      (result.messages as readonly JsonObject[]).map(({ result: step }) => step),
+      [1, 2, 3],
+    );
   });
 
   test('"emit_messages: [{type, body, to?}]": along the edges for the type, or to an agent without an edge', async () => {
@@ -221,15 +285,32 @@ describe("executors", () => {
       { type: "right", body: 2 },
       { type: "any", body: 3, to: "far" },
     ];
-    const nodes = [executor("w", answer({ emit_messages: emits }), { output_message_type: null }), router("l"), router("r"), router("far")];
-    const { result } = await run(program, graph("emits", nodes, [["w", "l", "left"], ["w", "r", "right"]]));
+    const nodes = [
+      executor("w", answer({ emit_messages: emits }), { output_message_type: null }),
+      router("l"),
+      router("r"),
+      router("far"),
+    ];
+    const { result } = await run(
+      program,
+      graph("emits", nodes, [
+        ["w", "l", "left"],
+        ["w", "r", "right"],
+      ]),
+    );
     assert.deepEqual(result, { outputs: { l: 1, r: 2, far: 3 } });
   });
 
   test('"events: [{type, payload}]" are added to the history; the engine\'s own types cannot be forged', async () => {
-    const good = await run(program, graph("tells", [executor("w", answer({ events: [{ type: "page_read", payload: { page: 3 } }] }))]));
+    const good = await run(
+      program,
+      graph("tells", [executor("w", answer({ events: [{ type: "page_read", payload: { page: 3 } }] }))]),
+    );
     assert.deepEqual(good.of("page_read", "w")[0]?.payload, { page: 3 });
-    const forged = await run(program, graph("forges", [executor("w", answer({ events: [{ type: "job_completed", payload: {} }] }))]));
+    const forged = await run(
+      program,
+      graph("forges", [executor("w", answer({ events: [{ type: "job_completed", payload: {} }] }))]),
+    );
     assert.equal(forged.status, "failed");
     assert.equal(failureOf(forged).code, "executor.invalid_output");
   });
@@ -244,7 +325,10 @@ describe("executors", () => {
   test('"long_lived: starts with the job and ends with it"', async () => {
     const alive = gates.pipe("long-lived");
     const dead = gates.released(alive);
-    const nodes = [sensor("s"), executor("w", `exec 9>${alive}; echo up; sleep 600`, { lifecycle: "long_lived" })];
+    const nodes = [
+      sensor("s"),
+      executor("w", `exec 9>${alive}; echo up; sleep 600`, { lifecycle: "long_lived" }),
+    ];
     const jobId = await submit(program, graph("companion", nodes));
     await happens(program, jobId, (event) => event.type === "log" && event.payload.message === "up");
     await call(program, "POST", path(jobId, "/messages"), { agent_id: "s", body: 1 });
@@ -270,12 +354,17 @@ describe("pools", () => {
 
   test('"a fair queue: a large request is not starved by small ones" that came later, though they would fit', async () => {
     const gate = gates.pipe("fair");
-    const inWide = (id: string, command: string[], slots: number) => executor(id, command, { pool: "wide", pool_slots: slots });
+    const inWide = (id: string, command: string[], slots: number) =>
+      executor(id, command, { pool: "wide", pool_slots: slots });
     const small = Array.from({ length: 5 }, (_, i) => inWide(`small${i}`, ["true"], 1));
     const nodes = [router("in"), inWide("holder", ["cat", gate], 1), inWide("large", ["true"], 4), ...small];
     const edges = nodes.slice(1).map((node) => ["in", String(node.node_id)] as const);
     const jobId = await submit(program, graph("fair", nodes, edges));
-    await happens(program, jobId, (event) => event.type === "executor_lease_requested" && event.agent_id === "small4");
+    await happens(
+      program,
+      jobId,
+      (event) => event.type === "executor_lease_requested" && event.agent_id === "small4",
+    );
     await gates.open(gate);
     const { of, status } = await ended(program, jobId);
     assert.equal(status, "completed");

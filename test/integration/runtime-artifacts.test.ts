@@ -17,7 +17,10 @@ after(() => program.stop());
 
 const runId = (of: Run) => String((of.detail.job as JsonObject).run_id);
 const writing = async (script: string, more: JsonObject = {}) => {
-  const job = await run(program, graph("writes", [executor("w", `cd "$SVC_OUTPUT_DIR"; ${script}`)], [], more));
+  const job = await run(
+    program,
+    graph("writes", [executor("w", `cd "$SVC_OUTPUT_DIR"; ${script}`)], [], more),
+  );
   assert.equal(job.status, "completed");
   return { job, id: runId(job), artifacts: await artifactsOf(program, runId(job)) };
 };
@@ -31,7 +34,12 @@ test('"each entry has a stable id, size, SHA-256 hash, content type and URL", an
   const { artifacts, id } = await writing(
     `printf 'a,b\\n1,2\\n' > table.csv; : > empty.txt; head -c 300000 /dev/urandom > noise.bin; mkdir -p deep/er; echo x > deep/er/x.json`,
   );
-  assert.deepEqual(artifacts.map((artifact) => artifact.name).sort(), ["deep/er/x.json", "empty.txt", "noise.bin", "table.csv"]);
+  assert.deepEqual(artifacts.map((artifact) => artifact.name).sort(), [
+    "deep/er/x.json",
+    "empty.txt",
+    "noise.bin",
+    "table.csv",
+  ]);
   assert.equal(new Set(artifacts.map((artifact) => artifact.artifact_id)).size, 4);
   for (const artifact of artifacts) {
     const bytes = await bytesOf(program, artifact.url);
@@ -57,16 +65,25 @@ test('"url serves Content-Length, ETag = sha256, Content-Disposition, and nosnif
 });
 
 test("a file with blanks, quotes, newlines and emoji in its name can be listed and fetched", async () => {
-  const { artifacts } = await writing(`echo 1 > 'two words "and" 50%.txt'; echo 2 > '🎭é.txt'; printf 3 > "$(printf 'a\\nb')"`);
-  assert.deepEqual(artifacts.map(({ name }) => name).sort(), ["a\nb", 'two words "and" 50%.txt', "🎭é.txt"].sort());
-  for (const artifact of artifacts) assert.equal((await bytesOf(program, artifact.url)).length, artifact.size);
+  const { artifacts } = await writing(
+    `echo 1 > 'two words "and" 50%.txt'; echo 2 > '🎭é.txt'; printf 3 > "$(printf 'a\\nb')"`,
+  );
+  assert.deepEqual(
+    artifacts.map(({ name }) => name).sort(),
+    ["a\nb", 'two words "and" 50%.txt', "🎭é.txt"].sort(),
+  );
+  for (const artifact of artifacts)
+    assert.equal((await bytesOf(program, artifact.url)).length, artifact.size);
 });
 
 test('"one named in manifest outputs, or final_artifact.*, is an output", with title and primary', async () => {
   const outputs = [{ path: "report.md", title: "The report", primary: true }, "rows.csv"];
-  const { artifacts } = await writing("for f in report.md rows.csv scrap.txt final_artifact.json; do echo $f > $f; done", {
-    outputs,
-  });
+  const { artifacts } = await writing(
+    "for f in report.md rows.csv scrap.txt final_artifact.json; do echo $f > $f; done",
+    {
+      outputs,
+    },
+  );
   const kinds = Object.fromEntries(artifacts.map(({ name, kind }) => [name, kind]));
   assert.deepEqual(kinds, {
     "report.md": "output",
@@ -94,7 +111,9 @@ test("every artifact is announced in the history, with its size and hash", async
   const announced = job.of("artifact_written", "w").map(({ payload }) => payload);
   assert.deepEqual(
     announced.toSorted((a, b) => (String(a.name) < String(b.name) ? -1 : 1)),
-    artifacts.map(({ artifact_id, name, kind, size, sha256 }) => ({ artifact_id, name, kind, size, sha256 })).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    artifacts
+      .map(({ artifact_id, name, kind, size, sha256 }) => ({ artifact_id, name, kind, size, sha256 }))
+      .toSorted((a, b) => (a.name < b.name ? -1 : 1)),
   );
 });
 
@@ -122,7 +141,11 @@ test("one run's artifacts are not found under another run", async () => {
   const [artifact] = artifacts;
   assert.ok(artifact);
   assert.deepEqual(other.artifacts, []);
-  const { status, body } = await request(program, "GET", `/runs/${other.id}/artifacts/${artifact.artifact_id}`);
+  const { status, body } = await request(
+    program,
+    "GET",
+    `/runs/${other.id}/artifacts/${artifact.artifact_id}`,
+  );
   assert.equal(status, 404);
   assert.deepEqual(Object.keys(body), ["error"]);
 });

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Files, upload, writeFolder, zipOf } from "../support/bundle-files.ts";
-import { aggregator, executor, graph, router } from "../support/graphs.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
+import { aggregator, executor, graph, router } from "../support/graphs.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { call, request } from "../support/runtime-api.ts";
@@ -50,7 +50,10 @@ describe("POST /bundles", () => {
   });
 
   test("a folder can be given an id of its own", async () => {
-    const { body } = await register({ path: await folder("named", saying("two")), bundle_id: "other.name_1" });
+    const { body } = await register({
+      path: await folder("named", saying("two")),
+      bundle_id: "other.name_1",
+    });
     assert.equal(body.bundle_id, "other.name_1");
   });
 
@@ -128,14 +131,24 @@ describe("POST /bundles", () => {
 
 describe('"POST /jobs takes a manifest, or {bundle_id, inputs?, config?}"', () => {
   const collecting: Files = {
-    "manifest.json": graph("collects", [router("a"), router("b"), aggregator("all")], [["a", "all"], ["b", "all"]], {
-      entrypoints: ["a", "b"],
-      initial_inputs: { a: ["own a"], b: ["own b"] },
-    }),
+    "manifest.json": graph(
+      "collects",
+      [router("a"), router("b"), aggregator("all")],
+      [
+        ["a", "all"],
+        ["b", "all"],
+      ],
+      {
+        entrypoints: ["a", "b"],
+        initial_inputs: { a: ["own a"], b: ["own b"] },
+      },
+    ),
   };
   const configuration = { depth: { one: 1, two: 2 }, list: [1, 2] };
   before(async () => {
-    await register({ path: await folder("launch", saying("hello", { "config/default.json": configuration })) });
+    await register({
+      path: await folder("launch", saying("hello", { "config/default.json": configuration })),
+    });
     await register({ path: await folder("collects", collecting) });
   });
 
@@ -155,7 +168,11 @@ describe('"POST /jobs takes a manifest, or {bundle_id, inputs?, config?}"', () =
     assert.deepEqual(JSON.parse(own[1] ?? ""), { depth: { one: 1, two: 2 }, list: [1, 2] });
     const config = { depth: { two: "changed" }, list: [], more: true };
     const changed = await logs(await submit(program, { bundle_id: "launch", config }));
-    assert.deepEqual(JSON.parse(changed[1] ?? ""), { depth: { one: 1, two: "changed" }, list: [], more: true });
+    assert.deepEqual(JSON.parse(changed[1] ?? ""), {
+      depth: { one: 1, two: "changed" },
+      list: [],
+      more: true,
+    });
   });
 
   test('"inputs: one body for every entrypoint, in place of initial_inputs; {} leaves them"', async () => {
@@ -189,7 +206,8 @@ describe('"POST /jobs takes a manifest, or {bundle_id, inputs?, config?}"', () =
 });
 
 describe("POST /bundles/:bundle_id/reload", () => {
-  const reload = (bundleId: string) => request(program, "POST", `/bundles/${encodeURIComponent(bundleId)}/reload`);
+  const reload = (bundleId: string) =>
+    request(program, "POST", `/bundles/${encodeURIComponent(bundleId)}/reload`);
 
   test('"changed true when the contents differ": both fingerprints, and the reason api_request', async () => {
     const source = await folder("edited", saying("old"));
@@ -221,10 +239,11 @@ describe("POST /bundles/:bundle_id/reload", () => {
     const gate = gates.pipe("reload");
     const files = (word: string): Files => ({
       ...saying(word),
-      "manifest.json": graph("keeps", [
-        executor("wait", ["cat", gate]),
-        executor("say", ["cat", "said/word.txt"], { upload_path: "said" }),
-      ], [["wait", "say"]]),
+      "manifest.json": graph(
+        "keeps",
+        [executor("wait", ["cat", gate]), executor("say", ["cat", "said/word.txt"], { upload_path: "said" })],
+        [["wait", "say"]],
+      ),
     });
     const source = await folder("kept", files("before"));
     await register({ path: source });
@@ -243,7 +262,10 @@ describe("POST /bundles/:bundle_id/reload", () => {
 
   test('"404 when no bundle with the id is registered", in the words of the spec', async () => {
     for (const bundleId of ["nope", "__proto__", "../edited", "x".repeat(200)]) {
-      assert.deepEqual(await reload(bundleId), { status: 404, body: { error: `Bundle ${bundleId} not found` } });
+      assert.deepEqual(await reload(bundleId), {
+        status: 404,
+        body: { error: `Bundle ${bundleId} not found` },
+      });
     }
   });
 

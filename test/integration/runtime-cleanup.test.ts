@@ -7,8 +7,8 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { executor, graph, router, sensor } from "../support/graphs.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
+import { executor, graph, router, sensor } from "../support/graphs.ts";
 import { happens, path, run, submit } from "../support/job-watch.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { artifactsOf, call, request } from "../support/runtime-api.ts";
@@ -63,7 +63,8 @@ test('"finished, failed or cancelled: record removed"; open and paused jobs stay
 });
 
 test("files and artifacts of deleted runs are gone, those of other runs stay", async () => {
-  const writer = (graphId: string) => graph(graphId, [executor("w", `echo ${graphId} > "$SVC_OUTPUT_DIR/note.txt"`)]);
+  const writer = (graphId: string) =>
+    graph(graphId, [executor("w", `echo ${graphId} > "$SVC_OUTPUT_DIR/note.txt"`)]);
   const runOf = (detail: JsonObject) => String((detail.job as JsonObject).run_id);
   const gone = runOf((await run(program, writer("goes"))).detail);
   const [artifact] = await artifactsOf(program, gone);

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { aggregator, executor, graph, router, sensor } from "../support/graphs.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
+import { aggregator, executor, graph, router, sensor } from "../support/graphs.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { call, request, type SeenEvent } from "../support/runtime-api.ts";
@@ -20,8 +20,10 @@ after(async () => {
   await gates.remove();
 });
 
-const post = (jobId: string, what: string, body?: unknown) => request(program, "POST", path(jobId, `/${what}`), body);
-const statusOf = async (jobId: string) => ((await call(program, "GET", path(jobId))).job as JsonObject).status;
+const post = (jobId: string, what: string, body?: unknown) =>
+  request(program, "POST", path(jobId, `/${what}`), body);
+const statusOf = async (jobId: string) =>
+  ((await call(program, "GET", path(jobId))).job as JsonObject).status;
 const waiting = (graphId: string) => graph(graphId, [sensor("s"), aggregator("all")], [["s", "all"]]);
 const startedBy = (agentId: string) => (event: SeenEvent) =>
   event.type === "sandbox_job_started" && event.agent_id === agentId;
@@ -29,7 +31,10 @@ const startedBy = (agentId: string) => (event: SeenEvent) =>
 describe("POST /jobs/:job_id/cancel", () => {
   test('"200, object with status and job_id", and the job is cancelled', async () => {
     const jobId = await submit(program, waiting("cancel"));
-    assert.deepEqual(await post(jobId, "cancel"), { status: 200, body: { status: "cancelled", job_id: jobId } });
+    assert.deepEqual(await post(jobId, "cancel"), {
+      status: 200,
+      body: { status: "cancelled", job_id: jobId },
+    });
     assert.equal(await statusOf(jobId), "cancelled");
     const { events } = await ended(program, jobId);
     assert.equal(events.at(-1)?.type, "job_cancelled");
@@ -67,7 +72,11 @@ describe("POST /jobs/:job_id/cancel", () => {
     const failed = (await run(program, graph("bad", [executor("e", ["false"])]))).jobId;
     const cancelled = await submit(program, waiting("gone"));
     await post(cancelled, "cancel");
-    for (const [jobId, status] of [[completed, "completed"], [failed, "failed"], [cancelled, "cancelled"]] as const) {
+    for (const [jobId, status] of [
+      [completed, "completed"],
+      [failed, "failed"],
+      [cancelled, "cancelled"],
+    ] as const) {
       const before = (await call(program, "GET", path(jobId))).recent_events;
       const answer = await post(jobId, "cancel");
       assert.equal(answer.status, 400);
@@ -80,10 +89,10 @@ describe("POST /jobs/:job_id/cancel", () => {
   test("of many cancels at once exactly one is accepted, and there is one terminal event", async () => {
     const jobId = await submit(program, waiting("race"));
     const answers = await Promise.all(Array.from({ length: 20 }, () => post(jobId, "cancel")));
-    assert.deepEqual(
-      answers.map(({ status }) => status).sort(),
-      [200, ...Array.from({ length: 19 }, () => 400)],
-    );
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [
+      200,
+      ...Array.from({ length: 19 }, () => 400),
+    ]);
     assert.equal((await ended(program, jobId)).of("job_cancelled").length, 1);
   });
 
@@ -110,7 +119,10 @@ describe("pause and resume", () => {
     const agents = (await call(program, "GET", path(jobId))).agents as readonly JsonObject[];
     assert.equal(agents[0]?.mailbox_depth, 1);
     assert.equal(await statusOf(jobId), "paused");
-    assert.deepEqual(await post(jobId, "resume"), { status: 200, body: { status: "running", job_id: jobId } });
+    assert.deepEqual(await post(jobId, "resume"), {
+      status: 200,
+      body: { status: "running", job_id: jobId },
+    });
     const { status, result, types } = await ended(program, jobId);
     assert.equal(status, "completed");
     assert.deepEqual(result, { messages: [{ n: 1 }], count: 1, last_message: { n: 1 } });
@@ -197,7 +209,11 @@ describe("POST /jobs/:job_id/messages", () => {
     const { result, of } = await ended(program, jobId);
     assert.deepEqual(result.last_message, { ok: true });
     const received = of("agent_message_received", "s").map((event) => event.payload);
-    assert.deepEqual(received.at(-1), { message_id: accepted.message_id ?? "", from: null, type: "approval" });
+    assert.deepEqual(received.at(-1), {
+      message_id: accepted.message_id ?? "",
+      from: null,
+      type: "approval",
+    });
   });
 
   test("any agent can be sent a message, and any JSON is a body", async () => {

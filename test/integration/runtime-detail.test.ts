@@ -5,8 +5,8 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { aggregator, answer, executor, graph, router, sensor } from "../support/graphs.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
+import { aggregator, answer, executor, graph, router, sensor } from "../support/graphs.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { call } from "../support/runtime-api.ts";
@@ -42,11 +42,19 @@ test("the detail has exactly job, summary, agents, recent_events and sandboxes",
 });
 
 test('"Job record": every field, with its type and value', async () => {
-  const manifest = graph("record", [router("a"), router("b"), aggregator("all")], [["a", "all"], ["b", "all"]], {
-    job_name: "named",
-    entrypoints: ["b", "a"],
-    initial_inputs: { a: [1], b: [2] },
-  });
+  const manifest = graph(
+    "record",
+    [router("a"), router("b"), aggregator("all")],
+    [
+      ["a", "all"],
+      ["b", "all"],
+    ],
+    {
+      job_name: "named",
+      entrypoints: ["b", "a"],
+      initial_inputs: { a: [1], b: [2] },
+    },
+  );
   const { jobId } = await run(program, manifest);
   const { submitted_at, updated_at, run_id, ...job } = (await detailOf(jobId)).job;
   assert.match(String(submitted_at), ISO);
@@ -117,7 +125,10 @@ describe("while a command runs", () => {
       ["busy", "after"],
     ] as const;
     const start = router("start", { emit_type: "work" });
-    jobId = await submit(program, graph("running", [start, { ...busy, type: "map", role: "slow" }, router("after")], edges));
+    jobId = await submit(
+      program,
+      graph("running", [start, { ...busy, type: "map", role: "slow" }, router("after")], edges),
+    );
     sandboxName = (await happens(program, jobId, "sandbox_job_started")).payload.sandbox_name;
   });
 
@@ -153,13 +164,10 @@ describe("while a command runs", () => {
     assert.equal(after.status, "pending");
     assert.equal(after["running?"], false);
     assert.equal(after.processed_messages, 0);
-    assert.deepEqual(
-      (agent(agents, "start").metadata as JsonObject).outbound_edges,
-      [
-        { edge_id: null, to_node: "busy", message_type: "work" },
-        { edge_id: null, to_node: "busy", message_type: null },
-      ],
-    );
+    assert.deepEqual((agent(agents, "start").metadata as JsonObject).outbound_edges, [
+      { edge_id: null, to_node: "busy", message_type: "work" },
+      { edge_id: null, to_node: "busy", message_type: null },
+    ]);
   });
 
   test('"sandboxes: active sandbox records", and the summary names them', async () => {
@@ -182,7 +190,11 @@ describe("while a command runs", () => {
   test("once it has ended, no sandbox, lease or sandbox name is left", async () => {
     await gates.open(gate);
     // The second message runs the command again.
-    await happens(program, jobId, (event) => event.type === "sandbox_job_started" && event.payload.sandbox_name !== sandboxName);
+    await happens(
+      program,
+      jobId,
+      (event) => event.type === "sandbox_job_started" && event.payload.sandbox_name !== sandboxName,
+    );
     await gates.open(gate);
     assert.equal((await ended(program, jobId)).status, "completed");
     const { summary, sandboxes, agents } = await detailOf(jobId);
@@ -220,7 +232,17 @@ test("a short history is in recent_events as a whole", async () => {
 test("an agent's last error and current state are shown, and a failed job has its failure", async () => {
   const ok = executor("keeps", answer({ next_state: { page: 7 } }));
   const bad = executor("breaks", "echo no luck >&2; exit 3");
-  const { jobId } = await run(program, graph("shown", [router("r"), ok, bad], [["r", "keeps"], ["keeps", "breaks"]]));
+  const { jobId } = await run(
+    program,
+    graph(
+      "shown",
+      [router("r"), ok, bad],
+      [
+        ["r", "keeps"],
+        ["keeps", "breaks"],
+      ],
+    ),
+  );
   const { agents, job } = await detailOf(jobId);
   assert.deepEqual(agent(agents, "keeps").current_state, { page: 7 });
   assert.equal(agent(agents, "breaks").status, "failed");

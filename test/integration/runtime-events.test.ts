@@ -23,16 +23,27 @@ const send = (jobId: string, body: unknown = {}) =>
   call(program, "POST", path(jobId, "/messages"), { agent_id: "s", body });
 /** A job with more events than one page of the store or of the stream holds. */
 const long = (graphId: string) =>
-  graph(graphId, [router("a"), router("b"), aggregator("all")], [["a", "b"], ["b", "all"]], {
-    initial_inputs: { a: Array.from({ length: 20_000 }, (_, i) => ({ i, padding: "x".repeat(100) })) },
-  });
+  graph(
+    graphId,
+    [router("a"), router("b"), aggregator("all")],
+    [
+      ["a", "b"],
+      ["b", "all"],
+    ],
+    {
+      initial_inputs: { a: Array.from({ length: 20_000 }, (_, i) => ({ i, padding: "x".repeat(100) })) },
+    },
+  );
 
 describe("GET /jobs/:job_id/events", () => {
   test('"Event: timestamp, type, agent_id, payload (object)"', async () => {
     const { jobId } = await run(program, graph("shape", [router("r")]));
     for (const event of await history(jobId)) {
       assert.deepEqual(Object.keys(event), ["timestamp", "type", "agent_id", "payload"]);
-      assert.match(String((event as unknown as JsonObject).timestamp), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      assert.match(
+        String((event as unknown as JsonObject).timestamp),
+        /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+      );
       assert.equal(typeof event.payload, "object");
     }
   });
@@ -180,7 +191,9 @@ describe("GET /jobs/:job_id/events/stream", () => {
   test('"a bad Last-Event-ID: 400", also one beyond the last event', async () => {
     const { jobId, events } = await run(program, graph("bad-id", [router("r")]));
     for (const id of ["x", "-1", "1.5", "1e1", "0x1", " 1 2", "9".repeat(300), String(events.length + 1)]) {
-      const answer = await fetch(`${program.api}${path(jobId, "/events/stream")}`, { headers: { "last-event-id": id } });
+      const answer = await fetch(`${program.api}${path(jobId, "/events/stream")}`, {
+        headers: { "last-event-id": id },
+      });
       assert.equal(answer.status, 400, id);
       const body = (await answer.json()) as JsonObject;
       assert.deepEqual(Object.keys(body), ["error"]);
@@ -194,7 +207,9 @@ describe("GET /jobs/:job_id/events/stream", () => {
     const streams = await Promise.all(Array.from({ length: 25 }, () => openStream(program, jobId)));
     const readings = streams.map((stream) => stream.rest());
     for (let i = 0; i < 20; i++) await send(jobId, { i });
-    const [first, ...others] = (await Promise.all(readings)).map((blocks: Block[]) => blocks.map(({ text }) => text));
+    const [first, ...others] = (await Promise.all(readings)).map((blocks: Block[]) =>
+      blocks.map(({ text }) => text),
+    );
     assert.equal(first?.length, (await history(jobId)).length + 1);
     for (const other of others) assert.deepEqual(other, first);
   });

@@ -18,14 +18,17 @@ const openIds: string[] = [];
 before(async () => {
   program = await startProgram();
   for (let left = FINISHED; left > 0; left -= 100) {
-    const some = Array.from({ length: Math.min(left, 100) }, () => submit(program, graph("done", [router("r")])));
+    const some = Array.from({ length: Math.min(left, 100) }, () =>
+      submit(program, graph("done", [router("r")])),
+    );
     await Promise.all((await Promise.all(some)).map((jobId) => happens(program, jobId, "job_completed")));
   }
   for (let i = 0; i < OPEN; i++) openIds.push(await submit(program, graph("open", [sensor("wait")])));
 });
 after(() => program.stop());
 
-const list = async (query = "") => (await call(program, "GET", `/jobs${query}`)).data as readonly JsonObject[];
+const list = async (query = "") =>
+  (await call(program, "GET", `/jobs${query}`)).data as readonly JsonObject[];
 
 test('"limit: default all", and every job is in the list once', async () => {
   const jobs = await list();
@@ -60,8 +63,22 @@ test("limit=0 is an empty list", async () => {
 });
 
 test('"bad query values: 400"', async () => {
-  const bad = ["limit=-1", "limit=1.5", "limit=", "limit=ten", "limit=1e3", "limit=0x10", "limit=%20", "limit=1&limit=2"];
-  const badBooleans = ["include_terminal=yes", "include_terminal=1", "include_terminal=", "include_terminal=TRUE"];
+  const bad = [
+    "limit=-1",
+    "limit=1.5",
+    "limit=",
+    "limit=ten",
+    "limit=1e3",
+    "limit=0x10",
+    "limit=%20",
+    "limit=1&limit=2",
+  ];
+  const badBooleans = [
+    "include_terminal=yes",
+    "include_terminal=1",
+    "include_terminal=",
+    "include_terminal=TRUE",
+  ];
   for (const query of [...bad, ...badBooleans, `limit=${"9".repeat(400)}`]) {
     const { status, body } = await request(program, "GET", `/jobs?${query}`);
     assert.equal(status, 400, query);
@@ -93,7 +110,8 @@ test('"items carry job_id, graph_id, status, submitted_at, updated_at", and the 
   const { job_id, run_id, submitted_at, updated_at, nodes, last_event, ...rest } = item;
   assert.equal(job_id, openIds.at(-1));
   assert.match(String(run_id), /^run_/);
-  for (const time of [submitted_at, updated_at]) assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  for (const time of [submitted_at, updated_at])
+    assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   assert.equal((nodes as readonly string[]).length, 1);
   assert.equal((last_event as JsonObject).type, "agent_message_received");
   assert.deepEqual(rest, {

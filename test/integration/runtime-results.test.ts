@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { aggregator, answer, executor, graph, router, sensor } from "../support/graphs.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
+import { aggregator, answer, executor, graph, router, sensor } from "../support/graphs.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { call } from "../support/runtime-api.ts";
@@ -31,41 +31,79 @@ const inputs = (...bodies: (string | number | null | JsonObject)[]) => ({ initia
 describe("routing", () => {
   test('"no message_type: every message"; with one, only that type; one copy along each edge', async () => {
     const nodes = [router("in"), aggregator("all")];
-    const edges = [["in", "all"], ["in", "all", "init"], ["in", "all", "other"]] as const;
+    const edges = [
+      ["in", "all"],
+      ["in", "all", "init"],
+      ["in", "all", "other"],
+    ] as const;
     assert.deepEqual((await resultOf(graph("edges", nodes, edges, inputs(1)))).messages, [1, 1]);
   });
 
   test('"router: emits the body on, as config.emit_type or with the type it came with"', async () => {
-    const nodes = [router("in"), router("renames", { emit_type: "renamed" }), router("keeps"), aggregator("all")];
-    const edges = [["in", "renames"], ["in", "keeps"], ["renames", "all"], ["keeps", "all"]] as const;
+    const nodes = [
+      router("in"),
+      router("renames", { emit_type: "renamed" }),
+      router("keeps"),
+      aggregator("all"),
+    ];
+    const edges = [
+      ["in", "renames"],
+      ["in", "keeps"],
+      ["renames", "all"],
+      ["keeps", "all"],
+    ] as const;
     const { of } = await run(program, graph("types", nodes, edges, inputs({ a: 1 })));
     const received = of("aggregator_received", "all").map(({ payload }) => [payload.from, payload.type]);
-    assert.deepEqual(received.toSorted(), [["keeps", "init"], ["renames", "renamed"]]);
+    assert.deepEqual(received.toSorted(), [
+      ["keeps", "init"],
+      ["renames", "renamed"],
+    ]);
   });
 
   test('"a message that no edge carries ends there and its last such body becomes part of the result"', async () => {
     const nodes = [router("in"), router("left"), router("right")];
-    const edges = [["in", "left"], ["in", "right"]] as const;
+    const edges = [
+      ["in", "left"],
+      ["in", "right"],
+    ] as const;
     const job = await run(program, graph("unrouted", nodes, edges, inputs(1, 2, 3)));
     assert.deepEqual(job.result, { outputs: { left: 3, right: 3 } });
     assert.equal(job.of("message_unrouted").length, 6);
   });
 
   test("a body travels as it is: numbers, unicode, empty and deep values", async () => {
-    const body = { "": null, n: [0.1, -1e300, 9007199254740991], text: "🎭 \u0000 \u2028 é", deep: { a: { b: [[[]]] } } };
-    assert.deepEqual((await resultOf(graph("bodies", [router("in"), aggregator("all")], [["in", "all"]], inputs(body)))).last_message, body);
+    const body = {
+      "": null,
+      n: [0.1, -1e300, 9007199254740991],
+      text: "🎭 \u0000 \u2028 é",
+      deep: { a: { b: [[[]]] } },
+    };
+    assert.deepEqual(
+      (await resultOf(graph("bodies", [router("in"), aggregator("all")], [["in", "all"]], inputs(body))))
+        .last_message,
+      body,
+    );
   });
 
   test("a circle with a bound ends", async () => {
     const nodes = [router("in"), router("back"), aggregator("count", { complete_after: 50 })];
-    const edges = [["in", "back"], ["back", "in"], ["back", "count"]] as const;
+    const edges = [
+      ["in", "back"],
+      ["back", "in"],
+      ["back", "count"],
+    ] as const;
     assert.equal((await resultOf(graph("circle", nodes, edges, inputs("x")))).count, 50);
   });
 });
 
 describe("aggregators", () => {
   test('"collects bodies; forms {messages, count, last_message}" at quiescence', async () => {
-    const manifest = graph("collect", [router("in"), aggregator("all")], [["in", "all"]], inputs("a", "b", "c"));
+    const manifest = graph(
+      "collect",
+      [router("in"), aggregator("all")],
+      [["in", "all"]],
+      inputs("a", "b", "c"),
+    );
     assert.deepEqual(await resultOf(manifest), { messages: ["a", "b", "c"], count: 3, last_message: "c" });
   });
 
@@ -76,8 +114,15 @@ describe("aggregators", () => {
   });
 
   test('"emits it as config.output_message_type if set", again for every so many', async () => {
-    const nodes = [router("in"), aggregator("pairs", { complete_after: 2, output_message_type: "pair" }), aggregator("all")];
-    const edges = [["in", "pairs"], ["pairs", "all", "pair"]] as const;
+    const nodes = [
+      router("in"),
+      aggregator("pairs", { complete_after: 2, output_message_type: "pair" }),
+      aggregator("all"),
+    ];
+    const edges = [
+      ["in", "pairs"],
+      ["pairs", "all", "pair"],
+    ] as const;
     const result = await resultOf(graph("pairs", nodes, edges, inputs(1, 2, 3, 4)));
     assert.deepEqual(result.messages, [
       { messages: [1, 2], count: 2, last_message: 2 },
@@ -86,9 +131,18 @@ describe("aggregators", () => {
   });
 
   test('"at each with config.complete_on_message"', async () => {
-    const nodes = [router("in"), aggregator("each", { complete_on_message: true, output_message_type: "one" }), aggregator("all")];
-    const edges = [["in", "each"], ["each", "all"]] as const;
-    const { messages } = (await resultOf(graph("each", nodes, edges, inputs(1, 2)))) as { messages: JsonObject[] };
+    const nodes = [
+      router("in"),
+      aggregator("each", { complete_on_message: true, output_message_type: "one" }),
+      aggregator("all"),
+    ];
+    const edges = [
+      ["in", "each"],
+      ["each", "all"],
+    ] as const;
+    const { messages } = (await resultOf(graph("each", nodes, edges, inputs(1, 2)))) as {
+      messages: JsonObject[];
+    };
     assert.deepEqual(messages, [
       { messages: [1], count: 1, last_message: 1 },
       { messages: [2], count: 1, last_message: 2 },
@@ -96,9 +150,20 @@ describe("aggregators", () => {
   });
 
   test("at quiescence, earlier aggregators form their result first and the later ones still get it", async () => {
-    const nodes = [router("in"), aggregator("first", { output_message_type: "sum" }), aggregator("second", { output_message_type: "sum" }), aggregator("last")];
-    const edges = [["in", "first"], ["first", "second"], ["second", "last"]] as const;
-    const { messages } = (await resultOf(graph("stages", nodes, edges, inputs(1, 2)))) as { messages: JsonObject[] };
+    const nodes = [
+      router("in"),
+      aggregator("first", { output_message_type: "sum" }),
+      aggregator("second", { output_message_type: "sum" }),
+      aggregator("last"),
+    ];
+    const edges = [
+      ["in", "first"],
+      ["first", "second"],
+      ["second", "last"],
+    ] as const;
+    const { messages } = (await resultOf(graph("stages", nodes, edges, inputs(1, 2)))) as {
+      messages: JsonObject[];
+    };
     assert.deepEqual(messages, [
       {
         messages: [{ messages: [1, 2], count: 2, last_message: 2 }],
@@ -109,22 +174,50 @@ describe("aggregators", () => {
   });
 
   test('"config.complete_run: false turns that off"', async () => {
-    const nodes = [router("in"), aggregator("keeps", { complete_after: 1, complete_run: false }), router("end")];
-    const edges = [["in", "keeps"], ["in", "end"]] as const;
+    const nodes = [
+      router("in"),
+      aggregator("keeps", { complete_after: 1, complete_run: false }),
+      router("end"),
+    ];
+    const edges = [
+      ["in", "keeps"],
+      ["in", "end"],
+    ] as const;
     const result = await resultOf(graph("keeps", nodes, edges, inputs(1, 2, 3)));
     assert.deepEqual(result, { messages: [1, 2, 3], count: 3, last_message: 3 });
   });
 
   test('"counts every message; nothing is deduplicated by sender": 1,000 equal ones are 1,000', async () => {
     const same = Array.from({ length: 1_000 }, () => "same");
-    assert.equal((await resultOf(graph("equal", [router("in"), aggregator("all")], [["in", "all"]], inputs(...same)))).count, 1_000);
+    assert.equal(
+      (await resultOf(graph("equal", [router("in"), aggregator("all")], [["in", "all"]], inputs(...same))))
+        .count,
+      1_000,
+    );
   });
 
   test('"without a completion, that of the only aggregator that has something; else outputs"', async () => {
     const nodes = [router("in"), aggregator("one"), aggregator("none"), router("end")];
-    const single = graph("only", nodes, [["in", "one"], ["in", "end"]], inputs(7));
+    const single = graph(
+      "only",
+      nodes,
+      [
+        ["in", "one"],
+        ["in", "end"],
+      ],
+      inputs(7),
+    );
     assert.deepEqual(await resultOf(single), { messages: [7], count: 1, last_message: 7 });
-    const both = graph("both", nodes, [["in", "one"], ["in", "none"], ["in", "end"]], inputs(7));
+    const both = graph(
+      "both",
+      nodes,
+      [
+        ["in", "one"],
+        ["in", "none"],
+        ["in", "end"],
+      ],
+      inputs(7),
+    );
     assert.deepEqual(await resultOf(both), { outputs: { end: 7 } });
   });
 });
@@ -132,8 +225,18 @@ describe("aggregators", () => {
 describe("completion", () => {
   test('"the first completion wins": what still runs is ended and changes nothing', async () => {
     const gate = gates.pipe("loser");
-    const nodes = [router("in"), executor("slow", `cat ${gate}; ${answer({ complete_run: { winner: "slow" } })}`), executor("quick", answer({ complete_run: { winner: "quick" } }))];
-    const jobId = await submit(program, graph("first", nodes, [["in", "slow"], ["in", "quick"]]));
+    const nodes = [
+      router("in"),
+      executor("slow", `cat ${gate}; ${answer({ complete_run: { winner: "slow" } })}`),
+      executor("quick", answer({ complete_run: { winner: "quick" } })),
+    ];
+    const jobId = await submit(
+      program,
+      graph("first", nodes, [
+        ["in", "slow"],
+        ["in", "quick"],
+      ]),
+    );
     const { status, result, of, events } = await ended(program, jobId);
     assert.equal(status, "completed");
     assert.deepEqual(result, { winner: "quick" });
@@ -142,7 +245,13 @@ describe("completion", () => {
     assert.equal(of("executor_lease_released").length, of("executor_lease_acquired").length);
   });
 
-  for (const [value, shown] of [["text", { value: "text" }], [7, { value: 7 }], [null, { value: null }], [[1], { value: [1] }], [{ a: 1 }, { a: 1 }]] as const) {
+  for (const [value, shown] of [
+    ["text", { value: "text" }],
+    [7, { value: 7 }],
+    [null, { value: null }],
+    [[1], { value: [1] }],
+    [{ a: 1 }, { a: 1 }],
+  ] as const) {
     test(`"complete_run's value" ${JSON.stringify(value)} is the result ${JSON.stringify(shown)}`, async () => {
       const manifest = graph("value", [executor("in", answer({ complete_run: value as never }))]);
       assert.deepEqual(await resultOf(manifest), shown);
@@ -168,7 +277,12 @@ describe("completion", () => {
 
 describe("failure policies", () => {
   const nodes = [router("in"), executor("bad", "exit 5"), router("good"), aggregator("all")];
-  const edges = [["in", "bad"], ["in", "good"], ["good", "all"], ["bad", "all"]] as const;
+  const edges = [
+    ["in", "bad"],
+    ["in", "good"],
+    ["good", "all"],
+    ["bad", "all"],
+  ] as const;
 
   test('"fail_run (default) fails the run with the first agent that fails for good"', async () => {
     const { status, detail, of, events } = await run(program, graph("fail", nodes, edges));
@@ -181,7 +295,10 @@ describe("failure policies", () => {
   });
 
   test('"continue makes its message a dead letter and lets the run end as completed with partial: true"', async () => {
-    const manifest = graph("continue", nodes, edges, { policies: { failure_policy: "continue" }, ...inputs(1, 2) });
+    const manifest = graph("continue", nodes, edges, {
+      policies: { failure_policy: "continue" },
+      ...inputs(1, 2),
+    });
     const { status, result, detail, of } = await run(program, manifest);
     assert.equal(status, "completed");
     assert.deepEqual(result, { messages: [1, 2], count: 2, last_message: 2, partial: true });
@@ -200,11 +317,16 @@ describe("dead letters", () => {
     await call(program, "POST", path(jobId, "/pause"));
     const first = { agent_id: "s", body: "late", ttl_ms: 1 };
     const { message_id } = await call(program, "POST", path(jobId, "/messages"), first);
+    // The clock itself is the fact that is waited for.
     const sent = Date.now();
     while (Date.now() - sent < 5);
     await call(program, "POST", path(jobId, "/resume"));
     await happens(program, jobId, "message_dead_lettered");
-    await call(program, "POST", path(jobId, "/messages"), { agent_id: "s", body: "in time", ttl_ms: 600_000 });
+    await call(program, "POST", path(jobId, "/messages"), {
+      agent_id: "s",
+      body: "in time",
+      ttl_ms: 600_000,
+    });
     const { of, status } = await ended(program, jobId);
     assert.equal(status, "completed");
     const [dead, ...others] = of("message_dead_lettered");
@@ -216,10 +338,26 @@ describe("dead letters", () => {
   });
 
   test('"whose target is gone": a sensor that has seen enough, and an agent that does not exist', async () => {
-    const nodes = [router("in"), sensor("once"), executor("asks", answer({ emit_messages: [{ type: "t", body: 1, to: "nobody" }] }))];
-    const { of, status } = await run(program, graph("gone", nodes, [["in", "once"], ["in", "asks"]], inputs(1, 2)));
+    const nodes = [
+      router("in"),
+      sensor("once"),
+      executor("asks", answer({ emit_messages: [{ type: "t", body: 1, to: "nobody" }] })),
+    ];
+    const { of, status } = await run(
+      program,
+      graph(
+        "gone",
+        nodes,
+        [
+          ["in", "once"],
+          ["in", "asks"],
+        ],
+        inputs(1, 2),
+      ),
+    );
     assert.equal(status, "completed");
-    const reasons = (agentId: string) => of("message_dead_lettered", agentId).map(({ payload }) => payload.reason);
+    const reasons = (agentId: string) =>
+      of("message_dead_lettered", agentId).map(({ payload }) => payload.reason);
     assert.deepEqual(reasons("once"), ["target_gone"]);
     assert.deepEqual(reasons("nobody"), ["target_gone", "target_gone"]);
   });

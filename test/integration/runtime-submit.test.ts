@@ -40,7 +40,10 @@ test('"201, object with id (form {graph_id}-{unique_suffix}) and status (pending
 });
 
 test("two submissions of one manifest are two jobs", async () => {
-  const [first, second] = await Promise.all([submit(program, minimal("twin")), submit(program, minimal("twin"))]);
+  const [first, second] = await Promise.all([
+    submit(program, minimal("twin")),
+    submit(program, minimal("twin")),
+  ]);
   assert.notEqual(first, second);
 });
 
@@ -51,7 +54,10 @@ test("a job that was acknowledged is in the list and in its detail at once", asy
 });
 
 test("a content type with a charset is JSON too", async () => {
-  assert.equal((await post(JSON.stringify(minimal("charset")), "application/json; charset=utf-8")).status, 201);
+  assert.equal(
+    (await post(JSON.stringify(minimal("charset")), "application/json; charset=utf-8")).status,
+    201,
+  );
 });
 
 describe('"Invalid or missing JSON payload"', () => {
@@ -119,10 +125,26 @@ describe('"400 with error text when the manifest is invalid", every problem at o
     ["an unknown agent_type", graph("x", [{ node_id: "a", agent_type: "wizard" }]), /"wizard".*router/],
     ["an edge to nowhere", graph("x", [router("a")], [["a", "b"]]), /edges\[0\].*"b"/],
     ["an edge from nowhere", graph("x", [router("a")], [["b", "a"]]), /edges\[0\].*"b"/],
-    ["an entrypoint to nowhere", graph("x", [router("a")], [], { entrypoints: ["b"] }), /entrypoints\[0\].*"b"/],
-    ["a bad placement_policy", graph("x", [router("a")], [], { policies: { placement_policy: "moon" } }), /placement_policy/],
-    ["a bad failure_policy", graph("x", [router("a")], [], { policies: { failure_policy: "cry" } }), /failure_policy/],
-    ["an executor without a command", graph("x", [{ node_id: "a", agent_type: "executor" }]), /command is missing/],
+    [
+      "an entrypoint to nowhere",
+      graph("x", [router("a")], [], { entrypoints: ["b"] }),
+      /entrypoints\[0\].*"b"/,
+    ],
+    [
+      "a bad placement_policy",
+      graph("x", [router("a")], [], { policies: { placement_policy: "moon" } }),
+      /placement_policy/,
+    ],
+    [
+      "a bad failure_policy",
+      graph("x", [router("a")], [], { policies: { failure_policy: "cry" } }),
+      /failure_policy/,
+    ],
+    [
+      "an executor without a command",
+      graph("x", [{ node_id: "a", agent_type: "executor" }]),
+      /command is missing/,
+    ],
     ["a graph_id that leaves the URL", minimal("../../etc"), /graph_id/],
     ["a graph_id of dots", minimal(".."), /graph_id/],
     ["a graph_id in emoji", minimal("🎭"), /graph_id/],
@@ -148,7 +170,12 @@ describe('"400 with error text when the manifest is invalid", every problem at o
 
 test('"a body of another content type" is answered with 415, and nothing is created', async () => {
   const before = await jobCount();
-  for (const type of ["text/plain", "application/xml", "application/x-www-form-urlencoded", "multipart/form-data"]) {
+  for (const type of [
+    "text/plain",
+    "application/xml",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data",
+  ]) {
     const { status, body } = await post(JSON.stringify(minimal("x")), type);
     assert.equal(status, 415, type);
     assert.deepEqual(Object.keys(body), ["error"]);
@@ -177,7 +204,10 @@ test('"fields nobody knows are kept and ignored"', async () => {
 
 test('"policies": what was asked for is in the job record', async () => {
   const policies = { placement_policy: "binpack", recovery_mode: "manual_recover" };
-  const { detail } = await run(program, graph("policies", [router("r")], [], { policies, job_name: "A name ✓" }));
+  const { detail } = await run(
+    program,
+    graph("policies", [router("r")], [], { policies, job_name: "A name ✓" }),
+  );
   const job = detail.job as JsonObject;
   assert.equal(job.placement_policy, "binpack");
   assert.equal(job.recovery_policy, "manual_recover");
@@ -186,10 +216,18 @@ test('"policies": what was asked for is in the job record', async () => {
 
 describe('"initial_inputs: entrypoint -> list of message bodies"', () => {
   const collecting = (inputs: JsonObject | undefined, entrypoints = ["a", "b"]) =>
-    graph("inputs", [router("a"), router("b"), aggregator("all")], [["a", "all"], ["b", "all"]], {
-      entrypoints,
-      ...(inputs !== undefined && { initial_inputs: inputs }),
-    });
+    graph(
+      "inputs",
+      [router("a"), router("b"), aggregator("all")],
+      [
+        ["a", "all"],
+        ["b", "all"],
+      ],
+      {
+        entrypoints,
+        ...(inputs !== undefined && { initial_inputs: inputs }),
+      },
+    );
   const bodies = async (inputs?: JsonObject, entrypoints?: string[]) => {
     const { events, result } = await run(program, collecting(inputs, entrypoints));
     assert.equal(events.filter((event) => event.agent_id === null).length, 5);
@@ -197,7 +235,13 @@ describe('"initial_inputs: entrypoint -> list of message bodies"', () => {
   };
 
   test("every body of the list becomes a message", async () => {
-    assert.deepEqual(await bodies({ a: [1, "two", null, { three: 3 }, [4]] }, ["a"]), [1, "two", null, { three: 3 }, [4]]);
+    assert.deepEqual(await bodies({ a: [1, "two", null, { three: 3 }, [4]] }, ["a"]), [
+      1,
+      "two",
+      null,
+      { three: 3 },
+      [4],
+    ]);
   });
 
   test('"a bare value is a list of one"', async () => {

@@ -2,11 +2,13 @@
 // quotes are the specification's own, shortened.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { hostname } from "node:os";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { executor, graph, router } from "../support/graphs.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
+import { executor, graph, router } from "../support/graphs.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { exchange, request as rawRequest } from "../support/raw-http.ts";
@@ -22,6 +24,22 @@ after(async () => {
   await program.stop();
   await gates.remove();
 });
+
+test('"the port is changed with the environment variable SVC_API_PORT"', async () => {
+  const port = await freePort();
+  await using other = await startProgram({ env: { SVC_API_PORT: String(port) } });
+  assert.equal(new URL(other.url).port, String(port));
+  assert.equal((await call(other, "GET", "/health")).status, "ok");
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
 
 interface Summary {
   readonly nodes: readonly JsonObject[];
@@ -67,13 +85,36 @@ test('"executor_pools: capacity, available, in_use, queued, active, all integers
   const waiter = executor("waiter", ["true"], { pool: "gpu" });
   const jobId = await submit(
     program,
-    graph("pools", [router("r"), holder, waiter], [["r", "holder"], ["r", "waiter"]]),
+    graph(
+      "pools",
+      [router("r"), holder, waiter],
+      [
+        ["r", "holder"],
+        ["r", "waiter"],
+      ],
+    ),
   );
-  await happens(program, jobId, (event) => event.type === "executor_lease_requested" && event.agent_id === "waiter");
-  assert.deepEqual(poolsOf(await summary()).gpu, { capacity: 2, available: 0, in_use: 2, queued: 1, active: 1 });
+  await happens(
+    program,
+    jobId,
+    (event) => event.type === "executor_lease_requested" && event.agent_id === "waiter",
+  );
+  assert.deepEqual(poolsOf(await summary()).gpu, {
+    capacity: 2,
+    available: 0,
+    in_use: 2,
+    queued: 1,
+    active: 1,
+  });
   await gates.open(gate);
   assert.equal((await ended(program, jobId)).status, "completed");
-  assert.deepEqual(poolsOf(await summary()).gpu, { capacity: 2, available: 2, in_use: 0, queued: 0, active: 0 });
+  assert.deepEqual(poolsOf(await summary()).gpu, {
+    capacity: 2,
+    available: 2,
+    in_use: 0,
+    queued: 0,
+    active: 0,
+  });
 });
 
 const wrong: readonly [method: string, path: string, status: number, error: RegExp][] = [
@@ -111,23 +152,46 @@ test("unknown routes outside the prefix answer 404 {error}, as JSON", async () =
 });
 
 test("a Host that is not loopback is refused with 403, so that a rebound DNS name reaches nothing", async () => {
-  for (const host of ["evil.example", "evil.example:4000", "127.0.0.1.evil.example", "localhost.evil.example"]) {
-    const [answer] = await exchange(program, rawRequest("GET", "/api/v1/health", [`Host: ${host}`, "Connection: close"]));
+  for (const host of [
+    "evil.example",
+    "evil.example:4000",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example",
+  ]) {
+    const [answer] = await exchange(
+      program,
+      rawRequest("GET", "/api/v1/health", [`Host: ${host}`, "Connection: close"]),
+    );
     assert.equal(answer?.status, 403, host);
     assert.deepEqual(Object.keys(JSON.parse(answer.body) as object), ["error"]);
   }
 });
 
 test("every loopback name is served", async () => {
-  for (const host of ["localhost", "LOCALHOST:4000", "127.0.0.1", "127.8.8.8:1", "[::1]:4000", "troupe.localhost"]) {
-    const [answer] = await exchange(program, rawRequest("GET", "/api/v1/health", [`Host: ${host}`, "Connection: close"]));
+  for (const host of [
+    "localhost",
+    "LOCALHOST:4000",
+    "127.0.0.1",
+    "127.8.8.8:1",
+    "[::1]:4000",
+    "troupe.localhost",
+  ]) {
+    const [answer] = await exchange(
+      program,
+      rawRequest("GET", "/api/v1/health", [`Host: ${host}`, "Connection: close"]),
+    );
     assert.equal(answer?.status, 200, host);
   }
 });
 
 test("a web page of another origin can neither read nor change anything: 403", async () => {
   const jobs = (await summary()).jobs.length;
-  for (const origin of ["http://evil.example", "null", "https://127.0.0.1", program.url.replace(/\d+$/, "1")]) {
+  for (const origin of [
+    "http://evil.example",
+    "null",
+    "https://127.0.0.1",
+    program.url.replace(/\d+$/, "1"),
+  ]) {
     const headers = { origin, "content-type": "application/json" };
     const body = JSON.stringify(graph("foreign", [router("r")]));
     const post = await fetch(`${program.api}/jobs`, { method: "POST", headers, body });

@@ -36,6 +36,8 @@ export interface HarnessEvent {
 export class EngineHarness {
   readonly memory: MemoryJournal;
   engine: Engine;
+  /** The pool of the newest engine. */
+  slots: PoolSlots;
   nowMs = Date.UTC(2026, 0, 1);
   starts: TaskStart[] = [];
   stops: TaskRef[] = [];
@@ -45,12 +47,18 @@ export class EngineHarness {
   readonly journalFaults: ("unavailable" | "lost")[] = [];
   #waiting: Waiting[] = [];
   #lives = 0;
-  readonly #slots: number;
+  readonly #slotCount: number;
 
   constructor(given: { readonly slots?: number; readonly memory?: MemoryJournal } = {}) {
-    this.#slots = given.slots ?? 2;
+    this.#slotCount = given.slots ?? 2;
     this.memory = given.memory ?? new MemoryJournal();
+    this.slots = this.#newSlots();
     this.engine = this.#newEngine();
+  }
+
+  #newSlots(): PoolSlots {
+    let n = 0;
+    return new PoolSlots({ default: this.#slotCount }, () => `${this.#lives}-${++n}`);
   }
 
   #newEngine(): Engine {
@@ -68,7 +76,7 @@ export class EngineHarness {
         stop: (ref) => this.stops.push(ref),
         send: (ref, envelope) => this.sends.push({ ref, envelope }),
       },
-      slots: new PoolSlots({ default: this.#slots }, id),
+      slots: this.slots,
       feed: { published: (_jobId, _firstSeq, lines) => this.published.push(...lines) },
       log: { warn: () => {}, error: () => {} },
     });
@@ -139,6 +147,7 @@ export class EngineHarness {
     this.#waiting = [];
     this.starts = [];
     this.stops = [];
+    this.slots = this.#newSlots();
     this.engine = this.#newEngine();
     const recovered = this.engine.recover();
     await this.advance();
