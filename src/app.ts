@@ -14,6 +14,7 @@ import { isLoopback } from "./config-parsers.ts";
 import { Engine } from "./engine/engine.ts";
 import type { EngineLog } from "./engine/ports.ts";
 import { PoolSlots } from "./execution/pools.ts";
+import { removeTree } from "./execution/remove-tree.ts";
 import { LocalTaskRunner } from "./execution/task-runner.ts";
 import { Cleanup } from "./runs/cleanup.ts";
 import { EventFeed } from "./runs/feed.ts";
@@ -100,7 +101,7 @@ export async function startRuntime(config: Config): Promise<RunningRuntime> {
   const cleanup = new Cleanup({
     records,
     engine,
-    home: home.path,
+    removeRunFiles: (runId) => removeTree(join(home.path, "runs", runId)),
     removeBlob: (sha256) => blobs.removeUnlessPutSince(sha256, systemClock.nowMs() - PUT_TO_COMMIT_MS_MAX),
   });
   const server = runtimeServer(

@@ -201,7 +201,7 @@ describe("what a command finds", () => {
       "x{attempt}y",
       "{input_file}",
       "{unknown}",
-      "${attempt}",
+      `\${attempt}`,
       "/sandbox/job/a",
       "/sandbox/jobs",
       "/up/b",
@@ -212,7 +212,7 @@ describe("what a command finds", () => {
     const [agent, attempt, input, ...rest] = commandOf(listed).stdout.trimEnd().split("\n");
     assert.deepEqual([agent, attempt], ["worker", "x1y"]);
     assert.match(input ?? "", /attempts\/\d+-1\/input\.json$/);
-    assert.deepEqual(rest, ["{unknown}", "${attempt}", join(work, "a"), "/sandbox/jobs", join(work, "b")]);
+    assert.deepEqual(rest, ["{unknown}", `\${attempt}`, join(work, "a"), "/sandbox/jobs", join(work, "b")]);
   });
 
   it("runs a string through the shell, values quoted where they must be", async () => {

@@ -70,7 +70,7 @@ describe("a module", () => {
     await using fixture = new RunnerFixture();
     await call(
       fixture,
-      handle("for (let i = 0; i < 1000; i++) console.log(`line ${i}`); console.error('oops');"),
+      handle(`for (let i = 0; i < 1000; i++) console.log("line " + i); console.error('oops');`),
     );
     assert.deepEqual(
       fixture.listener.logs("stdout"),

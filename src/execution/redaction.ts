@@ -1,8 +1,8 @@
 // Redaction: secret values leave a worker's output before anything of it is shown or written.
 //
-// R1. A value counts as secret when it has at least 8 characters, and came from a pass_env name, from a key that
+// Z1. A value counts as secret when it has at least 8 characters, and came from a pass_env name, from a key that
 //     looks like a secret (in the node's environment or the job's configuration), or is given by name.
-// R2. Output is redacted line by line, so each long enough line of a secret counts as a secret of its own.
+// Z2. Output is redacted line by line, so each long enough line of a secret counts as a secret of its own.
 
 import type { ExecutorConfig } from "../engine/graph.ts";
 import { isObject, type JsonValue } from "../engine/json.ts";

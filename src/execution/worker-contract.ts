@@ -5,12 +5,13 @@
 // D2. A large body is written without blocking the event loop; the usual small ones are written at once.
 
 import { mkdirSync, rmdirSync, unlinkSync, writeFileSync } from "node:fs";
-import { realpath, rm, stat, writeFile } from "node:fs/promises";
+import { realpath, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { ExecutorConfig } from "../engine/graph.ts";
 import type { TaskStart } from "../engine/ports.ts";
 import { isInside, joinInside } from "./paths.ts";
 import { MARK_VARIABLE } from "./process-table.ts";
+import { removeTree } from "./remove-tree.ts";
 import { StagingError } from "./staging.ts";
 
 const INHERITED = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"] as const;
@@ -59,7 +60,7 @@ async function makeNew(folder: string): Promise<void> {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    await rm(folder, { recursive: true, force: true });
+    await removeTree(folder);
     mkdirSync(folder, { mode: 0o700 });
   }
 }
@@ -76,7 +77,7 @@ export async function removeAttemptFiles(files: AttemptFiles): Promise<void> {
     rmdirSync(files.output);
     rmdirSync(files.folder);
   } catch {
-    await rm(files.folder, { recursive: true, force: true });
+    await removeTree(files.folder);
   }
 }
 

@@ -10,10 +10,11 @@
 
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Upload } from "../engine/graph.ts";
 import type { AgentFolders } from "./paths.ts";
+import { removeTree } from "./remove-tree.ts";
 import { stage } from "./staging.ts";
 
 const ENTRIES_MAX = 2_000;
@@ -65,7 +66,7 @@ export class Workspaces {
    */
   async #firstLook(folders: AgentFolders): Promise<readonly string[] | null> {
     const [work, stamp] = await Promise.all([entryOf(folders.work), entryOf(stampFile(folders))]);
-    if (stamp !== null) await rm(folders.attempts, { recursive: true, force: true });
+    if (stamp !== null) await removeTree(folders.attempts);
     if (work === null) return null;
     if (stamp === null) return ["the workspace was there before it was first staged"];
     return work.isDirectory() ? [] : ["the workspace is no folder"];
@@ -89,11 +90,11 @@ async function stageAfresh(request: WorkspaceRequest, replaces: boolean): Promis
     return;
   }
   const staging = join(folders.agent, "staging");
-  await rm(staging, { recursive: true, force: true });
+  await removeTree(staging);
   await mkdir(staging, { recursive: true, mode: 0o700 });
   await stage(payload, uploads, staging);
   await writeFile(stampFile(folders), "");
-  await rm(folders.work, { recursive: true, force: true });
+  await removeTree(folders.work);
   await rename(staging, folders.work);
 }
 

@@ -1,7 +1,5 @@
 // Cleanup: removes finished jobs with their history, files and artifacts, in small transactions.
 
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
 import type { JobRecords } from "./job-records.ts";
 
@@ -12,7 +10,8 @@ export interface CleanupPorts {
   readonly engine: Engine;
   /** Removes a stored content unless it was put in again just now. */
   readonly removeBlob: (sha256: string) => Promise<void>;
-  readonly home: string;
+  /** Removes the run's workspaces; those that are gone are no error. */
+  readonly removeRunFiles: (runId: string) => Promise<void>;
 }
 
 export class Cleanup {
@@ -34,7 +33,7 @@ export class Cleanup {
       if (jobs.length === 0) return deleted;
       for (const { jobId, runId } of jobs) {
         deleted.push(jobId);
-        await rm(join(this.#ports.home, "runs", runId), { recursive: true, force: true });
+        await this.#ports.removeRunFiles(runId);
       }
       for (const sha256 of orphanedSha256) await this.#ports.removeBlob(sha256);
     }

@@ -75,9 +75,12 @@ describe("file blobs", () => {
   it("removes a blob, once or twice, and nothing by a name that is no hash", async () => {
     const blob = await blobs.putBytes(Buffer.from("gone"));
     await writeFile(join(folder, "kept"), "x");
-    await blobs.remove(blob.sha256);
-    await blobs.remove(blob.sha256);
-    await blobs.remove("../../kept");
+    await blobs.removeUnlessPutSince(blob.sha256, 0);
+    assert.notEqual(await blobs.open(blob.sha256), null, "it was put after that");
+    const later = Date.now() + 60_000;
+    await blobs.removeUnlessPutSince(blob.sha256, later);
+    await blobs.removeUnlessPutSince(blob.sha256, later);
+    await blobs.removeUnlessPutSince("../../kept", later);
     assert.equal(await blobs.open(blob.sha256), null);
     assert.equal(await readFile(join(folder, "kept"), "utf8"), "x");
   });

@@ -93,6 +93,7 @@ export class FileBlobs {
    * @param sinceMs wall time in ms since 1970
    */
   async removeUnlessPutSince(sha256: string, sinceMs: number): Promise<void> {
+    if (!HASH_PATTERN.test(sha256)) return;
     const path = this.#pathOf(sha256);
     try {
       // A put renames the file into place, which stamps its change time.
@@ -100,11 +101,6 @@ export class FileBlobs {
     } catch (error) {
       if (!isMissing(error)) throw error;
     }
-  }
-
-  /** Removes a blob that nobody refers to any more. Removing it again changes nothing. */
-  async remove(sha256: string): Promise<void> {
-    if (HASH_PATTERN.test(sha256)) await rm(this.#pathOf(sha256), { force: true });
   }
 
   #pathOf(sha256: string): string {

@@ -1,7 +1,7 @@
 // JobRecords with Kysely: the reads of the edges, and the removal of finished jobs.
 
 import { type Kysely, type Selectable, sql } from "kysely";
-import type { AgentRecord, ArtifactRecord, JobStatus, Lease, TaskRecord } from "../engine/ports.ts";
+import type { ArtifactRecord, JobStatus } from "../engine/ports.ts";
 import type {
   DeletedJobs,
   EventPage,
@@ -11,6 +11,7 @@ import type {
   JobRecords,
 } from "../runs/job-records.ts";
 import { hole, reusable } from "./reusable-query.ts";
+import { toAgentRecord, toTaskRecord } from "./rows.ts";
 import type { Database, Schema } from "./schema.ts";
 
 const SEGMENTS_PER_PAGE = 16;
@@ -76,9 +77,9 @@ export class SqlJobRecords implements JobRecords {
       resultJson: row.result_json,
       failureJson: row.failure_json,
       manifestJson: row.manifest_json,
-      agents: (await queries.agents(jobId)).map(toAgent),
+      agents: (await queries.agents(jobId)).map(toAgentRecord),
       mailboxDepths: new Map(depths.map(({ agent_index, depth }) => [agent_index, Number(depth)])),
-      tasks: isOpen ? (await queries.tasks(jobId)).map(toTask) : [],
+      tasks: isOpen ? (await queries.tasks(jobId)).map(toTaskRecord) : [],
       recentEvents: await this.#newestEvents(jobId, recentEvents),
     };
   }
@@ -243,32 +244,6 @@ function toJob(row: JobRow): JobRecord {
     rootAgentIdsJson: row.root_agents_json,
     sandboxNamesJson: row.sandboxes_json,
     lastEventJson: row.last_event_json,
-  };
-}
-
-function toAgent(row: Selectable<Schema["agents"]>): AgentRecord {
-  return {
-    agentId: row.agent_id,
-    index: row.agent_index,
-    status: row.status as AgentRecord["status"],
-    done: row.done === 1,
-    processedMessages: row.processed_messages,
-    stateJson: row.state_json,
-    lastError: row.last_error,
-    unroutedJson: row.unrouted_json,
-    lease: row.lease_json === null ? null : (JSON.parse(row.lease_json) as Lease),
-  };
-}
-
-function toTask(row: Selectable<Schema["tasks"]>): TaskRecord {
-  return {
-    taskSeq: row.task_seq,
-    agentIndex: row.agent_index,
-    kind: row.kind as TaskRecord["kind"],
-    attempt: row.attempt,
-    failures: row.failures,
-    state: JSON.parse(row.state_json) as TaskRecord["state"],
-    message: JSON.parse(row.message_json) as TaskRecord["message"],
   };
 }
 

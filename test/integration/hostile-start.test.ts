@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { chmod, mkdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";

@@ -42,10 +42,12 @@ const nearlyDone = (gate: string) =>
 const service = (log: string) =>
   graph(
     "service",
-    [executor("server", 'echo "$SVC_ATTEMPT" >> "$LOG"; exec sleep 300', {
-      lifecycle: "long_lived",
-      environment: { LOG: log },
-    })],
+    [
+      executor("server", 'echo "$SVC_ATTEMPT" >> "$LOG"; exec sleep 300', {
+        lifecycle: "long_lived",
+        environment: { LOG: log },
+      }),
+    ],
     [],
     { type: "service" },
   );
@@ -59,8 +61,7 @@ describe("asked to stop while commands run", { concurrency: true }, () => {
       const log = join(outside, "starts");
       try {
         const first = await startProgram({ home, env });
-        const submit = async (manifest: object) =>
-          String((await call(first, "POST", "/jobs", manifest)).id);
+        const submit = async (manifest: object) => String((await call(first, "POST", "/jobs", manifest)).id);
         const jobs = {
           work: await submit(work),
           nearlyDone: await submit(nearlyDone(gate)),
@@ -85,9 +86,17 @@ describe("asked to stop while commands run", { concurrency: true }, () => {
         assert.ok(interrupted.includes("job_recovered"), "the history says that the job was carried on");
         assert.ok(interrupted.includes("executor_interrupted"), "and that its command was interrupted");
         const { result } = (await jobDetail(second, jobs.work)).job;
-        assert.match(JSON.stringify(result), /attempt 2/, "max_attempts 1 is not used up by the interruption");
+        assert.match(
+          JSON.stringify(result),
+          /attempt 2/,
+          "max_attempts 1 is not used up by the interruption",
+        );
         const done = (await jobDetail(second, jobs.nearlyDone)).job;
-        assert.match(JSON.stringify(done.result), /attempt 1/, "what ends in time is kept, and not run again");
+        assert.match(
+          JSON.stringify(done.result),
+          /attempt 1/,
+          "what ends in time is kept, and not run again",
+        );
         assert.equal((await jobDetail(second, jobs.service)).job.status, "running");
         await until("the service is up again", async () => (await readFile(log, "utf8")) === "1\n2\n");
       } finally {
@@ -109,9 +118,12 @@ describe("asked to stop while commands run", { concurrency: true }, () => {
         isOver = true;
       });
       while (!isOver) {
-        const answer = await request(first, "POST", "/jobs", graph("late", [{ node_id: "in", agent_type: "router" }])).catch(
-          () => null,
-        );
+        const answer = await request(
+          first,
+          "POST",
+          "/jobs",
+          graph("late", [{ node_id: "in", agent_type: "router" }]),
+        ).catch(() => null);
         if (answer?.status === 201) accepted.push(String(answer.body.id));
         else if (answer !== null) assert.equal(answer.status, 503, JSON.stringify(answer.body));
       }

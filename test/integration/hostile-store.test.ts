@@ -57,7 +57,9 @@ async function refusesAll(program: Program, reason: RegExp, sensingJob: string):
     await post(program, `/jobs/${sensingJob}/messages`, message),
     await post(program, `/jobs/${sensingJob}/cancel`, {}),
     await post(program, `/jobs/${sensingJob}/pause`, {}),
-    await post(program, "/bundles", { path: new URL("../../examples/prime-sweep", import.meta.url).pathname }),
+    await post(program, "/bundles", {
+      path: new URL("../../examples/prime-sweep", import.meta.url).pathname,
+    }),
     await post(program, "/jobs/cleanup", {}),
   ];
   for (const [i, { status, retryAfter, error }] of refusals.entries()) {
@@ -173,7 +175,11 @@ test("a store that takes no writes when the program is asked to stop: it stops, 
     await using second = await startProgram({ home });
     await endedWell(second, waiting);
     const { result } = (await jobDetail(second, waiting)).job;
-    assert.match(JSON.stringify(result), /attempt 2/, "its outcome was never written, so the command ran again");
+    assert.match(
+      JSON.stringify(result),
+      /attempt 2/,
+      "its outcome was never written, so the command ran again",
+    );
   } finally {
     await rm(home, { recursive: true, force: true });
     await rm(outside, { recursive: true, force: true });

@@ -7,7 +7,7 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { aggregator, executor, graph, router } from "../support/graphs.ts";
 import { ended, run, submit } from "../support/job-watch.ts";
 import { type Program, startProgram } from "../support/program.ts";
-import { call, request } from "../support/runtime-api.ts";
+import { call } from "../support/runtime-api.ts";
 
 const BODY_BYTES_MAX = 100_000;
 let program: Program;

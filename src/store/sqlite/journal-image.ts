@@ -2,37 +2,45 @@
 
 import type { DatabaseSync } from "node:sqlite";
 import type { Message } from "../../engine/message.ts";
-import type {
-  AgentRecord,
-  CollectedItems,
-  JobImage,
-  JobInsert,
-  JobProgress,
-  Lease,
-  TaskRecord,
-} from "../../engine/ports.ts";
+import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../engine/ports.ts";
+import { toAgentRecord, toTaskRecord } from "../rows.ts";
 import type { Schema } from "../schema.ts";
 
 type JobRow = Schema["jobs"] & Schema["job_sources"];
 
-export function readImage(connection: DatabaseSync, jobId: string): JobImage | null {
-  const all = <Row>(sql: string): Row[] => connection.prepare(sql).all(jobId) as unknown as Row[];
-  const [job] = all<JobRow>("SELECT * FROM jobs JOIN job_sources USING (job_id) WHERE job_id = ?");
-  if (job === undefined) return null;
-  return {
-    jobId,
-    epoch: job.epoch,
-    revision: job.revision,
-    insert: toInsert(job),
-    progress: toProgress(job),
-    agents: all<Schema["agents"]>("SELECT * FROM agents WHERE job_id = ? ORDER BY agent_index").map(toAgent),
-    messages: all<{ message_json: string }>(
-      "SELECT message_json FROM messages WHERE job_id = ? ORDER BY agent_index, seq",
-    ).map((row) => JSON.parse(row.message_json) as Message),
-    items: all<Schema["items"]>("SELECT * FROM items WHERE job_id = ? ORDER BY agent_index, first_seq").map(
-      toItems,
-    ),
-    tasks: all<Schema["tasks"]>("SELECT * FROM tasks WHERE job_id = ? ORDER BY task_seq").map(toTask),
+const QUERIES = {
+  job: "SELECT * FROM jobs JOIN job_sources USING (job_id) WHERE job_id = ?",
+  agents: "SELECT * FROM agents WHERE job_id = ? ORDER BY agent_index",
+  messages: "SELECT message_json FROM messages WHERE job_id = ? ORDER BY agent_index, seq",
+  items: "SELECT * FROM items WHERE job_id = ? ORDER BY agent_index, first_seq",
+  tasks: "SELECT * FROM tasks WHERE job_id = ? ORDER BY task_seq",
+} as const;
+
+/** @returns a reader whose statements are prepared once: a restart reads thousands of images */
+export function imageReader(connection: DatabaseSync): (jobId: string) => JobImage | null {
+  const prepare = <Row>(sql: string) => {
+    const statement = connection.prepare(sql);
+    return (jobId: string) => statement.all(jobId) as unknown as Row[];
+  };
+  const jobs = prepare<JobRow>(QUERIES.job);
+  const agents = prepare<Schema["agents"]>(QUERIES.agents);
+  const messages = prepare<{ message_json: string }>(QUERIES.messages);
+  const items = prepare<Schema["items"]>(QUERIES.items);
+  const tasks = prepare<Schema["tasks"]>(QUERIES.tasks);
+  return (jobId) => {
+    const [job] = jobs(jobId);
+    if (job === undefined) return null;
+    return {
+      jobId,
+      epoch: job.epoch,
+      revision: job.revision,
+      insert: toInsert(job),
+      progress: toProgress(job),
+      agents: agents(jobId).map(toAgentRecord),
+      messages: messages(jobId).map((row) => JSON.parse(row.message_json) as Message),
+      items: items(jobId).map(toItems),
+      tasks: tasks(jobId).map(toTaskRecord),
+    };
   };
 }
 
@@ -73,32 +81,6 @@ function toProgress(row: JobRow): JobProgress {
   };
 }
 
-function toAgent(row: Schema["agents"]): AgentRecord {
-  return {
-    agentId: row.agent_id,
-    index: row.agent_index,
-    status: row.status as AgentRecord["status"],
-    done: row.done === 1,
-    processedMessages: row.processed_messages,
-    stateJson: row.state_json,
-    lastError: row.last_error,
-    unroutedJson: row.unrouted_json,
-    lease: row.lease_json === null ? null : (JSON.parse(row.lease_json) as Lease),
-  };
-}
-
 function toItems(row: Schema["items"]): CollectedItems {
   return { agentIndex: row.agent_index, firstSeq: row.first_seq, bodiesJson: row.lines.split("\n") };
-}
-
-function toTask(row: Schema["tasks"]): TaskRecord {
-  return {
-    taskSeq: row.task_seq,
-    agentIndex: row.agent_index,
-    kind: row.kind as TaskRecord["kind"],
-    attempt: row.attempt,
-    failures: row.failures,
-    state: JSON.parse(row.state_json) as TaskRecord["state"],
-    message: JSON.parse(row.message_json) as Message,
-  };
 }

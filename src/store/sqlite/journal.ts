@@ -13,7 +13,7 @@ import {
   terminalStatuses,
 } from "../../engine/ports.ts";
 import { asUnavailable, type SqliteDatabase } from "./database.ts";
-import { readImage } from "./journal-image.ts";
+import { imageReader } from "./journal-image.ts";
 import type { WriteGate } from "./write-gate.ts";
 
 /** Characters of one event segment; a batch with more is written as several. */
@@ -23,6 +23,7 @@ export class SqliteJournal implements Journal {
   readonly #connection: DatabaseSync;
   readonly #sql: Statements;
   readonly #file: string;
+  readonly #readImage: (jobId: string) => JobImage | null;
 
   readonly #gate: WriteGate;
 
@@ -31,6 +32,7 @@ export class SqliteJournal implements Journal {
     this.#gate = gate;
     this.#sql = prepareAll(connection);
     this.#file = basename(file);
+    this.#readImage = imageReader(connection);
   }
 
   async commit(batch: readonly JobChanges[]): Promise<{ readonly lost: readonly string[] }> {
@@ -57,7 +59,7 @@ export class SqliteJournal implements Journal {
   }
 
   async load(jobId: string): Promise<JobImage | null> {
-    return readImage(this.#connection, jobId);
+    return this.#readImage(jobId);
   }
 
   #inTransaction(write: () => void): Promise<void> {

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const removeTreeFile = fileURLToPath(new URL("./remove-tree.ts", import.meta.url));
+/** Root may do everything until it gives up its capabilities. */
+const ordinary = process.getuid?.() === 0 ? ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] : [];
+
+/** Removes as a user for whom modes mean something. */
+function removeAsOrdinaryUser(path: string): void {
+  const script = `import { removeTree } from ${JSON.stringify(removeTreeFile)}; await removeTree(process.argv[1]);`;
+  const [file = "", ...args] = [...ordinary, process.execPath, "--input-type=module", "--eval", script, path];
+  execFileSync(file, args);
+}
+
+test("folders without any rights are removed, and what their links point to stays as it is", () => {
+  const base = mkdtempSync(join(tmpdir(), "troupe-remove-"));
+  try {
+    const tree = join(base, "tree");
+    const outside = join(base, "outside");
+    mkdirSync(join(tree, "a", "b"), { recursive: true });
+    mkdirSync(outside, { mode: 0o500 });
+    writeFileSync(join(tree, "a", "b", "file"), "x");
+    symlinkSync(outside, join(tree, "a", "link"));
+    for (const folder of ["a/b", "a", "."]) chmodSync(join(tree, folder), 0);
+    removeAsOrdinaryUser(tree);
+    assert.equal(existsSync(tree), false);
+    assert.equal(statSync(outside).mode & 0o777, 0o500);
+    removeAsOrdinaryUser(tree);
+  } finally {
+    rmSync(base, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,149 @@
+// Workers whose processes do not want to end: after the job none of them is left, whatever they do to stay, and the
+// jobs beside them know nothing of it.
+
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import type { JsonObject } from "../../src/engine/json.ts";
+import { oneCommand } from "../support/manifests.ts";
+import { processesWith, runs, seesProcesses } from "../support/processes.ts";
+import { type Program, startProgram } from "../support/program.ts";
+import { call, follow, historyOf, type SeenEvent } from "../support/runtime-api.ts";
+import { until } from "../support/until.ts";
+
+/** Starts sleepers that stay: in the group, in a session of their own, and orphaned by two forks. */
+const SLEEPERS = [
+  'sleep 300 > /dev/null 2>&1 & echo $! >> "$PIDS"',
+  "setsid sh -c 'echo $$ >> \"$PIDS\"; exec sleep 300' > /dev/null 2>&1 &",
+  'sh -c \'setsid sh -c "echo \\$\\$ >> \\"\\$PIDS\\"; exec sleep 300" & exit 0\' > /dev/null 2>&1',
+  'until [ "$(wc -l < "$PIDS")" -ge 3 ]; do sleep 0.01; done',
+].join("\n");
+/** The same, and deaf to requests to end; sleep inherits the deafness. */
+const DEAF_SLEEPERS = `trap "" TERM INT HUP\n${SLEEPERS}`;
+
+describe("processes that stay", {
+  concurrency: true,
+  skip: seesProcesses ? false : "needs /proc to see processes",
+}, () => {
+  let program: Program;
+  let folder = "";
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "troupe-pids-"));
+    program = await startProgram({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "12" } });
+  });
+  after(async () => {
+    try {
+      await program.stop();
+      assert.deepEqual(processesWith(program.home), [], "nothing is left of any job");
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  /** Submits a command that writes the pids of its processes to a file of this name. */
+  async function submit(name: string, command: string, config: JsonObject = {}): Promise<string> {
+    const manifest = oneCommand(name, command, { ...config, environment: { PIDS: join(folder, name) } });
+    return String((await call(program, "POST", "/jobs", manifest)).id);
+  }
+
+  async function pidsOf(name: string, count: number): Promise<readonly number[]> {
+    return await until(`${count} processes of ${name} have started`, async () => {
+      const text = await readFile(join(folder, name), "utf8").catch(() => "");
+      const pids = text.trim().split("\n").map(Number);
+      return pids.length >= count ? pids : null;
+    });
+  }
+
+  async function allGone(pids: readonly number[]): Promise<void> {
+    await until(`processes ${pids.join(", ")} are gone`, () => pids.every((pid) => !runs(pid)));
+  }
+
+  /** A job that must run to its end while the others are at work. */
+  async function besides(): Promise<void> {
+    const { id } = await call(program, "POST", "/jobs", oneCommand("bystander", "echo here"));
+    assert.equal((await lastOf(String(id))).type, "job_completed");
+  }
+
+  async function lastOf(jobId: string): Promise<SeenEvent> {
+    const last = (await historyOf(program, jobId)).at(-1);
+    assert.ok(last !== undefined);
+    return last;
+  }
+
+  test("a command that leaves children behind completes, and its children are ended", async () => {
+    const jobId = await submit("leaving", SLEEPERS);
+    const pids = await pidsOf("leaving", 3);
+    await besides();
+    assert.equal((await lastOf(jobId)).type, "job_completed");
+    await allGone(pids);
+  });
+
+  test("a deaf command and all its children are ended when its job is cancelled", async () => {
+    const jobId = await submit("cancelled", `${DEAF_SLEEPERS}\nwait`);
+    const pids = await pidsOf("cancelled", 3);
+    const answer = await call(program, "POST", `/jobs/${jobId}/cancel`);
+    assert.equal(answer.status, "cancelled", "the answer does not wait for the processes");
+    await besides();
+    assert.equal((await lastOf(jobId)).type, "job_cancelled");
+    await allGone(pids);
+  });
+
+  test("a deaf command and all its children are ended at its timeout, and the failure says so", async () => {
+    const jobId = await submit("late", `${DEAF_SLEEPERS}\nwait`, { timeout_seconds: 1 });
+    const pids = await pidsOf("late", 3);
+    const last = await lastOf(jobId);
+    assert.equal(last.error?.code, "executor.timeout", JSON.stringify(last));
+    assert.match(JSON.stringify(last.error), /after 1 s, its timeout/);
+    await besides();
+    await allGone(pids);
+  });
+
+  test("a command whose leader ends at SIGTERM while its children are deaf leaves none of them", async () => {
+    const children = "(trap '' TERM; echo started >> \"$PIDS\"; exec setsid sleep 300) &\n".repeat(3);
+    const jobId = await submit("half-deaf", `${children}wait`);
+    await pidsOf("half-deaf", 3);
+    const before = await until("they sleep", () => {
+      const pids = processesWith(join(folder, "half-deaf"));
+      return pids.length >= 4 ? pids : null;
+    });
+    await call(program, "POST", `/jobs/${jobId}/cancel`);
+    await allGone(before);
+  });
+
+  test("200 deaf children at once are all ended", async () => {
+    const bomb = [
+      'trap "" TERM',
+      "i=0",
+      'while [ $i -lt 200 ]; do sleep 300 & echo $! >> "$PIDS"; i=$((i+1)); done',
+      "wait",
+    ].join("\n");
+    const jobId = await submit("bomb", bomb);
+    const pids = await pidsOf("bomb", 200);
+    await besides();
+    await call(program, "POST", `/jobs/${jobId}/cancel`);
+    await besides();
+    await allGone(pids);
+  });
+
+  test("a command that hops from process to process does not survive its cancellation", async () => {
+    // Few at a time and 20,000 in all, which takes far longer than the test: each one starts the next and is gone.
+    const hop = '[ "$1" -lt 20000 ] || exec echo survived >> "$PIDS"; setsid sh "$0" $(($1+1)) & exit 0';
+    const command = `cat > hop.sh <<'EOF'\n${hop}\nEOF\necho hopping >> "$PIDS"; sh hop.sh 0; sleep 300`;
+    const jobId = await submit("hopping", command);
+    await pidsOf("hopping", 1);
+    await call(program, "POST", `/jobs/${jobId}/cancel`);
+    await besides();
+    await until("nothing of it is left", () => processesWith(join(folder, "hopping")).length === 0);
+    assert.equal(await readFile(join(folder, "hopping"), "utf8"), "hopping\n", "it did not end by itself");
+  });
+
+  test("a job is not held up by an escaped process that keeps its stdout open", async () => {
+    const command = 'echo printed; setsid sleep 300 & echo $! >> "$PIDS"; exit 0';
+    const jobId = await submit("holding", command);
+    for await (const { type } of follow(program, jobId)) if (type === "sandbox_job_completed") break;
+    assert.equal((await lastOf(jobId)).type, "job_completed");
+    await allGone(await pidsOf("holding", 1));
+  });
+});
