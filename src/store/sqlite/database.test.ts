@@ -1,0 +1,127 @@
+// Opening, migrating and sharing the SQLite file.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, test } from "node:test";
+import { changes } from "../../../test/support/journal-contract.ts";
+import { openHome } from "../home.ts";
+import { SqlJobRecords } from "../job-records.ts";
+import { openSqlite, StoreUnusable } from "./database.ts";
+import { SqliteJournal } from "./journal.ts";
+import { WriteGate } from "./write-gate.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "troupe-database-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+let files = 0;
+const newFile = () => join(folder, `${++files}.db`);
+
+function tables(file: string): string[] {
+  const db = new DatabaseSync(file, { readOnly: true });
+  const rows = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").all();
+  db.close();
+  return rows.map((row) => String(row.name));
+}
+
+test("migrating from empty makes the tables, and a second time changes nothing", async () => {
+  const file = newFile();
+  await openSqlite(file).close();
+  const first = tables(file);
+  assert.ok(first.includes("jobs") && first.includes("schema_migrations"));
+  await openSqlite(file).close();
+  assert.deepEqual(tables(file), first);
+});
+
+test("two programs that start at once on one file both find it migrated", async () => {
+  const file = newFile();
+  const module = JSON.stringify(new URL("./database.ts", import.meta.url).href);
+  const script = `const { openSqlite } = await import(${module}); await openSqlite(${JSON.stringify(file)}).close();`;
+  const children = [1, 2, 3].map(() =>
+    spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "ignore", "pipe"] }),
+  );
+  const outcomes = await Promise.all(
+    children.map(async (child) => {
+      let said = "";
+      child.stderr.on("data", (chunk) => {
+        said += chunk;
+      });
+      const [code] = await once(child, "close");
+      return { code, said };
+    }),
+  );
+  // A starter may find the file locked by the one that migrates: it says so, and never breaks anything.
+  for (const { code, said } of outcomes) if (code !== 0) assert.match(said, /is locked by another program/);
+  assert.ok(outcomes.some(({ code }) => code === 0));
+  assert.ok(tables(file).includes("jobs"));
+});
+
+test("an older program refuses a newer schema, and names the migration it does not know", async () => {
+  const file = newFile();
+  await openSqlite(file).close();
+  const db = new DatabaseSync(file);
+  db.exec("INSERT INTO schema_migrations (name) VALUES ('9999-from-the-future.sql')");
+  db.close();
+  assert.throws(() => openSqlite(file), {
+    name: "StoreUnusable",
+    message: /newer Troupe.*9999-from-the-future/,
+  });
+});
+
+test("a file that is no database, or a damaged one, is refused with what to do", async () => {
+  const text = newFile();
+  writeFileSync(text, "this is no database, but it is long enough to look like one".repeat(100));
+  assert.throws(() => openSqlite(text), {
+    name: "StoreUnusable",
+    message: /damaged or is no database.*backup/,
+  });
+  assert.throws(() => openSqlite(join(folder, "missing", "x.db")), StoreUnusable);
+});
+
+test("a home is one program's at a time, and free again when that one lets go", () => {
+  const home = join(folder, "home");
+  const first = openHome(home);
+  assert.throws(() => openHome(home), { name: "StoreUnusable", message: /in use by another Troupe/ });
+  first.release();
+  openHome(home).release();
+});
+
+test("the gate lets one in at a time, in order, and goes on after a failure", async () => {
+  const gate = new WriteGate();
+  const order: string[] = [];
+  const slow = gate.run(async () => {
+    order.push("slow begins");
+    await new Promise((resolve) => setImmediate(resolve));
+    order.push("slow ends");
+    throw new Error("slow failed");
+  });
+  const fast = gate.run(() => {
+    order.push("fast");
+    return 7;
+  });
+  await assert.rejects(slow, /slow failed/);
+  assert.equal(await fast, 7);
+  assert.deepEqual(order, ["slow begins", "slow ends", "fast"]);
+  // Free again: the next one runs in this very turn.
+  void gate.run(() => order.push("at once"));
+  assert.equal(order.at(-1), "at once");
+});
+
+test("journal commits and Kysely's transactions at the same moment do not meet", async () => {
+  const database = openSqlite(newFile());
+  const journal = new SqliteJournal(database);
+  const records = new SqlJobRecords(database);
+  const work = Array.from({ length: 60 }, (_, i) => {
+    const job = changes({ jobId: `j-${i}` });
+    const over = { ...job, progress: { ...job.progress, status: "completed" as const } };
+    return i % 3 === 2 ? records.deleteTerminal(5) : journal.commit([over]);
+  });
+  await Promise.all(work);
+  const left = await records.page({ includeTerminal: true, limit: 100, after: null });
+  const deleted = (await Promise.all(work)).flatMap((answer) => ("jobs" in answer ? answer.jobs : []));
+  assert.equal(left.length + deleted.length, 40);
+  await database.close();
+});
