@@ -51,7 +51,7 @@ describe("processes that stay", {
   async function pidsOf(name: string, count: number): Promise<readonly number[]> {
     return await until(`${count} processes of ${name} have started`, async () => {
       const text = await readFile(join(folder, name), "utf8").catch(() => "");
-      const pids = text.trim().split("\n").map(Number);
+      const pids = text.split("\n").slice(0, -1).map(Number);
       return pids.length >= count ? pids : null;
     });
   }

@@ -179,6 +179,7 @@ describe("a database that cannot be used", () => {
     assert.equal(code, 1);
     assert.ok(text.includes(`The database ${database} is read-only`), text);
     await chmod(database, 0o600);
+    await worksAgain();
   });
 
   test("written by a newer version: refused with the migration's name, and nothing is migrated", async () => {

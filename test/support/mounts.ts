@@ -28,9 +28,8 @@ export function onOwnDisk(
   { sizeBytes, ballastBytes = 0, readOnly = false }: OwnDisk,
 ): string[] {
   const steps = [
-    'mount -t tmpfs -o "size=$2" tmpfs "$1"',
-    'head -c "$3" /dev/zero > "$1/ballast"',
-    ...(readOnly ? ['mount -o remount,ro "$1"'] : []),
+    `mount -t tmpfs -o "size=$2${readOnly ? ",ro" : ""}" tmpfs "$1"`,
+    ...(ballastBytes > 0 ? ['head -c "$3" /dev/zero > "$1/ballast"'] : []),
     "shift 3",
     'exec "$@"',
   ];

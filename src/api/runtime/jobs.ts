@@ -38,7 +38,7 @@ export function jobRoutes(api: FastifyInstance, services: RuntimeServices): void
     const includeTerminal = readBoolean(request.query, "include_terminal", true);
     reply.type("application/json; charset=utf-8");
     if (limit !== null && limit <= JOBS_PER_PAGE) {
-      const jobs = limit === 0 ? [] : await records.page({ includeTerminal, limit, after: null });
+      const jobs = await records.page({ includeTerminal, limit, after: null });
       return `{"data":[${jobs.map((job) => renderSummary(job, context)).join(",")}]}`;
     }
     return Readable.from(listAll(records, includeTerminal, limit ?? Number.POSITIVE_INFINITY, context));

@@ -6,7 +6,7 @@
 // D3. No statement waits for a lock longer than BUSY_TIMEOUT_MS, because it would hold the event loop; who
 //     must wait longer tries again.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
@@ -64,6 +64,7 @@ export function openSqlite(file: string): SqliteDatabase {
 function connect(file: string): DatabaseSync {
   let connection: DatabaseSync | undefined;
   try {
+    mustBeWritable(file);
     connection = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
     connection.exec(
       "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA foreign_keys = ON",
@@ -74,6 +75,17 @@ function connect(file: string): DatabaseSync {
     connection?.close();
     if (error instanceof StoreUnusable) throw error;
     throw new StoreUnusable(explain(error, file));
+  }
+}
+
+/** Asked before SQLite opens it: beside a file that it may only read, it leaves others that nobody may write. */
+function mustBeWritable(file: string): void {
+  try {
+    accessSync(file, constants.W_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EACCES" || code === "EPERM" || code === "EROFS")
+      throw new StoreUnusable(readOnlyText(file));
   }
 }
 
@@ -149,6 +161,10 @@ const FULL = 13;
 const CANNOT_OPEN = 14;
 const NOT_A_DATABASE = 26;
 
+function readOnlyText(file: string): string {
+  return `The database ${file} is read-only. Give this user write permission to the file and its folder.`;
+}
+
 /** Says in a sentence what SQLite's error means for an operator, and what to do. */
 export function explain(error: unknown, file: string): string {
   const code = (error as { errcode?: number }).errcode;
@@ -157,7 +173,7 @@ export function explain(error: unknown, file: string): string {
     case BUSY:
       return `The database ${file} is locked by another program. Close that program (a database browser, a backup), then try again.`;
     case READ_ONLY:
-      return `The database ${file} is read-only. Give this user write permission to the file and its folder.`;
+      return readOnlyText(file);
     case IO_ERROR:
       return `Reading or writing the database ${file} failed (${reason}). Check the disk's health and free space.`;
     case CORRUPT:
