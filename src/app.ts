@@ -38,8 +38,6 @@ export class StartFailed extends Error {
   override readonly name = "StartFailed";
 }
 
-/** An artifact's bytes are stored at most this long before the batch that names them is committed. */
-const PUT_TO_COMMIT_MS_MAX = 60_000;
 /** How long running commands may go on when the program stops, before they are interrupted. */
 const DRAIN_MS = 2_000;
 /** How long the last changes may wait for a store that takes no writes when the program stops. */
@@ -102,7 +100,10 @@ export async function startRuntime(config: Config): Promise<RunningRuntime> {
     records,
     engine,
     removeRunFiles: (runId) => removeTree(join(home.path, "runs", runId)),
-    removeBlob: (sha256) => blobs.removeUnlessPutSince(sha256, systemClock.nowMs() - PUT_TO_COMMIT_MS_MAX),
+    removeBlob: (sha256, sinceMs) => blobs.removeUnlessPutSince(sha256, sinceMs),
+    commandsEnded: (runId) => runner.commandsEnded(runId),
+    clock: systemClock,
+    log: engineLog,
   });
   const server = runtimeServer(
     {
@@ -130,6 +131,7 @@ export async function startRuntime(config: Config): Promise<RunningRuntime> {
   undo.defer(async () => {
     engine.stop("The runtime is shutting down; try again once it has restarted.");
     stopping.abort();
+    cleanup.stop();
     await server.close();
     await runner.drain(DRAIN_MS);
     if (!(await engine.settledWithin(LAST_COMMIT_MS))) {
@@ -143,6 +145,11 @@ export async function startRuntime(config: Config): Promise<RunningRuntime> {
   });
   const recovered = await engine.recover();
   if (recovered > 0) log.info({ jobs: recovered }, "open jobs carry on");
+
+  // Files that a killed predecessor had not got to; nobody waits for them.
+  cleanup
+    .collectGarbage()
+    .catch((error: unknown) => log.warn({ err: error }, "old files could not be removed"));
 
   const { port } = server.server.address() as AddressInfo;
   const host = config.runtimeApiHost.includes(":") ? `[${config.runtimeApiHost}]` : config.runtimeApiHost;

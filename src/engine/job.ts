@@ -319,11 +319,11 @@ export class Job {
     const only = holders.length === 1 ? holders[0] : undefined;
     const partial = this.partial ? { partial: true } : {};
     if (only !== undefined) return { ...(form(only.collected) as object), ...partial };
-    const outputs: Record<string, JsonValue> = {};
-    for (const agent of this.agents) {
-      if (agent.unrouted !== undefined) outputs[agent.node.nodeId] = agent.unrouted;
-    }
-    return { outputs, ...partial };
+    const outputs = this.agents.flatMap(({ node, unrouted }) =>
+      unrouted === undefined ? [] : [[node.nodeId, unrouted] as const],
+    );
+    // From entries, so that a node called __proto__ is a key like any other.
+    return { outputs: Object.fromEntries(outputs), ...partial };
   }
 
   /** A sensor's timer is due; late and superseded timers change nothing. */

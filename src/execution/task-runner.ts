@@ -112,6 +112,14 @@ export class LocalTaskRunner implements TaskRunner {
     if (!control.input.send(JSON.stringify(envelope))) control.end("input_unread");
   }
 
+  /** Resolves when no attempt of the run is under way. */
+  async commandsEnded(runId: string): Promise<void> {
+    const ofRun = () => [...this.#running.values()].filter(({ task }) => task.runId === runId);
+    for (let running = ofRun(); running.length > 0; running = ofRun()) {
+      await Promise.all(running.map(({ ended }) => ended));
+    }
+  }
+
   /**
    * Shuts down: attempts get `graceMs` to end by themselves, except those that would never end; then they are
    * asked to. Attempts started from now on are reported as interrupted. Resolves when nothing is left running.

@@ -53,10 +53,10 @@ export interface JobPageRequest {
   readonly after: { readonly submittedAtMs: number; readonly jobId: string } | null;
 }
 
-export interface DeletedJobs {
-  readonly jobs: readonly { readonly jobId: string; readonly runId: string }[];
-  /** Contents that no artifact of any run names any more. */
-  readonly orphanedSha256: readonly string[];
+/** Files on disk that no row speaks of any more: a blob by its SHA-256, the folder of a run by its id. */
+export interface Garbage {
+  readonly kind: "blob" | "run";
+  readonly name: string;
 }
 
 export interface JobRecords {
@@ -70,6 +70,14 @@ export interface JobRecords {
   findRun(runId: string): Promise<JobRecord | null>;
   artifacts(runId: string): Promise<readonly ArtifactRecord[]>;
   artifact(runId: string, artifactId: string): Promise<ArtifactRecord | null>;
-  /** Removes up to `limit` terminal jobs with everything of theirs, oldest first, in one transaction. */
-  deleteTerminal(limit: number): Promise<DeletedJobs>;
+  /**
+   * Removes up to `limit` terminal jobs with all their rows, oldest first, in one transaction, and notes their
+   * files as garbage.
+   * @returns the ids of the removed jobs
+   */
+  deleteTerminal(limit: number): Promise<readonly string[]>;
+  /** Garbage behind `after`, at most `limit`. Blobs that an artifact names again are not among it. */
+  garbage(limit: number, after: Garbage | null): Promise<readonly Garbage[]>;
+  /** The file is gone, so its note may go. */
+  forgetGarbage(garbage: Garbage): Promise<void>;
 }

@@ -91,16 +91,19 @@ export class FileBlobs {
    * about to name it.
    *
    * @param sinceMs wall time in ms since 1970
+   * @returns whether the blob is gone
    */
-  async removeUnlessPutSince(sha256: string, sinceMs: number): Promise<void> {
-    if (!HASH_PATTERN.test(sha256)) return;
+  async removeUnlessPutSince(sha256: string, sinceMs: number): Promise<boolean> {
+    if (!HASH_PATTERN.test(sha256)) return true;
     const path = this.#pathOf(sha256);
     try {
       // A put renames the file into place, which stamps its change time.
-      if ((await stat(path)).ctimeMs < sinceMs) await rm(path, { force: true });
+      if ((await stat(path)).ctimeMs >= sinceMs) return false;
+      await rm(path, { force: true });
     } catch (error) {
       if (!isMissing(error)) throw error;
     }
+    return true;
   }
 
   #pathOf(sha256: string): string {

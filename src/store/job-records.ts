@@ -1,10 +1,10 @@
 // JobRecords with Kysely: the reads of the edges, and the removal of finished jobs.
 
-import { type Kysely, type Selectable, sql } from "kysely";
+import { type ExpressionBuilder, type Kysely, type Selectable, sql } from "kysely";
 import type { ArtifactRecord, JobStatus } from "../engine/ports.ts";
 import type {
-  DeletedJobs,
   EventPage,
+  Garbage,
   JobDetail,
   JobPageRequest,
   JobRecord,
@@ -120,7 +120,7 @@ export class SqlJobRecords implements JobRecords {
     return row === undefined ? null : toArtifact(row);
   }
 
-  async deleteTerminal(limit: number): Promise<DeletedJobs> {
+  async deleteTerminal(limit: number): Promise<readonly string[]> {
     return this.#database.transaction(async (db) => {
       const jobs = await db
         .selectFrom("jobs")
@@ -130,25 +130,56 @@ export class SqlJobRecords implements JobRecords {
         .limit(limit)
         .execute();
       const ids = jobs.map((job) => job.job_id);
-      if (ids.length === 0) return { jobs: [], orphanedSha256: [] };
+      if (ids.length === 0) return [];
       const contents = await db
         .selectFrom("artifacts")
         .select("sha256")
         .distinct()
         .where("job_id", "in", ids)
         .execute();
-      for (const table of tablesOfAJob) await db.deleteFrom(table).where("job_id", "in", ids).execute();
-      const orphanedSha256: string[] = [];
-      for (const { sha256 } of contents) {
-        const used = await db
-          .selectFrom("artifacts")
-          .select("sha256")
-          .where("sha256", "=", sha256)
-          .executeTakeFirst();
-        if (used === undefined) orphanedSha256.push(sha256);
+      const garbage: Garbage[] = [
+        ...jobs.map((job) => ({ kind: "run" as const, name: job.run_id })),
+        ...contents.map(({ sha256 }) => ({ kind: "blob" as const, name: sha256 })),
+      ];
+      for (const one of garbage) {
+        await db
+          .insertInto("garbage")
+          .values(one)
+          .onConflict((conflict) => conflict.doNothing())
+          .execute();
       }
-      return { jobs: jobs.map((job) => ({ jobId: job.job_id, runId: job.run_id })), orphanedSha256 };
+      for (const table of tablesOfAJob) await db.deleteFrom(table).where("job_id", "in", ids).execute();
+      return ids;
     });
+  }
+
+  async garbage(limit: number, after: Garbage | null): Promise<readonly Garbage[]> {
+    const isUsed = (db: ExpressionBuilder<Schema, "garbage">) =>
+      db.exists(
+        db
+          .selectFrom("artifacts")
+          .select("artifact_id")
+          .whereRef("artifacts.sha256", "=", "garbage.name")
+          .limit(1),
+      );
+    const { kind, name } = after ?? { kind: "", name: "" };
+    return this.#database.kysely
+      .selectFrom("garbage")
+      .select(["kind", "name"])
+      .where(sql<boolean>`(kind, name) > (${kind}, ${name})`)
+      .where((eb) => eb.not(isUsed(eb)))
+      .orderBy("kind")
+      .orderBy("name")
+      .limit(limit)
+      .execute();
+  }
+
+  async forgetGarbage({ kind, name }: Garbage): Promise<void> {
+    await this.#database.kysely
+      .deleteFrom("garbage")
+      .where("kind", "=", kind)
+      .where("name", "=", name)
+      .execute();
   }
 }
 

@@ -91,6 +91,7 @@ export interface Schema {
     content_type: string;
     created_at: number;
   };
+  garbage: { kind: "blob" | "run"; name: string };
   bundles: {
     bundle_id: string;
     fingerprint: string;

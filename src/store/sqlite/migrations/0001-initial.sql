@@ -125,6 +125,13 @@ CREATE TABLE artifacts (
 CREATE INDEX artifacts_job ON artifacts (job_id);
 CREATE INDEX artifacts_blob ON artifacts (sha256);
 
+-- Files whose rows are gone: removed from disk after the transaction that deleted the rows, and only then from here.
+CREATE TABLE garbage (
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+
 CREATE TABLE bundles (
   bundle_id   TEXT PRIMARY KEY,
   fingerprint TEXT NOT NULL,
