@@ -69,7 +69,8 @@ describe("asked to stop while commands run", { concurrency: true }, () => {
         };
         for (const jobId of Object.values(jobs)) await started(first, jobId);
         await until("the service is up", () => readFile(log, "utf8").catch(() => null));
-        const streams = Object.values(jobs).map((jobId) => historyOf(first, jobId));
+        // Open streams end with the server; how they end is the reader's matter, who comes back with an id.
+        const streams = Promise.allSettled(Object.values(jobs).map((jobId) => historyOf(first, jobId)));
 
         process.kill(first.pid, signal);
         await writeFile(gate, "");
@@ -77,8 +78,7 @@ describe("asked to stop while commands run", { concurrency: true }, () => {
         assert.match(first.output(), /open jobs? handed to the next start/);
         assert.match(first.output(), /Stopped\./);
         if (seesProcesses) assert.deepEqual(processesWith(home), [], "no process is left");
-        // Open streams end with the server; how they end is the reader's matter, for it comes back with an id.
-        await Promise.allSettled(streams);
+        await streams;
 
         await using second = await startProgram({ home, env });
         for (const jobId of [jobs.work, jobs.nearlyDone]) await endedWell(second, jobId);
