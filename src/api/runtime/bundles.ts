@@ -7,7 +7,7 @@ import { BundleProblem } from "../../bundles/problem.ts";
 import type { BundleRecord } from "../../bundles/records.ts";
 import type { JsonBody } from "../shared/json-body.ts";
 import { ApiError, bundleNotFound, invalidPayload } from "./errors.ts";
-import type { RuntimeServices } from "./server.ts";
+import type { RuntimeServices } from "./services.ts";
 
 const BUNDLES_PER_PAGE = 500;
 

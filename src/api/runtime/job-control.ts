@@ -6,7 +6,7 @@ import type { JsonObject } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";
 import type { JsonBody } from "../shared/json-body.ts";
 import { ApiError, invalidPayload, jobNotFound } from "./errors.ts";
-import type { RuntimeServices } from "./server.ts";
+import type { RuntimeServices } from "./services.ts";
 
 type JobParams = { Params: { job_id: string } };
 

@@ -6,7 +6,7 @@ import { isTerminal } from "../../engine/ports.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
 import { streamEvents } from "../shared/sse.ts";
 import { ApiError, jobNotFound } from "./errors.ts";
-import type { RuntimeServices } from "./server.ts";
+import type { RuntimeServices } from "./services.ts";
 
 type JobParams = { Params: { job_id: string } };
 

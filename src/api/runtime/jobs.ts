@@ -12,7 +12,7 @@ import type { JsonBody } from "../shared/json-body.ts";
 import { ApiError, bundleNotFound, invalidPayload, jobNotFound } from "./errors.ts";
 import { readBoolean, readWholeNumber } from "./query.ts";
 import { type RenderContext, renderDetail, renderSummary } from "./render.ts";
-import type { RuntimeServices } from "./server.ts";
+import type { RuntimeServices } from "./services.ts";
 
 const RECENT_EVENTS = 25;
 const JOBS_PER_PAGE = 500;

@@ -4,7 +4,7 @@ import { createReadStream } from "node:fs";
 import type { FastifyInstance } from "fastify";
 import { ApiError } from "./errors.ts";
 import { renderArtifact } from "./render.ts";
-import type { RuntimeServices } from "./server.ts";
+import type { RuntimeServices } from "./services.ts";
 
 export function runRoutes(api: FastifyInstance, { records, blobPath }: RuntimeServices): void {
   api.get<{ Params: { run_id: string } }>("/runs/:run_id/artifacts", async (request) => {

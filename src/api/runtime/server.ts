@@ -3,12 +3,6 @@
 
 import Fastify, { type FastifyInstance, LogController } from "fastify";
 import type { Logger } from "pino";
-import type { Bundles } from "../../bundles/bundles.ts";
-import type { Engine } from "../../engine/engine.ts";
-import type { PoolSnapshot } from "../../execution/pools.ts";
-import type { Cleanup } from "../../runs/cleanup.ts";
-import type { EventFeed } from "../../runs/feed.ts";
-import type { JobRecords } from "../../runs/job-records.ts";
 import { acceptJsonBodies } from "../shared/json-body.ts";
 import { refuseForeignCallers } from "../shared/local-callers.ts";
 import { bundleRoutes } from "./bundles.ts";
@@ -17,28 +11,8 @@ import { jobControlRoutes } from "./job-control.ts";
 import { jobEventRoutes } from "./job-events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { runRoutes } from "./runs.ts";
+import type { RuntimeServices } from "./services.ts";
 import { systemRoutes } from "./system.ts";
-
-/** What the routes call; made by src/app.ts. */
-export interface RuntimeServices {
-  readonly engine: Engine;
-  readonly records: JobRecords;
-  readonly feed: EventFeed;
-  readonly bundles: Bundles;
-  readonly cleanup: Cleanup;
-  readonly pools: PoolView;
-  /** Path of a stored artifact's bytes, or null when they are gone. */
-  readonly blobPath: (sha256: string) => Promise<string | null>;
-  readonly home: string;
-  readonly nodeName: string;
-  readonly version: string;
-  readonly startedAtMs: number;
-  readonly nowMs: () => number;
-}
-
-export interface PoolView {
-  snapshot(): Readonly<Record<string, PoolSnapshot>>;
-}
 
 export interface ServerOptions {
   readonly bodyBytesMax: number;

@@ -1,7 +1,7 @@
 // GET /health, GET /system/summary.
 
 import type { FastifyInstance } from "fastify";
-import type { RuntimeServices } from "./server.ts";
+import type { RuntimeServices } from "./services.ts";
 
 const JOBS_IN_SUMMARY_MAX = 1_000;
 
