@@ -12,9 +12,9 @@ const src = resolve(import.meta.dirname, "../src");
 const allowed: Readonly<Record<string, readonly string[]>> = {
   engine: [],
   execution: ["engine"],
-  bundles: ["engine"],
+  bundles: ["engine", "sync-folder"],
   runs: ["engine"],
-  store: ["engine", "bundles", "runs"],
+  store: ["engine", "bundles", "runs", "sync-folder"],
   api: ["engine", "execution", "bundles", "runs"],
   // troupe doctor opens the store itself: it is there for when no server runs.
   cli: ["engine", "bundles", "store", "config", "nearest-name", "version", "app"],

@@ -13,6 +13,7 @@ import { chmod, mkdir, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { syncFolder } from "../sync-folder.ts";
 import { type Definition, readDefinition } from "./definition.ts";
 import {
   type BundleFile,
@@ -171,15 +172,6 @@ async function sealFile(path: string, isExecutable: boolean): Promise<{ sha256: 
     return { sha256: digest.digest("hex"), sizeBytes };
   } finally {
     await file.close();
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, constants.O_RDONLY);
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
   }
 }
 

@@ -21,6 +21,7 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { join } from "node:path";
+import { syncFolder } from "../sync-folder.ts";
 
 export interface Blob {
   /** 64 lower-case hex digits. */
@@ -165,15 +166,6 @@ async function hash(file: FileHandle): Promise<Blob> {
     size += bytesRead;
   }
   return { sha256: digest.digest("hex"), size };
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, constants.O_RDONLY);
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
 }
 
 function isMissing(error: unknown): boolean {
