@@ -14,16 +14,13 @@ export interface JsonBody {
 /** Makes `application/json` the one content type of bodies, parsed into a JsonBody. */
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser(
-    "application/json",
-    { parseAs: "buffer" },
-    async (_request: unknown, body: Buffer) => {
-      const text = isUtf8(body) ? body.toString("utf8") : "";
-      const parsed = parseJson(text, limits.jsonDepthMax);
-      return {
-        text,
-        object: parsed !== null && isObject(parsed.value) ? parsed.value : null,
-      } satisfies JsonBody;
-    },
-  );
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => {
+    done(null, readJsonBody(body as Buffer));
+  });
+}
+
+function readJsonBody(bytes: Buffer): JsonBody {
+  const text = isUtf8(bytes) ? bytes.toString("utf8") : "";
+  const parsed = parseJson(text, limits.jsonDepthMax);
+  return { text, object: parsed !== null && isObject(parsed.value) ? parsed.value : null };
 }

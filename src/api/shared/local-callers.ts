@@ -6,15 +6,20 @@ import type { FastifyInstance } from "fastify";
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|[a-z0-9-]+\.localhost)(:\d+)?$/i;
 
 export function refuseForeignCallers(app: FastifyInstance): void {
-  app.addHook("onRequest", async (request, reply) => {
+  // Callbacks, not promises: these two run for every request.
+  app.addHook("onRequest", (request, reply, done) => {
     const { host, origin } = request.headers;
-    if (host !== undefined && !LOOPBACK_HOST.test(host)) {
-      return reply
-        .code(403)
-        .send({ error: "This API answers only to loopback host names, such as 127.0.0.1" });
-    }
-    if (origin !== undefined && origin !== `http://${host}`) {
-      return reply.code(403).send({ error: "This API does not answer to other web sites" });
-    }
+    const problem = problemOf(host, origin);
+    if (problem === null) done();
+    else reply.code(403).send({ error: problem });
   });
+}
+
+function problemOf(host: string | undefined, origin: string | undefined): string | null {
+  if (host !== undefined && !LOOPBACK_HOST.test(host)) {
+    return "This API answers only to loopback host names, such as 127.0.0.1";
+  }
+  if (origin !== undefined && origin !== `http://${host}`)
+    return "This API does not answer to other web sites";
+  return null;
 }
