@@ -10,6 +10,13 @@ import type { JobChanges } from "./ports.ts";
 /** The engine accepts nothing now: it is shutting down, or the store cannot commit. */
 export class EngineUnavailable extends Error {
   override readonly name = "EngineUnavailable";
+  /** False when the request will take effect by itself: asking again would do it twice. */
+  readonly mayRetry: boolean;
+
+  constructor(message: string, mayRetry = true) {
+    super(message);
+    this.mayRetry = mayRetry;
+  }
 }
 
 /** A caller whose answer waits for the commit. */
@@ -95,6 +102,12 @@ export class PendingBatch {
     return batch;
   }
 
+  /** Tells those who wait for this job that it is not here any more. */
+  rejectWaiters(jobId: string, error: EngineUnavailable): void {
+    for (const waiter of this.#waiters) if (waiter.jobId === jobId) waiter.reject(error);
+    this.#waiters = this.#waiters.filter((waiter) => waiter.jobId !== jobId);
+  }
+
   takeWaiters(): readonly Waiter[] {
     const waiters = this.#waiters;
     this.#waiters = [];
@@ -118,9 +131,10 @@ export function withoutJobs(batch: Batch, jobIds: ReadonlySet<string>): Batch {
 /** Tells every waiter that the store refused: a new job is gone, anything else happens once the store is back. */
 export function refuse(waiters: readonly Waiter[], newJobs: ReadonlySet<string>, reason: string): void {
   for (const waiter of waiters) {
-    const effect = newJobs.has(waiter.jobId)
+    const isNew = newJobs.has(waiter.jobId);
+    const effect = isNew
       ? "Nothing was accepted; try again."
       : "The request takes effect as soon as the store can commit again.";
-    waiter.reject(new EngineUnavailable(`${reason} ${effect}`));
+    waiter.reject(new EngineUnavailable(`${reason} ${effect}`, isNew));
   }
 }

@@ -90,9 +90,13 @@ export class Engine implements TaskListener {
   #isLoopScheduled = false;
   #cancelTimer: (() => void) | null = null;
   #timerDueMs = Number.POSITIVE_INFINITY;
-  #unavailable: string | null = null;
+  /** Why the store cannot commit; null while it can. */
+  #storeProblem: string | null = null;
+  #stopReason: string | null = null;
+  /** Batches taken from what was pending, and batches that are on disk. */
+  #batchesTaken = 0;
+  #batchesWritten = 0;
   #commitWaiters: (() => void)[] = [];
-  #isStopping = false;
   /** Nothing is written any more; see `settledWithin`. */
   #isAbandoned = false;
 
@@ -103,14 +107,14 @@ export class Engine implements TaskListener {
       clock: ports.clock,
       randomness: ports.randomness,
       slots: ports.slots,
-      timers: new TimerQueue(),
+      timers: new TimerQueue((jobId) => this.#jobs.has(jobId)),
     };
     ports.slots.onGranted = (key, lease) => this.#slotsGranted(key, lease);
   }
 
   /** Why nothing new is accepted; null while all is well. */
   get unavailable(): string | null {
-    return this.#unavailable;
+    return this.#stopReason ?? this.#storeProblem;
   }
 
   get openJobs(): number {
@@ -124,9 +128,8 @@ export class Engine implements TaskListener {
 
   /** Resolves once everything that changed until now is on disk. */
   async settled(): Promise<void> {
-    while (!this.#pending.isEmpty || this.#isCommitting || (this.#ready.size > 0 && !this.#isStopping)) {
-      await this.#committed();
-    }
+    const last = this.#batchesTaken + (this.#pending.isEmpty ? 0 : 1);
+    while (this.#batchesWritten < last) await this.#committed();
   }
 
   /**
@@ -210,7 +213,11 @@ export class Engine implements TaskListener {
   /** Sends a message from outside to one agent; resolves once it is on disk. */
   async deliver(jobId: string, message: ExternalMessage): Promise<DeliverAnswer> {
     const job = this.#jobs.get(jobId);
-    if (job === undefined || job.isOver) return { kind: "not_open" };
+    if (job === undefined) return { kind: "not_open" };
+    if (job.isOver) {
+      await this.settled();
+      return { kind: "not_open" };
+    }
     const to = job.graph.indexOf.get(message.agentId);
     if (to === undefined) return { kind: "unknown_agent" };
     this.#mustAccept();
@@ -239,8 +246,7 @@ export class Engine implements TaskListener {
 
   /** Stops accepting and stepping; task outcomes are still kept. Running jobs stay open for the next owner. */
   stop(reason: string): void {
-    this.#unavailable = reason;
-    this.#isStopping = true;
+    this.#stopReason = reason;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
   }
@@ -249,21 +255,24 @@ export class Engine implements TaskListener {
 
   taskEvents(ref: TaskRef, events: readonly TaskEvent[]): void {
     const job = this.#jobs.get(ref.jobId);
-    if (job === undefined || job.isOver) return;
+    if (job === undefined || job.isOver || this.#isLosing) return;
     this.#pending.outputChars += jobTasks.taskEvents(job, ref, events);
     this.#changed(job, "lazy");
   }
 
   taskActions(ref: TaskRef, actions: WorkerActions): void {
     const job = this.#jobs.get(ref.jobId);
-    if (job === undefined || job.isOver || !jobTasks.taskActions(job, ref, actions)) return;
+    if (job === undefined || job.isOver) return;
+    const before = job.waitingChars;
+    if (!jobTasks.taskActions(job, ref, actions)) return;
+    this.#pending.outputChars += Math.max(0, job.waitingChars - before);
     this.#changed(job);
   }
 
   taskEnded(ref: TaskRef, outcome: TaskOutcome): void {
     const job = this.#jobs.get(ref.jobId);
     // What a stopping runtime interrupts stays "running" in the journal: the next owner makes it again.
-    const isHandedOver = this.#isStopping && outcome.kind === "interrupted";
+    const isHandedOver = this.#stopReason !== null && outcome.kind === "interrupted";
     if (job !== undefined && !job.isOver && !isHandedOver && jobTasks.taskEnded(job, ref, outcome)) {
       this.#changed(job);
     }
@@ -271,14 +280,25 @@ export class Engine implements TaskListener {
     this.#ports.slots.release(jobTasks.slotsKey(ref));
   }
 
+  /** Stopping while the store refuses: what is reported now is given up, and made again by the next start. */
+  get #isLosing(): boolean {
+    return this.#stopReason !== null && this.#storeProblem !== null;
+  }
+
   backpressure(): Promise<void> | null {
-    return this.#pending.outputChars < limits.uncommittedBytesMax ? null : this.#committed();
+    const hasRoom = this.#pending.outputChars < limits.uncommittedBytesMax;
+    return hasRoom || this.#isLosing ? null : this.#committed();
   }
 
   #slotsGranted(key: string, lease: Lease): void {
     const ref = jobTasks.parseSlotsKey(key);
     const job = this.#jobs.get(ref.jobId);
-    if (job !== undefined && !job.isOver && !this.#isStopping && jobTasks.slotsGranted(job, ref, lease)) {
+    if (
+      job !== undefined &&
+      !job.isOver &&
+      this.#stopReason === null &&
+      jobTasks.slotsGranted(job, ref, lease)
+    ) {
       this.#changed(job);
     } else this.#ports.slots.release(key);
   }
@@ -305,16 +325,16 @@ export class Engine implements TaskListener {
   #turn(): void {
     const nowMs = this.#ports.clock.nowMs();
     this.#fireTimers(nowMs);
-    if (!this.#isStopping && !this.#isFull()) this.#work(nowMs);
+    if (this.#stopReason === null && !this.#isFull()) this.#work(nowMs);
     if (this.#pending.isDue(nowMs)) void this.#flush();
-    if (this.#ready.size > 0 && !this.#isStopping && !this.#isFull()) this.#scheduleLoop();
+    if (this.#ready.size > 0 && this.#stopReason === null && !this.#isFull()) this.#scheduleLoop();
     this.#scheduleTimer();
   }
 
   /** While a batch is under way, the next one may grow to a few times the size; then the loop waits for it. */
   #isFull(): boolean {
     const isCrowded = this.#isCommitting && this.#pending.operations >= 4 * limits.batchOperationsMax;
-    return this.#unavailable !== null || isCrowded;
+    return this.unavailable !== null || isCrowded;
   }
 
   #work(sinceMs: number): void {
@@ -339,7 +359,7 @@ export class Engine implements TaskListener {
   }
 
   #fireTimers(nowMs: number): void {
-    if (this.#isStopping) return;
+    if (this.#stopReason !== null) return;
     for (;;) {
       const timer = this.#context.timers.popDue(nowMs);
       if (timer === undefined) return;
@@ -365,7 +385,7 @@ export class Engine implements TaskListener {
 
   /** One real timer, set for whatever comes first: a job's timer, or a batch that waits for company. */
   #scheduleTimer(): void {
-    if (this.#isStopping) return;
+    if (this.#stopReason !== null) return;
     // While a batch is under way the next one waits for its end, not for the clock.
     const lazyMs = this.#isCommitting ? Number.POSITIVE_INFINITY : this.#pending.dueAtMs;
     const dueMs = Math.min(this.#context.timers.nextDueMs ?? Number.POSITIVE_INFINITY, lazyMs);
@@ -386,8 +406,10 @@ export class Engine implements TaskListener {
   async #flush(): Promise<void> {
     if (this.#isCommitting) return;
     this.#isCommitting = true;
+    this.#batchesTaken++;
     const { batch, lost } = await this.#commit(this.#pending.take());
     this.#isCommitting = false;
+    this.#batchesWritten++;
     for (const jobId of lost) this.#forget(jobId, batch);
     this.#release(batch, new Set(lost));
     const waiters = this.#commitWaiters;
@@ -408,14 +430,14 @@ export class Engine implements TaskListener {
       try {
         const { lost } = await this.#ports.journal.commit(batch.changes);
         if (delayMs > RETRY_MS_FIRST) this.#ports.log.warn({}, "the store commits again");
-        if (!this.#isStopping) this.#unavailable = null;
+        this.#storeProblem = null;
         return { batch, lost };
       } catch (error) {
         if (!(error instanceof JournalUnavailable)) throw error;
         if (delayMs === RETRY_MS_FIRST) {
           this.#ports.log.error({}, `the store cannot commit: ${error.message}`);
         }
-        if (!this.#isStopping) this.#unavailable = error.message;
+        this.#storeProblem = error.message;
         batch = this.#giveUpNewJobs(batch, error.message);
         await new Promise<void>((resolve) => this.#ports.clock.after(delayMs, resolve));
         if (this.#isAbandoned) return await new Promise<never>(() => {});
@@ -467,10 +489,11 @@ export class Engine implements TaskListener {
       }
       this.#drop(job);
     }
-    const reason = "The job is now run by another node; look at its state and try again.";
-    for (const waiter of batch.waiters) {
-      if (waiter.jobId === jobId) waiter.reject(new EngineUnavailable(reason));
-    }
+    const error = new EngineUnavailable(
+      "The job is now run by another node; look at its state and try again.",
+    );
+    for (const waiter of batch.waiters) if (waiter.jobId === jobId) waiter.reject(error);
+    this.#pending.rejectWaiters(jobId, error);
     this.#ports.log.warn({ job_id: jobId }, "a job was taken over by another owner; it is forgotten here");
   }
 
@@ -490,7 +513,8 @@ export class Engine implements TaskListener {
   }
 
   #mustAccept(): void {
-    if (this.#unavailable !== null) throw new EngineUnavailable(this.#unavailable);
+    const problem = this.unavailable;
+    if (problem !== null) throw new EngineUnavailable(problem);
   }
 
   /** Resolves after the next commit; whatever waits for company is written now. */

@@ -21,6 +21,8 @@ export class Fifo<T> {
   shift(): T | undefined {
     if (this.size === 0) return undefined;
     const item = this.#items[this.#head];
+    // The slot lets go of what was taken, or a queue that never empties would keep a thousand dead items alive.
+    this.#items[this.#head] = undefined as T;
     this.#head++;
     if (this.#head === this.#items.length) {
       this.#items = [];

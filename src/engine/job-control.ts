@@ -11,39 +11,40 @@ import { isObject, type JsonValue } from "./json.ts";
 /** A value that is no object is wrapped as {value}. */
 export function complete(job: Job, result: JsonValue): void {
   job.result = isObject(result) ? result : { value: result };
-  end(job);
+  end(job, "completed");
   for (const agent of job.agents) {
     if (!agent.started || agent.failed || agent.done) continue;
     job.event("agent_completed", agent.node.nodeId, { processed_messages: agent.processed });
   }
-  job.status = "completed";
   job.event("job_completed", null, job.partial ? { partial: true } : {});
 }
 
 export function fail(job: Job, failure: Failure): void {
-  end(job);
-  job.status = "failed";
+  end(job, "failed");
   job.failure = failure;
   job.event("job_failed", null, { code: failure.code, desc: failure.desc }, failure);
 }
 
 export function cancel(job: Job): void {
-  end(job);
-  job.status = "cancelled";
+  end(job, "cancelled");
   job.event("job_cancelled", null, {});
 }
 
-/** Ends everything that is under way; the status and the terminal event follow. A job ends once (M5). */
-function end(job: Job): void {
+/**
+ * Ends everything that is under way; the terminal event follows. A job ends once (M5). The status is set first: a
+ * slot that comes free meanwhile must not go to this job again.
+ */
+function end(job: Job, status: "completed" | "failed" | "cancelled"): void {
   if (job.isOver) throw new Error(`Job ${job.jobId} ended twice.`);
+  job.status = status;
   for (const task of [...job.tasks.values()]) jobTasks.abandon(job, task);
 }
 
 /** Stops dispatch. Running tasks go on; their results wait. Pausing a paused job changes nothing. */
 export function pause(job: Job): void {
   if (job.status !== "running") return;
-  for (const task of job.tasks.values()) jobTasks.withdrawRequest(job, task);
   job.status = "paused";
+  for (const task of job.tasks.values()) jobTasks.withdrawRequest(job, task);
   job.pausedAtMs = job.context.clock.nowMs();
   job.event("job_paused", null, {});
 }

@@ -117,10 +117,14 @@ export function recoverJob(image: JobImage, graph: Graph, context: JobContext): 
     agent.mailbox.push(message);
     agent.storedSeq = message.seq;
     job.waitingMessages++;
+    job.waitingChars += message.chars;
   }
   for (const run of image.items) {
     const agent = job.agents[run.agentIndex]!;
-    for (const body of run.bodiesJson) agent.collected.push(JSON.parse(body) as JsonValue);
+    for (const body of run.bodiesJson) {
+      agent.collected.push(JSON.parse(body) as JsonValue);
+      agent.collectedChars += body.length;
+    }
     agent.collectedSeq = run.firstSeq + run.bodiesJson.length - 1;
   }
   for (const agent of job.agents) {

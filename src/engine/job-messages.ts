@@ -17,6 +17,8 @@ export interface NewMessage {
   readonly correlationId?: string | null;
   readonly causationId?: string | null;
   readonly ttlMs?: number | null;
+  /** Length of the body as JSON, if it is already known. */
+  readonly chars?: number;
 }
 
 /** Numbers and stamps a message of this job. */
@@ -33,6 +35,7 @@ function create(job: Job, given: NewMessage): Message {
     causationId: given.causationId ?? null,
     ttlMs: given.ttlMs ?? null,
     timestampMs: job.context.clock.nowMs(),
+    chars: given.chars ?? JSON.stringify(given.body).length,
   };
 }
 
@@ -49,10 +52,18 @@ export function emit(
   cause: Message | null,
 ): void {
   const from = agent.node.nodeId;
+  // Measured once, however many agents it goes to.
+  const chars = JSON.stringify(given.body).length;
+  if (chars > limits.formedCharsMax) {
+    const most = `more than the ${limits.formedCharsMax} that one message may have`;
+    job.failRun("message.body_too_large", `Agent "${from}" sent a body of ${chars} characters, ${most}.`);
+    return;
+  }
   const head = {
     from,
     type: given.type,
     body: given.body,
+    chars,
     correlationId: cause?.correlationId ?? null,
     causationId: cause === null ? null : messageId(job.runId, cause.seq),
   };
@@ -78,15 +89,24 @@ export function emit(
 export function deliver(job: Job, given: NewMessage): string {
   const message = create(job, given);
   const agent = job.agents[given.to]!;
-  if (agent.mailbox.size >= limits.mailboxMessagesMax) deadLetter(job, message, "mailbox_full", 0);
+  const isFull =
+    agent.mailbox.size >= limits.mailboxMessagesMax ||
+    job.waitingChars + message.chars > limits.waitingCharsMax;
+  if (isFull) deadLetter(job, message, "mailbox_full", 0);
   else if (agent.done) deadLetter(job, message, "target_gone", 0);
   else {
     agent.mailbox.push(message);
     job.waitingMessages++;
+    job.waitingChars += message.chars;
     job.draft.mailboxFilled(given.to);
     job.enqueue(agent);
   }
   return messageId(job.runId, message.seq);
+}
+
+/** Whether a message's time to live is over. */
+export function isExpired(job: Job, message: Message): boolean {
+  return message.ttlMs !== null && job.context.clock.nowMs() > message.timestampMs + message.ttlMs;
 }
 
 /** Takes the next message out of an agent's mailbox. */
@@ -94,6 +114,7 @@ export function take(job: Job, agent: AgentSlot): Message | undefined {
   const message = agent.mailbox.shift();
   if (message === undefined) return undefined;
   job.waitingMessages--;
+  job.waitingChars -= message.chars;
   if (message.seq <= agent.storedSeq) job.draft.storedMessageConsumed(agent.node.index, message.seq);
   return message;
 }

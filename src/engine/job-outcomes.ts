@@ -65,4 +65,6 @@ function failForGood(job: Job, agent: AgentSlot, task: Task, failure: Failure): 
   }
   job.partial = true;
   if (isLongLived(agent)) workerExited(job, agent);
+  // Nobody watches for its file any more, so it must not hold the job open.
+  else if (task.kind === "file") job.sensorDone(agent);
 }

@@ -10,6 +10,7 @@
 import { stepWorkerActions } from "./agents/executor.ts";
 import { type Failure, failureCatalogue, makeFailure } from "./failure.ts";
 import type { AgentSlot, Job, Task } from "./job.ts";
+import * as mail from "./job-messages.ts";
 import { limits } from "./limits.ts";
 import { type Message, messageId, toEnvelope } from "./message.ts";
 import type { Lease, TaskEvent, TaskKind, TaskOutcome, TaskRef, TaskState, WorkerActions } from "./ports.ts";
@@ -56,6 +57,7 @@ export function adoptTask(job: Job, task: Task): void {
   job.draft.dirtyTasks.add(task.seq);
   job.draft.dirtyAgents.add(task.agentIndex);
   agent.task = task;
+  job.waitingChars += task.message.chars;
   if (holdsJobOpen(agent)) job.openTasks++;
 }
 
@@ -89,13 +91,20 @@ function nextAttempt(job: Job, task: Task): TaskRef {
 /** A queued request was granted. @returns false when nobody waits for it any more */
 export function slotsGranted(job: Job, ref: TaskRef, lease: Lease): boolean {
   const task = job.tasks.get(ref.taskSeq);
-  if (task?.state.kind !== "queued") return false;
+  if (task?.state.kind !== "queued" || job.status !== "running") return false;
   begin(job, job.agents[task.agentIndex]!, task, lease);
   return true;
 }
 
 function begin(job: Job, agent: AgentSlot, task: Task, lease: Lease | null): void {
   const { nodeId, config } = agent.node;
+  if (task.attempt === 0 && mail.isExpired(job, task.message)) {
+    job.context.slots.release(slotsKey(nextAttempt(job, task)));
+    removeTask(job, agent, task);
+    mail.deadLetter(job, task.message, "ttl_expired", 0);
+    job.enqueue(agent);
+    return;
+  }
   task.attempt++;
   const runSuffix = job.runId.slice(-8);
   const sandboxName = `${nodeId}-${runSuffix}-${task.seq}-${task.attempt}`;
@@ -375,6 +384,7 @@ export function removeTask(job: Job, agent: AgentSlot, task: Task): void {
   job.draft.tasksRemoved.push(task.seq);
   job.draft.dirtyAgents.add(agent.node.index);
   agent.task = null;
+  job.waitingChars -= task.message.chars;
   if (holdsJobOpen(agent)) job.openTasks--;
 }
 

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { EngineHarness, failed, interrupted, succeeded } from "../../test/support/engine-harness.ts";
 import type { JsonObject } from "./json.ts";
+import { parseManifest } from "./manifest.ts";
 import { noActions } from "./ports.ts";
 
 const router = (id: string, emitType?: string): JsonObject => ({
@@ -234,6 +235,44 @@ describe("messages", () => {
   });
 });
 
+describe("sizes", () => {
+  const big = (chars: number) => "x".repeat(chars - 2);
+
+  test("an aggregator that collects too much fails the run, also in a circle that feeds on itself", async () => {
+    const h = new EngineHarness();
+    const circle = aggregator("x", { complete_on_message: true, output_message_type: "again" });
+    const job = await h.submit(graph([circle], [edge("x", "x")], { initial_inputs: { x: [big(1_000)] } }));
+    assert.equal(h.status(job), "failed");
+    assert.match(h.job(job).progress.failureJson!, /message\.body_too_large/);
+    assert.equal(h.events(job).at(-1)?.type, "job_failed");
+    const collects = await h.submit(
+      graph([executor("w"), aggregator("z")], [edge("w", "z", "part")], { type: "service" }),
+    );
+    const part = { type: "part", body: big(20 * 1024 * 1024), to: null };
+    await h.end("w", succeeded({ emits: [part, part] }));
+    assert.match(h.job(collects).progress.failureJson!, /has collected more than/);
+  });
+
+  test("messages that wait in a job have a budget: what exceeds it is a dead letter, and processing frees it", async () => {
+    const h = new EngineHarness();
+    const nodes = [
+      executor("w", { output_message_type: null }),
+      executor("hold", { output_message_type: null }),
+    ];
+    const job = await h.submit(graph(nodes, [edge("w", "hold", "part")], { type: "service" }));
+    const part = { type: "part", body: big(30 * 1024 * 1024), to: null };
+    await h.end("w", succeeded({ emits: [part, part, part, part, part] }));
+    assert.deepEqual(
+      h.events(job, "message_dead_lettered").map(({ payload }) => payload.reason),
+      ["mailbox_full"],
+    );
+    for (let i = 0; i < 4; i++) await h.end("hold");
+    await h.deliver(job, "w", "again");
+    await h.end("w", succeeded({ emits: [part] }));
+    assert.equal(h.started("hold").ref.taskSeq, 7);
+  });
+});
+
 describe("tasks", () => {
   test("a retryable failure is tried again until max_attempts, after a growing delay", async () => {
     const h = new EngineHarness();
@@ -338,6 +377,48 @@ describe("tasks", () => {
     h.engine.taskEnded(ref, interrupted);
     await h.advance();
     assert.equal(h.started("b").agentId, "b");
+  });
+
+  test("slots that come free while a job ends, or is paused, do not go to that same job", async () => {
+    const h = new EngineHarness({ slots: 2 });
+    const nodes = [
+      router("a"),
+      ...Array.from({ length: 20 }, (_, i) => executor(`w${i}`, { pool_slots: 1 })),
+    ];
+    const edges = nodes.slice(1).map((node) => edge("a", node.node_id as string));
+    const job = await h.submit(graph(nodes, edges));
+    await h.end("w0", failed());
+    assert.equal(h.status(job), "failed");
+    // The third got w0's slot before the failure was looked at; the seventeen others never had one.
+    assert.equal(h.events(job, "sandbox_job_started").length, 3);
+    h.engine.taskEnded(h.started("w1").ref, interrupted);
+    await h.advance();
+    // A large request at the head of the queue holds back the small one behind it; taking it back frees the way.
+    const sizes = graph(
+      [router("a"), executor("one"), executor("two", { pool_slots: 2 }), executor("three")],
+      [edge("a", "one"), edge("a", "two"), edge("a", "three")],
+    );
+    const starts = h.starts.length;
+    const held = await h.submit(sizes);
+    assert.equal(h.starts.length, starts + 1);
+    await h.do(h.engine.pause(held));
+    assert.equal(h.starts.length, starts + 1);
+    assert.equal(h.slots.snapshot().default?.queued, 0);
+  });
+
+  test("a message whose ttl passes while its task waits for slots is a dead letter, and its slots go on", async () => {
+    const h = new EngineHarness({ slots: 1 });
+    await h.submit(graph([executor("block")]));
+    const job = await h.submit(
+      graph([sensor("s"), executor("x")], [], { type: "service", entrypoints: ["s"] }),
+    );
+    await h.deliver(job, "x", "short-lived", 100);
+    const next = await h.submit(graph([executor("next")]));
+    await h.advance(101);
+    await h.end("block");
+    assert.equal(h.events(job, "message_dead_lettered")[0]?.payload.reason, "ttl_expired");
+    assert.equal(h.events(job, "sandbox_job_started").length, 0);
+    assert.equal(h.started("next").ref.jobId, next);
   });
 
   test("a command whose start and end fall into one batch is never started", async () => {
@@ -485,6 +566,18 @@ describe("sensors", () => {
   });
 });
 
+describe("a watched file that can not be watched", () => {
+  test("under continue its sensor is over, and the job ends", async () => {
+    const h = new EngineHarness();
+    const policies = { policies: { failure_policy: "continue" } };
+    const job = await h.submit(graph([sensor("s", { file: "x.txt" })], [], policies));
+    await h.end("s", failed("executor.staging_failed"));
+    assert.equal(h.status(job), "completed");
+    assert.equal(h.events(job, "agent_failed").length, 1);
+    assert.equal(h.events(job, "agent_completed").length, 0);
+  });
+});
+
 describe("pause, resume, deadline", () => {
   test("a paused job dispatches nothing; a running task ends, its lease is released, its result waits", async () => {
     const h = new EngineHarness({ slots: 1 });
@@ -619,6 +712,34 @@ describe("restart", () => {
     assert.equal((h.result(job) as { messages: unknown[] }).messages[0], "seen");
   });
 
+  test("a service that never rests does not hold up recovery, nor a second cancel", async () => {
+    const h = new EngineHarness();
+    const circle = graph(
+      [router("a", "go"), router("b", "go")],
+      [edge("a", "b", "go"), edge("b", "a", "go")],
+      {
+        type: "service",
+        policies: { timeout_seconds: 60 },
+      },
+    );
+    const parsed = parseManifest({ manifest_version: "1.0", graph_id: "g", ...circle });
+    assert.equal(parsed.kind, "valid");
+    const submitted = h.engine.submit({
+      graph: parsed.kind === "valid" ? parsed.graph : assert.fail(),
+      manifestJson: JSON.stringify({ manifest_version: "1.0", graph_id: "g", ...circle }),
+      bundleFingerprint: null,
+      configurationJson: null,
+    });
+    await h.turns(3);
+    const { jobId } = await submitted;
+    const recovered = h.restartOnly();
+    await h.turns(5);
+    assert.equal(await recovered, 1);
+    const answers = Promise.all([h.engine.cancel(jobId), h.engine.cancel(jobId)]);
+    await h.turns(5);
+    assert.deepEqual(await answers, [{ kind: "done", status: "cancelled" }, { kind: "not_open" }]);
+  });
+
   test("stopping keeps outcomes that still come, and hands interrupted attempts to the next start", async () => {
     const h = new EngineHarness();
     const job = await h.submit(
@@ -679,5 +800,32 @@ describe("the store refuses, or another owner has the job", () => {
     assert.equal(h.starts.length, 1, "y's task belongs to the other owner");
     assert.equal(h.engine.openJobs, 0);
     assert.deepEqual(await h.do(h.engine.cancel(job)), { kind: "not_open" });
+  });
+
+  test("a caller that waits for a job which turns out to be another owner's is told so", async () => {
+    const h = new EngineHarness();
+    const job = await h.submit(graph([executor("x")]));
+    h.journalFaults.push("lost");
+    await assert.rejects(h.do(h.engine.pause(job)), /run by another node/);
+  });
+
+  test("stopping while the store refuses: output that can not be kept holds nobody up", async () => {
+    const h = new EngineHarness();
+    const job = await h.submit(graph([executor("x")]));
+    const line = { type: "log", payload: { message: "y".repeat(60_000) } };
+    h.journalFaults.push(...Array.from({ length: 50 }, () => "unavailable" as const));
+    h.engine.taskEvents(
+      h.started("x").ref,
+      Array.from({ length: 200 }, () => line),
+    );
+    assert.notEqual(h.engine.backpressure(), null);
+    await h.advance(100);
+    h.engine.stop("bye");
+    assert.equal(h.engine.backpressure(), null);
+    assert.equal(
+      await h.do(Promise.race([h.engine.settledWithin(1_000), h.advance(1_001).then(() => "late")])),
+      false,
+    );
+    assert.equal(h.status(job), "running");
   });
 });

@@ -63,6 +63,7 @@ export interface AgentSlot {
   unrouted: JsonValue | undefined;
   collected: JsonValue[];
   collectedSeq: number;
+  collectedChars: number;
   task: Task | null;
   /** Whether the agent stands in the ready queue. */
   isQueued: boolean;
@@ -97,6 +98,8 @@ export class Job {
   readonly agents: AgentSlot[];
   readonly tasks = new Map<number, Task>();
   readonly ready = new Fifo<number>();
+  readonly #restOrder: RestOrder;
+  #restCursor = 0;
 
   status: JobStatus = "pending";
   revision = 0;
@@ -115,6 +118,8 @@ export class Job {
 
   /** Messages in mailboxes, tasks that hold the job open, sensors that still wait. */
   waitingMessages = 0;
+  /** Characters of the bodies in mailboxes and tasks. */
+  waitingChars = 0;
   openTasks = 0;
   openSensors = 0;
   runningTasks = 0;
@@ -128,6 +133,7 @@ export class Job {
     this.context = context;
     this.updatedAtMs = identity.insert.submittedAtMs;
     this.agents = identity.graph.nodes.map(newSlot);
+    this.#restOrder = restOrder(this.agents);
   }
 
   get isOver(): boolean {
@@ -217,8 +223,7 @@ export class Job {
   #take(agent: AgentSlot): void {
     const message = mail.take(this, agent);
     if (message === undefined) return;
-    const nowMs = this.context.clock.nowMs();
-    if (message.ttlMs !== null && nowMs > message.timestampMs + message.ttlMs) {
+    if (mail.isExpired(this, message)) {
       mail.deadLetter(this, message, "ttl_expired", 0);
       return;
     }
@@ -263,7 +268,11 @@ export class Job {
   apply(agent: AgentSlot, step: Step, cause: Message | null): void {
     agent.state = step.state;
     this.draft.dirtyAgents.add(agent.node.index);
-    for (const action of step.actions) this.#act(agent, action, cause);
+    for (const action of step.actions) {
+      // An emit may end the run: what it sent was too large.
+      if (this.isOver) return;
+      this.#act(agent, action, cause);
+    }
   }
 
   #act(agent: AgentSlot, action: Action, cause: Message | null): void {
@@ -275,12 +284,11 @@ export class Job {
         this.event(action.type, agent.node.nodeId, action.payload);
         return;
       case "collect":
-        agent.collected.push(action.body);
-        agent.collectedSeq++;
-        this.draft.collected(agent.node.index, agent.collectedSeq, JSON.stringify(action.body));
+        this.#collect(agent, action.body);
         return;
       case "clear":
         agent.collected = [];
+        agent.collectedChars = 0;
         this.draft.cleared(agent.node.index);
         return;
       case "task":
@@ -300,17 +308,33 @@ export class Job {
     }
   }
 
+  #collect(agent: AgentSlot, body: JsonValue): void {
+    const json = JSON.stringify(body);
+    agent.collectedChars += json.length;
+    if (agent.collectedChars > limits.formedCharsMax) {
+      const most = `more than ${limits.formedCharsMax} characters`;
+      this.failRun("message.body_too_large", `Aggregator "${agent.node.nodeId}" has collected ${most}.`);
+      return;
+    }
+    agent.collected.push(body);
+    agent.collectedSeq++;
+    this.draft.collected(agent.node.index, agent.collectedSeq, json);
+    const place = this.#restOrder.indexOf.get(agent);
+    if (place !== undefined && place < this.#restCursor) this.#restCursor = place;
+  }
+
   /** At rest: the earliest aggregator with something to emit goes on; without one the job is complete. */
   #rest(): void {
-    let first: { agent: AgentSlot; step: Step } | null = null;
-    for (const agent of this.agents) {
-      if (agent.node.config.kind !== "aggregator") continue;
-      if (first !== null && first.agent.node.rank <= agent.node.rank) continue;
-      const step = restAggregator(agent.node.config, agent.state, agent.collected);
-      if (step !== null) first = { agent, step };
+    // Those before the cursor have nothing: each collection moves it back, so that all rests together are linear.
+    for (; this.#restCursor < this.#restOrder.agents.length; this.#restCursor++) {
+      const agent = this.#restOrder.agents[this.#restCursor]!;
+      const { config } = agent.node;
+      const step = config.kind === "aggregator" ? restAggregator(config, agent.state, agent.collected) : null;
+      if (step === null) continue;
+      this.apply(agent, step, null);
+      return;
     }
-    if (first !== null) this.apply(first.agent, first.step, null);
-    else control.complete(this, this.#resultAtRest());
+    control.complete(this, this.#resultAtRest());
   }
 
   /** CONTRACTS §6 "Results": the only aggregator that has something, else every agent's last unrouted body. */
@@ -338,7 +362,9 @@ export class Job {
   sensorDone(agent: AgentSlot): void {
     agent.done = true;
     this.openSensors--;
-    this.event("agent_completed", agent.node.nodeId, { processed_messages: agent.processed });
+    if (!agent.failed) {
+      this.event("agent_completed", agent.node.nodeId, { processed_messages: agent.processed });
+    }
     if (agent.task !== null) jobTasks.abandon(this, agent.task);
     mail.discardMailbox(this, agent);
   }
@@ -399,7 +425,21 @@ function newSlot(node: GraphNode): AgentSlot {
     unrouted: undefined,
     collected: [],
     collectedSeq: 0,
+    collectedChars: 0,
     task: null,
     isQueued: false,
   };
+}
+
+/** The aggregators in the order in which they form their results at rest: earlier in the graph first. */
+interface RestOrder {
+  readonly agents: readonly AgentSlot[];
+  readonly indexOf: ReadonlyMap<AgentSlot, number>;
+}
+
+function restOrder(all: readonly AgentSlot[]): RestOrder {
+  const agents = all
+    .filter(({ node }) => node.agentType === "aggregator")
+    .sort((a, b) => a.node.rank - b.node.rank || a.node.index - b.node.index);
+  return { agents, indexOf: new Map(agents.map((agent, place) => [agent, place])) };
 }

@@ -19,6 +19,10 @@ export const limits = {
   keptMessagesMax: 10_000,
   /** Messages of a batch job; one that exceeds it runs in circles and fails (`job.message_limit`). */
   batchJobMessagesMax: 10_000_000,
+  /** Characters of all messages that wait in one job, tasks included; more become dead letters (`mailbox_full`). */
+  waitingCharsMax: 128 * 1024 * 1024,
+  /** Characters that one aggregator collects, and of a body that an agent forms of others; more fails the run. */
+  formedCharsMax: 32 * 1024 * 1024,
   /** Bytes of one message body as JSON; larger ones fail the attempt that made them. */
   messageBodyBytesMax: 4 * 1024 * 1024,
   /** Messages that one worker result may emit, and events it may add. */

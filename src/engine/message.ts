@@ -17,6 +17,8 @@ export interface Message {
   /** Milliseconds from `timestampMs` after which it must no longer be processed; null lives for ever. */
   readonly ttlMs: number | null;
   readonly timestampMs: number;
+  /** Length of the body as JSON. */
+  readonly chars: number;
 }
 
 export type MessageClass = "command" | "event" | "stream";

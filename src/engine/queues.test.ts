@@ -42,7 +42,7 @@ test("a queue gives back what was put in, in order, through any mix of pushes an
 test("timers come out in the order of their time, and never early", () => {
   fc.assert(
     fc.property(fc.array(fc.nat({ max: 50 })), fc.nat({ max: 50 }), (times, nowMs) => {
-      const timers = new TimerQueue();
+      const timers = new TimerQueue(() => true);
       for (const dueAtMs of times) timers.push({ dueAtMs, jobId: "j", what: { kind: "deadline" } });
       assert.equal(timers.nextDueMs, times.length === 0 ? null : Math.min(...times));
       const fired: number[] = [];
@@ -55,6 +55,36 @@ test("timers come out in the order of their time, and never early", () => {
       );
     }),
   );
+});
+
+test("timers of ended jobs do not pile up, and those of open jobs stay", () => {
+  const timers = new TimerQueue((jobId) => jobId === "open");
+  for (let i = 0; i < 100_000; i++) {
+    timers.push({
+      dueAtMs: 1_000_000 + i,
+      jobId: i % 1_000 === 0 ? "open" : `over-${i}`,
+      what: { kind: "deadline" },
+    });
+  }
+  assert.ok(timers.size < 25_000, `${timers.size} timers are kept`);
+  let open = 0;
+  for (let timer = timers.popDue(2_000_000); timer !== undefined; timer = timers.popDue(2_000_000)) {
+    if (timer.jobId === "open") open++;
+  }
+  assert.equal(open, 100);
+});
+
+test("a queue lets go of what was taken out, also while it never empties", () => {
+  const queue = new Fifo<{ big: string }>();
+  queue.push({ big: "first" });
+  const taken = new WeakRef(queue.first()!);
+  for (let i = 0; i < 10; i++) queue.push({ big: String(i) });
+  queue.shift();
+  assert.deepEqual(
+    queue.tailWhile(() => true).map(({ big }) => big),
+    Array.from({ length: 10 }, (_, i) => String(i)),
+  );
+  assert.ok(taken !== null);
 });
 
 test("ids rise strictly, also within a millisecond and when the clock steps back", () => {

@@ -1,5 +1,5 @@
-// Timers of all jobs in one binary heap. Entries are never taken back: whoever is called looks whether the
-// timer still means something.
+// Timers of all jobs in one binary heap. Entries are not taken back one by one: whoever is called looks whether the
+// timer still means something, and those of ended jobs are swept out now and then.
 
 export interface Timer {
   readonly dueAtMs: number;
@@ -12,14 +12,41 @@ export type TimerWhat =
   | { readonly kind: "retry"; readonly taskSeq: number }
   | { readonly kind: "sensor"; readonly agentIndex: number };
 
+/** Below this many it is not worth looking for timers of jobs that have ended. */
+const PRUNE_AT_MIN = 10_000;
+
 export class TimerQueue {
-  readonly #heap: Timer[] = [];
+  #heap: Timer[] = [];
+  #pruneAt = PRUNE_AT_MIN;
+  readonly #isOpen: (jobId: string) => boolean;
+
+  /** @param isOpen whether a job's timers can still mean something */
+  constructor(isOpen: (jobId: string) => boolean) {
+    this.#isOpen = isOpen;
+  }
+
+  get size(): number {
+    return this.#heap.length;
+  }
 
   get nextDueMs(): number | null {
     return this.#heap[0]?.dueAtMs ?? null;
   }
 
   push(timer: Timer): void {
+    if (this.#heap.length >= this.#pruneAt) this.#prune();
+    this.#up(timer);
+  }
+
+  /** Forgets the timers of ended jobs whenever the heap has doubled: a constant cost per timer. */
+  #prune(): void {
+    const live = this.#heap.filter(({ jobId }) => this.#isOpen(jobId));
+    this.#heap = [];
+    for (const timer of live) this.#up(timer);
+    this.#pruneAt = Math.max(PRUNE_AT_MIN, 2 * live.length);
+  }
+
+  #up(timer: Timer): void {
     const heap = this.#heap;
     let at = heap.push(timer) - 1;
     while (at > 0) {

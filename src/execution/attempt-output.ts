@@ -78,7 +78,7 @@ export class AttemptOutput {
   }
 
   events(chunk: Buffer): void {
-    if (this.#logBytesLeft > 0) this.#eventLines.push(chunk);
+    this.#eventLines.push(chunk);
     this.#handOver();
   }
 
@@ -152,9 +152,12 @@ export class AttemptOutput {
     );
   }
 
+  /** Only logs have a budget: a service may report metrics and progress for as long as it lives. */
   #add(event: TaskEvent, textChars: number): void {
-    if (this.#logBytesLeft <= 0) return;
-    this.#logBytesLeft -= textChars + EVENT_OVERHEAD_BYTES;
+    if (event.type === "log") {
+      if (this.#logBytesLeft <= 0) return;
+      this.#logBytesLeft -= textChars + EVENT_OVERHEAD_BYTES;
+    }
     this.#batch.push(event);
   }
 

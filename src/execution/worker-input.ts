@@ -3,8 +3,11 @@
 import { limits } from "../engine/limits.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
-/** What may be unread, in characters before the worker runs and in bytes afterwards. */
-const UNREAD_MAX = 4 * limits.messageBodyBytesMax;
+/**
+ * What may be unread, in characters before the worker runs and in bytes afterwards: twice what may wait for a whole
+ * job, because a worker that gets its slots late is sent its whole mailbox at once.
+ */
+const UNREAD_MAX = 2 * limits.waitingCharsMax;
 
 export class WorkerInput {
   #worker: WorkerProcess | null = null;

@@ -6,7 +6,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { StoreUnusable } from "./sqlite/database.ts";
+import { explain, isBusy, StoreUnusable } from "./sqlite/database.ts";
 
 export interface Home {
   readonly path: string;
@@ -35,8 +35,9 @@ export function openHome(path: string): Home {
   const lock = new DatabaseSync(join(path, "lock.db"), { timeout: 0 });
   try {
     lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT");
-  } catch {
+  } catch (error) {
     lock.close();
+    if (!isBusy(error)) throw new StoreUnusable(explain(error, join(path, "lock.db")));
     throw new StoreUnusable(
       `SVC_HOME ${path} is in use by another Troupe. Stop that one first, or set SVC_HOME to another folder.`,
     );

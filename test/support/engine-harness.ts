@@ -112,6 +112,28 @@ export class EngineHarness {
     };
   }
 
+  /** Lets `count` things happen that are due now, for what never comes to rest by itself. */
+  async turns(count: number): Promise<void> {
+    for (let i = 0; i < count; i++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      const next = this.#waiting.filter(({ atMs }) => atMs <= this.nowMs)[0];
+      if (next === undefined) continue;
+      this.#waiting = this.#waiting.filter((one) => one !== next);
+      // Turns are bounded by the clock, so it must move.
+      this.nowMs += 5;
+      next.run();
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** A new start on the same journal, without letting anything happen yet. */
+  restartOnly(): Promise<number> {
+    this.#waiting = [];
+    this.slots = this.#newSlots();
+    this.engine = this.#newEngine();
+    return this.engine.recover();
+  }
+
   /** Lets everything happen that is due, and moves the clock by `ms` while doing so. */
   async advance(ms = 0): Promise<void> {
     const until = this.nowMs + ms;

@@ -270,6 +270,7 @@ function message(seq: number, to: number): Message {
     causationId: null,
     ttlMs: null,
     timestampMs: 1_700_000_000_000,
+    chars: 24,
   };
 }
 

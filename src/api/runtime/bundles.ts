@@ -15,7 +15,7 @@ export function bundleRoutes(api: FastifyInstance, services: RuntimeServices, bu
   const { bundles } = services;
   api.register(multipart, { limits: { fileSize: bundleBytesMax, files: 1, fields: 4, parts: 5 } });
 
-  api.post<{ Body?: JsonBody }>("/bundles", { bodyLimit: bundleBytesMax }, async (request, reply) => {
+  api.post<{ Body?: JsonBody }>("/bundles", async (request, reply) => {
     const record = request.isMultipart()
       ? await upload(services, request)
       : await fromFolder(services, request.body);

@@ -32,7 +32,7 @@ export function answerErrors(app: FastifyInstance): void {
     if (status === 503) {
       // Its cause is known, and every caller meets it: one short line each, without a stack.
       request.log.warn({ url: request.url, reason: message }, "a request was refused");
-      reply.header("retry-after", "2");
+      if (!(error instanceof EngineUnavailable) || error.mayRetry) reply.header("retry-after", "2");
     }
     return reply.code(status).send({ error: message });
   });

@@ -4,6 +4,7 @@ import type { FastifyInstance } from "fastify";
 import type { ControlAnswer } from "../../engine/engine.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";
+import { isTerminal } from "../../engine/ports.ts";
 import type { JsonBody } from "../shared/json-body.ts";
 import { ApiError, invalidPayload, jobNotFound } from "./errors.ts";
 import type { RuntimeServices } from "./services.ts";
@@ -41,6 +42,9 @@ export function jobControlRoutes(api: FastifyInstance, services: RuntimeServices
 async function whyNotOpen(services: RuntimeServices, jobId: string, verb: string): Promise<ApiError> {
   const job = await services.records.find(jobId);
   if (job === null) return jobNotFound(jobId);
+  if (!isTerminal(job.status)) {
+    return new ApiError(503, `Job ${jobId} is not carried on here yet; try again in a moment`);
+  }
   return new ApiError(400, `Cannot ${verb} job ${jobId}: it is already ${job.status}`);
 }
 

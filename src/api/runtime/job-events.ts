@@ -31,6 +31,7 @@ export function jobEventRoutes(api: FastifyInstance, services: RuntimeServices, 
       feed,
       jobId,
       read: (afterSeq: number) => records.events(jobId, afterSeq),
+      exists: async () => (await records.find(jobId)) !== null,
       render: (_seq: number, line: string) => line,
     };
     await streamEvents(reply.raw, source, after, stopping);

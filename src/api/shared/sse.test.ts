@@ -37,6 +37,7 @@ async function serve(last: number) {
           reads.push({ afterSeq, resolve });
           asked();
         }),
+      exists: async () => true,
       render: (_seq: number, text: string) => text,
     };
     void streamEvents(response, source, 0, new AbortController().signal);

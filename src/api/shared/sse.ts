@@ -21,6 +21,8 @@ export interface EventSource {
   readonly jobId: string;
   /** Committed events behind `afterSeq`; empty when there are none yet. */
   read(afterSeq: number): Promise<EventPage>;
+  /** Whether the job is still there. */
+  exists(): Promise<boolean>;
   /** How an event's line looks to this stream's readers. */
   render(seq: number, line: string): string;
 }
@@ -81,14 +83,19 @@ class Reader {
     };
     response.once("close", leave);
     stopping.addEventListener("abort", leave, { once: true });
+    // Who left before this reader was made does not leave again.
+    if (response.closed || response.destroyed || stopping.aborted) leave();
     this.#gone.signal.addEventListener("abort", () => stopping.removeEventListener("abort", leave));
   }
 
   async run(): Promise<void> {
     while (!this.#gone.signal.aborted) {
       const page = this.#nextLive() ?? (await this.#source.read(this.#seq));
-      if (page.lines.length === 0) await this.#somethingNew();
-      else if (await this.#send(page)) return;
+      if (page.lines.length === 0) {
+        // A job that was cleaned up has no terminal event left to wait for.
+        if (!(await this.#source.exists())) return;
+        await this.#somethingNew();
+      } else if (await this.#send(page)) return;
     }
   }
 
@@ -138,9 +145,10 @@ class Reader {
     const drained = new Promise<"drained">((resolve) =>
       this.#response.once("drain", () => resolve("drained")),
     );
+    const leaving = new AbortController();
     const gone = new Promise<"gone">((resolve) => {
       if (signal.aborted) resolve("gone");
-      signal.addEventListener("abort", () => resolve("gone"), { once: true });
+      signal.addEventListener("abort", () => resolve("gone"), { once: true, signal: leaving.signal });
     });
     const timer = new AbortController();
     const stalled = delay(STALLED_MS, "stalled" as const, { signal: timer.signal, ref: false }).catch(
@@ -148,6 +156,7 @@ class Reader {
     );
     const outcome = await Promise.race([drained, gone, stalled]);
     timer.abort();
+    leaving.abort();
     if (outcome === "stalled") this.#response.destroy();
   }
 

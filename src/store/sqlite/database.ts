@@ -165,6 +165,11 @@ function readOnlyText(file: string): string {
   return `The database ${file} is read-only. Give this user write permission to the file and its folder.`;
 }
 
+/** Whether somebody else holds the file. */
+export function isBusy(error: unknown): boolean {
+  return ((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY;
+}
+
 /** Says in a sentence what SQLite's error means for an operator, and what to do. */
 export function explain(error: unknown, file: string): string {
   const code = (error as { errcode?: number }).errcode;
