@@ -117,7 +117,8 @@ describe("a long-lived worker", () => {
     runner.start(task);
     await listener.until(() => listener.logs("stdout").length === 1);
     const body = "x".repeat(1024 * 1024);
-    for (let i = 0; i < 40; i++) runner.send(task.ref, envelope(task.ref, "worker", body));
+    // More than may wait in a whole job: 160 MiB.
+    for (let i = 0; i < 170; i++) runner.send(task.ref, envelope(task.ref, "worker", body));
     const outcome = await listener.outcome(task.ref);
     assert.match(outcome.kind === "failed" ? outcome.message : "", /left its messages on stdin unread/);
   });

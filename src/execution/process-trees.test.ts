@@ -227,7 +227,7 @@ describe("without /proc", { skip: !hasPs }, () => {
       const mine = new ProcessTrees(home, realClock, psSource);
       mine.started(mine.newMark(), ours);
       new ProcessTrees(home, longAgo, psSource).started("", others);
-      assert.equal(await new ProcessTrees(home, realClock, psSource).endPredecessors(), 1);
+      assert.equal(await new ProcessTrees(home, realClock, psSource).endStrays(), 1);
       assert.equal(await isRunning(ours), false);
       assert.ok(await isRunning(others));
       assert.deepEqual(readdirSync(join(home, "processes")), ["home-id"]);

@@ -5,7 +5,7 @@
 //
 // K1. Only processes of this home are ever signalled: the mark begins with an id that no other home has.
 // K2. A process is signalled only if it is still the one that was found (ids are used again).
-// K3. After `endPredecessors` nothing runs that an earlier runtime of this home had started.
+// K3. After `endStrays` nothing runs that a command of this home had started and left, in this or an earlier runtime.
 // K4. A mark is live from before its worker is spawned until its tree is over; what is found with a mark of this
 //     home that is not live has escaped, and is ended by the next sweep.
 //
@@ -107,8 +107,8 @@ export class ProcessTrees {
     return escaped.length;
   }
 
-  /** Sweeps until nothing is left. @returns how many processes were ended */
-  async endPredecessors(): Promise<number> {
+  /** Sweeps until nothing is left that is not live. @returns how many processes were ended */
+  async endStrays(): Promise<number> {
     const found = new Set<string>();
     const gone = await this.#pollFor(GONE_WITHIN_MS, async () => {
       const escaped = await this.#escaped();
@@ -118,7 +118,7 @@ export class ProcessTrees {
     });
     if (!gone) {
       throw new Error(
-        "Processes that an earlier runtime of this home left behind did not end within 10 s of SIGKILL; " +
+        "Processes that commands of this home left behind did not end within 10 s of SIGKILL; " +
           `find them with: grep -sl ${this.#markPrefix} /proc/*/environ`,
       );
     }

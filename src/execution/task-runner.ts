@@ -82,7 +82,7 @@ export class LocalTaskRunner implements TaskRunner {
    * @throws when some do not end even so
    */
   async endPredecessors(): Promise<number> {
-    return await this.#trees.endPredecessors();
+    return await this.#trees.endStrays();
   }
 
   start(task: TaskStart): void {
@@ -131,7 +131,9 @@ export class LocalTaskRunner implements TaskRunner {
     for (const { control } of this.#running.values()) control.end("draining");
     while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ ended }) => ended));
     this.#cancelSweep?.();
-    await this.#trees.sweep();
+    await this.#trees.endStrays().catch((error: unknown) => {
+      this.#options.log.warn({ error: String(error) }, "Some processes of ended commands may be left.");
+    });
     await Promise.all([this.#modules.close(), this.#fifos.close()]);
   }
 

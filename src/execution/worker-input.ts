@@ -4,10 +4,10 @@ import { limits } from "../engine/limits.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
 /**
- * What may be unread, in characters before the worker runs and in bytes afterwards: twice what may wait for a whole
+ * What may be unread, in characters before the worker runs and in bytes afterwards: more than may wait in a whole
  * job, because a worker that gets its slots late is sent its whole mailbox at once.
  */
-const UNREAD_MAX = 2 * limits.waitingCharsMax;
+const UNREAD_MAX = limits.waitingCharsMax + 8 * limits.messageBodyBytesMax;
 
 export class WorkerInput {
   #worker: WorkerProcess | null = null;
