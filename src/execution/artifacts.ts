@@ -9,6 +9,7 @@ import { basename, extname, join } from "node:path";
 import type { DeclaredOutput } from "../engine/graph.ts";
 import { limits } from "../engine/limits.ts";
 import type { ArtifactRecord } from "../engine/ports.ts";
+import { isEmptyFolder } from "./empty-folder.ts";
 import type { NamedOutput } from "./result.ts";
 
 /** Where files become blobs. */
@@ -33,6 +34,7 @@ const PUTS_AT_ONCE = 16;
 
 /** Takes all files out of the output folder. @throws the system's error when a blob cannot be written */
 export async function collectArtifacts(given: Collecting): Promise<ArtifactRecord[]> {
+  if (isEmptyFolder(given.folder)) return [];
   const warn = bounded(given.warn);
   const outputs = new Map(given.outputs.map((output) => [nameOf(output), output]));
   const artifacts: ArtifactRecord[] = [];

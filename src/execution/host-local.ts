@@ -5,7 +5,7 @@
 // R2. When the outcome is reported no process of the worker's group is left, and the attempt's folder is gone.
 // R3. A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
 
-import { mkdir } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
 import type { DeclaredOutput, ExecutorConfig } from "../engine/graph.ts";
 import {
   type ArtifactRecord,
@@ -122,7 +122,7 @@ export class HostLocalRunner {
         report.events([{ type: "workspace_modified", payload: event }]);
       }
       const workdir = await findWorkdir(config, folders.work);
-      await mkdir(folders.shared, { recursive: true, mode: 0o700 });
+      mkdirSync(folders.shared, { recursive: true, mode: 0o700 });
       const files = await writeAttemptFiles(task, attemptFolder(folders, task.ref));
       return { files, workspace: folders.work, workdir, runFolder: folders.shared };
     } catch (error) {

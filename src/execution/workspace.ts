@@ -13,6 +13,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { lstat, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Upload } from "../engine/graph.ts";
+import { isEmptyFolder } from "./empty-folder.ts";
 import type { AgentFolders } from "./paths.ts";
 import { removeTree } from "./remove-tree.ts";
 import { stage } from "./staging.ts";
@@ -99,6 +100,7 @@ async function stageAfresh(request: WorkspaceRequest, replaces: boolean): Promis
 }
 
 async function changesSince(folders: AgentFolders, known: Known): Promise<readonly string[] | null> {
+  if (known.signature === hashOf([]) && isEmptyFolder(folders.work)) return [];
   const work = await entryOf(folders.work);
   if (work === null) return ["the workspace is gone"];
   if (!work.isDirectory()) return ["the workspace is no folder"];
@@ -129,6 +131,7 @@ function difference(before: readonly string[], now: readonly string[]): readonly
 
 /** The first few thousand entries below a folder, each as one line of JSON that begins with its path. */
 async function readEntries(root: string): Promise<readonly string[]> {
+  if (isEmptyFolder(root)) return [];
   const entries: string[] = [];
   const folders = [""];
   for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
