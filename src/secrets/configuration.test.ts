@@ -1,0 +1,420 @@
+// Secrets in configurations: what is stored, what is shown, what a worker gets. Examples first, then the same
+// promises over random configurations.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { ConfigurationSecrets } from "./configuration.ts";
+import { Sealer } from "./sealer.ts";
+import { SecretKey } from "./secret-key.ts";
+import { looksSecret, MASK } from "./values.ts";
+
+const key = new SecretKey(Buffer.alloc(32, 1));
+const secrets = new ConfigurationSecrets(key);
+const stranger = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 2)));
+
+function sealed(sent: JsonObject, stored: JsonObject = {}): JsonObject {
+  const result = secrets.sealGiven(sent, stored);
+  assert.equal(result.kind, "sealed", JSON.stringify(result));
+  return result.kind === "sealed" ? result.value : {};
+}
+
+function errors(sent: JsonObject, stored: JsonObject = {}): readonly (readonly [string, string])[] {
+  const result = secrets.sealGiven(sent, stored);
+  return result.kind === "invalid" ? result.errors.map(({ path, code }) => [path, code] as const) : [];
+}
+
+function opened(stored: JsonObject, env: Record<string, string> = {}): JsonValue {
+  return JSON.parse(secrets.open(JSON.stringify(stored), env).json);
+}
+
+it("keys that look like secrets are known by how they end", () => {
+  const yes = ["api_key", "OPENAI_API_KEY", "apiKey", "db_password", "token", "Authorization", "private-key"];
+  for (const name of yes) assert.ok(looksSecret(name), name);
+  for (const name of ["max_tokens", "password_hint", "keyboard", "model"])
+    assert.ok(!looksSecret(name), name);
+});
+
+describe("what a client sends", () => {
+  const sent = {
+    model: "m-1",
+    api_key: "sk-hidden-1",
+    llm: { token: 12345678, cookie: { session: "hidden-2" }, password: ["hidden-3"] },
+    providers: [{ url: "u", secret: "hidden-4" }],
+  };
+
+  it("is stored with each secret sealed whole, and everything else as it was", () => {
+    const stored = sealed(sent);
+    assert.ok(!/hidden|12345678/.test(JSON.stringify(stored)));
+    assert.equal(stored.model, "m-1");
+    assert.deepEqual(Object.keys((stored.llm as JsonObject).cookie as JsonObject), ["$sealed"]);
+    assert.deepEqual(opened(stored), sent);
+    assert.deepEqual(secrets.unseal(stored), sent);
+  });
+
+  it("is shown with a mask for each secret", () => {
+    assert.deepEqual(secrets.mask(sealed(sent)), {
+      model: "m-1",
+      api_key: MASK,
+      llm: { token: MASK, cookie: MASK, password: MASK },
+      providers: [{ url: "u", secret: MASK }],
+    });
+    assert.deepEqual(secrets.mask(sent), secrets.mask(sealed(sent)));
+  });
+
+  it("is sealed with another nonce each time", () => {
+    assert.notDeepEqual(sealed({ token: "hidden-1" }), sealed({ token: "hidden-1" }));
+  });
+
+  it("keeps in clear what tells no secret: nothing, an empty text, a switch, the name of a variable", () => {
+    const plain = { a_token: null, b_token: "", c_token: true, d_token: { $env: "NAME" }, max_tokens: 5 };
+    assert.deepEqual(sealed(plain), plain);
+    assert.deepEqual(secrets.mask(plain), plain);
+  });
+
+  it("keeps a stored secret where it has a mask, without sealing it again", () => {
+    const stored = sealed(sent);
+    const changed = sealed({ ...secrets.mask(stored), model: "m-2", api_key: "sk-new" }, stored);
+    assert.deepEqual(changed.llm, stored.llm);
+    assert.deepEqual(changed.providers, stored.providers);
+    assert.deepEqual(opened(changed), { ...sent, model: "m-2", api_key: "sk-new" });
+  });
+
+  it("keeps whatever is stored under a secret's key: also a variable's name, and a secret still in clear", () => {
+    assert.deepEqual(sealed({ token: MASK }, { token: { $env: "NAME" } }), { token: { $env: "NAME" } });
+    const kept = sealed({ token: MASK }, { token: "hidden-1" });
+    assert.ok(!JSON.stringify(kept).includes("hidden-1"));
+    assert.deepEqual(opened(kept), { token: "hidden-1" });
+  });
+
+  it("keeps a sealed value under a key that does not look like a secret", () => {
+    const stored = { plain: sealed({ token: "hidden-1" }).token! };
+    assert.deepEqual(secrets.mask(stored), { plain: MASK });
+    assert.deepEqual(sealed({ plain: MASK }, stored), stored);
+    assert.deepEqual(secrets.open(JSON.stringify(stored), {}).secrets, ["hidden-1"]);
+  });
+
+  it("may have the mask's text where no secret is", () => {
+    assert.deepEqual(sealed({ note: MASK }, { note: "other" }), { note: MASK });
+  });
+
+  it("is refused with the place of each mask for which nothing is stored", () => {
+    const wrong = { token: MASK, "a/b": [{ "~secret": MASK }], cookie: { deep: [MASK] } };
+    assert.deepEqual(errors(wrong, { other_token: "x" }), [
+      ["/resolved_configuration/token", "nothing_to_keep"],
+      ["/resolved_configuration/a~1b/0/~0secret", "nothing_to_keep"],
+      ["/resolved_configuration/cookie/deep/0", "nothing_to_keep"],
+    ]);
+    assert.deepEqual(errors({ constructor: { token: MASK }, __proto__: { token: MASK } }), [
+      ["/resolved_configuration/constructor/token", "nothing_to_keep"],
+    ]);
+    assert.deepEqual(errors(JSON.parse('{"__proto__": {"token": "********"}}'), {}), [
+      ["/resolved_configuration/__proto__/token", "nothing_to_keep"],
+    ]);
+  });
+
+  it("does not hand the secret of one list item to another when the list's length changes", () => {
+    const stored = sealed({
+      list: [
+        { url: "a", token: "hidden-a" },
+        { url: "b", token: "hidden-b" },
+      ],
+    });
+    assert.deepEqual(errors({ list: [{ url: "b", token: MASK }] }, stored), [
+      ["/resolved_configuration/list/0/token", "nothing_to_keep"],
+    ]);
+  });
+
+  it("is refused where it brings a sealed value of its own, be it a true one", () => {
+    const stolen = sealed({ token: "hidden-1" }).token!;
+    const wrong = { token: stolen, plain: [stolen], cookie: { in: { $sealed: 1, more: 2 } } };
+    assert.deepEqual(errors(wrong), [
+      ["/resolved_configuration/token", "sealed_not_accepted"],
+      ["/resolved_configuration/plain/0", "sealed_not_accepted"],
+      ["/resolved_configuration/cookie/in", "sealed_not_accepted"],
+    ]);
+    assert.deepEqual(errors({ $sealed: "x" }), [["/resolved_configuration", "sealed_not_accepted"]]);
+  });
+
+  it("is answered with 100 wrong places at most, and how many more there are", () => {
+    const sent = { list: Array.from({ length: 150 }, () => ({ token: MASK })) };
+    const result = secrets.sealGiven(sent, {}, "/config_overrides");
+    assert.ok(result.kind === "invalid");
+    assert.equal(result.errors.length, 101);
+    assert.equal(result.errors[99]?.path, "/config_overrides/list/99/token");
+    assert.deepEqual(result.errors[100], {
+      path: "/config_overrides",
+      code: "more_problems",
+      message: "and 50 more",
+    });
+  });
+});
+
+describe("what a worker gets", () => {
+  it("has variables of the runtime's environment in place of their names, inside secrets too", () => {
+    const stored = sealed({
+      region: { $env: "REGION" },
+      db_password: { rw: { $env: "PW" }, list: [{ $env: "PW" }] },
+    });
+    const env = { REGION: "region-value", PW: "pw-value" };
+    assert.deepEqual(opened(stored, env), {
+      region: "region-value",
+      db_password: { rw: "pw-value", list: ["pw-value"] },
+    });
+  });
+
+  it("has nothing else replaced that only resembles a variable's name", () => {
+    const plain = { a: { $env: "X", b: 1 }, c: { $env: 5 }, d: { env: "X" }, e: "$env" };
+    assert.deepEqual(opened(sealed(plain), { X: "x-value" }), plain);
+  });
+
+  it("comes with every text that must not be shown, also as JSON spells it", () => {
+    const stored = sealed({
+      plain: { $env: "A" },
+      api_key: 'with "quotes"',
+      token: { deep: [123456789, "listed", true] },
+      model: "m-1",
+    });
+    assert.deepEqual(secrets.open(JSON.stringify(stored), { A: "env-value" }).secrets, [
+      "env-value",
+      'with "quotes"',
+      'with \\"quotes\\"',
+      "123456789",
+      "listed",
+    ]);
+  });
+
+  it("is the stored text as it is when there is nothing to open; secrets in clear are known all the same", () => {
+    const json = '{ "a": 1.0, "token": {"x": "in-clear"} }';
+    assert.deepEqual(secrets.open(json, {}), { json, secrets: ["in-clear"] });
+  });
+
+  it("is nothing when variables are missing; the error names each with its place", () => {
+    const json = JSON.stringify(
+      sealed({ a: { $env: "ABSENT" }, list: [{ $env: "toString" }], ok: { $env: "SET" } }),
+    );
+    assert.throws(() => secrets.open(json, { SET: "set-value" }), {
+      name: "ConfigurationUnreadable",
+      code: "configuration.variable_missing",
+      message: /ABSENT at \/a, toString at \/list\/0\.$/,
+    });
+  });
+
+  it("may have an empty variable", () => {
+    assert.deepEqual(opened({ a: { $env: "EMPTY" } }, { EMPTY: "" }), { a: "" });
+  });
+
+  it("is nothing when secrets were sealed with another key; the error names the places and no value", () => {
+    const stored = sealed({ llm: { api_key: "hidden-1" } });
+    const unreadable = {
+      name: "ConfigurationUnreadable",
+      code: "configuration.unreadable",
+      message: "Secrets of the configuration were sealed with another key, or are damaged: /llm/api_key.",
+    };
+    assert.throws(() => stranger.open(JSON.stringify(stored), {}), unreadable);
+  });
+
+  it("is nothing when what is stored as sealed has another form", () => {
+    const good = sealed({ token: "hidden-1" }).token as JsonObject;
+    for (const value of [{ $sealed: 1 }, { $sealed: "" }, { $sealed: "AQ" }, { ...good, more: 1 }]) {
+      assert.throws(() => opened({ token: value }), { code: "configuration.unreadable" });
+    }
+  });
+});
+
+describe("a configuration that is unsealed to be changed", () => {
+  it("is as it was given, the names of variables as well", () => {
+    const sent = {
+      region: { $env: "R" },
+      db_password: { rw: { $env: "PW" } },
+      token: "hidden-1",
+      list: [{ secret: 5 }],
+    };
+    assert.deepEqual(secrets.unseal(sealed(sent)), sent);
+  });
+
+  it("is refused when it was sealed with another key", () => {
+    const stored = sealed({ list: [{ token: "hidden-1" }] });
+    assert.throws(() => stranger.unseal(stored), {
+      name: "ConfigurationUnreadable",
+      code: "configuration.unreadable",
+      message: /: \/list\/0\/token\.$/,
+    });
+  });
+
+  it("keeps a stolen ciphertext closed, also when it is sealed again", () => {
+    const clear = { plain: sealed({ token: "hidden-1" }).token! };
+    const again = secrets.seal(secrets.unseal(secrets.seal(clear)));
+    assert.deepEqual(opened(again), clear);
+  });
+});
+
+describe("a configuration that is in clear", () => {
+  it("is sealed as what a client sends is, and may have the mask's text as a value", () => {
+    const clear = {
+      api_key: "hidden-1",
+      token: MASK,
+      list: [{ secret: "hidden-2" }],
+      ref_token: { $env: "A" },
+    };
+    const stored = secrets.seal(clear);
+    assert.ok(!JSON.stringify(stored).includes("hidden"));
+    assert.deepEqual(opened(stored, { A: "a-value" }), { ...clear, ref_token: "a-value" });
+  });
+
+  it("gets no stolen ciphertext opened: its worker sees the ciphertext", () => {
+    const stolen = sealed({ token: "hidden-1" }).token!;
+    const clear = { plain: stolen, token: stolen, list: [[stolen]], cookie: { deep: stolen } };
+    assert.deepEqual(opened(secrets.seal(clear)), clear);
+  });
+});
+
+/** JSON objects whose keys are often a secret's; leaves that are nowhere else in the test. */
+const jsonObject: fc.Arbitrary<JsonObject> = fc
+  .letrec<{ value: JsonValue; object: JsonObject }>((tie) => ({
+    value: fc.oneof(
+      { depthSize: "small", withCrossShrink: true },
+      fc.oneof(
+        fc.constant(null),
+        fc.boolean(),
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.string({ unit: "binary" }),
+        fc.uuid(),
+      ),
+      fc.array(tie("value"), { maxLength: 4 }),
+      tie("object"),
+    ),
+    object: fc.dictionary(
+      fc.oneof(fc.constantFrom("token", "api_key", "my-password", "__proto__", "$env", "a"), fc.string()),
+      tie("value"),
+      { maxKeys: 5 },
+    ) as fc.Arbitrary<JsonObject>,
+  }))
+  .object.map((object) => JSON.parse(JSON.stringify(object)) as JsonObject);
+
+/** Texts under a secret's key, at any depth below it. */
+function planted(value: JsonValue, secret = false): string[] {
+  if (typeof value === "string") return secret && value.length >= 8 ? [value] : [];
+  if (value === null || typeof value !== "object") return [];
+  if (Array.isArray(value)) return value.flatMap((item: JsonValue) => planted(item, secret));
+  const isReference = Object.keys(value).length === 1 && typeof (value as JsonObject).$env === "string";
+  if (isReference) return [];
+  return Object.entries(value).flatMap(([name, item]) => planted(item, secret || looksSecret(name)));
+}
+
+describe("any configuration", () => {
+  it("comes back exactly after it was sealed, as from a client and as from a bundle", () => {
+    fc.assert(
+      fc.property(jsonObject, (sent) => {
+        const expected = resolved(sent, true);
+        for (const stored of [sealed(sent), secrets.seal(sent)]) {
+          const { json } = secrets.open(JSON.stringify(stored), everyVariable);
+          assert.equal(json, JSON.stringify(expected));
+        }
+      }),
+    );
+  });
+
+  it("has none of its secrets in what is stored or shown", () => {
+    fc.assert(
+      fc.property(jsonObject, (sent) => {
+        const stored = sealed(sent);
+        const visible = JSON.stringify(strip(sent));
+        for (const secret of planted(sent)) {
+          const spelled = JSON.stringify(secret).slice(1, -1);
+          if (visible.includes(spelled)) continue;
+          for (const text of [
+            JSON.stringify(stored),
+            JSON.stringify(secrets.seal(sent)),
+            JSON.stringify(secrets.mask(stored)),
+            JSON.stringify(secrets.mask(sent)),
+          ]) {
+            assert.ok(!text.includes(spelled), `${spelled} in ${text}`);
+          }
+        }
+        assert.ok(!JSON.stringify(secrets.mask(stored)).includes("$sealed"));
+      }),
+    );
+  });
+
+  it("changes in nothing when what is shown is sent back", () => {
+    fc.assert(
+      fc.property(jsonObject, (sent) => {
+        const stored = sealed(sent);
+        assert.equal(JSON.stringify(sealed(secrets.mask(stored), stored)), JSON.stringify(stored));
+      }),
+    );
+  });
+
+  it("names every text of a secret for redaction", () => {
+    fc.assert(
+      fc.property(jsonObject, (sent) => {
+        const { secrets: found } = secrets.open(JSON.stringify(sealed(sent)), everyVariable);
+        for (const secret of planted(sent)) assert.ok(found.includes(secret));
+      }),
+    );
+  });
+});
+
+/** An environment that has every variable, each with its name in its value. */
+const everyVariable: Record<string, string> = new Proxy(
+  {},
+  {
+    get: (_, name) => `value of ${String(name)}`,
+    getOwnPropertyDescriptor: () => ({ value: "", configurable: true }),
+  },
+);
+
+/** What a worker should get of a configuration; at its root, `$env` is a key like any other. */
+function resolved(value: JsonValue, isRoot = false): JsonValue {
+  if (Array.isArray(value)) return value.map((item: JsonValue) => resolved(item));
+  if (!isObject(value)) return value;
+  if (!isRoot && typeof value.$env === "string" && Object.keys(value).length === 1) {
+    return `value of ${value.$env}`;
+  }
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, resolved(item)]));
+}
+
+/** The configuration without anything under a secret's key. */
+function strip(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map((item: JsonValue) => strip(item));
+  if (value === null || typeof value !== "object") return value;
+  return Object.entries(value).map(([name, item]) => [
+    name,
+    looksSecret(name) ? 0 : strip(item as JsonValue),
+  ]);
+}
+
+describe("a sealed value", () => {
+  const sealer = new Sealer(key);
+
+  it("opens to what was sealed, whatever JSON it is", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const text = JSON.stringify(value);
+        const result = sealer.open(sealer.seal(JSON.parse(text)).$sealed);
+        assert.equal(JSON.stringify(result?.value), text);
+      }),
+    );
+  });
+
+  it("does not open when any bit of it, its length or its spelling is changed", () => {
+    const text = sealer.seal({ a: ["secret value"] }).$sealed as string;
+    const bytes = Buffer.from(text, "base64url");
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      const changed = Buffer.from(bytes);
+      changed[bit >> 3]! ^= 1 << (bit & 7);
+      assert.equal(sealer.open(changed.toString("base64url")), null);
+    }
+    for (let length = 0; length < text.length; length++)
+      assert.equal(sealer.open(text.slice(0, length)), null);
+    for (const other of [`${text}A`, `${text}=`, `${text}\n`, ` ${text}`])
+      assert.equal(sealer.open(other), null);
+    assert.deepEqual(sealer.open(text), { value: { a: ["secret value"] } });
+  });
+
+  it("does not open with another key", () => {
+    assert.equal(new Sealer(new SecretKey(Buffer.alloc(32, 3))).open(sealer.seal("x").$sealed), null);
+  });
+});

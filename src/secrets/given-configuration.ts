@@ -1,0 +1,123 @@
+// The walk from what a client sends to what is stored: secrets sealed, masks replaced by what they stand for.
+//
+// S1. What is stored has no secret in clear: each value under a key that looks like a secret is sealed whole.
+// S2. Only this program seals: `{"$sealed": …}` from a client is refused, so nobody plants a ciphertext.
+// S3. A mask keeps the value that is stored at the same path, as it is; where there is none it is refused, never
+//     stored.
+
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { pointer } from "./pointer.ts";
+import type { Sealer } from "./sealer.ts";
+import { isSealable, isSealed, looksSecret, MASK } from "./values.ts";
+
+/** One wrong place of a configuration; the form of `errors` in a problem body. */
+export interface ConfigurationProblem {
+  /** JSON Pointer into the request's body. */
+  readonly path: string;
+  readonly code: "nothing_to_keep" | "sealed_not_accepted" | "more_problems";
+  readonly message: string;
+}
+
+const PROBLEMS_MAX = 100;
+
+/** One walk over one configuration that a client sent. */
+export class Sealing {
+  readonly #sealer: Sealer;
+  readonly #at: string;
+  /** From the configuration's root to the value that is looked at. */
+  readonly #path: (string | number)[] = [];
+  readonly #problems: ConfigurationProblem[] = [];
+  #problemCount = 0;
+
+  /** @param at where the configuration stands in the request's body, as a JSON Pointer */
+  constructor(sealer: Sealer, at: string) {
+    this.#sealer = sealer;
+    this.#at = at;
+  }
+
+  /** What was wrong on the walk: 100 places at most, and then how many more. */
+  problems(): readonly ConfigurationProblem[] {
+    const more = this.#problemCount - this.#problems.length;
+    if (more === 0) return this.#problems;
+    return [...this.#problems, { path: this.#at, code: "more_problems", message: `and ${more} more` }];
+  }
+
+  /**
+   * @param stored what is stored at the same place
+   * @returns the object as it may be stored, provided that there are no problems
+   */
+  members(object: JsonObject, stored: JsonValue | undefined): JsonObject {
+    if (isSealed(object)) this.#refuseSealed();
+    const before = isObject(stored) ? stored : {};
+    return Object.fromEntries(
+      Object.entries(object).map(([key, value]) => {
+        const kept = Object.hasOwn(before, key) ? before[key] : undefined;
+        return [key, this.#inside(key, () => this.#value(value, kept, looksSecret(key)))];
+      }),
+    );
+  }
+
+  #items(list: readonly JsonValue[], stored: JsonValue | undefined): JsonValue {
+    // In a list whose length has changed, nobody knows which item is which: a key could go to another's address.
+    const before = Array.isArray(stored) && stored.length === list.length ? stored : [];
+    return list.map((item, index) => this.#inside(index, () => this.#value(item, before[index], false)));
+  }
+
+  #value(value: JsonValue, stored: JsonValue | undefined, secret: boolean): JsonValue {
+    if (value === MASK && (secret || isSealed(stored))) return this.#keep(stored);
+    if (secret && isSealable(value)) {
+      this.#checkInside(value);
+      return this.#sealer.seal(value);
+    }
+    if (Array.isArray(value)) return this.#items(value, stored);
+    return isObject(value) ? this.members(value, stored) : value;
+  }
+
+  #keep(stored: JsonValue | undefined): JsonValue {
+    if (stored === undefined) {
+      this.#refuseMask();
+      return MASK;
+    }
+    return !isSealed(stored) && isSealable(stored) ? this.#sealer.seal(stored) : stored;
+  }
+
+  /** A value that is sealed whole was shown whole as one mask; what it holds inside is new. */
+  #checkInside(value: JsonValue): void {
+    if (value === MASK) this.#refuseMask();
+    else if (Array.isArray(value)) {
+      value.forEach((item: JsonValue, index) => {
+        this.#inside(index, () => this.#checkInside(item));
+      });
+    } else if (isObject(value)) {
+      if (isSealed(value)) this.#refuseSealed();
+      for (const [key, item] of Object.entries(value)) this.#inside(key, () => this.#checkInside(item));
+    }
+  }
+
+  #inside<Result>(step: string | number, look: () => Result): Result {
+    this.#path.push(step);
+    const result = look();
+    this.#path.pop();
+    return result;
+  }
+
+  #refuseMask(): void {
+    this.#refuse(
+      "nothing_to_keep",
+      `"${MASK}" keeps the value stored here, and there is none. Send the secret itself; in a list whose length changes, send all of its secrets again.`,
+    );
+  }
+
+  #refuseSealed(): void {
+    this.#refuse(
+      "sealed_not_accepted",
+      `A value with the key "$sealed" is made by the server alone. Send the secret itself, or "${MASK}" to keep the stored one.`,
+    );
+  }
+
+  #refuse(code: ConfigurationProblem["code"], message: string): void {
+    this.#problemCount++;
+    if (this.#problems.length >= PROBLEMS_MAX) return;
+    this.#problems.push({ path: this.#at + pointer(this.#path), code, message });
+  }
+}

@@ -1,0 +1,135 @@
+// The walk from what is stored to what a worker is given.
+//
+// O1. A configuration opens whole or not at all.
+// O2. What a sealed value holds is taken literally but for `{"$env": …}`: a `$sealed` inside it is never opened.
+
+import type { FailureCode } from "../engine/failure.ts";
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { pointer } from "./pointer.ts";
+import type { Sealer } from "./sealer.ts";
+import { type EnvReference, isEnvReference, isSealed, looksSecret, type Sealed } from "./values.ts";
+
+/** A configuration that cannot be opened; the message names places and variables, no values. */
+export class ConfigurationUnreadable extends Error {
+  override readonly name = "ConfigurationUnreadable";
+  readonly code: FailureCode;
+
+  constructor(code: FailureCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const PLACES_SHOWN_MAX = 10;
+
+/** Where a value stands: under a secret's key or in a sealed value (`secret`); in a sealed value (`sealed`). */
+interface Inside {
+  readonly secret: boolean;
+  readonly sealed: boolean;
+}
+
+export const outside: Inside = { secret: false, sealed: false };
+
+/** One walk over one configuration. */
+export class Opening {
+  /** Texts that must not be shown, in each form in which a worker may print them. */
+  readonly secrets: string[] = [];
+  /** Whether what is opened differs from what is stored. */
+  replaced = false;
+  readonly #sealer: Sealer;
+  readonly #env: Environment | null;
+  readonly #path: (string | number)[] = [];
+  readonly #closed: string[] = [];
+  readonly #missing: string[] = [];
+
+  /** @param env null leaves `{"$env": …}` as it is */
+  constructor(sealer: Sealer, env: Environment | null) {
+    this.#sealer = sealer;
+    this.#env = env;
+  }
+
+  /** @throws ConfigurationUnreadable that names what could not be opened */
+  check(): void {
+    if (this.#closed.length > 0) {
+      throw new ConfigurationUnreadable(
+        "configuration.unreadable",
+        `Secrets of the configuration were sealed with another key, or are damaged: ${listed(this.#closed)}.`,
+      );
+    }
+    if (this.#missing.length > 0) {
+      throw new ConfigurationUnreadable(
+        "configuration.variable_missing",
+        `The configuration names variables that the runtime's environment does not have: ${listed(this.#missing)}.`,
+      );
+    }
+  }
+
+  members(object: JsonObject, inside: Inside): JsonObject {
+    return Object.fromEntries(
+      Object.entries(object).map(([key, value]) => {
+        const secret = inside.secret || looksSecret(key);
+        return [key, this.#step(key, value, { ...inside, secret })];
+      }),
+    );
+  }
+
+  #value(value: JsonValue, inside: Inside): JsonValue {
+    if (typeof value === "string") {
+      if (inside.secret) this.#addSecret(value);
+      return value;
+    }
+    if (typeof value === "number" && inside.secret) this.secrets.push(String(value));
+    if (Array.isArray(value)) {
+      return value.map((item: JsonValue, index) => this.#step(index, item, inside));
+    }
+    if (!isObject(value)) return value;
+    if (isSealed(value) && !inside.sealed) return this.#unsealed(value);
+    if (isEnvReference(value)) return this.#resolved(value);
+    return this.members(value, inside);
+  }
+
+  #step(step: string | number, value: JsonValue, inside: Inside): JsonValue {
+    this.#path.push(step);
+    const opened = this.#value(value, inside);
+    this.#path.pop();
+    return opened;
+  }
+
+  #unsealed(sealed: Sealed): JsonValue {
+    const opened = Object.keys(sealed).length === 1 ? this.#sealer.open(sealed.$sealed) : null;
+    if (opened === null) {
+      this.#closed.push(pointer(this.#path));
+      return null;
+    }
+    this.replaced = true;
+    return this.#value(opened.value, { secret: true, sealed: true });
+  }
+
+  #resolved(reference: EnvReference): JsonValue {
+    if (this.#env === null) return reference;
+    const { $env: name } = reference;
+    const value = Object.hasOwn(this.#env, name) ? this.#env[name] : undefined;
+    if (value === undefined) {
+      this.#missing.push(`${name} at ${pointer(this.#path)}`);
+      return null;
+    }
+    this.replaced = true;
+    this.#addSecret(value);
+    return value;
+  }
+
+  #addSecret(text: string): void {
+    this.secrets.push(text);
+    // The worker is given JSON: printed as it came, the secret has its quotes and line ends escaped.
+    const escaped = JSON.stringify(text).slice(1, -1);
+    if (escaped !== text) this.secrets.push(escaped);
+  }
+}
+
+function listed(places: readonly string[]): string {
+  const shown = places.slice(0, PLACES_SHOWN_MAX).join(", ");
+  const more = places.length - PLACES_SHOWN_MAX;
+  return more > 0 ? `${shown} and ${more} more` : shown;
+}

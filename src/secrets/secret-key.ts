@@ -1,0 +1,114 @@
+// The secret key of this installation: one key, from which every other one is derived.
+//
+// K1. The key is on disk in one place, SVC_HOME/secret.key, readable by its user alone; with SVC_SECRET_KEY it is
+//     on disk nowhere.
+// K2. The file is there whole or not at all, and one that is there is never replaced: what was sealed with it
+//     could not be opened any more.
+// K3. A derived key tells nothing about the key it comes from, nor about its sisters.
+
+import { hkdfSync, randomBytes } from "node:crypto";
+import { chmod, link, open, readFile, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { syncFolder } from "../sync-folder.ts";
+import { KEY_BYTES, keyOfText } from "./key-text.ts";
+
+const FILE_BYTES_MAX = 1024;
+
+/** There is a key, but it cannot be used; the message says why, and what to do. */
+export class SecretKeyUnusable extends Error {
+  override readonly name = "SecretKeyUnusable";
+}
+
+export class SecretKey {
+  readonly #bytes: Buffer;
+
+  /** @param bytes 32 of them, as good as random */
+  constructor(bytes: Buffer) {
+    if (bytes.length !== KEY_BYTES) throw new RangeError(`A secret key has ${KEY_BYTES} bytes.`);
+    this.#bytes = bytes;
+  }
+
+  /** @returns 32 bytes for one purpose (K3): the same for the same label, others for another */
+  derive(label: string): Buffer {
+    return Buffer.from(hkdfSync("sha256", this.#bytes, "", `troupe ${label}`, KEY_BYTES));
+  }
+}
+
+export interface SecretKeyPlace {
+  /** SVC_HOME; it exists, and this program has it locked. */
+  readonly home: string;
+  /** SVC_SECRET_KEY; the file is neither read nor made when it is set. */
+  readonly given: string | null;
+}
+
+/**
+ * Finds the secret key, and makes one at the first start.
+ *
+ * @throws SecretKeyUnusable when the file is damaged, or cannot be read or written
+ */
+export async function openSecretKey({ home, given }: SecretKeyPlace): Promise<SecretKey> {
+  if (given !== null) {
+    const bytes = keyOfText(given);
+    if (bytes === null)
+      throw new SecretKeyUnusable(`SVC_SECRET_KEY is not ${KEY_BYTES} bytes as base64 or hex.`);
+    return new SecretKey(bytes);
+  }
+  const path = join(home, "secret.key");
+  try {
+    return (await readKey(path)) ?? (await makeKey(path, home));
+  } catch (error) {
+    if (error instanceof SecretKeyUnusable) throw error;
+    throw new SecretKeyUnusable(
+      `The secret key ${path} cannot be used (${(error as Error).message}). Give this user read and write permission to it, or set SVC_SECRET_KEY.`,
+    );
+  }
+}
+
+/** @returns null when there is no file */
+async function readKey(path: string): Promise<SecretKey | null> {
+  const facts = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return null;
+    throw error;
+  });
+  if (facts === null) return null;
+  const readable = facts.isFile() && facts.size <= FILE_BYTES_MAX;
+  if (readable && (facts.mode & 0o077) !== 0) await closeToOthers(path);
+  const bytes = readable ? keyOfText((await readFile(path, "utf8")).trim()) : null;
+  if (bytes !== null) return new SecretKey(bytes);
+  throw new SecretKeyUnusable(
+    `The secret key ${path} is damaged: it must hold ${KEY_BYTES} bytes as base64 or hex. The secrets in jobs' configurations ` +
+      "were sealed with the key it held, and open with no other. Put the old file back, or set SVC_SECRET_KEY to the " +
+      "old key. If it is lost, remove the file: a new key is made, and each job's secrets have to be sent again.",
+  );
+}
+
+async function closeToOthers(path: string): Promise<void> {
+  try {
+    await chmod(path, 0o600);
+  } catch (error) {
+    // A key that an operator mounts read-only, or as another user's file, is as open as the operator made it.
+    if (!["EPERM", "EROFS"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+  }
+}
+
+async function makeKey(path: string, home: string): Promise<SecretKey> {
+  const bytes = randomBytes(KEY_BYTES);
+  // The home is locked, so a file of this name is what a start that was cut short has left.
+  const temporary = `${path}.new`;
+  await rm(temporary, { force: true });
+  try {
+    const file = await open(temporary, "wx", 0o600);
+    try {
+      await file.writeFile(`${bytes.toString("base64")}\n`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    // A link, unlike a rename, replaces nothing (K2).
+    await link(temporary, path);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+  await syncFolder(home);
+  return new SecretKey(bytes);
+}
