@@ -38,6 +38,8 @@ export class Cleanup {
   }
 
   /**
+   * Runs of durable jobs are left alone: they go with their job.
+   *
    * @param request.all also open jobs: they are cancelled first
    * @returns the ids of the jobs that were removed
    */
@@ -60,7 +62,8 @@ export class Cleanup {
       const open = await records.page({ includeTerminal: false, limit: JOBS_PER_TRANSACTION, after });
       const last = open.at(-1);
       if (last === undefined) return;
-      await Promise.all(open.map((job) => engine.cancel(job.jobId)));
+      const own = open.filter((job) => job.definitionId === null);
+      await Promise.all(own.map((job) => engine.cancel(job.jobId)));
       after = { submittedAtMs: last.submittedAtMs, jobId: last.jobId };
     }
   }

@@ -21,6 +21,8 @@ export interface JobRecord {
   readonly eventCount: number;
   readonly partial: boolean;
   readonly bundleFingerprint: string | null;
+  /** The durable job that this one is a run of; null for what was submitted to the runtime itself. */
+  readonly definitionId: string | null;
   readonly rootAgentIdsJson: string;
   readonly sandboxNamesJson: string;
   readonly lastEventJson: string;
@@ -69,6 +71,14 @@ export interface JobRecords {
   events(jobId: string, afterSeq: number): Promise<EventPage>;
   findRun(runId: string): Promise<JobRecord | null>;
   artifacts(runId: string): Promise<readonly ArtifactRecord[]>;
+  /** In the order of their ids, those behind `after`; at most `limit`. */
+  artifactPage(runId: string, limit: number, after: string | null): Promise<readonly ArtifactRecord[]>;
+  /** Outputs alone: primary ones first, each kind in the order of ids; those behind `after`, at most `limit`. */
+  outputPage(
+    runId: string,
+    limit: number,
+    after: { readonly primary: boolean; readonly artifactId: string } | null,
+  ): Promise<readonly ArtifactRecord[]>;
   artifact(runId: string, artifactId: string): Promise<ArtifactRecord | null>;
   /**
    * Removes up to `limit` terminal jobs with all their rows, oldest first, in one transaction, and notes their

@@ -1,6 +1,6 @@
 // BundleRecords with Kysely: one row for each registered bundle.
 
-import type { Selectable } from "kysely";
+import type { Kysely, Selectable } from "kysely";
 import type { BundleOrigin, BundleRecord, BundleRecords } from "../bundles/records.ts";
 import type { Database, Schema } from "./schema.ts";
 
@@ -12,14 +12,7 @@ export class SqlBundleRecords implements BundleRecords {
   }
 
   async save(record: BundleRecord): Promise<void> {
-    const { created_at, ...changing } = toRow(record);
-    await this.#database.transaction((db) =>
-      db
-        .insertInto("bundles")
-        .values({ ...changing, created_at })
-        .onConflict((conflict) => conflict.column("bundle_id").doUpdateSet(changing))
-        .execute(),
-    );
+    await this.#database.transaction((db) => saveBundle(db, record));
   }
 
   async get(bundleId: string): Promise<BundleRecord | null> {
@@ -28,7 +21,7 @@ export class SqlBundleRecords implements BundleRecords {
       .selectAll()
       .where("bundle_id", "=", bundleId)
       .executeTakeFirst();
-    return row === undefined ? null : fromRow(row);
+    return row === undefined ? null : toBundle(row);
   }
 
   async list(page: {
@@ -42,8 +35,18 @@ export class SqlBundleRecords implements BundleRecords {
       .orderBy("bundle_id")
       .limit(page.limit)
       .execute();
-    return rows.map(fromRow);
+    return rows.map(toBundle);
   }
+}
+
+/** Writes the record, in place of one of the same id, whose time of creation stays. */
+export async function saveBundle(db: Kysely<Schema>, record: BundleRecord): Promise<void> {
+  const { created_at, ...changing } = toRow(record);
+  await db
+    .insertInto("bundles")
+    .values({ ...changing, created_at })
+    .onConflict((conflict) => conflict.column("bundle_id").doUpdateSet(changing))
+    .execute();
 }
 
 type Row = Selectable<Schema["bundles"]>;
@@ -62,7 +65,7 @@ function toRow(record: BundleRecord): Row {
   };
 }
 
-function fromRow(row: Row): BundleRecord {
+export function toBundle(row: Row): BundleRecord {
   return {
     bundleId: row.bundle_id,
     fingerprint: row.fingerprint,

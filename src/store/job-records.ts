@@ -1,6 +1,6 @@
 // JobRecords with Kysely: the reads of the edges, and the removal of finished jobs.
 
-import { type ExpressionBuilder, type Kysely, type Selectable, sql } from "kysely";
+import { type ExpressionBuilder, type Selectable, sql } from "kysely";
 import type { ArtifactRecord, JobStatus } from "../engine/ports.ts";
 import type {
   EventPage,
@@ -10,8 +10,9 @@ import type {
   JobRecord,
   JobRecords,
 } from "../runs/job-records.ts";
-import { hole, reusable } from "./reusable-query.ts";
+import { hole, limitHole, reusable } from "./reusable-query.ts";
 import { toAgentRecord, toTaskRecord } from "./rows.ts";
+import { deleteRuntimeRows } from "./runtime-rows.ts";
 import type { Database, Schema } from "./schema.ts";
 
 const SEGMENTS_PER_PAGE = 16;
@@ -34,6 +35,7 @@ const jobColumns = [
   "event_seq",
   "partial",
   "bundle_fingerprint",
+  "definition_id",
   "root_agents_json",
   "sandboxes_json",
   "last_event_json",
@@ -47,7 +49,7 @@ export class SqlJobRecords implements JobRecords {
 
   constructor(database: Database) {
     this.#database = database;
-    this.#queries = compileQueries(database.kysely);
+    this.#queries = compileQueries(database);
   }
 
   async page({ includeTerminal, limit, after }: JobPageRequest): Promise<readonly JobRecord[]> {
@@ -88,7 +90,7 @@ export class SqlJobRecords implements JobRecords {
     const newest: string[] = [];
     let before = Number.MAX_SAFE_INTEGER;
     while (newest.length < count) {
-      const segments = await this.#queries.segmentsBefore(jobId, before, SEGMENTS_PER_LOOK_BACK);
+      const segments = await this.#queries.segmentsBefore(jobId, before);
       for (const segment of segments) {
         newest.push(
           ...segment.lines
@@ -105,7 +107,7 @@ export class SqlJobRecords implements JobRecords {
 
   async events(jobId: string, afterSeq: number): Promise<EventPage> {
     const wanted = afterSeq + 1;
-    const segments = await this.#queries.segmentsFrom(jobId, wanted, SEGMENTS_PER_PAGE);
+    const segments = await this.#queries.segmentsFrom(jobId, wanted);
     const lines = segments.flatMap((segment) => segment.lines.split("\n"));
     const firstSeq = segments[0]?.first_seq ?? wanted;
     return { firstSeq: wanted, lines: lines.slice(wanted - firstSeq) };
@@ -113,6 +115,19 @@ export class SqlJobRecords implements JobRecords {
 
   async artifacts(runId: string): Promise<readonly ArtifactRecord[]> {
     return (await this.#queries.artifacts(runId)).map(toArtifact);
+  }
+
+  async artifactPage(runId: string, limit: number, after: string | null): Promise<readonly ArtifactRecord[]> {
+    return (await this.#queries.artifactPage(runId, after ?? "", limit)).map(toArtifact);
+  }
+
+  async outputPage(
+    runId: string,
+    limit: number,
+    after: { readonly primary: boolean; readonly artifactId: string } | null,
+  ): Promise<readonly ArtifactRecord[]> {
+    const { primary, artifactId } = after ?? { primary: true, artifactId: "" };
+    return (await this.#queries.outputPage(runId, primary ? 1 : 0, artifactId, limit)).map(toArtifact);
   }
 
   async artifact(runId: string, artifactId: string): Promise<ArtifactRecord | null> {
@@ -124,32 +139,14 @@ export class SqlJobRecords implements JobRecords {
     return this.#database.transaction(async (db) => {
       const jobs = await db
         .selectFrom("jobs")
-        .select(["job_id", "run_id"])
-        .where("terminal", "=", 1)
+        .select(["job_id as jobId", "run_id as runId"])
+        .where("terminal", "=", sql.lit(1))
+        .where("definition_id", "is", null)
         .orderBy("submitted_at")
         .limit(limit)
         .execute();
-      const ids = jobs.map((job) => job.job_id);
-      if (ids.length === 0) return [];
-      const contents = await db
-        .selectFrom("artifacts")
-        .select("sha256")
-        .distinct()
-        .where("job_id", "in", ids)
-        .execute();
-      const garbage: Garbage[] = [
-        ...jobs.map((job) => ({ kind: "run" as const, name: job.run_id })),
-        ...contents.map(({ sha256 }) => ({ kind: "blob" as const, name: sha256 })),
-      ];
-      for (const one of garbage) {
-        await db
-          .insertInto("garbage")
-          .values(one)
-          .onConflict((conflict) => conflict.doNothing())
-          .execute();
-      }
-      for (const table of tablesOfAJob) await db.deleteFrom(table).where("job_id", "in", ids).execute();
-      return ids;
+      await deleteRuntimeRows(db, jobs);
+      return jobs.map((job) => job.jobId);
     });
   }
 
@@ -183,20 +180,9 @@ export class SqlJobRecords implements JobRecords {
   }
 }
 
-const tablesOfAJob = [
-  "artifacts",
-  "dead_letters",
-  "tasks",
-  "items",
-  "messages",
-  "agents",
-  "events",
-  "job_sources",
-  "jobs",
-] as const;
-
 /** The reads of the request paths; arguments in the order of their holes. */
-function compileQueries(db: Kysely<Schema>) {
+function compileQueries(database: Database) {
+  const db = database.kysely;
   const jobId = hole<string>(0);
   const page = db
     .selectFrom("jobs")
@@ -204,7 +190,7 @@ function compileQueries(db: Kysely<Schema>) {
     .where(sql<boolean>`(submitted_at, job_id) < (${hole<number>(0)}, ${hole<string>(1)})`)
     .orderBy("submitted_at", "desc")
     .orderBy("job_id", "desc")
-    .limit(hole<number>(2));
+    .limit(limitHole(2));
   const detail = db
     .selectFrom("jobs")
     .innerJoin("job_sources", "job_sources.job_id", "jobs.job_id")
@@ -220,18 +206,24 @@ function compileQueries(db: Kysely<Schema>) {
       .where("first_seq", "<=", seq);
   const artifacts = db.selectFrom("artifacts").selectAll().where("run_id", "=", hole<string>(0));
   return {
-    page: reusable(db, page),
-    openPage: reusable(db, page.where("terminal", "=", sql<number>`0`)),
-    job: reusable(db, db.selectFrom("jobs").select(jobColumns).where("job_id", "=", jobId)),
-    jobOfRun: reusable(db, db.selectFrom("jobs").select(jobColumns).where("run_id", "=", hole<string>(0))),
-    detail: reusable(db, detail),
+    page: reusable(database, page),
+    openPage: reusable(database, page.where("terminal", "=", sql<number>`0`)),
+    job: reusable(database, db.selectFrom("jobs").select(jobColumns).where("job_id", "=", jobId)),
+    jobOfRun: reusable(
+      database,
+      db.selectFrom("jobs").select(jobColumns).where("run_id", "=", hole<string>(0)),
+    ),
+    detail: reusable(database, detail),
     agents: reusable(
-      db,
+      database,
       db.selectFrom("agents").selectAll().where("job_id", "=", jobId).orderBy("agent_index"),
     ),
-    tasks: reusable(db, db.selectFrom("tasks").selectAll().where("job_id", "=", jobId).orderBy("task_seq")),
+    tasks: reusable(
+      database,
+      db.selectFrom("tasks").selectAll().where("job_id", "=", jobId).orderBy("task_seq"),
+    ),
     mailboxDepths: reusable(
-      db,
+      database,
       db
         .selectFrom("messages")
         .select(["agent_index", (eb) => eb.fn.countAll<number | string>().as("depth")])
@@ -239,18 +231,39 @@ function compileQueries(db: Kysely<Schema>) {
         .groupBy("agent_index"),
     ),
     segmentsBefore: reusable(
-      db,
-      segments.where("first_seq", "<", hole<number>(1)).orderBy("first_seq", "desc").limit(hole<number>(2)),
+      database,
+      segments
+        .where("first_seq", "<", hole<number>(1))
+        .orderBy("first_seq", "desc")
+        .limit(sql.lit(SEGMENTS_PER_LOOK_BACK)),
     ),
     segmentsFrom: reusable(
-      db,
+      database,
       segments
         .where("first_seq", ">=", lastSegmentUpTo(hole<number>(1)))
         .orderBy("first_seq")
-        .limit(hole<number>(2)),
+        .limit(sql.lit(SEGMENTS_PER_PAGE)),
     ),
-    artifacts: reusable(db, artifacts.orderBy("artifact_id")),
-    artifact: reusable(db, artifacts.where("artifact_id", "=", hole<string>(1))),
+    artifacts: reusable(database, artifacts.orderBy("artifact_id")),
+    artifactPage: reusable(
+      database,
+      artifacts.where("artifact_id", ">", hole<string>(1)).orderBy("artifact_id").limit(limitHole(2)),
+    ),
+    outputPage: reusable(
+      database,
+      artifacts
+        .where("kind", "=", sql.lit("output"))
+        .where((eb) =>
+          eb.or([
+            eb("is_primary", "<", hole<number>(1)),
+            eb.and([eb("is_primary", "=", hole<number>(1)), eb("artifact_id", ">", hole<string>(2))]),
+          ]),
+        )
+        .orderBy("is_primary", "desc")
+        .orderBy("artifact_id")
+        .limit(limitHole(3)),
+    ),
+    artifact: reusable(database, artifacts.where("artifact_id", "=", hole<string>(1))),
   };
 }
 
@@ -272,6 +285,7 @@ function toJob(row: JobRow): JobRecord {
     eventCount: row.event_seq,
     partial: row.partial === 1,
     bundleFingerprint: row.bundle_fingerprint,
+    definitionId: row.definition_id,
     rootAgentIdsJson: row.root_agents_json,
     sandboxNamesJson: row.sandboxes_json,
     lastEventJson: row.last_event_json,

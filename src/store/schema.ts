@@ -5,8 +5,12 @@ import type { Kysely, Transaction } from "kysely";
 /** What repositories need of a database, whatever its kind. */
 export interface Database {
   readonly kysely: Kysely<Schema>;
+  /** Runs one SELECT outside any transaction. It sees what is committed, and nothing of a transaction under way. */
+  read<Row>(sql: string, parameters: readonly unknown[]): Promise<readonly Row[]>;
   /** Runs `work` in one transaction: all of it, or nothing. */
   transaction<T>(work: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
+  /** What a caller is told of an error inside a transaction: JournalUnavailable for the database's, others as they are. */
+  explained(error: unknown): unknown;
 }
 
 export interface Schema {
@@ -36,6 +40,7 @@ export interface Schema {
     log_bytes: number;
     partial: number;
     bundle_fingerprint: string | null;
+    definition_id: string | null;
     root_agents_json: string;
     sandboxes_json: string;
     last_event_json: string;
@@ -102,5 +107,53 @@ export interface Schema {
     size_bytes: number;
     created_at: number;
     updated_at: number;
+  };
+  job_definitions: {
+    job_id: string;
+    name: string;
+    status: string;
+    bundle_id: string | null;
+    blueprint_id: string | null;
+    bundle_fingerprint: string;
+    graph_id: string;
+    revision: number;
+    created_at: number;
+    updated_at: number;
+    latest_run_id: string | null;
+    latest_terminal: number;
+    active_runs: number;
+    deleted: number;
+    extensions_json: string;
+    configuration_json: string;
+  };
+  runs: {
+    run_id: string;
+    job_id: string;
+    runtime_job_id: string;
+    status: string;
+    terminal: number;
+    desired_state: string;
+    launched: number;
+    label: string | null;
+    trigger_kind: string;
+    trigger_id: string | null;
+    trace_id: string;
+    agents_total: number;
+    created_at: number;
+    started_at: number | null;
+    finished_at: number | null;
+    updated_at: number;
+    failure_json: string | null;
+    config_overrides_json: string | null;
+    inputs_json: string;
+  };
+  idempotency: {
+    scope: string;
+    key: string;
+    request_hash: string;
+    status: number;
+    headers_json: string;
+    body: string;
+    created_at: number;
   };
 }

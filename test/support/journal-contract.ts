@@ -199,6 +199,7 @@ export function changes(given: Partial<JobChanges> = {}): JobChanges {
       rootAgentIds: ["in"],
       manifestJson: '{"a": 1}',
       bundleFingerprint: null,
+      definitionId: null,
       configurationJson: '{"b":2}',
     },
     progress: progress(),
@@ -243,7 +244,7 @@ export function progress(given: Partial<JobProgress> = {}): JobProgress {
   };
 }
 
-function agent(index: number, given: Partial<AgentRecord> = {}): AgentRecord {
+export function agent(index: number, given: Partial<AgentRecord> = {}): AgentRecord {
   return {
     agentId: `agent ${index}`,
     index,
@@ -258,7 +259,7 @@ function agent(index: number, given: Partial<AgentRecord> = {}): AgentRecord {
   };
 }
 
-function message(seq: number, to: number): Message {
+export function message(seq: number, to: number): Message {
   return {
     seq,
     from: null,

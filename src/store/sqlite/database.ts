@@ -2,7 +2,7 @@
 //
 // D1. WAL with synchronous=FULL: a commit that returned is on disk.
 // D2. One transaction at a time: the journal's (synchronous) and Kysely's (a chain of promises) go through one gate,
-//     because they share the connection.
+//     because they share the connection. A read outside of them waits until nobody is inside.
 // D3. No statement waits for a lock longer than BUSY_TIMEOUT_MS, because it would hold the event loop; who
 //     must wait longer tries again.
 
@@ -38,25 +38,30 @@ export class StoreUnusable extends Error {
  */
 export function openSqlite(file: string): SqliteDatabase {
   const connection = connect(file);
+  const prepare = statementCache(connection);
   const dialect = new SqliteDialect({
     database: {
-      prepare: statementCache(connection),
+      prepare,
       close: () => connection.close(),
     },
   });
   const kysely = new Kysely<Schema>({ dialect });
   const gate = new WriteGate();
+  const explained = (error: unknown) => asUnavailable(error, basename(file));
   return {
     connection,
     kysely,
     gate,
     file,
+    read: <Row>(sql: string, parameters: readonly unknown[]) =>
+      gate.look(() => prepare(sql).all(parameters) as Row[]),
     transaction: (work) =>
       gate
         .run(() => kysely.transaction().execute(work))
         .catch((error: unknown) => {
-          throw asUnavailable(error, basename(file));
+          throw explained(error);
         }),
+    explained,
     close: () => kysely.destroy(),
   };
 }
@@ -195,7 +200,7 @@ export function explain(error: unknown, file: string): string {
 
 /** Turns an error of a rolled-back write into the port's own. Programming errors pass as they are. */
 export function asUnavailable(error: unknown, file: string): unknown {
-  return (error as { code?: string }).code === "ERR_SQLITE_ERROR"
+  return (error as { code?: string } | undefined)?.code === "ERR_SQLITE_ERROR"
     ? new JournalUnavailable(explain(error, file))
     : error;
 }

@@ -57,6 +57,7 @@ function toInsert(row: JobRow): JobInsert {
     rootAgentIds: JSON.parse(row.root_agents_json) as string[],
     manifestJson: row.manifest_json,
     bundleFingerprint: row.bundle_fingerprint,
+    definitionId: row.definition_id,
     configurationJson: row.configuration_json,
   };
 }

@@ -14,6 +14,7 @@ import {
 } from "../../engine/ports.ts";
 import { asUnavailable, type SqliteDatabase } from "./database.ts";
 import { imageReader } from "./journal-image.ts";
+import { RunFollower } from "./run-follower.ts";
 import type { WriteGate } from "./write-gate.ts";
 
 /** Characters of one event segment; a batch with more is written as several. */
@@ -26,10 +27,12 @@ export class SqliteJournal implements Journal {
   readonly #readImage: (jobId: string) => JobImage | null;
 
   readonly #gate: WriteGate;
+  readonly #runs: RunFollower;
 
   constructor({ connection, gate, file }: SqliteDatabase) {
     this.#connection = connection;
     this.#gate = gate;
+    this.#runs = new RunFollower(connection);
     this.#sql = prepareAll(connection);
     this.#file = basename(file);
     this.#readImage = imageReader(connection);
@@ -42,8 +45,10 @@ export class SqliteJournal implements Journal {
       if (batch.length === 0) this.#sql.probe.run();
       for (const changes of batch) {
         const claim = changes.insert === null ? this.#update(changes) : this.#insert(changes, changes.insert);
-        if (claim === "current") this.#writeParts(changes);
-        else if (claim === "lost") lost.push(changes.jobId);
+        if (claim === "current") {
+          this.#writeParts(changes);
+          this.#runs.follow(changes);
+        } else if (claim === "lost") lost.push(changes.jobId);
       }
     });
     return { lost };
@@ -90,6 +95,7 @@ export class SqliteJournal implements Journal {
       insert.recoveryPolicy,
       insert.executorCount,
       insert.bundleFingerprint,
+      insert.definitionId,
       JSON.stringify(insert.rootAgentIds),
       ...progressValues(changes.progress),
     );
@@ -273,9 +279,10 @@ const STATEMENTS = {
   rollback: "ROLLBACK",
   probe: "UPDATE schema_migrations SET name = name",
   insertJob: `INSERT INTO jobs (job_id, run_id, graph_id, job_name, type, owner, epoch, revision, submitted_at,
-      placement_policy, recovery_policy, executor_count, bundle_fingerprint, root_agents_json,
+      placement_policy, recovery_policy, executor_count, bundle_fingerprint, definition_id,
+      root_agents_json,
       ${PROGRESS_COLUMNS.join(", ")})
-    VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ${PROGRESS_COLUMNS.map(() => "?").join(", ")})
+    VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ${PROGRESS_COLUMNS.map(() => "?").join(", ")})
     ON CONFLICT (job_id) DO NOTHING`,
   insertSource: "INSERT INTO job_sources (job_id, manifest_json, configuration_json) VALUES (?, ?, ?)",
   updateJob: `UPDATE jobs SET revision = revision + 1, ${PROGRESS_COLUMNS.map((name) => `${name} = ?`).join(", ")}

@@ -14,6 +14,11 @@ export class WriteGate {
     result.then(leave, leave);
     return result;
   }
+
+  /** Like `run`, for a synchronous `look` that changes nothing: when nobody is inside, nobody has to wait for it. */
+  look<T>(look: () => T): Promise<T> {
+    return this.#tail === null ? startNow(look) : this.run(look);
+  }
 }
 
 /** Calls `work` in this very turn, and makes a throw a rejection. */

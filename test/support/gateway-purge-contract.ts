@@ -1,0 +1,115 @@
+// The part of the gateway's contract that is about removal: what deleted jobs leave, and what others must leave alone.
+
+import assert from "node:assert/strict";
+import type { ArtifactRecord } from "../../src/engine/ports.ts";
+import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
+import { advance, job, launch, run } from "./gateway-samples.ts";
+import { agent, changes, progress } from "./journal-contract.ts";
+
+function artifact(sha256: string): ArtifactRecord {
+  return {
+    artifactId: `art_${sha256}`,
+    agentId: null,
+    name: "a.txt",
+    kind: "artifact",
+    title: null,
+    primary: false,
+    size: 1,
+    sha256,
+    contentType: "text/plain",
+    createdAtMs: 1,
+  };
+}
+
+/** Two jobs with two ended runs each; what they made is in the journal. */
+async function scene(under: GatewayUnderTest): Promise<void> {
+  await withJobs(under, job(1), job(2));
+  const over = { progress: progress({ status: "completed" }), agents: [agent(0)] };
+  for (const n of [1, 2, 3, 4]) {
+    const one = run(n, n <= 2 ? "job_0001" : "job_0002");
+    await withRuns(under, one);
+    await under.journal.commit([launch(one, { ...over, artifacts: [artifact(`sha-${n}`)] })]);
+  }
+}
+
+export function gatewayPurgeContract(test: ContractTest): void {
+  test("nothing is purged while nothing is deleted", async (under) => {
+    await scene(under);
+    assert.equal(await under.records.purgeDeleted(10), false);
+    assert.notEqual(await under.records.run("run_0001"), null);
+  });
+
+  test("what a deleted job has left is removed a few runs at a time, and its files are noted as garbage", async (under) => {
+    const { records, runtime } = under;
+    await scene(under);
+    await records.write((writes) => writes.deleteJob("job_0001", 1));
+    assert.equal(await records.purgeDeleted(1), true);
+    const left = await Promise.all(["g-0001", "g-0002"].map((id) => runtime.find(id)));
+    assert.equal(left.filter((one) => one !== null).length, 1);
+    const again = await under.reopen();
+    while (await again.records.purgeDeleted(1)) {
+      // Until nothing is left.
+    }
+    for (const id of ["g-0001", "g-0002"]) {
+      assert.equal(await again.runtime.find(id), null);
+      assert.deepEqual((await again.runtime.events(id, 0)).lines, []);
+    }
+    assert.deepEqual(await again.runtime.artifacts("run_0001"), []);
+    const garbage = await again.runtime.garbage(10, null);
+    assert.deepEqual(
+      garbage.map(({ kind, name }) => `${kind} ${name}`),
+      ["blob sha-1", "blob sha-2", "run run_0001", "run run_0002"],
+    );
+    // Its ids are free again: nothing of it is left.
+    await withJobs(again, job(1));
+    await withRuns(again, run(1, "job_0001"));
+    assert.equal((await again.records.job("job_0001"))?.activeRuns, 1);
+    assert.equal((await again.runtime.artifacts("run_0003")).length, 1);
+  });
+
+  test("an open run of a deleted job is left until it has ended", async (under) => {
+    const { records, journal, runtime } = under;
+    const open = run(1, "job_0001");
+    await withJobs(under, job(1));
+    await withRuns(under, open);
+    await journal.commit([launch(open)]);
+    await records.write((writes) => writes.deleteJob("job_0001", 1));
+    assert.equal(await records.purgeDeleted(10), false);
+    assert.deepEqual(await journal.commit([advance(open, 1, { status: "cancelled" })]), { lost: [] });
+    assert.equal(await records.purgeDeleted(10), true);
+    assert.equal(await runtime.find("g-0001"), null);
+    assert.equal(await records.purgeDeleted(10), false);
+  });
+
+  test("a deleted job that never ran is purged, and once", async (under) => {
+    const { records } = under;
+    await withJobs(under, job(1), job(2));
+    await records.write((writes) => writes.deleteJob("job_0001", 1));
+    assert.deepEqual([await records.purgeDeleted(10), await records.purgeDeleted(10)], [true, false]);
+    assert.notEqual(await records.job("job_0002"), null);
+  });
+
+  test("a run that was never launched is purged with its job", async (under) => {
+    const { records } = under;
+    await withJobs(under, job(1));
+    await withRuns(under, run(1, "job_0001"));
+    await records.write(async (writes) => {
+      await writes.endUnlaunched("run_0001", { status: "cancelled", failureJson: null }, 1);
+      await writes.deleteJob("job_0001", 1);
+    });
+    assert.equal(await records.purgeDeleted(10), true);
+    assert.equal(await records.purgeDeleted(10), false);
+  });
+
+  test("the runtime's own cleanup leaves alone what belongs to a run of the gateway", async (under) => {
+    await scene(under);
+    await under.journal.commit([
+      changes({ jobId: "bare", progress: progress({ status: "completed" }) }),
+      changes({ jobId: "bare-open" }),
+    ]);
+    assert.deepEqual(await under.runtime.deleteTerminal(10), ["bare"]);
+    assert.deepEqual(await under.runtime.deleteTerminal(10), []);
+    assert.notEqual(await under.runtime.find("g-0001"), null);
+    assert.equal((await under.records.run("run_0001"))?.progress.eventCount, 1);
+  });
+}

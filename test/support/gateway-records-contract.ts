@@ -1,0 +1,304 @@
+// The contract of the gateway's records as a suite: every implementation passes it (src/jobs/records.ts, G1 to G3).
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Journal } from "../../src/engine/ports.ts";
+import type { GatewayRecords, JobDefinition, NewRun } from "../../src/jobs/records.ts";
+import type { JobRecords } from "../../src/runs/job-records.ts";
+import { gatewayPagesContract } from "./gateway-pages-contract.ts";
+import { gatewayPurgeContract } from "./gateway-purge-contract.ts";
+import { gatewayRunsContract } from "./gateway-runs-contract.ts";
+import { job, promise, run } from "./gateway-samples.ts";
+
+/** Records under test with the journal beside them; `reopen` gives both anew, with what is on disk only. */
+export interface GatewayUnderTest {
+  readonly records: GatewayRecords;
+  readonly journal: Journal;
+  readonly runtime: JobRecords;
+  reopen(): Promise<GatewayUnderTest>;
+  /** From now on the commit of a transaction that inserts a job fails. @returns what mends it */
+  breakCommits(): () => void;
+  close(): Promise<void>;
+}
+
+export type ContractTest = (sentence: string, body: (under: GatewayUnderTest) => Promise<void>) => void;
+
+export async function withJobs({ records }: GatewayUnderTest, ...jobs: JobDefinition[]): Promise<void> {
+  await records.write(async (writes) => {
+    for (const one of jobs) await writes.insertJob(one);
+  });
+}
+
+export async function withRuns({ records }: GatewayUnderTest, ...runs: NewRun[]): Promise<void> {
+  await records.write(async (writes) => {
+    for (const one of runs) assert.equal(await writes.insertRun(one), true);
+  });
+}
+
+export function gatewayRecordsContract(name: string, open: () => Promise<GatewayUnderTest>): void {
+  const test: ContractTest = (sentence, body) =>
+    it(sentence, async () => {
+      const under = await open();
+      try {
+        await body(under);
+      } finally {
+        await under.close();
+      }
+    });
+  describe(`${name} as the gateway's records`, () => {
+    definitionsContract(test);
+    groupsContract(test);
+    promisesContract(test);
+    bundlesContract(test);
+    gatewayRunsContract(test);
+    gatewayPagesContract(test);
+    gatewayPurgeContract(test);
+  });
+}
+
+function definitionsContract(test: ContractTest): void {
+  test("a job that was inserted is found as it was, also after reopening", async (under) => {
+    const fromBlueprint = job(2, { source: { kind: "blueprint", blueprintId: "digest" }, extensions: [] });
+    await withJobs(under, job(1), fromBlueprint);
+    const { records } = await under.reopen();
+    const none = { latestRun: null, activeRuns: 0 };
+    assert.deepEqual(await records.job("job_0001"), { ...job(1), ...none });
+    assert.deepEqual(await records.job("job_0002"), { ...fromBlueprint, ...none });
+    assert.equal(await records.job("job_0003"), null);
+  });
+
+  test("an update lands on the revision it was made for, or not at all", async (under) => {
+    const { records } = under;
+    await withJobs(under, job(1), job(2));
+    const second = job(1, {
+      name: "new",
+      status: "failed_preparation",
+      configurationJson: "{}",
+      revision: 2,
+      updatedAtMs: 9,
+    });
+    assert.equal(await records.write((writes) => writes.updateJob(second, 1)), true);
+    const late = job(1, { name: "late", revision: 2 });
+    assert.equal(await records.write((writes) => writes.updateJob(late, 1)), false);
+    assert.equal(await records.write((writes) => writes.updateJob(job(3), 1)), false);
+    assert.deepEqual(await records.job("job_0001"), { ...second, latestRun: null, activeRuns: 0 });
+    assert.equal((await records.job("job_0002"))?.name, "job 2");
+  });
+
+  test("an update keeps what is derived from the job's runs", async (under) => {
+    await withJobs(under, job(1));
+    await withRuns(under, run(1, "job_0001"));
+    await under.records.write((writes) => writes.updateJob(job(1, { revision: 2 }), 1));
+    const found = await under.records.job("job_0001");
+    assert.deepEqual([found?.latestRun?.runId, found?.activeRuns], ["run_0001", 1]);
+  });
+
+  test("a deleted job and its runs are not found any more, and cannot be changed", async (under) => {
+    const { records } = under;
+    await withJobs(under, job(1), job(2));
+    await withRuns(under, run(1, "job_0001"), run(2, "job_0002"));
+    assert.equal(await records.write((writes) => writes.deleteJob("job_0001", 7)), false);
+    assert.notEqual(await records.job("job_0001"), null);
+    assert.equal(await records.write((writes) => writes.deleteJob("job_0001", 1)), true);
+
+    assert.equal(await records.job("job_0001"), null);
+    assert.equal(await records.run("run_0001"), null);
+    assert.equal(await records.latestRun("job_0001"), null);
+    assert.deepEqual(await records.openRuns("job_0001", { limit: 9, after: null }), []);
+    const all = { limit: 9, after: null };
+    const runs = await records.runs({ ...all, jobId: null, status: null });
+    assert.deepEqual(
+      runs.map((one) => one.runId),
+      ["run_0002"],
+    );
+    assert.deepEqual(await records.runs({ ...all, jobId: "job_0001", status: null }), []);
+    assert.equal((await records.jobs({ ...all, includeTerminal: true })).length, 1);
+
+    const changed = await records.write(async (writes) => [
+      await writes.updateJob(job(1, { revision: 2 }), 1),
+      await writes.deleteJob("job_0001", 1),
+      await writes.insertRun(run(3, "job_0001")),
+      (await writes.job("job_0001")) !== null,
+      (await writes.run("run_0001")) !== null,
+    ]);
+    assert.deepEqual(changed, [false, false, false, false, false]);
+  });
+}
+
+function groupsContract(test: ContractTest): void {
+  test("G1: works asked for at one moment run one after the other, in order, and each sees the earlier ones", async (under) => {
+    const { records } = under;
+    const order: string[] = [];
+    const seen = await Promise.all(
+      [1, 2, 3].map((n) =>
+        records.write(async (writes) => {
+          order.push(`${n} begins`);
+          await writes.insertJob(job(n));
+          const before = n === 1 ? null : await writes.job(`job_000${n - 1}`);
+          order.push(`${n} ends`);
+          return before?.name ?? null;
+        }),
+      ),
+    );
+    assert.deepEqual(seen, [null, "job 1", "job 2"]);
+    assert.deepEqual(order, ["1 begins", "1 ends", "2 begins", "2 ends", "3 begins", "3 ends"]);
+  });
+
+  test("G1: a work that throws leaves nothing, and the others of its moment are unharmed", async (under) => {
+    const { records } = under;
+    const refusal = new Error("refused");
+    const answers = await Promise.allSettled([
+      records.write((writes) => writes.insertJob(job(1))),
+      records.write(async (writes) => {
+        await writes.insertJob(job(2));
+        await writes.insertRun(run(1, "job_0001"));
+        throw refusal;
+      }),
+      records.write((writes) => writes.insertJob(job(1))),
+      records.write(async (writes) => [
+        await writes.job("job_0002"),
+        (await writes.job("job_0001"))?.activeRuns,
+      ]),
+    ]);
+    assert.deepEqual(
+      answers.map((answer) => answer.status),
+      ["fulfilled", "rejected", "rejected", "fulfilled"],
+    );
+    assert.equal(answers[1]?.status === "rejected" && answers[1].reason, refusal);
+    assert.deepEqual(answers[3]?.status === "fulfilled" && answers[3].value, [null, 0]);
+    const again = await under.reopen();
+    assert.notEqual(await again.records.job("job_0001"), null);
+    assert.equal(await again.records.job("job_0002"), null);
+  });
+
+  test("G1: when the commit fails, every work of the moment rejects as unavailable, and nothing of them is there", async (under) => {
+    const { records, journal } = under;
+    const mend = under.breakCommits();
+    const answers = await Promise.allSettled([
+      records.write((writes) => writes.saveIdempotency(promise())),
+      records.write((writes) => writes.insertJob(job(1))),
+      records.write((writes) => writes.saveIdempotency(promise({ key: "key-2" }))),
+    ]);
+    for (const answer of answers) {
+      assert.equal(answer.status, "rejected");
+      assert.equal((answer.reason as Error).name, "JournalUnavailable");
+    }
+    assert.equal(await records.job("job_0001"), null);
+    assert.equal(await records.idempotency(promise().scope, "key-1"), null);
+    mend();
+    await withJobs(under, job(1));
+    await withRuns(under, run(1, "job_0001"));
+    assert.deepEqual(await journal.commit([]), { lost: [] });
+    assert.equal((await records.job("job_0001"))?.activeRuns, 1);
+  });
+
+  test("nobody outside sees what a work has written before it is committed", async ({ records }) => {
+    const seen: Promise<unknown>[] = [];
+    await records.write(async (writes) => {
+      await writes.insertJob(job(1));
+      seen.push(records.job("job_0001"));
+      await writes.deleteJob("job_0001", 1);
+    });
+    assert.deepEqual(await Promise.all(seen), [null]);
+  });
+}
+
+function promisesContract(test: ContractTest): void {
+  test("a promised answer is kept by scope and key, also after reopening", async (under) => {
+    const first = promise({ body: '"ä\\n"' });
+    await under.records.write((writes) => writes.saveIdempotency(first));
+    const { records } = await under.reopen();
+    assert.deepEqual(await records.idempotency(first.scope, first.key), first);
+    assert.equal(await records.idempotency(first.scope, "other"), null);
+    assert.equal(await records.idempotency("other", first.key), null);
+  });
+
+  test("a new promise takes the place of an old one with its key", async ({ records }) => {
+    await records.write((writes) => writes.saveIdempotency(promise()));
+    const second = promise({ requestHash: "h2", status: 201, headersJson: "{}", body: "2", createdAtMs: 9 });
+    await records.write((writes) => writes.saveIdempotency(second));
+    assert.deepEqual(await records.idempotency(second.scope, second.key), second);
+  });
+
+  test("two works with one key at one moment: the second sees the first one's answer", async ({
+    records,
+  }) => {
+    const { scope, key } = promise();
+    const answer = (body: string) =>
+      records.write(async (writes) => {
+        const before = await writes.idempotency(scope, key);
+        if (before !== null) return before.body;
+        await writes.saveIdempotency(promise({ body }));
+        return body;
+      });
+    assert.deepEqual(await Promise.all([answer("1"), answer("2"), answer("3")]), ["1", "1", "1"]);
+  });
+
+  test("old promises are forgotten, oldest first, a few at a time", async ({ records }) => {
+    await records.write(async (writes) => {
+      for (const n of [3, 1, 2, 9]) await writes.saveIdempotency(promise({ key: `k${n}`, createdAtMs: n }));
+    });
+    assert.equal(await records.forgetIdempotency(9, 2), 2);
+    assert.equal(await records.idempotency(promise().scope, "k1"), null);
+    assert.notEqual(await records.idempotency(promise().scope, "k3"), null);
+    assert.equal(await records.forgetIdempotency(9, 2), 1);
+    assert.equal(await records.forgetIdempotency(9, 2), 0);
+    assert.notEqual(await records.idempotency(promise().scope, "k9"), null);
+  });
+}
+
+function bundlesContract(test: ContractTest): void {
+  const bundle = (n: number, createdAtMs: number) => ({
+    bundleId: `bundle_${n}`,
+    fingerprint: "0".repeat(64),
+    graphId: "g",
+    name: `bundle ${n}`,
+    source: { kind: "zip" } as const,
+    sizeBytes: 5,
+    createdAtMs,
+    updatedAtMs: createdAtMs,
+  });
+
+  test("bundles are listed newest first, those of one moment by id, each once", async ({ records }) => {
+    await records.write(async (writes) => {
+      for (const [n, at] of [
+        [1, 7],
+        [2, 9],
+        [3, 7],
+        [4, 1],
+      ] as const)
+        await writes.saveBundle(bundle(n, at));
+    });
+    const ids: string[] = [];
+    let after: { createdAtMs: number; bundleId: string } | null = null;
+    for (;;) {
+      const page = await records.bundles({ limit: 1, after });
+      const [last] = page;
+      if (last === undefined) break;
+      ids.push(last.bundleId);
+      after = last;
+    }
+    assert.deepEqual(ids, ["bundle_2", "bundle_3", "bundle_1", "bundle_4"]);
+  });
+
+  test("a bundle is in use while a job that is not deleted was made from it", async (under) => {
+    const { records } = under;
+    await records.write((writes) => writes.saveBundle(bundle(1, 1)));
+    const isUsed = () => records.write((writes) => writes.bundleInUse("bundle_1"));
+    assert.equal(await isUsed(), false);
+    await withJobs(under, job(1));
+    assert.equal(await isUsed(), true);
+    await records.write((writes) => writes.deleteJob("job_0001", 1));
+    assert.equal(await isUsed(), false);
+  });
+
+  test("a bundle's record can be replaced and deleted; its time of creation stays", async ({ records }) => {
+    await records.write((writes) => writes.saveBundle(bundle(1, 1)));
+    await records.write((writes) => writes.saveBundle({ ...bundle(1, 8), name: "again" }));
+    const found = await records.write((writes) => writes.bundle("bundle_1"));
+    assert.deepEqual([found?.name, found?.createdAtMs, found?.updatedAtMs], ["again", 1, 8]);
+    const remove = () => records.write((writes) => writes.deleteBundle("bundle_1"));
+    assert.deepEqual([await remove(), await remove()], [true, false]);
+    assert.equal(await records.write((writes) => writes.bundle("bundle_1")), null);
+  });
+}

@@ -1,0 +1,69 @@
+// Gateway records for tests: complete, plain, and in the order of their numbers.
+
+import type { JobChanges, JobProgress } from "../../src/engine/ports.ts";
+import type { IdempotencyRecord, JobDefinition, NewRun } from "../../src/jobs/records.ts";
+import { changes, next, progress } from "./journal-contract.ts";
+
+const digits = (n: number) => String(n).padStart(4, "0");
+
+export function job(n: number, given: Partial<JobDefinition> = {}): JobDefinition {
+  return {
+    jobId: `job_${digits(n)}`,
+    name: `job ${n}`,
+    status: "ready",
+    source: { kind: "bundle", bundleId: "bundle_1" },
+    bundleFingerprint: "f".repeat(64),
+    graphId: "g",
+    configurationJson: '{"a": {"b":1}}',
+    extensions: ["svc.response"],
+    revision: 1,
+    createdAtMs: 1_000 + n,
+    updatedAtMs: 1_000 + n,
+    ...given,
+  };
+}
+
+export function run(n: number, jobId: string, given: Partial<NewRun> = {}): NewRun {
+  return {
+    runId: `run_${digits(n)}`,
+    jobId,
+    runtimeJobId: `g-${digits(n)}`,
+    inputsJson: '{"in": [1, 2]}',
+    configOverridesJson: null,
+    trigger: { kind: "api", id: null },
+    traceId: "0af7651916cd43dd8448eb211c80319c",
+    agentsTotal: 3,
+    createdAtMs: 2_000 + n,
+    ...given,
+  };
+}
+
+/** The first batch of a run's runtime job. */
+export function launch(run: NewRun, given: Partial<JobChanges> = {}): JobChanges {
+  const { insert } = changes();
+  const identity = { runId: run.runId, definitionId: run.jobId };
+  return changes({ jobId: run.runtimeJobId, insert: { ...insert!, ...identity }, ...given });
+}
+
+/** A later batch of it, as it stands then. */
+export function advance(
+  run: NewRun,
+  revision: number,
+  stand: Partial<JobProgress>,
+  given: Partial<JobChanges> = {},
+) {
+  return next(revision, { jobId: run.runtimeJobId, progress: progress(stand), ...given });
+}
+
+export function promise(given: Partial<IdempotencyRecord> = {}): IdempotencyRecord {
+  return {
+    scope: "local POST /api/v1/jobs",
+    key: "key-1",
+    requestHash: "hash",
+    status: 202,
+    headersJson: '{"location":"/api/v1/jobs/job_1"}',
+    body: '{"job_id":"job_1"}',
+    createdAtMs: 5_000,
+    ...given,
+  };
+}
