@@ -1,20 +1,24 @@
 // Registered bundles: names for snapshots, taken from a folder on this machine or from a zip.
 //
 // B1. A record names a snapshot only after the snapshot is on disk; a crash in between leaves the old record.
-// B2. A bundle's record changes by register and reload only; both for one id happen one after the other.
+// B2. Registrations and reloads of one id happen one after the other. A received upload's record is saved by its
+//     receiver, in any order: its id stands for its content, so two of one id say the same.
 // B3. A job keeps the snapshot it was submitted with (it holds the fingerprint, not the id).
 // B4. What is refused changes nothing.
 
+import { createReadStream } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { isoTime } from "../engine/event.ts";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject } from "../engine/json.ts";
-import { readDefinition } from "./definition.ts";
+import { KeyedTurns } from "../keyed-turns.ts";
+import { type Definition, readDefinition } from "./definition.ts";
+import { DefinitionCache } from "./definition-cache.ts";
 import { openFolder } from "./folder-source.ts";
 import { bundleLimits, PAYLOADS_FOLDER } from "./layout.ts";
 import { merged } from "./merge.ts";
-import { BundleProblem, shown } from "./problem.ts";
+import { BundleProblem, messagesOf, shown } from "./problem.ts";
 import type { BundleOrigin, BundleRecord, BundleRecords } from "./records.ts";
 import { type Snapshot, Snapshots } from "./snapshots.ts";
 import { openZip } from "./zip-source.ts";
@@ -38,6 +42,14 @@ export interface BundleLaunch {
   readonly configurationJson: string | null;
 }
 
+/** An upload whose content is kept and whose record is still to be saved. */
+export interface ReceivedBundle {
+  /** As it would be saved; a record of the same id has the same content, and keeps its time of creation. */
+  readonly record: BundleRecord;
+  /** Hex, of the zip's own bytes: what was sent, not what it holds. */
+  readonly uploadSha256: string;
+}
+
 /** The spec's "Bundle reload result". */
 export interface BundleReload {
   readonly bundle_id: string;
@@ -53,6 +65,8 @@ export interface BundleReload {
 
 const BUNDLE_ID_PATTERN = /^[A-Za-z0-9._-]{1,128}$/;
 const FINGERPRINT_CHARS_IN_ID = 16;
+const DEFINITIONS_KEPT = 256;
+const DEFINITION_CHARS_KEPT = 32 * 1024 * 1024;
 
 export class Bundles {
   readonly #records: BundleRecords;
@@ -60,7 +74,8 @@ export class Bundles {
   readonly #uploadBytesMax: number;
   readonly #bytesMax: number;
   readonly #snapshots: Snapshots;
-  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #definitions: DefinitionCache;
+  readonly #turns = new KeyedTurns();
 
   private constructor(options: BundlesOptions) {
     this.#records = options.records;
@@ -68,6 +83,11 @@ export class Bundles {
     this.#uploadBytesMax = options.bundleBytesMax;
     this.#bytesMax = options.bundleBytesMax * bundleLimits.expansionMax;
     this.#snapshots = new Snapshots(resolve(options.home, "bundles"), this.#bytesMax);
+    this.#definitions = new DefinitionCache({
+      read: (fingerprint) => this.#readDefinition(fingerprint),
+      entriesMax: DEFINITIONS_KEPT,
+      charsMax: DEFINITION_CHARS_KEPT,
+    });
   }
 
   /** Opens the folder of snapshots, and removes what a crash left there half-written. */
@@ -90,31 +110,45 @@ export class Bundles {
   }): Promise<BundleRecord> {
     const { path } = request;
     const bundleId = checkedId(request.bundleId ?? basename(path));
-    return this.#inTurn(bundleId, async () =>
-      this.#save(bundleId, { kind: "folder", path }, await this.#snapshotOfFolder(path)),
-    );
+    return this.#turns.run(bundleId, () => this.#registerFolder(bundleId, { kind: "folder", path }));
   }
 
   /**
-   * Registers an uploaded zip. Memory stays flat, whatever its size.
+   * Takes an uploaded zip in: checks it, and keeps its content. Saves no record; without one the content is kept all
+   * the same, and belongs to the next upload of it. Memory stays flat, whatever the zip's size.
    *
-   * @param request.file a path, or the upload itself, which is read to its end or destroyed
+   * @param file a path, or the upload itself, which is read to its end or destroyed
+   * @throws BundleProblem with everything that is wrong with the zip; of the code `upload_too_large` when it has more
+   *   bytes than SVC_BUNDLE_MAX_BYTES. Errors of the system (ENOSPC on a full disk) as they come. Nothing is kept then.
+   */
+  async receiveZip(file: string | Readable): Promise<ReceivedBundle> {
+    return this.#snapshots.withTemporary(async (folder) => {
+      const upload = typeof file === "string" ? createReadStream(file) : file;
+      const { path, sha256 } = await this.#snapshots.receive(upload, folder, this.#uploadBytesMax);
+      const snapshot = await this.#snapshots.take(await openZip(path, this.#bytesMax), folder);
+      const bundleId = `bundle_${snapshot.fingerprint.slice(0, FINGERPRINT_CHARS_IN_ID)}`;
+      return {
+        record: recordOf(snapshot, { bundleId, source: { kind: "zip" }, nowMs: this.#nowMs() }),
+        uploadSha256: sha256,
+      };
+    });
+  }
+
+  /**
+   * Registers an uploaded zip.
+   *
+   * @param request.file as `receiveZip` takes it
    * @param request.bundleId `bundle_` and the fingerprint's start when absent: same content, same id
-   * @throws BundleProblem with everything that is wrong with the zip
+   * @throws as `receiveZip`
    */
   async registerZip(request: {
     readonly file: string | Readable;
     readonly bundleId?: string;
   }): Promise<BundleRecord> {
-    const { file } = request;
     const given = request.bundleId === undefined ? null : checkedId(request.bundleId);
-    const snapshot = await this.#snapshots.withTemporary(async (folder) => {
-      const path =
-        typeof file === "string" ? file : await this.#snapshots.receive(file, folder, this.#uploadBytesMax);
-      return this.#snapshots.take(await openZip(path, this.#bytesMax), folder);
-    });
-    const bundleId = given ?? `bundle_${snapshot.fingerprint.slice(0, FINGERPRINT_CHARS_IN_ID)}`;
-    return this.#inTurn(bundleId, () => this.#save(bundleId, { kind: "zip" }, snapshot));
+    const { record } = await this.receiveZip(request.file);
+    const bundleId = given ?? record.bundleId;
+    return this.#turns.run(bundleId, () => this.#save({ ...record, bundleId }));
   }
 
   /**
@@ -124,18 +158,14 @@ export class Bundles {
    * @throws BundleProblem when the folder has gone or is invalid now; the registered version stays
    */
   async reload(bundleId: string): Promise<BundleReload | null> {
-    return this.#inTurn(bundleId, async () => {
+    return this.#turns.run(bundleId, async () => {
       const before = await this.#records.get(bundleId);
       if (before === null) return null;
       if (before.source.kind === "zip") {
         const message = `Bundle ${bundleId} was uploaded as a zip, which does not change; upload a new one to replace it.`;
         return this.#reloadResult(before, before.fingerprint, { reloaded: false, message });
       }
-      const { fingerprint } = await this.#save(
-        bundleId,
-        before.source,
-        await this.#snapshotOfFolder(before.source.path),
-      );
+      const { fingerprint } = await this.#registerFolder(bundleId, before.source);
       const message =
         fingerprint === before.fingerprint
           ? `Bundle ${bundleId} was read again and has not changed.`
@@ -176,6 +206,16 @@ export class Bundles {
   }
 
   /**
+   * What a snapshot's JSON files say. Costs next to nothing when it was asked for lately, and is then the same object:
+   * nobody may change it.
+   *
+   * @throws BundleProblem when the snapshot has been removed or damaged from outside
+   */
+  definition(fingerprint: string): Promise<Definition> {
+    return this.#definitions.get(fingerprint);
+  }
+
+  /**
    * Reads what a submission of this bundle needs.
    *
    * @param override laid over the bundle's own configuration, key by key
@@ -186,49 +226,59 @@ export class Bundles {
     const record = await this.#records.get(bundleId);
     if (record === null) return null;
     const { fingerprint } = record;
-    const { graph, manifestJson, configuration } = await readDefinition(this.#snapshots.folder(fingerprint));
+    const { graph, manifestJson, configuration } = await this.definition(fingerprint);
     const hasOverride = Object.keys(override).length > 0;
     const resolved = hasOverride ? merged(configuration ?? {}, override) : configuration;
     const configurationJson = resolved === null ? null : JSON.stringify(resolved);
     return { graph, manifestJson, fingerprint, configurationJson };
   }
 
-  #snapshotOfFolder(path: string): Promise<Snapshot> {
-    return this.#snapshots.withTemporary(async (folder) => {
-      const limits = { bytesMax: this.#bytesMax, keepOut: this.#snapshots.root };
-      return this.#snapshots.take(await openFolder(path, limits), folder);
-    });
-  }
-
-  async #save(bundleId: string, source: BundleOrigin, snapshot: Snapshot): Promise<BundleRecord> {
-    const { graph, manifest } = snapshot.definition;
-    const nowMs = this.#nowMs();
-    const before = await this.#records.get(bundleId);
-    const record: BundleRecord = {
-      bundleId,
-      fingerprint: snapshot.fingerprint,
-      graphId: graph.graphId,
-      name: nameOf(manifest) ?? graph.jobName ?? graph.graphId,
-      source,
-      sizeBytes: snapshot.sizeBytes,
-      createdAtMs: before?.createdAtMs ?? nowMs,
-      updatedAtMs: nowMs,
-    };
-    await this.#records.save(record);
-    return record;
-  }
-
-  /** Runs `work` when everything asked before about this bundle has ended (B2). */
-  async #inTurn<Result>(bundleId: string, work: () => Promise<Result>): Promise<Result> {
-    const before = this.#turns.get(bundleId) ?? Promise.resolve();
-    const mine = before.then(work, work);
-    this.#turns.set(bundleId, mine);
+  async #readDefinition(fingerprint: string): Promise<Definition> {
     try {
-      return await mine;
-    } finally {
-      if (this.#turns.get(bundleId) === mine) this.#turns.delete(bundleId);
+      return await readDefinition(this.#snapshots.folder(fingerprint));
+    } catch (error) {
+      if (!(error instanceof BundleProblem)) throw error;
+      throw new BundleProblem(
+        error.problems,
+        `The stored content of the bundle has been removed or damaged from outside (${messagesOf(error.problems)}). Remove what is left of bundles/${fingerprint} in SVC_HOME, and register the bundle again.`,
+      );
     }
   }
+
+  async #registerFolder(
+    bundleId: string,
+    source: Extract<BundleOrigin, { kind: "folder" }>,
+  ): Promise<BundleRecord> {
+    const snapshot = await this.#snapshots.withTemporary(async (folder) => {
+      const limits = { bytesMax: this.#bytesMax, keepOut: this.#snapshots.root };
+      return this.#snapshots.take(await openFolder(source.path, limits), folder);
+    });
+    return this.#save(recordOf(snapshot, { bundleId, source, nowMs: this.#nowMs() }));
+  }
+
+  /** @returns the record as it is now: one of the same id lends it its time of creation */
+  async #save(record: BundleRecord): Promise<BundleRecord> {
+    const before = await this.#records.get(record.bundleId);
+    const saved = { ...record, createdAtMs: before?.createdAtMs ?? record.createdAtMs };
+    await this.#records.save(saved);
+    return saved;
+  }
+}
+
+function recordOf(
+  { fingerprint, sizeBytes, definition: { graph, manifest } }: Snapshot,
+  given: { readonly bundleId: string; readonly source: BundleOrigin; readonly nowMs: number },
+): BundleRecord {
+  return {
+    bundleId: given.bundleId,
+    fingerprint,
+    graphId: graph.graphId,
+    name: nameOf(manifest) ?? graph.jobName ?? graph.graphId,
+    source: given.source,
+    sizeBytes,
+    createdAtMs: given.nowMs,
+    updatedAtMs: given.nowMs,
+  };
 }
 
 function checkedId(bundleId: string): string {

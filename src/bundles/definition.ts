@@ -8,7 +8,7 @@ import { limits } from "../engine/limits.ts";
 import { type ManifestProblem, parseManifest } from "../engine/manifest.ts";
 import { bundleLimits, CONFIG_FILES, MANIFEST_FILE } from "./layout.ts";
 import { merged } from "./merge.ts";
-import { BundleProblem, ProblemList } from "./problem.ts";
+import { BundleProblem, inManifest, ProblemList } from "./problem.ts";
 
 export interface Definition {
   readonly graph: Graph;
@@ -16,6 +16,8 @@ export interface Definition {
   readonly manifestJson: string;
   /** config/default.json with config/overwrite.json over it; null when the bundle has neither. */
   readonly configuration: JsonObject | null;
+  /** Characters of all that was read; what is kept of it in memory grows with them. */
+  readonly jsonChars: number;
 }
 
 /**
@@ -32,17 +34,21 @@ export async function readDefinition(folder: string): Promise<Definition> {
     problems.add(MANIFEST_FILE, "missing_manifest", said);
   }
   let configuration: JsonObject | null = null;
+  let jsonChars = found?.text.length ?? 0;
   for (const name of CONFIG_FILES) {
     const layer = await readObject(folder, name, problems);
-    if (layer !== null)
-      configuration = configuration === null ? layer.value : merged(configuration, layer.value);
+    if (layer === null) continue;
+    configuration = configuration === null ? layer.value : merged(configuration, layer.value);
+    jsonChars += layer.text.length;
   }
   const parsed = found === null ? null : parseManifest(found.value);
-  const inManifest: readonly ManifestProblem[] = parsed?.kind === "invalid" ? parsed.problems : [];
-  if (!problems.isEmpty) throw new BundleProblem([...problems.all(), ...inManifest]);
-  if (inManifest.length > 0) throw BundleProblem.ofManifest(inManifest);
+  const wrong: readonly ManifestProblem[] = parsed?.kind === "invalid" ? parsed.problems : [];
+  if (!problems.isEmpty) {
+    throw new BundleProblem([...problems.all(), ...wrong.map(inManifest)]);
+  }
+  if (wrong.length > 0) throw BundleProblem.ofManifest(wrong);
   if (found === null || parsed?.kind !== "valid") throw new Error("A manifest without problems has a graph.");
-  return { graph: parsed.graph, manifest: found.value, manifestJson: found.text, configuration };
+  return { graph: parsed.graph, manifest: found.value, manifestJson: found.text, configuration, jsonChars };
 }
 
 /** @returns null when the file is not there, or is wrong, which is reported */

@@ -17,6 +17,7 @@ import {
   tooManyEntries,
 } from "./layout.ts";
 import { BundleProblem, ProblemList, shown } from "./problem.ts";
+import { sealCopy } from "./sealed-file.ts";
 
 interface FoundFile extends BundleFile {
   /** Where its bytes are, without symlinks. */
@@ -60,7 +61,11 @@ export async function openFolder(
   const sources = new Map(walk.files.map((file) => [file.path, file.source]));
   return {
     files: walk.files,
-    write: async (file, target) => copy(sources.get(file.path) ?? "", target, file.path),
+    problems: [],
+    write: async (file, target) => {
+      await copy(sources.get(file.path) ?? "", target, file.path);
+      return sealCopy(target, file.isExecutable);
+    },
     close: async () => {},
   };
 }

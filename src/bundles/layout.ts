@@ -5,13 +5,18 @@
 // L2. Empty folders are left out. `payloads` is always there.
 // L3. Only a file's name, bytes and whether it is executable count; a folder and a zip of it are the same bundle.
 
+import type { BundleProblemEntry } from "./problem.ts";
+import type { SealedFile } from "./sealed-file.ts";
+
 export const MANIFEST_FILE = "manifest.json";
 export const CONFIG_FILES = ["config/default.json", "config/overwrite.json"] as const;
 export const PAYLOADS_FOLDER = "payloads";
 
 export const bundleLimits = {
-  /** Files and folders together. */
+  /** Files and folders together, as a zip lists them. */
   entriesMax: 20_000,
+  /** Folders that the files lie in, whether or not a zip lists them. */
+  foldersMax: 20_000,
   /** Times SVC_BUNDLE_MAX_BYTES that a bundle's files may have together. */
   expansionMax: 20,
   /** Bytes of a name inside the bundle, and of each of its parts: what file systems take. */
@@ -30,9 +35,12 @@ export interface BundleFile {
 
 /** Where a bundle's files come from. */
 export interface BundleSource {
+  /** The good ones. */
   readonly files: readonly BundleFile[];
-  /** Writes the file's bytes to `target`, a name that does not exist yet. */
-  write(file: BundleFile, target: string): Promise<void>;
+  /** What is wrong with the others; such a bundle is not taken. */
+  readonly problems: readonly BundleProblemEntry[];
+  /** Writes the file's bytes to `target`, a name that does not exist yet. Several may be written at once. */
+  write(file: BundleFile, target: string): Promise<SealedFile>;
   close(): Promise<void>;
 }
 
@@ -40,6 +48,13 @@ export interface BundleSource {
 export function isLeftOut(name: string, depth: number): boolean {
   if (name === ".git" || name === "__pycache__") return true;
   return depth === 0 && (name.startsWith(".") || name === "node_modules" || name === "__MACOSX");
+}
+
+/** Whether a part of this path is left out. */
+export function isPathLeftOut(path: string): boolean {
+  const end = path.indexOf("/");
+  if (isLeftOut(end < 0 ? path : path.slice(0, end), 0)) return true;
+  return /\/(?:\.git|__pycache__)(?:\/|$)/.test(path);
 }
 
 /** Says why a name cannot be that of a file; null when it can. Expects a relative path with `/`. */
@@ -53,6 +68,10 @@ export function nameProblem(path: string): string | null {
 
 export function tooManyEntries(): string {
   return `the bundle holds more than ${bundleLimits.entriesMax} files and folders`;
+}
+
+export function tooManyFolders(): string {
+  return `the bundle's files lie in more than ${bundleLimits.foldersMax} folders`;
 }
 
 export function tooLarge(bytesMax: number): string {

@@ -1,6 +1,7 @@
 // What is wrong with a bundle, collected so that a person sees everything at once.
 
 import { type ManifestProblem, manifestProblemsText } from "../engine/manifest.ts";
+import { MANIFEST_FILE } from "./layout.ts";
 
 export interface BundleProblemEntry {
   /** JSON Pointer into the manifest (`/nodes/0/node_id`), or `/` and the name of a file; empty for the whole. */
@@ -15,19 +16,34 @@ export class BundleProblem extends Error {
   override readonly name = "BundleProblem";
   readonly problems: readonly BundleProblemEntry[];
 
-  constructor(problems: readonly BundleProblemEntry[], heading = "Invalid bundle") {
-    super(`${heading}: ${problems.map((problem) => problem.message).join("; ")}`);
+  constructor(problems: readonly BundleProblemEntry[], text = `Invalid bundle: ${messagesOf(problems)}`) {
+    super(text);
     this.problems = problems;
   }
 
-  /** A bundle whose files are fine and whose manifest is not. */
+  /** A bundle whose files are fine and whose manifest is not; its text is that of a submission's refusal. */
   static ofManifest(problems: readonly ManifestProblem[]): BundleProblem {
-    return new BundleProblem(problems, manifestProblemsText([]).slice(0, -2));
+    return new BundleProblem(problems.map(inManifest), manifestProblemsText(problems));
   }
 
   static of(path: string, code: string, message: string): BundleProblem {
     return new BundleProblem([{ path, code, message }]);
   }
+}
+
+/** A problem of the manifest among those of the bundle: the path leads inside, the message names the file. */
+export function inManifest({ path, code, message }: ManifestProblem): BundleProblemEntry {
+  return { path, code, message: `${MANIFEST_FILE}: ${message}` };
+}
+
+/** All messages in one line. */
+export function messagesOf(problems: readonly BundleProblemEntry[]): string {
+  return problems.map((problem) => problem.message).join("; ");
+}
+
+/** The upload was cut off at SVC_BUNDLE_MAX_BYTES; its content is unknown. */
+export function isUploadTooLarge({ problems }: BundleProblem): boolean {
+  return problems.some(({ code }) => code === "upload_too_large");
 }
 
 const PROBLEMS_MAX = 100;
@@ -40,8 +56,12 @@ export class ProblemList {
 
   /** @param file name inside the bundle; empty for the whole */
   add(file: string, code: string, message: string): void {
+    this.addEntry({ path: file === "" ? "" : `/${shortened(file)}`, code, message });
+  }
+
+  addEntry(problem: BundleProblemEntry): void {
     if (this.#kept.length >= PROBLEMS_MAX) this.#left++;
-    else this.#kept.push({ path: file === "" ? "" : `/${shortened(file)}`, code, message });
+    else this.#kept.push(problem);
   }
 
   get isEmpty(): boolean {

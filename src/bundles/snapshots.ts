@@ -8,8 +8,8 @@
 // S4. Files are copies (clones, where the file system can), never hard links: nobody else's write reaches them.
 
 import { createHash } from "node:crypto";
-import { constants, createWriteStream } from "node:fs";
-import { chmod, mkdir, open, rename, rm } from "node:fs/promises";
+import { createWriteStream } from "node:fs";
+import { mkdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -23,7 +23,9 @@ import {
   PAYLOADS_FOLDER,
   tooLarge,
 } from "./layout.ts";
-import { BundleProblem } from "./problem.ts";
+import { BundleProblem, type BundleProblemEntry, ProblemList, shown } from "./problem.ts";
+import type { SealedFile } from "./sealed-file.ts";
+import { forEachOf } from "./several.ts";
 
 export interface Snapshot {
   readonly fingerprint: string;
@@ -32,7 +34,8 @@ export interface Snapshot {
 }
 
 const FINGERPRINT_PATTERN = /^[0-9a-f]{64}$/;
-const READ_CHUNK_BYTES = 256 * 1024;
+/** Files under way at the same time. The threads that wait for the disk are four, and serve others too. */
+const FILES_AT_ONCE = 4;
 
 export class Snapshots {
   readonly root: string;
@@ -72,33 +75,50 @@ export class Snapshots {
     }
   }
 
-  /** Saves an upload in `folder`. @throws BundleProblem when it is larger than `bytesMax` */
-  async receive(upload: Readable, folder: string, bytesMax: number): Promise<string> {
-    const file = join(folder, "upload.zip");
-    await pipeline(
-      upload,
-      (chunks: AsyncIterable<Buffer>) => bounded(chunks, bytesMax),
-      createWriteStream(file),
-    );
-    return file;
+  /**
+   * Saves an upload in `folder`.
+   *
+   * @returns where it is, and the hex SHA-256 of its bytes
+   * @throws BundleProblem `upload_too_large` when it is larger than `bytesMax`
+   */
+  async receive(
+    upload: Readable,
+    folder: string,
+    bytesMax: number,
+  ): Promise<{ readonly path: string; readonly sha256: string }> {
+    const path = join(folder, "upload.zip");
+    const digest = createHash("sha256");
+    const arriving = async function* (chunks: AsyncIterable<Buffer>) {
+      let sizeBytes = 0;
+      for await (const chunk of chunks) {
+        sizeBytes += chunk.length;
+        if (sizeBytes > bytesMax) throw uploadTooLarge(bytesMax);
+        digest.update(chunk);
+        yield chunk;
+      }
+    };
+    await pipeline(upload, arriving, createWriteStream(path));
+    return { path, sha256: digest.digest("hex") };
   }
 
   /**
    * Takes a bundle in, and closes its source.
    *
    * @param folder an empty folder from `withTemporary`
-   * @throws BundleProblem when the bundle is not as it must be; nothing is kept then
+   * @throws BundleProblem with everything that is wrong with it; nothing is kept then
    */
   async take(source: BundleSource, folder: string): Promise<Snapshot> {
     const content = join(folder, "content");
     try {
-      await mkdir(join(content, PAYLOADS_FOLDER), { recursive: true, mode: 0o755 });
       const [defining, others] = split(source.files);
+      const intake = new Intake(source, content);
       // The small files that can make the bundle invalid come first.
-      for (const file of defining) await writeFile(source, file, content);
-      const definition = await readDefinition(content);
-      for (const file of others) await writeFile(source, file, content);
-      const { fingerprint, sizeBytes } = await this.#seal(content, source.files);
+      await intake.write(defining);
+      const definition = await readChecked(content, [...source.problems, ...intake.problems]);
+      await intake.write(others);
+      if (intake.problems.length > 0) throw new BundleProblem(intake.problems);
+      const { fingerprint, sizeBytes } = this.#fingerprint(source.files, intake);
+      await forEachOf(intake.folders, FILES_AT_ONCE, syncFolder);
       await this.#keep(content, fingerprint);
       return { fingerprint, sizeBytes, definition };
     } finally {
@@ -106,24 +126,19 @@ export class Snapshots {
     }
   }
 
-  /** Makes everything read-only and durable, and computes the fingerprint on the way. */
-  async #seal(
-    content: string,
+  #fingerprint(
     files: readonly BundleFile[],
-  ): Promise<{ fingerprint: string; sizeBytes: number }> {
+    intake: Intake,
+  ): { readonly fingerprint: string; readonly sizeBytes: number } {
     const total = createHash("sha256");
-    const folders = new Set([content, join(content, PAYLOADS_FOLDER)]);
     let sizeBytes = 0;
-    for (const file of [...files].sort(byPath)) {
-      const path = join(content, file.path);
-      const sealed = await sealFile(path, file.isExecutable);
+    for (const file of files.toSorted(byPath)) {
+      const sealed = intake.sealed(file);
       total.update(`${JSON.stringify([file.path, file.isExecutable, sealed.sha256])}\n`);
       sizeBytes += sealed.sizeBytes;
-      // Looked at again: files of a folder may have grown since they were listed.
-      if (sizeBytes > this.#bytesMax) throw BundleProblem.of("", "too_large", tooLarge(this.#bytesMax));
-      for (let above = dirname(path); !folders.has(above); above = dirname(above)) folders.add(above);
     }
-    for (const folder of folders) await syncFolder(folder);
+    // Looked at again: files of a folder may have grown since they were listed.
+    if (sizeBytes > this.#bytesMax) throw BundleProblem.of("", "too_large", tooLarge(this.#bytesMax));
     return { fingerprint: total.digest("hex"), sizeBytes };
   }
 
@@ -139,6 +154,83 @@ export class Snapshots {
   }
 }
 
+/** The files of one bundle on their way into its folder. */
+class Intake {
+  readonly #source: BundleSource;
+  readonly #content: string;
+  readonly #folders = new Set<string>();
+  readonly #sealed = new Map<string, SealedFile>();
+  readonly #problems = new ProblemList();
+
+  constructor(source: BundleSource, content: string) {
+    this.#source = source;
+    this.#content = content;
+  }
+
+  get problems(): readonly BundleProblemEntry[] {
+    return this.#problems.all();
+  }
+
+  /** Those that were made so far, with the bundle's own. */
+  get folders(): readonly string[] {
+    return [...this.#folders];
+  }
+
+  sealed({ path }: BundleFile): SealedFile {
+    const found = this.#sealed.get(path);
+    if (found === undefined) throw new Error(`${path} was not written.`);
+    return found;
+  }
+
+  /** Writes the files, and notes what is wrong with them. */
+  async write(files: readonly BundleFile[]): Promise<void> {
+    await this.#makeFolder(join(this.#content, PAYLOADS_FOLDER));
+    for (const { path } of files) await this.#makeFolder(dirname(join(this.#content, path)));
+    await forEachOf(files, FILES_AT_ONCE, async (file) => {
+      const target = join(this.#content, file.path);
+      try {
+        this.#sealed.set(file.path, await this.#source.write(file, target));
+      } catch (error) {
+        await this.#note(file.path, error);
+      }
+    });
+  }
+
+  async #makeFolder(folder: string): Promise<void> {
+    if (this.#folders.has(folder)) return;
+    if (folder !== this.#content) await this.#makeFolder(dirname(folder));
+    this.#folders.add(folder);
+    await mkdir(folder, { recursive: true, mode: 0o755 });
+  }
+
+  async #note(path: string, error: unknown): Promise<void> {
+    if (error instanceof BundleProblem) {
+      for (const problem of error.problems) this.#problems.addEntry(problem);
+      // Half of a file says nothing.
+      await rm(join(this.#content, path), { force: true });
+    } else if ((error as NodeJS.ErrnoException).code === "EEXIST") {
+      // Names were compared as they are; a disk may compare them in its own way.
+      const said = `${shown(path)} differs from another name in case or accents only, and this disk takes both for one`;
+      this.#problems.add(path, "duplicate_entry", said);
+    } else throw error;
+  }
+}
+
+/** Reads the bundle's definition; throws with everything that is known to be wrong by now. */
+async function readChecked(content: string, known: readonly BundleProblemEntry[]): Promise<Definition> {
+  if (known.length === 0) return readDefinition(content);
+  const further = await readDefinition(content).then(
+    () => [],
+    (error: unknown) => {
+      if (error instanceof BundleProblem) return error.problems;
+      throw error;
+    },
+  );
+  // A manifest that was refused is not missing: known problems of a file hide what follows from them.
+  const added = further.filter((one) => !known.some(({ path }) => path.endsWith(one.path)));
+  throw new BundleProblem([...known, ...added]);
+}
+
 function split(files: readonly BundleFile[]): readonly [BundleFile[], BundleFile[]] {
   const names: readonly string[] = [MANIFEST_FILE, ...CONFIG_FILES];
   const defining = files.filter((file) => names.includes(file.path));
@@ -149,43 +241,7 @@ function byPath(a: BundleFile, b: BundleFile): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
 }
 
-async function writeFile(source: BundleSource, file: BundleFile, content: string): Promise<void> {
-  const target = join(content, file.path);
-  await mkdir(dirname(target), { recursive: true, mode: 0o755 });
-  await source.write(file, target);
-}
-
-async function sealFile(path: string, isExecutable: boolean): Promise<{ sha256: string; sizeBytes: number }> {
-  await chmod(path, isExecutable ? 0o555 : 0o444);
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  try {
-    const digest = createHash("sha256");
-    const chunk = Buffer.allocUnsafe(READ_CHUNK_BYTES);
-    let sizeBytes = 0;
-    for (;;) {
-      const { bytesRead } = await file.read(chunk, 0, chunk.length, null);
-      if (bytesRead === 0) break;
-      digest.update(chunk.subarray(0, bytesRead));
-      sizeBytes += bytesRead;
-    }
-    await file.sync();
-    return { sha256: digest.digest("hex"), sizeBytes };
-  } finally {
-    await file.close();
-  }
-}
-
-async function* bounded(chunks: AsyncIterable<Buffer>, bytesMax: number): AsyncGenerator<Buffer> {
-  let sizeBytes = 0;
-  for await (const chunk of chunks) {
-    sizeBytes += chunk.length;
-    if (sizeBytes > bytesMax) {
-      throw BundleProblem.of(
-        "",
-        "too_large",
-        `the upload is larger than ${bytesMax} bytes (SVC_BUNDLE_MAX_BYTES)`,
-      );
-    }
-    yield chunk;
-  }
+function uploadTooLarge(bytesMax: number): BundleProblem {
+  const said = `the upload is larger than ${bytesMax} bytes (SVC_BUNDLE_MAX_BYTES)`;
+  return BundleProblem.of("", "upload_too_large", said);
 }

@@ -4,6 +4,8 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { crc32, deflateRawSync } from "node:zlib";
+import type { Graph } from "../engine/graph.ts";
+import { parseManifest } from "../engine/manifest.ts";
 import { SqlBundleRecords } from "../store/bundle-records.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { Bundles } from "./bundles.ts";
@@ -15,6 +17,14 @@ export const manifestJson = JSON.stringify({
   entrypoints: ["in"],
   nodes: [{ node_id: "in", agent_type: "router" }],
 });
+
+export const manifestGraph = graphOf(manifestJson);
+
+function graphOf(json: string): Graph {
+  const parsed = parseManifest(JSON.parse(json));
+  if (parsed.kind === "invalid") throw new Error("The manifest for tests is invalid.");
+  return parsed.graph;
+}
 
 export type Files = Readonly<Record<string, string>>;
 
@@ -35,15 +45,14 @@ export interface Place extends AsyncDisposable {
 
 export const BUNDLE_BYTES_MAX = 64 * 1024;
 
-export async function makePlace(): Promise<Place> {
+export async function makePlace({ bundleBytesMax = BUNDLE_BYTES_MAX } = {}): Promise<Place> {
   const folder = await mkdtemp(join(tmpdir(), "bundles-"));
   const home = join(folder, "home");
   await mkdir(home);
   const database = openSqlite(":memory:");
   const records = new SqlBundleRecords(database);
   let nowMs = 1_000;
-  const reopen = () =>
-    Bundles.open({ home, records, bundleBytesMax: BUNDLE_BYTES_MAX, nowMs: () => nowMs++ });
+  const reopen = () => Bundles.open({ home, records, bundleBytesMax, nowMs: () => nowMs++ });
   return {
     folder,
     home,
@@ -78,6 +87,17 @@ export async function refusals(work: Promise<unknown>): Promise<readonly string[
   }
 }
 
+/** Bytes that hardly compress, the same each time. */
+export function noise(sizeBytes: number): Buffer {
+  const bytes = Buffer.alloc(sizeBytes);
+  let state = 1;
+  for (let at = 0; at < sizeBytes; at++) {
+    state = (state * 48_271) % 0x7fffffff;
+    bytes[at] = state >> 8;
+  }
+  return bytes;
+}
+
 export interface ZipEntry {
   readonly name: string | Uint8Array;
   readonly content?: string | Uint8Array;
@@ -89,6 +109,17 @@ export interface ZipEntry {
   /** What the directory claims in place of the truth. */
   readonly claimedSizeBytes?: number;
   readonly claimedCrc32?: number;
+  /** The place of another entry, which the directory gives for this one too. */
+  readonly samePlaceAs?: number;
+  /** What the entry's own header says in place of what the directory says. */
+  readonly own?: {
+    readonly name?: string;
+    readonly method?: number;
+    readonly crc32?: number;
+    readonly packedBytes?: number;
+    readonly sizeBytes?: number;
+    readonly extra?: Buffer;
+  };
 }
 
 const UTF8_NAMES = 0x800;
@@ -97,6 +128,7 @@ const UTF8_NAMES = 0x800;
 export function makeZip(entries: readonly ZipEntry[]): Buffer {
   const bodies: Buffer[] = [];
   const directory: Buffer[] = [];
+  const offsets: number[] = [];
   let offset = 0;
   for (const entry of entries) {
     const name = Buffer.from(entry.name as string);
@@ -112,10 +144,11 @@ export function makeZip(entries: readonly ZipEntry[]): Buffer {
     fixed.writeUInt16LE(name.length, 22);
     const central = Buffer.alloc(14);
     central.writeUInt32LE(((entry.mode ?? 0) << 16) >>> 0, 6);
-    central.writeUInt32LE(offset, 10);
-    const local = Buffer.concat([Buffer.from("PK\x03\x04"), fixed, name, body]);
+    central.writeUInt32LE(offsets[entry.samePlaceAs ?? -1] ?? offset, 10);
+    const local = Buffer.concat([Buffer.from("PK\x03\x04"), ...ownHeader(fixed, name, entry.own), body]);
     directory.push(Buffer.from("PK\x01\x02\x14\x03"), fixed, central, name);
     bodies.push(local);
+    offsets.push(offset);
     offset += local.length;
   }
   const central = Buffer.concat(directory);
@@ -125,6 +158,19 @@ export function makeZip(entries: readonly ZipEntry[]): Buffer {
   end.writeUInt32LE(central.length, 8);
   end.writeUInt32LE(offset, 12);
   return Buffer.concat([...bodies, central, Buffer.from("PK\x05\x06"), end]);
+}
+
+function ownHeader(fixed: Buffer, name: Buffer, own: ZipEntry["own"] = {}): Buffer[] {
+  const header = Buffer.from(fixed);
+  const ownName = own.name === undefined ? name : Buffer.from(own.name);
+  const extra = own.extra ?? Buffer.alloc(0);
+  if (own.method !== undefined) header.writeUInt16LE(own.method, 4);
+  if (own.crc32 !== undefined) header.writeUInt32LE(own.crc32, 10);
+  if (own.packedBytes !== undefined) header.writeUInt32LE(own.packedBytes, 14);
+  if (own.sizeBytes !== undefined) header.writeUInt32LE(own.sizeBytes, 18);
+  header.writeUInt16LE(ownName.length, 22);
+  header.writeUInt16LE(extra.length, 24);
+  return [header, ownName, extra];
 }
 
 export function zipOf(files: Files, more: readonly ZipEntry[] = []): Buffer {

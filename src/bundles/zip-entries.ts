@@ -1,85 +1,179 @@
 // What a zip says that it holds, read from its central directory and judged before a byte is unpacked.
 //
 // Z1. Every name is relative and stays inside; links, special files, encrypted entries and duplicates are refused.
-// Z2. The declared sizes are within the limit; unpacking holds each entry to what it declared.
+//     Names that Windows reserves, or that differ in case or accents only, are names like others: whether this
+//     machine's disk takes two of them for one shows when they are written.
+// Z2. The declared sizes are within the limit, and no two entries share bytes of the zip; unpacking holds each entry
+//     to what it declared.
 // Z3. Per entry a few numbers and a short name are kept, whatever the zip carries beside them.
+// Z4. The time it takes grows linearly with the directory, however deep its names nest.
 
-import { Entry, getFileNameLowLevel, type ZipFile } from "yauzl";
+import {
+  type Entry,
+  fromRandomAccessReaderPromise,
+  getFileNameLowLevel,
+  RandomAccessReader,
+  type ZipFile,
+} from "yauzl";
 import {
   type BundleFile,
   bundleLimits,
   isLeftOut,
+  isPathLeftOut,
   MANIFEST_FILE,
   nameProblem,
   tooLarge,
   tooManyEntries,
+  tooManyFolders,
 } from "./layout.ts";
-import { BundleProblem, ProblemList, shown } from "./problem.ts";
+import { BundleProblem, type BundleProblemEntry, ProblemList, shown } from "./problem.ts";
+import type { ZipBytes } from "./zip-bytes.ts";
+
+export const STORED = 0;
+export const DEFLATED = 8;
+/** Of an entry's own header, without its name and extra fields. */
+export const ENTRY_HEADER_BYTES = 30;
 
 export interface ZipEntryFile extends BundleFile {
-  readonly entry: Entry;
+  /** The name as it stands in the zip. */
+  readonly rawName: Buffer;
+  readonly method: typeof STORED | typeof DEFLATED;
+  readonly packedBytes: number;
+  readonly crc32: number;
+  /** Where the entry's own header begins. */
+  readonly offset: number;
+}
+
+export interface ZipListing {
+  /** The good ones, named relative to the folder that holds manifest.json. */
+  readonly files: readonly ZipEntryFile[];
+  readonly problems: readonly BundleProblemEntry[];
 }
 
 interface Listing {
   readonly problems: ProblemList;
   readonly files: ZipEntryFile[];
-  /** Every name so far, as a file system without case would see it; true for a file. */
+  /** Every name so far; true for a file. */
   readonly seen: Map<string, boolean>;
+  /** Every folder that files lie in, with the file that is in its way or null. */
+  readonly folders: Map<string, string | null>;
   sizeBytes: number;
 }
 
 /**
  * Reads and judges all entries.
  *
- * @returns the bundle's files, named relative to the folder that holds manifest.json
- * @throws BundleProblem with everything that is wrong
+ * @throws BundleProblem when it is no zip, its directory is damaged, or it holds too many entries to go on
  */
-export async function listEntries(zip: ZipFile, bytesMax: number): Promise<readonly ZipEntryFile[]> {
+export async function listEntries(bytes: ZipBytes, bytesMax: number): Promise<ZipListing> {
+  const zip = await openDirectory(bytes);
   if (zip.entryCount > bundleLimits.entriesMax)
     throw BundleProblem.of("", "too_many_entries", tooManyEntries());
-  const listing: Listing = { problems: new ProblemList(), files: [], seen: new Map(), sizeBytes: 0 };
+  const listing: Listing = {
+    problems: new ProblemList(),
+    files: [],
+    seen: new Map(),
+    folders: new Map(),
+    sizeBytes: 0,
+  };
   try {
     for await (const entry of zip.eachEntry()) takeEntry(listing, entry);
+    // Its type says boolean; it is where the last entry of the directory ended.
+    await refuseFurtherEntries(bytes, Number(zip.readEntryCursor));
   } catch (error) {
+    if (isFromSystem(error)) throw error;
     throw BundleProblem.of("", "invalid_zip", `the zip's directory is damaged (${(error as Error).message})`);
   }
-  const { problems, files } = listing;
-  if (listing.sizeBytes > bytesMax) problems.add("", "too_large", tooLarge(bytesMax));
-  for (const file of files) refuseFileAsFolder(listing, file.path);
-  if (!problems.isEmpty) throw new BundleProblem(problems.all());
-  return belowManifest(files);
+  if (listing.sizeBytes > bytesMax) listing.problems.add("", "too_large", tooLarge(bytesMax));
+  const files = withoutFilesInFiles(listing);
+  refuseSharedBytes(listing);
+  return { files: belowManifest(files), problems: listing.problems.all() };
+}
+
+async function openDirectory(bytes: ZipBytes): Promise<ZipFile> {
+  try {
+    // Names and sizes are judged by us, so that all problems are reported, each with a code of ours.
+    const options = { lazyEntries: true, autoClose: false, decodeStrings: false, validateEntrySizes: false };
+    const zip = await fromRandomAccessReaderPromise(new DirectoryReader(bytes), bytes.sizeBytes, options);
+    // Errors reach us through the calls that cause them; the event without a listener would end the process.
+    zip.on("error", () => {});
+    return zip;
+  } catch (error) {
+    if (isFromSystem(error)) throw error;
+    const said = `the upload is not a zip, or is cut off (${(error as Error).message})`;
+    throw BundleProblem.of("", "not_a_zip", said);
+  }
+}
+
+class DirectoryReader extends RandomAccessReader {
+  readonly #bytes: ZipBytes;
+
+  constructor(bytes: ZipBytes) {
+    super();
+    this.#bytes = bytes;
+  }
+
+  override read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    callback: (error: Error | null) => void,
+  ): void {
+    this.#bytes.read(position, length).then((found) => {
+      found.copy(buffer, offset);
+      callback(found.length < length ? new Error("unexpected end of the file") : null);
+    }, callback);
+  }
+}
+
+/** A full disk, say: nothing that whoever made the zip could mend. The zip's own faults carry no such code. */
+export function isFromSystem(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).syscall !== undefined;
+}
+
+const DIRECTORY_ENTRY_SIGNATURE = 0x02014b50;
+
+/** Entries behind the last one that was counted would be seen by other programs, and never were judged. */
+async function refuseFurtherEntries(bytes: ZipBytes, directoryEnd: number): Promise<void> {
+  const next = await bytes.read(directoryEnd, 4);
+  if (next.length === 4 && next.readUInt32LE(0) === DIRECTORY_ENTRY_SIGNATURE) {
+    throw new Error("it holds more entries than the zip says");
+  }
 }
 
 function takeEntry(listing: Listing, entry: Entry): void {
   const name = getFileNameLowLevel(entry.generalPurposeBitFlag, entry.fileNameRaw, entry.extraFields, true);
   const isFolder = name.endsWith("/");
   const path = isFolder ? name.slice(0, -1) : name;
-  const key = foldedName(path);
-  const refusal = nameRefusal(path) ?? entryRefusal(entry, isFolder) ?? duplicateRefusal(listing, key);
+  const refusal = nameRefusal(path) ?? entryRefusal(entry, isFolder) ?? duplicateRefusal(listing, path);
   if (refusal !== null) {
     listing.problems.add(path, refusal.code, `the entry ${shown(name)} ${refusal.said}`);
     return;
   }
-  listing.seen.set(key, !isFolder);
+  listing.seen.set(path, !isFolder);
   if (isFolder) return;
   listing.sizeBytes += entry.uncompressedSize;
   listing.files.push({
     path,
     isExecutable: (unixMode(entry) & 0o111) !== 0,
     sizeBytes: entry.uncompressedSize,
-    entry: essence(entry),
+    // A copy: the original is part of a buffer with the extra fields and comments (Z3).
+    rawName: Buffer.from(entry.fileNameRaw),
+    method: entry.compressionMethod === DEFLATED ? DEFLATED : STORED,
+    packedBytes: entry.compressedSize,
+    crc32: entry.crc32,
+    offset: entry.relativeOffsetOfLocalHeader,
   });
-}
-
-function duplicateRefusal(listing: Listing, key: string): Refusal | null {
-  return listing.seen.has(key)
-    ? { code: "duplicate_entry", said: "is there twice, or differs from another in case only" }
-    : null;
 }
 
 interface Refusal {
   readonly code: string;
   readonly said: string;
+}
+
+function duplicateRefusal(listing: Listing, path: string): Refusal | null {
+  return listing.seen.has(path) ? { code: "duplicate_entry", said: "is there twice" } : null;
 }
 
 function nameRefusal(path: string): Refusal | null {
@@ -100,8 +194,6 @@ const FILE_TYPE = 0o170000;
 const REGULAR = 0o100000;
 const FOLDER = 0o040000;
 const LINK = 0o120000;
-const STORED = 0;
-const DEFLATED = 8;
 
 function unixMode(entry: Entry): number {
   return entry.externalFileAttributes >>> 16;
@@ -116,63 +208,68 @@ function entryRefusal(entry: Entry, isFolder: boolean): Refusal | null {
   }
   if (entry.isEncrypted())
     return { code: "encrypted", said: "is encrypted; make the zip without a password" };
-  if (entry.compressionMethod !== STORED && entry.compressionMethod !== DEFLATED) {
-    return {
-      code: "unsupported_compression",
-      said: `is compressed by method ${entry.compressionMethod}; use deflate`,
-    };
+  const { compressionMethod: method, compressedSize, uncompressedSize } = entry;
+  if (method !== STORED && method !== DEFLATED) {
+    return { code: "unsupported_compression", said: `is compressed by method ${method}; use deflate` };
   }
-  const isLying = entry.compressionMethod === STORED && entry.compressedSize !== entry.uncompressedSize;
+  const isLying = method === STORED && compressedSize !== uncompressedSize;
   return isLying
     ? { code: "size_mismatch", said: "declares two different sizes though it is not compressed" }
     : null;
 }
 
-/** Two names that one file system or another takes for the same. */
-function foldedName(path: string): string {
-  return path.normalize("NFC").toLowerCase();
-}
-
-/** Reports a file that lies in what the zip also has as a file. */
-function refuseFileAsFolder(listing: Listing, path: string): void {
-  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
-    const above = path.slice(0, end);
-    if (listing.seen.get(foldedName(above)) !== true) continue;
+/** Reports every file that lies in what the zip also has as a file; returns the others. */
+function withoutFilesInFiles(listing: Listing): readonly ZipEntryFile[] {
+  return listing.files.filter(({ path }) => {
+    const above = fileAbove(listing, path);
+    if (listing.folders.size > bundleLimits.foldersMax)
+      throw BundleProblem.of("", "too_many_entries", tooManyFolders());
+    if (above === null) return true;
     const said = `the entry ${shown(path)} lies in ${shown(above)}, which is a file`;
     listing.problems.add(path, "duplicate_entry", said);
-    return;
-  }
+    return false;
+  });
 }
 
-/** What unpacking needs of an entry; the extra fields and comments are let go (Z3). */
-function essence(entry: Entry): Entry {
-  const { compressedSize, uncompressedSize, compressionMethod, generalPurposeBitFlag, crc32 } = entry;
-  const { relativeOffsetOfLocalHeader } = entry;
-  return Object.assign(new Entry(), {
-    compressedSize,
-    uncompressedSize,
-    compressionMethod,
-    generalPurposeBitFlag,
-    crc32,
-    relativeOffsetOfLocalHeader,
-  });
+/** @returns the file in whose place a folder would have to be for `path` to lie in it; null when there is none */
+function fileAbove(listing: Listing, path: string): string | null {
+  const end = path.lastIndexOf("/");
+  if (end < 0) return null;
+  const folder = path.slice(0, end);
+  const known = listing.folders.get(folder);
+  if (known !== undefined) return known;
+  const found = listing.seen.get(folder) === true ? folder : fileAbove(listing, folder);
+  listing.folders.set(folder, found);
+  return found;
+}
+
+/** A small zip whose entries all unpack the same bytes is how a bomb gets around the zip's size. */
+function refuseSharedBytes(listing: Listing): void {
+  let end = 0;
+  for (const file of listing.files.toSorted((a, b) => a.offset - b.offset)) {
+    if (file.offset < end) {
+      const said = `the entry ${shown(file.path)} shares bytes of the zip with another entry`;
+      listing.problems.add(file.path, "shared_bytes", said);
+    }
+    end = Math.max(end, file.offset + ENTRY_HEADER_BYTES + file.packedBytes);
+  }
 }
 
 /** The bundle begins where manifest.json is: at the root, or in the single folder at the top. */
 function belowManifest(all: readonly ZipEntryFile[]): readonly ZipEntryFile[] {
   const files = all.filter((file) => !isLeftOut(firstPart(file.path), 0));
   const top = files.some((file) => file.path === MANIFEST_FILE) ? "" : singleTop(files);
-  return files
-    .map((file) => ({ ...file, path: file.path.slice(top.length) }))
-    .filter((file) => !file.path.split("/").some(isLeftOut));
+  const named = top === "" ? files : files.map((file) => ({ ...file, path: file.path.slice(top.length) }));
+  return named.filter((file) => !isPathLeftOut(file.path));
 }
 
-function singleTop(files: readonly ZipEntryFile[]): string {
-  const tops = new Set(files.map((file) => (file.path.includes("/") ? firstPart(file.path) : "")));
-  const [top] = tops;
-  return tops.size === 1 && top !== undefined && top !== "" ? `${top}/` : "";
+/** @returns the folder that all files lie in, with a slash; empty when there is none */
+function singleTop([first, ...others]: readonly ZipEntryFile[]): string {
+  const top = first?.path.includes("/") ? `${firstPart(first.path)}/` : "";
+  return others.every((file) => file.path.startsWith(top)) ? top : "";
 }
 
 function firstPart(path: string): string {
-  return path.split("/", 1)[0] ?? "";
+  const end = path.indexOf("/");
+  return end < 0 ? path : path.slice(0, end);
 }
