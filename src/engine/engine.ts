@@ -50,9 +50,19 @@ export interface EnginePorts {
 
 export interface Submission {
   readonly graph: Graph;
+  /** Given by a caller that already keeps a record of this run; null: the engine names both. */
+  readonly identity: GivenIdentity | null;
   readonly manifestJson: string;
   readonly bundleFingerprint: string | null;
   readonly configurationJson: string | null;
+}
+
+export interface GivenIdentity {
+  /** Never used before. */
+  readonly jobId: string;
+  readonly runId: string;
+  /** What workers are told as their job's id. */
+  readonly definitionId: string;
 }
 
 export interface ExternalMessage {
@@ -158,13 +168,13 @@ export class Engine implements TaskListener {
     if (this.#jobs.size >= limits.openJobsMax) {
       throw new EngineUnavailable(`${limits.openJobsMax} jobs are open; wait until some have ended.`);
     }
-    const { graph } = submission;
+    const { graph, identity } = submission;
     const { randomness, clock } = this.#ports;
-    const jobId = `${graph.graphId}-${randomness.id()}`;
+    const jobId = identity?.jobId ?? `${graph.graphId}-${randomness.id()}`;
     const insert: JobInsert = {
       graphId: graph.graphId,
       jobName: graph.jobName,
-      runId: `run_${randomness.id()}`,
+      runId: identity?.runId ?? `run_${randomness.id()}`,
       type: graph.type,
       submittedAtMs: clock.nowMs(),
       placementPolicy: graph.placementPolicy,
@@ -173,6 +183,7 @@ export class Engine implements TaskListener {
       rootAgentIds: graph.entrypoints.map((index) => graph.nodes[index]!.nodeId),
       manifestJson: submission.manifestJson,
       bundleFingerprint: submission.bundleFingerprint,
+      definitionId: identity?.definitionId ?? null,
       configurationJson: submission.configurationJson,
     };
     const job = new Job({ jobId, epoch: 1, insert, graph }, this.#context);

@@ -94,6 +94,18 @@ export const failureCatalogue = {
     retryable: false,
     remediation: "handle() must return nothing or {emit?, state?, complete?}; see docs/workers.md.",
   },
+  "configuration.variable_missing": {
+    category: "dependency",
+    retryable: false,
+    remediation:
+      "Set the variable in the environment that the runtime is started with, restart it, and start a new run; or send the job another configuration.",
+  },
+  "configuration.unreadable": {
+    category: "infrastructure",
+    retryable: false,
+    remediation:
+      "Restore the secret.key of SVC_HOME, or set SVC_SECRET_KEY to the key the secrets were sealed with. If it is lost, send the job's secrets again.",
+  },
   "resource.unsatisfiable": {
     category: "resource",
     retryable: false,

@@ -124,6 +124,7 @@ function begin(job: Job, agent: AgentSlot, task: Task, lease: Lease | null): voi
   job.draft.effects.starts.push({
     ref,
     kind: task.kind,
+    publicJobId: job.publicJobId,
     runId: job.runId,
     agentId: nodeId,
     config,

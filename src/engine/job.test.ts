@@ -726,6 +726,7 @@ describe("restart", () => {
     assert.equal(parsed.kind, "valid");
     const submitted = h.engine.submit({
       graph: parsed.kind === "valid" ? parsed.graph : assert.fail(),
+      identity: null,
       manifestJson: JSON.stringify({ manifest_version: "1.0", graph_id: "g", ...circle }),
       bundleFingerprint: null,
       configurationJson: null,

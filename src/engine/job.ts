@@ -92,6 +92,8 @@ export class Job {
   readonly runId: string;
   readonly epoch: number;
   readonly insert: JobInsert;
+  /** What workers and messages are told as the job's id. */
+  readonly publicJobId: string;
   readonly graph: Graph;
   readonly context: JobContext;
   readonly draft = new Draft();
@@ -127,6 +129,7 @@ export class Job {
   constructor(identity: JobIdentity, context: JobContext) {
     this.jobId = identity.jobId;
     this.runId = identity.insert.runId;
+    this.publicJobId = identity.insert.definitionId ?? identity.jobId;
     this.epoch = identity.epoch;
     this.insert = identity.insert;
     this.graph = identity.graph;

@@ -52,13 +52,13 @@ export function messageId(runId: string, seq: number): string {
 /** Shows a message as an envelope; `attempt` counts from 1. */
 export function toEnvelope(
   message: Message,
-  job: { readonly jobId: string; readonly runId: string },
+  job: { readonly publicJobId: string; readonly runId: string },
   toAgentId: string,
   attempt: number,
 ): Envelope {
   return {
     message_id: messageId(job.runId, message.seq),
-    job_id: job.jobId,
+    job_id: job.publicJobId,
     from: message.from,
     to: toAgentId,
     type: message.type,

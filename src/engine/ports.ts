@@ -49,7 +49,9 @@ export interface JobInsert {
   readonly manifestJson: string;
   /** The bundle the payload comes from; null for a bare manifest. */
   readonly bundleFingerprint: string | null;
-  /** The configuration workers read as SVC_BLUEPRINT_CONFIG_JSON. */
+  /** The id by which workers and messages know the job, when that is not its own. */
+  readonly definitionId: string | null;
+  /** The configuration workers read as SVC_BLUEPRINT_CONFIG_JSON, its secrets sealed. */
   readonly configurationJson: string | null;
 }
 
@@ -231,6 +233,8 @@ export interface TaskRef {
 export interface TaskStart {
   readonly ref: TaskRef;
   readonly kind: TaskKind;
+  /** What the worker is told as its job's id. */
+  readonly publicJobId: string;
   readonly runId: string;
   readonly agentId: string;
   readonly config: AgentConfig;

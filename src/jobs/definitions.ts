@@ -1,0 +1,226 @@
+// Definitions: durable jobs, made from uploaded bundles.
+//
+// J1. A definition holds the snapshot of the bundle it was made from; what happens to the bundle later does not
+//     change it.
+// J2. A change names the revision it was made for; it lands on that revision or not at all.
+// J3. A deleted job is invisible at once; what it leaves is removed in the background, also after a restart.
+
+import type { Bundles } from "../bundles/bundles.ts";
+import { isStringList, type JsonObject } from "../engine/json.ts";
+import type { Clock, EngineLog } from "../engine/ports.ts";
+import type { ConfigurationSecrets } from "../secrets/configuration.ts";
+import { mergePatch } from "./merge-patch.ts";
+import type { GatewayRecords, GatewayWrites, JobDefinition, JobView } from "./records.ts";
+import { Refusal, type RefusalEntry } from "./refusal.ts";
+import { jobNotFound, type Runs } from "./runs.ts";
+import { storedBundle } from "./stored-bundle.ts";
+
+const PURGE_PAGE = 50;
+const FORCED_DELETE_ATTEMPTS = 5;
+
+export interface DefinitionsParts {
+  readonly records: GatewayRecords;
+  readonly bundles: Bundles;
+  readonly runs: Runs;
+  readonly secrets: ConfigurationSecrets;
+  readonly clock: Clock;
+  readonly newId: () => string;
+  /** Removes the files of rows that are gone. */
+  readonly collectGarbage: () => Promise<void>;
+  readonly log: EngineLog;
+}
+
+export interface JobRequest {
+  readonly bundleId: string;
+  /** Null: the bundle's own. */
+  readonly name: string | null;
+  readonly configuration: JsonObject;
+}
+
+/** What is still to be done of a checked request, in a transaction. */
+export type InsertJob = (writes: GatewayWrites) => Promise<JobView>;
+
+export interface JobPatch {
+  readonly name?: string;
+  /** A JSON merge patch; null takes the whole configuration away. */
+  readonly resolved_configuration?: JsonObject | null;
+}
+
+export class Definitions {
+  readonly #parts: DefinitionsParts;
+  #purge: Promise<void> | null = null;
+  #mustLookAgain = false;
+  #isStopped = false;
+
+  constructor(parts: DefinitionsParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Checks a request for a job; writes nothing.
+   *
+   * @throws Refusal `validation_failed` with every mistake; `conflict` when the bundle's content is gone
+   */
+  async prepareCreate(request: JobRequest): Promise<InsertJob> {
+    const { bundles, secrets, clock } = this.#parts;
+    const { bundleId } = request;
+    const bundle = await bundles.get(bundleId);
+    const sealed = secrets.sealGiven(request.configuration, {});
+    const errors: RefusalEntry[] = sealed.kind === "invalid" ? [...sealed.errors] : [];
+    if (bundle === null) errors.push(unknownBundle(bundleId));
+    if (sealed.kind === "invalid" || bundle === null) throw invalid(errors);
+    const { graph, manifest } = await storedBundle(bundles, bundle.fingerprint);
+    const nowMs = clock.nowMs();
+    const job: JobDefinition = {
+      jobId: `job_${this.#parts.newId()}`,
+      name: request.name ?? bundle.name,
+      status: "ready",
+      source: { kind: "bundle", bundleId },
+      bundleFingerprint: bundle.fingerprint,
+      graphId: graph.graphId,
+      configurationJson: JSON.stringify(sealed.value),
+      extensions: extensionsOf(manifest),
+      revision: 1,
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+    };
+    return async (writes) => {
+      if ((await writes.bundle(bundleId)) === null) throw invalid([unknownBundle(bundleId)]);
+      await writes.insertJob(job);
+      return { ...job, latestRun: null, activeRuns: 0 };
+    };
+  }
+
+  /**
+   * Changes a job's name or configuration (RFC 7396). `"********"` in place of a secret keeps the stored one.
+   *
+   * @param before the job as the caller saw it
+   * @throws Refusal `validation_failed`; `precondition_failed` when it has changed since; `job_not_found`
+   */
+  async update(before: JobView, patch: JobPatch): Promise<JobView> {
+    const { records, clock } = this.#parts;
+    const job: JobDefinition = {
+      ...before,
+      name: patch.name ?? before.name,
+      configurationJson: this.#patched(before, patch.resolved_configuration),
+      revision: before.revision + 1,
+      updatedAtMs: Math.max(clock.nowMs(), before.updatedAtMs),
+    };
+    return records.write(async (writes) => {
+      if (!(await writes.updateJob(job, before.revision))) throw await whyNot(writes, before.jobId);
+      return { ...job, latestRun: before.latestRun, activeRuns: before.activeRuns };
+    });
+  }
+
+  #patched(before: JobDefinition, patch: JsonObject | null | undefined): string {
+    if (patch === undefined) return before.configurationJson;
+    if (patch === null) return "{}";
+    const stored = JSON.parse(before.configurationJson) as JsonObject;
+    const { secrets } = this.#parts;
+    // The patch is applied to what its author was shown, so that a secret it does not mention stays.
+    const sealed = secrets.sealGiven(mergePatch(secrets.mask(stored), patch), stored);
+    if (sealed.kind === "invalid") throw invalid(sealed.errors);
+    const json = JSON.stringify(sealed.value);
+    if (json.length > CONFIGURATION_CHARS_MAX) throw invalid([configurationTooLarge]);
+    return json;
+  }
+
+  /**
+   * Deletes a job with its runs and their files.
+   *
+   * @param before the job as the caller saw it
+   * @param force cancels open runs first; without it they refuse the deletion
+   * @throws Refusal `active_runs`, `precondition_failed`, `job_not_found`
+   */
+  async delete(before: JobView, { force }: { readonly force: boolean }): Promise<void> {
+    const { records, runs } = this.#parts;
+    const { jobId, revision } = before;
+    for (let attempt = 1; ; attempt++) {
+      const activeRuns = await records.write(async (writes) => {
+        const job = await writes.job(jobId);
+        if (job === null) throw jobNotFound(jobId);
+        if (job.revision === revision && job.activeRuns > 0) return job.activeRuns;
+        if (!(await writes.deleteJob(jobId, revision))) throw await whyNot(writes, jobId);
+        return 0;
+      });
+      if (activeRuns === 0) break;
+      if (!force || attempt > FORCED_DELETE_ATTEMPTS) throw hasActiveRuns(jobId, activeRuns);
+      await runs.controlAll(jobId, "cancelled").catch((error: unknown) => {
+        // They may have ended by themselves.
+        if (!(error instanceof Refusal && error.code === "invalid_transition")) throw error;
+      });
+    }
+    this.purge();
+  }
+
+  /** Removes what deleted jobs have left, in the background; also to be called at start. */
+  purge(): void {
+    // What is under way may already have looked where there is something now.
+    this.#mustLookAgain = true;
+    this.#purge ??= this.#purgeAll().finally(() => {
+      this.#purge = null;
+      if (this.#mustLookAgain && !this.#isStopped) this.purge();
+    });
+  }
+
+  /** Resolves when nothing of it is under way any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#purge;
+  }
+
+  async #purgeAll(): Promise<void> {
+    const { records, log } = this.#parts;
+    this.#mustLookAgain = false;
+    try {
+      let hasRemoved = false;
+      // One small transaction after the other; the store lets others write in between.
+      while (!this.#isStopped && (await records.purgeDeleted(PURGE_PAGE))) hasRemoved = true;
+      if (hasRemoved) await this.#parts.collectGarbage();
+    } catch (error) {
+      log.warn({ error: String(error) }, "what deleted jobs have left could not be removed yet");
+    }
+  }
+}
+
+/** A patch is bounded by its body; what many of them come to is bounded here. */
+const CONFIGURATION_CHARS_MAX = 8 * 1024 * 1024;
+
+const configurationTooLarge: RefusalEntry = {
+  path: "/resolved_configuration",
+  code: "too_long",
+  message: `the configuration would have more than ${CONFIGURATION_CHARS_MAX} characters; put large data into the bundle or the run's inputs`,
+};
+
+async function whyNot(writes: GatewayWrites, jobId: string): Promise<Refusal> {
+  if ((await writes.job(jobId)) === null) return jobNotFound(jobId);
+  return new Refusal(
+    "precondition_failed",
+    `Job ${jobId} has changed since this ETag was given. Get it again, look at what changed, and repeat the request with the new ETag.`,
+  );
+}
+
+function hasActiveRuns(jobId: string, count: number): Refusal {
+  return new Refusal(
+    "active_runs",
+    `Job ${jobId} has ${count} run${count === 1 ? "" : "s"} that ${count === 1 ? "has" : "have"} not ended. Cancel first, or delete with ?force=true, which cancels them.`,
+  );
+}
+
+function unknownBundle(bundleId: string) {
+  return {
+    path: "/bundle_id",
+    code: "unknown_bundle",
+    message: `there is no bundle ${JSON.stringify(bundleId)}; upload it with POST /api/v1/bundles`,
+  };
+}
+
+function invalid(errors: readonly RefusalEntry[]): Refusal {
+  const messages = errors.map((error) => error.message).join("; ");
+  return new Refusal("validation_failed", `The job cannot be as asked: ${messages}.`, errors);
+}
+
+/** The features that a package switches on for its jobs. */
+function extensionsOf(manifest: JsonObject): readonly string[] {
+  return isStringList(manifest.extensions) ? manifest.extensions : [];
+}

@@ -1,0 +1,239 @@
+// Launching: hands accepted runs to the runtime, a few at a time, in the order of their acceptance.
+//
+// L1. A run is launched once: its runtime job has an id that was fixed with the run, and whether the journal has it
+//     stands in the run's own row, written with the job's first batch.
+// L2. A run that cannot be launched for a reason of its own ends as failed, with the reason. When the runtime takes
+//     nothing at the moment, all runs wait; when a run meets an error that nobody foresaw, it waits alone.
+// L3. Nothing is remembered here that a restart would miss: `recover` finds what is open in the records.
+// L4. A launch takes its turn among the requests that control the run: it sees what they have written, and they see
+//     a run that is launched or is not.
+// L5. Memory is bounded: runs that find no room in the queue are read from the records when it is empty.
+
+import { BundleProblem } from "../bundles/problem.ts";
+import { EngineUnavailable } from "../engine/batch.ts";
+import type { Engine } from "../engine/engine.ts";
+import { type FailureCode, makeFailure } from "../engine/failure.ts";
+import { withInputs } from "../engine/inputs.ts";
+import type { JsonValue } from "../engine/json.ts";
+import { type Clock, type EngineLog, JournalUnavailable } from "../engine/ports.ts";
+import type { KeyedTurns } from "../keyed-turns.ts";
+import { ConfigurationUnreadable } from "../secrets/open-configuration.ts";
+import type { LaunchPlans } from "./launch-plans.ts";
+import type { DesiredState, GatewayRecords, OpenRun, RunRecord } from "./records.ts";
+import type { RunEnds } from "./run-ends.ts";
+
+const LAUNCHES_AT_ONCE_MAX = 64;
+const QUEUE_MAX = 2_000;
+const RETRY_MS = 1_000;
+const RECORDS_PAGE = 500;
+
+export interface LauncherParts {
+  readonly records: GatewayRecords;
+  readonly plans: LaunchPlans;
+  readonly engine: Engine;
+  readonly ends: RunEnds;
+  /** Shared with those who control runs (L4). */
+  readonly turns: KeyedTurns;
+  readonly clock: Clock;
+  readonly log: EngineLog;
+}
+
+export class Launcher {
+  readonly #parts: LauncherParts;
+  /** Ids of runs that wait, in order; what is under way; and what waits for the retry. */
+  #queue = new Set<string>();
+  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #later = new Set<string>();
+  /** Whether more wait than the queue has, and the reading of them. */
+  #hasMore = false;
+  #reading: Promise<void> | null = null;
+  /** The runtime or the store takes nothing until the retry. */
+  #isBlocked = false;
+  #cancelRetry: (() => void) | null = null;
+  #isStopped = false;
+
+  constructor(parts: LauncherParts) {
+    this.#parts = parts;
+  }
+
+  /** Runs that wait for their launch or are being launched: as many as this, or more when it is thousands. */
+  get waiting(): number {
+    return this.#queue.size + this.#later.size + this.#underWay.size;
+  }
+
+  /** To be called once the run is on disk. */
+  enqueue(runId: string): void {
+    if (this.#hasMore || this.#queue.size >= QUEUE_MAX) this.#hasMore = true;
+    else this.#queue.add(runId);
+    this.#fill();
+  }
+
+  /** Launches what a predecessor had accepted only, and brings open runs to the state they were asked for. */
+  async recover(): Promise<void> {
+    for await (const runs of this.#unsettled()) {
+      for (const run of runs) if (!run.launched) this.enqueue(run.runId);
+      const launched = runs.filter((run) => run.launched);
+      await Promise.all(launched.map((run) => this.#bringBack(run)));
+    }
+  }
+
+  /** A store that takes nothing at this moment does not stop the start; the next control request or start mends it. */
+  async #bringBack(run: OpenRun): Promise<void> {
+    try {
+      await applyDesiredState(this.#parts.engine, run.runtimeJobId, run.desiredState);
+    } catch (error) {
+      if (!(error instanceof EngineUnavailable)) throw error;
+      const fields = { run_id: run.runId, reason: error.message };
+      this.#parts.log.warn(fields, "a run could not be brought to its desired state yet");
+    }
+  }
+
+  /** Takes no more; resolves when nothing is under way. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancelRetry?.();
+    await this.#reading;
+    await Promise.all(this.#underWay.values());
+  }
+
+  /** What is open and not as it should be, oldest first, page by page. */
+  async *#unsettled(): AsyncGenerator<readonly OpenRun[]> {
+    let after: string | null = null;
+    while (!this.#isStopped) {
+      const page: readonly OpenRun[] = await this.#parts.records.unsettledRuns({
+        limit: RECORDS_PAGE,
+        after,
+      });
+      const last = page.at(-1);
+      if (last === undefined) return;
+      after = last.runId;
+      yield page;
+    }
+  }
+
+  #fill(): void {
+    if (this.#isStopped || this.#isBlocked) return;
+    for (const runId of this.#queue) {
+      if (this.#underWay.size >= LAUNCHES_AT_ONCE_MAX) return;
+      if (this.#underWay.has(runId)) continue;
+      this.#queue.delete(runId);
+      const work = this.#launch(runId).finally(() => {
+        this.#underWay.delete(runId);
+        this.#fill();
+      });
+      this.#underWay.set(runId, work);
+    }
+    // Not while some wait for the retry: those would be found, and tried again at once.
+    if (this.#hasMore && this.#queue.size === 0 && this.#cancelRetry === null) this.#readMore();
+  }
+
+  #readMore(): void {
+    this.#reading ??= this.#fillQueue()
+      .catch((error: unknown) => {
+        this.#parts.log.warn({ error: String(error) }, "accepted runs could not be read yet");
+        this.#hasMore = true;
+        this.#retryLater();
+      })
+      .finally(() => {
+        this.#reading = null;
+        this.#fill();
+      });
+  }
+
+  /** Takes the oldest runs that wait into the queue, until it is full. */
+  async #fillQueue(): Promise<void> {
+    this.#hasMore = false;
+    for await (const runs of this.#unsettled()) {
+      for (const run of runs) {
+        if (run.launched) continue;
+        if (this.#queue.size >= QUEUE_MAX) this.#hasMore = true;
+        else this.#queue.add(run.runId);
+      }
+      if (this.#hasMore) return;
+    }
+  }
+
+  async #launch(runId: string): Promise<void> {
+    try {
+      await this.#parts.turns.run(runId, async () => {
+        const run = await this.#parts.records.run(runId);
+        if (run !== null && !run.launched && run.status === "pending") await this.#submit(run);
+      });
+    } catch (error) {
+      this.#isBlocked ||= error instanceof EngineUnavailable || error instanceof JournalUnavailable;
+      if (!this.#isBlocked) {
+        this.#parts.log.error({ run_id: runId, error: String(error) }, "a run could not be launched yet");
+      }
+      if (this.#later.size < QUEUE_MAX) this.#later.add(runId);
+      else this.#hasMore = true;
+      this.#retryLater();
+    }
+  }
+
+  async #submit(run: RunRecord): Promise<void> {
+    const { records, plans, engine, ends, clock } = this.#parts;
+    const job = await records.job(run.jobId);
+    if (job === null) return;
+    const plan = await plans.of(job).catch((error: unknown) => {
+      const code = codeOf(error);
+      if (code === null) throw error;
+      return makeFailure(code, (error as Error).message, clock.nowMs());
+    });
+    if ("schema_version" in plan) {
+      await ends.failed(run, plan);
+      return;
+    }
+    const answer = withInputs(plan.graph, JSON.parse(run.inputsJson) as JsonValue);
+    if (answer.kind === "invalid") {
+      await ends.failed(run, makeFailure("manifest.invalid", answer.problems.join("; "), clock.nowMs()));
+      return;
+    }
+    await engine.submit({
+      graph: answer.graph,
+      identity: { jobId: run.runtimeJobId, runId: run.runId, definitionId: run.jobId },
+      manifestJson: plan.manifestJson,
+      bundleFingerprint: plan.bundleFingerprint,
+      configurationJson: plan.configurationJson,
+    });
+  }
+
+  #retryLater(): void {
+    if (this.#isStopped) return;
+    this.#cancelRetry ??= this.#parts.clock.after(RETRY_MS, () => {
+      this.#cancelRetry = null;
+      this.#isBlocked = false;
+      this.#queue = new Set([...this.#later, ...this.#queue]);
+      this.#later.clear();
+      this.#fill();
+    });
+  }
+}
+
+/** The failure of a run whose job cannot be launched as it is; null for what may pass. */
+function codeOf(error: unknown): FailureCode | null {
+  if (error instanceof BundleProblem) return "runtime.bundle_missing";
+  return error instanceof ConfigurationUnreadable ? error.code : null;
+}
+
+/** Asks the runtime for what was asked of the run. @returns false when the job is not open there */
+export async function applyDesiredState(
+  engine: Engine,
+  runtimeJobId: string,
+  desired: DesiredState,
+): Promise<boolean> {
+  const answer = await ask(engine, runtimeJobId, desired);
+  return answer.kind === "done";
+}
+
+function ask(engine: Engine, runtimeJobId: string, desired: DesiredState) {
+  switch (desired) {
+    case "running":
+      return engine.resume(runtimeJobId);
+    case "paused":
+      return engine.pause(runtimeJobId);
+    case "cancelled":
+      return engine.cancel(runtimeJobId);
+    default:
+      return desired satisfies never;
+  }
+}

@@ -1,0 +1,33 @@
+// What a caller is told when the gateway's features refuse: a code from the catalogue of problems, a sentence with
+// the next step, and for invalid input one entry per mistake. Nothing was changed.
+
+export interface RefusalEntry {
+  /** JSON Pointer into the request's body. */
+  readonly path: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+export type RefusalCode =
+  | "job_not_found"
+  | "run_not_found"
+  | "bundle_not_found"
+  | "artifact_not_found"
+  | "invalid_transition"
+  | "active_runs"
+  | "bundle_in_use"
+  | "conflict"
+  | "precondition_failed"
+  | "validation_failed";
+
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  readonly code: RefusalCode;
+  readonly errors: readonly RefusalEntry[];
+
+  constructor(code: RefusalCode, detail: string, errors: readonly RefusalEntry[] = []) {
+    super(detail);
+    this.code = code;
+    this.errors = errors;
+  }
+}

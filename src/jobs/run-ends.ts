@@ -1,0 +1,62 @@
+// Runs that end before the runtime has them: they have no journal, so their history is one terminal event that is made
+// from their row, always the same.
+
+import { renderEvent } from "../engine/event.ts";
+import type { Failure } from "../engine/failure.ts";
+import type { Clock } from "../engine/ports.ts";
+import type { EventFeed } from "../runs/feed.ts";
+import type { EventPage } from "../runs/job-records.ts";
+import type { GatewayRecords, RunRecord } from "./records.ts";
+
+export class RunEnds {
+  readonly #records: GatewayRecords;
+  readonly #feed: EventFeed;
+  readonly #clock: Clock;
+
+  constructor(parts: { readonly records: GatewayRecords; readonly feed: EventFeed; readonly clock: Clock }) {
+    this.#records = parts.records;
+    this.#feed = parts.feed;
+    this.#clock = parts.clock;
+  }
+
+  /** Ends a run that was not launched, and tells those who watch it. */
+  failed(run: RunRecord, failure: Failure): Promise<void> {
+    return this.#end(run.runId, { status: "failed", failureJson: JSON.stringify(failure) });
+  }
+
+  /** That it was asked for and that it happened are one write: no restart finds it half done. */
+  cancelled(runId: string): Promise<void> {
+    return this.#end(runId, { status: "cancelled", failureJson: null });
+  }
+
+  async #end(
+    runId: string,
+    end: { readonly status: "failed" | "cancelled"; readonly failureJson: string | null },
+  ): Promise<void> {
+    const ended = await this.#records.write(async (writes) => {
+      const run = await writes.run(runId);
+      if (run === null || run.launched || isOver(run)) return null;
+      const nowMs = this.#clock.nowMs();
+      if (end.status === "cancelled") await writes.setDesiredState(runId, "cancelled", nowMs);
+      await writes.endUnlaunched(runId, end, nowMs);
+      return writes.run(runId);
+    });
+    if (ended !== null) this.#feed.published(ended.runtimeJobId, 1, [terminalLine(ended)]);
+  }
+}
+
+/** The whole history of a run that ended before its launch; null for every other run. */
+export function historyOfUnlaunched(run: RunRecord): EventPage | null {
+  return !run.launched && isOver(run) ? { firstSeq: 1, lines: [terminalLine(run)] } : null;
+}
+
+function isOver(run: RunRecord): boolean {
+  return run.finishedAtMs !== null;
+}
+
+function terminalLine(run: RunRecord): string {
+  const head = { nowMs: run.finishedAtMs ?? run.updatedAtMs, type: `job_${run.status}`, agentId: null };
+  if (run.failureJson === null) return renderEvent(head, {});
+  const failure = JSON.parse(run.failureJson) as Failure;
+  return renderEvent(head, { code: failure.code, desc: failure.desc }, failure);
+}

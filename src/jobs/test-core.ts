@@ -1,0 +1,287 @@
+// For tests of jobs and runs: the real features, store and engine in one process; only commands are not started, the
+// test says how they end. What is about one exact moment holds a write, a launch or the journal there.
+
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { until } from "../../test/support/until.ts";
+import { Bundles } from "../bundles/bundles.ts";
+import { systemClock, systemRandomness } from "../clock.ts";
+import { Engine } from "../engine/engine.ts";
+import type { JsonObject } from "../engine/json.ts";
+import { type Clock, type Journal, JournalUnavailable, noActions, type TaskStart } from "../engine/ports.ts";
+import { PoolSlots } from "../execution/pools.ts";
+import { KeyedTurns } from "../keyed-turns.ts";
+import { EventFeed } from "../runs/feed.ts";
+import { ConfigurationSecrets } from "../secrets/configuration.ts";
+import { openSecretKey } from "../secrets/secret-key.ts";
+import { SqlBundleRecords } from "../store/bundle-records.ts";
+import { SqlGatewayRecords } from "../store/gateway-records.ts";
+import { SqlJobRecords } from "../store/job-records.ts";
+import { openSqlite } from "../store/sqlite/database.ts";
+import { SqliteJournal } from "../store/sqlite/journal.ts";
+import { Definitions } from "./definitions.ts";
+import { LaunchPlans } from "./launch-plans.ts";
+import { Launcher } from "./launcher.ts";
+import type { GatewayWrites, JobDefinition, JobView, KeysetPage, NewRun, RunRecord } from "./records.ts";
+import { RunEnds } from "./run-ends.ts";
+import { Runs } from "./runs.ts";
+
+/** A place where work is held until it is let go. */
+export class Gate {
+  readonly #reached = Promise.withResolvers<void>();
+  readonly #opened = Promise.withResolvers<void>();
+  /** Resolves when the work has come here. */
+  readonly reached = this.#reached.promise;
+
+  pass(): Promise<void> {
+    this.#reached.resolve();
+    return this.#opened.promise;
+  }
+
+  open(): void {
+    this.#opened.resolve();
+  }
+}
+
+/** Real time, but what is to happen later happens when the test says so. */
+export class HandClock implements Clock {
+  aheadMs = 0;
+  readonly soon = systemClock.soon;
+  #timers: (() => void)[] = [];
+
+  nowMs(): number {
+    return systemClock.nowMs() + this.aheadMs;
+  }
+
+  after(_delayMs: number, run: () => void): () => void {
+    this.#timers.push(run);
+    return () => {
+      this.#timers = this.#timers.filter((timer) => timer !== run);
+    };
+  }
+
+  get timers(): number {
+    return this.#timers.length;
+  }
+
+  /** Calls everything that waits. */
+  fire(): void {
+    for (const run of this.#timers.splice(0)) run();
+  }
+}
+
+class TestRecords extends SqlGatewayRecords {
+  /** Holds the next write before it begins. */
+  gate: Gate | null = null;
+  /** Holds the next look for a job's open runs. */
+  openRunsGate: Gate | null = null;
+  isBroken = false;
+
+  override async openRuns(jobId: string, page: KeysetPage) {
+    const { openRunsGate } = this;
+    this.openRunsGate = null;
+    await openRunsGate?.pass();
+    return super.openRuns(jobId, page);
+  }
+
+  override async write<T>(work: (writes: GatewayWrites) => Promise<T>): Promise<T> {
+    const { gate } = this;
+    this.gate = null;
+    await gate?.pass();
+    if (this.isBroken) throw new JournalUnavailable("the test has broken the store");
+    return super.write(work);
+  }
+}
+
+class TestPlans extends LaunchPlans {
+  gate: Gate | null = null;
+  /** Jobs whose launch meets an error that nobody foresaw. */
+  readonly broken = new Set<string>();
+  /** Jobs in the order in which their launches were begun. */
+  readonly begun: string[] = [];
+
+  override async of(job: JobDefinition) {
+    this.begun.push(job.jobId);
+    const { gate } = this;
+    this.gate = null;
+    await gate?.pass();
+    if (this.broken.has(job.jobId)) throw new TypeError("the test has broken this job");
+    return super.of(job);
+  }
+}
+
+export type TestCore = Awaited<ReturnType<typeof startCore>>;
+
+/** @param given.home of a core that has ended: the next process on the same files */
+export async function startCore(given: { readonly home?: string } = {}) {
+  const home = given.home ?? (await mkdtemp(join(tmpdir(), "troupe-jobs-")));
+  const database = openSqlite(join(home, "db.sqlite"));
+  const clock = new HandClock();
+  const records = new TestRecords(database, systemClock.soon);
+  const feed = new EventFeed();
+  const bundles = await Bundles.open({
+    home,
+    records: new SqlBundleRecords(database),
+    bundleBytesMax: 1_000_000,
+    nowMs: systemClock.nowMs,
+  });
+  const secrets = new ConfigurationSecrets(await openSecretKey({ home, given: null }));
+  const starts: TaskStart[] = [];
+  const real = new SqliteJournal(database);
+  const broken = { journal: false };
+  const journal: Journal = {
+    commit: async (batch) => {
+      if (broken.journal) throw new JournalUnavailable("the test has broken the store");
+      return real.commit(batch);
+    },
+    claim: (owner, limit) => real.claim(owner, limit),
+    load: (jobId) => real.load(jobId),
+  };
+  const log = { warn: () => {}, error: () => {} };
+  const slots = new PoolSlots({ default: 4 }, systemRandomness.id);
+  const engine = new Engine({
+    owner: systemRandomness.id(),
+    clock: systemClock,
+    randomness: systemRandomness,
+    journal,
+    runner: { start: (task) => void starts.push(task), stop: () => {}, send: () => {} },
+    slots,
+    feed,
+    log,
+  });
+  const newId = systemRandomness.id;
+  const turns = new KeyedTurns();
+  const ends = new RunEnds({ records, feed, clock });
+  const plans = new TestPlans({ bundles, secrets });
+  const launcher = new Launcher({ records, plans, engine, ends, turns, clock, log });
+  const newTraceId = () => "4bf92f3577b34da6a3ce929d0e0e4736";
+  const runs = new Runs({ records, bundles, engine, launcher, ends, turns, clock, newId, newTraceId });
+  const garbage: { collected: number; gate: Gate | null } = { collected: 0, gate: null };
+  const definitions = new Definitions({
+    records,
+    bundles,
+    runs,
+    secrets,
+    clock,
+    newId,
+    collectGarbage: async () => {
+      garbage.collected++;
+      await garbage.gate?.pass();
+    },
+    log,
+  });
+  let isOver = false;
+  const core = {
+    home,
+    database,
+    records,
+    journal: new SqlJobRecords(database),
+    feed,
+    bundles,
+    secrets,
+    engine,
+    slots,
+    clock,
+    launcher,
+    plans,
+    runs,
+    ends,
+    definitions,
+    broken,
+    garbage,
+    starts,
+
+    async bundle(manifest: JsonObject, files: Readonly<Record<string, JsonObject>> = {}) {
+      const folder = join(home, `source-${newId()}`);
+      await mkdir(join(folder, "config"), { recursive: true });
+      await writeFile(join(folder, "manifest.json"), JSON.stringify(manifest));
+      for (const [name, value] of Object.entries(files)) {
+        await writeFile(join(folder, name), JSON.stringify(value));
+      }
+      return bundles.registerFolder({ path: folder });
+    },
+
+    async job(manifest: JsonObject, configuration: JsonObject = {}): Promise<JobView> {
+      const { bundleId } = await this.bundle(manifest);
+      const insert = await definitions.prepareCreate({ bundleId, name: null, configuration });
+      return records.write(insert);
+    },
+
+    /** A run that is on disk, and not yet known to the launcher. */
+    async accept(jobId: string, inputs: JsonObject = {}): Promise<NewRun> {
+      const trigger = { kind: "api", id: null } as const;
+      return records.write(await runs.prepare(jobId, { inputs, configOverrides: null, trigger }));
+    },
+
+    async start(jobId: string, inputs: JsonObject = {}): Promise<NewRun> {
+      const run = await this.accept(jobId, inputs);
+      runs.accepted(run);
+      return run;
+    },
+
+    async find(runId: string): Promise<RunRecord> {
+      const run = await records.run(runId);
+      if (run === null) throw new Error(`there is no run ${runId}`);
+      return run;
+    },
+
+    /** Waits until a run is what a test wants it to be. */
+    whenRun: (runId: string, is: (run: RunRecord) => boolean) =>
+      until(`the state of ${runId}`, async () => {
+        const run = await records.run(runId);
+        return run !== null && is(run) && run;
+      }),
+
+    ended(runId: string): Promise<RunRecord> {
+      return this.whenRun(runId, (run) => run.finishedAtMs !== null);
+    },
+
+    /** Waits until the command of a run was begun, and lets it end well. */
+    async endCommand(runId: string): Promise<void> {
+      const start = await until(
+        `a command of ${runId}`,
+        () => starts.find((one) => one.runId === runId) ?? null,
+      );
+      engine.taskEnded(start.ref, {
+        kind: "succeeded",
+        actions: noActions,
+        command: { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1 },
+        artifacts: [],
+        observation: null,
+      });
+    },
+
+    /** Waits until the launcher has nothing more to do. */
+    launched: () => until("an idle launcher", () => launcher.waiting === 0),
+
+    async recover(): Promise<void> {
+      await engine.recover();
+      await launcher.recover();
+    },
+
+    /** Ends this process; the next one finds its files. */
+    async end(): Promise<{ readonly home: string }> {
+      if (!isOver) {
+        isOver = true;
+        engine.stop("the test is over");
+        await launcher.stop();
+        await definitions.stop();
+        await engine.settledWithin(5_000);
+        await database.close();
+      }
+      return { home };
+    },
+
+    async [Symbol.asyncDispose]() {
+      await this.end();
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+  return core;
+}
+
+/** Ends a process and starts the next one on its files. */
+export async function restarted(core: TestCore): Promise<TestCore> {
+  return startCore(await core.end());
+}

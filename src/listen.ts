@@ -1,0 +1,41 @@
+// Listening: an address that is taken or forbidden is explained in a sentence.
+
+import type { AddressInfo } from "node:net";
+import type { FastifyInstance } from "fastify";
+
+/** The program cannot start; the message says why, and what to do. */
+export class StartFailed extends Error {
+  override readonly name = "StartFailed";
+}
+
+export interface ListenAddress {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  /** The variable that sets the port. */
+  readonly variable: string;
+}
+
+/**
+ * Starts to listen.
+ *
+ * @returns the address as a URL, without a path
+ * @throws StartFailed
+ */
+export async function listen(server: FastifyInstance, address: ListenAddress): Promise<string> {
+  const { host } = address;
+  await server.listen({ host, port: address.port }).catch((error) => {
+    throw new StartFailed(explain(error, address));
+  });
+  const { port } = server.server.address() as AddressInfo;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+function explain(error: NodeJS.ErrnoException, { host, port, variable }: ListenAddress): string {
+  if (error.code === "EADDRINUSE") {
+    return `Port ${port} on ${host} is taken. See who has it with "ss -ltnp 'sport = :${port}'", or choose another with ${variable} (0: any free one).`;
+  }
+  if (error.code === "EACCES")
+    return `Port ${port} needs more rights than this user has. Choose one above 1023 with ${variable}.`;
+  return `Listening on ${host}:${port} failed: ${error.message}.`;
+}
