@@ -7,6 +7,8 @@ import type { EventPage } from "./job-records.ts";
 export type FeedListener = (page: EventPage) => void;
 
 export class EventFeed implements Feed {
+  /** How often anything was published, of any job: runs make progress while this grows. */
+  publications = 0;
   readonly #listeners = new Map<string, Set<FeedListener>>();
 
   /** @returns how to stop listening */
@@ -24,7 +26,10 @@ export class EventFeed implements Feed {
   }
 
   published(jobId: string, firstSeq: number, lines: readonly string[]): void {
+    this.publications++;
     const listeners = this.#listeners.get(jobId);
-    if (listeners !== undefined) for (const listener of listeners) listener({ firstSeq, lines });
+    if (listeners === undefined) return;
+    const page = { firstSeq, lines };
+    for (const listener of listeners) listener(page);
   }
 }

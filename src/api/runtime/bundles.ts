@@ -3,7 +3,7 @@
 import { isAbsolute } from "node:path";
 import multipart from "@fastify/multipart";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { BundleProblem } from "../../bundles/problem.ts";
+import { BundleProblem, isUploadTooLarge } from "../../bundles/problem.ts";
 import type { BundleRecord } from "../../bundles/records.ts";
 import type { JsonBody } from "../shared/json-body.ts";
 import { ApiError, bundleNotFound, invalidPayload } from "./errors.ts";
@@ -13,7 +13,7 @@ const BUNDLES_PER_PAGE = 500;
 
 export function bundleRoutes(api: FastifyInstance, services: RuntimeServices, bundleBytesMax: number): void {
   const { bundles } = services;
-  api.register(multipart, { limits: { fileSize: bundleBytesMax, files: 1, fields: 4, parts: 5 } });
+  api.register(multipart, { limits: { fileSize: bundleBytesMax + 1, files: 1, fields: 4, parts: 5 } });
 
   api.post<{ Body?: JsonBody }>("/bundles", async (request, reply) => {
     const record = request.isMultipart()
@@ -72,8 +72,8 @@ async function upload({ bundles }: RuntimeServices, request: FastifyRequest): Pr
   try {
     return await bundles.registerZip({ file: part.file });
   } catch (error) {
-    // A file that was cut off at the limit looks like a damaged zip; the limit is the better explanation.
-    if (part.file.truncated) throw new ApiError(413, "the zip is larger than SVC_BUNDLE_MAX_BYTES allows");
+    if (error instanceof BundleProblem && isUploadTooLarge(error))
+      throw new ApiError(413, "the zip is larger than SVC_BUNDLE_MAX_BYTES allows");
     throw error;
   }
 }

@@ -4,14 +4,14 @@ import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { isTerminal } from "../../engine/ports.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
-import { streamEvents } from "../shared/sse.ts";
+import { type EventView, eventType, frame } from "../shared/sse.ts";
 import { ApiError, jobNotFound } from "./errors.ts";
 import type { RuntimeServices } from "./services.ts";
 
 type JobParams = { Params: { job_id: string } };
 
-export function jobEventRoutes(api: FastifyInstance, services: RuntimeServices, stopping: AbortSignal): void {
-  const { records, feed } = services;
+export function jobEventRoutes(api: FastifyInstance, services: RuntimeServices): void {
+  const { records, streams } = services;
 
   api.get<JobParams>("/jobs/:job_id/events", async (request, reply) => {
     const jobId = request.params.job_id;
@@ -27,16 +27,20 @@ export function jobEventRoutes(api: FastifyInstance, services: RuntimeServices, 
     const after = readLastEventId(request.headers["last-event-id"], job.eventCount);
     if (isTerminal(job.status) && after === job.eventCount) return reply.code(204).send();
     reply.hijack();
-    const source = {
-      feed,
-      jobId,
-      read: (afterSeq: number) => records.events(jobId, afterSeq),
-      exists: async () => (await records.find(jobId)) !== null,
-      render: (_seq: number, line: string) => line,
-    };
-    await streamEvents(reply.raw, source, after, stopping);
+    streams.serve(reply.raw, eventView(records, jobId), after);
     return reply;
   });
+}
+
+/** The events as they are kept. */
+function eventView(records: JobRecords, jobId: string): EventView {
+  return {
+    key: `runtime ${jobId}`,
+    jobId,
+    read: (afterSeq) => records.events(jobId, afterSeq),
+    exists: async () => (await records.find(jobId)) !== null,
+    render: (seq, line) => frame(seq, eventType(line), line),
+  };
 }
 
 /** @returns the number of the last event the reader has; 0 without one */

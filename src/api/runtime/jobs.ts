@@ -8,6 +8,7 @@ import type { JsonObject } from "../../engine/json.ts";
 import { isObject } from "../../engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../../engine/manifest.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
+import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
 import type { JsonBody } from "../shared/json-body.ts";
 import { ApiError, bundleNotFound, invalidPayload, jobNotFound } from "./errors.ts";
 import { readBoolean, readWholeNumber } from "./query.ts";
@@ -60,7 +61,13 @@ export function jobRoutes(api: FastifyInstance, services: RuntimeServices): void
 function fromManifest(manifest: JsonObject, manifestJson: string): Submission {
   const parsed = parseManifest(manifest);
   if (parsed.kind === "invalid") throw new ApiError(400, manifestProblemsText(parsed.problems));
-  return { graph: parsed.graph, manifestJson, bundleFingerprint: null, configurationJson: null };
+  return {
+    graph: parsed.graph,
+    identity: null,
+    manifestJson,
+    bundleFingerprint: null,
+    configurationJson: null,
+  };
 }
 
 /** A registered bundle, launched with its own manifest and configuration (CONTRACTS §6 "Runtime API"). */
@@ -74,10 +81,17 @@ async function fromBundle(services: RuntimeServices, body: JsonObject): Promise<
   if (answer.kind === "invalid") throw new ApiError(400, answer.problems.join("; "));
   return {
     graph: answer.graph,
+    identity: null,
     manifestJson: launch.manifestJson,
     bundleFingerprint: launch.fingerprint,
-    configurationJson: launch.configurationJson,
+    configurationJson: sealed(services.secrets, launch.configurationJson),
   };
+}
+
+/** What the journal keeps has no secret in clear. */
+function sealed(secrets: ConfigurationSecrets, configurationJson: string | null): string | null {
+  if (configurationJson === null) return null;
+  return JSON.stringify(secrets.seal(JSON.parse(configurationJson) as JsonObject));
 }
 
 /** Every job, a page at a time: one query per 500 jobs, and never more than those in memory. */

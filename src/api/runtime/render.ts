@@ -2,6 +2,7 @@
 // into the answer as it is.
 
 import { join } from "node:path";
+import { isoTime } from "../../engine/event.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { type AgentRecord, type ArtifactRecord, isTerminal } from "../../engine/ports.ts";
 import type { JobDetail, JobRecord } from "../../runs/job-records.ts";
@@ -11,7 +12,6 @@ export interface RenderContext {
   readonly home: string;
 }
 
-const iso = (ms: number) => new Date(ms).toISOString();
 const str = (text: string | null) => (text === null ? "null" : JSON.stringify(text));
 
 /** An item of the job list. */
@@ -22,7 +22,7 @@ export function renderSummary(job: JobRecord, context: RenderContext): string {
 function identity(job: JobRecord): string {
   return (
     `"job_id":${str(job.jobId)},"graph_id":${str(job.graphId)},"job_name":${str(job.jobName)},` +
-    `"status":"${job.status}","submitted_at":"${iso(job.submittedAtMs)}","updated_at":"${iso(job.updatedAtMs)}",` +
+    `"status":"${job.status}","submitted_at":"${isoTime(job.submittedAtMs)}","updated_at":"${isoTime(job.updatedAtMs)}",` +
     `"placement_policy":${str(job.placementPolicy)},"recovery_policy":${str(job.recoveryPolicy)}`
   );
 }
@@ -37,10 +37,11 @@ function aggregate(job: JobRecord, context: RenderContext): string {
 
 /** The whole detail of a job: record, summary, agents, recent events, sandboxes. */
 export function renderDetail(detail: JobDetail, context: RenderContext): string {
-  const manifest = readManifest(detail.manifestJson);
+  const manifest = viewOf(detail.manifestJson);
+  const head = identity(detail.job);
   return (
-    `{"job":${renderJob(detail, manifest, context)},` +
-    `"summary":{${identity(detail.job)},${aggregate(detail.job, context)}},` +
+    `{"job":{${head},${renderJob(detail, manifest, context)}},` +
+    `"summary":{${head},${aggregate(detail.job, context)}},` +
     `"agents":[${renderAgents(detail, manifest, context).join(",")}],` +
     `"recent_events":[${detail.recentEvents.join(",")}],` +
     `"sandboxes":${JSON.stringify(sandboxes(detail, manifest))}}`
@@ -58,21 +59,36 @@ function renderJob(detail: JobDetail, manifest: ManifestView, context: RenderCon
     cache_path: bundle,
   };
   return (
-    `{${identity(job)},"run_id":${str(job.runId)},"type":"${job.type}",` +
+    `"run_id":${str(job.runId)},"type":"${job.type}",` +
     `"root_agent_ids":${job.rootAgentIdsJson},"result":${detail.resultJson ?? "{}"},` +
     `"failure":${detail.failureJson ?? "null"},"partial":${job.partial},` +
-    `"manifest_ref":${JSON.stringify(manifestRef)}}`
+    `"manifest_ref":${JSON.stringify(manifestRef)}`
   );
 }
 
+/** What a detail shows of the manifest; nodes as far as they are the same in every answer. */
 interface ManifestView {
   readonly version: string;
-  readonly nodes: readonly {
-    readonly nodeId: string;
-    readonly agentType: string;
-    readonly type: string | null;
-  }[];
-  readonly edgesFrom: ReadonlyMap<string, readonly JsonObject[]>;
+  readonly nodes: readonly NodeView[];
+}
+
+interface NodeView {
+  readonly nodeId: string;
+  /** The members that come first, and those of `outbound_edges`, as JSON. */
+  readonly headJson: string;
+  readonly edgesJson: string;
+}
+
+let viewedText = "";
+let view: ManifestView | null = null;
+
+/** Jobs are polled, and many jobs are made from one manifest: the last one is kept, so that it is read once. */
+function viewOf(manifestJson: string): ManifestView {
+  if (view === null || manifestJson !== viewedText) {
+    view = readManifest(manifestJson);
+    viewedText = manifestJson;
+  }
+  return view;
 }
 
 /** The stored manifest was valid when it was accepted, so this only picks fields. */
@@ -80,22 +96,23 @@ function readManifest(manifestJson: string): ManifestView {
   const manifest = JSON.parse(manifestJson) as JsonObject;
   const edgesFrom = new Map<string, JsonObject[]>();
   for (const edge of objects(manifest.edges)) {
-    const view = {
+    const shown = {
       edge_id: edge.edge_id ?? null,
       to_node: edge.to_node ?? null,
       message_type: edge.message_type ?? null,
     };
     const from = String(edge.from_node);
     const list = edgesFrom.get(from);
-    if (list === undefined) edgesFrom.set(from, [view]);
-    else list.push(view);
+    if (list === undefined) edgesFrom.set(from, [shown]);
+    else list.push(shown);
   }
-  const nodes = objects(manifest.nodes).map((node) => ({
-    nodeId: String(node.node_id),
-    agentType: String(node.agent_type),
-    type: typeof node.type === "string" ? node.type : null,
-  }));
-  return { version: String(manifest.manifest_version), nodes, edgesFrom };
+  const nodes = objects(manifest.nodes).map((node): NodeView => {
+    const nodeId = String(node.node_id);
+    const type = typeof node.type === "string" ? node.type : null;
+    const headJson = `"agent_id":${str(nodeId)},"agent_type":${str(String(node.agent_type))},"type":${str(type)}`;
+    return { nodeId, headJson, edgesJson: JSON.stringify(edgesFrom.get(nodeId) ?? []) };
+  });
+  return { version: String(manifest.manifest_version), nodes };
 }
 
 function objects(value: JsonValue | undefined): JsonObject[] {
@@ -112,7 +129,6 @@ function renderAgents(detail: JobDetail, manifest: ManifestView, context: Render
     const record = records.get(index);
     const status = shownStatus(detail.job, record);
     const isPaused = status === "paused";
-    const metadata = { paused: isPaused, outbound_edges: manifest.edgesFrom.get(node.nodeId) ?? [] };
     const lease =
       record?.lease == null
         ? "null"
@@ -122,12 +138,12 @@ function renderAgents(detail: JobDetail, manifest: ManifestView, context: Render
             slots: record.lease.slots,
           });
     return (
-      `{"agent_id":${str(node.nodeId)},"agent_type":${str(node.agentType)},"type":${str(node.type)},` +
-      `"assigned_node":${str(context.nodeName)},"status":"${status}","running?":${status === "running"},` +
+      `{${node.headJson},"assigned_node":${str(context.nodeName)},"status":"${status}","running?":${status === "running"},` +
       `"processed_messages":${record?.processedMessages ?? 0},` +
       `"mailbox_depth":${detail.mailboxDepths.get(index) ?? 0},"paused?":${isPaused},` +
       `"last_error":${str(record?.lastError ?? null)},"sandbox_name":${str(sandboxNames.get(index) ?? null)},` +
-      `"lease":${lease},"current_state":${stateObject(record)},"metadata":${JSON.stringify(metadata)}}`
+      `"lease":${lease},"current_state":${stateObject(record)},` +
+      `"metadata":{"paused":${isPaused},"outbound_edges":${node.edgesJson}}}`
     );
   });
 }
@@ -155,7 +171,7 @@ function sandboxes(detail: JobDetail, manifest: ManifestView) {
             status: "running",
             attempt: task.attempt,
             pool: task.state.lease?.pool ?? null,
-            started_at: iso(task.state.startedAtMs),
+            started_at: isoTime(task.state.startedAtMs),
           },
         ]
       : [],
@@ -174,7 +190,7 @@ export function renderArtifact(runId: string, artifact: ArtifactRecord) {
     sha256: artifact.sha256,
     content_type: artifact.contentType,
     url: `/api/v1/runs/${encodeURIComponent(runId)}/artifacts/${encodeURIComponent(artifact.artifactId)}`,
-    created_at: iso(artifact.createdAtMs),
+    created_at: isoTime(artifact.createdAtMs),
     producer: artifact.agentId,
   };
 }

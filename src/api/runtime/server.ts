@@ -20,8 +20,6 @@ export interface ServerOptions {
   /** Whether the listener is bound to loopback, so that only local callers are expected. */
   readonly isLoopback: boolean;
   readonly logger: Logger;
-  /** Aborted when the server shuts down: open streams end. */
-  readonly stopping: AbortSignal;
 }
 
 const HEAD_BYTES_MAX = 16 * 1024;
@@ -32,6 +30,8 @@ const CONNECTIONS_MAX = 10_000;
 export function runtimeServer(services: RuntimeServices, options: ServerOptions): FastifyInstance {
   const app = Fastify({
     loggerInstance: options.logger,
+    // A logger of its own for each request would cost more than the few lines that requests ever log.
+    childLoggerFactory: (logger) => logger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: options.bodyBytesMax,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -54,7 +54,7 @@ export function runtimeServer(services: RuntimeServices, options: ServerOptions)
       systemRoutes(api, services);
       jobRoutes(api, services);
       jobControlRoutes(api, services);
-      jobEventRoutes(api, services, options.stopping);
+      jobEventRoutes(api, services);
       runRoutes(api, services);
       // In a scope of its own: only these routes take uploads.
       api.register(async (uploads) => bundleRoutes(uploads, services, options.bundleBytesMax));

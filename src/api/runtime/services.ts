@@ -4,14 +4,16 @@ import type { Bundles } from "../../bundles/bundles.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { PoolSnapshot } from "../../execution/pools.ts";
 import type { Cleanup } from "../../runs/cleanup.ts";
-import type { EventFeed } from "../../runs/feed.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
+import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
+import type { EventStreams } from "../shared/sse.ts";
 
 export interface RuntimeServices {
   readonly engine: Engine;
   readonly records: JobRecords;
-  readonly feed: EventFeed;
+  readonly streams: EventStreams;
   readonly bundles: Bundles;
+  readonly secrets: ConfigurationSecrets;
   readonly cleanup: Cleanup;
   readonly pools: PoolView;
   /** Path of a stored artifact's bytes, or null when they are gone. */

@@ -1,175 +1,266 @@
-// Server-sent events from a gapless history: any number of readers, each at its own pace.
+// Server-sent events from a gapless history: any number of readers, each at its own pace, at a cost that the runs
+// do not notice.
 //
 // S1. An event's id is its sequence number; a reader that comes back with Last-Event-ID gets exactly what follows.
 // S2. A reader is fed from the live feed while it keeps up, and from the store whenever it does not: a slow one
-//     costs no memory and slows nobody.
+//     costs one write of memory and slows nobody.
 // S3. The stream ends after the terminal event.
+// S4. An event is read and rendered once for all readers of a view; per reader it is only written.
+// S5. Writing takes its turn in slices that the Pacer allows, for all streams of the process together.
 
 import type { ServerResponse } from "node:http";
-import { setTimeout as delay } from "node:timers/promises";
-import { terminalEventTypes } from "../../engine/event.ts";
 import type { EventFeed } from "../../runs/feed.ts";
-import type { EventPage } from "../../runs/job-records.ts";
+import { Channel, type EventView, type Fetch, type SharedMemory } from "./sse-channel.ts";
+import type { Chunk } from "./sse-chunk.ts";
+import { Pacer, realThread, type Thread } from "./sse-pacer.ts";
+import { Reader } from "./sse-reader.ts";
+
+export type { EventView } from "./sse-channel.ts";
+export { eventType, frame } from "./sse-chunk.ts";
 
 const HEARTBEAT_MS = 15_000;
-/** A reader that takes nothing for this long is cut off; it may come back with its id. */
+/** A reader whose connection does not take one write for this long is cut off; it may come back with its id. */
 const STALLED_MS = 60_000;
-const LIVE_PAGES_MAX = 64;
+const READS_AT_ONCE = 2;
 
-export interface EventSource {
+export interface EventStreamsOptions {
   readonly feed: EventFeed;
-  readonly jobId: string;
-  /** Committed events behind `afterSeq`; empty when there are none yet. */
-  read(afterSeq: number): Promise<EventPage>;
-  /** Whether the job is still there. */
-  exists(): Promise<boolean>;
-  /** How an event's line looks to this stream's readers. */
-  render(seq: number, line: string): string;
+  /** Aborted when the server shuts down: all streams end. */
+  readonly stopping: AbortSignal;
+  readonly log: { warn(fields: object, message: string): void };
+  readonly thread?: Thread;
 }
 
-/**
- * Sends events behind `afterSeq` until the terminal one, or until the reader is gone.
- *
- * @param stopping aborted when the server shuts down
- */
-export async function streamEvents(
-  response: ServerResponse,
-  source: EventSource,
-  afterSeq: number,
-  stopping: AbortSignal,
-): Promise<void> {
-  const reader = new Reader(response, source, afterSeq, stopping);
-  try {
-    await reader.run();
-  } finally {
-    reader.close();
-  }
-}
+/** All live streams of the process; one is made, so that they share their bounds. */
+export class EventStreams {
+  readonly #feed: EventFeed;
+  readonly #stopping: AbortSignal;
+  readonly #log: EventStreamsOptions["log"];
+  readonly #thread: Thread;
+  readonly #pacer: Pacer;
+  readonly #memory: SharedMemory = { usedBytes: 0 };
+  readonly #channels = new Map<string, Channel>();
+  readonly #readers = new Set<Reader>();
+  /** Readers whose turn comes, in order; those that the store has brought something for come first. */
+  readonly #queue = new Set<Reader>();
+  readonly #fetched = new Set<Reader>();
+  readonly #wanted = new Set<Fetch>();
+  #reads = 0;
+  #stopBeat: (() => void) | null = null;
 
-/** The type of an event, read from its line without parsing it. */
-export function eventType(line: string): string {
-  const from = line.indexOf('"type":"') + 8;
-  return line.slice(from, line.indexOf('"', from));
-}
-
-class Reader {
-  readonly #response: ServerResponse;
-  readonly #source: EventSource;
-  readonly #unsubscribe: () => void;
-  readonly #heartbeat: NodeJS.Timeout;
-  readonly #gone = new AbortController();
-  #live: EventPage[] = [];
-  #wake: (() => void) | null = null;
-  #seq: number;
-
-  constructor(response: ServerResponse, source: EventSource, afterSeq: number, stopping: AbortSignal) {
-    this.#response = response;
-    this.#source = source;
-    this.#seq = afterSeq;
-    response.writeHead(200, {
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "no-store",
-      "x-accel-buffering": "no",
-      "x-content-type-options": "nosniff",
+  constructor(options: EventStreamsOptions) {
+    this.#feed = options.feed;
+    this.#stopping = options.stopping;
+    this.#log = options.log;
+    this.#thread = options.thread ?? realThread;
+    this.#pacer = new Pacer({
+      thread: this.#thread,
+      work: () => this.#work(),
+      progress: () => this.#feed.publications,
     });
-    response.write("retry: 1000\n\n");
-    this.#unsubscribe = source.feed.subscribe(source.jobId, (page) => this.#published(page));
-    this.#heartbeat = setInterval(() => {
-      if (!response.writableNeedDrain) response.write(": still here\n\n");
-    }, HEARTBEAT_MS);
-    const leave = () => {
-      this.#gone.abort();
-      this.#wakeUp();
-    };
-    response.once("close", leave);
-    stopping.addEventListener("abort", leave, { once: true });
-    // Who left before this reader was made does not leave again.
-    if (response.closed || response.destroyed || stopping.aborted) leave();
-    this.#gone.signal.addEventListener("abort", () => stopping.removeEventListener("abort", leave));
+    this.#stopping.addEventListener("abort", () => this.#stop(), { once: true });
   }
 
-  async run(): Promise<void> {
-    while (!this.#gone.signal.aborted) {
-      const page = this.#nextLive() ?? (await this.#source.read(this.#seq));
-      if (page.lines.length === 0) {
-        // A job that was cleaned up has no terminal event left to wait for.
-        if (!(await this.#source.exists())) return;
-        await this.#somethingNew();
-      } else if (await this.#send(page)) return;
+  /**
+   * Sends the events behind `afterSeq`, and those to come, until the terminal one or until the reader is gone.
+   *
+   * Returns at once; the response belongs to the stream from now on. Headers that were set on it are sent along.
+   * A reader that already has the terminal event is the caller's to turn away: here it would wait for ever.
+   */
+  serve(response: ServerResponse, view: EventView, afterSeq: number): void {
+    // Who left before now does not leave again.
+    if (response.closed || response.destroyed) return;
+    const reader = new Reader(response, this.#channelOf(view), afterSeq, (one) => this.#place(one));
+    this.#readers.add(reader);
+    reader.channel.readers.add(reader);
+    response.once("close", () => this.#forget(reader));
+    reader.start(this.#thread.nowMs());
+    if (this.#stopping.aborted) this.#end(reader);
+    else this.#stopBeat ??= this.#thread.after(HEARTBEAT_MS, () => this.#beat());
+  }
+
+  #channelOf(view: EventView): Channel {
+    let channel = this.#channels.get(view.key);
+    if (channel === undefined) {
+      channel = new Channel(view, this.#feed, this.#memory, (changed) => {
+        if (this.#queueIdle(changed)) this.#pacer.wakeAtOnce();
+      });
+      this.#channels.set(view.key, channel);
+    }
+    return channel;
+  }
+
+  /** @returns whether there were any, so that the pacer must be woken */
+  #queueIdle(channel: Channel): boolean {
+    if (channel.idle.size === 0) return false;
+    for (const reader of channel.idle) this.#queue.add(reader);
+    channel.idle.clear();
+    return true;
+  }
+
+  /** Puts a reader whose connection takes more where it belongs. */
+  #place(reader: Reader): void {
+    if (!this.#readers.has(reader)) return;
+    if (reader.channel.isBehind(reader.seq)) {
+      this.#queue.add(reader);
+      this.#pacer.wake();
+    } else {
+      reader.channel.rest(reader);
     }
   }
 
-  close(): void {
-    this.#unsubscribe();
-    clearInterval(this.#heartbeat);
-    this.#gone.abort();
-    if (!this.#response.writableEnded) this.#response.end();
+  /**
+   * One reader's turn, or the start of a read. No read is started while readers wait for their turn with what one
+   * has brought, so that such pages are few.
+   *
+   * @returns whether something was done, so that there may be more to do
+   */
+  #work(): boolean {
+    if (this.#turnOfFirst(this.#fetched)) return true;
+    return this.#startRead() || this.#turnOfFirst(this.#queue);
   }
 
-  #published(page: EventPage): void {
-    // Behind by this much, the reader catches up from the store instead.
-    if (this.#live.length >= LIVE_PAGES_MAX) this.#live = [];
-    this.#live.push(page);
-    this.#wakeUp();
+  #turnOfFirst(readers: Set<Reader>): boolean {
+    for (const reader of readers) {
+      readers.delete(reader);
+      this.#turn(reader);
+      return true;
+    }
+    return false;
   }
 
-  /** The live page that continues what was sent; older ones are dropped, a gap sends the reader to the store. */
-  #nextLive(): EventPage | null {
-    for (let page = this.#live.shift(); page !== undefined; page = this.#live.shift()) {
-      if (page.firstSeq > this.#seq + 1) {
-        this.#live = [];
-        return null;
+  #turn(reader: Reader): void {
+    const { channel } = reader;
+    const nowMs = this.#thread.nowMs();
+    if (!channel.isBehind(reader.seq)) {
+      if (reader.isBeatDue) reader.beat(nowMs);
+      else channel.rest(reader);
+      return;
+    }
+    const chunk = reader.fetched ?? channel.chunkAt(reader.seq + 1);
+    reader.fetched = null;
+    if (chunk !== null) this.#send(reader, chunk, nowMs);
+    else if (channel.isGone) this.#end(reader);
+    else this.#want(reader);
+  }
+
+  #send(reader: Reader, chunk: Chunk, nowMs: number): void {
+    try {
+      reader.send(chunk, nowMs);
+    } catch (error) {
+      this.#fail(reader.channel, reader.channel.readers, error);
+      return;
+    }
+    if (reader.isEnded) this.#leave(reader);
+    else if (reader.writingSinceMs === null) this.#place(reader);
+  }
+
+  #want(reader: Reader): void {
+    const { channel, seq } = reader;
+    let fetch = channel.fetches.get(seq);
+    if (fetch === undefined) {
+      fetch = { channel, afterSeq: seq, readers: new Set() };
+      channel.fetches.set(seq, fetch);
+      this.#wanted.add(fetch);
+    }
+    fetch.readers.add(reader);
+  }
+
+  /** @returns whether one was started, so that there may be another one to start */
+  #startRead(): boolean {
+    if (this.#reads >= READS_AT_ONCE) return false;
+    for (const fetch of this.#wanted) {
+      this.#wanted.delete(fetch);
+      if (fetch.readers.size === 0) {
+        fetch.channel.fetches.delete(fetch.afterSeq);
+        continue;
       }
-      const lines = page.lines.slice(this.#seq + 1 - page.firstSeq);
-      if (lines.length > 0) return { firstSeq: this.#seq + 1, lines };
+      this.#reads++;
+      void this.#read(fetch);
+      return true;
     }
-    return null;
+    return false;
   }
 
-  /** @returns true when the terminal event was sent */
-  async #send(page: EventPage): Promise<boolean> {
-    let text = "";
-    let isOver = false;
-    for (const line of page.lines) {
-      this.#seq++;
-      const type = eventType(line);
-      text += `id: ${this.#seq}\nevent: ${type}\ndata: ${this.#source.render(this.#seq, line)}\n\n`;
-      isOver = terminalEventTypes.has(type);
+  async #read(fetch: Fetch): Promise<void> {
+    const { channel, afterSeq } = fetch;
+    const fromBusyMs = this.#thread.busyMs();
+    const knownEndSeq = channel.endSeq;
+    let chunk: Chunk | null = null;
+    let failure: unknown = null;
+    try {
+      const page = await channel.view.read(afterSeq);
+      if (page.lines.length > 0) chunk = channel.keep(page);
+      else if (await channel.view.exists()) channel.nothingBehind(afterSeq, knownEndSeq);
+      else channel.isGone = true;
+    } catch (error) {
+      failure = error;
     }
-    if (!this.#response.write(text)) await this.#drained();
-    return isOver;
+    this.#reads--;
+    channel.fetches.delete(afterSeq);
+    this.#pacer.charge(fromBusyMs);
+    if (failure !== null) this.#fail(channel, fetch.readers, failure);
+    else this.#deliver(fetch, chunk);
+    if (this.#wanted.size > 0) this.#pacer.wake();
   }
 
-  async #drained(): Promise<void> {
-    const signal = this.#gone.signal;
-    const drained = new Promise<"drained">((resolve) =>
-      this.#response.once("drain", () => resolve("drained")),
-    );
-    const leaving = new AbortController();
-    const gone = new Promise<"gone">((resolve) => {
-      if (signal.aborted) resolve("gone");
-      signal.addEventListener("abort", () => resolve("gone"), { once: true, signal: leaving.signal });
-    });
-    const timer = new AbortController();
-    const stalled = delay(STALLED_MS, "stalled" as const, { signal: timer.signal, ref: false }).catch(
-      () => "drained" as const,
-    );
-    const outcome = await Promise.race([drained, gone, stalled]);
-    timer.abort();
-    leaving.abort();
-    if (outcome === "stalled") this.#response.destroy();
+  #deliver({ channel, readers }: Fetch, chunk: Chunk | null): void {
+    for (const reader of readers) {
+      reader.fetched = chunk;
+      this.#fetched.add(reader);
+    }
+    const hasEnded = channel.isGone && this.#queueIdle(channel);
+    if (hasEnded || readers.size > 0) this.#pacer.wake();
   }
 
-  /** Waits until something is published or the reader is gone. */
-  async #somethingNew(): Promise<void> {
-    if (this.#live.length > 0 || this.#gone.signal.aborted) return;
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
+  /** The readers come back with their ids, and find the trouble mended or a server that says what it is. */
+  #fail(channel: Channel, readers: Iterable<Reader>, error: unknown): void {
+    const message = "events could not be streamed; the readers were cut off and will come back";
+    this.#log.warn({ jobId: channel.view.jobId, err: error }, message);
+    for (const reader of readers) reader.destroy();
   }
 
-  #wakeUp(): void {
-    this.#wake?.();
-    this.#wake = null;
+  #end(reader: Reader): void {
+    reader.end(this.#thread.nowMs());
+    this.#leave(reader);
+  }
+
+  /** The reader gets nothing more; its connection may still have to take the end. */
+  #leave(reader: Reader): void {
+    const { channel } = reader;
+    this.#queue.delete(reader);
+    this.#fetched.delete(reader);
+    channel.leave(reader);
+    if (channel.readers.size === 0 && this.#channels.get(channel.view.key) === channel) {
+      this.#channels.delete(channel.view.key);
+      channel.close();
+    }
+  }
+
+  /** The connection is closed. */
+  #forget(reader: Reader): void {
+    this.#leave(reader);
+    this.#readers.delete(reader);
+    if (this.#readers.size > 0) return;
+    this.#stopBeat?.();
+    this.#stopBeat = null;
+  }
+
+  /** One timer for all: signs of life for who waits, and the end for who has stopped reading. */
+  #beat(): void {
+    const stalledMs = this.#thread.nowMs() - STALLED_MS;
+    for (const reader of this.#readers) {
+      if (reader.writingSinceMs === null) reader.isBeatDue = true;
+      else if (reader.writingSinceMs <= stalledMs) reader.destroy();
+    }
+    for (const channel of this.#channels.values()) {
+      if (this.#queueIdle(channel)) this.#pacer.wake();
+      channel.trim();
+    }
+    this.#stopBeat = this.#thread.after(HEARTBEAT_MS, () => this.#beat());
+  }
+
+  #stop(): void {
+    for (const reader of this.#readers) this.#end(reader);
   }
 }

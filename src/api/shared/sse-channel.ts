@@ -1,0 +1,170 @@
+// What all readers of one view of one job share: the newest events, pages of the history that some of them need,
+// and how far the history is known to go.
+//
+// N1. Memory is bounded, per channel and over all of them. What does not fit is dropped, oldest first, and read
+//     from the store by whoever still needs it.
+// N2. Nothing is kept while every reader has everything.
+
+import type { EventFeed } from "../../runs/feed.ts";
+import type { EventPage } from "../../runs/job-records.ts";
+import { appendPage, CHUNK_BYTES, type Chunk, type Render } from "./sse-chunk.ts";
+import type { Reader } from "./sse-reader.ts";
+
+const CHUNKS_MAX = 64;
+const CHANNEL_BYTES_MAX = 1024 * 1024;
+const ALL_CHANNELS_BYTES_MAX = 64 * 1024 * 1024;
+
+/** A job's events in one rendering, for any number of readers. */
+export interface EventView {
+  /** Names job and rendering: readers of one key share what was read and rendered for any of them. */
+  readonly key: string;
+  /** The runtime's id of the job; its history may begin later than the stream. */
+  readonly jobId: string;
+  /** Committed events behind `afterSeq`, a bounded page; empty when there are none yet. */
+  read(afterSeq: number): Promise<EventPage>;
+  /** Whether events may still come; asked when `read` finds none. */
+  exists(): Promise<boolean>;
+  /**
+   * The event as a `frame`, or null when this view leaves it out. Terminal events are never left out. One frame per
+   * event: a reader that is cut off between two of one id would miss the second.
+   */
+  render: Render;
+}
+
+/** What all channels hold together. */
+export interface SharedMemory {
+  usedBytes: number;
+}
+
+/** Readers that wait for the same page of the store. */
+export interface Fetch {
+  readonly channel: Channel;
+  readonly afterSeq: number;
+  readonly readers: Set<Reader>;
+}
+
+export class Channel {
+  readonly view: EventView;
+  readonly readers = new Set<Reader>();
+  /** Readers that have everything. */
+  readonly idle = new Set<Reader>();
+  /** By the position behind which to read. */
+  readonly fetches = new Map<number, Fetch>();
+  /** The job was removed: who needs more than is held here gets no more. */
+  isGone = false;
+  readonly #memory: SharedMemory;
+  readonly #unsubscribe: () => void;
+  /** What was published. */
+  #live: Chunk[] = [];
+  /** What was read from the store, in order of reading. */
+  #pages: Chunk[] = [];
+  #heldBytes = 0;
+  #isUsed = true;
+  /** The last committed event, as far as is known here; null before anything is. */
+  #endSeq: number | null = null;
+
+  /** @param onNews called when readers that had everything have no longer */
+  constructor(view: EventView, feed: EventFeed, memory: SharedMemory, onNews: (channel: Channel) => void) {
+    this.view = view;
+    this.#memory = memory;
+    this.#unsubscribe = feed.subscribe(view.jobId, (page) => {
+      this.#published(page);
+      onNews(this);
+    });
+  }
+
+  /** Whether there is more behind `seq`, or there may be. */
+  isBehind(seq: number): boolean {
+    return this.isGone || this.#endSeq === null || seq < this.#endSeq;
+  }
+
+  /** The chunk with event `seq`, or null when it must be read from the store. */
+  chunkAt(seq: number): Chunk | null {
+    this.#isUsed = true;
+    const holds = (chunk: Chunk) => chunk.holds(seq);
+    return this.#live.find(holds) ?? this.#pages.find(holds) ?? null;
+  }
+
+  /** @returns the chunk with the page's first event; of a very large page only the beginning is kept */
+  keep(page: EventPage): Chunk {
+    const chunks: Chunk[] = [];
+    appendPage(chunks, page, CHANNEL_BYTES_MAX / CHUNK_BYTES);
+    // Who asked for the page may have left meanwhile, and the channel with them.
+    if (this.readers.size > 0) this.#pages.push(...chunks);
+    this.#account();
+    return chunks[0]!;
+  }
+
+  /** How far the history is known to go; to be compared after a read. */
+  get endSeq(): number | null {
+    return this.#endSeq;
+  }
+
+  /** The store had nothing behind `seq` when the end was taken to be `knownEndSeq`. */
+  nothingBehind(seq: number, knownEndSeq: number | null): void {
+    // What was published meanwhile is newer than this answer.
+    if (this.#endSeq === knownEndSeq) this.#endSeq = seq;
+  }
+
+  /** The reader has everything; once all have, nothing needs to be kept (N2). */
+  rest(reader: Reader): void {
+    this.idle.add(reader);
+    if (this.#heldBytes > 0 && this.idle.size === this.readers.size) this.#drop();
+  }
+
+  leave(reader: Reader): void {
+    this.readers.delete(reader);
+    this.idle.delete(reader);
+    for (const fetch of this.fetches.values()) fetch.readers.delete(reader);
+  }
+
+  /** Lets go of what nobody took anything from since the last call: its readers do not read. */
+  trim(): void {
+    if (!this.#isUsed) this.#drop();
+    this.#isUsed = false;
+  }
+
+  close(): void {
+    this.#unsubscribe();
+    this.#drop();
+  }
+
+  #published(page: EventPage): void {
+    const lastSeq = page.firstSeq + page.lines.length - 1;
+    if (this.#endSeq !== null && this.#endSeq >= lastSeq) return;
+    appendPage(this.#live, page);
+    this.#endSeq = lastSeq;
+    this.#account();
+  }
+
+  /** Counts what is held, and drops the oldest of what is too much. */
+  #account(): void {
+    const before = this.#heldBytes;
+    const others = this.#memory.usedBytes - before;
+    const bytesMax = Math.min(CHANNEL_BYTES_MAX, Math.max(0, ALL_CHANNELS_BYTES_MAX - others));
+    const liveBytes = keepNewest(this.#live, bytesMax);
+    const pageBytes = keepNewest(this.#pages, bytesMax);
+    this.#heldBytes = liveBytes + pageBytes;
+    this.#memory.usedBytes = others + this.#heldBytes;
+  }
+
+  #drop(): void {
+    this.#live = [];
+    this.#pages = [];
+    this.#account();
+  }
+}
+
+/** @returns the bytes of what is left */
+function keepNewest(chunks: Chunk[], bytesMax: number): number {
+  let bytes = 0;
+  let from = chunks.length;
+  while (from > 0 && chunks.length - from < CHUNKS_MAX) {
+    const next = bytes + chunks[from - 1]!.sizeBytes;
+    if (next > bytesMax) break;
+    bytes = next;
+    from--;
+  }
+  chunks.splice(0, from);
+  return bytes;
+}
