@@ -5,6 +5,9 @@ import type { FastifyInstance } from "fastify";
 
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|[a-z0-9-]+\.localhost)(:\d+)?$/i;
 
+/** Whether a Host header names this machine by a name that no web site can have. */
+export const isLoopbackHost = (host: string) => LOOPBACK_HOST.test(host);
+
 export function refuseForeignCallers(app: FastifyInstance): void {
   // Callbacks, not promises: these two run for every request.
   app.addHook("onRequest", (request, reply, done) => {
@@ -16,7 +19,7 @@ export function refuseForeignCallers(app: FastifyInstance): void {
 }
 
 function problemOf(host: string | undefined, origin: string | undefined): string | null {
-  if (host !== undefined && !LOOPBACK_HOST.test(host)) {
+  if (host !== undefined && !isLoopbackHost(host)) {
     return "This API answers only to loopback host names, such as 127.0.0.1";
   }
   if (origin !== undefined && origin !== `http://${host}`)

@@ -1,0 +1,185 @@
+// What the gateway does with every request before its route, and with every answer that no route gives. One hook, made
+// of the modules beside this file, in an order that matters:
+//
+// V1. Request id and CORS headers come first: every answer has them.
+// V2. Then the host name, preflights, the token, the rate, and last what only unsafe methods must prove.
+// V3. Requests that the framework cannot route (an undecodable URL) pass the same checks.
+
+import type { Socket } from "node:net";
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
+import { ANONYMOUS, authenticator, crossSiteBasic } from "./auth.ts";
+import { acceptJson } from "./json-request.ts";
+import { isUnsafe, OriginPolicy } from "./origin-policy.ts";
+import { answerBrokenRequest, answerConnect } from "./outside-routes.ts";
+import { Problem, shown } from "./problem.ts";
+import { answerProblems, sendProblem } from "./problem-answers.ts";
+import { callerOf, RateLimit } from "./rate-limit.ts";
+import { requestIds } from "./request-id.ts";
+import { validateStrictly } from "./strict-validation.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Who asks: `anonymous`, or a fingerprint of the token. */
+    principal: string;
+  }
+}
+
+export interface ConventionSettings {
+  /** Null: everybody on this machine is let in. */
+  readonly apiToken: string | null;
+  readonly corsOrigins: readonly string[];
+  /** For each principal or client address; 0: no limit. */
+  readonly requestsPerMinuteMax: number;
+  /** Wall time in ms since 1970. */
+  readonly nowMs: () => number;
+  /** Sets request ids apart from those of other processes; letters and digits. */
+  readonly processId: string;
+}
+
+export interface Conventions {
+  /** Options that the server must be made with; `http` is to be merged with the server's own. */
+  readonly serverOptions: ServerOptions;
+  /** To be called once, before any route is registered. */
+  install(app: FastifyInstance): void;
+}
+
+type ServerOptions = Required<
+  Pick<FastifyServerOptions, "genReqId" | "clientErrorHandler" | "frameworkErrors" | "return503OnClosing">
+> & {
+  readonly routerOptions: { readonly maxParamLength: number };
+  readonly http: { readonly requireHostHeader: boolean };
+};
+
+const OPEN_PATH = "/api/v1/health";
+const URL_CHARS_MAX = 8192;
+
+/**
+ * Settles the gateway's conventions.
+ *
+ * @example
+ * const conventions = gatewayConventions(settings);
+ * const app = Fastify({ ...conventions.serverOptions, bodyLimit });
+ * conventions.install(app);
+ */
+export function gatewayConventions(settings: ConventionSettings): Conventions {
+  const admission = new Admission(settings);
+  const nextId = requestIds(settings.processId);
+  return {
+    serverOptions: {
+      genReqId: nextId,
+      clientErrorHandler: (error, socket) =>
+        answerBrokenRequest(error, socket as Socket, nextId({ headers: {} })),
+      frameworkErrors: (_error, request, reply) => {
+        const [asked, answer] = [request as FastifyRequest, reply as FastifyReply];
+        admission.check(asked, answer, (refused) => sendProblem(asked, answer, refused ?? badUrl(asked.url)));
+      },
+      // The framework's own 503 is no problem body; what cannot be served while stopping says so itself.
+      return503OnClosing: false,
+      // An id of any length is looked for, and not found.
+      routerOptions: { maxParamLength: URL_CHARS_MAX },
+      // Node's own refusal has no body; V2 has one.
+      http: { requireHostHeader: false },
+    },
+    install(app) {
+      app.decorateRequest("principal", ANONYMOUS);
+      answerProblems(app);
+      acceptJson(app);
+      validateStrictly(app);
+      app.addHook("onRequest", (request, reply, done) => admission.check(request, reply, done));
+      // An expectation that nobody knows is ignored, as RFC 9110 allows: Node's refusal has no body.
+      app.server.on("checkExpectation", (request, response) => {
+        app.server.emit("request", request, response);
+      });
+      app.server.on("connect", (_request, socket) =>
+        answerConnect(socket as Socket, nextId({ headers: {} })),
+      );
+    },
+  };
+}
+
+/** The headers that a hijacked reply, such as an event stream, writes beside its own. */
+export function conventionHeaders(reply: FastifyReply): Readonly<Record<string, string | number | string[]>> {
+  const headers: Record<string, string | number | string[]> = {};
+  for (const [name, value] of Object.entries(reply.getHeaders())) {
+    if (value !== undefined) headers[name] = value;
+  }
+  return headers;
+}
+
+const badUrl = (url: string) =>
+  new Problem(
+    "malformed_request",
+    `The URL ${shown(url)} cannot be decoded; each % must begin an encoded byte.`,
+  );
+
+class Admission {
+  readonly #access: ReturnType<typeof authenticator>;
+  readonly #origins: OriginPolicy;
+  readonly #rate: RateLimit | null;
+
+  constructor({ apiToken, corsOrigins, requestsPerMinuteMax, nowMs }: ConventionSettings) {
+    this.#access = authenticator(apiToken);
+    this.#origins = new OriginPolicy({ hasToken: apiToken !== null, corsOrigins });
+    this.#rate =
+      requestsPerMinuteMax === 0 ? null : new RateLimit({ perMinute: requestsPerMinuteMax, nowMs });
+  }
+
+  /** Calls `done` with what is wrong, or with nothing; or answers a preflight, and does not call it. */
+  check(request: FastifyRequest, reply: FastifyReply, done: (refused?: Problem) => void): void {
+    const { headers } = request.raw;
+    reply.header("x-request-id", request.id);
+    reply.headers(this.#origins.headers(headers));
+    const refused = refuseShape(request) ?? this.#origins.refuseHost(headers);
+    const preflight = refused === null ? this.#origins.preflight(request.method, headers) : null;
+    if (preflight !== null) {
+      reply.code(204).headers(preflight).send();
+      return;
+    }
+    const problem = refused ?? (isOpen(request) ? null : this.#admit(request));
+    if (problem === null) done();
+    else done(problem);
+  }
+
+  #admit(request: FastifyRequest): Problem | null {
+    const { method, raw } = request;
+    const access = this.#access(raw.headers);
+    const principal = access.kind === "granted" ? access.principal : ANONYMOUS;
+    const limited = this.#rate === null ? null : this.#limit(this.#rate, principal, request);
+    if (limited !== null) return limited;
+    if (access.kind === "refused") return access.problem;
+    request.principal = principal;
+    if (!isUnsafe(method)) return null;
+    return this.#origins.refuseOrigin(raw.headers) ?? (access.isBasic ? crossSiteBasic(raw.headers) : null);
+  }
+
+  #limit(rate: RateLimit, principal: string, request: FastifyRequest): Problem | null {
+    const waitSeconds = rate.take(
+      principal === ANONYMOUS ? callerOf(request.raw.socket.remoteAddress) : principal,
+    );
+    if (waitSeconds === 0) return null;
+    return new Problem(
+      "rate_limited",
+      `More requests than SVC_RATE_LIMIT allows in a minute. Wait ${waitSeconds} s, then try again.`,
+      { headers: { "retry-after": String(waitSeconds) } },
+    );
+  }
+}
+
+function refuseShape({ raw }: FastifyRequest): Problem | null {
+  if ((raw.url?.length ?? 0) > URL_CHARS_MAX) {
+    return new Problem(
+      "uri_too_long",
+      `The URL is longer than ${URL_CHARS_MAX} characters. Shorten the path or the query.`,
+    );
+  }
+  if (raw.headers.host === undefined && raw.httpVersionMinor === 1) {
+    return new Problem("malformed_request", "An HTTP/1.1 request needs a Host header.");
+  }
+  return null;
+}
+
+/** Health needs no token and is not counted; every other spelling of its path does and is. */
+function isOpen({ method, raw: { url } }: FastifyRequest): boolean {
+  if (method !== "GET" && method !== "HEAD") return false;
+  return url === OPEN_PATH || url?.startsWith(`${OPEN_PATH}?`) === true;
+}

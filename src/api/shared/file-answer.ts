@@ -1,0 +1,119 @@
+// A stored file as an answer: whole or in part, for a client that may have it already, or go away in the middle.
+//
+// D1. What is sent has the size and the hash that the headers say: stored files never change.
+// D2. The file is open only while it is being sent; it is closed when the client has it, or has left.
+// D3. What a worker wrote is never run with the gateway's rights: it is downloaded, its type is not guessed, and
+//     were it shown after all, it is sandboxed.
+
+import { type FileHandle, open } from "node:fs/promises";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { readRange } from "./byte-range.ts";
+import { notModified } from "./etag.ts";
+import { Problem } from "./problem.ts";
+
+export interface StoredFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** SHA-256 of its bytes as hex: its ETag. */
+  readonly sha256: string;
+  readonly contentType: string;
+  /** The name it is to be saved under; any text. */
+  readonly fileName: string;
+}
+
+/** It may be kept, and is asked for again: the file can be deleted, and so can its reader's right to it. */
+const CACHE_CONTROL = "private, no-cache";
+
+/**
+ * Sends the file for GET, and what GET would say of it for HEAD. The route must take both itself.
+ *
+ * @throws Problem `range_not_satisfiable`; the system's error when the file cannot be opened
+ */
+export async function sendFile(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  file: StoredFile,
+): Promise<FastifyReply> {
+  const etag = `"${file.sha256}"`;
+  if (notModified(request, etag))
+    return reply.code(304).headers({ etag, "cache-control": CACHE_CONTROL }).send();
+  const range = readRange(partAskedFor(request, etag), file.sizeBytes);
+  switch (range.kind) {
+    case "unsatisfiable":
+      throw unsatisfiable(file.sizeBytes);
+    case "whole":
+      return sendBytes(request, reply, file, { status: 200, first: 0, last: file.sizeBytes - 1 });
+    case "part":
+      return sendBytes(request, reply, file, { status: 206, first: range.first, last: range.last });
+    default:
+      return range satisfies never;
+  }
+}
+
+/** The Range header, if it counts: for GET, and with If-Range only while the client's part is of this very file. */
+function partAskedFor({ method, headers }: FastifyRequest, etag: string): string | undefined {
+  const condition = headers["if-range"];
+  return method === "GET" && (condition === undefined || condition === etag) ? headers.range : undefined;
+}
+
+interface Part {
+  readonly status: 200 | 206;
+  readonly first: number;
+  readonly last: number;
+}
+
+async function sendBytes(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  file: StoredFile,
+  { status, first, last }: Part,
+): Promise<FastifyReply> {
+  const lengthBytes = last - first + 1;
+  const isBodyless = request.method === "HEAD" || lengthBytes === 0;
+  // What cannot be opened must not have announced a file.
+  const handle = isBodyless ? null : await openWhole(file);
+  reply.code(status).headers({
+    etag: `"${file.sha256}"`,
+    "cache-control": CACHE_CONTROL,
+    "accept-ranges": "bytes",
+    "content-type": file.contentType,
+    "content-length": lengthBytes,
+    "content-disposition": attachment(file.fileName),
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; sandbox",
+    "cross-origin-resource-policy": "same-origin",
+  });
+  if (status === 206) reply.header("content-range", `bytes ${first}-${last}/${file.sizeBytes}`);
+  return reply.send(handle?.createReadStream({ start: first, end: last }));
+}
+
+async function openWhole(file: StoredFile): Promise<FileHandle> {
+  const handle = await open(file.path, "r");
+  const { size } = await handle.stat();
+  if (size === file.sizeBytes) return handle;
+  await handle.close();
+  throw new Error(
+    `The stored file ${file.sha256} has ${size} bytes instead of ${file.sizeBytes}: it is damaged.`,
+  );
+}
+
+function unsatisfiable(sizeBytes: number): Problem {
+  return new Problem(
+    "range_not_satisfiable",
+    `The range lies outside the file, which has ${sizeBytes} bytes. Ask for a part of it, or leave Range out.`,
+    { headers: { "content-range": `bytes */${sizeBytes}` } },
+  );
+}
+
+const PLAIN_NAME = /^[A-Za-z0-9 ._()+=,@-]+$/;
+
+/** Content-Disposition (RFC 6266): a plain name for everybody, and the real one where the plain one is not it. */
+function attachment(fileName: string): string {
+  if (PLAIN_NAME.test(fileName)) return `attachment; filename="${fileName}"`;
+  const plain = fileName.replaceAll(/[^A-Za-z0-9 ._()+=,@-]/g, "_");
+  const encoded = encodeURIComponent(fileName.toWellFormed()).replaceAll(
+    /['()*!]/g,
+    (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
+}

@@ -1,0 +1,61 @@
+// Answers to what never becomes a request: bytes that are no HTTP, requests that take too long, tunnels. They are
+// written to the socket by hand, and the connection is closed, whether or not the client closes its half: the server
+// no longer counts a tunnel's socket among its own, and would wait for it when it stops.
+
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import { PROBLEM_TYPE, Problem, problemText } from "./problem.ts";
+
+/** What Node keeps on the socket about the answer that is being sent on it. */
+interface AnsweringSocket extends Socket {
+  readonly _httpMessage?: { readonly headersSent: boolean } | null;
+}
+
+/** Answers a connection whose bytes could not be read as a request. */
+export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket, requestId: string): void {
+  // In the middle of an answer, such as an event stream, there is no place for another one.
+  const isAnswering = (socket as AnsweringSocket)._httpMessage?.headersSent === true;
+  if (error.code === "ECONNRESET" || !socket.writable || isAnswering) socket.destroy();
+  else answer(socket, problemOf(error.code), requestId);
+}
+
+/** Answers CONNECT, which asks for a tunnel. */
+export function answerConnect(socket: Socket, requestId: string): void {
+  answer(
+    socket,
+    new Problem("malformed_request", "This server is no proxy: it does not take CONNECT."),
+    requestId,
+  );
+}
+
+function problemOf(code: string | undefined): Problem {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return new Problem(
+        "headers_too_large",
+        "The request's headers are too large. Send fewer or shorter ones.",
+      );
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return new Problem("payload_too_large", "The body's chunk extensions are too large. Leave them out.");
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return new Problem("request_timeout", "The request did not arrive in time. Send it again.");
+    default:
+      return new Problem("malformed_request", "The request is not valid HTTP. Check how it is sent.");
+  }
+}
+
+/** What a client has to take the answer, before the connection is gone. */
+const LINGER_MS = 1_000;
+
+function answer(socket: Socket, problem: Problem, requestId: string): void {
+  const body = problemText(problem, requestId);
+  socket.on("error", () => socket.destroy());
+  // What it still sends is thrown away: closed with bytes unread, it would lose the answer.
+  socket.resume();
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.end(
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n` +
+      `Content-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `X-Request-Id: ${requestId}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

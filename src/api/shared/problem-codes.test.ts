@@ -1,0 +1,47 @@
+// The catalogue against the contract: codes and statuses here are what clients were promised.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type ProblemCode, problemCodes } from "./problem-codes.ts";
+
+const promised: Readonly<Record<number, readonly string[]>> = {
+  400: ["invalid_page_token", "invalid_parameter", "malformed_json", "malformed_request"],
+  401: ["unauthorized"],
+  403: ["forbidden"],
+  404: ["artifact_not_found", "bundle_not_found", "job_not_found", "not_found", "run_not_found"],
+  405: ["method_not_allowed"],
+  408: ["request_timeout"],
+  409: [
+    "active_runs",
+    "bundle_in_use",
+    "conflict",
+    "idempotency_key_reused",
+    "invalid_transition",
+    "no_free_port",
+  ],
+  412: ["precondition_failed"],
+  413: ["payload_too_large"],
+  414: ["uri_too_long"],
+  415: ["unsupported_media_type"],
+  416: ["range_not_satisfiable"],
+  422: ["validation_failed"],
+  428: ["precondition_required"],
+  429: ["rate_limited"],
+  431: ["headers_too_large"],
+  500: ["internal"],
+  503: ["unavailable"],
+};
+
+test("every promised code exists with its status, and no other", () => {
+  const codes = Object.keys(problemCodes) as ProblemCode[];
+  const found = Object.groupBy(codes, (code) => problemCodes[code].status);
+  const sorted = Object.entries(found).map(([status, list = []]) => [status, list.toSorted()]);
+  assert.deepEqual(Object.fromEntries(sorted), promised);
+});
+
+test("every code says what happened and what to do next, in sentences", () => {
+  for (const [code, { title, meaning }] of Object.entries(problemCodes)) {
+    assert.match(title, /^[A-Z][A-Za-z ]+$/, code);
+    assert.match(meaning, /^[A-Z].{20,}\.$/s, code);
+  }
+});

@@ -1,0 +1,65 @@
+// A limit on requests per minute, for each principal or client address: a bucket that holds a minute's worth and fills
+// evenly. It remembers a bounded number of callers; who is forgotten starts with a full bucket.
+
+const CALLERS_MAX = 10_000;
+const MINUTE_MS = 60_000;
+
+interface Bucket {
+  /** Requests times a minute's milliseconds: whole numbers, so that nothing is lost to rounding. */
+  left: number;
+  atMs: number;
+}
+
+export class RateLimit {
+  readonly #perMinute: number;
+  readonly #nowMs: () => number;
+  /** In the order of their last request, the longest ago first. */
+  readonly #buckets = new Map<string, Bucket>();
+
+  /** @param settings.perMinute at least 1 */
+  constructor(settings: { readonly perMinute: number; readonly nowMs: () => number }) {
+    this.#perMinute = settings.perMinute;
+    this.#nowMs = settings.nowMs;
+  }
+
+  /**
+   * Counts a request.
+   * @returns 0 when it may pass, else in how many whole seconds the next one may
+   */
+  take(caller: string): number {
+    const nowMs = this.#nowMs();
+    const full = this.#perMinute * MINUTE_MS;
+    const bucket = this.#buckets.get(caller) ?? { left: full, atMs: nowMs };
+    // A clock that steps back fills nothing.
+    const elapsedMs = Math.max(0, nowMs - bucket.atMs);
+    bucket.left = Math.min(full, bucket.left + elapsedMs * this.#perMinute);
+    bucket.atMs = nowMs;
+    this.#remember(caller, bucket);
+    if (bucket.left >= MINUTE_MS) {
+      bucket.left -= MINUTE_MS;
+      return 0;
+    }
+    return Math.ceil((MINUTE_MS - bucket.left) / this.#perMinute / 1_000);
+  }
+
+  #remember(caller: string, bucket: Bucket): void {
+    this.#buckets.delete(caller);
+    this.#buckets.set(caller, bucket);
+    if (this.#buckets.size <= CALLERS_MAX) return;
+    const [oldest] = this.#buckets.keys();
+    if (oldest !== undefined) this.#buckets.delete(oldest);
+  }
+}
+
+/** A client's address as its name here. Of an IPv6 address, the network: one machine has the whole of it. */
+export function callerOf(address: string | undefined): string {
+  if (address === undefined) return "unknown";
+  const mapped = address.lastIndexOf(":ffff:");
+  if (!address.includes(":") || (mapped >= 0 && address.includes("."))) {
+    return address.slice(address.lastIndexOf(":") + 1);
+  }
+  const [head = "", tail] = address.split("::");
+  const groups = head.split(":");
+  const zeros = tail === undefined ? [] : Array.from({ length: 4 }, () => "0");
+  return [...groups, ...zeros].slice(0, 4).join(":");
+}

@@ -1,0 +1,135 @@
+// From the validator's errors to the entries of a problem: a path that a person finds, a code that a program keeps to,
+// a message that completes "<path>: …".
+
+import type { ErrorObject } from "ajv";
+import type { ProblemEntry } from "./problem.ts";
+
+const PATH_CHARS_MAX = 400;
+const LISTED_MAX = 20;
+
+/** Entries with a JSON Pointer into the body. */
+export function bodyEntries(errors: readonly ErrorObject[]): readonly ProblemEntry[] {
+  return joinAlternatives(errors).map((error) => ({
+    path: shortened(pathOf(error)),
+    ...describe(error),
+  }));
+}
+
+/** Entries with a parameter's name. */
+export function parameterEntries(
+  errors: readonly ErrorObject[],
+  values: Readonly<Record<string, unknown>>,
+): readonly ProblemEntry[] {
+  return joinAlternatives(errors).map((error) => {
+    const [, part = ""] = pathOf(error).split("/");
+    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    const { code, message } = describe(error);
+    // A value that is given twice arrives as a list; no parameter here takes one.
+    const isRepeated = code !== "unknown_field" && Array.isArray(values[name]);
+    return { path: shortened(name), code, message: isRepeated ? "must be given only once" : message };
+  });
+}
+
+/** A name as a part of a JSON Pointer. */
+export const pointerPart = (name: string) => shortened(name.replaceAll("~", "~0").replaceAll("/", "~1"));
+
+const shortened = (path: string) =>
+  path.length <= PATH_CHARS_MAX ? path : `${path.slice(0, PATH_CHARS_MAX - 1)}…`;
+
+function pathOf({ instancePath, keyword, params }: ErrorObject): string {
+  if (keyword === "additionalProperties") return `${instancePath}/${pointerPart(params.additionalProperty)}`;
+  if (keyword === "required") return `${instancePath}/${pointerPart(params.missingProperty)}`;
+  return instancePath;
+}
+
+/**
+ * An anyOf reports every branch that did not match. Branches that only say "this constant" or "this type" become one
+ * error with all that is allowed; of others, what went wrong inside the value is what a reader wants to see.
+ */
+function joinAlternatives(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+  const choices = errors.filter(({ keyword }) => keyword === "anyOf" || keyword === "oneOf");
+  if (choices.length === 0) return errors;
+  let joined = errors;
+  for (const choice of choices) {
+    const isBranch = (error: ErrorObject) =>
+      error.schemaPath.startsWith(`${choice.schemaPath}/`) &&
+      error.instancePath.startsWith(choice.instancePath);
+    const isPlain = (error: ErrorObject) =>
+      error.instancePath === choice.instancePath && (error.keyword === "const" || error.keyword === "type");
+    const branches = joined.filter(isBranch);
+    if (branches.length === 0) continue;
+    const others = joined.filter((error) => !isBranch(error) && error !== choice);
+    const inside = branches.filter((error) => !isPlain(error));
+    joined = [...others, ...(inside.length > 0 ? inside : [alternativesOf(choice, branches)])];
+  }
+  return joined;
+}
+
+function alternativesOf(choice: ErrorObject, branches: readonly ErrorObject[]): ErrorObject {
+  const constants = branches.filter(({ keyword }) => keyword === "const");
+  if (constants.length > 0) {
+    return {
+      ...choice,
+      keyword: "enum",
+      params: { allowedValues: constants.map((error) => error.params.allowedValue) },
+    };
+  }
+  return {
+    ...choice,
+    keyword: "type",
+    params: { type: [...new Set(branches.map(({ params }) => params.type))] },
+  };
+}
+
+function describe({ keyword, params, message = "is not valid" }: ErrorObject): Omit<ProblemEntry, "path"> {
+  switch (keyword) {
+    case "additionalProperties":
+      return { code: "unknown_field", message: "is not a known name here" };
+    case "required":
+      return { code: "missing", message: "is required" };
+    case "type": {
+      const types = ([] as string[]).concat(params.type).map(typeName);
+      return { code: "wrong_type", message: `must be ${types.join(" or ")}` };
+    }
+    case "enum":
+      return { code: "not_allowed", message: `must be one of ${listed(params.allowedValues)}` };
+    case "const":
+      return { code: "not_allowed", message: `must be ${JSON.stringify(params.allowedValue)}` };
+    case "minLength":
+      return { code: "too_short", message: `must have at least ${params.limit} characters` };
+    case "maxLength":
+      return { code: "too_long", message: `must have at most ${params.limit} characters` };
+    case "minItems":
+      return { code: "too_few", message: `must have at least ${params.limit} items` };
+    case "maxItems":
+      return { code: "too_many", message: `must have at most ${params.limit} items` };
+    case "minimum":
+    case "exclusiveMinimum":
+      return { code: "too_small", message };
+    case "maximum":
+    case "exclusiveMaximum":
+      return { code: "too_large", message };
+    case "pattern":
+    case "format":
+      return { code: "wrong_format", message };
+    default:
+      return { code: "invalid_value", message };
+  }
+}
+
+function listed(values: readonly unknown[]): string {
+  const shown = values.slice(0, LISTED_MAX).map((value) => JSON.stringify(value));
+  return values.length > LISTED_MAX ? `${shown.join(", ")}, …` : shown.join(", ");
+}
+
+const articles: Readonly<Record<string, string>> = {
+  object: "a JSON object",
+  array: "a list",
+  string: "text",
+  integer: "a whole number",
+  number: "a number",
+  boolean: "true or false",
+  null: "null",
+};
+
+const typeName = (type: string) => articles[type] ?? type;
