@@ -4,6 +4,7 @@
 import { isIPv6 } from "node:net";
 import { homedir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
+import { KEY_BYTES, keyOfText } from "./secrets/key-text.ts";
 
 export type Parsed<V> =
   | { readonly kind: "value"; readonly value: V }
@@ -71,6 +72,13 @@ export function bearerToken(text: string): Parsed<string> {
   return /^[\x21-\x7e]{1,4096}$/.test(text)
     ? right(text)
     : wrong("the token must be 1 to 4096 visible ASCII characters without spaces.");
+}
+
+/** A secret key as text. The problem does not repeat it. */
+export function secretKey(text: string): Parsed<string> {
+  return keyOfText(text) === null
+    ? wrong(`the key must be ${KEY_BYTES} bytes as base64 or hex.`)
+    : right(text);
 }
 
 /** A postgres:// address. The problem does not repeat it: it may hold a password. */

@@ -16,6 +16,7 @@ import {
   poolCapacities,
   port,
   prefixes,
+  secretKey,
   wholeNumber,
   withoutSecrets,
 } from "./config-parsers.ts";
@@ -109,6 +110,15 @@ export const table = {
     parse: bearerToken,
     show: (value) => (value === null ? UNSET : MASK),
   }),
+  secretKey: setting<string | null>({
+    variable: "SVC_SECRET_KEY",
+    meaning:
+      "Key that seals the secrets in jobs' configurations: 32 bytes as base64 or hex. Unset: the file secret.key in SVC_HOME, made at the first start.",
+    example: "the output of `openssl rand -base64 32`",
+    fallback: () => null,
+    parse: secretKey,
+    show: (value) => (value === null ? UNSET : MASK),
+  }),
   databaseUrl: setting<string | null>({
     variable: "SVC_DATABASE_URL",
     meaning: "PostgreSQL for many machines; unset: SQLite in SVC_HOME.",
@@ -160,6 +170,14 @@ export const table = {
     example: "https://app.example.org,http://localhost:5173",
     fallback: () => Object.freeze([]),
     parse: origins,
+  }),
+  requestsPerMinuteMax: setting<number>({
+    variable: "SVC_RATE_LIMIT",
+    meaning:
+      "Requests per minute that the gateway takes from one token, or without one from one address; more are answered with 429. 0: no limit.",
+    example: "600",
+    fallback: () => 0,
+    parse: wholeNumber(0, 10_000_000),
   }),
   retentionDays: setting<number>({
     variable: "SVC_RETENTION_DAYS",

@@ -83,6 +83,16 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     ],
   ],
   ["SVC_API_TOKEN", "apiToken", null, [["abc", "abc"]]],
+  [
+    "SVC_SECRET_KEY",
+    "secretKey",
+    null,
+    [
+      ["0a".repeat(32), "0a".repeat(32)],
+      [`${"A".repeat(43)}=`, `${"A".repeat(43)}=`],
+      ["-_".repeat(21).concat("A"), "-_".repeat(21).concat("A")],
+    ],
+  ],
   ["SVC_DATABASE_URL", "databaseUrl", null, []],
   [
     "SVC_EXECUTOR_MAX_CONCURRENCY",
@@ -107,6 +117,15 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     "corsOrigins",
     [],
     [["https://a.example, http://localhost:5173/", ["https://a.example", "http://localhost:5173"]]],
+  ],
+  [
+    "SVC_RATE_LIMIT",
+    "requestsPerMinuteMax",
+    0,
+    [
+      ["0", 0],
+      ["600", 600],
+    ],
   ],
   ["SVC_RETENTION_DAYS", "retentionDays", 30, [["0", 0]]],
   [
@@ -141,6 +160,14 @@ const wrongTexts: Record<string, readonly string[]> = {
   SVC_ALLOW_REMOTE_RUNTIME: ["yes", "TRUE", "__proto__"],
   SVC_ENV: ["production", "PROD"],
   SVC_API_TOKEN: ["two words", "naïve", "x".repeat(4097)],
+  SVC_SECRET_KEY: [
+    "short",
+    "0a".repeat(31),
+    "0a".repeat(33),
+    "A".repeat(42),
+    `${"A".repeat(44)}=`,
+    "!".repeat(43),
+  ],
   SVC_DATABASE_URL: ["mysql://a/b", "nonsense", "postgres:///b"],
   SVC_EXECUTOR_MAX_CONCURRENCY: ["0", "10001", "many"],
   SVC_EXECUTOR_POOL_CAPACITIES: [
@@ -157,6 +184,7 @@ const wrongTexts: Record<string, readonly string[]> = {
   SVC_BUNDLE_MAX_BYTES: ["0", "512MiB"],
   SVC_BODY_MAX_BYTES: ["0", "536870913"],
   SVC_CORS_ORIGINS: ["*", "https://a.example/path", "ftp://a", "null", ","],
+  SVC_RATE_LIMIT: ["-1", "10/s", "1.5", "10000001"],
   SVC_RETENTION_DAYS: ["-1", "36501"],
   SVC_LOG_LEVEL: ["verbose", "INFO"],
   SVC_WORKER_ENV_PREFIXES: ["acme_", "ACME", "9_"],
@@ -299,6 +327,15 @@ describe("secrets", () => {
     const shown = JSON.stringify(describeConfig(load({ SVC_API_TOKEN: token })));
     assert.ok(!shown.includes(token));
     assert.ok(shown.includes("********"));
+  });
+  test("the secret key is masked in troupe config, and a wrong one is not repeated", () => {
+    const shown = JSON.stringify(describeConfig(load({ SVC_SECRET_KEY: "0a".repeat(32) })));
+    assert.ok(!shown.includes("0a0a0a"));
+    assert.ok(
+      !problems({ SVC_SECRET_KEY: "0a".repeat(31) })
+        .join("\n")
+        .includes("0a0a0a"),
+    );
   });
   test("the database's user and password are masked, the host is not", () => {
     const env = { SVC_DATABASE_URL: "postgres://amy:hunter22@db.example:5433/t?sslpassword=hunter33" };

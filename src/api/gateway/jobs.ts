@@ -1,0 +1,226 @@
+// POST /jobs, GET /jobs, GET, PATCH and DELETE /jobs/{job_id}.
+
+import { hash } from "node:crypto";
+import type { FastifyInstance } from "fastify";
+import type { JsonObject } from "../../engine/json.ts";
+import type { JobView } from "../../jobs/records.ts";
+import { Refusal } from "../../jobs/refusal.ts";
+import { jobNotFound } from "../../jobs/runs.ts";
+import { etagOf, notModified, requireIfMatch, stale } from "../shared/etag.ts";
+import type { Static } from "../shared/type.ts";
+import { sendIdempotent } from "./idempotent.ts";
+import { renderFullJob } from "./job-detail.ts";
+import { sendPage } from "./page.ts";
+import { renderJob } from "./render-job.ts";
+import {
+  idempotencyKeyHeader,
+  ifMatchHeader,
+  ifNoneMatchHeader,
+  nothing,
+  responses,
+} from "./schemas/common.ts";
+import {
+  CreateJobBody,
+  DeleteJobQuery,
+  JobDetailSchema,
+  JobIdParams,
+  JobPageSchema,
+  JobSchema,
+  JobsQuery,
+  JobViewQuery,
+  UpdateJobBody,
+} from "./schemas/jobs.ts";
+import type { GatewayServices } from "./services.ts";
+
+type JobParams = { Params: Static<typeof JobIdParams> };
+
+export function jobRoutes(api: FastifyInstance, services: GatewayServices): void {
+  const { records, definitions, secrets } = services;
+
+  api.post<{ Body: Static<typeof CreateJobBody> }>(
+    "/jobs",
+    {
+      schema: {
+        operationId: "createJob",
+        tags: ["jobs"],
+        summary: "Create a job",
+        description: "Keep job_id and ETag: updates and the deletion need both.",
+        headers: idempotencyKeyHeader,
+        body: CreateJobBody,
+        response: responses({ 201: JobSchema }, [
+          "malformed_json",
+          "conflict",
+          "idempotency_key_reused",
+          "payload_too_large",
+          "unsupported_media_type",
+          "validation_failed",
+        ]),
+      },
+    },
+    (request, reply) =>
+      sendIdempotent(services, request, reply, async () => {
+        const { name, resolved_configuration: configuration } = request.body;
+        const insert = await definitions.prepareCreate({
+          bundleId: sourceOf(request.body),
+          name: name ?? null,
+          configuration: (configuration ?? {}) as JsonObject,
+        });
+        return async (writes) => {
+          const job = await insert(writes);
+          const headers = { location: `/api/v1/jobs/${job.jobId}`, etag: etagOf(job.revision) };
+          return { status: 201, headers, body: renderJob(job, secrets) };
+        };
+      }),
+  );
+
+  api.get<{ Querystring: Static<typeof JobsQuery> }>(
+    "/jobs",
+    {
+      schema: {
+        operationId: "listJobs",
+        tags: ["jobs"],
+        summary: "List jobs",
+        querystring: JobsQuery,
+        response: responses({ 200: JobPageSchema }, ["invalid_parameter", "invalid_page_token"]),
+      },
+    },
+    (request, reply) =>
+      sendPage(services, request, reply, {
+        rows: (limit, after) =>
+          records.jobs({
+            includeTerminal: request.query.include_terminal ?? true,
+            limit,
+            after: after === null ? null : String(after[0]),
+          }),
+        positionOf: (job) => [job.jobId],
+        render: (job) => renderJob(job, secrets),
+      }),
+  );
+
+  api.get<JobParams & { Querystring: Static<typeof JobViewQuery> }>(
+    "/jobs/:job_id",
+    {
+      schema: {
+        operationId: "getJob",
+        tags: ["jobs"],
+        summary: "Get a job",
+        description:
+          "The ETag changes with the definition and with its runs; If-Match looks at the definition alone.",
+        params: JobIdParams,
+        headers: ifNoneMatchHeader,
+        querystring: JobViewQuery,
+        response: responses({ 200: JobDetailSchema, 304: nothing("The client has this answer already.") }, [
+          "invalid_parameter",
+          "job_not_found",
+          "conflict",
+        ]),
+      },
+    },
+    async (request, reply) => {
+      const job = await find(services, request.params.job_id);
+      const body =
+        request.query.view === "full" ? await renderFullJob(services, job) : renderJob(job, secrets);
+      const etag = etagOf(job.revision, digestOf(body));
+      if (notModified(request, etag)) return reply.code(304).header("etag", etag).send();
+      return reply.type("application/json; charset=utf-8").header("etag", etag).send(body);
+    },
+  );
+
+  api.patch<JobParams & { Body: Static<typeof UpdateJobBody> }>(
+    "/jobs/:job_id",
+    {
+      schema: {
+        operationId: "updateJob",
+        tags: ["jobs"],
+        summary: "Change a job's name or configuration",
+        description: "Later runs use the new definition; runs that were accepted before may use either.",
+        params: JobIdParams,
+        headers: ifMatchHeader,
+        body: UpdateJobBody,
+        response: responses({ 200: JobSchema }, [
+          "malformed_json",
+          "job_not_found",
+          "precondition_failed",
+          "precondition_required",
+          "payload_too_large",
+          "unsupported_media_type",
+          "validation_failed",
+        ]),
+      },
+    },
+    async (request, reply) => {
+      const before = await find(services, request.params.job_id);
+      requireIfMatch(request, before.revision);
+      const { name, resolved_configuration: configuration } = request.body;
+      const patch = {
+        ...(name !== undefined && { name }),
+        ...(configuration !== undefined && { resolved_configuration: configuration as JsonObject | null }),
+      };
+      const job = await definitions.update(before, patch).catch((error) => asStale(services, before, error));
+      const etag = etagOf(job.revision);
+      return reply.type("application/json; charset=utf-8").header("etag", etag).send(renderJob(job, secrets));
+    },
+  );
+
+  api.delete<JobParams & { Querystring: Static<typeof DeleteJobQuery> }>(
+    "/jobs/:job_id",
+    {
+      schema: {
+        operationId: "deleteJob",
+        tags: ["jobs"],
+        summary: "Delete a job with its runs, their events and files",
+        params: JobIdParams,
+        headers: ifMatchHeader,
+        querystring: DeleteJobQuery,
+        response: responses({ 204: nothing("The job is gone.") }, [
+          "invalid_parameter",
+          "job_not_found",
+          "active_runs",
+          "precondition_failed",
+          "precondition_required",
+        ]),
+      },
+    },
+    async (request, reply) => {
+      const before = await find(services, request.params.job_id);
+      requireIfMatch(request, before.revision);
+      const force = request.query.force ?? false;
+      await definitions.delete(before, { force }).catch((error) => asStale(services, before, error));
+      return reply.code(204).send();
+    },
+  );
+}
+
+export async function find({ records }: GatewayServices, jobId: string): Promise<JobView> {
+  const job = await records.job(jobId);
+  if (job === null) throw jobNotFound(jobId);
+  return job;
+}
+
+/** Who lost a race to change a job is told the ETag that won. */
+async function asStale(services: GatewayServices, { jobId }: JobView, error: unknown): Promise<never> {
+  const isLost = error instanceof Refusal && error.code === "precondition_failed";
+  throw isLost ? stale((await find(services, jobId)).revision) : error;
+}
+
+/** Stands for everything an answer shows, where its runs stand included: two changes may share a millisecond. */
+function digestOf(body: string): string {
+  return hash("sha256", body, "hex").slice(0, 16);
+}
+
+/** The bundle to make the job from: exactly one source is named. */
+function sourceOf(body: Static<typeof CreateJobBody>): string {
+  const { bundle_id: bundleId, blueprint_id: blueprintId } = body;
+  if ((bundleId === undefined) === (blueprintId === undefined)) {
+    const message = "exactly one of bundle_id and blueprint_id must be given";
+    const path = bundleId === undefined ? "/bundle_id" : "/blueprint_id";
+    throw new Refusal("validation_failed", `The job cannot be as asked: ${message}.`, [
+      { path, code: bundleId === undefined ? "missing" : "not_allowed", message },
+    ]);
+  }
+  if (bundleId !== undefined) return bundleId;
+  const message = `there is no blueprint ${JSON.stringify(blueprintId)} in the catalog`;
+  throw new Refusal("validation_failed", `The job cannot be as asked: ${message}.`, [
+    { path: "/blueprint_id", code: "unknown_blueprint", message },
+  ]);
+}

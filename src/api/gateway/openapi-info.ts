@@ -1,0 +1,127 @@
+// What the OpenAPI document says beside its routes: who it is about, the tags, the headers, the names of schemas.
+
+import * as bundles from "./schemas/bundles.ts";
+import { ProblemSchema } from "./schemas/common.ts";
+import * as evidence from "./schemas/evidence.ts";
+import * as jobs from "./schemas/jobs.ts";
+import * as runs from "./schemas/runs.ts";
+import * as system from "./schemas/system.ts";
+
+export const description = `The gateway in front of the Troupe runtime: upload a bundle, create a job from it, start runs of the job, follow them, get their outputs.
+
+- A run is accepted with 202 as soon as it is on disk. Acceptance is not completion: follow \`/runs/{run_id}/events/stream\`.
+- Errors are \`application/problem+json\`; \`code\` is stable, \`detail\` says what to do next.
+- Unknown fields and parameters are refused.
+- POSTs that create or start something take an \`Idempotency-Key\`: the same key and body get the first answer again, for 24 hours.
+- Updates and deletions of jobs need \`If-Match\` with the ETag.
+- Lists are pages: pass \`next_page_token\` back as \`page_token\`.
+- Starting a run executes the bundle's code. Cancelling does not reverse what it has done outside.`;
+
+export const tags = [
+  { name: "bundles", description: "Uploaded packages: a manifest, configuration, payload." },
+  { name: "jobs", description: "Durable definitions of work, made from bundles." },
+  { name: "runs", description: "Executions of jobs: control, events, results, files." },
+  { name: "runtime", description: "The embedded runtime: what it does, and whether its machine is well." },
+  { name: "system", description: "Health, nodes, summaries, metrics." },
+];
+
+export const securitySchemes = {
+  bearer: {
+    type: "http",
+    scheme: "bearer",
+    description:
+      "The API token, when SVC_API_TOKEN is set. Without it the gateway answers this machine only.",
+  },
+  basic: {
+    type: "http",
+    scheme: "basic",
+    description: "For browsers: any user name, and the API token as password.",
+  },
+};
+
+const header = (text: string, example: string) => ({
+  description: text,
+  schema: { type: "string" },
+  example,
+});
+
+/** Headers of answers, by the name that the document refers to them with. */
+export const headers = {
+  "X-Request-Id": header("The request's own id, or the client's when it sent a sane one.", "req_k3f9x2ab_1"),
+  Location: header(
+    "Where to look at what was made or started.",
+    "/api/v1/runs/run_01k9z1v7m3e8q2x4c6t8b0n5dh",
+  ),
+  ETag: header("The resource's version, for If-Match and If-None-Match.", '"3"'),
+  "Retry-After": header("Seconds to wait before the next try.", "2"),
+  "WWW-Authenticate": header("How to authenticate.", "Bearer"),
+  "Idempotency-Replayed": header("true: this is the answer to an earlier request with the same key.", "true"),
+};
+
+/** Operations whose successes have an ETag. */
+export const withETag: ReadonlySet<string> = new Set(["createJob", "getJob", "updateJob", "getRunArtifact"]);
+
+/** The body of an upload, which is taken in as it comes, without a schema. */
+export const uploadBody = {
+  required: true,
+  content: {
+    "multipart/form-data": {
+      schema: {
+        type: "object",
+        required: ["bundle"],
+        properties: {
+          bundle: {
+            type: "string",
+            contentMediaType: "application/zip",
+            description: "A zip whose root, or single top folder, holds manifest.json.",
+          },
+        },
+      },
+      encoding: { bundle: { contentType: "application/zip" } },
+    },
+  },
+};
+
+const itemOf = (page: { properties: { items: { items: object } } }) => page.properties.items.items;
+
+/** Schemas by the names that clients see. */
+export const namedSchemas: Readonly<Record<string, object>> = {
+  Problem: ProblemSchema,
+  Bundle: bundles.BundleSchema,
+  BundlePage: bundles.BundlePageSchema,
+  Job: jobs.JobSchema,
+  JobDetail: jobs.JobDetailSchema,
+  JobPage: jobs.JobPageSchema,
+  JobControl: jobs.JobControlSchema,
+  CreateJob: jobs.CreateJobBody,
+  UpdateJob: jobs.UpdateJobBody,
+  Run: runs.RunSchema,
+  RunStatus: runs.RunStatus,
+  DesiredState: runs.DesiredState,
+  RunSummary: runs.RunSummarySchema,
+  RunPage: runs.RunPageSchema,
+  CreateRun: runs.CreateRunBody,
+  ControlRun: runs.ControlRunBody,
+  RunEvent: itemOf(evidence.EventPageSchema),
+  RunEventPage: evidence.EventPageSchema,
+  RunResult: evidence.RunResultSchema,
+  LogRecord: itemOf(evidence.LogPageSchema),
+  LogPage: evidence.LogPageSchema,
+  TimelineRecord: itemOf(evidence.TimelinePageSchema),
+  TimelinePage: evidence.TimelinePageSchema,
+  Artifact: itemOf(evidence.ArtifactPageSchema),
+  ArtifactPage: evidence.ArtifactPageSchema,
+  Output: itemOf(evidence.OutputPageSchema),
+  OutputPage: evidence.OutputPageSchema,
+  DeadLetter: itemOf(evidence.DeadLetterPageSchema),
+  DeadLetterPage: evidence.DeadLetterPageSchema,
+  WorkflowProgress: evidence.WorkflowProgressSchema,
+  Health: system.HealthSchema,
+  RuntimeHealth: system.RuntimeHealthSchema,
+  RuntimeStatus: system.RuntimeStatusSchema,
+  Doctor: system.DoctorSchema,
+  Node: system.NodeSchema,
+  NodePage: system.NodePageSchema,
+  SystemSummary: system.SystemSummarySchema,
+  Metrics: system.MetricsSchema,
+};

@@ -1,0 +1,85 @@
+// Schemas as the OpenAPI document shows them. OpenAPI 3.1 takes JSON Schema as it is; what is left to do is to name
+// what is used in many places, and to say shortly what TypeBox says at length.
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+export type JsonMap = Readonly<Record<string, Json>>;
+
+/** Keywords whose value is a schema, a list of schemas, or schemas by name; all others are data. */
+const schemaKeywords = new Set(["items", "additionalProperties", "not", "contains"]);
+const listKeywords = new Set(["anyOf", "oneOf", "allOf"]);
+const mapKeywords = new Set(["properties", "patternProperties"]);
+
+/** TypeBox writes Record<string, …> with this pattern. */
+const ANY_NAME = "^.*$";
+
+/** The schemas that have a name in the document, and which of them are used. */
+export class NamedSchemas {
+  /** By the schema's own text: a schema with another description is another schema. */
+  readonly #names = new Map<string, string>();
+  readonly #schemas: Readonly<Record<string, object>>;
+  readonly #used = new Map<string, Json>();
+
+  constructor(schemas: Readonly<Record<string, object>>) {
+    this.#schemas = schemas;
+    for (const [name, schema] of Object.entries(schemas)) this.#names.set(JSON.stringify(schema), name);
+  }
+
+  /** A schema with references in place of what has a name. */
+  shown(schema: object): JsonMap {
+    const name = this.#names.get(JSON.stringify(schema));
+    if (name === undefined) return this.#copy(schema);
+    if (!this.#used.has(name)) {
+      // Noted before its parts are looked at, in case one of them leads back here.
+      this.#used.set(name, null);
+      this.#used.set(name, this.#copy(this.#schemas[name]!));
+    }
+    return { $ref: `#/components/schemas/${name}` };
+  }
+
+  /** What was referred to, by name in alphabetical order. */
+  components(): JsonMap {
+    return Object.fromEntries([...this.#used].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  #copy(schema: object): JsonMap {
+    const copy: Record<string, Json> = {};
+    for (const [keyword, value] of Object.entries(schema)) {
+      if (schemaKeywords.has(keyword) && isMap(value)) copy[keyword] = this.shown(value);
+      else if (listKeywords.has(keyword)) copy[keyword] = (value as object[]).map((one) => this.shown(one));
+      else if (mapKeywords.has(keyword)) copy[keyword] = this.#copyAll(value);
+      else copy[keyword] = value as Json;
+    }
+    return shortened(copy);
+  }
+
+  #copyAll(schemas: Readonly<Record<string, object>>): JsonMap {
+    return Object.fromEntries(Object.entries(schemas).map(([name, one]) => [name, this.shown(one)]));
+  }
+}
+
+function shortened(schema: Record<string, Json>): JsonMap {
+  const { patternProperties, anyOf, ...rest } = schema;
+  if (isMap(patternProperties) && Object.keys(patternProperties).join() === ANY_NAME) {
+    return { ...rest, additionalProperties: patternProperties[ANY_NAME]! };
+  }
+  if (Array.isArray(anyOf)) return { ...shortUnion(anyOf as readonly JsonMap[]), ...rest };
+  return schema;
+}
+
+/** A union of constants is an enumeration; a plain type or null is two types. */
+function shortUnion(branches: readonly JsonMap[]): JsonMap {
+  const [first] = branches;
+  if (first !== undefined && branches.every((one) => "const" in one && one.type === first.type)) {
+    return { type: first.type!, enum: branches.map((one) => one.const!) };
+  }
+  const others = branches.filter((one) => one.type !== "null");
+  const [only] = others;
+  const isOptional = others.length === 1 && branches.length === 2;
+  if (isOptional && only !== undefined && typeof only.type === "string" && !("enum" in only)) {
+    return { ...only, type: [only.type, "null"] };
+  }
+  return { anyOf: branches };
+}
+
+const isMap = (value: unknown): value is JsonMap =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,0 +1,97 @@
+// A run as the gateway shows it. What is stored as JSON text is put into the answer as it is.
+
+import { isoTime } from "../../engine/event.ts";
+import type { NewRun, RunRecord, RunSummary } from "../../jobs/records.ts";
+
+const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);
+const text = (value: string | null) => (value === null ? "null" : JSON.stringify(value));
+
+/** @param nowMs wall time, for the duration of a run that is under way */
+export function renderRun(run: RunRecord, nowMs: number): string {
+  const id = text(run.runId);
+  return (
+    `{"run_id":${id},"job_id":${text(run.jobId)},"status":"${run.status}",` +
+    `"desired_state":"${run.desiredState}","inputs":${run.inputsJson},` +
+    `"config_overrides":${run.configOverridesJson ?? "null"},` +
+    `"trigger":{"kind":"${run.trigger.kind}","id":${text(run.trigger.id)}},"attempt":1,` +
+    `"created_at":${time(run.createdAtMs)},"started_at":${time(run.startedAtMs)},` +
+    `"finished_at":${time(run.finishedAtMs)},"updated_at":${time(run.updatedAtMs)},` +
+    `"duration_ms":${durationMs(run, nowMs)},"progress":${renderProgress(run)},` +
+    `"result":${run.resultJson ?? "null"},"failure":${run.failureJson ?? "null"},` +
+    `"trace_id":"${run.traceId}","links":${renderLinks(run)}}`
+  );
+}
+
+function durationMs(run: RunRecord, nowMs: number): number | null {
+  return run.startedAtMs === null ? null : Math.max(0, (run.finishedAtMs ?? nowMs) - run.startedAtMs);
+}
+
+function renderProgress(run: RunRecord): string {
+  const { agentsDone, messages, tasksRunning } = run.progress;
+  return (
+    `{"agents_total":${run.agentsTotal},"agents_done":${agentsDone},"messages":${messages},` +
+    `"tasks_running":${tasksRunning},"label":${text(labelOf(run))}}`
+  );
+}
+
+/** What a person is told about where the run stands. */
+export function labelOf(run: RunRecord): string {
+  if (run.label !== null) return run.label;
+  const agents = `${run.progress.agentsDone} of ${run.agentsTotal} agents done`;
+  switch (run.status) {
+    case "pending":
+    case "queued":
+      return "Waiting to start";
+    case "running":
+      return agents;
+    case "paused":
+      return `Paused, ${agents}`;
+    case "completed":
+      return "Completed";
+    case "failed":
+      return "Failed";
+    case "cancelled":
+      return "Cancelled";
+    default:
+      return run.status satisfies never;
+  }
+}
+
+function renderLinks(run: RunRecord): string {
+  const self = `/api/v1/runs/${run.runId}`;
+  return (
+    `{"self":"${self}","job":${text(`/api/v1/jobs/${run.jobId}`)},"events":"${self}/events",` +
+    `"events_stream":"${self}/events/stream","stream":"${self}/stream","result":"${self}/result",` +
+    `"logs":"${self}/logs","timeline":"${self}/timeline","artifacts":"${self}/artifacts",` +
+    `"outputs":"${self}/outputs"}`
+  );
+}
+
+/** A run as its job mentions it. */
+export function renderRunSummary(run: RunSummary): string {
+  return (
+    `{"run_id":${text(run.runId)},"status":"${run.status}","desired_state":"${run.desiredState}",` +
+    `"created_at":${time(run.createdAtMs)},"started_at":${time(run.startedAtMs)},` +
+    `"finished_at":${time(run.finishedAtMs)},"updated_at":${time(run.updatedAtMs)}}`
+  );
+}
+
+/** A run at the moment of its acceptance. */
+export function renderNewRun(run: NewRun): string {
+  return renderRun(
+    {
+      ...run,
+      status: "pending",
+      desiredState: "running",
+      launched: false,
+      label: null,
+      startedAtMs: null,
+      finishedAtMs: null,
+      updatedAtMs: run.createdAtMs,
+      resultJson: null,
+      failureJson: null,
+      progress: { agentsDone: 0, messages: 0, tasksRunning: 0, eventCount: 0 },
+    },
+    run.createdAtMs,
+  );
+}

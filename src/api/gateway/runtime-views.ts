@@ -1,0 +1,125 @@
+// GET /runtime/status, /runtime/health, /runtime/doctor: the runtime that this gateway has in it.
+
+import type { FastifyInstance } from "fastify";
+import { checkDiskSync } from "../../doctor/disk-sync.ts";
+import { type Check, Examination } from "../../doctor/examination.ts";
+import {
+  checkHome,
+  checkNode,
+  checkProc,
+  checkTools,
+  type Finding,
+  tryToListen,
+} from "../../doctor/machine.ts";
+import { isoTime } from "../../engine/event.ts";
+import { lagShown, type Meters } from "./metrics.ts";
+import { responses } from "./schemas/common.ts";
+import { DoctorSchema, RuntimeHealthSchema, RuntimeStatusSchema } from "./schemas/system.ts";
+import type { GatewayServices } from "./services.ts";
+import { healthOf, problemOf, uptimeSeconds } from "./system.ts";
+
+export function runtimeViewRoutes(api: FastifyInstance, services: GatewayServices, meters: Meters): void {
+  const { engine, launcher, pools, stopping } = services;
+
+  api.get(
+    "/runtime/status",
+    {
+      schema: {
+        operationId: "getRuntimeStatus",
+        tags: ["runtime"],
+        summary: "See what the runtime is doing",
+        response: responses({ 200: RuntimeStatusSchema }),
+      },
+    },
+    async () => {
+      const problem = await problemOf(services);
+      return {
+        status: stopping.aborted ? "stopping" : problem === null ? "running" : "degraded",
+        version: services.version,
+        started_at: isoTime(services.startedAtMs),
+        uptime_seconds: uptimeSeconds(services),
+        open_jobs: engine.openJobs,
+        launches_waiting: launcher.waiting,
+        executor_pools: pools.snapshot(),
+        event_loop_lag_ms: lagShown(meters.process.lag()),
+        ...(problem !== null && { detail: problem }),
+      };
+    },
+  );
+
+  api.get(
+    "/runtime/health",
+    {
+      schema: {
+        operationId: "getRuntimeHealth",
+        tags: ["runtime"],
+        summary: "See whether the runtime takes work",
+        description: "503 with the same body while it does not.",
+        response: { ...responses({ 200: RuntimeHealthSchema }), 503: RuntimeHealthSchema },
+      },
+    },
+    (_request, reply) => healthOf(services, reply),
+  );
+
+  const examination = new Examination({ checks: checksOf(services), nowMs: services.nowMs });
+  api.get(
+    "/runtime/doctor",
+    {
+      schema: {
+        operationId: "getRuntimeDoctor",
+        tags: ["runtime"],
+        summary: "Look at the machine, and say how to mend what is wrong",
+        description:
+          "The disk, the store, and the programs that workers are run with. Each check is bounded in time; a result is good for a few seconds.",
+        response: responses({ 200: DoctorSchema }),
+      },
+    },
+    async () => {
+      const { findings, checkedAtMs } = await examination.result();
+      return {
+        status: worst(findings),
+        checked_at: isoTime(checkedAtMs),
+        checks: findings.map(({ state, ...finding }) => ({ ...finding, status: state })),
+      };
+    },
+  );
+}
+
+function checksOf(services: GatewayServices): readonly Check[] {
+  const { home } = services;
+  const one = (name: string, find: () => Finding | Promise<Finding>): Check => ({
+    name,
+    run: async () => [await find()],
+  });
+  return [
+    one("node", checkNode),
+    one("store", async () => storeFinding(await problemOf(services))),
+    { name: "home", run: () => checkHome(home, "SVC_HOME") },
+    one("disk sync", () => checkDiskSync(home)),
+    one("ports", freePort),
+    { name: "tools", run: checkTools },
+    one("/proc", checkProc),
+  ];
+}
+
+function storeFinding(problem: string | null): Finding {
+  if (problem === null) return { name: "store", state: "ok", text: "SQLite takes writes" };
+  return {
+    name: "store",
+    state: "fail",
+    text: problem,
+    mend: "Runs carry on by themselves once it is mended.",
+  };
+}
+
+async function freePort(): Promise<Finding> {
+  const refused = await tryToListen("127.0.0.1", 0);
+  if (refused === null) return { name: "ports", state: "ok", text: "a free port can be had" };
+  const mend = "Services need ports of their own: end programs that hold many, or raise the system's limits.";
+  return { name: "ports", state: "fail", text: `no free port can be had (${refused})`, mend };
+}
+
+function worst(findings: readonly Finding[]): Finding["state"] {
+  if (findings.some(({ state }) => state === "fail")) return "fail";
+  return findings.some(({ state }) => state === "warn") ? "warn" : "ok";
+}

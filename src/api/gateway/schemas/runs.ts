@@ -1,0 +1,110 @@
+// Run (spec gateway-api "Run", CONTRACTS §3).
+
+import { Type } from "../../shared/type.ts";
+import { answerObject, JsonObjectSchema, nullable, pageOf, pageQuery, strictObject, Time } from "./common.ts";
+
+export const RunStatus = Type.Union(
+  ["pending", "queued", "running", "paused", "completed", "failed", "cancelled"].map((status) =>
+    Type.Literal(status),
+  ),
+  { description: "completed, failed and cancelled are final." },
+);
+
+export const DesiredState = Type.Union([
+  Type.Literal("paused"),
+  Type.Literal("running"),
+  Type.Literal("cancelled"),
+]);
+
+const Trigger = answerObject({
+  kind: Type.Union([
+    Type.Literal("api"),
+    Type.Literal("blueprint"),
+    Type.Literal("schedule"),
+    Type.Literal("event"),
+  ]),
+  id: nullable(Type.String({ description: "Of the schedule, event or blueprint." })),
+});
+
+const Progress = answerObject({
+  agents_total: Type.Integer(),
+  agents_done: Type.Integer({ description: "Agents that have done what there was for them so far." }),
+  messages: Type.Integer({ description: "Messages sent so far." }),
+  tasks_running: Type.Integer(),
+  label: Type.String({ description: "For people.", examples: ["2 of 5 agents done"] }),
+});
+
+const Links = Type.Record(Type.String(), Type.String(), {
+  description:
+    "Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts, outputs.",
+});
+
+export const RunSchema = answerObject(
+  {
+    run_id: Type.String({ examples: ["run_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
+    job_id: Type.String(),
+    status: RunStatus,
+    desired_state: DesiredState,
+    inputs: JsonObjectSchema("As given at creation."),
+    config_overrides: nullable(JsonObjectSchema("As given at creation.")),
+    trigger: Trigger,
+    attempt: Type.Integer(),
+    created_at: Time("When the run was accepted."),
+    started_at: nullable(Time("When its graph began to run.")),
+    finished_at: nullable(Time("When it ended.")),
+    updated_at: Time("Last change."),
+    duration_ms: nullable(Type.Integer({ description: "From its start to its end, or to now." })),
+    progress: Progress,
+    result: nullable(JsonObjectSchema("Null until there is one.")),
+    failure: nullable(JsonObjectSchema("svc.error.v1; null unless the run failed.")),
+    trace_id: Type.String({ description: "W3C trace id.", examples: ["4bf92f3577b34da6a3ce929d0e0e4736"] }),
+    links: Links,
+  },
+  { description: "One execution of a job." },
+);
+
+/** A run as a job mentions it. */
+export const RunSummarySchema = answerObject({
+  run_id: Type.String(),
+  status: RunStatus,
+  desired_state: DesiredState,
+  created_at: Time("When the run was accepted."),
+  started_at: nullable(Time("When its graph began to run.")),
+  finished_at: nullable(Time("When it ended.")),
+  updated_at: Time("Last change."),
+});
+
+export const RunPageSchema = pageOf(RunSchema, "runs, newest first");
+
+export const RunIdParams = Type.Object({ run_id: Type.String({ description: "The run's id." }) });
+
+export const CreateRunBody = strictObject(
+  {
+    inputs: Type.Optional(
+      JsonObjectSchema(
+        'One body for every entrypoint, in place of the manifest\'s initial_inputs; {} leaves those. {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.',
+        { topic: "bees" },
+      ),
+    ),
+    config_overrides: Type.Optional(
+      JsonObjectSchema("For jobs made from a catalog blueprint only: laid over the job's configuration."),
+    ),
+  },
+  { examples: [{ inputs: { topic: "bees" } }] },
+);
+
+export const ControlRunBody = strictObject(
+  { desired_state: DesiredState },
+  { examples: [{ desired_state: "paused" }] },
+);
+
+export const JobRunsQuery = strictObject({
+  status: Type.Optional(RunStatus),
+  ...pageQuery,
+});
+
+export const RunsQuery = strictObject({
+  job_id: Type.Optional(Type.String({ description: "Runs of this job only." })),
+  status: Type.Optional(RunStatus),
+  ...pageQuery,
+});

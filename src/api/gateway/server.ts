@@ -1,0 +1,83 @@
+// The gateway's HTTP API (spec gateway-api): routes under /api/v1, one file per resource. A route parses, calls one
+// function and renders; what all of them do alike is in src/api/shared.
+
+import Fastify, { type FastifyInstance, LogController } from "fastify";
+import type { Logger } from "pino";
+import { gatewayConventions } from "../shared/conventions.ts";
+import { bundleRoutes } from "./bundles.ts";
+import { docsRoutes } from "./docs.ts";
+import { HttpCounts } from "./http-counts.ts";
+import { jobControlRoutes } from "./job-control.ts";
+import { jobEvidenceRoutes } from "./job-evidence.ts";
+import { jobRoutes } from "./jobs.ts";
+import { metricsRoutes } from "./metrics.ts";
+import { refuseWebSockets } from "./no-websockets.ts";
+import { describeRoutes } from "./openapi.ts";
+import { ProcessMeter } from "./process-sample.ts";
+import { runEventRoutes } from "./run-events.ts";
+import { runEvidenceRoutes } from "./run-evidence.ts";
+import { runFileRoutes } from "./run-files.ts";
+import { runRoutes } from "./runs.ts";
+import { runtimeViewRoutes } from "./runtime-views.ts";
+import type { GatewayServices } from "./services.ts";
+import { systemRoutes } from "./system.ts";
+
+const HEAD_BYTES_MAX = 16 * 1024;
+const HEADERS_TIMEOUT_MS = 20_000;
+const REQUEST_TIMEOUT_MS = 300_000;
+const CONNECTIONS_MAX = 10_000;
+
+export function gatewayServer(services: GatewayServices, logger: Logger): FastifyInstance {
+  const { config } = services;
+  const conventions = gatewayConventions({
+    apiToken: config.apiToken,
+    corsOrigins: config.corsOrigins,
+    requestsPerMinuteMax: config.requestsPerMinuteMax,
+    nowMs: services.nowMs,
+    processId: services.processId,
+  });
+  const app = Fastify({
+    ...conventions.serverOptions,
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: config.bodyBytesMax,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    forceCloseConnections: true,
+    // No shorter than a request's head may be: an id of any length is looked for, and not found.
+    routerOptions: { maxParamLength: HEAD_BYTES_MAX },
+    http: {
+      ...conventions.serverOptions.http,
+      maxHeaderSize: HEAD_BYTES_MAX,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: 5_000,
+    },
+  }) as unknown as FastifyInstance;
+  app.server.maxConnections = CONNECTIONS_MAX;
+  // One logger for all requests: what is logged of one names its id.
+  app.setChildLoggerFactory((given) => given);
+  conventions.install(app);
+  refuseWebSockets(app);
+  const meters = { http: new HttpCounts(), process: new ProcessMeter(services.nowMs) };
+  meters.http.watch(app);
+  app.addHook("onClose", async () => meters.process.stop());
+  describeRoutes(app, services.version);
+  docsRoutes(app);
+  app.register(
+    async (api) => {
+      systemRoutes(api, services);
+      runtimeViewRoutes(api, services, meters);
+      metricsRoutes(api, services, meters);
+      jobRoutes(api, services);
+      jobControlRoutes(api, services);
+      jobEvidenceRoutes(api, services);
+      runRoutes(api, services);
+      runEventRoutes(api, services);
+      runEvidenceRoutes(api, services);
+      runFileRoutes(api, services);
+      // In a scope of its own: only these routes take uploads.
+      api.register(async (uploads) => bundleRoutes(uploads, services, config.bundleBytesMax));
+    },
+    { prefix: "/api/v1" },
+  );
+  return app;
+}

@@ -1,0 +1,47 @@
+// What the routes of the gateway call; made by src/app.ts.
+
+import type { Bundles } from "../../bundles/bundles.ts";
+import type { Config } from "../../config.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { PoolSnapshot } from "../../execution/pools.ts";
+import type { Definitions } from "../../jobs/definitions.ts";
+import type { Launcher } from "../../jobs/launcher.ts";
+import type { RecordCounter } from "../../jobs/record-counts.ts";
+import type { GatewayRecords } from "../../jobs/records.ts";
+import type { Runs } from "../../jobs/runs.ts";
+import type { JobRecords } from "../../runs/job-records.ts";
+import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
+import type { IdempotentRequests } from "../shared/idempotency.ts";
+import type { Paging } from "../shared/paging.ts";
+import type { EventStreams } from "../shared/sse.ts";
+
+export interface GatewayServices {
+  readonly records: GatewayRecords;
+  readonly counter: RecordCounter;
+  /** Why the gateway's own writes fail; null while they succeed. */
+  readonly storeProblem: () => Promise<string | null>;
+  readonly definitions: Definitions;
+  readonly runs: Runs;
+  readonly launcher: Launcher;
+  readonly bundles: Bundles;
+  readonly secrets: ConfigurationSecrets;
+  readonly engine: Engine;
+  /** The runtime's own records: histories, artifacts, what a runtime job looks like. */
+  readonly journal: JobRecords;
+  readonly streams: EventStreams;
+  readonly idempotency: IdempotentRequests;
+  readonly paging: Paging;
+  readonly pools: { snapshot(): Readonly<Record<string, PoolSnapshot>> };
+  readonly config: Config;
+  readonly home: string;
+  readonly nodeName: string;
+  /** Sets this process apart from others; letters and digits. */
+  readonly processId: string;
+  readonly version: string;
+  readonly startedAtMs: number;
+  /** Path of a stored artifact's bytes, or null when they are gone. */
+  readonly blobPath: (sha256: string) => Promise<string | null>;
+  readonly nowMs: () => number;
+  /** Aborted when the server shuts down: open streams end. */
+  readonly stopping: AbortSignal;
+}

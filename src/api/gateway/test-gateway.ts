@@ -1,0 +1,208 @@
+// For tests of the gateway's views of runs: the real routes, store and engine in one process; only commands are not
+// started, the test says how they end.
+
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { until } from "../../../test/support/until.ts";
+import { Bundles } from "../../bundles/bundles.ts";
+import { systemClock, systemRandomness } from "../../clock.ts";
+import { Engine } from "../../engine/engine.ts";
+import type { JsonObject } from "../../engine/json.ts";
+import { type ArtifactRecord, noActions, type TaskOutcome, type TaskStart } from "../../engine/ports.ts";
+import { PoolSlots } from "../../execution/pools.ts";
+import type { NewRun } from "../../jobs/records.ts";
+import { RunEnds } from "../../jobs/run-ends.ts";
+import { EventFeed } from "../../runs/feed.ts";
+import { FileBlobs } from "../../store/blobs.ts";
+import { SqlBundleRecords } from "../../store/bundle-records.ts";
+import { SqlGatewayRecords } from "../../store/gateway-records.ts";
+import { SqlJobRecords } from "../../store/job-records.ts";
+import { openSqlite } from "../../store/sqlite/database.ts";
+import { SqliteJournal } from "../../store/sqlite/journal.ts";
+import { Paging } from "../shared/paging.ts";
+import { EventStreams } from "../shared/sse.ts";
+import { startApp } from "../shared/test-app.ts";
+import { jobEvidenceRoutes } from "./job-evidence.ts";
+import { runEventRoutes } from "./run-events.ts";
+import { runEvidenceRoutes } from "./run-evidence.ts";
+import { runFileRoutes } from "./run-files.ts";
+import type { GatewayServices } from "./services.ts";
+
+export type TestGateway = Awaited<ReturnType<typeof startGateway>>;
+
+export async function startGateway() {
+  const home = await mkdtemp(join(tmpdir(), "gateway-evidence-"));
+  const database = openSqlite(join(home, "db.sqlite"));
+  const records = new SqlGatewayRecords(database, systemClock.soon);
+  const journal = new SqlJobRecords(database);
+  const feed = new EventFeed();
+  const blobs = new FileBlobs(join(home, "blobs"));
+  const bundles = await Bundles.open({
+    home,
+    records: new SqlBundleRecords(database),
+    bundleBytesMax: 1_000_000,
+    nowMs: systemClock.nowMs,
+  });
+  const starts: TaskStart[] = [];
+  const slots = new PoolSlots({ default: 4 }, systemRandomness.id);
+  const engine = new Engine({
+    owner: "test",
+    clock: systemClock,
+    randomness: systemRandomness,
+    journal: new SqliteJournal(database),
+    runner: { start: (task) => void starts.push(task), stop: () => {}, send: () => {} },
+    slots,
+    feed,
+    log: { warn: () => {}, error: () => {} },
+  });
+  const stopping = new AbortController();
+  const services = {
+    records,
+    journal,
+    streams: new EventStreams({ feed, stopping: stopping.signal, log: { warn: () => {} } }),
+    bundles,
+    engine,
+    paging: new Paging({ key: Buffer.alloc(32, 7), nowMs: systemClock.nowMs }),
+    blobPath: async (sha256: string) => (await blobs.open(sha256))?.path ?? null,
+    nowMs: systemClock.nowMs,
+    stopping: stopping.signal,
+  } as unknown as GatewayServices;
+  const app = await startApp({}, (api) => {
+    runEventRoutes(api, services);
+    runEvidenceRoutes(api, services);
+    runFileRoutes(api, services);
+    jobEvidenceRoutes(api, services);
+  });
+  const api = app.url;
+  const get = (path: string, headers: Record<string, string> = {}) => fetch(`${api}${path}`, { headers });
+  return {
+    url: api,
+    records,
+    engine,
+    starts,
+    ends: new RunEnds({ records, feed, clock: systemClock }),
+    get,
+    async json<Body>(path: string): Promise<Body> {
+      const answer = await get(path);
+      const text = await answer.text();
+      if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${text}`);
+      return JSON.parse(text) as Body;
+    },
+
+    /** Makes a job of a manifest. */
+    async createJob(manifest: JsonObject): Promise<string> {
+      const folder = join(home, `source-${systemRandomness.id()}`);
+      await mkdir(folder);
+      await writeFile(join(folder, "manifest.json"), JSON.stringify(manifest));
+      const bundle = await bundles.registerFolder({ path: folder });
+      const jobId = `job_${systemRandomness.id()}`;
+      const nowMs = systemClock.nowMs();
+      await records.write((writes) =>
+        writes.insertJob({
+          jobId,
+          name: "test",
+          status: "ready",
+          source: { kind: "bundle", bundleId: bundle.bundleId },
+          bundleFingerprint: bundle.fingerprint,
+          graphId: bundle.graphId,
+          configurationJson: "{}",
+          extensions: [],
+          revision: 1,
+          createdAtMs: nowMs,
+          updatedAtMs: nowMs,
+        }),
+      );
+      return jobId;
+    },
+
+    /** Accepts a run of a job; it waits. */
+    async createRun(jobId: string): Promise<NewRun> {
+      const run: NewRun = {
+        runId: `run_${systemRandomness.id()}`,
+        jobId,
+        runtimeJobId: `secret-${systemRandomness.id()}`,
+        inputsJson: "{}",
+        configOverridesJson: null,
+        trigger: { kind: "api", id: null },
+        traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
+        agentsTotal: (await this.graphOf(jobId)).nodes.length,
+        createdAtMs: systemClock.nowMs(),
+      };
+      await records.write((writes) => writes.insertRun(run));
+      return run;
+    },
+
+    async graphOf(jobId: string) {
+      const job = await records.job(jobId);
+      return (await bundles.definition(job?.bundleFingerprint ?? "")).graph;
+    },
+
+    async launch({ jobId, runId, runtimeJobId }: NewRun): Promise<void> {
+      const job = await records.job(jobId);
+      const { graph, manifestJson } = await bundles.definition(job?.bundleFingerprint ?? "");
+      await engine.submit({
+        graph,
+        identity: { jobId: runtimeJobId, runId, definitionId: jobId },
+        manifestJson,
+        bundleFingerprint: null,
+        configurationJson: null,
+      });
+    },
+
+    /** Waits until the n-th attempt of an agent was begun. */
+    started: (agentId: string, count = 1) =>
+      until(
+        `attempt ${count} of ${agentId}`,
+        () => starts.filter((one) => one.agentId === agentId)[count - 1] ?? null,
+      ),
+
+    /** Waits until a run has ended. */
+    ended: (runId: string) =>
+      until(`the end of ${runId}`, async () => {
+        const run = await records.run(runId);
+        return run?.finishedAtMs === null ? null : run;
+      }),
+
+    /** Keeps bytes as an artifact of a task that is to end. */
+    async artifact(name: string, bytes: Buffer, more: Partial<ArtifactRecord> = {}): Promise<ArtifactRecord> {
+      const { sha256, size } = await blobs.putBytes(bytes);
+      return {
+        artifactId: `art_${systemRandomness.id()}`,
+        agentId: "work",
+        name,
+        kind: "artifact",
+        title: null,
+        primary: false,
+        size,
+        sha256,
+        contentType: "text/plain; charset=utf-8",
+        createdAtMs: systemClock.nowMs(),
+        ...more,
+      };
+    },
+
+    async [Symbol.asyncDispose]() {
+      stopping.abort();
+      await app[Symbol.asyncDispose]();
+      engine.stop("the test is over");
+      await engine.settledWithin(5_000);
+      await database.close();
+      await rm(home, { recursive: true });
+    },
+  };
+}
+
+const command = { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1 };
+
+export function succeeded(artifacts: readonly ArtifactRecord[] = []): TaskOutcome {
+  return { kind: "succeeded", actions: noActions, command, artifacts, observation: null };
+}
+
+export const failed: TaskOutcome = {
+  kind: "failed",
+  code: "executor.exit_nonzero",
+  message: "it failed",
+  command: { ...command, exitCode: 3 },
+  artifacts: [],
+};

@@ -1,0 +1,72 @@
+// For tests of the gateway's routes for jobs, runs and bundles: the real routes on a socket over src/jobs/test-core.
+
+import type { JsonObject } from "../../engine/json.ts";
+import { startCore, type TestCore } from "../../jobs/test-core.ts";
+import { IdempotentRequests } from "../shared/idempotency.ts";
+import { Paging } from "../shared/paging.ts";
+import { startApp } from "../shared/test-app.ts";
+import { bundleRoutes } from "./bundles.ts";
+import { jobControlRoutes } from "./job-control.ts";
+import { jobRoutes } from "./jobs.ts";
+import { runRoutes } from "./runs.ts";
+import type { GatewayServices } from "./services.ts";
+
+export type TestRoutes = Awaited<ReturnType<typeof startRoutes>>;
+
+export interface Sent {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly body: JsonObject;
+}
+
+/** As the core's own bundles have it. */
+export const BUNDLE_BYTES_MAX = 1_000_000;
+
+/** @param given a core that was started before, such as one on the files of another */
+export async function startRoutes(given?: TestCore) {
+  const core = given ?? (await startCore());
+  const { clock, records } = core;
+  const nowMs = () => clock.nowMs();
+  const services = {
+    ...core,
+    idempotency: new IdempotentRequests({ records, nowMs }),
+    paging: new Paging({ key: Buffer.alloc(32, 7), nowMs }),
+    nowMs,
+  } as unknown as GatewayServices;
+  const app = await startApp({}, (api) => {
+    jobRoutes(api, services);
+    jobControlRoutes(api, services);
+    runRoutes(api, services);
+    api.register(async (uploads) => bundleRoutes(uploads, services, BUNDLE_BYTES_MAX));
+  });
+  return {
+    app,
+    core,
+
+    /** Sends a request; a body that is no text is sent as JSON. */
+    async ask(
+      method: string,
+      path: string,
+      { body, headers = {} }: { readonly body?: unknown; readonly headers?: Record<string, string> } = {},
+    ): Promise<Sent> {
+      const answer = await fetch(`${app.url}${path}`, {
+        method,
+        headers: { ...(body !== undefined && { "content-type": "application/json" }), ...headers },
+        ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      });
+      const text = await answer.text();
+      return {
+        status: answer.status,
+        headers: answer.headers,
+        text,
+        body: text === "" ? {} : (JSON.parse(text) as JsonObject),
+      };
+    },
+
+    async [Symbol.asyncDispose]() {
+      await app[Symbol.asyncDispose]();
+      await core[Symbol.asyncDispose]();
+    },
+  };
+}

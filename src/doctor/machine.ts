@@ -1,0 +1,161 @@
+// What Troupe needs of the machine: checks that `troupe doctor` and a running server share.
+//
+// D1. A check throws nothing: what goes wrong is its finding. Nothing it makes stays.
+// D2. A finding names folders as the caller calls them, so that a server's answer need not tell where it lives.
+
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { access, constants, mkdtemp, rm, statfs } from "node:fs/promises";
+import { createServer } from "node:net";
+import { dirname, join } from "node:path";
+
+export interface Finding {
+  readonly name: string;
+  readonly state: "ok" | "warn" | "fail";
+  readonly text: string;
+  /** What to do about it. */
+  readonly mend?: string;
+}
+
+const NODE_MAJOR = 26;
+const MiB = 1024 ** 2;
+const SPACE_WARN_BYTES = 2048 * MiB;
+const SPACE_FAIL_BYTES = 100 * MiB;
+const TOOL_TIMEOUT_MS = 2_000;
+const TOOL_TEXT_CHARS_MAX = 200;
+/** How what a check writes into a folder begins. */
+export const SCRATCH = ".troupe-doctor-";
+
+export function checkNode(): Finding {
+  const major = Number(process.versions.node.split(".")[0]);
+  if (major >= NODE_MAJOR) return { name: "node", state: "ok", text: process.version };
+  return {
+    name: "node",
+    state: "fail",
+    text: `${process.version} is too old`,
+    mend: `Install Node ${NODE_MAJOR}, or run \`npm ci\` without --omit=optional: it brings one.`,
+  };
+}
+
+/**
+ * Whether the home can be written, and whether its disk has room. While it does not exist yet, the nearest folder
+ * above it stands for it.
+ *
+ * @param shown what findings call the folder
+ */
+export async function checkHome(home: string, shown: string): Promise<readonly Finding[]> {
+  const present = nearestExisting(home);
+  try {
+    await access(present, constants.W_OK | constants.X_OK);
+    await rm(await mkdtemp(join(present, SCRATCH)), { recursive: true });
+    const text = present === home ? `${shown} can be written` : `${shown} will be made at the first start`;
+    const { bavail, bsize } = await statfs(present);
+    return [{ name: "home", state: "ok", text }, checkSpace(bavail * bsize)];
+  } catch (error) {
+    const mend = `Give this user write permission to ${shown}, or point SVC_HOME at another folder.`;
+    return [{ name: "home", state: "fail", text: `${shown} cannot be written (${codeOf(error)})`, mend }];
+  }
+}
+
+/** The folder itself, or the nearest one above it that exists. */
+export function nearestExisting(path: string): string {
+  let present = path;
+  while (!existsSync(present) && dirname(present) !== present) present = dirname(present);
+  return present;
+}
+
+function checkSpace(freeBytes: number): Finding {
+  const text = `${freeBytes >= 1024 * MiB ? `${(freeBytes / MiB / 1024).toFixed(1)} GiB` : `${Math.floor(freeBytes / MiB)} MiB`} free`;
+  if (freeBytes >= SPACE_WARN_BYTES) return { name: "disk", state: "ok", text };
+  return {
+    name: "disk",
+    state: freeBytes < SPACE_FAIL_BYTES ? "fail" : "warn",
+    text,
+    mend: "Free some space, lower SVC_RETENTION_DAYS, or point SVC_HOME at a larger disk.",
+  };
+}
+
+/**
+ * Whether a port can be listened on.
+ *
+ * @returns null when it can, else the system's code for why not
+ */
+export function tryToListen(host: string, port: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", (error) => resolve(codeOf(error)));
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
+  });
+}
+
+interface Tool {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly missing: "warn" | "fail";
+  readonly need: string;
+}
+
+const tools: readonly Tool[] = [
+  {
+    name: "sh",
+    args: ["-c", "echo present"],
+    missing: "fail",
+    need: "Commands given as one string run through /bin/sh.",
+  },
+  {
+    name: "mkfifo",
+    args: ["--version"],
+    missing: "fail",
+    need: "Workers write through named pipes; install coreutils.",
+  },
+  {
+    name: "python3",
+    args: ["--version"],
+    missing: "warn",
+    need: "Python workers, the examples' among them, need it: `apt install python3`.",
+  },
+  {
+    name: "bwrap",
+    args: ["--version"],
+    missing: "warn",
+    need: "Sandboxed workers need bubblewrap: `apt install bubblewrap`.",
+  },
+];
+
+/** The programs that workers are run with, on this process's PATH. */
+export function checkTools(): Promise<readonly Finding[]> {
+  return Promise.all(tools.map(checkTool));
+}
+
+function checkTool({ name, args, missing, need }: Tool): Promise<Finding> {
+  return new Promise((resolve) => {
+    execFile(name, args, { timeout: TOOL_TIMEOUT_MS, killSignal: "SIGKILL" }, (error, stdout) => {
+      // One that is there but complains (a mkfifo without --version) is there.
+      if (error !== null && typeof error.code === "string") {
+        resolve({ name, state: missing, text: "not found on the PATH", mend: need });
+      } else if (error?.killed === true) {
+        const text = `did not answer within ${TOOL_TIMEOUT_MS / 1_000} s`;
+        resolve({ name, state: missing, text, mend: need });
+      } else {
+        const [line = ""] = stdout.split("\n", 1);
+        resolve({ name, state: "ok", text: line.slice(0, TOOL_TEXT_CHARS_MAX) || "present" });
+      }
+    });
+  });
+}
+
+export function checkProc(): Finding {
+  if (existsSync("/proc/self/environ"))
+    return { name: "/proc", state: "ok", text: "escaped processes can be found" };
+  return {
+    name: "/proc",
+    state: "warn",
+    text: "not there: a worker's processes are found by their group only",
+    mend: "On Linux, mount /proc; elsewhere nothing is to be done.",
+  };
+}
+
+/** The system's name for an error, which unlike its message holds no path. */
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? "unknown error";
+}

@@ -1,0 +1,152 @@
+// Workflow progress: what a node's state is, seen with its run's, and what is shown of large graphs.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { EngineHarness } from "../../../test/support/engine-harness.ts";
+import { executor, graph } from "../../../test/support/graphs.ts";
+import { makeFailure } from "../../engine/failure.ts";
+import type { AgentRecord, AgentStatus, JobStatus } from "../../engine/ports.ts";
+import {
+  agentsCutOff,
+  nodesOf,
+  PROGRESS_NODES_MAX,
+  type ProgressSource,
+  workflowProgress,
+} from "./progress.ts";
+
+function agent(index: number, status: AgentStatus, more: Partial<AgentRecord> = {}): AgentRecord {
+  return {
+    agentId: `n${index}`,
+    index,
+    status,
+    done: false,
+    processedMessages: 1,
+    stateJson: "{}",
+    lastError: null,
+    unroutedJson: null,
+    lease: null,
+    ...more,
+  };
+}
+
+function source(more: Partial<ProgressSource>): ProgressSource {
+  return {
+    status: "running",
+    nodes: [{ nodeId: "n0", agentType: "executor", name: "Writer" }],
+    agents: [],
+    tasks: [],
+    mailboxDepths: new Map(),
+    cutOff: new Set(),
+    failure: null,
+    ...more,
+  };
+}
+
+test("a node's state is its agent's, unless the run is held or over", () => {
+  const stateIn = (status: JobStatus, own: AgentStatus | null) =>
+    workflowProgress(source({ status, agents: own === null ? [] : [agent(0, own)] })).steps[0]?.state;
+  const table: readonly [JobStatus, AgentStatus | null, string][] = [
+    ["pending", null, "pending"],
+    ["running", null, "pending"],
+    ["running", "ready", "ready"],
+    ["running", "waiting", "waiting"],
+    ["paused", "running", "running"],
+    ["paused", "ready", "paused"],
+    ["paused", null, "pending"],
+    ["paused", "done", "done"],
+    ["completed", "ready", "done"],
+    ["completed", null, "skipped"],
+    ["failed", "failed", "failed"],
+    ["failed", "ready", "done"],
+    ["cancelled", "waiting", "done"],
+    ["cancelled", "done", "done"],
+    ["cancelled", "pending", "skipped"],
+  ];
+  for (const [status, own, expected] of table)
+    assert.equal(stateIn(status, own), expected, `${status} ${own}`);
+});
+
+test("what a run's end has cut off is cancelled, whether it was at work or waited for slots", async () => {
+  const h = new EngineHarness({ slots: 1 });
+  const nodes = ["through", "works", "waits"].map((id) => executor(id, ["true"]));
+  const jobId = await h.submit(graph("g", nodes, [], { entrypoints: ["through", "works", "waits"] }));
+  await h.end("through");
+  const before = agentsCutOff([...h.job(jobId).events].reverse());
+  assert.deepEqual([...before].sort(), ["waits", "works"]);
+  await h.do(h.engine.cancel(jobId));
+  const cutOff = agentsCutOff([...h.job(jobId).events].reverse());
+  const agents = [...h.job(jobId).agents.values()];
+  const shown = nodesOf({ nodes });
+  const { steps } = workflowProgress(source({ status: "cancelled", nodes: shown, agents, cutOff }));
+  assert.deepEqual(
+    steps.map((step) => step.state),
+    ["done", "cancelled", "cancelled"],
+  );
+});
+
+test("a running attempt is shown with its number and its beginning; a failure at the node that failed", () => {
+  const failure = makeFailure("executor.exit_nonzero", "it failed", 0, { agentId: "n0" });
+  const message = { seq: 1, from: null, to: 0, type: "init", class: "event", body: {} } as const;
+  const { steps, agents } = workflowProgress(
+    source({
+      agents: [agent(0, "running", { lastError: "it failed" })],
+      tasks: [
+        {
+          taskSeq: 4,
+          agentIndex: 0,
+          kind: "command",
+          attempt: 2,
+          failures: 1,
+          state: { kind: "running", lease: null, sandboxName: "s", startedAtMs: 1_000 },
+          message: {
+            ...message,
+            correlationId: "c",
+            causationId: null,
+            ttlMs: null,
+            timestampMs: 0,
+            chars: 2,
+          },
+        },
+      ],
+      mailboxDepths: new Map([[0, 7]]),
+      failure,
+    }),
+  );
+  const shared = { state: "running", attempt: 2, started_at: "1970-01-01T00:00:01.000Z", failure };
+  assert.deepEqual(steps, [{ step_id: "n0", name: "Writer", agent_id: "n0", ...shared }]);
+  assert.deepEqual(agents, [
+    {
+      agent_id: "n0",
+      agent_type: "executor",
+      ...shared,
+      processed_messages: 1,
+      mailbox_depth: 7,
+      last_error: "it failed",
+    },
+  ]);
+});
+
+test("of a large graph, the nodes that something can be said of are shown, in its order", () => {
+  const count = 10_000;
+  const nodes = Array.from({ length: count }, (_, i) => ({
+    nodeId: `n${i}`,
+    agentType: "router",
+    name: `n${i}`,
+  }));
+  const agents = [agent(9_999, "failed"), agent(5_000, "running"), agent(3, "done")];
+  const { steps } = workflowProgress(source({ nodes, agents }));
+  assert.equal(steps.length, PROGRESS_NODES_MAX);
+  const ids = steps.map((step) => step.step_id);
+  assert.deepEqual(
+    ids.filter((id) => ["n9999", "n5000", "n3"].includes(id)),
+    ["n3", "n5000", "n9999"],
+  );
+});
+
+test("a manifest's nodes are named by their role, or else by their id", () => {
+  const manifest = { nodes: [{ node_id: "a", agent_type: "router", role: "Planner" }, { node_id: "b" }] };
+  assert.deepEqual(nodesOf(manifest), [
+    { nodeId: "a", agentType: "router", name: "Planner" },
+    { nodeId: "b", agentType: "", name: "b" },
+  ]);
+});

@@ -1,0 +1,209 @@
+// The timeline of a run, svc.timeline.v1 (CONTRACTS §5): the steps of the run, its agents, tasks and attempts, as
+// records of spans. Each follows from one event alone, so that a page and a live stream show the same.
+//
+// `type` says what the record is about, `phase` what happened to it, `status` what it is from then on. A step is a
+// node of the graph; its id is the agent's.
+
+import type { JsonObject } from "../../engine/json.ts";
+import { eventType, fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
+import { artifactUrl, type RunContext } from "./run-context.ts";
+import { agentSpan, attemptOf, attemptSpan, momentSpan, runSpan, type Span, taskSpan } from "./spans.ts";
+
+export const timelineTypes = ["run", "agent", "task", "attempt", "artifact", "message"] as const;
+export type TimelineType = (typeof timelineTypes)[number];
+
+export interface TimelineRecord {
+  readonly schema_version: "svc.timeline.v1";
+  readonly ts: string;
+  readonly run_id: string;
+  readonly trace_id: string;
+  readonly span_id: string;
+  readonly parent_span_id: string | null;
+  readonly type: TimelineType;
+  readonly phase: string;
+  readonly agent_id: string | null;
+  readonly step_id: string | null;
+  readonly status: string;
+  /** Of what has ended, where its event tells. */
+  readonly duration_ms: number | null;
+  readonly summary: string;
+  readonly links: Readonly<Record<string, string>>;
+  readonly details: JsonObject;
+}
+
+interface Shape {
+  readonly type: TimelineType;
+  readonly phase: string;
+  /** What it is after the event; a function where the event tells. */
+  readonly status: string | ((fields: JsonObject) => string);
+  /** What happened, for people; `who` is the agent's name. */
+  readonly words: (who: string, fields: JsonObject, event: ParsedEvent) => string;
+}
+
+const shapes: ReadonlyMap<string, Shape> = new Map<string, Shape>([
+  ["job_pending", run("accepted", "pending", "The run was accepted")],
+  ["job_validated", run("validated", "pending", "The graph was found valid")],
+  ["job_scheduled", run("scheduled", "pending", "The run was scheduled")],
+  ["job_running", run("started", "running", "The run started")],
+  ["job_paused", run("paused", "paused", "The run was paused")],
+  ["job_resumed", run("resumed", "running", "The run was resumed")],
+  ["job_recovered", run("recovered", "running", "The run carries on after a restart of the runtime")],
+  ["job_completed", run("completed", "completed", "The run completed")],
+  ["job_failed", run("failed", "failed", "The run failed")],
+  ["job_cancelled", run("cancelled", "cancelled", "The run was cancelled")],
+  ["agent_started", of("agent", "started", "running", (who) => `${who} started`)],
+  [
+    "agent_completed",
+    of("agent", "completed", "completed", (who, fields) => {
+      const count = wholeField(fields, "processed_messages") ?? 0;
+      return `${who} completed after ${count} ${count === 1 ? "message" : "messages"}`;
+    }),
+  ],
+  [
+    "agent_failed",
+    of("agent", "failed", "failed", (who, _fields, event) => withCause(`${who} failed`, event)),
+  ],
+  [
+    "executor_lease_requested",
+    of("task", "queued", "queued", (who, fields) => `A task of ${who} waits for ${slotsOf(fields)}`),
+  ],
+  [
+    "executor_lease_acquired",
+    of("task", "leased", "running", (who, fields) => `A task of ${who} has ${slotsOf(fields)}`),
+  ],
+  [
+    "executor_lease_released",
+    of("task", "released", leaseEnd, (who, fields) => `A task of ${who} gave ${slotsOf(fields)} back`),
+  ],
+  [
+    "sandbox_job_retry_scheduled",
+    of(
+      "task",
+      "retry_scheduled",
+      "waiting",
+      (who, fields) => `A task of ${who} is tried again in ${wholeField(fields, "delay_ms") ?? 0} ms`,
+    ),
+  ],
+  [
+    "sandbox_job_started",
+    of("attempt", "started", "running", (who, fields) => `${attempt(fields)} of ${who} started`),
+  ],
+  [
+    "sandbox_job_completed",
+    of("attempt", "completed", "completed", (who, fields) => `${attempt(fields)} of ${who} completed`),
+  ],
+  [
+    "sandbox_job_failed",
+    of("attempt", "failed", "failed", (who, fields, event) =>
+      withCause(`${attempt(fields)} of ${who} failed`, event),
+    ),
+  ],
+  [
+    "executor_interrupted",
+    of(
+      "attempt",
+      "interrupted",
+      "interrupted",
+      (who, fields) => `${attempt(fields)} of ${who} was interrupted`,
+    ),
+  ],
+  [
+    "artifact_written",
+    of(
+      "artifact",
+      "written",
+      "completed",
+      (who, fields) => `${who} left ${textField(fields, "name") ?? "a file"}`,
+    ),
+  ],
+  [
+    "message_dead_lettered",
+    of(
+      "message",
+      "dead_lettered",
+      "failed",
+      (who, fields) =>
+        `A message for ${who} became a dead letter: ${textField(fields, "reason") ?? "unknown"}`,
+    ),
+  ],
+]);
+
+function run(phase: string, status: string, words: string): Shape {
+  return of("run", phase, status, (_who, _fields, event) => withCause(words, event));
+}
+
+function of(type: TimelineType, phase: string, status: Shape["status"], words: Shape["words"]): Shape {
+  return { type, phase, status, words };
+}
+
+function withCause(words: string, { failure }: ParsedEvent): string {
+  return failure === null ? words : `${words}: ${failure.desc}`;
+}
+
+function slotsOf(fields: JsonObject): string {
+  const slots = wholeField(fields, "slots") ?? 1;
+  return `${slots} ${slots === 1 ? "slot" : "slots"} of pool ${textField(fields, "pool") ?? "default"}`;
+}
+
+function attempt(fields: JsonObject): string {
+  return `Attempt ${wholeField(fields, "attempt") ?? 1}`;
+}
+
+/** Why a lease was given back is how the attempt under it ended. */
+function leaseEnd(fields: JsonObject): string {
+  const reason = textField(fields, "reason");
+  return reason === "succeeded" ? "completed" : (reason ?? "completed");
+}
+
+/** Whether the timeline shows this event; cheap. */
+export function isOnTimeline(type: string): boolean {
+  return shapes.has(type);
+}
+
+/** @returns the event as a record of the timeline, or null when it is none */
+export function toTimeline(context: RunContext, seq: number, line: string): TimelineRecord | null {
+  const shape = shapes.get(eventType(line));
+  if (shape === undefined) return null;
+  const event = parseEvent(line);
+  const fields = fieldsOf(event);
+  const span = spanOf(context.runId, shape.type, event, fields);
+  const artifactId = textField(fields, "artifact_id");
+  return {
+    schema_version: "svc.timeline.v1",
+    ts: event.timestamp,
+    run_id: context.runId,
+    trace_id: context.traceId,
+    span_id: span.id,
+    parent_span_id: span.parentId,
+    type: shape.type,
+    phase: shape.phase,
+    agent_id: event.agentId,
+    step_id: event.agentId,
+    status: typeof shape.status === "string" ? shape.status : shape.status(fields),
+    duration_ms: wholeField(fields, "duration_ms"),
+    summary: shape.words(event.agentId === null ? "the run" : JSON.stringify(event.agentId), fields, event),
+    links: artifactId === null ? {} : { artifact: artifactUrl(context.runId, artifactId) },
+    details: { event_id: seq, event_type: event.type, ...fields },
+  };
+}
+
+function spanOf(runId: string, type: TimelineType, event: ParsedEvent, fields: JsonObject): Span {
+  const { agentId } = event;
+  if (agentId === null || type === "run") return runSpan(runId);
+  switch (type) {
+    case "agent":
+      return agentSpan(runId, agentId);
+    case "task":
+      return taskSpan(runId, agentId, wholeField(fields, "task") ?? 0);
+    case "attempt": {
+      const name = attemptOf(fields);
+      return name === null ? agentSpan(runId, agentId) : attemptSpan(runId, name);
+    }
+    case "artifact":
+      return momentSpan(runId, agentId, ["artifact", textField(fields, "artifact_id") ?? ""]);
+    case "message":
+      return momentSpan(runId, agentId, ["dead_letter", textField(fields, "dead_letter_id") ?? ""]);
+    default:
+      return type satisfies never;
+  }
+}
