@@ -1,0 +1,111 @@
+// Following a run's events over however many connections it takes.
+//
+// F1. Every event comes once and in order: a lost connection is made again behind the last event that was yielded.
+// F2. It ends by itself: after the terminal event, or when the gateway answers that there is nothing more (204).
+// F3. It gives up: at a refusal; when the first connection fails, after the client's usual retries; and later after
+//     FRUITLESS_CONNECTIONS_MAX connections in a row that bring nothing.
+// F4. A connection that shows no sign of life for SILENCE_MS counts as lost: the gateway writes every 15 s.
+
+import { TroupeProblem, TroupeUnreachable } from "./errors.ts";
+import { readServerSentEvents } from "./sse.ts";
+import { chunksOf } from "./streams.ts";
+import { backoffMs, type Timing } from "./timing.ts";
+import { reasonOf } from "./transport.ts";
+
+/** About 70 s in all. */
+const FRUITLESS_CONNECTIONS_MAX = 12;
+const SILENCE_MS = 45_000;
+const RETRY_AFTER_MAX_MS = 30_000;
+
+/** The types of the events that nothing follows. */
+export const terminalEventTypes: ReadonlySet<string> = new Set([
+  "job_completed",
+  "job_failed",
+  "job_cancelled",
+]);
+
+export interface FollowOptions {
+  /** The id of the last event that you have applied: what follows it comes. 0 or absent: from the first one on. */
+  readonly after?: number | undefined;
+  /** Ends the iteration with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Followed {
+  /** Opens the stream of the events behind `lastId`; the first time with the client's usual retries. */
+  readonly open: (lastId: number, isFirst: boolean) => Promise<Response>;
+  /** Whether no id is left out between two events. */
+  readonly isGapless: boolean;
+  readonly timing: Timing;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * Yields the data of each event behind `after`, until the terminal one.
+ *
+ * @throws TroupeProblem, TroupeUnreachable, or the signal's reason
+ */
+export async function* followEvents(followed: Followed, after: number): AsyncGenerator<unknown, undefined> {
+  const { open, timing, signal } = followed;
+  const watch = <T>(reading: Promise<T>) => within(SILENCE_MS, reading, timing);
+  let lastId = after;
+  let isFirst = true;
+  for (let fruitless = 0; ; fruitless++) {
+    let lost: unknown = null;
+    try {
+      const response = await open(lastId, isFirst);
+      isFirst = false;
+      // 204: the gateway has nothing more.
+      if (response.body === null) return;
+      for await (const event of readServerSentEvents(chunksOf(response.body, watch))) {
+        signal?.throwIfAborted();
+        const id = Number(event.id);
+        // An old event again, or one without an id, is nothing new.
+        if (!(id > lastId)) continue;
+        if (followed.isGapless && id !== lastId + 1) throw new Error(`event ${lastId + 1} is missing`);
+        const data: unknown = JSON.parse(event.data);
+        lastId = id;
+        fruitless = 0;
+        yield data;
+        if (terminalEventTypes.has(event.type)) return;
+      }
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (isFirst || isRefusal(error)) throw error;
+      lost = error;
+    }
+    if (fruitless >= FRUITLESS_CONNECTIONS_MAX) throw givenUp(lost);
+    await timing.pause(askedMs(lost) + backoffMs(fruitless + 1, timing), signal);
+  }
+}
+
+/** Whether another connection would meet the same answer. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof TroupeProblem && error.status < 500 && error.status !== 429;
+}
+
+/** How long the gateway asks to stay away, within reason: nothing is lost by coming too early. */
+function askedMs(error: unknown): number {
+  const isAnswer = error instanceof TroupeProblem || error instanceof TroupeUnreachable;
+  return isAnswer ? Math.min(error.retryAfterMs ?? 0, RETRY_AFTER_MAX_MS) : 0;
+}
+
+function givenUp(lost: unknown): Error {
+  if (lost instanceof TroupeProblem || lost instanceof TroupeUnreachable) return lost;
+  const reason = lost === null ? "each time at once" : reasonOf(lost);
+  return new TroupeUnreachable(`The event stream ends again and again (${reason}).`, { cause: lost });
+}
+
+/** F4 */
+async function within<T>(ms: number, promise: Promise<T>, timing: Timing): Promise<T> {
+  const settled = new AbortController();
+  const silence = timing.pause(ms, settled.signal).then(() => {
+    throw new Error(`no sign of life for ${ms / 1_000} s`);
+  });
+  silence.catch(() => {});
+  try {
+    return await Promise.race([promise, silence]);
+  } finally {
+    settled.abort();
+  }
+}

@@ -1,0 +1,1943 @@
+// The gateway's records and operations, as its OpenAPI document describes them. Made by sdk/generate.ts: do not edit,
+// run `npm run sdk` when the API has changed.
+
+/** Any JSON object. */
+export type JsonObject = { readonly [key: string]: unknown };
+
+/** What an operation takes that takes nothing. */
+type Nothing = Readonly<Record<never, never>>;
+
+/** How an operation is sent, and what comes back. */
+export interface OperationShape {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Placeholders in braces. */
+  readonly path: string;
+  readonly body: "none" | "json" | "multipart";
+  /** none: an answer without a body; events: server-sent events. */
+  readonly answer: "none" | "json" | "events" | "bytes";
+  /** Whether it takes an Idempotency-Key. */
+  readonly takesKey: boolean;
+  /** Statuses of failures that carry the answer all the same, such as 503 of a health. */
+  readonly alsoAnswers?: readonly number[];
+}
+
+export type Artifact = {
+  readonly artifact_id: string;
+
+  /** Below the worker's SVC_OUTPUT_DIR. */
+  readonly name: string;
+
+  /** output: what the run was for. */
+  readonly kind: "artifact" | "output";
+
+  /** Bytes. */
+  readonly size: number;
+
+  /** 64 hex digits; also the ETag of the bytes. */
+  readonly sha256: string;
+
+  readonly content_type: string;
+
+  /** Where its bytes are; good as long as the run is. */
+  readonly url: string;
+
+  /** When it was kept. */
+  readonly created_at: string;
+
+  /** The agent that made it. */
+  readonly producer: string | null;
+};
+
+/** A page of artifacts, oldest first. */
+export type ArtifactPage = {
+  readonly items: readonly Artifact[];
+
+  /** Pass it back as page_token for the next page; null on the last one. */
+  readonly next_page_token: string | null;
+};
+
+/** An uploaded package: manifest, configuration, payload. The same content has the same id. */
+export type Bundle = {
+  readonly bundle_id: string;
+
+  readonly name: string;
+
+  readonly graph_id: string;
+
+  /** SHA-256 over the bundle's files. */
+  readonly fingerprint: string;
+
+  /** Bytes of all its files. */
+  readonly size: number;
+
+  /** When it was first uploaded. */
+  readonly created_at: string;
+};
+
+/** A page of bundles, newest first. */
+export type BundlePage = {
+  readonly items: readonly Bundle[];
+
+  /** Pass it back as page_token for the next page; null on the last one. */
+  readonly next_page_token: string | null;
+};
+
+export type ControlRun = {
+  readonly desired_state: DesiredState;
+};
+
+export type CreateJob = {
+  /** An uploaded bundle. */
+  readonly bundle_id?: string | undefined;
+
+  /** A catalog blueprint, in place of bundle_id. */
+  readonly blueprint_id?: string | undefined;
+
+  /** For people. */
+  readonly name?: string | undefined;
+
+  /**
+   * Laid over the bundle's own. Values under keys that look like secrets are stored sealed; {"$env":
+   * "NAME"} is read from the runtime's environment at launch.
+   */
+  readonly resolved_configuration?: JsonObject | undefined;
+};
+
+export type CreateRun = {
+  /**
+   * One body for every entrypoint, in place of the manifest's initial_inputs; {} leaves those.
+   * {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.
+   */
+  readonly inputs?: JsonObject | undefined;
+
+  /** For jobs made from a catalog blueprint only: laid over the job's configuration. */
+  readonly config_overrides?: JsonObject | undefined;
+};
+
+export type DeadLetter = {
+  readonly dead_letter_id: string;
+
+  readonly run_id: string;
+
+  /** Whom the message was for. */
+  readonly agent_id: string | null;
+
+  /** The whole envelope: type, from, to, body and the rest. */
+  readonly message: JsonObject;
+
+  /** Why nobody has it. */
+  readonly reason: "ttl_expired" | "target_gone" | "mailbox_full" | "processing_failed";
+
+  /** How often its processing was tried. */
+  readonly attempts: number;
+
+  /** Whether it was sent again. */
+  readonly status: "open" | "retried";
+
+  /** When it was given up. */
+  readonly created_at: string;
+};
+
+/** A page of messages that were not processed, newest first. */
+export type DeadLetterPage = {
+  readonly items: readonly DeadLetter[];
+
+  /** Pass it back as page_token for the next page; null on the last one. */
+  readonly next_page_token: string | null;
+};
+
+export type DesiredState = "paused" | "running" | "cancelled";
+
+/** What was found when the machine was looked at. */
+export type Doctor = {
+  /** The worst of its checks. */
+  readonly status: "ok" | "warn" | "fail";
+
+  /** When the checks ended; they are made again after a few seconds. */
+  readonly checked_at: string;
+
+  readonly checks: readonly {
+    readonly name: string;
+
+    readonly status: "ok" | "warn" | "fail";
+
+    /** What was found. */
+    readonly text: string;
+
+    /** What to do about it. */
+    readonly mend?: string | undefined;
+  }[];
+};
+
+/** Whether the gateway lives, and how it is set up. */
+export type Health = {
+  /** degraded: nothing new is accepted at the moment. */
+  readonly status: "ok" | "degraded";
+
+  /** Of the program. */
+  readonly version: string;
+
+  readonly api_contract: "svc.rest.v1";
+
+  /** Since the start. */
+  readonly uptime_seconds: number;
+
+  /** The settings that a client may want to know; no secret, no path. */
+  readonly configuration: {
+    readonly environment: "dev" | "test" | "prod";
+
+    /** token: every other request needs the API token. */
+    readonly auth: "token" | "none";
+
+    readonly store: "sqlite";
+
+    /** Slots by pool. */
+    readonly executor_pools: Readonly<Record<string, number>>;
+
+    /** Of a JSON body. */
+    readonly body_max_bytes: number;
+
+    /** Of an uploaded zip. */
+    readonly bundle_max_bytes: number;
+
+    /** 0: no limit. */
+    readonly requests_per_minute_max: number;
+
+    /** How long ended runs are kept; 0: for ever. */
+    readonly retention_days: number;
+  };
+
+  readonly checks: {
+    /** failing: what is done cannot be committed. */
+    readonly store: "ok" | "failing";
+
+    /** stopping: the program shuts down. */
+    readonly runtime: "ok" | "stopping";
+  };
+
+  /** Why nothing new is accepted at the moment; absent while all is well. */
+  readonly detail?: string | undefined;
+};
+
+/** A durable definition of work. */
+export type Job = {
+  readonly job_id: string;
+
+  readonly name: string;
+
+  readonly status: "ready" | "preparing" | "failed_preparation";
+
+  readonly source:
+    | {
+        readonly bundle_id: string;
+      }
+    | {
+        readonly blueprint_id: string;
+      };
+
+  readonly graph_id: string;
+
+  /** Secrets are shown as "********". */
+  readonly resolved_configuration: JsonObject;
+
+  readonly extensions: readonly string[];
+
+  /** From 1; each change adds one. The ETag is made of it. */
+  readonly revision: number;
+
+  /** When the job was created. */
+  readonly created_at: string;
+
+  /** Last change of the definition. */
+  readonly updated_at: string;
+
+  readonly latest_run: RunSummary | null;
+
+  /** Runs that have not ended. */
+  readonly active_runs: number;
+};
+
+export type JobControl = {
+  readonly job_id: string;
+
+  /** Every run that had not ended, and what it is now. */
+  readonly runs: readonly {
+    readonly run_id: string;
+
+    readonly status: RunStatus;
+  }[];
+};
+
+/** A job; with view=full also its manifest, graph, recent runs and events, and services. */
+export type JobDetail = {
+  readonly job_id: string;
+
+  readonly name: string;
+
+  readonly status: "ready" | "preparing" | "failed_preparation";
+
+  readonly source:
+    | {
+        readonly bundle_id: string;
+      }
+    | {
+        readonly blueprint_id: string;
+      };
+
+  readonly graph_id: string;
+
+  /** Secrets are shown as "********". */
+  readonly resolved_configuration: JsonObject;
+
+  readonly extensions: readonly string[];
+
+  /** From 1; each change adds one. The ETag is made of it. */
+  readonly revision: number;
+
+  /** When the job was created. */
+  readonly created_at: string;
+
+  /** Last change of the definition. */
+  readonly updated_at: string;
+
+  readonly latest_run: RunSummary | null;
+
+  /** Runs that have not ended. */
+  readonly active_runs: number;
+
+  /** view=full: the bundle's manifest. */
+  readonly manifest?: JsonObject | undefined;
+
+  readonly graph?:
+    | {
+        readonly nodes: readonly {
+          readonly node_id: string;
+
+          readonly agent_type: string;
+
+          readonly role: string | null;
+        }[];
+
+        readonly edges: readonly {
+          readonly edge_id: string | null;
+
+          readonly from_node: string;
+
+          readonly to_node: string;
+
+          /** Null: every message. */
+          readonly message_type: string | null;
+        }[];
+
+        readonly entrypoints: readonly string[];
+      }
+    | undefined;
+
+  readonly recent_runs?: readonly RunSummary[] | undefined;
+
+  /** view=full: of the latest run, newest first. */
+  readonly recent_events?: readonly JsonObject[] | undefined;
+
+  readonly services?: readonly JsonObject[] | undefined;
+};
+
+/** A page of jobs, newest first. */
+export type JobPage = {
+  readonly items: readonly Job[];
+
+  /** Pass it back as page_token for the next page; null on the last one. */
+  readonly next_page_token: string | null;
+};
+
+/** A page of log records, oldest first; a page may be short, or empty, and still not be the last one. */
+export type LogPage = {
+  readonly items: readonly LogRecord[];
+
+  /** Pass it back as page_token for the next page; null on the last one. */
+  readonly next_page_token: string | null;
+};
+
+export type LogRecord = {
+  /** When it was logged. */
+  readonly ts: string;
+
+  /** From the least to the most urgent. */
+  readonly level: "trace" | "debug" | "info" | "warn" | "error" | "fatal";
+
+  readonly run_id: string;
+
+  /** Null for what concerns the whole run. */
+  readonly agent_id: string | null;
+
+  /** Of the task, from 1. */
+  readonly attempt: number | null;
+
+  /** worker: reported by the worker as an event. runtime: said by the runtime itself. */
+  readonly stream: "stdout" | "stderr" | "worker" | "runtime";
+
+  readonly message: string;
+
+  /** What was logged beside the message. */
+  readonly fields: JsonObject;
+
+  /** W3C trace id. */
+  readonly trace_id: string;
+
+  /** W3C span id. */
+  readonly span_id: string;
+};
+
+/** What the process is doing. */
+export type Metrics = {
+  readonly process: {
+    /** Since the start. */
+    readonly uptime_seconds: number;
+
+    /** Resident memory. */
+    readonly rss_bytes: number;
+
+    readonly heap_used_bytes: number;
+
+    readonly heap_total_bytes: number;
+
+    /** Buffers outside the heap. */
+    readonly external_bytes: number;
+
+    readonly cpu_user_seconds: number;
+
+    readonly cpu_system_seconds: number;
+
+    /** How long the event loop kept callers waiting, over the last minutes. */
+    readonly event_loop_lag_ms: {
+      readonly p50: number;
+
+      readonly p99: number;
+
+      readonly max: number;
+    };
+  };
+
+  readonly runtime: {
+    /** Whether new work is accepted. */
+    readonly available: boolean;
+
+    readonly open_jobs: number;
+
+    readonly launches_waiting: number;
+
+    /** Executor pools by name. */
+    readonly executor_pools: Readonly<
+      Record<
+        string,
+        {
+          /** Slots there are. */
+          readonly capacity: number;
+
+          readonly available: number;
+
+          readonly in_use: number;
+
+          /** Requests that wait for slots. */
+          readonly queued: number;
+
+          /** Leases that are held. */
+          readonly active: number;
+        }
+      >
+    >;
+  };
+
+  readonly http: {
+    /** Answers given since the start, by class of status: 1xx to 5xx. */
+    readonly requests: Readonly<Record<string, number>>;
+
+    /** Open at this moment. */
+    readonly connections: number;
+
+    /** How long answers took; event streams are left out. */
+    readonly duration_ms: {
+      readonly count: number;
+
+      readonly sum: number;
+
+      /** How many took no longer than `le`. */
+      readonly buckets: readonly {
+        readonly le: number;
+
+        readonly count: number;
+      }[];
+    };
+  };
+};
+
+/** A machine that executes runs. */
+export type Node = {
+  /** The machine's name. */
+  readonly name: string;
+
+  /** Whether this node answers. */
+  readonly self: boolean;
+
+  readonly status: "up" | "degraded" | "stopping";
+
+  /** Of the program. */
+  readonly version: string;
+
+  /** When its process started. */
+  readonly started_at: string;
+
+  /** Executor pools by name. */
+  readonly executor_pools: Readonly<
+    Record<
+      string,
+      {
+        /** Slots there are. */
+        readonly capacity: number;
+
+        readonly available: number;
+
+        readonly in_use: number;
+
+        /** Requests that wait for slots. */
+        readonly queued: number;
+
+        /** Leases that are held. */
+        readonly active: number;
+      }
+    >
+  >;
+};
+
+/** A page of nodes. */
+export type NodePage = {
+  readonly items: readonly Node[];
+
+  /** Pass it back as page_token for the next page; null on the last one. */
+  readonly next_page_token: string | null;
+};
+
+export type Output = {
+  readonly artifact_id: string;
+
+  /** Below the worker's SVC_OUTPUT_DIR. */
+  readonly name: string;
+
+  /** output: what the run was for. */
+  readonly kind: "artifact" | "output";
+
+  /** Bytes. */
+  readonly size: number;
+
+  /** 64 hex digits; also the ETag of the bytes. */
+  readonly sha256: string;
+
+  readonly content_type: string;
+
+  /** Where its bytes are; good as long as the run is. */
+  readonly url: string;
+
+  /** When it was kept. */
+  readonly created_at: string;
+
+  /** The agent that made it. */
+  readonly producer: string | null;
+
+  /** For people. */
+  readonly title: string | null;
+
+  /** What to show first. */
+  readonly primary: boolean;
+};
+
+/** A page of outputs, primary ones first, then oldest first. */
+export type OutputPage = {
+  readonly items: readonly Output[];
+
+  /** Pass it back as page_token for the next page; null on the last one. */
+  readonly next_page_token: string | null;
+};
+
+/** An error (RFC 9457). */
+export type Problem = {
+  readonly type: string;
+
+  readonly title: string;
+
+  readonly status: number;
+
+  /** Stable, for programs. */
+  readonly code: string;
+
+  /** What happened and what to do next, for people. */
+  readonly detail: string;
+
+  /** The same as the header X-Request-Id; the server's log names it. */
+  readonly request_id: string;
+
+  readonly errors?:
+    | readonly {
+        /** JSON Pointer into the body, or the name of a parameter or header. */
+        readonly path: string;
+
+        readonly code: string;
+
+        readonly message: string;
+      }[]
+    | undefined;
+};
+
+/** One execution of a job. */
+export type Run = {
+  readonly run_id: string;
+
+  readonly job_id: string;
+
+  readonly status: RunStatus;
+
+  readonly desired_state: DesiredState;
+
+  /** As given at creation. */
+  readonly inputs: JsonObject;
+
+  /** As given at creation. */
+  readonly config_overrides: JsonObject | null;
+
+  readonly trigger: {
+    readonly kind: "api" | "blueprint" | "schedule" | "event";
+
+    /** Of the schedule, event or blueprint. */
+    readonly id: string | null;
+  };
+
+  readonly attempt: number;
+
+  /** When the run was accepted. */
+  readonly created_at: string;
+
+  /** When its graph began to run. */
+  readonly started_at: string | null;
+
+  /** When it ended. */
+  readonly finished_at: string | null;
+
+  /** Last change. */
+  readonly updated_at: string;
+
+  /** From its start to its end, or to now. */
+  readonly duration_ms: number | null;
+
+  readonly progress: {
+    readonly agents_total: number;
+
+    /** Agents that have done what there was for them so far. */
+    readonly agents_done: number;
+
+    /** Messages sent so far. */
+    readonly messages: number;
+
+    readonly tasks_running: number;
+
+    /** For people. */
+    readonly label: string;
+  };
+
+  /** Null until there is one. */
+  readonly result: JsonObject | null;
+
+  /** svc.error.v1; null unless the run failed. */
+  readonly failure: JsonObject | null;
+
+  /** W3C trace id. */
+  readonly trace_id: string;
+
+  /**
+   * Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts,
+   * outputs.
+   */
+  readonly links: Readonly<Record<string, string>>;
+};
+
+/** Something that happened in a run. It never changes, and none is missing between two ids. */
+export type RunEvent = {
+  /** Its place in the run's history, from 1; what Last-Event-ID means. */
+  readonly id: number;
+
+  readonly run_id: string;
+
+  /** When it happened. */
+  readonly timestamp: string;
+
+  readonly type: string;
+
+  /** Null for what concerns the whole run. */
+  readonly agent_id: string | null;
+
+  /** What the type says about it; for engine events an object. */
+  readonly payload: unknown;
+
+  /** svc.error.v1, in events that tell of a failure. */
+  readonly error?: JsonObject | undefined;
+};
+
+/**
+ * A page of events, oldest first; with filters a page may be short, or empty, and still not be the
+ * last one.
+ */
+export type RunEventPage = {
+  readonly items: readonly RunEvent[];
+
+  /** Pass it back as page_token for the next page; null on the last one. */
+  readonly next_page_token: string | null;
+};
+
+/** A page of runs, newest first. */
+export type RunPage = {
+  readonly items: readonly Run[];
+
+  /** Pass it back as page_token for the next page; null on the last one. */
+  readonly next_page_token: string | null;
+};
+
+/** What a run came to; look at status first. */
+export type RunResult = {
+  readonly run_id: string;
+
+  readonly status: RunStatus;
+
+  /** Null until the run has completed, and when it failed. */
+  readonly result: JsonObject | null;
+
+  /** svc.error.v1; null when nothing failed. */
+  readonly failure: JsonObject | null;
+
+  /** true when the run completed although some messages failed (failure_policy continue). */
+  readonly partial?: boolean | undefined;
+
+  /** Null while the run has not ended. */
+  readonly finished_at: string | null;
+};
+
+/** completed, failed and cancelled are final. */
+export type RunStatus = "pending" | "queued" | "running" | "paused" | "completed" | "failed" | "cancelled";
+
+export type RunSummary = {
+  readonly run_id: string;
+
+  readonly status: RunStatus;
+
+  readonly desired_state: DesiredState;
+
+  /** When the run was accepted. */
+  readonly created_at: string;
+
+  /** When its graph began to run. */
+  readonly started_at: string | null;
+
+  /** When it ended. */
+  readonly finished_at: string | null;
+
+  /** Last change. */
+  readonly updated_at: string;
+};
+
+/** Whether the embedded runtime takes work. */
+export type RuntimeHealth = {
+  /** degraded: nothing new is accepted at the moment. */
+  readonly status: "ok" | "degraded";
+
+  readonly checks: {
+    /** failing: what is done cannot be committed. */
+    readonly store: "ok" | "failing";
+
+    /** stopping: the program shuts down. */
+    readonly runtime: "ok" | "stopping";
+  };
+
+  /** Why nothing new is accepted at the moment; absent while all is well. */
+  readonly detail?: string | undefined;
+};
+
+/** The embedded runtime at this moment. */
+export type RuntimeStatus = {
+  /** degraded: the store takes no writes; open runs wait. */
+  readonly status: "running" | "degraded" | "stopping";
+
+  /** Of the program. */
+  readonly version: string;
+
+  /** When the process started. */
+  readonly started_at: string;
+
+  /** Since the start. */
+  readonly uptime_seconds: number;
+
+  /** Runs in the runtime that have not ended, those of its own API included. */
+  readonly open_jobs: number;
+
+  /** Accepted runs that the runtime does not have yet. */
+  readonly launches_waiting: number;
+
+  /** Executor pools by name. */
+  readonly executor_pools: Readonly<
+    Record<
+      string,
+      {
+        /** Slots there are. */
+        readonly capacity: number;
+
+        readonly available: number;
+
+        readonly in_use: number;
+
+        /** Requests that wait for slots. */
+        readonly queued: number;
+
+        /** Leases that are held. */
+        readonly active: number;
+      }
+    >
+  >;
+
+  /** How long the event loop kept callers waiting, over the last minutes. */
+  readonly event_loop_lag_ms: {
+    readonly p50: number;
+
+    readonly p99: number;
+
+    readonly max: number;
+  };
+
+  /** Why nothing new is accepted at the moment; absent while all is well. */
+  readonly detail?: string | undefined;
+};
+
+/** The cluster in a few numbers. */
+export type SystemSummary = {
+  readonly nodes: readonly Node[];
+
+  readonly jobs: {
+    /** Jobs there are. */
+    readonly total: number;
+
+    /** Those whose latest run has not ended, or that have none yet. */
+    readonly open: number;
+  };
+
+  /** Runs by status. */
+  readonly runs: {
+    /** Accepted, not yet begun. */
+    readonly pending: number;
+
+    /** Waiting for slots. */
+    readonly queued: number;
+
+    /** At work. */
+    readonly running: number;
+
+    /** Paused. */
+    readonly paused: number;
+
+    /** Ended well. */
+    readonly completed: number;
+
+    /** Ended with a failure. */
+    readonly failed: number;
+
+    /** Cancelled. */
+    readonly cancelled: number;
+  };
+
+  /** Counting stops here: a count of this means so many or more. */
+  readonly count_max: number;
+};
+
+/** A page of timeline records, oldest first. */
+export type TimelinePage = {
+  readonly items: readonly TimelineRecord[];
+
+  /** Pass it back as page_token for the next page; null on the last one. */
+  readonly next_page_token: string | null;
+};
+
+export type TimelineRecord = {
+  readonly schema_version: "svc.timeline.v1";
+
+  /** When it happened. */
+  readonly ts: string;
+
+  readonly run_id: string;
+
+  /** W3C trace id. */
+  readonly trace_id: string;
+
+  /** W3C span id. */
+  readonly span_id: string;
+
+  /** W3C span id. */
+  readonly parent_span_id: string | null;
+
+  /** What the record is about. */
+  readonly type: "run" | "agent" | "task" | "attempt" | "artifact" | "message";
+
+  /** What happened to it. */
+  readonly phase: string;
+
+  /** Null for what concerns the whole run. */
+  readonly agent_id: string | null;
+
+  /** The node of the graph, by its id. */
+  readonly step_id: string | null;
+
+  /** What it is from then on. */
+  readonly status: string;
+
+  /** Of what has ended, where that is known. */
+  readonly duration_ms: number | null;
+
+  /** For people. */
+  readonly summary: string;
+
+  /** Where to look next. */
+  readonly links: Readonly<Record<string, string>>;
+
+  /** The event's id, type and payload. */
+  readonly details: JsonObject;
+};
+
+/** A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored. */
+export type UpdateJob = {
+  /** For people. */
+  readonly name?: string | undefined;
+
+  /**
+   * Laid over the bundle's own. Values under keys that look like secrets are stored sealed; {"$env":
+   * "NAME"} is read from the runtime's environment at launch.
+   */
+  readonly resolved_configuration?: JsonObject | null | undefined;
+};
+
+/** How far a run of the job has come. */
+export type WorkflowProgress = {
+  readonly job_id: string;
+
+  readonly run_id: string | null;
+
+  readonly status: RunStatus | null;
+
+  readonly progress: {
+    /** 0 to 100. */
+    readonly percent: number;
+
+    /** Agents that have done what there was for them so far. */
+    readonly done: number;
+
+    /** Agents. */
+    readonly total: number;
+
+    /** For people. */
+    readonly label: string;
+  };
+
+  /** The graph's nodes in its order; at most 1,000, those that something can be said of. */
+  readonly steps: readonly {
+    readonly step_id: string;
+
+    readonly name: string;
+
+    readonly agent_id: string;
+
+    /**
+     * pending: nothing has come to it. ready: it has worked and may get more. waiting: for slots, a retry
+     * or something outside. skipped: the run ended before anything came to it.
+     */
+    readonly state:
+      | "pending"
+      | "ready"
+      | "running"
+      | "waiting"
+      | "paused"
+      | "done"
+      | "failed"
+      | "cancelled"
+      | "skipped";
+
+    /** Of its task, from 1; null without one. */
+    readonly attempt: number | null;
+
+    /** When the attempt began; null when none is running. */
+    readonly started_at: string | null;
+
+    /** svc.error.v1; null when nothing failed. */
+    readonly failure: JsonObject | null;
+  }[];
+
+  /** The same nodes, with what their agents did. */
+  readonly agents: readonly {
+    readonly agent_id: string;
+
+    readonly agent_type: string;
+
+    /**
+     * pending: nothing has come to it. ready: it has worked and may get more. waiting: for slots, a retry
+     * or something outside. skipped: the run ended before anything came to it.
+     */
+    readonly state:
+      | "pending"
+      | "ready"
+      | "running"
+      | "waiting"
+      | "paused"
+      | "done"
+      | "failed"
+      | "cancelled"
+      | "skipped";
+
+    /** Of its task, from 1; null without one. */
+    readonly attempt: number | null;
+
+    /** When the attempt began; null when none is running. */
+    readonly started_at: string | null;
+
+    /** svc.error.v1; null when nothing failed. */
+    readonly failure: JsonObject | null;
+
+    readonly processed_messages: number;
+
+    /** Messages that wait for it. */
+    readonly mailbox_depth: number;
+
+    readonly last_error: string | null;
+  }[];
+
+  /** svc.error.v1; null when nothing failed. */
+  readonly failure: JsonObject | null;
+
+  /** W3C trace id. */
+  readonly trace_id: string | null;
+
+  /** svc.observability_summary.v1; null where none was made. */
+  readonly observability_summary: JsonObject | null;
+
+  /** Until the end, about; null when nothing is known. */
+  readonly eta_ms: number | null;
+};
+
+/** The codes of problems, each with what it means. */
+export const problemCodes = [
+  /** The request is not valid HTTP; check how it is sent. */
+  "malformed_request",
+  /** The body is not valid JSON; the detail says where. */
+  "malformed_json",
+  /** A query value or header is wrong; errors names each. */
+  "invalid_parameter",
+  /** The page token is changed, expired or from another query; start again with the first page. */
+  "invalid_page_token",
+  /** Send the API token as Authorization: Bearer. */
+  "unauthorized",
+  /** The gateway does not answer to this host name or web site. */
+  "forbidden",
+  /** There is nothing at this path; GET /openapi.json lists the routes. */
+  "not_found",
+  /** No job has this id, or it was deleted; list the jobs. */
+  "job_not_found",
+  /** No run has this id, or its job was deleted; list the runs. */
+  "run_not_found",
+  /** No bundle has this id; list the bundles or upload it. */
+  "bundle_not_found",
+  /** The run has no such artifact, or it was removed with age; list the run's artifacts. */
+  "artifact_not_found",
+  /** The path takes other methods; Allow lists them. */
+  "method_not_allowed",
+  /** The request did not arrive in time; send it again. */
+  "request_timeout",
+  /** The resource's state does not allow this; the detail says what would. */
+  "conflict",
+  /** The run cannot go from its status to the desired state; read the run first. */
+  "invalid_transition",
+  /** The key was used for another request in the last 24 hours; send a fresh one. */
+  "idempotency_key_reused",
+  /** The job has runs that have not ended; wait, cancel them, or use force=true. */
+  "active_runs",
+  /** A job was made from the bundle; delete the job first. */
+  "bundle_in_use",
+  /** The machine has no free port for the run; end other runs first. */
+  "no_free_port",
+  /** The resource has changed; the ETag header has the current one. Read it again, then retry. */
+  "precondition_failed",
+  /** The body is over the limit; send less. */
+  "payload_too_large",
+  /** Shorten the path or the query. */
+  "uri_too_long",
+  /** Send the content type that the route takes. */
+  "unsupported_media_type",
+  /** The Range lies outside the file; Content-Range has its size. */
+  "range_not_satisfiable",
+  /** The body does not fit its schema, unknown fields included; errors names each mistake. */
+  "validation_failed",
+  /** Send If-Match with the resource's ETag. */
+  "precondition_required",
+  /** Wait as many seconds as Retry-After says, then try again. */
+  "rate_limited",
+  /** Send fewer or shorter headers. */
+  "headers_too_large",
+  /** The server's log has the cause under the request id. */
+  "internal",
+  /** Wait as many seconds as Retry-After says, then try again. */
+  "unavailable",
+] as const;
+
+export type ProblemCode = (typeof problemCodes)[number];
+
+/** What each operation takes and answers. */
+export interface Operations {
+  /** Cancel every open run of a job (POST /api/v1/jobs/{job_id}/cancel) */
+  readonly cancelJob: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+    };
+    readonly answer: JobControl;
+  };
+
+  /**
+   * Pause, resume or cancel a run (PATCH /api/v1/runs/{run_id})
+   *
+   * Pausing stops dispatch; a task that is running may finish. Cancelling ends running commands;
+   * external actions already performed are not reversed. Asking for what the run already is changes
+   * nothing.
+   */
+  readonly controlRun: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+      readonly body: ControlRun;
+    };
+    readonly answer: Run;
+  };
+
+  /**
+   * Create a job (POST /api/v1/jobs)
+   *
+   * Keep job_id and ETag: updates and the deletion need both.
+   */
+  readonly createJob: { readonly request: { readonly body: CreateJob }; readonly answer: Job };
+
+  /**
+   * Start a run of a job (POST /api/v1/jobs/{job_id}/runs)
+   *
+   * Accepted as soon as it is on disk; the run is prepared and executed afterwards. Acceptance is not
+   * completion: follow the run's event stream, or get the run again.
+   */
+  readonly createRun: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+      readonly body: CreateRun;
+    };
+    readonly answer: Run;
+  };
+
+  /** Delete a bundle that no job uses (DELETE /api/v1/bundles/{bundle_id}) */
+  readonly deleteBundle: {
+    readonly request: {
+      readonly path: {
+        /** The bundle's id. */
+        readonly bundle_id: string;
+      };
+    };
+    readonly answer: undefined;
+  };
+
+  /** Delete a job with its runs, their events and files (DELETE /api/v1/jobs/{job_id}) */
+  readonly deleteJob: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+      readonly query?:
+        | {
+            /** Cancels open runs first. */
+            readonly force?: boolean | undefined;
+          }
+        | undefined;
+      readonly headers: {
+        /** The current ETag, or *. */
+        readonly "if-match": string;
+      };
+    };
+    readonly answer: undefined;
+  };
+
+  /** Get a bundle (GET /api/v1/bundles/{bundle_id}) */
+  readonly getBundle: {
+    readonly request: {
+      readonly path: {
+        /** The bundle's id. */
+        readonly bundle_id: string;
+      };
+    };
+    readonly answer: Bundle;
+  };
+
+  /**
+   * See whether the gateway lives (GET /api/v1/health)
+   *
+   * Needs no authentication. 503 with the same body while the store takes no writes.
+   */
+  readonly getHealth: { readonly request: Nothing; readonly answer: Health };
+
+  /**
+   * Get a job (GET /api/v1/jobs/{job_id})
+   *
+   * The ETag changes with the definition and with its runs; If-Match looks at the definition alone.
+   */
+  readonly getJob: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+      readonly query?:
+        | {
+            /** full adds manifest, graph, recent runs and events, and services. */
+            readonly view?: "compact" | "full" | undefined;
+          }
+        | undefined;
+      readonly headers?:
+        | {
+            /** The ETag of an answer that the client still has. */
+            readonly "if-none-match"?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: JobDetail;
+  };
+
+  /**
+   * Read metrics (GET /api/v1/metrics)
+   *
+   * JSON, unless the Accept header prefers text/plain or application/openmetrics-text, or
+   * format=prometheus asks for Prometheus's text.
+   */
+  readonly getMetrics: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** Goes before the Accept header. */
+            readonly format?: "json" | "prometheus" | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: Metrics;
+  };
+
+  /** Get a run (GET /api/v1/runs/{run_id}) */
+  readonly getRun: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+    };
+    readonly answer: Run;
+  };
+
+  /**
+   * Download an artifact (GET /api/v1/runs/{run_id}/artifacts/{artifact_id})
+   *
+   * Its bytes, as a download under its own name and content type. The ETag is their SHA-256; one range
+   * of bytes can be asked for.
+   */
+  readonly getRunArtifact: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+
+        /** The artifact's id. */
+        readonly artifact_id: string;
+      };
+      readonly headers?:
+        | {
+            /** One range of bytes; of several, all is sent. */
+            readonly range?: string | undefined;
+
+            /** The ETag that the range is meant for. */
+            readonly "if-range"?: string | undefined;
+
+            /** ETags that the client has. */
+            readonly "if-none-match"?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: Response;
+  };
+
+  /**
+   * Get the result of a run (GET /api/v1/runs/{run_id}/result)
+   *
+   * Answers at any time: a run that has not ended has a status that says so, and no result yet. Review
+   * warnings and outputs before you take a completed run for a correct result.
+   */
+  readonly getRunResult: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+    };
+    readonly answer: RunResult;
+  };
+
+  /**
+   * Look at the machine, and say how to mend what is wrong (GET /api/v1/runtime/doctor)
+   *
+   * The disk, the store, and the programs that workers are run with. Each check is bounded in time; a
+   * result is good for a few seconds.
+   */
+  readonly getRuntimeDoctor: { readonly request: Nothing; readonly answer: Doctor };
+
+  /**
+   * See whether the runtime takes work (GET /api/v1/runtime/health)
+   *
+   * 503 with the same body while it does not.
+   */
+  readonly getRuntimeHealth: { readonly request: Nothing; readonly answer: RuntimeHealth };
+
+  /** See what the runtime is doing (GET /api/v1/runtime/status) */
+  readonly getRuntimeStatus: { readonly request: Nothing; readonly answer: RuntimeStatus };
+
+  /** See the cluster in a few numbers (GET /api/v1/system/summary) */
+  readonly getSystemSummary: { readonly request: Nothing; readonly answer: SystemSummary };
+
+  /**
+   * See how far a job's run has come (GET /api/v1/jobs/{job_id}/workflow-progress)
+   *
+   * Of the job's latest run, or of the one that run_id names. A job without runs has none.
+   */
+  readonly getWorkflowProgress: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+      readonly query?:
+        | {
+            /** One of the job's runs; the latest one without it. */
+            readonly run_id?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: WorkflowProgress;
+  };
+
+  /** List bundles (GET /api/v1/bundles) */
+  readonly listBundles: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: BundlePage;
+  };
+
+  /**
+   * List the messages of a job's run that were not processed (GET /api/v1/jobs/{job_id}/dead-letters)
+   *
+   * Newest first. Of the job's latest run, or of the one that run_id names. A job without runs has none.
+   * Later pages stay with the run of the first one.
+   */
+  readonly listJobDeadLetters: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+      readonly query?:
+        | {
+            /** One of the job's runs; the latest one without it. */
+            readonly run_id?: string | undefined;
+
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: DeadLetterPage;
+  };
+
+  /**
+   * List the events of a job's run (GET /api/v1/jobs/{job_id}/events)
+   *
+   * Oldest first. Of the job's latest run, or of the one that run_id names. A job without runs has none.
+   * Later pages stay with the run of the first one.
+   */
+  readonly listJobEvents: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+      readonly query?:
+        | {
+            /** One of the job's runs; the latest one without it. */
+            readonly run_id?: string | undefined;
+
+            /** Events of these types only, separated by commas. */
+            readonly type?: string | undefined;
+
+            /** Of this agent only. */
+            readonly agent_id?: string | undefined;
+
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: RunEventPage;
+  };
+
+  /** List the runs of a job (GET /api/v1/jobs/{job_id}/runs) */
+  readonly listJobRuns: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+      readonly query?:
+        | {
+            /** completed, failed and cancelled are final. */
+            readonly status?: RunStatus | undefined;
+
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: RunPage;
+  };
+
+  /** List jobs (GET /api/v1/jobs) */
+  readonly listJobs: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** Most items of the whole walk, over all its pages. */
+            readonly limit?: number | undefined;
+
+            /** false leaves out jobs whose latest run has ended. */
+            readonly include_terminal?: boolean | undefined;
+
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: JobPage;
+  };
+
+  /** List the nodes (GET /api/v1/nodes) */
+  readonly listNodes: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: NodePage;
+  };
+
+  /**
+   * List the artifacts of a run (GET /api/v1/runs/{run_id}/artifacts)
+   *
+   * Every file that its workers left in SVC_OUTPUT_DIR, outputs included.
+   */
+  readonly listRunArtifacts: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+      readonly query?:
+        | {
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: ArtifactPage;
+  };
+
+  /**
+   * List the events of a run (GET /api/v1/runs/{run_id}/events)
+   *
+   * The whole history, oldest first. The last page of a run that goes on ends with what there is.
+   */
+  readonly listRunEvents: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+      readonly query?:
+        | {
+            /** Events of these types only, separated by commas. */
+            readonly type?: string | undefined;
+
+            /** Of this agent only. */
+            readonly agent_id?: string | undefined;
+
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: RunEventPage;
+  };
+
+  /**
+   * Read the logs of a run (GET /api/v1/runs/{run_id}/logs)
+   *
+   * What its workers print and report, and what the runtime says of attempts, agents and the run when
+   * something is not as it should be.
+   */
+  readonly listRunLogs: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+      readonly query?:
+        | {
+            /** The least urgent level to show. */
+            readonly level?: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | undefined;
+
+            /** Of this agent only. */
+            readonly agent_id?: string | undefined;
+
+            /** Of this stream only. */
+            readonly stream?: "stdout" | "stderr" | "worker" | "runtime" | undefined;
+
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: LogPage;
+  };
+
+  /**
+   * List the outputs of a run (GET /api/v1/runs/{run_id}/outputs)
+   *
+   * The artifacts that the run was for: those that its manifest or a worker's result names, and
+   * final_artifact.*
+   */
+  readonly listRunOutputs: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+      readonly query?:
+        | {
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: OutputPage;
+  };
+
+  /**
+   * Read the timeline of a run (GET /api/v1/runs/{run_id}/timeline)
+   *
+   * The steps of the run, its agents, their tasks and attempts, as records of spans (svc.timeline.v1).
+   */
+  readonly listRunTimeline: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+      readonly query?:
+        | {
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: TimelinePage;
+  };
+
+  /** List runs (GET /api/v1/runs) */
+  readonly listRuns: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** Runs of this job only. */
+            readonly job_id?: string | undefined;
+
+            /** completed, failed and cancelled are final. */
+            readonly status?: RunStatus | undefined;
+
+            /** Items in a page, 1 to 200. */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: RunPage;
+  };
+
+  /** Pause every open run of a job (POST /api/v1/jobs/{job_id}/pause) */
+  readonly pauseJob: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+    };
+    readonly answer: JobControl;
+  };
+
+  /** Resume every paused run of a job (POST /api/v1/jobs/{job_id}/resume) */
+  readonly resumeJob: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+    };
+    readonly answer: JobControl;
+  };
+
+  /**
+   * Follow a run in several views at once (GET /api/v1/runs/{run_id}/stream)
+   *
+   * Server-sent events. Each is one event of the history with the views of it that were asked for, under
+   * their channels' names; events that none of these views shows are left out, but for the terminal one.
+   * Each event's id is its place in the history. Keep the id of each event that you have applied and
+   * send it as Last-Event-ID: the stream goes on right behind it. It closes after the terminal event; a
+   * reader that already has that one gets 204.
+   */
+  readonly streamRun: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+      readonly query?:
+        | {
+            /**
+             * Which views of the history to send, separated by commas: events, logs, timeline, human. All without
+             * it.
+             */
+            readonly channels?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: Response;
+  };
+
+  /**
+   * Follow the events of a run (GET /api/v1/runs/{run_id}/events/stream)
+   *
+   * Server-sent events from the first one on. Each event's id is its place in the history. Keep the id
+   * of each event that you have applied and send it as Last-Event-ID: the stream goes on right behind
+   * it. It closes after the terminal event; a reader that already has that one gets 204.
+   */
+  readonly streamRunEvents: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+    };
+    readonly answer: Response;
+  };
+
+  /**
+   * Change a job's name or configuration (PATCH /api/v1/jobs/{job_id})
+   *
+   * Later runs use the new definition; runs that were accepted before may use either.
+   */
+  readonly updateJob: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+      readonly headers: {
+        /** The current ETag, or *. */
+        readonly "if-match": string;
+      };
+      readonly body: UpdateJob;
+    };
+    readonly answer: Job;
+  };
+
+  /**
+   * Upload a bundle (POST /api/v1/bundles)
+   *
+   * A zip whose root, or single top folder, holds manifest.json. The same content gets the same
+   * bundle_id. Uploading runs nothing.
+   */
+  readonly uploadBundle: { readonly request: Nothing; readonly answer: Bundle };
+}
+
+/** How each operation is sent. */
+export const operations = {
+  cancelJob: {
+    method: "POST",
+    path: "/api/v1/jobs/{job_id}/cancel",
+    body: "none",
+    answer: "json",
+    takesKey: true,
+  },
+  controlRun: {
+    method: "PATCH",
+    path: "/api/v1/runs/{run_id}",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+  },
+  createJob: { method: "POST", path: "/api/v1/jobs", body: "json", answer: "json", takesKey: true },
+  createRun: {
+    method: "POST",
+    path: "/api/v1/jobs/{job_id}/runs",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
+  deleteBundle: {
+    method: "DELETE",
+    path: "/api/v1/bundles/{bundle_id}",
+    body: "none",
+    answer: "none",
+    takesKey: false,
+  },
+  deleteJob: {
+    method: "DELETE",
+    path: "/api/v1/jobs/{job_id}",
+    body: "none",
+    answer: "none",
+    takesKey: false,
+  },
+  getBundle: {
+    method: "GET",
+    path: "/api/v1/bundles/{bundle_id}",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  getHealth: {
+    method: "GET",
+    path: "/api/v1/health",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+    alsoAnswers: [503],
+  },
+  getJob: { method: "GET", path: "/api/v1/jobs/{job_id}", body: "none", answer: "json", takesKey: false },
+  getMetrics: { method: "GET", path: "/api/v1/metrics", body: "none", answer: "json", takesKey: false },
+  getRun: { method: "GET", path: "/api/v1/runs/{run_id}", body: "none", answer: "json", takesKey: false },
+  getRunArtifact: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/artifacts/{artifact_id}",
+    body: "none",
+    answer: "bytes",
+    takesKey: false,
+  },
+  getRunResult: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/result",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  getRuntimeDoctor: {
+    method: "GET",
+    path: "/api/v1/runtime/doctor",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  getRuntimeHealth: {
+    method: "GET",
+    path: "/api/v1/runtime/health",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+    alsoAnswers: [503],
+  },
+  getRuntimeStatus: {
+    method: "GET",
+    path: "/api/v1/runtime/status",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  getSystemSummary: {
+    method: "GET",
+    path: "/api/v1/system/summary",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  getWorkflowProgress: {
+    method: "GET",
+    path: "/api/v1/jobs/{job_id}/workflow-progress",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  listBundles: { method: "GET", path: "/api/v1/bundles", body: "none", answer: "json", takesKey: false },
+  listJobDeadLetters: {
+    method: "GET",
+    path: "/api/v1/jobs/{job_id}/dead-letters",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  listJobEvents: {
+    method: "GET",
+    path: "/api/v1/jobs/{job_id}/events",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  listJobRuns: {
+    method: "GET",
+    path: "/api/v1/jobs/{job_id}/runs",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  listJobs: { method: "GET", path: "/api/v1/jobs", body: "none", answer: "json", takesKey: false },
+  listNodes: { method: "GET", path: "/api/v1/nodes", body: "none", answer: "json", takesKey: false },
+  listRunArtifacts: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/artifacts",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  listRunEvents: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/events",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  listRunLogs: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/logs",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  listRunOutputs: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/outputs",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  listRunTimeline: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/timeline",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  listRuns: { method: "GET", path: "/api/v1/runs", body: "none", answer: "json", takesKey: false },
+  pauseJob: {
+    method: "POST",
+    path: "/api/v1/jobs/{job_id}/pause",
+    body: "none",
+    answer: "json",
+    takesKey: true,
+  },
+  resumeJob: {
+    method: "POST",
+    path: "/api/v1/jobs/{job_id}/resume",
+    body: "none",
+    answer: "json",
+    takesKey: true,
+  },
+  streamRun: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/stream",
+    body: "none",
+    answer: "events",
+    takesKey: false,
+  },
+  streamRunEvents: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/events/stream",
+    body: "none",
+    answer: "events",
+    takesKey: false,
+  },
+  updateJob: {
+    method: "PATCH",
+    path: "/api/v1/jobs/{job_id}",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+  },
+  uploadBundle: {
+    method: "POST",
+    path: "/api/v1/bundles",
+    body: "multipart",
+    answer: "json",
+    takesKey: true,
+  },
+} as const satisfies Readonly<Record<keyof Operations, OperationShape>>;

@@ -1,0 +1,128 @@
+// Jobs: durable definitions of work.
+
+import { type Pages, pagesOf } from "./pages.ts";
+import type {
+  DeadLetter,
+  DeadLettersQuery,
+  Job,
+  JobControl,
+  JobDetail,
+  JobEventsQuery,
+  JobPatch,
+  JobRunsQuery,
+  JobsQuery,
+  JobVersion,
+  NewJob,
+  Run,
+  RunEvent,
+  TaggedJob,
+  WorkflowProgress,
+} from "./records.ts";
+import type { CallOptions, KeyedOptions, Transport } from "./transport.ts";
+
+export class JobsResource {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /**
+   * Creates a job from an uploaded bundle. Keep what comes back, or its job_id and etag: changes need both.
+   *
+   * @throws TroupeProblem `validation_failed` when there is no such bundle, or the configuration does not fit
+   */
+  async create(job: NewJob, options: KeyedOptions = {}): Promise<TaggedJob> {
+    return tagged(await this.#transport.json("createJob", { body: job }, options));
+  }
+
+  /** Newest first. */
+  list(query: JobsQuery = {}, options: CallOptions = {}): Pages<Job> {
+    return pagesOf(this.#transport, "listJobs", { query }, options);
+  }
+
+  /** @param options.view full: with its manifest, graph, recent runs and events, and services */
+  async get(
+    jobId: string,
+    { view, ...options }: CallOptions & { readonly view?: "compact" | "full" } = {},
+  ): Promise<JobDetail> {
+    const request = { path: { job_id: jobId }, query: { view } };
+    return tagged(await this.#transport.json("getJob", request, options));
+  }
+
+  /**
+   * Changes the name or the configuration: a JSON merge patch, in which null takes a key away and "********" keeps the
+   * secret that is stored.
+   *
+   * @param job as it was read: nothing is changed when somebody else changed it since
+   * @throws TroupeProblem `precondition_failed` when the job has changed: get it again, then decide
+   *
+   * @example await client.jobs.update(await client.jobs.get(jobId), { name: "Weekly digest" });
+   */
+  async update(job: JobVersion, patch: JobPatch, options: CallOptions = {}): Promise<TaggedJob> {
+    const request = { path: { job_id: job.job_id }, headers: { "if-match": job.etag }, body: patch };
+    return tagged(await this.#transport.json("updateJob", request, options));
+  }
+
+  /**
+   * Deletes a job with its runs, their events and their files.
+   *
+   * @param options.force cancels open runs first
+   * @throws TroupeProblem `precondition_failed` when the job has changed; `active_runs` while a run has not ended
+   */
+  async delete(
+    job: JobVersion,
+    { force, ...options }: CallOptions & { readonly force?: boolean } = {},
+  ): Promise<void> {
+    const request = { path: { job_id: job.job_id }, query: { force }, headers: { "if-match": job.etag } };
+    await this.#transport.json("deleteJob", request, options);
+  }
+
+  /** Pauses every open run. @throws TroupeProblem `invalid_transition` when there is none */
+  async pause(jobId: string, options: KeyedOptions = {}): Promise<JobControl> {
+    return (await this.#transport.json("pauseJob", { path: { job_id: jobId } }, options)).value;
+  }
+
+  /** Resumes every paused run. @throws TroupeProblem `invalid_transition` when no run is open */
+  async resume(jobId: string, options: KeyedOptions = {}): Promise<JobControl> {
+    return (await this.#transport.json("resumeJob", { path: { job_id: jobId } }, options)).value;
+  }
+
+  /** Cancels every open run. @throws TroupeProblem `invalid_transition` when there is none */
+  async cancel(jobId: string, options: KeyedOptions = {}): Promise<JobControl> {
+    return (await this.#transport.json("cancelJob", { path: { job_id: jobId } }, options)).value;
+  }
+
+  /** Its runs, newest first. */
+  runs(jobId: string, query: JobRunsQuery = {}, options: CallOptions = {}): Pages<Run> {
+    return pagesOf(this.#transport, "listJobRuns", { path: { job_id: jobId }, query }, options);
+  }
+
+  /** The events of its latest run, or of the one that the query names; oldest first. */
+  events(jobId: string, query: JobEventsQuery = {}, options: CallOptions = {}): Pages<RunEvent> {
+    return pagesOf(this.#transport, "listJobEvents", { path: { job_id: jobId }, query }, options);
+  }
+
+  /** How far its latest run has come, or the one that `run_id` names. */
+  async workflowProgress(
+    jobId: string,
+    { run_id, ...options }: CallOptions & { readonly run_id?: string } = {},
+  ): Promise<WorkflowProgress> {
+    const request = { path: { job_id: jobId }, query: { run_id } };
+    return (await this.#transport.json("getWorkflowProgress", request, options)).value;
+  }
+
+  /** Messages of its latest run, or of the one that the query names, that were not processed; newest first. */
+  deadLetters(jobId: string, query: DeadLettersQuery = {}, options: CallOptions = {}): Pages<DeadLetter> {
+    return pagesOf(this.#transport, "listJobDeadLetters", { path: { job_id: jobId }, query }, options);
+  }
+}
+
+/** The ETag is made of the revision, should something between here and the gateway have taken the header away. */
+function tagged<T extends { readonly revision: number }>(answer: {
+  readonly value: T;
+  readonly headers: Headers;
+}): T & { readonly etag: string } {
+  const { value, headers } = answer;
+  return { ...value, etag: headers.get("etag") ?? `"${value.revision}"` };
+}

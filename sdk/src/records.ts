@@ -1,0 +1,79 @@
+// The gateway's records under the names that people use for them.
+
+import type { JsonObject } from "./generated.ts";
+import type { AnswerOf, OperationId, RequestOf } from "./transport.ts";
+
+type ItemOf<Id extends OperationId> =
+  AnswerOf<Id> extends { readonly items: readonly (infer Item)[] } ? Item : never;
+type QueryOf<Id extends OperationId> =
+  RequestOf<Id> extends { readonly query?: infer Query } ? NonNullable<Query> : never;
+type BodyOf<Id extends OperationId> = RequestOf<Id> extends { readonly body: infer Body } ? Body : never;
+
+export type Bundle = AnswerOf<"getBundle">;
+export type BundlesQuery = QueryOf<"listBundles">;
+
+export type Job = ItemOf<"listJobs">;
+/** A job, with what a change of it must name. */
+export type TaggedJob = Job & Tag;
+/** view=full adds the manifest, the graph, recent runs and events, and services. */
+export type JobDetail = AnswerOf<"getJob"> & Tag;
+export type NewJob = BodyOf<"createJob">;
+export type JobPatch = BodyOf<"updateJob">;
+export type JobsQuery = QueryOf<"listJobs">;
+export type JobEventsQuery = QueryOf<"listJobEvents">;
+export type JobRunsQuery = QueryOf<"listJobRuns">;
+export type DeadLettersQuery = QueryOf<"listJobDeadLetters">;
+export type DeadLetter = ItemOf<"listJobDeadLetters">;
+export type WorkflowProgress = AnswerOf<"getWorkflowProgress">;
+/** What pausing, resuming or cancelling a job did to its runs. */
+export type JobControl = AnswerOf<"cancelJob">;
+
+/** The version of a job that was read. */
+interface Tag {
+  /** For If-Match, quotes included. */
+  readonly etag: string;
+}
+
+/** Which version of which job is to be changed; "*" in place of the ETag: whatever it is by now. */
+export interface JobVersion {
+  readonly job_id: string;
+  readonly etag: string;
+}
+
+export type Run = AnswerOf<"getRun">;
+export type RunStatus = Run["status"];
+export type NewRun = BodyOf<"createRun">;
+export type RunsQuery = QueryOf<"listRuns">;
+export type RunResult = AnswerOf<"getRunResult">;
+export type RunEvent = ItemOf<"listRunEvents">;
+export type EventsQuery = QueryOf<"listRunEvents">;
+export type LogRecord = ItemOf<"listRunLogs">;
+export type LogsQuery = QueryOf<"listRunLogs">;
+export type TimelineRecord = ItemOf<"listRunTimeline">;
+export type TimelineQuery = QueryOf<"listRunTimeline">;
+export type Artifact = ItemOf<"listRunArtifacts">;
+export type Output = ItemOf<"listRunOutputs">;
+export type ArtifactsQuery = QueryOf<"listRunArtifacts">;
+
+export type Channel = "events" | "logs" | "timeline" | "human";
+
+/** An event of a run, as several channels see it at once; those that do not show it are absent. */
+export interface MergedEvent {
+  readonly id: number;
+  readonly run_id: string;
+  readonly channels: {
+    readonly events?: RunEvent;
+    readonly logs?: LogRecord;
+    readonly timeline?: TimelineRecord;
+    readonly human?: JsonObject;
+  };
+}
+
+export type Health = AnswerOf<"getHealth">;
+export type RuntimeHealth = AnswerOf<"getRuntimeHealth">;
+export type RuntimeStatus = AnswerOf<"getRuntimeStatus">;
+export type Doctor = AnswerOf<"getRuntimeDoctor">;
+export type SystemSummary = AnswerOf<"getSystemSummary">;
+export type Node = ItemOf<"listNodes">;
+export type NodesQuery = QueryOf<"listNodes">;
+export type Metrics = AnswerOf<"getMetrics">;

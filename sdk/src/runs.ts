@@ -1,0 +1,185 @@
+// Runs: executions of jobs.
+
+import { type FollowOptions, followEvents } from "./follow.ts";
+import { type Pages, pagesOf } from "./pages.ts";
+import type {
+  Artifact,
+  ArtifactsQuery,
+  Channel,
+  EventsQuery,
+  LogRecord,
+  LogsQuery,
+  MergedEvent,
+  NewRun,
+  Output,
+  Run,
+  RunEvent,
+  RunResult,
+  RunsQuery,
+  TimelineQuery,
+  TimelineRecord,
+} from "./records.ts";
+import type { CallOptions, KeyedOptions, RequestOf, Transport } from "./transport.ts";
+
+export class RunsResource {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /**
+   * Starts a run of a job. It is accepted once it is on disk; acceptance is not completion: `wait` for its end, or
+   * `follow` its events.
+   *
+   * @throws TroupeProblem `job_not_found`; `validation_failed` when the inputs do not fit
+   */
+  async start(jobId: string, run: NewRun = {}, options: KeyedOptions = {}): Promise<Run> {
+    return (await this.#transport.json("createRun", { path: { job_id: jobId }, body: run }, options)).value;
+  }
+
+  /**
+   * Starts a run and waits for its end. A run that fails is no error here: look at its status, its failure and its
+   * outputs. A signal ends the waiting, not the run.
+   *
+   * @example const { status, result } = await client.runs.startAndWait(jobId, { inputs: { topic: "bees" } });
+   */
+  async startAndWait(jobId: string, run: NewRun = {}, options: KeyedOptions = {}): Promise<Run> {
+    const { run_id: runId } = await this.start(jobId, run, options);
+    return this.wait(runId, options);
+  }
+
+  /** Waits until a run has ended. @returns the run, completed, failed or cancelled */
+  async wait(runId: string, { signal }: CallOptions = {}): Promise<Run> {
+    // The narrowest channel: little but the terminal event comes.
+    const ending = this.stream(runId, { channels: ["human"], signal });
+    while (!(await ending.next()).done);
+    return this.get(runId, { signal });
+  }
+
+  /** Newest first. */
+  list(query: RunsQuery = {}, options: CallOptions = {}): Pages<Run> {
+    return pagesOf(this.#transport, "listRuns", { query }, options);
+  }
+
+  async get(runId: string, options: CallOptions = {}): Promise<Run> {
+    return (await this.#transport.json("getRun", pathOf(runId), options)).value;
+  }
+
+  /** Stops dispatch; a task that is running may finish. @throws TroupeProblem `invalid_transition` after the end */
+  pause(runId: string, options: CallOptions = {}): Promise<Run> {
+    return this.#control(runId, "paused", options);
+  }
+
+  /** Lets a paused run go on. @throws TroupeProblem `invalid_transition` after the end */
+  resume(runId: string, options: CallOptions = {}): Promise<Run> {
+    return this.#control(runId, "running", options);
+  }
+
+  /**
+   * Ends a run and its commands; external actions already performed are not reversed.
+   *
+   * @throws TroupeProblem `invalid_transition` when it has completed or failed
+   */
+  cancel(runId: string, options: CallOptions = {}): Promise<Run> {
+    return this.#control(runId, "cancelled", options);
+  }
+
+  /** What it came to; before the end a result that is null. */
+  async result(runId: string, options: CallOptions = {}): Promise<RunResult> {
+    return (await this.#transport.json("getRunResult", pathOf(runId), options)).value;
+  }
+
+  /** What its workers print and report, oldest first. */
+  logs(runId: string, query: LogsQuery = {}, options: CallOptions = {}): Pages<LogRecord> {
+    return pagesOf(this.#transport, "listRunLogs", { ...pathOf(runId), query }, options);
+  }
+
+  /** Its steps, agents, tasks and attempts as records of spans, oldest first. */
+  timeline(runId: string, query: TimelineQuery = {}, options: CallOptions = {}): Pages<TimelineRecord> {
+    return pagesOf(this.#transport, "listRunTimeline", { ...pathOf(runId), query }, options);
+  }
+
+  /** Every file that its workers left, oldest first. */
+  artifacts(runId: string, query: ArtifactsQuery = {}, options: CallOptions = {}): Pages<Artifact> {
+    return pagesOf(this.#transport, "listRunArtifacts", { ...pathOf(runId), query }, options);
+  }
+
+  /** The files that the run was for, primary ones first. */
+  outputs(runId: string, query: ArtifactsQuery = {}, options: CallOptions = {}): Pages<Output> {
+    return pagesOf(this.#transport, "listRunOutputs", { ...pathOf(runId), query }, options);
+  }
+
+  /** The history so far, oldest first; `follow` goes on from there. */
+  events(runId: string, query: EventsQuery = {}, options: CallOptions = {}): Pages<RunEvent> {
+    return pagesOf(this.#transport, "listRunEvents", { ...pathOf(runId), query }, options);
+  }
+
+  /**
+   * Yields a run's events as they happen, each once and in order, and ends after the terminal one. A lost connection is
+   * made again behind the last event; a gateway that stays away for more than a minute is an error.
+   *
+   * @param options.after the id of the last event that you have applied, to go on from there
+   * @throws TroupeProblem `run_not_found`; TroupeUnreachable
+   *
+   * @example for await (const event of client.runs.follow(runId)) console.log(event.id, event.type);
+   */
+  follow(runId: string, options: FollowOptions = {}): AsyncGenerator<RunEvent, undefined> {
+    return this.#follow("streamRunEvents", pathOf(runId), options, true) as AsyncGenerator<
+      RunEvent,
+      undefined
+    >;
+  }
+
+  /**
+   * As `follow`, with each event as several channels show it; events that none of them shows are left out.
+   *
+   * @param options.channels all of them when absent
+   */
+  stream(
+    runId: string,
+    { channels, ...options }: FollowOptions & { readonly channels?: readonly Channel[] } = {},
+  ): AsyncGenerator<MergedEvent, undefined> {
+    const request = { ...pathOf(runId), query: { channels: channels?.join(",") } };
+    return this.#follow("streamRun", request, options, false) as AsyncGenerator<MergedEvent, undefined>;
+  }
+
+  /**
+   * Downloads an artifact or output.
+   *
+   * @returns the answer with its body unread, like that of `fetch`: take `body`, `blob()`, `text()` …
+   * @throws TroupeProblem `artifact_not_found` when it was removed
+   */
+  download(file: { readonly url: string }, options: CallOptions = {}): Promise<Response> {
+    return this.#transport.openLink(file.url, options);
+  }
+
+  async #control(
+    runId: string,
+    desired_state: "paused" | "running" | "cancelled",
+    options: CallOptions,
+  ): Promise<Run> {
+    // Asking for what the run already is changes nothing.
+    const request = { ...pathOf(runId), body: { desired_state } };
+    return (await this.#transport.json("controlRun", request, { ...options, repeat: "always" })).value;
+  }
+
+  #follow<Id extends "streamRun" | "streamRunEvents">(
+    id: Id,
+    request: RequestOf<Id>,
+    { after = 0, ...options }: FollowOptions,
+    isGapless: boolean,
+  ): AsyncGenerator<unknown, undefined> {
+    const transport = this.#transport;
+    const open = (lastId: number, isFirst: boolean) =>
+      transport.open(id, request, {
+        ...options,
+        ...(lastId > 0 && { headers: { "last-event-id": String(lastId) } }),
+        ...(!isFirst && { repeat: "never" }),
+      });
+    const signal = transport.signalOf(options);
+    return followEvents({ open, isGapless, timing: transport.settings.timing, signal }, after);
+  }
+}
+
+const pathOf = (runId: string) => ({ path: { run_id: runId } });

@@ -1,0 +1,23 @@
+// Reading streams chunk by chunk in any environment.
+
+/**
+ * A stream's chunks. Not by its own iterator, which some browsers lack. The stream is cancelled when the iteration ends.
+ *
+ * @param watch stands between each read and its outcome, to give up on one that takes too long
+ */
+export async function* chunksOf(
+  stream: ReadableStream<Uint8Array>,
+  watch: <T>(reading: Promise<T>) => Promise<T> = (reading) => reading,
+): AsyncGenerator<Uint8Array, undefined> {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await watch(reader.read());
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // Whatever it still brings is not wanted; that it cannot be told so is no matter.
+    reader.cancel().catch(() => {});
+  }
+}

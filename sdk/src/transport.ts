@@ -1,0 +1,281 @@
+// One request, and what becomes of it: the URL, the token, the key, the retries, the errors.
+//
+// T1. What may be done twice without a second effect is tried again while the gateway is away or busy: reading, and
+//     POSTs under an Idempotency-Key, which is the same for all attempts. Anything else is tried again only when the
+//     gateway says that it did nothing (429).
+// T2. It ends: after `retries` further attempts, at the first refusal, or when the gateway asks for a pause longer than
+//     RETRY_AFTER_MAX_MS.
+// T3. The token goes to the gateway's own origin and nowhere else.
+
+import { isObject, readRetryAfter, TroupeProblem, TroupeUnreachable } from "./errors.ts";
+import { type OperationShape, type Operations, operations } from "./generated.ts";
+import { backoffMs, type Timing } from "./timing.ts";
+
+const RETRY_AFTER_MAX_MS = 30_000;
+/** What a proxy answers when the gateway behind it is away or slow, and the gateway while it cannot write. */
+const passingStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
+
+export type OperationId = keyof Operations;
+export type RequestOf<Id extends OperationId> = Operations[Id]["request"];
+export type AnswerOf<Id extends OperationId> = Operations[Id]["answer"];
+
+/** What every method takes beside its own arguments. */
+export interface CallOptions {
+  /** Ends the call, its retries included, with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a method takes that creates or starts something. */
+export interface KeyedOptions extends CallOptions {
+  /**
+   * 1 to 255 visible ASCII characters: the effect happens once, however often the call is made with them within 24
+   * hours. Without it each call has a fresh one; give your own to repeat a call safely after a crash of your program.
+   */
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** How often an operation may be sent: also when an earlier attempt may have had its effect; only when it had none. */
+export type Repeat = "always" | "when_refused" | "never";
+
+export interface Extras extends KeyedOptions {
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Makes the body of each attempt, when it is not JSON. */
+  readonly content?: () => Content;
+  /** In place of what the operation's method and key say. */
+  readonly repeat?: Repeat;
+}
+
+/** What of a request says what is sent; `duplex` is what fetch wants to hear for streams. */
+export type Content = Pick<RequestInit, "body" | "redirect"> & {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly duplex?: "half";
+};
+
+export interface TransportSettings {
+  /** Where the gateway is, ending with /api/v1. */
+  readonly baseUrl: string;
+  readonly token: string | null;
+  readonly fetch: typeof fetch;
+  readonly signal: AbortSignal | undefined;
+  /** Further attempts after the first. */
+  readonly retries: number;
+  readonly timing: Timing;
+}
+
+/** Any operation's request, as they have it in common. */
+interface LooseRequest {
+  readonly path?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+  readonly body?: unknown;
+}
+
+export class Transport {
+  readonly settings: TransportSettings;
+
+  constructor(settings: TransportSettings) {
+    this.settings = settings;
+  }
+
+  /** Sends an operation and reads its JSON answer, if it has one. */
+  json<Id extends OperationId>(
+    id: Id,
+    request: RequestOf<Id>,
+    extras: Extras = {},
+  ): Promise<{ readonly value: AnswerOf<Id>; readonly headers: Headers }> {
+    return this.#send(id, request, extras, async (response, signal) => {
+      const isEmpty = operations[id].answer === "none";
+      const value = isEmpty ? undefined : await this.#readJson(response, signal);
+      return { value: value as AnswerOf<Id>, headers: response.headers };
+    });
+  }
+
+  /** Sends an operation and hands over its answer with the body unread. */
+  open<Id extends OperationId>(id: Id, request: RequestOf<Id>, extras: Extras = {}): Promise<Response> {
+    return this.#send(id, request, extras, async (response) => response);
+  }
+
+  /** Opens what a link of an answer points to. */
+  openLink(link: string, options: CallOptions): Promise<Response> {
+    const { baseUrl } = this.settings;
+    // Behind a proxy that adds a prefix, links still begin at /api/v1.
+    const isOwn = link.startsWith("/api/v1/");
+    const url = isOwn ? baseUrl + link.slice("/api/v1".length) : new URL(link, baseUrl).href;
+    const signal = this.signalOf(options);
+    return this.#repeat("always", signal, () => this.#fetch(url, { method: "GET" }, signal));
+  }
+
+  #send<Id extends OperationId, Result>(
+    id: Id,
+    request: RequestOf<Id>,
+    extras: Extras,
+    read: (response: Response, signal: AbortSignal | undefined) => Promise<Result>,
+  ): Promise<Result> {
+    const shape: OperationShape = operations[id];
+    const { path, query, headers, body } = request as LooseRequest;
+    const url = this.settings.baseUrl + pathOf(shape.path, path ?? {}) + searchOf(query ?? {});
+    const sent = withoutUndefined({ accept: acceptOf(shape), ...headers, ...extras.headers });
+    if (shape.takesKey) sent["idempotency-key"] = extras.idempotencyKey ?? freshKey();
+    const contentOf = extras.content ?? (() => jsonContent(shape, body));
+    const byShape = shape.method === "GET" || shape.takesKey ? "always" : "when_refused";
+    const signal = this.signalOf(extras);
+    return this.#repeat(extras.repeat ?? byShape, signal, async () => {
+      const { headers: about, ...content } = contentOf();
+      const init = { ...content, method: shape.method, headers: { ...sent, ...about } };
+      return read(await this.#fetch(url, init, signal, shape.alsoAnswers), signal);
+    });
+  }
+
+  /** Makes attempts until one succeeds, or there is no point in another one (T1, T2). */
+  async #repeat<Result>(
+    repeat: Repeat,
+    signal: AbortSignal | undefined,
+    attempt: () => Promise<Result>,
+  ): Promise<Result> {
+    const { retries, timing } = this.settings;
+    for (let n = 1; ; n++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        const askedMs = n > retries ? null : pauseAskedMs(error, repeat);
+        if (askedMs === null || askedMs > RETRY_AFTER_MAX_MS) throw error;
+        await timing.pause(askedMs + backoffMs(n, timing), signal);
+      }
+    }
+  }
+
+  /** @returns an answer that brings what was asked for; everything else is thrown */
+  async #fetch(
+    url: string,
+    init: RequestInit,
+    signal: AbortSignal | undefined,
+    alsoAnswers: readonly number[] = [],
+  ): Promise<Response> {
+    let response: Response;
+    try {
+      response = await this.settings.fetch(url, {
+        ...init,
+        headers: this.#withToken(url, init.headers as Readonly<Record<string, string>>),
+        ...(signal !== undefined && { signal }),
+      });
+    } catch (cause) {
+      throw this.#lost(cause, signal, "No Troupe gateway answers at");
+    }
+    const isAnswer = alsoAnswers.includes(response.status) && isPlainJson(response);
+    if (response.status < 400 || isAnswer) return response;
+    throw await this.#refusalOf(response, signal);
+  }
+
+  #withToken(url: string, headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+    const { token, baseUrl } = this.settings;
+    if (token === null || new URL(url).origin !== new URL(baseUrl).origin) return headers;
+    return { ...headers, authorization: `Bearer ${token}` };
+  }
+
+  async #readJson(response: Response, signal: AbortSignal | undefined): Promise<unknown> {
+    let text: string;
+    try {
+      text = await response.text();
+    } catch (cause) {
+      throw this.#lost(cause, signal, "The connection was lost in the middle of an answer of");
+    }
+    try {
+      return JSON.parse(text);
+    } catch (cause) {
+      throw this.#stranger(response, cause);
+    }
+  }
+
+  async #refusalOf(response: Response, signal: AbortSignal | undefined): Promise<Error> {
+    let body: unknown = null;
+    try {
+      body = JSON.parse(await response.text());
+    } catch (cause) {
+      if (signal?.aborted) return signal.reason;
+      return this.#stranger(response, cause);
+    }
+    if (!isObject(body) || typeof body.code !== "string") return this.#stranger(response, null);
+    return new TroupeProblem(response, body, this.settings.timing.nowMs());
+  }
+
+  #lost(cause: unknown, signal: AbortSignal | undefined, what: string): unknown {
+    if (signal?.aborted) return signal.reason;
+    return new TroupeUnreachable(`${what} ${this.settings.baseUrl} (${reasonOf(cause)}).`, { cause });
+  }
+
+  #stranger({ status, headers }: Response, cause: unknown): TroupeUnreachable {
+    const retryAfterMs = readRetryAfter(headers.get("retry-after"), this.settings.timing.nowMs());
+    const message = `${this.settings.baseUrl} answers, but not as a Troupe gateway (HTTP ${status}). Check the URL, and what stands between.`;
+    return new TroupeUnreachable(message, { status, retryAfterMs, cause });
+  }
+
+  /** Follows the client's own signal and the call's. */
+  signalOf({ signal }: CallOptions): AbortSignal | undefined {
+    const own = this.settings.signal;
+    return own === undefined || signal === undefined ? (own ?? signal) : AbortSignal.any([own, signal]);
+  }
+}
+
+/** What to add to the pause before the next attempt, or null when there is to be none. */
+function pauseAskedMs(error: unknown, repeat: Repeat): number | null {
+  const isAnswer = error instanceof TroupeProblem || error instanceof TroupeUnreachable;
+  if (!isAnswer || repeat === "never") return null;
+  const { status, retryAfterMs } = error;
+  // Without a status, or with a success that is cut short, the connection was lost.
+  const isPassing = status === null || status < 400 || passingStatuses.has(status);
+  return status === 429 || (isPassing && repeat === "always") ? (retryAfterMs ?? 0) : null;
+}
+
+function isPlainJson({ headers }: Response): boolean {
+  return headers.get("content-type")?.startsWith("application/json") === true;
+}
+
+function pathOf(template: string, values: Readonly<Record<string, string>>): string {
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = String(values[name] ?? "");
+    // An empty value would name another resource, and fetch takes "." and ".." for steps in the path.
+    if (value === "" || value === "." || value === "..") {
+      throw new TypeError(`${name} must be an id, not ${JSON.stringify(value)}.`);
+    }
+    return encodeURIComponent(value);
+  });
+  return path.replace(/^\/api\/v1/, "");
+}
+
+function searchOf(query: Readonly<Record<string, string | number | boolean | undefined>>): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
+  return search.size > 0 ? `?${search}` : "";
+}
+
+function acceptOf({ answer }: OperationShape): string | undefined {
+  if (answer === "events") return "text/event-stream, application/problem+json";
+  return answer === "json" ? "application/json, application/problem+json" : undefined;
+}
+
+function jsonContent({ body }: OperationShape, value: unknown): Content {
+  if (body !== "json") return {};
+  return { body: JSON.stringify(value ?? {}), headers: { "content-type": "application/json" } };
+}
+
+function withoutUndefined(headers: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const entries = Object.entries(headers).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  );
+  return Object.fromEntries(entries);
+}
+
+/** 128 bits of chance. `crypto.randomUUID` is missing in pages that came over plain HTTP; this is not. */
+function freshKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Why fetch failed, in few words: Node has it in the cause, browsers do not say. */
+export function reasonOf(error: unknown): string {
+  const cause = (error as { cause?: { code?: unknown; message?: unknown } } | null)?.cause;
+  if (cause?.code === "ECONNREFUSED") return "connection refused";
+  for (const reason of [cause?.code, cause?.message])
+    if (typeof reason === "string" && reason !== "") return reason;
+  return error instanceof Error ? error.message : String(error);
+}
