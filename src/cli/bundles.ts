@@ -1,4 +1,4 @@
-// `troupe bundles` and `troupe reload`.
+// The bundles that the runtime has by path: `troupe bundles --runtime` and `troupe reload`.
 
 import { type Call, exitCodes } from "./command.ts";
 import { clientFor } from "./connection.ts";
@@ -6,7 +6,8 @@ import { cleanText, table } from "./text.ts";
 
 const FINGERPRINT_CHARS = 12;
 
-export async function bundles(call: Call): Promise<number> {
+/** `troupe bundles --runtime`. */
+export async function runtimeBundles(call: Call): Promise<number> {
   const found = await clientFor(call).bundles();
   if (call.flag("json")) {
     call.terminal.print(JSON.stringify(found));

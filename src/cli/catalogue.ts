@@ -1,9 +1,8 @@
 // Every command of `troupe`: its words, its options, its help. The code behind a command is loaded when it runs.
 
-import type { CommandSpec, OptionSpec } from "./command.ts";
+import { type CatalogueEntry, helpOption as help, jsonOption as json, type OptionSpec } from "./command.ts";
+import { gatewayEntries } from "./gateway/catalogue.ts";
 
-const json: OptionSpec = { name: "json", value: null, help: "Print JSON, for programs." };
-const help: OptionSpec = { name: "help", value: null, help: "Show this help (also -h)." };
 const url: OptionSpec = {
   name: "url",
   value: "URL",
@@ -11,7 +10,16 @@ const url: OptionSpec = {
 };
 const remote = [url, json, help];
 
-export const commands: readonly CommandSpec[] = [
+/** For commands that take the ids of both APIs. */
+const eitherUrl: OptionSpec = {
+  name: "url",
+  value: "URL",
+  help: "The API to talk to. Default: for run_… and job_… the gateway on SVC_API_PORT, else the runtime on SVC_RUNTIME_API_PORT.",
+};
+const either = [eitherUrl, json, help];
+const eitherIds = ["Ids that begin with run_ or job_ are the gateway's, all others the runtime's."];
+
+const serving: readonly CatalogueEntry[] = [
   {
     name: "up",
     words: [],
@@ -24,12 +32,22 @@ export const commands: readonly CommandSpec[] = [
     load: async () => (await import("./serve.ts")).up,
   },
   {
+    name: "gateway",
+    words: [],
+    summary: "Start the gateway API alone, on SVC_API_PORT (default 54001).",
+    options: [json, help],
+    load: async () => (await import("./serve.ts")).gateway,
+  },
+  {
     name: "runtime",
     words: [],
     summary: "Start the runtime API alone, on SVC_API_PORT (default 4000).",
     options: [json, help],
     load: async () => (await import("./serve.ts")).runtime,
   },
+];
+
+const runtimeEntries: readonly CatalogueEntry[] = [
   {
     name: "run",
     words: ["<folder|manifest.json>"],
@@ -49,46 +67,37 @@ export const commands: readonly CommandSpec[] = [
     load: async () => (await import("./run.ts")).run,
   },
   {
-    name: "jobs",
-    words: [],
-    summary: "List jobs, newest first.",
-    options: [
-      { name: "limit", value: "N", help: "How many at most. Default: 20." },
-      { name: "all", value: null, help: "All of them." },
-      { name: "open", value: null, help: "Only those that have not ended." },
-      ...remote,
-    ],
-    load: async () => (await import("./jobs.ts")).jobs,
-  },
-  {
     name: "job",
-    words: ["<job-id>"],
+    words: ["<id>"],
     summary: "Show one job: its agents, last events, result and files.",
-    options: remote,
-    load: async () => (await import("./jobs.ts")).job,
+    details: eitherIds,
+    options: either,
+    load: async () => (await import("./gateway/either.ts")).job,
   },
   {
     name: "events",
-    words: ["<job-id>"],
+    words: ["<id>"],
     summary: "Print a job's history, oldest first.",
+    details: eitherIds,
     options: [
       { name: "follow", value: null, help: "Wait for more until the job ends." },
       { ...json, help: "Print one JSON object per line." },
-      url,
+      eitherUrl,
       help,
     ],
-    load: async () => (await import("./events.ts")).events,
+    load: async () => (await import("./gateway/either.ts")).events,
   },
   ...(["cancel", "pause", "resume"] as const).map((action) => ({
     name: action,
-    words: ["<job-id>"],
+    words: ["<id>"],
     summary: {
       cancel: "Cancel a job; its commands are ended.",
       pause: "Pause a job; a command that runs may finish.",
       resume: "Resume a paused job.",
     }[action],
-    options: remote,
-    load: async () => (await import("./control.ts")).control(action),
+    details: eitherIds,
+    options: either,
+    load: async () => (await import("./gateway/either.ts")).control(action),
   })),
   {
     name: "send",
@@ -109,25 +118,21 @@ export const commands: readonly CommandSpec[] = [
     load: async () => (await import("./control.ts")).cleanup,
   },
   {
-    name: "validate",
-    words: ["<folder|manifest.json>"],
-    summary: "Check a bundle folder or a manifest here, without a server.",
-    options: [json, help],
-    load: async () => (await import("./validate.ts")).validate,
-  },
-  {
-    name: "bundles",
-    words: [],
-    summary: "List the registered bundles.",
-    options: remote,
-    load: async () => (await import("./bundles.ts")).bundles,
-  },
-  {
     name: "reload",
     words: ["<bundle-id>"],
     summary: "Read a bundle's folder again; later submissions use what it holds now.",
     options: remote,
     load: async () => (await import("./bundles.ts")).reload,
+  },
+];
+
+const local: readonly CatalogueEntry[] = [
+  {
+    name: "validate",
+    words: ["<folder|manifest.json>"],
+    summary: "Check a bundle folder or a manifest here, without a server.",
+    options: [json, help],
+    load: async () => (await import("./validate.ts")).validate,
   },
   {
     name: "config",
@@ -152,9 +157,17 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: "help",
-    words: ["[command]"],
+    words: ["[command]", "[subcommand]"],
     summary: "Explain a command.",
     options: [help],
     load: async () => (await import("./help.ts")).help,
   },
+];
+
+/** All commands, as `troupe help` lists them. */
+export const sections: readonly { readonly title: string; readonly entries: readonly CatalogueEntry[] }[] = [
+  { title: "Serve", entries: serving },
+  { title: "Work with the gateway", entries: gatewayEntries },
+  { title: "Work with the runtime API", entries: runtimeEntries },
+  { title: "Here", entries: local },
 ];

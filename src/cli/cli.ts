@@ -1,9 +1,9 @@
 // The `troupe` command: finds the command, runs it, turns what it threw into lines and an exit code.
 
 import { ApiError, Unreachable } from "./client.ts";
-import { type Call, CommandFailed, exitCodes, parseWords, UsageError } from "./command.ts";
+import { type Call, CommandFailed, type CommandSpec, exitCodes, parseWords, UsageError } from "./command.ts";
 import { clientErrorLines } from "./connection.ts";
-import { commandHelp, findCommand, overview } from "./help.ts";
+import { findCommand, helpFor, overview } from "./help.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
 import { cleanLines } from "./text.ts";
 
@@ -29,13 +29,18 @@ async function dispatch(args: readonly string[], terminal: Terminal): Promise<nu
     for (const line of overview()) terminal.print(line);
     return first === undefined ? exitCodes.usage : exitCodes.success;
   }
-  const spec = findCommand(first === "--version" || first === "-v" ? "version" : first);
+  const found = findCommand([first === "--version" || first === "-v" ? "version" : first, ...rest]);
   if (rest.some((word) => word === "--help" || word === "-h")) {
-    for (const line of commandHelp(spec)) terminal.print(line);
+    for (const line of helpFor(found)) terminal.print(line);
     return exitCodes.success;
   }
-  const { words, options } = parseWords(spec, rest);
-  const call: Call = {
+  const run = await found.spec.load();
+  return run(callOf(found.spec, found.rest, terminal));
+}
+
+function callOf(spec: CommandSpec, args: readonly string[], terminal: Terminal): Call {
+  const { words, options } = parseWords(spec, args);
+  return {
     words,
     terminal,
     env: process.env,
@@ -48,8 +53,6 @@ async function dispatch(args: readonly string[], terminal: Terminal): Promise<nu
       return typeof value === "boolean" ? value : null;
     },
   };
-  const run = await spec.load();
-  return run(call);
 }
 
 /** The lines and the exit code for anything a command throws. */

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, type TestContext, test } from "node:test";
+import { readServerSentEvents } from "../../sdk/src/sse.ts";
 import { RuntimeClient } from "./client.ts";
-import { readServerSentEvents } from "./sse.ts";
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 

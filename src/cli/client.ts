@@ -7,8 +7,8 @@
 // K3. Following a job yields every event once and in order, across lost connections and restarts of the server.
 
 import { setTimeout as delay } from "node:timers/promises";
+import { readServerSentEvents } from "../../sdk/src/sse.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
-import { readServerSentEvents } from "./sse.ts";
 import type { BundleRecord, Health, HistoryEvent, JobDetail, JobSummary, RunArtifact } from "./wire.ts";
 import { readEvent } from "./wire.ts";
 
@@ -229,8 +229,12 @@ function isBusy(error: unknown): boolean {
 
 async function refusal(response: Response): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => null);
-  const text = isObject(body) && typeof body.error === "string" ? body.error : response.statusText;
-  return new ApiError(response.status, text);
+  if (!isObject(body)) return new ApiError(response.status, response.statusText);
+  if (typeof body.error === "string") return new ApiError(response.status, body.error);
+  const detail = typeof body.detail === "string" ? body.detail : response.statusText;
+  // The runtime has no problem bodies: these are the gateway's.
+  const hint = "This address is a gateway's: `troupe help` lists its commands. Or give the runtime API's.";
+  return new ApiError(response.status, typeof body.code === "string" ? `${detail} ${hint}` : detail);
 }
 
 function listOf<T>(answer: JsonObject): readonly T[] {

@@ -1,13 +1,17 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { commands } from "./catalogue.ts";
+import { sections } from "./catalogue.ts";
 import { explain } from "./cli.ts";
 import { ApiError, Unreachable } from "./client.ts";
 import { CommandFailed, type CommandSpec, parseWords, UsageError } from "./command.ts";
 import { baseUrl } from "./connection.ts";
-import { commandHelp, findCommand, overview } from "./help.ts";
+import { commandHelp, findCommand, helpFor, isGroup, overview } from "./help.ts";
 
-const run = findCommand("run");
+const entries = sections.flatMap((section) => section.entries);
+const commands = entries.flatMap((entry) => (isGroup(entry) ? entry.commands : [entry]));
+const command = (...words: string[]) => findCommand(words).spec;
+const run = command("run");
 
 function parse(spec: CommandSpec, ...args: string[]) {
   const { words, options } = parseWords(spec, args);
@@ -29,7 +33,7 @@ describe("the words of a command", () => {
   test("- is a value, for stdin", () =>
     assert.deepEqual(parse(run, "a", "--input", "-").options, { input: "-" }));
   test("a value may begin with a dash behind =", () => {
-    assert.deepEqual(parse(findCommand("send"), "j", "a", "--body=-1").options, { body: "-1" });
+    assert.deepEqual(parse(command("send"), "j", "a", "--body=-1").options, { body: "-1" });
   });
 
   const wrong: readonly (readonly [string, string, readonly string[], RegExp])[] = [
@@ -40,7 +44,14 @@ describe("the words of a command", () => {
       /no option --inptu\. Did you mean --input\?/,
     ],
     ["an option unlike any names the help", "run", ["a", "--frobnicate"], /See troupe run --help/],
-    ["an option of another command is unknown", "jobs", ["--watch"], /no option --watch/],
+    ["an option of another command is unknown", "jobs", ["--watch"], /jobs list has no option --watch/],
+    [
+      "an option of another subcommand",
+      "runs show",
+      ["r", "--input", "f"],
+      /runs show has no option --input/,
+    ],
+    ["a subcommand's word is missing", "runs save", ["r"], /<folder> is missing\. Usage: troupe runs save /],
     ["a value is missing at the end", "run", ["a", "--input"], /--input needs a value: --input FILE/],
     ["a value is missing before an option", "run", ["a", "--input", "--json"], /--input needs a value/],
     ["a value is empty", "run", ["a", "--input="], /--input needs a value/],
@@ -49,29 +60,60 @@ describe("the words of a command", () => {
     ["a word is missing", "send", ["job"], /<agent> is missing\. Usage: troupe send <job-id> <agent>/],
     ["there is a word too many", "job", ["a", "b"], /"b" is one word too many/],
   ];
-  for (const [name, command, args, message] of wrong) {
+  for (const [name, words, args, message] of wrong) {
     test(`refused: ${name}`, () => {
-      assert.throws(() => parse(findCommand(command), ...args), { name: "UsageError", message });
+      assert.throws(() => parse(command(...words.split(" ")), ...args), { name: "UsageError", message });
     });
   }
   test("an optional word may be left out", () => {
-    assert.deepEqual(parse(findCommand("help")).words, []);
-    assert.deepEqual(parse(findCommand("help"), "run").words, ["run"]);
+    assert.deepEqual(parse(command("help")).words, []);
+    assert.deepEqual(parse(command("help"), "run").words, ["run"]);
   });
 });
 
 describe("commands", () => {
   test("an unknown command names the nearest", () => {
-    assert.throws(() => findCommand("cancle"), { name: "UsageError", message: /Did you mean cancel\?/ });
-    assert.throws(() => findCommand("zzz"), { message: /`troupe help` lists all/ });
+    assert.throws(() => findCommand(["cancle"]), { name: "UsageError", message: /Did you mean cancel\?/ });
+    assert.throws(() => findCommand(["zzz"]), { message: /`troupe help` lists all/ });
+  });
+  test("an unknown subcommand names the nearest, or what an id was meant for", () => {
+    const wrong: readonly (readonly [readonly string[], RegExp])[] = [
+      [["runs", "strat", "job_1"], /There is no command "runs strat"\. Did you mean runs start\?/],
+      [["jobs", "delet"], /Did you mean jobs delete\?/],
+      [["jobs", "zzz"], /`troupe help jobs` lists what there is/],
+      [["runs", "run_1"], /Did you mean runs show run_1\?/],
+      [["bundles", "\x1b[31mx"], /There is no command "bundles x"/],
+    ];
+    for (const [words, message] of wrong) {
+      assert.throws(() => findCommand(words), { name: "UsageError", message });
+    }
+  });
+  test("a group's word alone lists, and options may follow it", () => {
+    for (const name of ["bundles", "jobs", "runs"]) {
+      assert.equal(command(name).name, `${name} list`);
+      assert.equal(command(name, "--json").name, `${name} list`);
+    }
+    assert.deepEqual(findCommand(["runs", "start", "job_1", "--watch"]).rest, ["job_1", "--watch"]);
+  });
+  test("help of a group lists its commands; of a subcommand, its options", () => {
+    const group = helpFor(findCommand(["runs", "--help"])).join("\n");
+    assert.match(group, /Usage: troupe runs <command> \[options\]/);
+    assert.match(group, /^ {2}runs save <run-id> <folder> +Copy a run's outputs/m);
+    assert.match(helpFor(findCommand(["runs", "start", "-h"])).join("\n"), /--input FILE +JSON file/);
+  });
+  test("no two commands have one name, and a group's begin with its word", () => {
+    assert.equal(new Set(commands.map(({ name }) => name)).size, commands.length);
+    for (const entry of entries.filter(isGroup)) {
+      for (const { name } of entry.commands) assert.ok(name.startsWith(`${entry.name} `), name);
+    }
   });
   test("each one loads its code", async () => {
     for (const command of commands) assert.equal(typeof (await command.load()), "function", command.name);
   });
   test("each one is in the overview, and explains its words and options", () => {
     const all = overview().join("\n");
+    for (const { name, summary } of entries) assert.ok(all.includes(summary), name);
     for (const command of commands) {
-      assert.ok(all.includes(command.summary), command.name);
       const help = commandHelp(command).join("\n");
       for (const option of command.options) assert.ok(help.includes(`--${option.name}`), option.name);
       assert.ok(help.includes(`Usage: troupe ${[command.name, ...command.words].join(" ")}`));
@@ -115,3 +157,37 @@ describe("--url", () => {
       assert.throws(() => baseUrl(text), { name: "UsageError" });
   });
 });
+
+describe("docs/cli.md", () => {
+  const docs = readFileSync(new URL("../../docs/cli.md", import.meta.url), "utf8");
+  const lines = docs
+    .split("\n")
+    .filter((line) => line.startsWith("troupe "))
+    .map((line) => line.replace(/\s+#.*/, ""));
+
+  test("every line in it is a command as it is written there", () => {
+    for (const line of lines) {
+      const [, ...words] = wordsOf(line);
+      const { spec, rest } = findCommand(words);
+      // The words of help are themselves commands.
+      if (spec.name === "help") findCommand(rest);
+      else assert.doesNotThrow(() => parseWords(spec, rest), line);
+    }
+  });
+  test("every command has an example, and every option is named", () => {
+    const shown = new Set(lines.map((line) => findCommand(wordsOf(line).slice(1)).spec.name));
+    for (const { name, options } of commands) {
+      assert.ok(shown.has(name), `${name} has no example`);
+      for (const option of options) {
+        if (option.name !== "help") assert.ok(docs.includes(`--${option.name}`), `${name} --${option.name}`);
+      }
+    }
+  });
+});
+
+/** The words of a command line; what stands in quotes is one of them. */
+function wordsOf(line: string): readonly string[] {
+  return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
+    (match) => match[1] ?? match[2] ?? match[3] ?? "",
+  );
+}

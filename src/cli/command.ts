@@ -2,6 +2,7 @@
 //
 // A1. An unknown option, a missing value or too many words is refused with the nearest right thing.
 // A2. A command answers with an exit code; it never exits by itself.
+// A3. A command's name is one word, or two where a group's word stands before it: `up`, `runs start`.
 
 import { parseArgs } from "node:util";
 import { nearestName } from "../nearest-name.ts";
@@ -37,6 +38,19 @@ export interface CommandSpec {
   /** Loads the code; only the command that runs is loaded. */
   load(): Promise<(call: Call) => Promise<number>>;
 }
+
+/** Commands about one kind of thing, under one word: `troupe runs` and what may stand behind it. */
+export interface CommandGroup {
+  readonly name: string;
+  readonly summary: string;
+  /** Their names begin with the group's. The first one is also what the group's word alone does. */
+  readonly commands: readonly [CommandSpec, ...CommandSpec[]];
+}
+
+export type CatalogueEntry = CommandSpec | CommandGroup;
+
+export const jsonOption: OptionSpec = { name: "json", value: null, help: "Print JSON, for programs." };
+export const helpOption: OptionSpec = { name: "help", value: null, help: "Show this help (also -h)." };
 
 /** One use of a command. */
 export interface Call {

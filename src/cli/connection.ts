@@ -23,10 +23,18 @@ export function settled(loaded: LoadedConfig): Config {
 
 /** Where the runtime API of this configuration is looked for; null when its port is "any free one". */
 export function defaultUrl(config: Config): string | null {
-  if (config.runtimeApiPort === 0) return null;
-  const anyAddress = config.runtimeApiHost === "0.0.0.0" || config.runtimeApiHost === "::";
-  const host = anyAddress ? "127.0.0.1" : config.runtimeApiHost;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${config.runtimeApiPort}/api/v1`;
+  return localUrl(config.runtimeApiHost, config.runtimeApiPort);
+}
+
+/** Where the gateway of this configuration is looked for; null when its port is "any free one". */
+export function defaultGatewayUrl(config: Config): string | null {
+  return localUrl(config.apiHost, config.apiPort);
+}
+
+function localUrl(boundHost: string, port: number): string | null {
+  if (port === 0) return null;
+  const host = boundHost === "0.0.0.0" || boundHost === "::" ? "127.0.0.1" : boundHost;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}/api/v1`;
 }
 
 /** Checks the value of --url; the path /api/v1 may be left out. */
@@ -45,12 +53,23 @@ export function baseUrl(text: string): string {
 export function clientFor(call: Call, signal?: AbortSignal): RuntimeClient {
   const given = call.text("url");
   const url = given === null ? defaultUrl(configFor(call, "client")) : baseUrl(given);
-  if (url === null) {
-    throw new UsageError(
-      "SVC_RUNTIME_API_PORT is 0, so the address is not known here. Give the one that `troupe up` printed: --url http://127.0.0.1:PORT/api/v1",
-    );
-  }
+  if (url === null) throw unknownAddress("SVC_RUNTIME_API_PORT");
   return new RuntimeClient({ baseUrl: url, ...(signal !== undefined && { signal }) });
+}
+
+/** The gateway that a command talks to: --url, else the configured port on this machine; and how it is let in. */
+export function gatewayAddress(call: Call): { readonly baseUrl: string; readonly token: string | null } {
+  const config = configFor(call, "client");
+  const given = call.text("url");
+  const url = given === null ? defaultGatewayUrl(config) : baseUrl(given);
+  if (url === null) throw unknownAddress("SVC_API_PORT");
+  return { baseUrl: url, token: config.apiToken };
+}
+
+function unknownAddress(variable: string): UsageError {
+  return new UsageError(
+    `${variable} is 0, so the address is not known here. Give the one that \`troupe up\` printed: --url http://127.0.0.1:PORT/api/v1`,
+  );
 }
 
 /** The lines that tell a person about an error of the client. */

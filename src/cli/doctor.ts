@@ -1,8 +1,9 @@
 // `troupe doctor`: every check as one line, and how to mend what is wrong.
 
 import { loadConfig } from "../config.ts";
+import type { Finding } from "../doctor/machine.ts";
 import { type Call, exitCodes } from "./command.ts";
-import { checkMachine, type Finding } from "./doctor-checks.ts";
+import { checkMachine } from "./doctor-checks.ts";
 import type { Style } from "./terminal.ts";
 import { cleanText, pad } from "./text.ts";
 

@@ -1,10 +1,10 @@
 // Watching a run: its events go to a live screen, or to plain lines, until the terminal event.
 
-import type { RuntimeClient } from "./client.ts";
 import { eventLine, isWorthReading } from "./event-text.ts";
 import { applyEvent, newProgress } from "./progress.ts";
 import { renderScreen } from "./screen.ts";
 import type { Terminal } from "./terminal.ts";
+import type { HistoryEvent } from "./wire.ts";
 
 /** How often the screen is drawn: quick enough to feel live, slow enough to cost nothing. */
 const FRAME_MS = 120;
@@ -16,25 +16,26 @@ export function watchStyleFor(terminal: Terminal): WatchStyle {
   return terminal.isScreen ? "live" : "lines";
 }
 
-/** Shows a job's events until its terminal one. Ends with the client's errors, also when it is interrupted. */
-export async function watch(
-  client: RuntimeClient,
-  jobId: string,
-  terminal: Terminal,
-  style: WatchStyle,
-): Promise<void> {
-  if (style === "live") return watchLive(client, jobId, terminal);
-  for await (const event of client.follow(jobId)) {
+/** What is watched: a run's events to their end, and the id that stands above them. */
+export interface Watched {
+  readonly id: string;
+  readonly events: AsyncIterable<HistoryEvent>;
+}
+
+/** Shows a run's events until they end. Throws what the events throw, also when they are interrupted. */
+export async function watch(watched: Watched, terminal: Terminal, style: WatchStyle): Promise<void> {
+  if (style === "live") return watchLive(watched, terminal);
+  for await (const event of watched.events) {
     if (style === "lines" && isWorthReading(event)) terminal.print(eventLine(event, terminal.paint));
   }
 }
 
-async function watchLive(client: RuntimeClient, jobId: string, terminal: Terminal): Promise<void> {
+async function watchLive({ id, events }: Watched, terminal: Terminal): Promise<void> {
   const run = newProgress();
-  const draw = () => terminal.redraw(renderScreen(jobId, run, terminal.size(), Date.now(), terminal.paint));
+  const draw = () => terminal.redraw(renderScreen(id, run, terminal.size(), Date.now(), terminal.paint));
   const frames = setInterval(draw, FRAME_MS);
   try {
-    for await (const event of client.follow(jobId)) applyEvent(run, event);
+    for await (const event of events) applyEvent(run, event);
   } finally {
     clearInterval(frames);
     draw();

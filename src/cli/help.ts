@@ -2,9 +2,16 @@
 
 import { nearestName } from "../nearest-name.ts";
 import { programVersion } from "../version.ts";
-import { commands } from "./catalogue.ts";
-import { type Call, type CommandSpec, exitCodes, UsageError } from "./command.ts";
-import { table } from "./text.ts";
+import { sections } from "./catalogue.ts";
+import {
+  type Call,
+  type CatalogueEntry,
+  type CommandGroup,
+  type CommandSpec,
+  exitCodes,
+  UsageError,
+} from "./command.ts";
+import { cleanText, table } from "./text.ts";
 
 /** The version in package.json. */
 export async function version(call: Call): Promise<number> {
@@ -16,36 +23,114 @@ export async function version(call: Call): Promise<number> {
 }
 
 export async function help(call: Call): Promise<number> {
-  const [name] = call.words;
-  for (const line of name === undefined ? overview() : commandHelp(findCommand(name)))
-    call.terminal.print(line);
+  const lines = call.words.length === 0 ? overview() : helpFor(findExactly(call.words));
+  for (const line of lines) call.terminal.print(line);
   return exitCodes.success;
 }
 
-/** @throws UsageError that names the nearest command */
-export function findCommand(name: string): CommandSpec {
-  const found = commands.find((command) => command.name === name);
-  if (found !== undefined) return found;
+/** `troupe help up now` asks for something that is not there; for `troupe up now` parseWords says so. */
+function findExactly(words: readonly string[]): Found {
+  const found = findCommand(words);
+  const [extra] = found.rest;
+  if (extra === undefined) return found;
+  throw new UsageError(`\`troupe ${found.spec.name}\` has no further commands, so not ${shown(extra)}.`);
+}
+
+export interface Found {
+  readonly spec: CommandSpec;
+  /** The group, when its word stood alone. */
+  readonly group: CommandGroup | null;
+  /** What is left of the words. */
+  readonly rest: readonly string[];
+}
+
+/**
+ * The command that words begin with.
+ *
+ * @throws UsageError that names the nearest command
+ */
+export function findCommand(words: readonly string[]): Found {
+  const [first = "", ...rest] = words;
+  const entries = sections.flatMap((section) => section.entries);
+  const entry = entries.find(({ name }) => name === first);
+  if (entry === undefined) throw unknown("", first, entries, "`troupe help` lists all.");
+  if (!isGroup(entry)) return { spec: entry, group: null, rest };
+  const [second, ...more] = rest;
+  if (second === undefined || second.startsWith("-")) return { spec: entry.commands[0], group: entry, rest };
+  const prefix = `${entry.name} `;
+  const spec = entry.commands.find(({ name }) => name === prefix + second);
+  if (spec !== undefined) return { spec, group: null, rest: more };
+  throw unknown(prefix, second, entry.commands, elsewhere(entry, second));
+}
+
+/** @param prefix the group's word and a blank; empty outside groups */
+function unknown(
+  prefix: string,
+  word: string,
+  among: readonly CatalogueEntry[],
+  otherwise: string,
+): UsageError {
   const nearest = nearestName(
-    name,
-    commands.map((command) => command.name),
+    word,
+    among.map(({ name }) => name.slice(prefix.length)),
   );
-  const hint = nearest === null ? "`troupe help` lists all." : `Did you mean ${nearest}?`;
-  throw new UsageError(`There is no command ${JSON.stringify(name)}. ${hint}`);
+  const hint = nearest === null ? otherwise : `Did you mean ${prefix}${nearest}?`;
+  return new UsageError(`There is no command ${shown(prefix + word)}. ${hint}`);
+}
+
+/** What else somebody may have meant with a word behind a group's. */
+function elsewhere(group: CommandGroup, word: string): string {
+  const isId = word.startsWith(`${group.name.slice(0, -1)}_`);
+  if (isId && group.commands.some(({ name }) => name === `${group.name} show`)) {
+    return `Did you mean ${group.name} show ${cleanText(word)}?`;
+  }
+  return `\`troupe help ${group.name}\` lists what there is.`;
+}
+
+const shown = (word: string) => JSON.stringify(cleanText(word));
+
+export function isGroup(entry: CatalogueEntry): entry is CommandGroup {
+  return "commands" in entry;
 }
 
 /** What `troupe` alone shows. */
 export function overview(): readonly string[] {
-  const rows = commands.map((command) => [[command.name, ...command.words].join(" "), command.summary]);
+  const rows = sections.flatMap(({ entries }) =>
+    entries.map((entry) => [isGroup(entry) ? `${entry.name} …` : usage(entry), entry.summary]),
+  );
   const [, ...lines] = table(["", ""], rows);
+  const all: string[] = [];
+  for (const { title, entries } of sections) {
+    all.push("", title, ...lines.splice(0, entries.length).map((line) => `  ${line}`));
+  }
   return [
     "Troupe runs graphs of agents durably.",
     "",
     "Usage: troupe <command> [options]",
+    ...all,
+    "",
+    "`troupe <command> --help` explains one. `troupe config` lists the settings.",
+  ];
+}
+
+/** The text of --help: of the group, when its word stood alone, else of the command. */
+export function helpFor({ spec, group }: Found): readonly string[] {
+  return group === null ? commandHelp(spec) : groupHelp(group);
+}
+
+function groupHelp({ name, summary, commands }: CommandGroup): readonly string[] {
+  const [, ...lines] = table(
+    ["", ""],
+    commands.map((command) => [usage(command), command.summary]),
+  );
+  return [
+    summary,
+    "",
+    `Usage: troupe ${name} <command> [options]`,
     "",
     ...lines.map((line) => `  ${line}`),
     "",
-    "`troupe <command> --help` explains one. `troupe config` lists the settings.",
+    `\`troupe ${name}\` alone is \`troupe ${commands[0].name}\`. \`troupe ${commands[0].name} --help\` explains one.`,
   ];
 }
 
@@ -58,9 +143,11 @@ export function commandHelp(spec: CommandSpec): readonly string[] {
   return [
     spec.summary,
     "",
-    `Usage: troupe ${[spec.name, ...spec.words].join(" ")} [options]`,
+    `Usage: troupe ${usage(spec)} [options]`,
     ...(spec.details === undefined ? [] : ["", ...spec.details]),
     "",
     ...lines.map((line) => `  ${line}`),
   ];
 }
+
+const usage = ({ name, words }: CommandSpec) => [name, ...words].join(" ");

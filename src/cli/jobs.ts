@@ -1,4 +1,4 @@
-// `troupe jobs` and `troupe job`: what there is, and how one of them stands.
+// The runtime's own jobs, `troupe jobs --runtime` and `troupe job`: what there is, and how one of them stands.
 
 import { ApiError, type RuntimeClient } from "./client.ts";
 import { type Call, exitCodes, UsageError } from "./command.ts";
@@ -8,12 +8,13 @@ import { endLines } from "./result-text.ts";
 import { cleanText, duration, plural, table } from "./text.ts";
 import { type AgentSnapshot, type JobSummary, type RunArtifact, readEvent } from "./wire.ts";
 
-const JOBS_SHOWN = 20;
+const ITEMS_SHOWN = 20;
 const AGENTS_SHOWN = 40;
 const EVENTS_SHOWN = 10;
 
-export async function jobs(call: Call): Promise<number> {
-  const limit = call.flag("all") ? null : limitOf(call);
+/** `troupe jobs --runtime`. */
+export async function runtimeJobs(call: Call): Promise<number> {
+  const limit = limitOf(call);
   const found = await clientFor(call).jobs({ limit, openOnly: call.flag("open") === true });
   if (call.flag("json")) {
     call.terminal.print(JSON.stringify(found));
@@ -25,9 +26,11 @@ export async function jobs(call: Call): Promise<number> {
   return exitCodes.success;
 }
 
-function limitOf(call: Call): number {
+/** How many items a list shows: --limit, or 20; null with --all. */
+export function limitOf(call: Call): number | null {
+  if (call.flag("all")) return null;
   const text = call.text("limit");
-  if (text === null) return JOBS_SHOWN;
+  if (text === null) return ITEMS_SHOWN;
   if (!/^[1-9]\d{0,8}$/.test(text))
     throw new UsageError("--limit needs a whole number, 1 or more: --limit 50");
   return Number(text);
@@ -54,12 +57,14 @@ export async function job(call: Call): Promise<number> {
     terminal.print(JSON.stringify({ ...detail, artifacts }));
     return exitCodes.success;
   }
-  const place = (artifact: RunArtifact) => new URL(artifact.url, client.baseUrl).href;
   for (const line of agentTable(detail.agents)) terminal.print(line);
   const recent = detail.recent_events.slice(0, EVENTS_SHOWN).toReversed();
   if (recent.length > 0) terminal.print(terminal.paint("bold", "Last events"));
   for (const event of recent) terminal.print(`  ${eventLine(readEvent(0, event), terminal.paint)}`);
-  for (const line of endLines({ detail, artifacts, place }, terminal.paint)) terminal.print(line);
+  const { job_id: id, status, result, failure = null } = detail.job;
+  const place = ({ url }: { readonly url: string }) => new URL(url, client.baseUrl).href;
+  const lines = endLines({ id, status, result, failure, files: artifacts, place }, terminal.paint);
+  for (const line of lines) terminal.print(line);
   return exitCodes.success;
 }
 

@@ -11,23 +11,16 @@ import { endLines } from "./result-text.ts";
 import { savedName } from "./save.ts";
 import { readSubmission, withInputs } from "./submission.ts";
 import { plainPaint } from "./terminal.ts";
-import type { JobDetail, RunArtifact } from "./wire.ts";
+import type { RunArtifact } from "./wire.ts";
 
-function ended(status: string, result: JsonValue, artifacts: readonly RunArtifact[] = [], failure?: Failure) {
-  const detail: JobDetail = {
-    job: {
-      job_id: "digest-1",
-      graph_id: "digest",
-      status,
-      submitted_at: "",
-      updated_at: "",
-      result,
-      ...(failure !== undefined && { failure }),
-    },
-    agents: [],
-    recent_events: [],
-  };
-  return endLines({ detail, artifacts, place: (artifact) => `/files/${artifact.name}` }, plainPaint);
+function ended(
+  status: string,
+  result: JsonValue,
+  files: readonly RunArtifact[] = [],
+  failure: Failure | null = null,
+) {
+  const place = ({ name }: { readonly name: string }) => `/files/${name}`;
+  return endLines({ id: "digest-1", status, result, failure, files, place }, plainPaint);
 }
 
 function file(name: string, kind: string, primary = false): RunArtifact {

@@ -4,17 +4,28 @@ import type { Failure } from "../engine/failure.ts";
 import type { JsonValue } from "../engine/json.ts";
 import type { Paint, Style } from "./terminal.ts";
 import { bytes, cleanLines, cleanText, plural, table } from "./text.ts";
-import type { JobDetail, RunArtifact } from "./wire.ts";
+import type { RunArtifact } from "./wire.ts";
 
 const RESULT_LINES_MAX = 40;
 const STDERR_LINES_MAX = 12;
 const FILES_MAX = 20;
 
+/** A file that a run left, as far as it is shown. */
+export type EndedFile = Pick<
+  RunArtifact,
+  "artifact_id" | "name" | "kind" | "title" | "primary" | "size" | "url"
+>;
+
+/** A run as it stands, of either API; most often it has ended. */
 export interface EndedRun {
-  readonly detail: JobDetail;
-  readonly artifacts: readonly RunArtifact[];
+  /** What `troupe job` shows it by. */
+  readonly id: string;
+  readonly status: string;
+  readonly result: JsonValue | undefined;
+  readonly failure: Failure | null;
+  readonly files: readonly EndedFile[];
   /** Where a file can be got: an address or a path. */
-  place(artifact: RunArtifact): string;
+  place(file: EndedFile): string;
 }
 
 const statusStyles: Readonly<Record<string, Style>> = {
@@ -23,15 +34,18 @@ const statusStyles: Readonly<Record<string, Style>> = {
   cancelled: "yellow",
 };
 
-/** The closing lines of `troupe run`. */
+/** The closing lines of a command that watched a run. */
 export function endLines(run: EndedRun, paint: Paint): readonly string[] {
-  const { job } = run.detail;
-  const status = paint(statusStyles[job.status] ?? "bold", cleanText(job.status));
-  const lines = [`${cleanText(job.job_id)} ${status}`];
-  if (job.failure) lines.push(...failureLines(job.failure, paint));
-  const result = resultLines(job.result, job.job_id);
+  const lines = [`${cleanText(run.id)} ${statusWord(run.status, paint)}`];
+  if (run.failure !== null) lines.push(...failureLines(run.failure, paint));
+  const result = resultLines(run.result, run.id);
   if (result.length > 0) lines.push(paint("bold", "Result"), ...result.map((line) => `  ${line}`));
   return [...lines, ...fileLines(run, paint)];
+}
+
+/** A status in its colour. */
+export function statusWord(status: string, paint: Paint): string {
+  return paint(statusStyles[status] ?? "bold", cleanText(status));
 }
 
 /** What went wrong, and what to do about it. */
@@ -56,28 +70,26 @@ export function failureLines(failure: Failure, paint: Paint): readonly string[] 
   return [...lines, `  What to do: ${cleanText(failure.remediation)}`];
 }
 
-function resultLines(result: JsonValue | undefined, jobId: string): readonly string[] {
+function resultLines(result: JsonValue | undefined, id: string): readonly string[] {
   if (result === undefined || result === null) return [];
   if (typeof result === "object" && !Array.isArray(result) && Object.keys(result).length === 0) return [];
   const all = (JSON.stringify(result, null, 2) ?? "").split("\n");
   const shown = all.slice(0, RESULT_LINES_MAX).map((line) => cleanText(line.slice(0, 500)));
   const more = all.length - shown.length;
-  return more > 0
-    ? [...shown, `… ${plural(more, "more line")}: troupe job ${cleanText(jobId)} --json`]
-    : shown;
+  return more > 0 ? [...shown, `… ${plural(more, "more line")}: troupe job ${cleanText(id)} --json`] : shown;
 }
 
 /** Outputs, or the other files where a run has no outputs; the primary one first. */
 function fileLines(run: EndedRun, paint: Paint): readonly string[] {
-  const outputs = run.artifacts.filter((artifact) => artifact.kind === "output");
-  const files = outputs.length > 0 ? outputs : run.artifacts;
+  const outputs = run.files.filter((file) => file.kind === "output");
+  const files = outputs.length > 0 ? outputs : run.files;
   if (files.length === 0) return [];
   const ordered = files.toSorted((a, b) => Number(b.primary) - Number(a.primary));
   const rows = ordered
     .slice(0, FILES_MAX)
     .map((file) => [cleanText(file.title ?? file.name), bytes(file.size), cleanText(run.place(file))]);
   const [, ...lines] = table(["", "", ""], rows);
-  const hidden = run.artifacts.length - Math.min(files.length, FILES_MAX);
+  const hidden = run.files.length - Math.min(files.length, FILES_MAX);
   return [
     paint("bold", outputs.length > 0 ? "Outputs" : "Files"),
     ...lines.map((line) => `  ${line}`),

@@ -7,12 +7,12 @@ import { baseUrl, configFor, defaultUrl, settled } from "./connection.ts";
 import { type WatchStyle, watch, watchStyleFor } from "./follow.ts";
 import { listenForInterrupts } from "./interrupts.ts";
 import { artifactsOf } from "./jobs.ts";
-import { type EndedRun, endLines } from "./result-text.ts";
-import { saveArtifacts } from "./save.ts";
+import { endLines } from "./result-text.ts";
+import { saveFiles } from "./save.ts";
 import { startServer } from "./serve.ts";
 import { readSubmission, type Submission, submit } from "./submission.ts";
 import { cleanText } from "./text.ts";
-import type { RunArtifact } from "./wire.ts";
+import type { JobDetail, RunArtifact } from "./wire.ts";
 
 export async function run(call: Call): Promise<number> {
   const submission = readSubmission(call);
@@ -45,7 +45,7 @@ async function runOn(
   if (style === null) return submitted(call, jobId, runId);
   if (!call.flag("json")) call.terminal.print(`Job ${cleanText(jobId)}`);
   try {
-    await watch(client, jobId, call.terminal, style);
+    await watch({ id: jobId, events: client.follow(jobId) }, call.terminal, style);
     return await ended(call, connection, jobId);
   } catch (error) {
     if (!interrupt.aborted) throw error;
@@ -79,11 +79,13 @@ async function connect(call: Call, signal: AbortSignal): Promise<Connection> {
   if (given !== null && missing !== null) throw missing;
   const config = settled(loadConfig(call.env, "up"));
   const server = await startServer(ownConfig(config, missing?.isStranger === true));
+  const { runtimeUrl } = server;
+  if (runtimeUrl === null) throw new Error("A runtime of our own serves the runtime API.");
   call.terminal.note(
-    `${missing?.message} This process runs one for the length of the run, at ${server.url}.`,
+    `${missing?.message} This process runs one for the length of the run, at ${runtimeUrl}.`,
   );
   return {
-    client: new RuntimeClient({ baseUrl: server.url, signal }),
+    client: new RuntimeClient({ baseUrl: runtimeUrl, signal }),
     isOwn: true,
     close: () => server.close(),
   };
@@ -101,12 +103,13 @@ async function look(client: RuntimeClient): Promise<Unreachable | null> {
 }
 
 /**
- * A runtime inside another command: it takes another port when a stranger holds the configured one, and keeps its
+ * A runtime inside another command: it serves no gateway, takes another port when a stranger holds the configured one, and keeps its
  * own log out of the picture unless a level was asked for.
  */
 function ownConfig(config: Config, isPortTaken: boolean): Config {
   return {
     ...config,
+    command: "client",
     ...(isPortTaken && { runtimeApiPort: 0 }),
     ...(!config.fromEnvironment.includes("SVC_LOG_LEVEL") && { logLevel: "error" as const }),
   };
@@ -136,16 +139,17 @@ async function ended(call: Call, { client, isOwn }: Connection, jobId: string): 
   const detail = await client.job(jobId);
   const artifacts = await artifactsOf(client, detail.job.run_id);
   const saved = await save(call, client, artifacts);
-  const place = (artifact: RunArtifact) =>
-    saved.get(artifact.artifact_id) ?? new URL(artifact.url, client.baseUrl).href;
-  if (call.flag("json")) terminal.print(JSON.stringify(summary({ detail, artifacts, place })));
-  else for (const line of endLines({ detail, artifacts, place }, terminal.paint)) terminal.print(line);
+  const place: Place = ({ artifact_id: id, url }) => saved.get(id) ?? new URL(url, client.baseUrl).href;
+  const { status, result, failure = null } = detail.job;
+  const run = { id: jobId, status, result, failure, files: artifacts, place };
+  if (call.flag("json")) terminal.print(JSON.stringify(summary(detail, artifacts, place)));
+  else for (const line of endLines(run, terminal.paint)) terminal.print(line);
   if (isOwn && artifacts.length > saved.size) {
     terminal.note(
       "The addresses answer while a runtime is up (`troupe up`); --save FOLDER copies the outputs at once.",
     );
   }
-  switch (detail.job.status) {
+  switch (status) {
     case "completed":
       return exitCodes.success;
     case "cancelled":
@@ -163,17 +167,19 @@ async function save(
   const folder = call.text("save");
   if (folder === null) return new Map();
   const outputs = artifacts.filter((artifact) => artifact.kind === "output");
-  return saveArtifacts(client, outputs.length > 0 ? outputs : artifacts, folder);
+  const files = outputs.length > 0 ? outputs : artifacts;
+  return saveFiles(files, (file) => client.download(file.url), folder);
 }
 
-function summary(run: EndedRun) {
-  const { job } = run.detail;
+type Place = (file: Pick<RunArtifact, "artifact_id" | "url">) => string;
+
+function summary({ job }: JobDetail, artifacts: readonly RunArtifact[], place: Place) {
   return {
     job_id: job.job_id,
     run_id: job.run_id ?? null,
     status: job.status,
     result: job.result ?? null,
     failure: job.failure ?? null,
-    artifacts: run.artifacts.map((artifact) => ({ ...artifact, place: run.place(artifact) })),
+    artifacts: artifacts.map((artifact) => ({ ...artifact, place: place(artifact) })),
   };
 }

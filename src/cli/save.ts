@@ -1,52 +1,110 @@
-// `troupe run --save`: copies a run's files into a folder.
+// Saving a run's files into a folder: `troupe run --save`, `troupe runs save`.
 //
-// S1. A name from a worker never leads out of the folder.
-// S2. A file appears under its name only when it is whole.
+// S1. A name from a worker never leads out of the folder, and no file takes the place of another one of the run.
+// S2. A file appears under its name only when it is whole: its bytes are those that the server has the SHA-256 of.
 
+import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { mkdir, rename, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { dirname, join, normalize, resolve, sep } from "node:path";
 import { pipeline } from "node:stream/promises";
-import type { RuntimeClient } from "./client.ts";
 import { CommandFailed } from "./command.ts";
 import type { RunArtifact } from "./wire.ts";
 
+export type SavedFile = Pick<RunArtifact, "artifact_id" | "name" | "sha256" | "url">;
+
 /**
- * Downloads artifacts into a folder, which is made if needed.
+ * Downloads files into a folder, which is made if needed. Files that it holds already are replaced.
  *
+ * @param download opens a file's bytes; what it throws is passed on
  * @returns where each one is now, by artifact id
+ * @throws CommandFailed that names the file which could not be saved; those before it are there
  */
-export async function saveArtifacts(
-  client: RuntimeClient,
-  artifacts: readonly RunArtifact[],
+export async function saveFiles<File extends SavedFile>(
+  files: readonly File[],
+  download: (file: File) => Promise<AsyncIterable<Uint8Array>>,
   folder: string,
 ): Promise<ReadonlyMap<string, string>> {
-  const places = new Map<string, string>();
-  const taken = new Set<string>();
-  for (const artifact of artifacts) {
-    const name = savedName(artifact, taken);
-    const place = resolve(folder, name);
-    await mkdir(dirname(place), { recursive: true });
-    const partial = `${place}.part`;
-    try {
-      await pipeline(await client.download(artifact.url), createWriteStream(partial));
-      await rename(partial, place);
-    } catch (error) {
-      await rm(partial, { force: true });
-      if (error instanceof Error && "code" in error)
-        throw new CommandFailed(`Saving ${place} failed: ${error.message}`);
-      throw error;
+  const root = resolve(folder);
+  const unfinished = await doing(root, async () => {
+    await mkdir(root, { recursive: true });
+    return mkdtemp(join(root, ".saving-"));
+  });
+  try {
+    const places = new Map<string, string>();
+    const taken = new Set<string>();
+    for (const file of files) {
+      const place = join(root, savedName(file, taken));
+      const partial = join(unfinished, String(places.size));
+      const bytes = await download(file);
+      await doing(place, async () => {
+        await write(bytes, partial, file.sha256);
+        await mkdir(dirname(place), { recursive: true });
+        await rename(partial, place);
+      });
+      places.set(file.artifact_id, place);
     }
-    places.set(artifact.artifact_id, place);
+    return places;
+  } finally {
+    await rm(unfinished, { recursive: true, force: true });
   }
-  return places;
 }
 
-/** A relative name inside the folder that no earlier file has; without regard to case, as some disks have none. */
+async function doing<T>(place: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new CommandFailed(
+      `Saving ${place} failed: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}
+
+/** Writes a file and checks that it is what it should be (S2). */
+async function write(bytes: AsyncIterable<Uint8Array>, path: string, sha256: string): Promise<void> {
+  const hash = createHash("sha256");
+  const hashed = async function* (chunks: AsyncIterable<Uint8Array>) {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      yield chunk;
+    }
+  };
+  await pipeline(bytes, hashed, createWriteStream(path));
+  if (hash.digest("hex") !== sha256)
+    throw new Error("its bytes are not the ones the server promised; try again.");
+}
+
+/**
+ * A relative name inside the folder that leaves every earlier file where it is (S1); without regard to case, as some
+ * disks have none.
+ *
+ * @param taken the names given so far, and with a slash behind them the folders they lie in
+ */
 export function savedName(artifact: Pick<RunArtifact, "artifact_id" | "name">, taken: Set<string>): string {
-  const relative = normalize(join(sep, artifact.name.replace(/\p{Cc}/gu, "_"))).slice(1);
-  const name = relative === "" ? artifact.artifact_id : relative;
-  const free = taken.has(name.toLowerCase()) ? join(artifact.artifact_id, name) : name;
-  taken.add(free.toLowerCase());
-  return free;
+  const id = inside(artifact.artifact_id) || "file";
+  const own = inside(artifact.name) || id;
+  let name = own;
+  for (let n = 1; !isFree(name, taken); n++) name = join(n === 1 ? id : `${id}-${n}`, own);
+  taken.add(name.toLowerCase());
+  for (const folder of foldersOf(name)) taken.add(`${folder}/`);
+  return name;
+}
+
+/** The path without a way out; empty when nothing is left of it. */
+function inside(path: string): string {
+  return normalize(join(sep, path.replace(/\p{Cc}/gu, "_")))
+    .slice(1)
+    .replace(/\/+$/, "");
+}
+
+function isFree(name: string, taken: ReadonlySet<string>): boolean {
+  const wanted = name.toLowerCase();
+  if (taken.has(wanted) || taken.has(`${wanted}/`)) return false;
+  return foldersOf(name).every((folder) => !taken.has(folder));
+}
+
+/** The folders that a name lies in, in lower case: of a/b/c these are a and a/b. */
+function foldersOf(name: string): readonly string[] {
+  const parts = name.toLowerCase().split(sep).slice(0, -1);
+  return parts.map((_, i) => parts.slice(0, i + 1).join("/"));
 }

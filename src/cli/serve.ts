@@ -1,20 +1,18 @@
-// `troupe up` and `troupe runtime`: start, stay, stop well.
+// `troupe up`, `troupe gateway` and `troupe runtime`: start, stay, stop well.
 
-import type { RunningRuntime } from "../app.ts";
+import type { RunningProgram, Served } from "../app.ts";
 import type { Config } from "../config.ts";
 import { programVersion } from "../version.ts";
-import { RuntimeClient } from "./client.ts";
 import { type Call, CommandFailed, exitCodes } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { listenForInterrupts } from "./interrupts.ts";
 import { plural } from "./text.ts";
 
-const COUNT_TIMEOUT_MS = 2_000;
-
 export const up = (call: Call) => serve(call, "up");
+export const gateway = (call: Call) => serve(call, "gateway");
 export const runtime = (call: Call) => serve(call, "runtime");
 
-async function serve(call: Call, command: "up" | "runtime"): Promise<number> {
+async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise<number> {
   const { terminal } = call;
   const config = configFor(call, command);
   const interrupts = listenForInterrupts(() => {
@@ -23,9 +21,9 @@ async function serve(call: Call, command: "up" | "runtime"): Promise<number> {
   });
   try {
     const server = await startServer(config);
-    announce(call, config, server.url);
+    announce(call, config, server);
     await aborted(interrupts.signal);
-    terminal.note(await farewell(server.url));
+    terminal.note(farewell(server));
     await server.close();
     terminal.note("Stopped.");
     return exitCodes.success;
@@ -35,41 +33,44 @@ async function serve(call: Call, command: "up" | "runtime"): Promise<number> {
 }
 
 /**
- * Starts the runtime in this process.
+ * Starts the program in this process.
  *
  * @throws CommandFailed that says why it could not start
  */
-export async function startServer(config: Config): Promise<RunningRuntime> {
+export async function startServer(config: Config): Promise<RunningProgram> {
   // Loaded here because it brings the whole engine, which a client of a running server does not need.
-  const { startRuntime } = await import("../app.ts");
+  const { startProgram } = await import("../app.ts");
   try {
-    return await startRuntime(config);
+    return await startProgram(config);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new CommandFailed(`The runtime could not start. ${reason}`);
+    throw new CommandFailed(`Troupe could not start. ${reason}`);
   }
 }
 
-function announce(call: Call, config: Config, url: string): void {
+function announce(call: Call, config: Config, { gatewayUrl, runtimeUrl }: Served): void {
   const { terminal } = call;
   const version = programVersion();
   if (call.flag("json")) {
-    terminal.print(JSON.stringify({ url, home: config.home, version, pid: process.pid }));
+    const url = gatewayUrl ?? runtimeUrl;
+    const urls = { url, gateway_url: gatewayUrl, runtime_url: runtimeUrl };
+    terminal.print(JSON.stringify({ ...urls, home: config.home, version, pid: process.pid }));
     return;
   }
   terminal.print(`${terminal.paint("bold", "Troupe")} ${version}`);
-  terminal.print(`  runtime API  ${url}`);
+  if (gatewayUrl !== null) {
+    terminal.print(`  gateway      ${gatewayUrl}`);
+    terminal.print(`  API docs     ${new URL("/docs", gatewayUrl).href}`);
+  }
+  if (runtimeUrl !== null) terminal.print(`  runtime API  ${runtimeUrl}`);
   terminal.print(`  home         ${config.home}`);
   terminal.print("Ready. Ctrl-C stops; running jobs carry on at the next start.");
 }
 
-async function farewell(url: string): Promise<string> {
-  const signal = AbortSignal.timeout(COUNT_TIMEOUT_MS);
-  const client = new RuntimeClient({ baseUrl: url, signal });
-  const open = await client.jobs({ limit: null, openOnly: true }).catch(() => null);
-  if (open === null) return "Stopping: open jobs are handed to the next start.";
-  if (open.length === 0) return "Stopping: no job is open.";
-  return `Stopping: ${plural(open.length, "open job")} handed to the next start.`;
+function farewell({ openJobs }: RunningProgram): string {
+  const open = openJobs();
+  if (open === 0) return "Stopping: no job is open.";
+  return `Stopping: ${plural(open, "open job")} handed to the next start.`;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

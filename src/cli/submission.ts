@@ -87,7 +87,7 @@ function whyNot(text: string): string {
 }
 
 /** The object in the file that an option names. */
-function readObject(call: Call, option: string): JsonObject | undefined {
+export function readObject(call: Call, option: string): JsonObject | undefined {
   const file = call.text(option);
   if (file === null) return undefined;
   const value = readJsonFile(file);

@@ -1,0 +1,106 @@
+// The files of runs: `troupe runs artifacts`, `outputs` and `save`.
+
+import type { Artifact, Output } from "../../../sdk/src/index.ts";
+import { type Call, exitCodes } from "../command.ts";
+import { saveFiles } from "../save.ts";
+import { bytes, cleanText } from "../text.ts";
+import { idOf } from "./ids.ts";
+import { printList } from "./lists.ts";
+import { type Session, withGateway } from "./session.ts";
+
+const FILES_PAGE = 200;
+
+export async function artifacts(call: Call): Promise<number> {
+  const id = idOf(call, "run");
+  return withGateway(call, (session) =>
+    printList<Artifact>(
+      call,
+      {
+        items: (pageSize) => session.client.runs.artifacts(id, { page_size: pageSize }),
+        head: ["NAME", "KIND", "FROM", "SIZE", "LINK"],
+        row: (file) => [
+          cleanText(file.name),
+          cleanText(file.kind),
+          cleanText(file.producer ?? ""),
+          bytes(file.size),
+          cleanText(linkTo(session, file)),
+        ],
+        nothing: "No files.",
+      },
+      null,
+    ),
+  );
+}
+
+export async function outputs(call: Call): Promise<number> {
+  const id = idOf(call, "run");
+  return withGateway(call, (session) =>
+    printList<Output>(
+      call,
+      {
+        items: (pageSize) => session.client.runs.outputs(id, { page_size: pageSize }),
+        head: ["NAME", "TITLE", "SIZE", "LINK"],
+        row: (file) => [
+          cleanText(file.name),
+          cleanText(file.title ?? ""),
+          bytes(file.size),
+          cleanText(linkTo(session, file)),
+        ],
+        nothing: `No outputs. \`troupe runs artifacts ${id}\` lists every file.`,
+      },
+      null,
+    ),
+  );
+}
+
+export async function save(call: Call): Promise<number> {
+  const id = idOf(call, "run");
+  const [, folder = ""] = call.words;
+  return withGateway(call, async (session) => {
+    const files = call.flag("all") ? await artifactsOf(session, id) : await filesOf(session, id);
+    const places = await saveInto(session, files, folder);
+    if (call.flag("json"))
+      call.terminal.print(JSON.stringify(files.map((file) => placed(session, file, places))));
+    else for (const place of places.values()) call.terminal.print(cleanText(place));
+    if (files.length === 0) call.terminal.note(`Run ${id} has left no files.`);
+    return exitCodes.success;
+  });
+}
+
+/** A file as both lists have it. */
+export type RunFile = Artifact & Partial<Pick<Output, "title" | "primary">>;
+
+/** What a run was for: its outputs, or all its files where it has none. */
+export async function filesOf(session: Session, runId: string): Promise<readonly RunFile[]> {
+  const found = await Array.fromAsync(session.client.runs.outputs(runId, { page_size: FILES_PAGE }));
+  return found.length > 0 ? found : artifactsOf(session, runId);
+}
+
+function artifactsOf({ client }: Session, runId: string): Promise<readonly RunFile[]> {
+  return Array.fromAsync(client.runs.artifacts(runId, { page_size: FILES_PAGE }));
+}
+
+/** Downloads files into a folder. @returns where each one is, by artifact id */
+export function saveInto(
+  { client, interrupt }: Session,
+  files: readonly RunFile[],
+  folder: string,
+): Promise<ReadonlyMap<string, string>> {
+  const download = async (file: RunFile) => {
+    const { body } = await client.runs.download(file, { signal: interrupt });
+    return body ?? new Blob([]).stream();
+  };
+  return saveFiles(files, download, folder);
+}
+
+/** A file's address as a program outside can open it; a gateway with a token asks for it there too. */
+export function linkTo({ client }: Session, { url }: { readonly url: string }): string {
+  // Behind a proxy that adds a prefix, links still begin at /api/v1.
+  const isOwn = url.startsWith("/api/v1/");
+  return isOwn ? client.baseUrl + url.slice("/api/v1".length) : new URL(url, client.baseUrl).href;
+}
+
+/** A file with where it can be got: a path when it was saved, else an address. */
+export function placed(session: Session, file: RunFile, places: ReadonlyMap<string, string>) {
+  return { ...file, place: places.get(file.artifact_id) ?? linkTo(session, file) };
+}
