@@ -9,8 +9,8 @@ import { basename, extname, join } from "node:path";
 import type { DeclaredOutput } from "../engine/graph.ts";
 import { limits } from "../engine/limits.ts";
 import type { ArtifactRecord } from "../engine/ports.ts";
-import { isEmptyFolder } from "./empty-folder.ts";
 import type { NamedOutput } from "./result.ts";
+import { isEmptyFolder } from "./small-folder.ts";
 
 /** Where files become blobs. */
 export interface BlobStore {

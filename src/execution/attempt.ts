@@ -45,6 +45,12 @@ export class AttemptControl {
   }
 }
 
+/** A task as a worker gets it: its configuration in clear. It is never written anywhere. */
+export interface OpenedTask extends TaskStart {
+  /** What the configuration holds that must not be shown. */
+  readonly configurationSecrets: readonly string[];
+}
+
 export interface AttemptReport {
   events(events: readonly TaskEvent[]): void;
   actions(actions: WorkerActions): void;

@@ -85,6 +85,14 @@ export function failureOfSpawn(file: string, workdir: string, error: unknown): A
   );
 }
 
+/** The failure of a command whose end nobody saw; nothing of it is left. */
+export function failureOfLoss(): AttemptFailure {
+  return new AttemptFailure(
+    "executor.outcome_lost",
+    "How the command ended is not known: the process that had started it was killed. Is the machine out of memory?",
+  );
+}
+
 /** The failure of an attempt for which the machine, not the worker, is to blame. */
 export function failureOfSystem(what: string, error: unknown): AttemptFailure {
   const code = codeOf(error);

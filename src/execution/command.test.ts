@@ -4,22 +4,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import type { TaskOutcome } from "../engine/ports.ts";
-import { executorConfig, RunnerFixture } from "./test-support.ts";
-
-function failedWith(outcome: TaskOutcome, code: string): string {
-  assert.equal(outcome.kind, "failed", JSON.stringify(outcome));
-  if (outcome.kind !== "failed") return "";
-  assert.equal(outcome.code, code, outcome.message);
-  return outcome.message;
-}
-
-function commandOf(outcome: TaskOutcome) {
-  assert.notEqual(outcome.kind, "interrupted");
-  const command = outcome.kind === "interrupted" ? null : outcome.command;
-  assert.ok(command !== null, JSON.stringify(outcome));
-  return command;
-}
+import { commandOf, executorConfig, failedWith, RunnerFixture } from "./test-support.ts";
 
 /** Everything below a folder, by relative path. */
 function tree(folder: string): string[] {

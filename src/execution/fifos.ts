@@ -5,25 +5,30 @@
 //
 // Q1. A pipe is handed out once, and is unlinked or moved by who takes it.
 // Q2. At most two batches exist; litter of a crash is removed when the supply is opened.
+// Q3. Every supply has a folder of its own: an mkfifo that a killed runtime has left may still be at work in another.
 
 import { spawn } from "node:child_process";
-import { closeSync, constants, mkdirSync, openSync, rmSync } from "node:fs";
+import { closeSync, constants, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-const BATCH = 96;
+/** The first command waits for the first batch; making one costs a fork, so the later ones are larger. */
+const FIRST_BATCH = 48;
+const BATCH = 384;
 const REFILL_BELOW = 48;
 
 export class FifoSupply {
+  readonly #root: string;
   readonly #folder: string;
   readonly #ready: string[] = [];
   #seq = 0;
   #refilling: Promise<void> | null = null;
 
-  /** @param folder its own folder, emptied at once */
-  constructor(folder: string) {
-    this.#folder = folder;
-    rmSync(folder, { recursive: true, force: true });
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  /** @param root a folder that only one runtime may use; what it holds is removed at once */
+  constructor(root: string) {
+    this.#root = root;
+    mkdirSync(root, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(root)) removeFolder(join(root, name));
+    this.#folder = mkdtempSync(`${root}/`);
   }
 
   /** @returns the paths of `count` pipes, at most 8, that nobody else has */
@@ -39,7 +44,7 @@ export class FifoSupply {
   async close(): Promise<void> {
     await this.#refilling?.catch(() => {});
     this.#ready.length = 0;
-    rmSync(this.#folder, { recursive: true, force: true });
+    removeFolder(this.#root);
   }
 
   #refill(): Promise<void> {
@@ -50,7 +55,9 @@ export class FifoSupply {
   }
 
   async #makeBatch(): Promise<void> {
-    const paths = Array.from({ length: BATCH }, () => join(this.#folder, String(++this.#seq)));
+    const paths = Array.from({ length: this.#seq === 0 ? FIRST_BATCH : BATCH }, () =>
+      join(this.#folder, String(++this.#seq)),
+    );
     await new Promise<void>((resolve, reject) => {
       const child = spawn("mkfifo", ["-m", "600", "--", ...paths], { stdio: ["ignore", "ignore", "pipe"] });
       let said = "";
@@ -67,15 +74,28 @@ export class FifoSupply {
   }
 }
 
+function removeFolder(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    // Somebody still writes to it (Q3). The next start finds it again.
+  }
+}
+
 /** Both ends of a pipe, as file descriptors. */
 export interface PipeEnds {
   readonly readFd: number;
   readonly writeFd: number;
 }
 
-/** Opens both ends. The read end does not block; the write end does, as a worker expects of its stdout. */
+/** Opens the end that reads, without waiting for anybody to write. */
+export function openReadEnd(path: string): number {
+  return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+}
+
+/** Opens both ends. Reading does not block; writing does. */
 export function openPipe(path: string): PipeEnds {
-  const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const readFd = openReadEnd(path);
   try {
     return { readFd, writeFd: openSync(path, constants.O_WRONLY) };
   } catch (error) {

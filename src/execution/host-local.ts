@@ -2,7 +2,8 @@
 //
 // R1. Whatever goes wrong, an attempt ends in an outcome: what the worker does is the worker's failure, what the
 //     machine does is an infrastructure failure that may be tried again.
-// R2. When the outcome is reported no process of the worker's group is left, and the attempt's folder is gone.
+// R2. When the outcome is reported no process of the worker's group is left, and the attempt's folder is out of
+//     the way.
 // R3. A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
 
 import { mkdirSync } from "node:fs";
@@ -25,17 +26,25 @@ import {
   failed,
   interrupted,
   logEvent,
+  type OpenedTask,
 } from "./attempt.ts";
 import { AttemptOutput, redactEvents } from "./attempt-output.ts";
-import { type CommandEnd, failureOfEnd, failureOfSpawn, failureOfSystem } from "./command-failure.ts";
+import {
+  type CommandEnd,
+  failureOfEnd,
+  failureOfLoss,
+  failureOfSpawn,
+  failureOfSystem,
+} from "./command-failure.ts";
+import type { Litter } from "./litter.ts";
 import { agentFolders, attemptFolder } from "./paths.ts";
 import { makeRedactor, type Redactor, secretsOf } from "./redaction.ts";
 import type { NamedOutput } from "./result.ts";
+import { SpawnerLost } from "./spawner.ts";
 import { StagingError } from "./staging.ts";
 import {
   commandWords,
   findWorkdir,
-  removeAttemptFiles,
   type WorkerPlaces,
   workerEnvironment,
   writeAttemptFiles,
@@ -46,6 +55,7 @@ import { Workspaces } from "./workspace.ts";
 export interface HostLocalOptions extends WorkerTools {
   readonly home: string;
   readonly blobs: BlobStore;
+  readonly litter: Litter;
   readonly payloadFolder: (fingerprint: string) => string;
   readonly declaredOutputs: (jobId: string) => readonly DeclaredOutput[];
   readonly newId: () => string;
@@ -73,7 +83,7 @@ export class HostLocalRunner {
   }
 
   async run(
-    task: TaskStart,
+    task: OpenedTask,
     config: ExecutorConfig,
     control: AttemptControl,
     report: AttemptReport,
@@ -82,7 +92,7 @@ export class HostLocalRunner {
     if (runner !== "HostLocal") {
       return failed("executor.runner_unavailable", `There is no runner "${config.runnerModule}" here.`);
     }
-    const secrets = secretsOf(config, task.configurationJson, this.#options.runtimeEnv);
+    const secrets = secretsOf(config, task.configurationSecrets, this.#options.runtimeEnv);
     const attempt = { task, config, control, report, redactor: makeRedactor(secrets) };
     const disarm = armTimeout(this.#options.clock, task, control);
     try {
@@ -102,7 +112,7 @@ export class HostLocalRunner {
       if (control.reason !== null) return endedBeforeStart(control.reason);
       return await this.#runCommand(attempt, places);
     } finally {
-      await removeAttemptFiles(places.files).catch((error: unknown) => {
+      await this.#options.litter.discard(places.files.folder).catch((error: unknown) => {
         this.#options.log.warn(
           { folder: places.files.folder, error: String(error) },
           "An attempt's folder is left.",
@@ -145,8 +155,9 @@ export class HostLocalRunner {
     if (config.longLived) control.input.connect(worker);
     const exit = await worker.ended;
     output.flush();
+    if (exit === null && !worker.askedToEnd) throw failureOfLoss();
     const command: CommandResult = {
-      ...exit,
+      ...(exit ?? killed),
       ...output.carried(),
       durationMs: Math.round(performance.now() - startedAtMs),
     };
@@ -187,7 +198,10 @@ export class HostLocalRunner {
       );
     } catch (error) {
       trees.ended(mark, null);
-      throw failureOfSpawn(words.file, places.workdir, error);
+      if (!(error instanceof SpawnerLost)) throw failureOfSpawn(words.file, places.workdir, error);
+      // It may have started the worker before it was lost. What this misses is found by the next sweep (K4).
+      await trees.sweep().catch(() => 0);
+      throw failureOfSystem("The command could not be started", error);
     }
   }
 
@@ -265,6 +279,9 @@ export class HostLocalRunner {
     return artifacts;
   }
 }
+
+/** How a worker ends that was asked to, unseen: whatever is left of it is killed. */
+const killed = { exitCode: null, signal: "SIGKILL" } as const;
 
 function endedBeforeStart(reason: EndReason): TaskOutcome {
   if (reason === "stopped" || reason === "draining") return interrupted(reason);

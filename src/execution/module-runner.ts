@@ -15,11 +15,18 @@ import {
   type TaskStart,
   type WorkerActions,
 } from "../engine/ports.ts";
-import { type AttemptControl, type AttemptReport, armTimeout, failed, interrupted } from "./attempt.ts";
+import {
+  type AttemptControl,
+  type AttemptReport,
+  armTimeout,
+  failed,
+  interrupted,
+  type OpenedTask,
+} from "./attempt.ts";
 import { AttemptOutput } from "./attempt-output.ts";
 import { ModulePool, type ModuleThread } from "./module-pool.ts";
 import { isInside, joinInside } from "./paths.ts";
-import { makeRedactor, secretsIn } from "./redaction.ts";
+import { makeRedactor, secretsOfRuntime } from "./redaction.ts";
 import { checkEmit, checkList, listed, oversized, own } from "./result.ts";
 import { contextOf } from "./worker-contract.ts";
 
@@ -55,7 +62,7 @@ export class ModuleRunner {
   }
 
   async run(
-    task: TaskStart,
+    task: OpenedTask,
     config: ModuleConfig,
     control: AttemptControl,
     report: AttemptReport,
@@ -65,7 +72,7 @@ export class ModuleRunner {
     const thread = await this.#thread(found.path, control);
     if (thread === null) return interrupted(control.reason ?? "stopped");
     const disarm = armTimeout(this.#options.clock, task, control);
-    const secrets = secretsIn(task.configurationJson, this.#options.runtimeEnv);
+    const secrets = [...task.configurationSecrets, ...secretsOfRuntime(this.#options.runtimeEnv)];
     const redactor = makeRedactor(secrets);
     const output = new AttemptOutput({ attempt: task.ref.attempt, longLived: false, redactor, report });
     const release = printInto(thread, output, report);

@@ -225,8 +225,8 @@ describe("without /proc", { skip: !hasPs }, () => {
     try {
       const longAgo = { ...realClock, nowMs: () => Date.now() - 3_600_000 };
       const mine = new ProcessTrees(home, realClock, psSource);
-      mine.started(mine.newMark(), ours);
-      new ProcessTrees(home, longAgo, psSource).started("", others);
+      mine.started(mine.newMark(), ours, null);
+      new ProcessTrees(home, longAgo, psSource).started("", others, null);
       assert.equal(await new ProcessTrees(home, realClock, psSource).endStrays(), 1);
       assert.equal(await isRunning(ours), false);
       assert.ok(await isRunning(others));
@@ -245,7 +245,7 @@ describe("without /proc", { skip: !hasPs }, () => {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const [line] = (await once(child.stdout, "data")) as [Buffer];
-    const tree = trees.started(trees.newMark(), child.pid ?? 0);
+    const tree = trees.started(trees.newMark(), child.pid ?? 0, null);
     await trees.signal(tree, "SIGTERM");
     assert.equal(await trees.kill(tree), true);
     assert.equal(await isRunning(Number(line)), false);

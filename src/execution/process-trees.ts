@@ -63,10 +63,14 @@ export class ProcessTrees {
     return mark;
   }
 
-  /** Notes that the worker with this mark runs as the leader of group `pid`; call it right after the spawn. */
-  started(mark: string, pid: number): ProcessTree {
+  /**
+   * Notes that the worker with this mark runs as the leader of group `pid`.
+   *
+   * @param start as the process table shows it; null when that is not known
+   */
+  started(mark: string, pid: number, start: string | null): ProcessTree {
     if (!this.#source.seesMarks) writeFileSync(join(this.#folder, String(pid)), String(this.#clock.nowMs()));
-    return { mark, pid, start: this.#source.startOf(pid), seen: new Map() };
+    return { mark, pid, start, seen: new Map() };
   }
 
   /** Notes that a worker is over, or was never started; what is left of it from now on has escaped. */

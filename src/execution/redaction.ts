@@ -1,20 +1,15 @@
 // Redaction: secret values leave a worker's output before anything of it is shown or written.
 //
 // Z1. A value counts as secret when it has at least 8 characters, and came from a pass_env name, from a key that
-//     looks like a secret (in the node's environment or the job's configuration), or is given by name.
+//     looks like a secret (in the node's environment), from the job's configuration, or is the runtime's own.
 // Z2. Output is redacted line by line, so each long enough line of a secret counts as a secret of its own.
 
 import type { ExecutorConfig } from "../engine/graph.ts";
 import { isObject, type JsonValue } from "../engine/json.ts";
+import { looksSecret } from "../secrets/values.ts";
 
 const SECRET_CHARS_MIN = 8;
-const SECRET_KEY = /(?:api[_-]?key|token|secret|password|authorization|cookie|private[_-]?key)$/i;
 const REPLACEMENT = "[redacted]";
-
-/** Whether a configuration key or variable of this name holds a secret. */
-export function looksSecret(name: string): boolean {
-  return SECRET_KEY.test(name);
-}
 
 export interface Redactor {
   /** Characters of the longest secret: a cut text needs that much overlap to be redacted whole. */
@@ -26,42 +21,26 @@ export interface Redactor {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The secrets that one executor's worker is given. */
+/**
+ * The secrets that one executor's worker is given.
+ *
+ * @param ofConfiguration those of the job's opened configuration
+ */
 export function secretsOf(
   config: ExecutorConfig,
-  configurationJson: string | null,
+  ofConfiguration: readonly string[],
   runtimeEnv: Environment,
 ): string[] {
-  const passed = config.passEnv.map((name) => runtimeEnv[name]);
-  const given = Object.entries(config.environment).map(([name, value]) =>
-    looksSecret(name) ? value : undefined,
-  );
-  return [...passed, ...given, ...secretsIn(configurationJson, runtimeEnv)].filter(
-    (secret) => secret !== undefined,
-  );
+  const passed = config.passEnv.map((name) => runtimeEnv[name]).filter((value) => value !== undefined);
+  const given = Object.entries(config.environment)
+    .filter(([name]) => looksSecret(name))
+    .map(([, value]) => value);
+  return [...passed, ...given, ...ofConfiguration, ...secretsOfRuntime(runtimeEnv)];
 }
 
-/** The secrets of a job's configuration, and the runtime's own token. */
-export function secretsIn(configurationJson: string | null, runtimeEnv: Environment): string[] {
-  const secrets: string[] = [];
-  if (runtimeEnv.SVC_API_TOKEN !== undefined) secrets.push(runtimeEnv.SVC_API_TOKEN);
-  if (configurationJson === null) return secrets;
-  try {
-    collect(JSON.parse(configurationJson) as JsonValue, false, secrets);
-  } catch {
-    // A configuration that is no JSON has no keys to look at.
-  }
-  return secrets;
-}
-
-function collect(value: JsonValue, secret: boolean, into: string[]): void {
-  if (typeof value === "string") {
-    if (secret) into.push(value);
-  } else if (Array.isArray(value)) {
-    for (const item of value) collect(item, secret, into);
-  } else if (isObject(value)) {
-    for (const [key, item] of Object.entries(value)) collect(item, secret || looksSecret(key), into);
-  }
+/** The secrets of the runtime itself. */
+export function secretsOfRuntime({ SVC_API_TOKEN, SVC_SECRET_KEY }: Environment): string[] {
+  return [SVC_API_TOKEN, SVC_SECRET_KEY].filter((value) => value !== undefined);
 }
 
 /** Makes the redactor of a list of secrets; values that are too short to be told from chance are left out. */

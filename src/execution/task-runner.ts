@@ -16,13 +16,24 @@ import type {
   TaskRunner,
   TaskStart,
 } from "../engine/ports.ts";
+import type { OpenedConfiguration } from "../secrets/configuration.ts";
+import { ConfigurationUnreadable } from "../secrets/open-configuration.ts";
 import type { BlobStore } from "./artifacts.ts";
-import { AttemptControl, AttemptFailure, type AttemptReport, failed, interrupted } from "./attempt.ts";
+import {
+  AttemptControl,
+  AttemptFailure,
+  type AttemptReport,
+  failed,
+  interrupted,
+  type OpenedTask,
+} from "./attempt.ts";
 import { FifoSupply } from "./fifos.ts";
 import { watchFile } from "./file-sensor.ts";
 import { HostLocalRunner } from "./host-local.ts";
+import { Litter } from "./litter.ts";
 import { ModuleRunner } from "./module-runner.ts";
 import { ProcessTrees } from "./process-trees.ts";
+import { Spawner } from "./spawner.ts";
 
 export interface LocalTaskRunnerOptions {
   /** SVC_HOME; only one runtime at a time may use it. */
@@ -32,6 +43,12 @@ export interface LocalTaskRunnerOptions {
   readonly payloadFolder: (fingerprint: string) => string;
   /** What the job's manifest declares as outputs. */
   readonly declaredOutputs: (jobId: string) => readonly DeclaredOutput[];
+  /**
+   * Opens a job's stored configuration, and tells which texts in it must not be shown.
+   *
+   * @throws ConfigurationUnreadable
+   */
+  readonly openConfiguration: (json: string) => OpenedConfiguration;
   readonly newId: () => string;
   readonly clock: Clock;
   /** Prefixes beside SVC_ under which workers find the contract's variables. */
@@ -53,7 +70,9 @@ const SWEEP_AFTER_MS = 5_000;
 export class LocalTaskRunner implements TaskRunner {
   readonly #options: LocalTaskRunnerOptions;
   readonly #trees: ProcessTrees;
+  readonly #spawner = new Spawner();
   readonly #fifos: FifoSupply;
+  readonly #litter: Litter;
   readonly #commands: HostLocalRunner;
   readonly #modules: ModuleRunner;
   readonly #running = new Map<string, Running>();
@@ -65,7 +84,14 @@ export class LocalTaskRunner implements TaskRunner {
     this.#options = options;
     this.#trees = new ProcessTrees(options.home, options.clock);
     this.#fifos = new FifoSupply(join(options.home, "tmp", "pipes"));
-    this.#commands = new HostLocalRunner({ ...options, trees: this.#trees, fifos: this.#fifos });
+    this.#litter = new Litter(join(options.home, "tmp", "attempts"), options.clock, options.log);
+    this.#commands = new HostLocalRunner({
+      ...options,
+      trees: this.#trees,
+      spawner: this.#spawner,
+      fifos: this.#fifos,
+      litter: this.#litter,
+    });
     this.#modules = new ModuleRunner(options);
   }
 
@@ -134,7 +160,12 @@ export class LocalTaskRunner implements TaskRunner {
     await this.#trees.endStrays().catch((error: unknown) => {
       this.#options.log.warn({ error: String(error) }, "Some processes of ended commands may be left.");
     });
-    await Promise.all([this.#modules.close(), this.#fifos.close()]);
+    await Promise.all([
+      this.#modules.close(),
+      this.#spawner.close(),
+      this.#fifos.close(),
+      this.#litter.close(),
+    ]);
   }
 
   async #allEndedOr(graceMs: number): Promise<void> {
@@ -173,9 +204,9 @@ export class LocalTaskRunner implements TaskRunner {
     const { config } = task;
     switch (config.kind) {
       case "executor":
-        return this.#commands.run(task, config, control, report);
+        return this.#commands.run(this.#opened(task), config, control, report);
       case "module":
-        return this.#modules.run(task, config, control, report);
+        return this.#modules.run(this.#opened(task), config, control, report);
       case "sensor":
         return watchFile(task, config, control, report, this.#options);
       case "router":
@@ -183,6 +214,17 @@ export class LocalTaskRunner implements TaskRunner {
         throw new Error(`An agent of type ${config.kind} has no tasks.`);
       default:
         return config satisfies never;
+    }
+  }
+
+  #opened(task: TaskStart): OpenedTask {
+    if (task.configurationJson === null) return { ...task, configurationSecrets: [] };
+    try {
+      const { json, secrets } = this.#options.openConfiguration(task.configurationJson);
+      return { ...task, configurationJson: json, configurationSecrets: secrets };
+    } catch (error) {
+      if (error instanceof ConfigurationUnreadable) throw new AttemptFailure(error.code, error.message);
+      throw error;
     }
   }
 

@@ -1,6 +1,8 @@
 // What the tests of execution share: a runner on a temporary home, and a listener that can be waited for.
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -16,6 +18,8 @@ import type {
   TaskStart,
   WorkerActions,
 } from "../engine/ports.ts";
+import { ConfigurationSecrets } from "../secrets/configuration.ts";
+import { SecretKey } from "../secrets/secret-key.ts";
 import { FileBlobs } from "../store/blobs.ts";
 import { LocalTaskRunner } from "./task-runner.ts";
 
@@ -73,6 +77,7 @@ export function taskStart({ body = {}, ...changes }: TaskChanges = {}): TaskStar
   return {
     ref,
     kind: "command",
+    publicJobId: ref.jobId,
     runId: "run_1",
     agentId,
     config: executorConfig(),
@@ -182,6 +187,7 @@ export class RunnerFixture {
   readonly payload: string;
   readonly listener = new RecordingListener();
   readonly blobs: FileBlobs;
+  readonly secrets = new ConfigurationSecrets(new SecretKey(randomBytes(32)));
   readonly runner: LocalTaskRunner;
   readonly warnings: string[] = [];
   outputs: readonly DeclaredOutput[] = [];
@@ -206,6 +212,7 @@ export class RunnerFixture {
         return this.payload;
       },
       declaredOutputs: () => this.outputs,
+      openConfiguration: (json) => this.secrets.open(json, this.runtimeEnv),
       newId: () => String(++lastId),
       clock,
       workerEnvPrefixes: ["SVC_"],
@@ -250,6 +257,9 @@ export class RunnerFixture {
   }
 }
 
+/** Place of a process's memory size among the fields of /proc/<pid>/stat, counted from behind its name. */
+const VSIZE_FIELD = 20;
+
 /** Whether a process still runs; a zombie does not. */
 export async function isRunning(pid: number): Promise<boolean> {
   try {
@@ -257,11 +267,30 @@ export async function isRunning(pid: number): Promise<boolean> {
   } catch {
     return false;
   }
-  const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
-  return !/\) [ZX] /.test(stat);
+  const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => null);
+  if (stat === null) return !existsSync("/proc/self/stat");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  // A process that is ending has given its memory back before it becomes a zombie.
+  return fields[0] !== "Z" && fields[0] !== "X" && fields[VSIZE_FIELD] !== "0";
 }
 
 /** Polls a fact about the machine that nothing announces. */
 export async function eventually(test: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await test())) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+/** The message of an outcome that must be a failure of this code. */
+export function failedWith(outcome: TaskOutcome, code: string): string {
+  assert.equal(outcome.kind, "failed", JSON.stringify(outcome));
+  if (outcome.kind !== "failed") return "";
+  assert.equal(outcome.code, code, outcome.message);
+  return outcome.message;
+}
+
+/** How the command of an attempt that was not interrupted ended. */
+export function commandOf(outcome: TaskOutcome) {
+  assert.notEqual(outcome.kind, "interrupted");
+  const command = outcome.kind === "interrupted" ? null : outcome.command;
+  assert.ok(command !== null, JSON.stringify(outcome));
+  return command;
 }

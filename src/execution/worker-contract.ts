@@ -4,7 +4,7 @@
 //     config gives or passes on, and the contract's own names, which win over all others.
 // D2. A large body is written without blocking the event loop; the usual small ones are written at once.
 
-import { mkdirSync, rmdirSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { realpath, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { ExecutorConfig } from "../engine/graph.ts";
@@ -65,27 +65,16 @@ async function makeNew(folder: string): Promise<void> {
   }
 }
 
-/**
- * Removes the attempt's folder. The usual one, in which the worker left nothing, goes without a detour through
- * the thread pool.
- */
-export async function removeAttemptFiles(files: AttemptFiles): Promise<void> {
-  try {
-    for (const path of new Set([files.input, files.body, files.message, files.context, files.eventStream])) {
-      unlinkSync(path);
-    }
-    rmdirSync(files.output);
-    rmdirSync(files.folder);
-  } catch {
-    await removeTree(files.folder);
-  }
-}
-
 /** What SVC_CONTEXT_FILE holds, and modules get as their second argument. */
 export function contextOf(task: TaskStart) {
   const { ref, runId, agentId, workflow } = task;
   return {
-    job: { job_id: ref.jobId, run_id: runId, graph_id: workflow.graph_id, job_name: workflow.job_name },
+    job: {
+      job_id: task.publicJobId,
+      run_id: runId,
+      graph_id: workflow.graph_id,
+      job_name: workflow.job_name,
+    },
     agent: { agent_id: agentId, sandbox_name: task.sandboxName },
     attempt: ref.attempt,
     max_attempts: task.maxAttempts,
@@ -152,7 +141,7 @@ function placeholders(task: TaskStart, places: WorkerPlaces): ReadonlyMap<string
     ["output_dir", files.output],
     ["workdir", workdir],
     ["run_dir", runFolder],
-    ["job_id", task.ref.jobId],
+    ["job_id", task.publicJobId],
     ["run_id", task.runId],
     ["agent_id", task.agentId],
     ["attempt", String(task.ref.attempt)],
@@ -227,7 +216,7 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
     CONTEXT_FILE: files.context,
     OUTPUT_DIR: files.output,
     EVENT_STREAM: files.eventStream,
-    JOB_ID: task.ref.jobId,
+    JOB_ID: task.publicJobId,
     RUN_ID: task.runId,
     AGENT_ID: task.agentId,
     ATTEMPT: String(task.ref.attempt),

@@ -1,19 +1,20 @@
-// One worker process: spawned, read while it runs, and ended with everything it started.
+// One worker process: started, read while it runs, and ended with everything it started.
 //
 // C1. It never waits for ever on a worker that has ended: pipes that others hold are given up (pipe-reader.ts).
 // C2. `ended` resolves once, when the leader and its group are gone and all pipes are read.
 // C3. Asked to end, the tree gets SIGTERM, and after the grace period SIGKILL; a tree that obeys is left its time.
 
-import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, renameSync, unlinkSync } from "node:fs";
 import { Socket } from "node:net";
 import { limits } from "../engine/limits.ts";
 import type { Clock } from "../engine/ports.ts";
-import { type FifoSupply, openPipe, type PipeEnds } from "./fifos.ts";
+import { type FifoSupply, openPipe, openReadEnd, type PipeEnds } from "./fifos.ts";
 import { PipeReader } from "./pipe-reader.ts";
 import { type ProcessTree, type ProcessTrees, signalGroup } from "./process-trees.ts";
+import type { Spawner, StartedWorker, WorkerExit } from "./spawner.ts";
 
 export interface WorkerTools {
+  readonly spawner: Spawner;
   readonly fifos: FifoSupply;
   readonly trees: ProcessTrees;
   readonly clock: Clock;
@@ -38,13 +39,9 @@ export interface WorkerSinks {
   backpressure(): Promise<void> | null;
 }
 
-export interface WorkerExit {
-  readonly exitCode: number | null;
-  readonly signal: string | null;
-}
-
 export class WorkerProcess {
-  readonly ended: Promise<WorkerExit>;
+  /** Null when the spawner was lost, and with it how the worker ended. */
+  readonly ended: Promise<WorkerExit | null>;
   readonly #tools: WorkerTools;
   readonly #tree: ProcessTree;
   readonly #readers: readonly PipeReader[];
@@ -57,48 +54,41 @@ export class WorkerProcess {
   #cancelGrace: () => void = () => {};
   #exited = false;
 
-  private constructor(child: ChildProcess, pid: number, pipes: Pipes, spec: WorkerSpec, given: Given) {
+  private constructor(worker: StartedWorker, pipes: Pipes, spec: WorkerSpec, given: Given) {
     this.#tools = given.tools;
-    this.#tree = given.tools.trees.started(spec.mark, pid);
+    this.#tree = given.tools.trees.started(spec.mark, worker.pid, worker.start);
     this.#eventKeeperFd = pipes.events.writeFd;
     this.#input = pipes.input === null ? null : inputSocket(pipes.input.writeFd);
     const { clock } = given.tools;
     const reader = (fd: number, sink: (chunk: Buffer) => void) =>
       new PipeReader({ fd, clock, sink, backpressure: given.sinks.backpressure });
     this.#readers = [
-      reader(pipes.stdout.readFd, given.sinks.stdout),
-      reader(pipes.stderr.readFd, given.sinks.stderr),
+      reader(pipes.stdoutFd, given.sinks.stdout),
+      reader(pipes.stderrFd, given.sinks.stderr),
       reader(pipes.events.readFd, given.sinks.events),
     ];
-    const exited = new Promise<WorkerExit>((resolve) => {
-      child.once("exit", (exitCode, signal) => resolve({ exitCode, signal }));
-    });
-    this.ended = this.#untilEnded(exited);
+    this.ended = this.#untilEnded(worker.exited);
   }
 
   /**
-   * Spawns a worker.
+   * Starts a worker.
    *
-   * @throws the system's error (code ENOENT, EACCES, E2BIG, …) when the command cannot be started
+   * @throws the system's error (code ENOENT, EACCES, E2BIG, …) when the command cannot be started, or SpawnerLost
    */
   static async start(spec: WorkerSpec, given: Given): Promise<WorkerProcess> {
     const paths = await given.tools.fifos.take(spec.takesInput ? 4 : 3);
-    // The child's ends are closed here whatever happens, ours only when no worker comes of it.
-    using childEnds = new DisposableStack();
-    using ourEnds = new DisposableStack();
-    const pipes = openPipes(paths, spec.eventStreamPath, childEnds, ourEnds);
-    const child = spawn(spec.file, spec.args, {
-      cwd: spec.cwd,
-      env: spec.env,
-      shell: false,
-      // A group of its own, whose id is the worker's pid.
-      detached: true,
-      stdio: [pipes.input?.readFd ?? "ignore", pipes.stdout.writeFd, pipes.stderr.writeFd],
-    });
-    const { pid } = child;
-    if (pid === undefined) throw await new Promise((resolve) => child.once("error", resolve));
-    ourEnds.move();
-    return new WorkerProcess(child, pid, pipes, spec, given);
+    // Names are removed whatever happens, our ends are closed only when no worker comes of them.
+    using names = new DisposableStack();
+    using ends = new DisposableStack();
+    const { file, args, cwd, env, eventStreamPath } = spec;
+    const [stdout = "", stderr = "", events = "", stdin = null] = paths;
+    for (const path of [stdout, stderr, stdin]) if (path !== null) names.defer(() => unlinkSync(path));
+    renameSync(events, eventStreamPath);
+    const pipes = openPipes({ stdout, stderr, events: eventStreamPath, stdin }, ends);
+    const worker = await given.tools.spawner.start({ file, args, cwd, env, stdin, stdout, stderr });
+    if (pipes.input !== null) closeSync(pipes.input.readFd);
+    ends.move();
+    return new WorkerProcess(worker, pipes, spec, given);
   }
 
   /** Whether it ended because it was asked to, and not by itself. */
@@ -127,7 +117,7 @@ export class WorkerProcess {
     if (this.#input?.writable) this.#input.write(`${line}\n`);
   }
 
-  async #untilEnded(exited: Promise<WorkerExit>): Promise<WorkerExit> {
+  async #untilEnded(exited: Promise<WorkerExit | null>): Promise<WorkerExit | null> {
     const exit = await exited;
     this.#exited = true;
     this.#input?.destroy();
@@ -136,7 +126,8 @@ export class WorkerProcess {
       await trees.gone(this.#tree, () => this.#graceOver);
       this.#cancelGrace();
       await trees.kill(this.#tree);
-    } else signalGroup(this.#tree.pid, "SIGKILL");
+    } else if (exit === null) await trees.kill(this.#tree);
+    else signalGroup(this.#tree.pid, "SIGKILL");
     closeSync(this.#eventKeeperFd);
     const killEscaped = async () => {
       await trees.kill(this.#tree);
@@ -152,38 +143,36 @@ interface Given {
   readonly sinks: WorkerSinks;
 }
 
+/** The ends that are ours. */
 interface Pipes {
-  readonly stdout: PipeEnds;
-  readonly stderr: PipeEnds;
+  readonly stdoutFd: number;
+  readonly stderrFd: number;
   readonly events: PipeEnds;
+  /** Its read end is open until the worker has its own: a pipe that nobody reads cannot be opened for writing. */
   readonly input: PipeEnds | null;
 }
 
-/** Opens the pipes; only the event stream keeps a name, so that grandchildren can open it too. */
-function openPipes(
-  paths: readonly string[],
-  eventStreamPath: string,
-  childEnds: DisposableStack,
-  ourEnds: DisposableStack,
-): Pipes {
-  const [stdoutPath = "", stderrPath = "", eventsPath = "", inputPath] = paths;
-  const open = (path: string, readBy: DisposableStack, writtenBy: DisposableStack) => {
-    const ends = openPipe(path);
-    readBy.defer(() => closeSync(ends.readFd));
-    writtenBy.defer(() => closeSync(ends.writeFd));
-    return ends;
+interface PipePaths {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly events: string;
+  readonly stdin: string | null;
+}
+
+function openPipes({ stdout, stderr, events, stdin }: PipePaths, ends: DisposableStack): Pipes {
+  const owned = (fd: number) => {
+    ends.defer(() => closeSync(fd));
+    return fd;
   };
-  const openNameless = (path: string, readBy: DisposableStack, writtenBy: DisposableStack) => {
-    const ends = open(path, readBy, writtenBy);
-    unlinkSync(path);
-    return ends;
+  const both = (path: string) => {
+    const { readFd, writeFd } = openPipe(path);
+    return { readFd: owned(readFd), writeFd: owned(writeFd) };
   };
-  renameSync(eventsPath, eventStreamPath);
   return {
-    stdout: openNameless(stdoutPath, ourEnds, childEnds),
-    stderr: openNameless(stderrPath, ourEnds, childEnds),
-    events: open(eventStreamPath, ourEnds, ourEnds),
-    input: inputPath === undefined ? null : openNameless(inputPath, childEnds, ourEnds),
+    stdoutFd: owned(openReadEnd(stdout)),
+    stderrFd: owned(openReadEnd(stderr)),
+    events: both(events),
+    input: stdin === null ? null : both(stdin),
   };
 }
 

@@ -13,9 +13,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { lstat, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Upload } from "../engine/graph.ts";
-import { isEmptyFolder } from "./empty-folder.ts";
 import type { AgentFolders } from "./paths.ts";
 import { removeTree } from "./remove-tree.ts";
+import { isEmptyFolder } from "./small-folder.ts";
 import { stage } from "./staging.ts";
 
 const ENTRIES_MAX = 2_000;

@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { it } from "node:test";
+import { entriesOfSmall, isEmptyFolder } from "./small-folder.ts";
+
+it("an empty folder is told from one with an entry, from a file and from nothing", () => {
+  const root = mkdtempSync(join(tmpdir(), "troupe-small-folder-"));
+  try {
+    assert.equal(isEmptyFolder(root), true);
+    mkdirSync(join(root, "inner"));
+    assert.equal(isEmptyFolder(root), false);
+    assert.deepEqual(
+      entriesOfSmall(root)?.map(({ name }) => name),
+      ["inner"],
+    );
+    writeFileSync(join(root, "file"), "");
+    assert.equal(isEmptyFolder(join(root, "file")), false);
+    assert.equal(isEmptyFolder(join(root, "absent")), false);
+    assert.equal(entriesOfSmall(join(root, "absent")), null);
+    for (let i = 0; i < 2_000; i++) writeFileSync(join(root, `a file whose name is long ${i}`), "");
+    assert.notEqual(entriesOfSmall(root)?.length, 0);
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+});
