@@ -11,14 +11,17 @@ const src = resolve(import.meta.dirname, "../src");
 /** What the files of a part may import beside their own part. Parts that are missing here may import anything. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   engine: [],
-  execution: ["engine"],
-  bundles: ["engine", "sync-folder"],
+  secrets: ["engine", "sync-folder"],
+  execution: ["engine", "secrets"],
+  bundles: ["engine", "keyed-turns", "sync-folder"],
   runs: ["engine"],
-  store: ["engine", "bundles", "runs", "sync-folder"],
-  api: ["engine", "execution", "bundles", "runs"],
+  jobs: ["engine", "bundles", "runs", "secrets", "keyed-turns"],
+  store: ["engine", "bundles", "runs", "jobs", "sync-folder"],
+  doctor: [],
+  api: ["engine", "execution", "bundles", "runs", "jobs", "secrets", "doctor", "config", "keyed-turns"],
   // troupe doctor opens the store itself: it is there for when no server runs.
-  cli: ["engine", "bundles", "store", "config", "nearest-name", "version", "app"],
-  config: ["nearest-name"],
+  cli: ["engine", "bundles", "store", "doctor", "config", "nearest-name", "version", "app", "sdk"],
+  config: ["nearest-name", "secrets"],
 };
 
 /** Calls that belong to one module each (docs/architecture.md "Time and chance"). */
@@ -27,11 +30,15 @@ const banned: readonly {
   readonly parts: readonly string[];
   readonly instead: string;
 }[] = [
-  { call: /\bDate\.now\(/, parts: ["engine", "bundles", "runs", "store", "api"], instead: "the Clock port" },
+  {
+    call: /\bDate\.now\(/,
+    parts: ["engine", "bundles", "runs", "jobs", "store", "api"],
+    instead: "the Clock port",
+  },
   { call: /\bMath\.random\(/, parts: Object.keys(allowed), instead: "the Randomness port" },
   {
     call: /\b(setTimeout|setInterval|setImmediate)\(/,
-    parts: ["engine", "bundles", "runs", "store"],
+    parts: ["engine", "bundles", "runs", "jobs", "store"],
     instead: "the Clock port",
   },
   { call: /\brandomUUID\(/, parts: Object.keys(allowed), instead: "the Randomness port" },
@@ -43,7 +50,9 @@ const files = readdirSync(src, { recursive: true, encoding: "utf8" })
 
 /** engine, api, …; a file right under src is a part of its own, config-table.ts belonging to config. */
 function partOf(file: string): string {
-  const [first = ""] = relative(src, file).split("/");
+  const [first = "", second = ""] = relative(src, file).split("/");
+  // Beside src there is only the SDK.
+  if (first === "..") return second;
   return first.endsWith(".ts") ? first.slice(0, -3).replace(/^config-.*/, "config") : first;
 }
 
@@ -65,6 +74,17 @@ test("no import points back along the architecture's arrows", () => {
       .filter((target) => target !== part && !may.includes(target))
       .map((target) => `${relative(src, file)} imports ${target}`);
   });
+  assert.deepEqual(wrong, []);
+});
+
+test("the SDK imports nothing: it is a package of its own, for browsers too", () => {
+  const wrong = readdirSync(join(src, "../sdk/src"), { encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
+    .flatMap((name) =>
+      importsOf(join(src, "../sdk/src", name))
+        .filter((target) => !/^\.\/[a-z-]+\.ts$/.test(target))
+        .map((target) => `${name}: ${target}`),
+    );
   assert.deepEqual(wrong, []);
 });
 

@@ -5,7 +5,10 @@ import { globSync } from "node:fs";
 
 const root = new URL("..", import.meta.url).pathname;
 const words = process.argv.slice(2);
-const files = globSync(["src/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"], { cwd: root })
+const files = globSync(
+  ["src/**/*.test.ts", "sdk/{generator,src,test}/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
+  { cwd: root },
+)
   .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
   .sort();
 /** A test that hangs fails, instead of holding up everybody. */

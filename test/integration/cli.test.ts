@@ -1,87 +1,15 @@
 // The command as people use it: the real program, its words, output, signals and exit codes.
 
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { type Program, programEnvironment, startProgram, temporaryHome } from "../support/program.ts";
+import { closedPort, oneCommand, start } from "../support/command-line.ts";
+import { type Program, startProgram, temporaryHome } from "../support/program.ts";
 
-const launcher = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 const ESCAPE = "\x1b";
-
-interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-interface Started {
-  readonly child: ChildProcess;
-  readonly ended: Promise<Ended>;
-  /** Resolves when stdout or stderr has shown the text. */
-  shows(text: string): Promise<void>;
-  printed(): string;
-}
-
-/** Those that run, so that a test that failed half way leaves none behind. */
-const running = new Set<ChildProcess>();
-after(() => {
-  for (const child of running) child.kill("SIGKILL");
-});
-
-function start(args: readonly string[], home: string, env: Record<string, string> = {}): Started {
-  const child = spawn(process.execPath, [launcher, ...args], {
-    env: programEnvironment(home, env),
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  running.add(child);
-  let out = "";
-  let err = "";
-  const waiting: { text: string; resolve: () => void }[] = [];
-  const look = () => {
-    for (const { text, resolve } of waiting) if (out.includes(text) || err.includes(text)) resolve();
-  };
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-    out += chunk;
-    look();
-  });
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-    err += chunk;
-    look();
-  });
-  const ended = new Promise<Ended>((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (code) => {
-      running.delete(child);
-      resolve({ code, out, err });
-    });
-  });
-  const shows = async (text: string) => {
-    const shown = new Promise<void>((resolve) => {
-      waiting.push({ text, resolve });
-      look();
-    });
-    const early = ended.then(() =>
-      assert.ok(out.includes(text) || err.includes(text), `ended early:\n${out}${err}`),
-    );
-    await Promise.race([shown, early]);
-  };
-  return { child, ended, shows, printed: () => out };
-}
-
-/** A manifest with one command. */
-function oneCommand(graphId: string, command: string, config: Record<string, unknown> = {}): string {
-  return JSON.stringify({
-    manifest_version: "1.0",
-    graph_id: graphId,
-    entrypoints: ["work"],
-    nodes: [{ node_id: "work", agent_type: "executor", config: { command, ...config } }],
-  });
-}
 
 const helpers = (() => {
   let folder = "";
@@ -167,7 +95,7 @@ describe("with a runtime that is up", () => {
     const manifest = await helpers.file("long.json", oneCommand("long", "echo started; sleep 600"));
     const watching = troupe("run", manifest, "--watch");
     await watching.shows("started");
-    const found = JSON.parse((await troupe("jobs", "--open", "--json").ended).out);
+    const found = JSON.parse((await troupe("jobs", "--runtime", "--open", "--json").ended).out);
     const jobId = found.find((job: { graph_id: string }) => job.graph_id === "long").job_id;
     const cancelled = await troupe("cancel", jobId).ended;
     assert.deepEqual([cancelled.code, cancelled.out], [0, `${jobId} cancelled\n`]);
@@ -206,10 +134,10 @@ describe("with a runtime that is up", () => {
     assert.match((await troupe("events", jobId).ended).out, /work +one\n.*work +two\n/s);
   });
 
-  test("jobs lists, newest first, as many as asked for", async () => {
+  test("jobs --runtime lists, newest first, as many as asked for", async () => {
     const older = await submit("listed", oneCommand("listed", "true"));
     const newer = await submit("listed", oneCommand("listed", "true"));
-    const { out } = await troupe("jobs", "--limit", "2").ended;
+    const { out } = await troupe("jobs", "--runtime", "--limit", "2").ended;
     const lines = out.trim().split("\n");
     assert.equal(lines.length, 3);
     assert.ok(lines[1]?.startsWith(newer) && lines[2]?.startsWith(older), out);
@@ -238,10 +166,10 @@ describe("with a runtime that is up", () => {
     assert.match(again.err, /HTTP 400/);
   });
 
-  test("bundles lists what was registered, and reload reads it again", async () => {
+  test("bundles --runtime lists what was registered, and reload reads it again", async () => {
     const folder = await helpers.bundle("kept", oneCommand("kept", "true"));
     await troupe("run", folder).ended;
-    assert.match((await troupe("bundles").ended).out, /^kept +kept +[0-9a-f]{12}$/m);
+    assert.match((await troupe("bundles", "--runtime").ended).out, /^kept +kept +[0-9a-f]{12}$/m);
     await writeFile(join(folder, "payloads", "new.txt"), "new");
     const reloaded = JSON.parse((await troupe("reload", "kept", "--json").ended).out);
     assert.equal(reloaded.changed, true);
@@ -290,7 +218,8 @@ describe("without a runtime", () => {
 
   test("other commands say at once that nobody answers, and what to start", async () => {
     const port = await closedPort();
-    const { code, err } = await start(["jobs"], home, { SVC_RUNTIME_API_PORT: String(port) }).ended;
+    const { code, err } = await start(["jobs", "--runtime"], home, { SVC_RUNTIME_API_PORT: String(port) })
+      .ended;
     assert.equal(code, 1);
     assert.match(
       err,
@@ -398,7 +327,7 @@ describe("stopping and starting again", () => {
     try {
       const first = start(["up"], home);
       await first.shows("Ready.");
-      const url = /http:\S+/.exec(first.printed())?.[0] ?? assert.fail("no address");
+      const url = /runtime API +(http:\S+)/.exec(first.printed())?.[1] ?? assert.fail("no address");
       const command = `echo started; while [ ! -e '${gate}' ]; do sleep 0.05; done`;
       const manifest = await helpers.file("carried.json", oneCommand("carried", command));
       const watching = start(["run", manifest, "--watch", "--url", url], home);
@@ -422,11 +351,3 @@ describe("stopping and starting again", () => {
     }
   });
 });
-
-async function closedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

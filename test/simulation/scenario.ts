@@ -93,7 +93,13 @@ function submit(world: World, client: Client): void {
   if (parsed.kind === "invalid") throw new Error(manifestProblemsText(parsed.problems));
   const manifestJson = JSON.stringify(client.scenario.manifest);
   world.process.engine
-    .submit({ graph: parsed.graph, manifestJson, bundleFingerprint: null, configurationJson: null })
+    .submit({
+      graph: parsed.graph,
+      identity: null,
+      manifestJson,
+      bundleFingerprint: null,
+      configurationJson: null,
+    })
     .then(
       ({ jobId }) => {
         client.jobId = jobId;

@@ -155,6 +155,7 @@ export class EngineHarness {
     const manifestJson = JSON.stringify({ manifest_version: "1.0", graph_id: "g", ...manifest });
     const submitted = this.engine.submit({
       graph: parsed.graph,
+      identity: null,
       manifestJson,
       bundleFingerprint: null,
       configurationJson: null,

@@ -1,0 +1,109 @@
+// /docs: the interactive documentation, in a real browser where there is one, and its parts everywhere.
+
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { text as textOf } from "node:stream/consumers";
+import { after, before, describe, test } from "node:test";
+import { type Browser, findBrowser, startBrowser } from "../support/browser.ts";
+import { startGateway } from "../support/gateway-api.ts";
+import type { Program } from "../support/program.ts";
+import { until } from "../support/until.ts";
+
+const TOKEN = "correct-horse-battery-staple-in-the-docs";
+
+let open: Program;
+let closed: Program;
+before(async () => {
+  [open, closed] = await Promise.all([
+    startGateway({ args: ["gateway"] }),
+    startGateway({ args: ["gateway"], env: { SVC_API_TOKEN: TOKEN } }),
+  ]);
+});
+after(() => Promise.all([open.stop(), closed.stop()]));
+
+describe("the page", () => {
+  test("names nothing outside this server, runs no inline script, and forbids both", async () => {
+    const answer = await fetch(`${open.url}/docs`);
+    assert.equal(answer.status, 200);
+    assert.match(answer.headers.get("content-type") ?? "", /^text\/html/);
+    const page = await answer.text();
+    assert.doesNotMatch(page, /https?:\/\/|"\/\//);
+    for (const [, attributes, content] of page.matchAll(/<script([^>]*)>([^<]*)<\/script>/g)) {
+      assert.ok(/src="\/docs\//.test(attributes ?? "") || /type="application\/json"/.test(attributes ?? ""));
+      assert.equal(content, "");
+    }
+    const policy = answer.headers.get("content-security-policy")?.split("; ") ?? [];
+    assert.ok(policy.includes("default-src 'none'") && policy.includes("script-src 'self'"));
+    assert.ok(policy.includes("connect-src 'self'") && policy.includes("frame-ancestors 'none'"));
+    assert.doesNotMatch(policy.join(), /https?:|\*|unsafe-eval/);
+  });
+
+  test("is found with a slash behind it too", async () => {
+    const answer = await fetch(`${open.url}/docs/`, { redirect: "manual" });
+    assert.deepEqual([answer.status, answer.headers.get("location")], [308, "/docs"]);
+  });
+
+  test("its script comes compressed to those who take that, and plain to others; both are the same", async () => {
+    const compressed = await fetch(`${open.url}/docs/reference.js`);
+    assert.equal(compressed.headers.get("content-encoding"), "gzip");
+    assert.match(compressed.headers.get("content-type") ?? "", /^text\/javascript/);
+    const script = await compressed.text();
+    assert.ok(script.length > 1_000_000);
+    assert.equal(await plain("/docs/reference.js"), script);
+    const etag = compressed.headers.get("etag") ?? "";
+    const again = await fetch(`${open.url}/docs/reference.js`, { headers: { "if-none-match": etag } });
+    assert.deepEqual([again.status, await again.text()], [304, ""]);
+  });
+
+  test("wants the token like everything else, and asks a browser for it", async () => {
+    for (const path of ["/docs", "/docs/reference.js", "/openapi.json"]) {
+      const answer = await fetch(closed.url + path, { headers: { accept: "text/html" } });
+      assert.equal(answer.status, 401, path);
+      assert.match(answer.headers.get("www-authenticate") ?? "", /Basic realm=/);
+    }
+    const basic = `Basic ${Buffer.from(`anyone:${TOKEN}`).toString("base64")}`;
+    const answer = await fetch(`${closed.url}/docs`, { headers: { authorization: basic } });
+    assert.equal(answer.status, 200);
+    await answer.text();
+  });
+});
+
+/** A request without Accept-Encoding, which fetch always sends. */
+async function plain(path: string): Promise<string> {
+  const asked = request(`${open.url}${path}`);
+  const answered = new Promise<string>((resolve, reject) => {
+    asked.once("error", reject);
+    asked.once("response", (response) => {
+      assert.equal(response.headers["content-encoding"], undefined);
+      textOf(response).then(resolve, reject);
+    });
+  });
+  asked.end();
+  return answered;
+}
+
+describe("in a browser", { skip: findBrowser() === null && "there is no Chromium" }, () => {
+  let browser: Browser;
+  before(async () => {
+    browser = await startBrowser();
+  });
+  after(() => browser.close());
+
+  test("the page shows the API, asks nobody else for anything, and breaks no rule of its policy", async () => {
+    const page = await browser.open(`${open.url}/docs`);
+    await until("the API is shown", async () => (await page.text()).includes("Upload a bundle"));
+    assert.match(await page.text(), /Troupe gateway/);
+    for (const url of page.requested()) assert.ok(url.startsWith(open.url) || url.startsWith("data:"), url);
+    assert.deepEqual(
+      page.requested().filter((url) => url.startsWith("http")),
+      ["/docs", "/docs/reference.js", "/openapi.json"].map((path) => open.url + path),
+    );
+    assert.deepEqual(page.complaints(), []);
+  });
+
+  test("who types the token as password sees it too", async () => {
+    const page = await browser.open(`${closed.url}/docs`, TOKEN);
+    await until("the API is shown", async () => (await page.text()).includes("Upload a bundle"));
+    assert.deepEqual(page.complaints(), []);
+  });
+});

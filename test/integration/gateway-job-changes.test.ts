@@ -1,0 +1,157 @@
+// Jobs: change and delete, with If-Match. Sentences in quotes are the specification's own, shortened.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { JsonObject } from "../../src/engine/json.ts";
+import {
+  ask,
+  assertProblem,
+  call,
+  completed,
+  createJob,
+  ended,
+  happens,
+  startGateway,
+  startRun,
+  uploadBundle,
+  walk,
+} from "../support/gateway-api.ts";
+import { executor, graph, router, sensor } from "../support/graphs.ts";
+import type { Program } from "../support/program.ts";
+
+let program: Program;
+let quick = "";
+let held = "";
+before(async () => {
+  program = await startGateway();
+  quick = await uploadBundle(program, graph("quick", [router("in")]));
+  held = await uploadBundle(program, graph("held", [sensor("wait")]));
+});
+after(() => program.stop());
+
+const create = (body: JsonObject) => ask(program, "POST", "/jobs", { body });
+const jobOf = async (bundleId: string, more: JsonObject = {}) =>
+  String((await call(program, "POST", "/jobs", { bundle_id: bundleId, ...more })).job_id);
+const get = (jobId: string, query = "") => ask(program, "GET", `/jobs/${jobId}${query}`);
+const remove = (jobId: string, ifMatch?: string, query = "") =>
+  ask(program, "DELETE", `/jobs/${jobId}${query}`, {
+    headers: { ...(ifMatch !== undefined && { "if-match": ifMatch }) },
+  });
+const patch = (jobId: string, body: unknown, ifMatch?: string) =>
+  ask(program, "PATCH", `/jobs/${jobId}`, {
+    body,
+    headers: { ...(ifMatch !== undefined && { "if-match": ifMatch }) },
+  });
+
+describe("PATCH /jobs/{job_id}", () => {
+  test('"JSON merge patch of name and resolved_configuration": null takes away, objects merge, the rest replaces', async () => {
+    const jobId = await jobOf(quick, {
+      resolved_configuration: { keep: 1, drop: 2, deep: { a: 1, b: 2 }, list: [1, 2] },
+    });
+    const changed = await patch(
+      jobId,
+      { name: "New", resolved_configuration: { drop: null, deep: { b: null, c: 3 }, list: [3] } },
+      "*",
+    );
+    assert.equal(changed.status, 200, changed.text);
+    assert.equal(changed.body.name, "New");
+    assert.deepEqual(changed.body.resolved_configuration, { keep: 1, deep: { a: 1, c: 3 }, list: [3] });
+    assert.equal(changed.body.revision, 2);
+    assert.deepEqual((await get(jobId)).body, changed.body);
+    const emptied = await patch(jobId, { resolved_configuration: null }, "*");
+    assert.deepEqual(emptied.body.resolved_configuration, {});
+    assert.equal(emptied.body.name, "New", "what a patch does not mention stays");
+  });
+
+  test('"428: a conditional update or delete lacks If-Match", and nothing is changed', async () => {
+    const jobId = await jobOf(quick, { name: "before" });
+    assertProblem(await patch(jobId, { name: "after" }), 428, "precondition_required");
+    assertProblem(await remove(jobId), 428, "precondition_required");
+    assert.equal((await get(jobId)).body.name, "before");
+  });
+
+  test('"412: If-Match holds a stale ETag", with the current one in the response header', async () => {
+    const created = await create({ bundle_id: quick });
+    const jobId = String(created.body.job_id);
+    const old = created.headers.get("etag") ?? "";
+    const changed = await patch(jobId, { name: "second" }, old);
+    assert.equal(changed.status, 200, "the ETag of the creation is good");
+    const current = changed.headers.get("etag") ?? "";
+    assert.notEqual(current, old);
+    for (const answer of [await patch(jobId, { name: "third" }, old), await remove(jobId, old)]) {
+      assertProblem(answer, 412, "precondition_failed");
+      assert.equal(answer.headers.get("etag"), current);
+    }
+    assertProblem(await patch(jobId, { name: "third" }, `W/${current}`), 412, "precondition_failed");
+    assert.equal((await get(jobId)).body.name, "second");
+    const seen = (await get(jobId)).headers.get("etag") ?? "";
+    assert.equal((await patch(jobId, { name: "third" }, seen)).status, 200, "that of a GET is good");
+  });
+
+  test("of two updates with one ETag at the same moment, one lands and the other gets 412", async () => {
+    const created = await create({ bundle_id: quick });
+    const etag = created.headers.get("etag") ?? "";
+    const names = Array.from({ length: 10 }, (_, i) => `name ${i}`);
+    const jobId = String(created.body.job_id);
+    const answers = await Promise.all(names.map((name) => patch(jobId, { name }, etag)));
+    const landed = answers.filter(({ status }) => status === 200);
+    assert.equal(landed.length, 1);
+    for (const answer of answers)
+      if (answer.status !== 200) assertProblem(answer, 412, "precondition_failed");
+    const { name, revision } = (await get(jobId)).body;
+    assert.deepEqual([name, revision], [landed[0]?.body.name, 2]);
+  });
+
+  test("a patch with unknown fields, or values that are none, changes nothing", async () => {
+    const jobId = await jobOf(quick, { name: "as it was" });
+    for (const body of [{ bundle_id: held }, { name: 7 }, { name: "" }, { status: "ready" }, [], "x"]) {
+      assertProblem(await patch(jobId, body, "*"), 422, "validation_failed");
+    }
+    const { name, revision } = (await get(jobId)).body;
+    assert.deepEqual([name, revision], ["as it was", 1]);
+  });
+});
+
+describe("DELETE /jobs/{job_id}", () => {
+  test('"204; 409 active_runs unless force=true, which cancels them first"', async () => {
+    const jobId = await jobOf(held);
+    const runId = await startRun(program, jobId);
+    await happens(program, runId, "agent_started");
+    const stream = ended(program, runId).catch(() => null);
+    assertProblem(await remove(jobId, "*"), 409, "active_runs");
+    assertProblem(await remove(jobId, "*", "?force=false"), 409, "active_runs");
+    assert.equal((await get(jobId)).status, 200);
+    const forced = await remove(jobId, "*", "?force=true");
+    assert.deepEqual([forced.status, forced.text], [204, ""]);
+    await stream;
+    assertProblem(await get(jobId), 404, "job_not_found");
+    assertProblem(await ask(program, "GET", `/runs/${runId}`), 404, "run_not_found");
+  });
+
+  test("a deleted job takes its runs, events and files along", async () => {
+    const jobId = await createJob(
+      program,
+      graph("files", [executor("in", "echo x > $SVC_OUTPUT_DIR/a.txt")]),
+    );
+    const { run } = await completed(program, jobId);
+    const [file] = await walk(program, `/runs/${run.run_id}/artifacts`);
+    assert.equal((await ask(program, "GET", String(file?.url))).status, 200);
+    assert.equal((await remove(jobId, "*")).status, 204);
+    for (const path of [
+      "",
+      "/events",
+      "/events/stream",
+      "/stream",
+      "/result",
+      "/logs",
+      "/timeline",
+      "/artifacts",
+      "/outputs",
+    ]) {
+      assertProblem(await ask(program, "GET", `/runs/${run.run_id}${path}`), 404, "run_not_found");
+    }
+    assertProblem(await ask(program, "GET", String(file?.url)), 404, "run_not_found");
+    assert.ok(!(await walk(program, "/runs")).some(({ run_id }) => run_id === run.run_id));
+    assertProblem(await remove(jobId, "*"), 404, "job_not_found");
+  });
+});

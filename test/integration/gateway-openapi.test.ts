@@ -1,0 +1,156 @@
+// The program's answers against the document that describes them: whatever a session meets has a documented status,
+// documented headers, and a body with exactly the documented fields.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { zipOf } from "../support/bundle-files.ts";
+import { type Answer, type Asked, ask, ended, sendBundle, startGateway } from "../support/gateway-api.ts";
+import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { Judge, openApiOf } from "../support/openapi.ts";
+import type { Program } from "../support/program.ts";
+
+let program: Program;
+let judge: Judge;
+before(async () => {
+  program = await startGateway({ args: ["gateway"] });
+  judge = new Judge(await openApiOf(program));
+});
+after(() => program.stop());
+
+async function judged(method: string, path: string, asked: Asked = {}): Promise<Answer> {
+  const answer = await ask(program, method, path, asked);
+  judge.check(method, `/api/v1${path}`, answer);
+  return answer;
+}
+
+async function uploaded(manifest: ReturnType<typeof graph>): Promise<string> {
+  const answer = await sendBundle(program, await zipOf({ "manifest.json": manifest }));
+  judge.check("POST", "/api/v1/bundles", answer);
+  return String(answer.body.bundle_id);
+}
+
+test("a session from the upload to the outputs, with every mistake on the way, is as the document says", async () => {
+  const write =
+    'echo hello; echo bad >&2; mkdir -p "$SVC_OUTPUT_DIR"; echo digest > "$SVC_OUTPUT_DIR/final_artifact.md"';
+  const bundleId = await uploaded(
+    graph("session", [router("in"), executor("writer", write)], [["in", "writer"]]),
+  );
+  const broken = await sendBundle(program, await zipOf({ "manifest.json": {} }));
+  judge.check("POST", "/api/v1/bundles", broken);
+  await judged("GET", "/bundles");
+  await judged("GET", `/bundles/${bundleId}`);
+  await judged("GET", "/bundles/none");
+  await judged("DELETE", "/bundles/none");
+
+  const body = {
+    bundle_id: bundleId,
+    name: "session",
+    resolved_configuration: { language: "en", api_key: "k" },
+  };
+  const key = { "idempotency-key": "session-1" };
+  const created = await judged("POST", "/jobs", { body, headers: key });
+  await judged("POST", "/jobs", { body, headers: key });
+  await judged("POST", "/jobs", { body: { ...body, name: "other" }, headers: key });
+  await judged("POST", "/jobs", { body: { ...body, unknown: 1 } });
+  await judged("POST", "/jobs", { body: {}, headers: { "content-type": "text/plain" } });
+  const jobPath = `/jobs/${created.body.job_id}`;
+  const etag = created.headers.get("etag") ?? "";
+  await judged("GET", "/jobs?page_size=1");
+  await judged("GET", "/jobs?page_size=0");
+  await judged("GET", "/jobs?page_token=x");
+  await judged("GET", jobPath);
+  await judged("GET", "/jobs/none");
+  await judged("PATCH", jobPath, { body: { name: "renamed" } });
+  await judged("PATCH", jobPath, { body: { name: "renamed" }, headers: { "if-match": '"99"' } });
+  await judged("PATCH", jobPath, { body: { name: "renamed" }, headers: { "if-match": etag } });
+  await judged("POST", `${jobPath}/pause`);
+
+  const accepted = await judged("POST", `${jobPath}/runs`, { body: { inputs: { topic: "bees" } } });
+  await judged("POST", `${jobPath}/runs`, { body: { inputs: 7 } });
+  await judged("POST", "/jobs/none/runs", { body: {} });
+  const runId = String(accepted.body.run_id);
+  const runPath = `/runs/${runId}`;
+  await judged("GET", runPath);
+  assert.equal((await ended(program, runId)).run.status, "completed");
+  for (const path of ["", "/result", "/events", "/logs", "/timeline", "/artifacts", "/outputs"]) {
+    await judged("GET", runPath + path);
+    await judged("GET", `/runs/none${path}`);
+  }
+  await judged("PATCH", runPath, { body: { desired_state: "paused" } });
+  await judged("PATCH", runPath, { body: { desired_state: "flying" } });
+  await judged("GET", `${runPath}/logs?level=loud`);
+  await judged("GET", `${runPath}/events/stream`);
+  await judged("GET", `${runPath}/stream?channels=logs`);
+  const { items } = (await judged("GET", `${runPath}/events?page_size=200`)).body as {
+    items: { id: number }[];
+  };
+  await judged("GET", `${runPath}/events/stream`, {
+    headers: { "last-event-id": String(items.at(-1)?.id) },
+  });
+  await judged("GET", `${runPath}/events/stream`, { headers: { "last-event-id": "9999" } });
+  const outputs = (await judged("GET", `${runPath}/outputs`)).body.items as unknown as { url: string }[];
+  const file = outputs[0]!.url.replace("/api/v1", "");
+  const whole = await judged("GET", file);
+  await judged("GET", file, { headers: { range: "bytes=0-2" } });
+  await judged("GET", file, { headers: { range: "bytes=99-" } });
+  await judged("GET", file, { headers: { "if-none-match": whole.headers.get("etag") ?? "" } });
+
+  for (const path of ["", "?view=full", "/events", "/dead-letters", "/workflow-progress", "/runs"]) {
+    await judged("GET", jobPath + path);
+  }
+  await judged("GET", `/runs?job_id=${created.body.job_id}&status=completed`);
+  await judged("DELETE", `/bundles/${bundleId}`);
+  await judged("DELETE", jobPath);
+  const now = (await judged("GET", jobPath)).headers.get("etag") ?? "";
+  await judged("DELETE", jobPath, { headers: { "if-match": now } });
+  await judged("DELETE", `/bundles/${bundleId}`);
+});
+
+test("a job whose run waits, is paused, resumed and cancelled, is as the document says", async () => {
+  const bundleId = await uploaded(graph("waiting", [sensor("ear")]));
+  const { body } = await judged("POST", "/jobs", { body: { bundle_id: bundleId } });
+  const jobPath = `/jobs/${body.job_id}`;
+  const run = await judged("POST", `${jobPath}/runs`, { body: {} });
+  await judged("GET", `${jobPath}/workflow-progress`);
+  for (const action of ["pause", "resume", "cancel", "cancel"]) await judged("POST", `${jobPath}/${action}`);
+  await ended(program, String(run.body.run_id));
+  for (const path of ["", "/result", "/events", "/timeline"])
+    await judged("GET", `/runs/${run.body.run_id}${path}`);
+});
+
+test("a run that fails is as the document says, its failure included", async () => {
+  const bundleId = await uploaded(graph("failing", [executor("in", ["false"])]));
+  const { body } = await judged("POST", "/jobs", { body: { bundle_id: bundleId } });
+  const run = await judged("POST", `/jobs/${body.job_id}/runs`, { body: {} });
+  assert.equal((await ended(program, String(run.body.run_id))).run.status, "failed");
+  for (const path of ["", "/result", "/logs", "/timeline"])
+    await judged("GET", `/runs/${run.body.run_id}${path}`);
+  await judged("GET", `/jobs/${body.job_id}/workflow-progress`);
+  await judged("GET", `/jobs/${body.job_id}/dead-letters`);
+});
+
+test("the views of the system are as the document says", async () => {
+  for (const path of [
+    "/health",
+    "/runtime/status",
+    "/runtime/health",
+    "/runtime/doctor",
+    "/system/summary",
+    "/nodes",
+    "/metrics",
+    "/metrics?format=prometheus",
+    "/metrics?format=none",
+  ]) {
+    await judged("GET", path);
+  }
+});
+
+test("these sessions have met every operation that the document has", async () => {
+  const { paths } = await openApiOf(program);
+  const met = new Set([...judge.seen].map((what) => what.split(" ")[0]));
+  const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
+  assert.deepEqual(
+    operations.map(({ operationId }) => operationId).filter((id) => !met.has(id)),
+    [],
+  );
+});

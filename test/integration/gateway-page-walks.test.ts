@@ -1,0 +1,166 @@
+// Walks through pages of lists that change meanwhile, and page tokens that somebody has tampered with.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import * as fc from "fast-check";
+import type { JsonObject } from "../../src/engine/json.ts";
+import {
+  ask,
+  assertProblem,
+  call,
+  createJob,
+  ended,
+  startGateway,
+  startRun,
+  uploadBundle,
+} from "../support/gateway-api.ts";
+import { graph, router } from "../support/graphs.ts";
+import type { Program } from "../support/program.ts";
+
+let program: Program;
+before(async () => {
+  program = await startGateway();
+});
+after(() => program.stop());
+
+type Move =
+  | { readonly kind: "page"; readonly size: number }
+  | { readonly kind: "create" }
+  | { readonly kind: "delete"; readonly item: number };
+
+const moves = fc.array(
+  fc.oneof(
+    fc.record({ kind: fc.constant("page" as const), size: fc.integer({ min: 1, max: 5 }) }),
+    fc.record({ kind: fc.constant("create" as const) }),
+    fc.record({ kind: fc.constant("delete" as const), item: fc.nat(20) }),
+  ),
+  { maxLength: 14 },
+);
+
+interface List {
+  readonly path: string;
+  readonly idName: string;
+  create(): Promise<string>;
+  delete(id: string): Promise<void>;
+}
+
+async function remove(path: string): Promise<void> {
+  const answer = await ask(program, "DELETE", path, { headers: { "if-match": "*" } });
+  assert.equal(answer.status, 204, answer.text);
+}
+
+function jobsOf(bundleId: string): List {
+  return {
+    path: "/jobs",
+    idName: "job_id",
+    create: async () => String((await call(program, "POST", "/jobs", { bundle_id: bundleId })).job_id),
+    delete: (id) => remove(`/jobs/${id}`),
+  };
+}
+
+let uploads = 0;
+const bundleList: List = {
+  path: "/bundles",
+  idName: "bundle_id",
+  create: () => uploadBundle(program, graph(`page-${++uploads}`, [router("in")])),
+  delete: (id) => remove(`/bundles/${id}`),
+};
+
+/** Walks through a list while it changes. */
+async function walkWhile(list: List, existing: number, taken: readonly Move[]): Promise<void> {
+  const alive = new Set<string>();
+  for (let i = 0; i < existing; i++) alive.add(await list.create());
+  const throughout = new Set(alive);
+  const ever = new Set(alive);
+  const seen: string[] = [];
+  let token: string | null = "";
+  const page = async (size: number) => {
+    if (token === null) return;
+    const query = token === "" ? "" : `&page_token=${token}`;
+    const { items, next_page_token } = await call(program, "GET", `${list.path}?page_size=${size}${query}`);
+    seen.push(...(items as readonly JsonObject[]).map((item) => String(item[list.idName])));
+    token = next_page_token as string | null;
+  };
+  for (const move of taken) {
+    if (move.kind === "page") await page(move.size);
+    else if (move.kind === "create") {
+      const id = await list.create();
+      alive.add(id);
+      ever.add(id);
+    } else {
+      const id = [...alive][move.item];
+      if (id === undefined) continue;
+      await list.delete(id);
+      alive.delete(id);
+      throughout.delete(id);
+    }
+  }
+  while (token !== null) await page(3);
+  for (const id of alive) await list.delete(id);
+  assert.equal(new Set(seen).size, seen.length, "none is repeated");
+  const shown = new Set(seen);
+  for (const id of throughout) assert.ok(shown.has(id), "none that was there throughout is lost");
+  const own = seen.filter((id) => ever.has(id));
+  assert.deepEqual(
+    own,
+    [...ever].toReversed().filter((id) => shown.has(id)),
+    "newest first",
+  );
+}
+
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+/. ";
+
+/** Text for a query; half of a surrogate pair has no encoding of its own. */
+function encode(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
+}
+
+test("random walks of creates, deletes and pages never lose or repeat a job", async () => {
+  const list = jobsOf(await uploadBundle(program, graph("paged", [router("in")])));
+  const property = fc.asyncProperty(fc.nat(8), moves, (existing, taken) => walkWhile(list, existing, taken));
+  await fc.assert(property, { numRuns: 40, endOnFailure: true });
+});
+
+test("random walks of creates, deletes and pages never lose or repeat a bundle", async () => {
+  const property = fc.asyncProperty(fc.nat(4), moves, (existing, taken) =>
+    walkWhile(bundleList, existing, taken),
+  );
+  await fc.assert(property, { numRuns: 15, endOnFailure: true });
+});
+
+test("random tampering of page tokens never gives anything but 400", async () => {
+  const jobId = await createJob(program, graph("tokens", [router("in")]));
+  for (let i = 0; i < 3; i++) await ended(program, await startRun(program, jobId));
+  const tokenOf = async (path: string) =>
+    String((await call(program, "GET", `${path}page_size=1`)).next_page_token);
+  const list = `/jobs/${jobId}/runs`;
+  const token = await tokenOf(`${list}?`);
+  const others = [await tokenOf("/runs?"), await tokenOf(`${list}?status=completed&`)];
+  const tampered = fc.oneof(
+    fc
+      .record({ at: fc.nat(token.length - 1), by: fc.constantFrom(...ALPHABET) })
+      .map(({ at, by }) => token.slice(0, at) + by + token.slice(at + 1)),
+    fc.nat(token.length - 1).map((length) => token.slice(0, length)),
+    fc.string({ minLength: 1, maxLength: 8 }).map((more) => token + more),
+    fc.string({ maxLength: 8 }).map((more) => more + token.slice(1)),
+    fc
+      .record({ at: fc.nat(token.length), other: fc.constantFrom(...others) })
+      .map(({ at, other }) => token.slice(0, at) + other.slice(at)),
+    fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes).toString("base64url")),
+    fc.string({ unit: "binary", maxLength: 300 }),
+  );
+  await fc.assert(
+    fc.asyncProperty(tampered, async (text) => {
+      fc.pre(text !== token);
+      const answer = await ask(program, "GET", `${list}?page_token=${encode(text)}`);
+      assert.equal(answer.status, 400, answer.text);
+      assertProblem(answer, 400, "invalid_page_token");
+    }),
+    { numRuns: 400 },
+  );
+  assert.equal(
+    (await ask(program, "GET", `${list}?page_token=${token}`)).status,
+    200,
+    "the token itself is good",
+  );
+});

@@ -1,0 +1,178 @@
+// "runtime_run_id: Internal. It must never appear in client URLs", and the runtime job's id "in no public body": a
+// session that calls every route there is, with runs that fail, leave dead letters, and print all that a worker can
+// see, is searched for the ids that stand in the database.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { JsonObject } from "../../src/engine/json.ts";
+import { zipOf } from "../support/bundle-files.ts";
+import {
+  type Answer,
+  type Asked,
+  ask,
+  createJob,
+  ended,
+  sendBundle,
+  startGateway,
+  startRun,
+  uploadBundle,
+} from "../support/gateway-api.ts";
+import { executor, graph, module, router, sensor } from "../support/graphs.ts";
+import type { Program } from "../support/program.ts";
+import { rowsOf } from "../support/stored-rows.ts";
+
+let program: Program;
+before(async () => {
+  program = await startGateway({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
+});
+after(() => program.stop());
+
+/** Everything that was answered: status, headers and body or stream. */
+const heard: string[] = [];
+const asked: { readonly method: string; readonly path: string }[] = [];
+
+function hear(method: string, path: string, answer: Answer): Answer {
+  heard.push(`${method} ${path}\n${JSON.stringify([...answer.headers])}\n${answer.text}`);
+  asked.push({ method, path: path.split("?", 1)[0] ?? "" });
+  return answer;
+}
+
+/** @param path from the origin's root */
+async function say(method: string, path: string, given: Asked = {}): Promise<Answer> {
+  return hear(method, path, await ask({ ...program, api: program.url }, method, path, given));
+}
+
+const SHOW_ALL = [
+  'cd "$SVC_OUTPUT_DIR"',
+  "env | sort | tee env.txt",
+  'cp "$SVC_INPUT_FILE" input.json; cp "$SVC_MESSAGE_FILE" message.json',
+  'cp "$SVC_BODY_FILE" body; cp "$SVC_CONTEXT_FILE" context.json; cat context.json >&2',
+  '(pwd; ls -laR "$SVC_RUN_DIR" "$SVC_WORKDIR") > places.txt',
+  `printf '{"type":"log","payload":{"message":"%s %s"}}\\n' "$SVC_JOB_ID" "$SVC_IDEMPOTENCY_KEY" > $SVC_EVENT_STREAM`,
+].join("; ");
+
+const MODULE = `export async function handle(message, context) {
+  return { emit: [{ type: "seen", body: { message, context: JSON.parse(JSON.stringify(context)) } }] };
+}`;
+
+/** Runs that end in every way, each of a job of its own. @returns the jobs' ids */
+async function makeRuns(): Promise<readonly string[]> {
+  const continuing = { policies: { failure_policy: "continue" } };
+  const nodes = [router("in"), executor("show", SHOW_ALL), module("mod", { module: "mod.mjs" })];
+  const shown = graph("shown", nodes, [["in", "show"] as const, ["show", "mod"] as const]);
+  const jobs = [
+    await createJob(program, shown, {}, { "payloads/mod.mjs": MODULE }),
+    await createJob(program, graph("failing", [executor("bad", `${SHOW_ALL}; exit 3`, { max_attempts: 2 })])),
+    await createJob(program, graph("dead", [executor("bad", "exit 1")], [], continuing)),
+  ];
+  for (const jobId of jobs) await ended(program, await startRun(program, jobId, { inputs: { a: 1 } }));
+  return jobs;
+}
+
+test("the runtime job's id appears in no answer, header or stream of a whole session", async () => {
+  const jobs = await makeRuns();
+  const held = await createJob(program, graph("held", [sensor("wait")]));
+  await say("GET", "/api/v1/jobs");
+  for (const jobId of [...jobs, held]) await session(jobId);
+  await conventions(held);
+  await system();
+  const runtimeJobIds = rowsOf(program.home, "SELECT runtime_job_id FROM runs").map((row) =>
+    String(row.runtime_job_id),
+  );
+  assert.ok(runtimeJobIds.length >= 5);
+  for (const seen of ["SVC_JOB_ID=job_", '"agent_state"', "dead_letter_id", "event: job_failed"]) {
+    assert.ok(
+      heard.some((text) => text.includes(seen)),
+      `the session shows ${seen}`,
+    );
+  }
+  // What makes it unique, with and without the graph's name in front.
+  const unique = runtimeJobIds.map((id) => id.slice(id.lastIndexOf("-") + 1));
+  for (const id of unique) {
+    assert.match(id, /^\w{20,}$/);
+    for (const text of heard) assert.ok(!text.includes(id), `${id} in ${around(text, id)}`);
+  }
+  for (const text of heard) assert.doesNotMatch(text, /runtime_(?:run|job)_id|runtimeJobId/);
+  await assertEveryRouteWasCalled();
+});
+
+/** Calls everything that a job and its runs have. */
+async function session(jobId: string): Promise<void> {
+  const job = `/api/v1/jobs/${jobId}`;
+  const started = await say("POST", `${job}/runs`, {
+    body: {},
+    headers: { "idempotency-key": `of-${jobId}` },
+  });
+  await say("POST", `${job}/runs`, { body: {}, headers: { "idempotency-key": `of-${jobId}` } });
+  await say("PATCH", `/api/v1/runs/${started.body.run_id}`, { body: { desired_state: "paused" } });
+  for (const action of ["pause", "resume", "cancel"]) await say("POST", `${job}/${action}`);
+  await ended(program, String(started.body.run_id));
+  for (const path of ["", "?view=full", "/events", "/dead-letters", "/workflow-progress"])
+    await say("GET", job + path);
+  const listed = await say("GET", `${job}/runs`);
+  await say("GET", `/api/v1/runs?job_id=${jobId}&page_size=1`);
+  for (const { run_id, links } of listed.body.items as readonly JsonObject[]) {
+    await say("GET", `/api/v1/runs/${run_id}`);
+    for (const link of Object.values(links as Readonly<Record<string, string>>)) await say("GET", link);
+    await say("GET", `/api/v1/jobs/${jobId}/workflow-progress?run_id=${run_id}`);
+    const refused = { body: { desired_state: "running" } };
+    await say("PATCH", `/api/v1/runs/${run_id}`, refused);
+    const files = await say("GET", `/api/v1/runs/${run_id}/artifacts?page_size=200`);
+    for (const { url } of files.body.items as readonly JsonObject[]) await say("GET", String(url));
+  }
+}
+
+/** Bundles, definitions, and errors on purpose. */
+async function conventions(jobId: string): Promise<void> {
+  const bundleId = await uploadBundle(program, graph("conventions", [router("in")]));
+  hear(
+    "POST",
+    "/api/v1/bundles",
+    await sendBundle(program, await zipOf({ "manifest.json": graph("up", [router("in")]) })),
+  );
+  await say("GET", "/api/v1/bundles");
+  await say("GET", `/api/v1/bundles/${bundleId}`);
+  await say("DELETE", `/api/v1/bundles/${bundleId}`);
+  const { source } = (await say("GET", `/api/v1/jobs/${jobId}`)).body;
+  const made = await say("POST", "/api/v1/jobs", { body: { ...(source as JsonObject), name: "x" } });
+  const job = `/api/v1/jobs/${made.body.job_id}`;
+  await say("PATCH", job, { body: { name: "y" }, headers: { "if-match": "*" } });
+  await say("POST", `${job}/runs`, { body: {} });
+  await say("DELETE", job, { headers: { "if-match": "*" } });
+  await say("DELETE", `${job}?force=true`, { headers: { "if-match": "*" } });
+  await say("GET", "/api/v1/runs/run_none");
+}
+
+async function system(): Promise<void> {
+  const views = [
+    "health",
+    "runtime/status",
+    "runtime/health",
+    "runtime/doctor",
+    "system/summary",
+    "nodes",
+    "metrics",
+  ];
+  for (const view of [...views, "metrics?format=prometheus"]) await say("GET", `/api/v1/${view}`);
+  await say("GET", "/openapi.json");
+  await say("GET", "/docs");
+}
+
+/** A route that is added has to be added to the session. */
+async function assertEveryRouteWasCalled(): Promise<void> {
+  const { paths } = (await say("GET", "/openapi.json")).body as {
+    readonly paths: Readonly<Record<string, JsonObject>>;
+  };
+  for (const [path, item] of Object.entries(paths)) {
+    const pattern = new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
+    for (const method of Object.keys(item).filter((key) => /^(get|put|post|patch|delete)$/.test(key))) {
+      const wasCalled = asked.some((one) => one.method.toLowerCase() === method && pattern.test(one.path));
+      assert.ok(wasCalled, `${method} ${path} belongs into this session`);
+    }
+  }
+}
+
+function around(text: string, id: string): string {
+  const at = text.indexOf(id);
+  return `${text.slice(0, text.indexOf("\n"))}: …${text.slice(Math.max(0, at - 100), at + 100)}`;
+}
