@@ -37,12 +37,12 @@ export async function submit(api: string, manifest: string): Promise<string> {
 
 const terminal = new Set(["completed", "failed", "cancelled"]);
 
-/** Asks every 2 ms until the job is over. */
-export async function untilOver(api: string, jobId: string): Promise<string> {
+/** Asks every few ms until the job is over. */
+export async function untilOver(api: string, jobId: string, everyMs = 2): Promise<string> {
   for (;;) {
     const { text } = await send(api, "GET", `/jobs/${jobId}`);
     const status = /"status":"([a-z]+)"/.exec(text)?.[1] ?? "";
     if (terminal.has(status)) return status;
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }
