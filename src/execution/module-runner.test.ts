@@ -103,7 +103,8 @@ describe("a module", () => {
     await using fixture = new RunnerFixture();
     const [code, message] = failure(await call(fixture, handle("throw new TypeError('bad input');")));
     assert.equal(code, "module.threw");
-    assert.match(message, /threw TypeError: bad input\n\s+at handle/);
+    assert.match(message, /threw TypeError: bad input\n\s+at handle \(m[\d.]+\.mjs:\d+:\d+\)$/);
+    assert.doesNotMatch(message, /file:|module-thread/, "no place of this machine is named");
     assert.equal(failure(await call(fixture, handle("process.exit(3);")))[0], "module.threw");
     assert.equal(
       failure(

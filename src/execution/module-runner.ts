@@ -5,6 +5,7 @@
 // X2. What comes back is JSON of the documented shape, checked whole before any of it counts.
 
 import { realpath } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
 import type { ModuleConfig } from "../engine/graph.ts";
 import { isObject, type JsonValue, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
@@ -90,7 +91,8 @@ export class ModuleRunner {
       if (reply.kind === "crashed" || reply.kind === "load_failed") await this.#pool.discard(thread);
       else this.#pool.giveBack(thread);
       const outcome = outcomeOf(reply, config);
-      return outcome.kind === "failed" ? { ...outcome, message: redactor.text(outcome.message) } : outcome;
+      if (outcome.kind !== "failed") return outcome;
+      return { ...outcome, message: redactor.text(withoutPlaces(outcome.message, found.root)) };
     } finally {
       disarm();
       release();
@@ -113,7 +115,7 @@ export class ModuleRunner {
       return { kind: "missing", reason: `The module ${config.module} leaves the payload folder.` };
     try {
       const [root, path] = await Promise.all([realpath(payload), realpath(named)]);
-      if (isInside(root, path)) return { kind: "found", path };
+      if (isInside(root, path)) return { kind: "found", root, path };
       return {
         kind: "missing",
         reason: `The module ${config.module} leaves the payload folder through a symlink.`,
@@ -138,10 +140,21 @@ export class ModuleRunner {
 }
 
 type Found =
-  | { readonly kind: "found"; readonly path: string }
+  | { readonly kind: "found"; readonly root: string; readonly path: string }
   | { readonly kind: "missing"; readonly reason: string };
 
 type CallReply = ThreadReply | { readonly kind: "crashed"; readonly reason: string };
+
+const FRAME_OUTSIDE = /^\s+at .*(?:file:\/\/|node:|[( ]\/)/;
+
+/** A failure is for everybody to read: it names the payload's files, and no place of this machine. */
+function withoutPlaces(text: string, root: string): string {
+  const inPayload = text.replaceAll(`${pathToFileURL(root).href}/`, "").replaceAll(`${root}/`, "");
+  return inPayload
+    .split("\n")
+    .filter((line) => !FRAME_OUTSIDE.test(line))
+    .join("\n");
+}
 
 /** Calls handle() in the thread; `ended` when the attempt was asked to end first. */
 function call(

@@ -13,6 +13,9 @@ export interface Home {
   release(): void;
 }
 
+/** A predecessor that was killed a moment ago may still be on its way out. */
+const LOCK_WAIT_MS = 1_000;
+
 /** The store's file in a home. */
 export const databaseFile = (home: string): string => join(home, "troupe.db");
 
@@ -32,7 +35,7 @@ export function openHome(path: string): Home {
       `SVC_HOME ${path} cannot be written (${(error as Error).message}). Choose a folder that this user may write, or free some space.`,
     );
   }
-  const lock = new DatabaseSync(join(path, "lock.db"), { timeout: 0 });
+  const lock = new DatabaseSync(join(path, "lock.db"), { timeout: LOCK_WAIT_MS });
   try {
     lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT");
   } catch (error) {
