@@ -25,6 +25,8 @@ import { systemRoutes } from "./system.ts";
 const HEAD_BYTES_MAX = 16 * 1024;
 const HEADERS_TIMEOUT_MS = 20_000;
 const REQUEST_TIMEOUT_MS = 300_000;
+/** A connection that moves nothing for this long is closed: its client does not read what it has asked for. */
+const STANDSTILL_MS = 300_000;
 const CONNECTIONS_MAX = 10_000;
 
 export function gatewayServer(services: GatewayServices, logger: Logger): FastifyInstance {
@@ -42,6 +44,7 @@ export function gatewayServer(services: GatewayServices, logger: Logger): Fastif
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: config.bodyBytesMax,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionTimeout: STANDSTILL_MS,
     forceCloseConnections: true,
     // No shorter than a request's head may be: an id of any length is looked for, and not found.
     routerOptions: { maxParamLength: HEAD_BYTES_MAX },

@@ -9,6 +9,7 @@ import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
 import { ANONYMOUS, authenticator, crossSiteBasic } from "./auth.ts";
 import { acceptJson } from "./json-request.ts";
+import { answerOneAtATime } from "./one-at-a-time.ts";
 import { isUnsafe, OriginPolicy } from "./origin-policy.ts";
 import { answerBrokenRequest, answerConnect } from "./outside-routes.ts";
 import { Problem, shown } from "./problem.ts";
@@ -82,6 +83,7 @@ export function gatewayConventions(settings: ConventionSettings): Conventions {
     },
     install(app) {
       app.decorateRequest("principal", ANONYMOUS);
+      answerOneAtATime(app);
       answerProblems(app);
       acceptJson(app);
       validateStrictly(app);
