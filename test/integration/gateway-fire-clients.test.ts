@@ -36,7 +36,7 @@ function asked(socket: Socket): Promise<"served" | "closed"> {
   socket.once("data", () => resolve("served"));
   for (const end of ["end", "close"]) socket.once(end, () => resolve("closed"));
   // What was closed before now does not say so again.
-  if (socket.destroyed) resolve("closed");
+  if (socket.destroyed || socket.readableEnded) resolve("closed");
   else socket.write(HEALTH);
   return promise;
 }
