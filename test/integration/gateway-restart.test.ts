@@ -90,6 +90,28 @@ describe("kill -9 and a new start", () => {
       assert.equal((await ended(program, runId)).run.status, "cancelled");
   });
 
+  test("a run that its manifest or the runtime API holds stays held, until it is asked to go on", async () => {
+    const policies = { policies: { recovery_mode: "manual_recover" } };
+    const byManifest = await startRun(
+      program,
+      await createJob(program, graph("by-hand", [sensor("wait")], [], policies)),
+    );
+    const byRuntime = await startRun(
+      program,
+      await createJob(program, graph("held-below", [sensor("wait")])),
+    );
+    for (const runId of [byManifest, byRuntime]) await happens(program, runId, "agent_started");
+    const [row] = rowsOf(home, "SELECT runtime_job_id FROM runs WHERE run_id = ?", byRuntime);
+    await call(await runtimeApiOf(program), "POST", `/jobs/${String(row?.runtime_job_id)}/pause`);
+    await restart();
+    for (const runId of [byManifest, byRuntime]) {
+      const run = await call(program, "GET", `/runs/${runId}`);
+      assert.deepEqual([run.status, run.desired_state], ["paused", "paused"]);
+      assert.equal((await want(runId, "running")).status, "running");
+      await want(runId, "cancelled");
+    }
+  });
+
   test("every run that was accepted runs, also when the kill came before its launch", async () => {
     const jobId = await createJob(program, graph("accepted", [router("in")]));
     for (let round = 0; round < 2; round++) {
@@ -181,7 +203,7 @@ describe("the runtime API's cleanup", () => {
       await call(runtime, "POST", `/jobs/cleanup?all=${all}`);
       assert.deepEqual(await call(program, "GET", `/runs/${run.run_id}`), run);
       assert.deepEqual(await walk(program, `/runs/${run.run_id}/events`), events);
-      const [file] = await walk(program, `/runs/${run.run_id}/artifacts`);
+      const [file] = await walk(program, `/runs/${run.run_id}/artifacts?evidence=false`);
       assert.equal((await ask(program, "GET", String(file?.url))).text, "kept\n");
       assert.equal(await statusOf(open), "running", `all=${all}`);
     }

@@ -3,7 +3,9 @@
 //
 // F1. A run has the status of its runtime job as of the last batch.
 // F2. A run ends once: its end is counted at its definition then, and nothing changes it afterwards.
-// F3. A batch that changes no status writes nothing here: it costs one look at an index.
+// F3. A run that the runtime paused or resumed by itself (a manual recovery, its own API) is wanted so: a restart must not
+//     undo it. What the gateway asked for stands in the row before the runtime hears of it, so this never overrules it.
+// F4. A batch that changes no status writes nothing here: it costs one look at an index.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { isTerminal, type JobChanges } from "../../engine/ports.ts";
@@ -15,7 +17,11 @@ export class RunFollower {
   constructor(connection: DatabaseSync) {
     this.#update = connection.prepare(
       `UPDATE runs SET status = ?1, terminal = ?2, launched = 1, label = NULL, started_at = ?3, finished_at = ?4,
-          updated_at = max(updated_at, ?5)
+          updated_at = max(updated_at, ?5),
+          desired_state = CASE
+            WHEN ?1 = 'paused' AND status <> 'paused' AND desired_state = 'running' THEN 'paused'
+            WHEN ?1 = 'running' AND status = 'paused' AND desired_state = 'paused' THEN 'running'
+            ELSE desired_state END
         WHERE runtime_job_id = ?6 AND terminal = 0 AND (status <> ?1 OR launched = 0 OR started_at IS NOT ?3)`,
     );
     this.#countEnd = connection.prepare(
