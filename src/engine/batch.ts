@@ -119,10 +119,11 @@ export class PendingBatch {
 export function withoutJobs(batch: Batch, jobIds: ReadonlySet<string>): Batch {
   return {
     changes: batch.changes.filter(({ jobId }) => !jobIds.has(jobId)),
-    effects: batch.effects.map(({ starts, stops, sends }) => ({
+    effects: batch.effects.map(({ starts, stops, sends, responses }) => ({
       starts: starts.filter(({ ref }) => !jobIds.has(ref.jobId)),
       stops: stops.filter(({ jobId }) => !jobIds.has(jobId)),
       sends: sends.filter(({ ref }) => !jobIds.has(ref.jobId)),
+      responses: responses.filter(({ ref }) => !jobIds.has(ref.jobId)),
     })),
     waiters: [],
   };

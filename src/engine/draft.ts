@@ -6,20 +6,33 @@
 
 import type { Fifo } from "./fifo.ts";
 import type { Envelope, Message } from "./message.ts";
-import type { ArtifactRecord, CollectedItems, DeadLetterRecord, TaskRef, TaskStart } from "./ports.ts";
+import type {
+  ArtifactRecord,
+  CollectedItems,
+  DeadLetterRecord,
+  DeadLetterRetry,
+  HumanRequest,
+  TaskRef,
+  TaskStart,
+} from "./ports.ts";
 
 /** What may happen outside only after the batch is on disk. */
 export interface Effects {
   readonly starts: TaskStart[];
   readonly stops: TaskRef[];
   readonly sends: { readonly ref: TaskRef; readonly envelope: Envelope }[];
+  /** Answers of people, for commands that run: lines of JSON. */
+  readonly responses: { readonly ref: TaskRef; readonly line: string }[];
 }
 
 export class Draft {
   eventLines: string[] = [];
   deadLetters: DeadLetterRecord[] = [];
+  deadLettersRetried: DeadLetterRetry[] = [];
+  /** Those that changed, by the number of the event that asked. */
+  readonly humanRequests = new Map<number, HumanRequest>();
   artifacts: ArtifactRecord[] = [];
-  effects: Effects = { starts: [], stops: [], sends: [] };
+  effects: Effects = { starts: [], stops: [], sends: [], responses: [] };
   readonly dirtyAgents = new Set<number>();
   readonly dirtyTasks = new Set<number>();
   tasksRemoved: number[] = [];
@@ -89,6 +102,18 @@ export class Draft {
     return letters;
   }
 
+  takeDeadLettersRetried(): DeadLetterRetry[] {
+    const retried = this.deadLettersRetried;
+    this.deadLettersRetried = [];
+    return retried;
+  }
+
+  takeHumanRequests(): HumanRequest[] {
+    const requests = [...this.humanRequests.values()];
+    this.humanRequests.clear();
+    return requests;
+  }
+
   takeArtifacts(): ArtifactRecord[] {
     const artifacts = this.artifacts;
     this.artifacts = [];
@@ -112,7 +137,7 @@ export class Draft {
 
   takeEffects(): Effects {
     const effects = this.effects;
-    this.effects = { starts: [], stops: [], sends: [] };
+    this.effects = { starts: [], stops: [], sends: [], responses: [] };
     return effects;
   }
 }

@@ -36,6 +36,9 @@ export const engineEventTypes = [
   "sensor_observed",
   "message_unrouted",
   "message_dead_lettered",
+  "message_retried",
+  "human_input_answered",
+  "human_input_timed_out",
   "service_registered",
   "service_passing",
   "service_critical",
@@ -45,7 +48,7 @@ export const engineEventTypes = [
 ] as const;
 
 /** What a worker reports through its event stream without colliding with the engine's own types. */
-export const workerEventTypes = ["log", "progress", "metric", "beacon"] as const;
+export const workerEventTypes = ["log", "progress", "metric", "beacon", "human_input_requested"] as const;
 
 export type EngineEventType = (typeof engineEventTypes)[number] | (typeof workerEventTypes)[number];
 
@@ -78,6 +81,14 @@ export function renderEvent(head: EventHead, payload: unknown, failure?: Failure
   const agent = head.agentId === null ? "null" : JSON.stringify(head.agentId);
   const error = failure === undefined ? "" : `,"error":${JSON.stringify(failure)}`;
   return `{"timestamp":"${isoTime(head.nowMs)}","type":${JSON.stringify(head.type)},"agent_id":${agent},"payload":${body}${error}}`;
+}
+
+const TYPE_KEY = '"type":"';
+
+/** The type of an event's line, without parsing it: a word of letters, digits and a few signs, so that nothing is escaped. */
+export function eventType(line: string): string {
+  const from = line.indexOf(TYPE_KEY) + TYPE_KEY.length;
+  return line.slice(from, line.indexOf('"', from));
 }
 
 let cachedMs = Number.NaN;

@@ -92,6 +92,11 @@ export interface GraphNode {
   readonly rank: number;
 }
 
+/** Whether the node's command lives as long as its job, and is sent messages while it runs. */
+export function isLongLived({ config }: GraphNode): boolean {
+  return config.kind === "executor" && config.longLived;
+}
+
 export interface Graph {
   readonly manifestVersion: "1.0";
   readonly graphId: string;

@@ -5,6 +5,7 @@
 
 import type { Failure } from "./failure.ts";
 import type { Job } from "./job.ts";
+import * as human from "./job-human.ts";
 import * as jobTasks from "./job-tasks.ts";
 import { isObject, type JsonValue } from "./json.ts";
 
@@ -16,18 +17,25 @@ export function complete(job: Job, result: JsonValue): void {
     if (!agent.started || agent.failed || agent.done) continue;
     job.event("agent_completed", agent.node.nodeId, { processed_messages: agent.processed });
   }
-  job.event("job_completed", null, job.partial ? { partial: true } : {});
+  job.event("job_completed", null, { ...(job.partial && { partial: true }), ...durationOf(job) });
 }
 
 export function fail(job: Job, failure: Failure): void {
+  // A failure that no event has reported yet is reported by the last one.
+  const isReported = failure.event_id <= job.eventSeq;
   end(job, "failed");
-  job.failure = failure;
-  job.event("job_failed", null, { code: failure.code, desc: failure.desc }, failure);
+  job.failure = isReported ? failure : { ...failure, event_id: job.eventSeq + 1 };
+  job.event("job_failed", null, { code: failure.code, desc: failure.desc, ...durationOf(job) }, job.failure);
 }
 
 export function cancel(job: Job): void {
   end(job, "cancelled");
-  job.event("job_cancelled", null, {});
+  job.event("job_cancelled", null, durationOf(job));
+}
+
+function durationOf(job: Job): { readonly duration_ms: number } {
+  const startedAtMs = job.startedAtMs ?? job.insert.submittedAtMs;
+  return { duration_ms: Math.max(0, job.context.clock.nowMs() - startedAtMs) };
 }
 
 /**
@@ -73,6 +81,7 @@ export function armTimers(job: Job): void {
     const dueAtMs = job.sensorDueAtMs(agent);
     if (dueAtMs !== null) job.timer(dueAtMs, { kind: "sensor", agentIndex: agent.node.index });
   }
+  human.armTimers(job);
 }
 
 /** The job's own time limit; a deadline that was moved meanwhile changes nothing. */

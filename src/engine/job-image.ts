@@ -4,6 +4,7 @@ import { isoTime } from "./event.ts";
 import type { Graph } from "./graph.ts";
 import { type AgentSlot, Job, type JobContext } from "./job.ts";
 import * as control from "./job-control.ts";
+import * as human from "./job-human.ts";
 import * as jobTasks from "./job-tasks.ts";
 import type { JsonValue } from "./json.ts";
 import type { AgentRecord, AgentStatus, JobChanges, JobImage, JobProgress, TaskRecord } from "./ports.ts";
@@ -34,6 +35,8 @@ export function takeChanges(job: Job): JobChanges {
     firstEventSeq: job.eventSeq - eventLines.length + 1,
     eventLines,
     deadLetters: draft.takeDeadLetters(),
+    deadLettersRetried: draft.takeDeadLettersRetried(),
+    humanRequests: draft.takeHumanRequests(),
     artifacts: draft.takeArtifacts(),
   };
   job.revision++;
@@ -59,6 +62,8 @@ function progress(job: Job): JobProgress {
     sandboxNames,
     lastEventJson: lastEventJson(job),
     partial: job.partial,
+    tally: { ...job.tally },
+    humanPending: job.human.pending.size,
     resultJson: job.result === undefined ? null : JSON.stringify(job.result),
     failureJson: job.failure === null ? null : JSON.stringify(job.failure),
   };
@@ -91,6 +96,7 @@ function agentStatus(job: Job, agent: AgentSlot): AgentStatus {
   if (agent.failed) return "failed";
   if (agent.done || (job.status === "completed" && agent.started)) return "done";
   if (!agent.started) return "pending";
+  if (human.waitsForPerson(job, agent)) return "waiting";
   if (agent.task !== null && agent.node.config.kind !== "sensor") {
     return agent.task.state.kind === "running" ? "running" : "waiting";
   }
@@ -130,6 +136,7 @@ export function recoverJob(image: JobImage, graph: Graph, context: JobContext): 
   for (const agent of job.agents) {
     if (agent.node.config.kind === "sensor" && !agent.done) job.openSensors++;
   }
+  for (const request of image.humanRequests) human.restore(job, request);
   goOn(job, image);
   return job;
 }
@@ -147,6 +154,7 @@ function restoreProgress(job: Job, image: JobImage): void {
   job.pausedAtMs = progress.pausedAtMs;
   job.deadlineAtMs = progress.deadlineAtMs;
   job.partial = progress.partial;
+  job.tally = { ...progress.tally };
 }
 
 function restoreAgent(job: Job, record: AgentRecord): void {
@@ -171,7 +179,16 @@ function goOn(job: Job, image: JobImage): void {
   if (isHeld) control.pause(job);
   for (const record of image.tasks) {
     const { taskSeq: seq, agentIndex, kind, state, attempt, failures, message } = record;
-    jobTasks.adoptTask(job, { seq, agentIndex, kind, state, attempt, failures, message });
+    jobTasks.adoptTask(job, {
+      seq,
+      agentIndex,
+      kind,
+      state,
+      requestedAtMs: null,
+      attempt,
+      failures,
+      message,
+    });
   }
   for (const task of [...job.tasks.values()]) if (!job.isOver) jobTasks.recoverTask(job, task);
   if (job.isOver) return;

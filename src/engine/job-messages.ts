@@ -56,7 +56,8 @@ export function emit(
   const chars = JSON.stringify(given.body).length;
   if (chars > limits.formedCharsMax) {
     const most = `more than the ${limits.formedCharsMax} that one message may have`;
-    job.failRun("message.body_too_large", `Agent "${from}" sent a body of ${chars} characters, ${most}.`);
+    const message = `Agent "${from}" sent a body of ${chars} characters, ${most}.`;
+    job.failRun("message.body_too_large", message, { agentId: from });
     return;
   }
   const head = {
@@ -89,11 +90,8 @@ export function emit(
 export function deliver(job: Job, given: NewMessage): string {
   const message = create(job, given);
   const agent = job.agents[given.to]!;
-  const isFull =
-    agent.mailbox.size >= limits.mailboxMessagesMax ||
-    job.waitingChars + message.chars > limits.waitingCharsMax;
-  if (isFull) deadLetter(job, message, "mailbox_full", 0);
-  else if (agent.done) deadLetter(job, message, "target_gone", 0);
+  const refusal = refusalOf(job, agent, message.chars);
+  if (refusal !== null) deadLetter(job, message, refusal, 0);
   else {
     agent.mailbox.push(message);
     job.waitingMessages++;
@@ -102,6 +100,14 @@ export function deliver(job: Job, given: NewMessage): string {
     job.enqueue(agent);
   }
   return messageId(job.runId, message.seq);
+}
+
+/** Why an agent can take no message of this size now; null when it can. */
+export function refusalOf(job: Job, agent: AgentSlot, chars: number): DeadLetterReason | null {
+  const isFull =
+    agent.mailbox.size >= limits.mailboxMessagesMax || job.waitingChars + chars > limits.waitingCharsMax;
+  if (isFull) return "mailbox_full";
+  return agent.done ? "target_gone" : null;
 }
 
 /** Whether a message's time to live is over. */

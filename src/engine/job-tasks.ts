@@ -7,13 +7,15 @@
 // T3. An attempt that was interrupted from outside does not count against max_attempts.
 // T4. A lease that was announced is released in the history before the job's terminal event.
 
-import { stepWorkerActions } from "./agents/executor.ts";
-import { type Failure, failureCatalogue, makeFailure } from "./failure.ts";
+import type { Failure } from "./failure.ts";
+import { failureCatalogue } from "./failure-catalogue.ts";
+import { isLongLived } from "./graph.ts";
 import type { AgentSlot, Job, Task } from "./job.ts";
+import * as human from "./job-human.ts";
 import * as mail from "./job-messages.ts";
-import { limits } from "./limits.ts";
 import { type Message, messageId, toEnvelope } from "./message.ts";
-import type { Lease, TaskEvent, TaskKind, TaskOutcome, TaskRef, TaskState, WorkerActions } from "./ports.ts";
+import type { Lease, TaskKind, TaskOutcome, TaskRef, TaskState } from "./ports.ts";
+import { attemptSpan, traceparent } from "./trace.ts";
 
 const BACKOFF_MS_MAX = 5 * 60 * 1_000;
 
@@ -27,13 +29,9 @@ export function parseSlotsKey(key: string): TaskRef {
   return { jobId, taskSeq: Number(taskSeq), attempt: Number(attempt) };
 }
 
-export function isLongLived(agent: AgentSlot): boolean {
-  return agent.node.config.kind === "executor" && agent.node.config.longLived;
-}
-
 /** Whether the job may not complete before this task has ended. A companion ends with the job instead. */
 function holdsJobOpen(agent: AgentSlot): boolean {
-  return !isLongLived(agent) || agent.node.isSource;
+  return !isLongLived(agent.node) || agent.node.isSource;
 }
 
 export function createTask(job: Job, agent: AgentSlot, kind: TaskKind, message: Message): void {
@@ -43,6 +41,7 @@ export function createTask(job: Job, agent: AgentSlot, kind: TaskKind, message: 
     kind,
     message,
     state: { kind: "queued" },
+    requestedAtMs: null,
     attempt: 0,
     failures: 0,
   };
@@ -70,8 +69,15 @@ export function requestSlots(job: Job, agent: AgentSlot, task: Task): void {
   }
   const { pool, poolSlots: slots } = config;
   setState(job, task, { kind: "queued" });
-  job.event("executor_lease_requested", agent.node.nodeId, { task: task.seq, pool, slots });
-  const grant = job.context.slots.request(slotsKey(nextAttempt(job, task)), pool, slots);
+  task.requestedAtMs = job.context.clock.nowMs();
+  const ref = nextAttempt(job, task);
+  job.event("executor_lease_requested", agent.node.nodeId, {
+    task: task.seq,
+    attempt: ref.attempt,
+    pool,
+    slots,
+  });
+  const grant = job.context.slots.request(slotsKey(ref), pool, slots);
   if (grant.kind === "granted") begin(job, agent, task, grant.lease);
   else if (grant.kind === "unsatisfiable") {
     end(job, agent, task, {
@@ -106,16 +112,24 @@ function begin(job: Job, agent: AgentSlot, task: Task, lease: Lease | null): voi
     return;
   }
   task.attempt++;
+  if (task.attempt > 1) job.tally.retries++;
   const runSuffix = job.runId.slice(-8);
   const sandboxName = `${nodeId}-${runSuffix}-${task.seq}-${task.attempt}`;
-  setState(job, task, { kind: "running", lease, sandboxName, startedAtMs: job.context.clock.nowMs() });
+  const startedAtMs = job.context.clock.nowMs();
+  setState(job, task, { kind: "running", lease, sandboxName, startedAtMs });
   const ref = { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt };
   if (task.kind === "command") {
     job.runningTasks++;
     if (lease !== null) {
-      job.event("executor_lease_acquired", nodeId, { task: task.seq, ...leasePayload(lease) });
+      job.event("executor_lease_acquired", nodeId, {
+        task: task.seq,
+        attempt: task.attempt,
+        ...leasePayload(lease),
+        wait_ms: elapsedMs(task.requestedAtMs ?? startedAtMs, startedAtMs),
+      });
     }
     job.event("sandbox_job_started", nodeId, {
+      task: task.seq,
       sandbox_name: sandboxName,
       pool: lease?.pool ?? null,
       attempt: task.attempt,
@@ -137,6 +151,11 @@ function begin(job: Job, agent: AgentSlot, task: Task, lease: Lease | null): voi
     workflow: { graph_id: job.graph.graphId, job_name: job.graph.jobName, type: job.graph.type },
     bundleFingerprint: job.insert.bundleFingerprint,
     configurationJson: job.insert.configurationJson,
+    traceparent: traceparent(
+      job.insert.trace.traceId,
+      attemptSpan(job.runId, { task: task.seq, attempt: task.attempt }).id,
+    ),
+    humanResponses: human.answersFor(job, task),
     timeoutMs: timeoutMs(agent),
   });
   job.enqueue(agent);
@@ -153,12 +172,17 @@ function timeoutMs(agent: AgentSlot): number | null {
   return config.timeoutSeconds === 0 ? null : config.timeoutSeconds * 1_000;
 }
 
+/** Whole milliseconds between two readings of the wall clock, which may have been set back between them. */
+function elapsedMs(fromMs: number, toMs: number): number {
+  return Math.max(0, Math.round(toMs - fromMs));
+}
+
 function leasePayload(lease: Lease) {
   return { lease_id: lease.leaseId, pool: lease.pool, slots: lease.slots };
 }
 
 /** The current attempt, if the report is about it (T2). */
-function currentAttempt(job: Job, ref: TaskRef): { task: Task; running: RunningState } | null {
+export function currentAttempt(job: Job, ref: TaskRef): { task: Task; running: RunningState } | null {
   const task = job.tasks.get(ref.taskSeq);
   if (task?.state.kind !== "running" || task.attempt !== ref.attempt) return null;
   return { task, running: task.state };
@@ -166,59 +190,15 @@ function currentAttempt(job: Job, ref: TaskRef): { task: Task; running: RunningS
 
 type RunningState = Extract<TaskState, { kind: "running" }>;
 
-/**
- * Events of a running attempt, checked by the runner. Logs beyond the run's limit end with one mark.
- * @returns the characters that this added to the history
- */
-export function taskEvents(job: Job, ref: TaskRef, events: readonly TaskEvent[]): number {
-  const current = currentAttempt(job, ref);
-  if (current === null) return 0;
-  const agentId = job.agents[current.task.agentIndex]!.node.nodeId;
-  let added = 0;
-  for (const { type, payload } of events) {
-    if (type !== "log") added += job.event(type, agentId, payload);
-    else if (job.logBytes < limits.runLogBytesMax) {
-      const chars = job.event(type, agentId, payload);
-      job.logBytes += chars;
-      added += chars;
-      if (job.logBytes >= limits.runLogBytesMax) {
-        job.event("log_truncated", agentId, { log_bytes: job.logBytes, limit_bytes: limits.runLogBytesMax });
-      }
-    }
-  }
-  return added;
-}
-
-/** A long-lived command acts while it runs. */
-export function taskActions(job: Job, ref: TaskRef, actions: WorkerActions): boolean {
-  const current = currentAttempt(job, ref);
-  if (current === null) return false;
-  const { task } = current;
-  const agent = job.agents[task.agentIndex]!;
-  job.apply(agent, stepWorkerActions(agent.state, actions), task.message);
-  return true;
-}
-
-/** Hands a message to the agent's long-lived command. */
-export function sendToWorker(job: Job, agent: AgentSlot, message: Message): void {
-  const { task } = agent;
-  if (task === null || task.state.kind !== "running") return;
-  job.draft.effects.sends.push({
-    ref: { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt },
-    envelope: toEnvelope(message, job, agent.node.nodeId, task.attempt),
-  });
-}
-
 /** An attempt has ended. @returns false when the report is stale or a duplicate (T2) */
 export function taskEnded(job: Job, ref: TaskRef, outcome: TaskOutcome): boolean {
   const current = currentAttempt(job, ref);
   if (current === null) return false;
   const { task, running } = current;
   const agent = job.agents[task.agentIndex]!;
-  const { lease, sandboxName } = running;
   recordArtifacts(job, agent, outcome);
-  if (task.kind === "command") recordCommandEnd(job, agent, task, outcome, sandboxName, lease);
-  releaseLease(job, agent, task, lease, outcome.kind);
+  if (task.kind === "command") recordCommandEnd(job, agent, task, outcome, running);
+  releaseLease(job, agent, task, running, outcome.kind);
   if (outcome.kind === "interrupted") interrupted(job, agent, task, outcome.reason);
   else if (outcome.kind === "failed" && retries(agent, task, outcome)) retryLater(job, agent, task, outcome);
   else end(job, agent, task, outcome);
@@ -229,6 +209,8 @@ function recordArtifacts(job: Job, agent: AgentSlot, outcome: TaskOutcome): void
   if (outcome.kind === "interrupted") return;
   for (const artifact of outcome.artifacts) {
     job.draft.artifacts.push(artifact);
+    job.tally.artifacts++;
+    job.tally.artifactBytes += artifact.size;
     job.event("artifact_written", agent.node.nodeId, {
       artifact_id: artifact.artifactId,
       name: artifact.name,
@@ -244,35 +226,44 @@ function recordCommandEnd(
   agent: AgentSlot,
   task: Task,
   outcome: TaskOutcome,
-  sandboxName: string,
-  lease: Lease | null,
+  { sandboxName, lease }: RunningState,
 ): void {
   if (outcome.kind === "interrupted") return;
+  const usage = outcome.command?.usage ?? null;
+  job.tally.cpuMs += usage?.cpuMs ?? 0;
+  job.tally.rssBytesMax = Math.max(job.tally.rssBytesMax, usage?.rssBytesMax ?? 0);
   const payload = {
+    task: task.seq,
     sandbox_name: sandboxName,
     exit_code: outcome.command?.exitCode ?? null,
     pool: lease?.pool ?? null,
     attempt: task.attempt,
     duration_ms: outcome.command?.durationMs ?? null,
+    cpu_ms: usage?.cpuMs ?? null,
+    max_rss_bytes: usage?.rssBytesMax ?? null,
   };
   if (outcome.kind === "succeeded") job.event("sandbox_job_completed", agent.node.nodeId, payload);
   else job.event("sandbox_job_failed", agent.node.nodeId, payload, failureOf(job, agent, task, outcome));
 }
 
-function releaseLease(job: Job, agent: AgentSlot, task: Task, lease: Lease | null, reason: string): void {
+function releaseLease(job: Job, agent: AgentSlot, task: Task, running: RunningState, reason: string): void {
   if (task.kind === "command") job.runningTasks--;
+  const { lease, startedAtMs } = running;
   if (lease === null) return;
   job.event("executor_lease_released", agent.node.nodeId, {
     task: task.seq,
+    attempt: task.attempt,
     ...leasePayload(lease),
     reason,
+    held_ms: elapsedMs(startedAtMs, job.context.clock.nowMs()),
   });
 }
 
 type FailedOutcome = Extract<TaskOutcome, { kind: "failed" }>;
 
 export function failureOf(job: Job, agent: AgentSlot, task: Task, outcome: FailedOutcome): Failure {
-  return makeFailure(outcome.code, outcome.message, job.context.clock.nowMs(), {
+  const span = attemptSpan(job.runId, { task: task.seq, attempt: task.attempt });
+  return job.makeFailure(outcome.code, outcome.message, span, {
     agentId: agent.node.nodeId,
     attempt: task.attempt,
     maxAttempts: maxAttempts(agent),
@@ -335,7 +326,7 @@ export function recoverTask(job: Job, task: Task): void {
   switch (state.kind) {
     case "running":
       if (task.kind === "command") job.runningTasks++;
-      releaseLease(job, agent, task, state.lease, "interrupted");
+      releaseLease(job, agent, task, state, "interrupted");
       interrupted(job, agent, task, "the runtime was restarted");
       return;
     case "queued":
@@ -369,7 +360,7 @@ export function abandon(job: Job, task: Task): void {
     // A command whose start is not even on disk yet is simply never started.
     if (job.draft.withdrawStart(ref)) job.context.slots.release(slotsKey(ref));
     else job.draft.effects.stops.push(ref);
-    releaseLease(job, agent, task, task.state.lease, "cancelled");
+    releaseLease(job, agent, task, task.state, "cancelled");
   } else if (task.state.kind === "queued") job.context.slots.release(slotsKey(nextAttempt(job, task)));
   removeTask(job, agent, task);
 }
@@ -385,6 +376,7 @@ export function removeTask(job: Job, agent: AgentSlot, task: Task): void {
   job.draft.tasksRemoved.push(task.seq);
   job.draft.dirtyAgents.add(agent.node.index);
   agent.task = null;
+  human.taskGone(job, agent, task.seq);
   job.waitingChars -= task.message.chars;
   if (holdsJobOpen(agent)) job.openTasks--;
 }

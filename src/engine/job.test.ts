@@ -250,7 +250,7 @@ describe("sizes", () => {
     );
     const part = { type: "part", body: big(20 * 1024 * 1024), to: null };
     await h.end("w", succeeded({ emits: [part, part] }));
-    assert.match(h.job(collects).progress.failureJson!, /has collected more than/);
+    assert.match(h.job(collects).progress.failureJson!, /has collected more than.*"agent_id":"z"/);
   });
 
   test("messages that wait in a job have a budget: what exceeds it is a dead letter, and processing frees it", async () => {
@@ -730,6 +730,7 @@ describe("restart", () => {
       manifestJson: JSON.stringify({ manifest_version: "1.0", graph_id: "g", ...circle }),
       bundleFingerprint: null,
       configurationJson: null,
+      trace: null,
     });
     await h.turns(3);
     const { jobId } = await submitted;

@@ -1,26 +1,29 @@
 // A job: one graph at work, held by one owner, as a state machine.
 //
-// M1. All changes go through this class and its neighbours (job-messages, job-tasks, job-outcomes, job-control,
-//     job-image), synchronously,
-//     one at a time; nothing here waits.
+// M1. All changes go through this class and its neighbours (job-steps, job-messages, job-tasks, job-reports,
+//     job-outcomes, job-rest, job-human, job-dead-letters, job-control, job-image), synchronously, one at a time;
+//     nothing here waits.
 // M2. Every change is noted in the draft, so that the sum of the batches is the state.
 // M3. Built-in agents process every message exactly once: taking a message, the agent's new state and what it
 //     emits are one cut.
 // M4. An agent works on one message at a time; a message whose work is outside (a task) keeps its agent busy.
 // M5. Nothing happens after the terminal event.
 
-import { form, restAggregator, stepAggregator } from "./agents/aggregator.ts";
-import { stepRouter } from "./agents/router.ts";
-import { sensorDueAtMs, startSensor, stepSensor, stepSensorTimer } from "./agents/sensor.ts";
-import type { Action, Step } from "./agents/step.ts";
+import { sensorDueAtMs, startSensor, stepSensorTimer } from "./agents/sensor.ts";
+import type { Step } from "./agents/step.ts";
 import { Draft } from "./draft.ts";
 import { type EngineEventType, type EventHead, renderEvent } from "./event.ts";
-import { type Failure, type FailureCode, makeFailure } from "./failure.ts";
+import { type Failure, type FailureContext, makeFailure } from "./failure.ts";
+import type { FailureCode } from "./failure-catalogue.ts";
 import { Fifo } from "./fifo.ts";
-import type { Graph, GraphNode } from "./graph.ts";
+import { type Graph, type GraphNode, isLongLived } from "./graph.ts";
+import { HumanBook } from "./human-book.ts";
 import * as control from "./job-control.ts";
+import * as human from "./job-human.ts";
 import * as mail from "./job-messages.ts";
 import { applyOutcome } from "./job-outcomes.ts";
+import * as rest from "./job-rest.ts";
+import * as steps from "./job-steps.ts";
 import * as jobTasks from "./job-tasks.ts";
 import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
@@ -35,7 +38,9 @@ import {
   type TaskKind,
   type TaskState,
 } from "./ports.ts";
+import { countEvent, newTally, type Tally } from "./tally.ts";
 import type { TimerQueue } from "./timers.ts";
+import { runSpan, type Span } from "./trace.ts";
 
 /** What all jobs of one engine share. */
 export interface JobContext {
@@ -65,6 +70,8 @@ export interface AgentSlot {
   collectedSeq: number;
   collectedChars: number;
   task: Task | null;
+  /** How much it has asked people that nobody has answered yet. */
+  openRequests: number;
   /** Whether the agent stands in the ready queue. */
   isQueued: boolean;
 }
@@ -76,6 +83,8 @@ export interface Task {
   readonly kind: TaskKind;
   readonly message: Message;
   state: TaskState;
+  /** When it last asked for slots; null until it has asked in this process. */
+  requestedAtMs: number | null;
   attempt: number;
   failures: number;
 }
@@ -100,8 +109,10 @@ export class Job {
   readonly agents: AgentSlot[];
   readonly tasks = new Map<number, Task>();
   readonly ready = new Fifo<number>();
-  readonly #restOrder: RestOrder;
-  #restCursor = 0;
+  readonly restOrder: rest.RestOrder;
+  readonly human = new HumanBook();
+  /** Dead letters that were sent again, the latest last. */
+  readonly retriedLetters = new Set<string>();
 
   status: JobStatus = "pending";
   revision = 0;
@@ -117,6 +128,7 @@ export class Job {
   partial = false;
   result: JsonValue | undefined = undefined;
   failure: Failure | null = null;
+  tally: Tally = newTally();
 
   /** Messages in mailboxes, tasks that hold the job open, sensors that still wait. */
   waitingMessages = 0;
@@ -136,7 +148,7 @@ export class Job {
     this.context = context;
     this.updatedAtMs = identity.insert.submittedAtMs;
     this.agents = identity.graph.nodes.map(newSlot);
-    this.#restOrder = restOrder(this.agents);
+    this.restOrder = rest.restOrder(this.agents);
   }
 
   get isOver(): boolean {
@@ -148,13 +160,14 @@ export class Job {
     return this.status === "running" && (this.ready.size > 0 || this.isAtRest);
   }
 
-  /** Quiescent: no message, task or sensor is left that could still change anything. */
+  /** Quiescent: no message, task, sensor or person is left that could still change anything. */
   get isAtRest(): boolean {
     return (
       this.graph.type === "batch" &&
       this.waitingMessages === 0 &&
       this.openTasks === 0 &&
-      this.openSensors === 0
+      this.openSensors === 0 &&
+      !human.holdsJobOpen(this)
     );
   }
 
@@ -199,7 +212,7 @@ export class Job {
     }
     const index = this.ready.shift();
     if (index === undefined) {
-      if (this.isAtRest) this.#rest();
+      if (this.isAtRest) rest.rest(this);
       return;
     }
     const agent = this.agents[index]!;
@@ -220,7 +233,7 @@ export class Job {
   #mayTake(agent: AgentSlot): boolean {
     if (agent.task === null) return true;
     if (agent.node.config.kind === "sensor") return true;
-    return jobTasks.isLongLived(agent) && agent.task.state.kind === "running";
+    return isLongLived(agent.node) && agent.task.state.kind === "running";
   }
 
   #take(agent: AgentSlot): void {
@@ -238,33 +251,7 @@ export class Job {
       from: message.from,
       type: message.type,
     });
-    this.#process(agent, message);
-  }
-
-  #process(agent: AgentSlot, message: Message): void {
-    const { config } = agent.node;
-    switch (config.kind) {
-      case "router":
-        this.apply(agent, stepRouter(config, agent.state, message), message);
-        return;
-      case "aggregator":
-        if (agent.collected.length >= limits.collectedMessagesMax)
-          mail.deadLetter(this, message, "mailbox_full", 1);
-        else this.apply(agent, stepAggregator(config, agent.state, message, agent.collected), message);
-        return;
-      case "sensor":
-        this.apply(agent, stepSensor(config, agent.state, message), message);
-        return;
-      case "executor":
-        if (!config.longLived) jobTasks.createTask(this, agent, "command", message);
-        else jobTasks.sendToWorker(this, agent, message);
-        return;
-      case "module":
-        jobTasks.createTask(this, agent, "module", message);
-        return;
-      default:
-        config satisfies never;
-    }
+    steps.process(this, agent, message);
   }
 
   /** Takes over an agent's new state and does what its step asked for. */
@@ -274,83 +261,8 @@ export class Job {
     for (const action of step.actions) {
       // An emit may end the run: what it sent was too large.
       if (this.isOver) return;
-      this.#act(agent, action, cause);
+      steps.act(this, agent, action, cause);
     }
-  }
-
-  #act(agent: AgentSlot, action: Action, cause: Message | null): void {
-    switch (action.kind) {
-      case "emit":
-        mail.emit(this, agent, action, cause);
-        return;
-      case "event":
-        this.event(action.type, agent.node.nodeId, action.payload);
-        return;
-      case "collect":
-        this.#collect(agent, action.body);
-        return;
-      case "clear":
-        agent.collected = [];
-        agent.collectedChars = 0;
-        this.draft.cleared(agent.node.index);
-        return;
-      case "task":
-        jobTasks.createTask(this, agent, action.task, mail.startMessage(this, agent.node.index));
-        return;
-      case "timer":
-        this.timer(action.dueAtMs, { kind: "sensor", agentIndex: agent.node.index });
-        return;
-      case "done":
-        this.sensorDone(agent);
-        return;
-      case "complete_run":
-        control.complete(this, action.result);
-        return;
-      default:
-        action satisfies never;
-    }
-  }
-
-  #collect(agent: AgentSlot, body: JsonValue): void {
-    const json = JSON.stringify(body);
-    agent.collectedChars += json.length;
-    if (agent.collectedChars > limits.formedCharsMax) {
-      const most = `more than ${limits.formedCharsMax} characters`;
-      this.failRun("message.body_too_large", `Aggregator "${agent.node.nodeId}" has collected ${most}.`);
-      return;
-    }
-    agent.collected.push(body);
-    agent.collectedSeq++;
-    this.draft.collected(agent.node.index, agent.collectedSeq, json);
-    const place = this.#restOrder.indexOf.get(agent);
-    if (place !== undefined && place < this.#restCursor) this.#restCursor = place;
-  }
-
-  /** At rest: the earliest aggregator with something to emit goes on; without one the job is complete. */
-  #rest(): void {
-    // Those before the cursor have nothing: each collection moves it back, so that all rests together are linear.
-    for (; this.#restCursor < this.#restOrder.agents.length; this.#restCursor++) {
-      const agent = this.#restOrder.agents[this.#restCursor]!;
-      const { config } = agent.node;
-      const step = config.kind === "aggregator" ? restAggregator(config, agent.state, agent.collected) : null;
-      if (step === null) continue;
-      this.apply(agent, step, null);
-      return;
-    }
-    control.complete(this, this.#resultAtRest());
-  }
-
-  /** CONTRACTS §6 "Results": the only aggregator that has something, else every agent's last unrouted body. */
-  #resultAtRest(): JsonValue {
-    const holders = this.agents.filter((agent) => agent.collected.length > 0);
-    const only = holders.length === 1 ? holders[0] : undefined;
-    const partial = this.partial ? { partial: true } : {};
-    if (only !== undefined) return { ...(form(only.collected) as object), ...partial };
-    const outputs = this.agents.flatMap(({ node, unrouted }) =>
-      unrouted === undefined ? [] : [[node.nodeId, unrouted] as const],
-    );
-    // From entries, so that a node called __proto__ is a key like any other.
-    return { outputs: Object.fromEntries(outputs), ...partial };
   }
 
   /** A sensor's timer is due; late and superseded timers change nothing. */
@@ -398,15 +310,28 @@ export class Job {
     const head = { nowMs, type, agentId };
     const line = renderEvent(head, payload, failure);
     this.eventSeq++;
+    countEvent(this.tally, { type, payload, hasFailure: failure !== undefined, chars: line.length });
     this.updatedAtMs = nowMs;
     this.draft.eventLines.push(line);
     this.lastEvent = head;
     return line.length;
   }
 
-  /** Ends the run as failed, for a reason that is no agent's. */
-  failRun(code: FailureCode, message: string): void {
-    control.fail(this, makeFailure(code, message, this.context.clock.nowMs()));
+  /** Ends the run as failed, for a reason that is no attempt's. */
+  failRun(code: FailureCode, message: string, context?: FailureContext): void {
+    control.fail(this, this.makeFailure(code, message, runSpan(this.runId), context));
+  }
+
+  /** Makes a failure of this run; the event that reports it is the next one. */
+  makeFailure(code: FailureCode, message: string, span: Span, context?: FailureContext): Failure {
+    const { runId } = this;
+    const place = {
+      runId,
+      traceId: this.insert.trace.traceId,
+      spanId: span.id,
+      eventId: this.eventSeq + 1,
+    };
+    return makeFailure(code, message, this.context.clock.nowMs(), place, context);
   }
 
   timer(dueAtMs: number, what: Parameters<TimerQueue["push"]>[0]["what"]): void {
@@ -430,19 +355,7 @@ function newSlot(node: GraphNode): AgentSlot {
     collectedSeq: 0,
     collectedChars: 0,
     task: null,
+    openRequests: 0,
     isQueued: false,
   };
-}
-
-/** The aggregators in the order in which they form their results at rest: earlier in the graph first. */
-interface RestOrder {
-  readonly agents: readonly AgentSlot[];
-  readonly indexOf: ReadonlyMap<AgentSlot, number>;
-}
-
-function restOrder(all: readonly AgentSlot[]): RestOrder {
-  const agents = all
-    .filter(({ node }) => node.agentType === "aggregator")
-    .sort((a, b) => a.node.rank - b.node.rank || a.node.index - b.node.index);
-  return { agents, indexOf: new Map(agents.map((agent, place) => [agent, place])) };
 }

@@ -30,6 +30,16 @@ export const limits = {
   workerEventsMax: 10_000,
   /** Bytes of one event's payload; a larger one is replaced by {truncated, chars, preview}. */
   eventPayloadCharsMax: 64 * 1024,
+  /** Requests to people that one job has open; what is asked beyond them stays an event. */
+  humanRequestsOpenMax: 1_000,
+  /** Closed requests that an open job remembers, and their characters; the journal has all of them. */
+  humanClosedKeptMax: 10_000,
+  humanClosedCharsMax: 8 * 1024 * 1024,
+  /** Characters of a question, and answers that it may allow; what is longer is cut. */
+  humanPromptCharsMax: 4 * 1024,
+  humanDecisionsMax: 50,
+  /** Dead letters that an open job remembers to have sent again, so that two requests at once do not double one. */
+  retriedLettersKeptMax: 100_000,
   /** Steps of one job before the next job gets its turn. */
   stepsPerTurn: 512,
   /** Operations, and wall time, after which a batch is written though the loop is still busy. */

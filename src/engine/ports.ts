@@ -1,10 +1,13 @@
 // The engine's ports: everything it needs from outside, as small interfaces. Production hands in SQLite, real
 // processes and the real clock; the simulation hands in its own and replays a week from one seed.
 
-import type { Failure, FailureCode } from "./failure.ts";
+import type { Failure } from "./failure.ts";
+import type { FailureCode } from "./failure-catalogue.ts";
 import type { AgentConfig } from "./graph.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { Envelope, Message } from "./message.ts";
+import type { Tally } from "./tally.ts";
+import type { TraceContext } from "./trace.ts";
 
 /** Wall time, and the only way to be called later. */
 export interface Clock {
@@ -53,6 +56,7 @@ export interface JobInsert {
   readonly definitionId: string | null;
   /** The configuration workers read as SVC_BLUEPRINT_CONFIG_JSON, its secrets sealed. */
   readonly configurationJson: string | null;
+  readonly trace: TraceContext;
 }
 
 /** What changes: the job row as it stands after the batch. */
@@ -73,6 +77,9 @@ export interface JobProgress {
   readonly lastEventJson: string;
   /** True once a message was given up under failure_policy `continue`. */
   readonly partial: boolean;
+  readonly tally: Tally;
+  /** Requests to people that nobody has answered yet. */
+  readonly humanPending: number;
   /** Result and failure as JSON text; null while there is none. */
   readonly resultJson: string | null;
   readonly failureJson: string | null;
@@ -153,6 +160,42 @@ export interface DeadLetterRecord {
   readonly createdAtMs: number;
 }
 
+/** A dead letter that was sent again: from now on it is closed. */
+export interface DeadLetterRetry {
+  readonly deadLetterId: string;
+  readonly retriedAtMs: number;
+}
+
+/** What a worker asked a person, as it stands after the batch (CONTRACTS §6 "Evidence", human request). */
+export interface HumanRequest {
+  /** The worker's own name for it, or one made of the event's number; unique in the run. */
+  readonly requestId: string;
+  /** The number of the event that asked. */
+  readonly eventSeq: number;
+  readonly agentId: string;
+  /** The task that asked, while its answer goes into that task's file or stdin; null: it becomes a message. */
+  readonly taskSeq: number | null;
+  readonly prompt: string;
+  /** The answers that are allowed; empty: any. */
+  readonly allowedDecisions: readonly string[];
+  readonly defaultAction: string | null;
+  readonly status: "pending" | "answered" | "timed_out";
+  readonly createdAtMs: number;
+  /** When the default action is taken; null for never. */
+  readonly expiresAtMs: number | null;
+  readonly response: HumanResponse | null;
+}
+
+export interface HumanResponse {
+  readonly decision: string;
+  readonly comment: string | null;
+  /** As JSON text; null without any. */
+  readonly dataJson: string | null;
+  /** Who answered; null when the time was over. */
+  readonly principal: string | null;
+  readonly respondedAtMs: number;
+}
+
 export type DeadLetterReason = "ttl_expired" | "target_gone" | "mailbox_full" | "processing_failed";
 
 /** Everything one job contributes to a batch: a consistent cut, written whole or not at all. */
@@ -178,6 +221,8 @@ export interface JobChanges {
   readonly firstEventSeq: number;
   readonly eventLines: readonly string[];
   readonly deadLetters: readonly DeadLetterRecord[];
+  readonly deadLettersRetried: readonly DeadLetterRetry[];
+  readonly humanRequests: readonly HumanRequest[];
   readonly artifacts: readonly ArtifactRecord[];
 }
 
@@ -193,6 +238,8 @@ export interface JobImage {
   readonly messages: readonly Message[];
   readonly items: readonly CollectedItems[];
   readonly tasks: readonly TaskRecord[];
+  /** In the order in which they were asked; of the closed ones the latest, `limits.humanClosedKeptMax` at least. */
+  readonly humanRequests: readonly HumanRequest[];
 }
 
 /**
@@ -252,6 +299,10 @@ export interface TaskStart {
   };
   readonly bundleFingerprint: string | null;
   readonly configurationJson: string | null;
+  /** W3C trace context of the attempt's span. */
+  readonly traceparent: string;
+  /** Answers to what earlier attempts of this task asked people, each a line of JSON. */
+  readonly humanResponses: readonly string[];
   /** Milliseconds until the attempt is ended as timed out; null never. */
   readonly timeoutMs: number | null;
 }
@@ -302,6 +353,15 @@ export interface CommandResult {
   readonly stdout: string;
   readonly stderr: string;
   readonly durationMs: number;
+  /** Null when the operating system could not be asked. */
+  readonly usage: ResourceUsage | null;
+}
+
+/** What a command and its descendants used. */
+export interface ResourceUsage {
+  readonly cpuMs: number;
+  /** The most memory that one of its processes held at a time; null for one that ended before it could be seen. */
+  readonly rssBytesMax: number | null;
 }
 
 export type TaskOutcome =
@@ -337,6 +397,8 @@ export interface TaskRunner {
   stop(ref: TaskRef): void;
   /** Hands a message to a running long-lived command: one line of JSON on its stdin. */
   send(ref: TaskRef, envelope: Envelope): void;
+  /** Adds an answer of a person, a line of JSON, to the file that a running command reads them from. */
+  respond(ref: TaskRef, line: string): void;
 }
 
 /** What a runner reports to. */

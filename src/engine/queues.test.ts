@@ -60,7 +60,7 @@ test("timers come out in the order of their time, and never early", () => {
 });
 
 test("timers of ended jobs do not pile up, and those of open jobs stay", () => {
-  const timers = new TimerQueue((jobId) => jobId === "open");
+  const timers = new TimerQueue(({ jobId }) => jobId === "open");
   for (let i = 0; i < 100_000; i++) {
     timers.push({
       dueAtMs: 1_000_000 + i,

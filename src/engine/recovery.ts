@@ -7,6 +7,8 @@ import { recoverJob } from "./job-image.ts";
 import { isObject } from "./json.ts";
 import { manifestProblemsText, parseManifest } from "./manifest.ts";
 import type { JobImage, Journal } from "./ports.ts";
+import { countEvent } from "./tally.ts";
+import { runSpan } from "./trace.ts";
 
 const CLAIM_MAX = 500;
 
@@ -29,9 +31,15 @@ export async function* claimedJobs(journal: Journal, context: JobContext): Async
 /** A manifest that this version finds invalid (it was accepted by another) cannot run on: its job fails. */
 async function failUnreadable(image: JobImage, problems: string, journal: Journal, context: JobContext) {
   const nowMs = context.clock.nowMs();
-  const failure = makeFailure("manifest.invalid", problems, nowMs);
+  const { runId, trace } = image.insert;
+  const eventId = image.progress.eventSeq + 1;
+  const place = { runId, traceId: trace.traceId, spanId: runSpan(runId).id, eventId };
+  const failure = makeFailure("manifest.invalid", problems, nowMs, place);
   const head = { nowMs, type: "job_failed", agentId: null };
-  const line = renderEvent(head, { code: failure.code, desc: failure.desc }, failure);
+  const payload = { code: failure.code, desc: failure.desc };
+  const line = renderEvent(head, payload, failure);
+  const tally = { ...image.progress.tally };
+  countEvent(tally, { type: head.type, payload, hasFailure: true, chars: line.length });
   await journal.commit([
     {
       jobId: image.jobId,
@@ -43,7 +51,8 @@ async function failUnreadable(image: JobImage, problems: string, journal: Journa
         ...image.progress,
         status: "failed",
         updatedAtMs: nowMs,
-        eventSeq: image.progress.eventSeq + 1,
+        eventSeq: eventId,
+        tally,
         activeExecutors: 0,
         sandboxNames: [],
         lastEventJson: JSON.stringify({ timestamp: failure.occurred_at, type: "job_failed", agent_id: null }),
@@ -56,9 +65,11 @@ async function failUnreadable(image: JobImage, problems: string, journal: Journa
       items: [],
       tasks: [],
       tasksRemoved: [],
-      firstEventSeq: image.progress.eventSeq + 1,
+      firstEventSeq: eventId,
       eventLines: [line],
       deadLetters: [],
+      deadLettersRetried: [],
+      humanRequests: [],
       artifacts: [],
     },
   ]);

@@ -1,5 +1,5 @@
 // Timers of all jobs in one binary heap. Entries are not taken back one by one: whoever is called looks whether the
-// timer still means something, and those of ended jobs are swept out now and then.
+// timer still means something, and those that mean nothing any more are swept out now and then.
 
 export interface Timer {
   readonly dueAtMs: number;
@@ -10,19 +10,20 @@ export interface Timer {
 export type TimerWhat =
   | { readonly kind: "deadline" }
   | { readonly kind: "retry"; readonly taskSeq: number }
-  | { readonly kind: "sensor"; readonly agentIndex: number };
+  | { readonly kind: "sensor"; readonly agentIndex: number }
+  | { readonly kind: "human"; readonly requestId: string };
 
-/** Below this many it is not worth looking for timers of jobs that have ended. */
+/** Below this many it is not worth looking for timers that mean nothing any more. */
 const PRUNE_AT_MIN = 10_000;
 
 export class TimerQueue {
   #heap: Timer[] = [];
   #pruneAt = PRUNE_AT_MIN;
-  readonly #isOpen: (jobId: string) => boolean;
+  readonly #isLive: (timer: Timer) => boolean;
 
-  /** @param isOpen whether a job's timers can still mean something */
-  constructor(isOpen: (jobId: string) => boolean) {
-    this.#isOpen = isOpen;
+  /** @param isLive whether a timer can still mean something */
+  constructor(isLive: (timer: Timer) => boolean) {
+    this.#isLive = isLive;
   }
 
   get size(): number {
@@ -38,9 +39,9 @@ export class TimerQueue {
     this.#up(timer);
   }
 
-  /** Forgets the timers of ended jobs whenever the heap has doubled: a constant cost per timer. */
+  /** Forgets the timers that are over whenever the heap has doubled: a constant cost per timer. */
   #prune(): void {
-    const live = this.#heap.filter(({ jobId }) => this.#isOpen(jobId));
+    const live = this.#heap.filter(this.#isLive);
     this.#heap = [];
     for (const timer of live) this.#up(timer);
     this.#pruneAt = Math.max(PRUNE_AT_MIN, 2 * live.length);

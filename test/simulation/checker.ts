@@ -2,7 +2,7 @@
 // that must never be.
 //
 // I1. No event number is missing or repeated, in the journal and in every feed.
-// I2. Nothing is published, and no task starts, before what caused it is in the journal.
+// I2. Nothing is published, no task starts and no answer is handed over before what caused it is in the journal.
 // I3. Two epochs never both commit: once a newer epoch has written, an older one is refused.
 // I4. Nothing is written to a job after its terminal event.
 
@@ -69,6 +69,14 @@ export class Checker {
     const begun = job.events.map(parse).filter((event) => event.type === "sandbox_job_started");
     const mine = begun.filter((event) => event.payload.sandbox_name === task.sandboxName);
     assert.equal(mine.length, 1, `I2: ${task.sandboxName} started without its cause on disk (${owner})`);
+  }
+
+  /** A command reads the answer of a person. */
+  answerSeen(jobId: string, answer: { readonly request_id: string; readonly decision: string }): void {
+    const requests = this.#journal.jobs.get(jobId)?.humanRequests.values() ?? [];
+    const stored = [...requests].find(({ requestId }) => requestId === answer.request_id);
+    const what = `I2: the answer to ${answer.request_id} of ${jobId} was handed over before it was stored`;
+    assert.equal(stored?.response?.decision, answer.decision, what);
   }
 
   /** Judges a job's whole history once it is over. */

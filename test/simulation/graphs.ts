@@ -16,7 +16,8 @@ export interface Scenario {
 interface Node {
   readonly id: string;
   readonly kind: "router" | "executor" | "aggregator";
-  readonly fails: boolean;
+  /** What its commands do, which is also how the node is called: see sim-runner.ts. */
+  readonly habit: "fails" | "asks" | "wonders" | "writes" | null;
 }
 
 export function randomScenario(random: Random, index: number): Scenario {
@@ -36,12 +37,12 @@ function dag(random: Random, index: number, withFailure: boolean): Scenario {
       Array.from({ length: random.between(1, 4) }, () => {
         const kind =
           layer === 0 ? "router" : random.pick(["router", "executor", "executor", "aggregator"] as const);
-        const fails = withFailure && kind === "executor";
-        return { id: `${fails ? "fails" : kind}_${count++}`, kind, fails };
+        const habit = kind === "executor" ? randomHabit(random, withFailure) : null;
+        return { id: `${habit ?? kind}_${count++}`, kind, habit };
       }),
     );
   }
-  layers.push([{ id: "out", kind: "aggregator", fails: false }]);
+  layers.push([{ id: "out", kind: "aggregator", habit: null }]);
   const edges = connect(random, layers);
   const nodes = layers.flat();
   const entrypoints = layers[0]!.map((node) => node.id);
@@ -64,6 +65,11 @@ function dag(random: Random, index: number, withFailure: boolean): Scenario {
       edges,
     },
   };
+}
+
+function randomHabit(random: Random, withFailure: boolean): Node["habit"] {
+  if (withFailure) return "fails";
+  return random.chance(0.3) ? random.pick(["asks", "wonders", "writes"] as const) : null;
 }
 
 function head(graphId: string, random: Random): JsonObject {
@@ -123,10 +129,12 @@ function model(
   // Nodes stand layer by layer, so that every sender comes before its receivers.
   for (const node of nodes) {
     const got = received.get(node.id)!;
-    const emitted = node.fails ? 0 : node.kind === "aggregator" ? Math.min(got, 1) : got;
+    const emitted = node.habit === "fails" ? 0 : node.kind === "aggregator" ? Math.min(got, 1) : got;
     for (const edge of edges) {
       if (edge.from_node === node.id) received.set(edge.to_node, received.get(edge.to_node)! + emitted);
     }
+    // Each message, and the answer to the question that came of it.
+    if (node.habit === "writes") received.set(node.id, 2 * got);
   }
   return received;
 }
@@ -143,8 +151,8 @@ function cycle(random: Random, index: number): Scenario {
       ...head(`cycle${index}`, random),
       entrypoints: ["a"],
       nodes: [
-        manifestNode({ id: "a", kind: "router", fails: false }, null),
-        manifestNode({ id: "b", kind, fails: false }, null),
+        manifestNode({ id: "a", kind: "router", habit: null }, null),
+        manifestNode({ id: "b", kind, habit: null }, null),
         { node_id: "out", agent_type: "aggregator", config: { complete_after: bound } },
       ],
       edges: [
@@ -177,7 +185,7 @@ function service(random: Random, index: number): Scenario {
           agent_type: "sensor",
           config: { complete_after: 3, interval_ms: random.between(50, 500), output_message_type: "work" },
         },
-        manifestNode({ id: "worker", kind: random.chance(0.5) ? "executor" : "router", fails: false }, null),
+        manifestNode({ id: "worker", kind: random.chance(0.5) ? "executor" : "router", habit: null }, null),
         { node_id: "sum", agent_type: "aggregator", config: { complete_run: false } },
       ],
       edges: [

@@ -1,7 +1,7 @@
 // One seed: a world, a few jobs, a few disasters; then peace, in which everything must finish.
 //
 // Phase one checks that nothing wrong ever happens (see checker.ts). Phase two turns the faults off, resumes what is
-// paused, and checks the ends:
+// paused, answers what is asked, and checks the ends (for people and dead letters see people.ts):
 // I5. Every acknowledged job exists, and every job without an infinite source ends.
 // I6. Every acknowledged message was processed exactly once.
 // I7. Counts and results are those of the model: they do not depend on when the process crashed.
@@ -12,6 +12,7 @@ import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.t
 import { isTerminal } from "../../src/engine/ports.ts";
 import { parse } from "./checker.ts";
 import { randomScenario, type Scenario } from "./graphs.ts";
+import { People, retriedOf } from "./people.ts";
 import { Random } from "./random.ts";
 import { noFaults, World } from "./world.ts";
 
@@ -27,9 +28,13 @@ export interface Outcome {
   readonly jobs: number;
   readonly events: number;
   readonly crashes: number;
+  /** Requests to people that were closed, and dead letters that were sent again. */
+  readonly answers: number;
+  readonly retries: number;
 }
 
 const STEPS_MAX = 20_000;
+const ROUNDS_MAX = 500;
 const DISASTER_SPAN_MS = 2_000;
 
 /** @throws AssertionError that says which invariant broke */
@@ -46,14 +51,21 @@ export async function runSeed(seed: number): Promise<Outcome> {
   const world = new World(random, faults, random.between(1, 4));
   const clients = Array.from({ length: random.between(1, 3) }, (_, index) => plan(world, index));
   if (hard) planDisasters(world);
+  const people = new People(world);
+  people.planLooks(random.between(0, 12), DISASTER_SPAN_MS);
   await run(world);
-  await makePeace(world, clients);
-  for (const client of clients) judge(world, client);
+  await makePeace(world, clients, people);
+  for (const client of clients) judge(world, client, people);
   const stored = [...world.journal.jobs.values()];
   return {
     jobs: stored.length,
     events: stored.reduce((sum, job) => sum + job.events.length, 0),
     crashes: world.crashes,
+    answers: stored.reduce(
+      (sum, { progress, humanRequests }) => sum + humanRequests.size - progress.humanPending,
+      0,
+    ),
+    retries: stored.reduce((sum, { retriedLetters }) => sum + retriedLetters.size, 0),
   };
 }
 
@@ -99,6 +111,7 @@ function submit(world: World, client: Client): void {
       manifestJson,
       bundleFingerprint: null,
       configurationJson: null,
+      trace: null,
     })
     .then(
       ({ jobId }) => {
@@ -131,7 +144,7 @@ async function run(world: World): Promise<void> {
 }
 
 /** Faults end, a last restart, everything held is let go; services are stopped once they are idle. */
-async function makePeace(world: World, clients: readonly Client[]): Promise<void> {
+async function makePeace(world: World, clients: readonly Client[], people: People): Promise<void> {
   world.faults = noFaults;
   world.crash();
   await run(world);
@@ -141,6 +154,7 @@ async function makePeace(world: World, clients: readonly Client[]): Promise<void
   await run(world);
   for (const client of clients) control(world, client, "resume");
   await run(world);
+  await answerEverything(world, people);
   for (const client of clients) {
     if (client.scenario.shape !== "service") continue;
     assert.equal(
@@ -157,12 +171,22 @@ async function makePeace(world: World, clients: readonly Client[]): Promise<void
     else world.process.engine.resume(jobId).catch(() => {});
   }
   await run(world);
+  await answerEverything(world, people);
 }
 
-function judge(world: World, client: Client): void {
+/** An answer may lead to the next question. */
+async function answerEverything(world: World, people: People): Promise<void> {
+  for (let rounds = 0; people.answerAll(); rounds++) {
+    assert.ok(rounds < ROUNDS_MAX, `people were still asked after ${ROUNDS_MAX} rounds of answers`);
+    await run(world);
+  }
+}
+
+function judge(world: World, client: Client, people: People): void {
   for (const [jobId, job] of world.journal.jobs) {
     assert.ok(isTerminal(job.progress.status), `I5: ${jobId} ended as ${job.progress.status}`);
     world.checker.finished(jobId);
+    people.judge(jobId, job);
   }
   const { jobId, scenario } = client;
   assert.ok(jobId !== null, "the client got its job in the end");
@@ -184,7 +208,9 @@ function judge(world: World, client: Client): void {
   const processed = new Map(
     [...job.agents.values()].map((agent) => [agent.agentId, agent.processedMessages]),
   );
+  const retried = retriedOf(job);
   for (const [agentId, count] of scenario.expected) {
-    assert.equal(processed.get(agentId) ?? 0, count, `I7: ${jobId}: agent ${agentId}`);
+    const expected = count + (retried.get(agentId) ?? 0);
+    assert.equal(processed.get(agentId) ?? 0, expected, `I7: ${jobId}: agent ${agentId}`);
   }
 }

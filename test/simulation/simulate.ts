@@ -12,17 +12,21 @@ const { values } = parseArgs({
 });
 const from = Number(values.seed ?? values.from);
 const count = values.seed === undefined ? Number(values.seeds) : 1;
-const total = { jobs: 0, events: 0, crashes: 0 };
+const total = { jobs: 0, events: 0, crashes: 0, answers: 0, retries: 0 };
 for (let seed = from; seed < from + count; seed++) {
   try {
     const outcome = await runSeed(seed);
     total.jobs += outcome.jobs;
     total.events += outcome.events;
     total.crashes += outcome.crashes;
+    total.answers += outcome.answers;
+    total.retries += outcome.retries;
   } catch (error) {
     console.error(`Seed ${seed} failed; again: npm run simulate -- --seed ${seed}`);
     console.error(error);
     process.exit(1);
   }
 }
-console.log(`${count} seeds passed: ${total.jobs} jobs, ${total.events} events, ${total.crashes} crashes`);
+const { jobs, events, crashes, answers, retries } = total;
+console.log(`${count} seeds passed: ${jobs} jobs, ${events} events, ${crashes} crashes`);
+console.log(`${answers} answers of people, ${retries} dead letters sent again`);

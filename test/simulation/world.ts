@@ -3,21 +3,12 @@
 
 import { Engine } from "../../src/engine/engine.ts";
 import { idSource } from "../../src/engine/ids.ts";
-import {
-  type Clock,
-  type JobChanges,
-  type Journal,
-  JournalUnavailable,
-  noActions,
-  type TaskOutcome,
-  type TaskRef,
-  type TaskRunner,
-  type TaskStart,
-} from "../../src/engine/ports.ts";
+import { type Clock, type JobChanges, type Journal, JournalUnavailable } from "../../src/engine/ports.ts";
 import { PoolSlots } from "../../src/execution/pools.ts";
 import { MemoryJournal } from "../support/memory-journal.ts";
 import { Checker } from "./checker.ts";
 import type { Random } from "./random.ts";
+import { SimRunner } from "./sim-runner.ts";
 
 export interface Faults {
   /** Probability that a commit fails once, per commit. */
@@ -59,6 +50,8 @@ export class World {
   faults: Faults;
   nowMs = Date.UTC(2026, 0, 1);
   process: Process;
+  /** One that was cut off, and still answers whoever is connected to it; null most of the time. */
+  zombie: Process | null = null;
   crashes = 0;
   readonly #poolSlots: number;
   #planned: Planned[] = [];
@@ -164,11 +157,13 @@ export class World {
   partition(): void {
     this.crashes++;
     const zombie = this.process;
+    this.zombie = zombie;
     this.process = this.#start();
     const { engine } = this.process;
     this.plan(0, null, () => void engine.recover());
     this.plan(this.random.between(5, 200), null, () => {
       zombie.isAlive = false;
+      if (this.zombie === zombie) this.zombie = null;
       this.#planned = this.#planned.filter((entry) => entry.process !== zombie);
     });
   }
@@ -198,61 +193,3 @@ export class World {
     return a.order < b.order;
   }
 }
-
-/** Commands of the simulated world. Their result depends on the message alone, never on the attempt. */
-class SimRunner implements TaskRunner {
-  readonly #world: World;
-  readonly #owned: () => Process;
-  readonly #stopped = new Set<string>();
-
-  constructor(world: World, owned: () => Process) {
-    this.#world = world;
-    this.#owned = owned;
-  }
-
-  start(task: TaskStart): void {
-    const world = this.#world;
-    world.checker.taskStarted(task, this.#owned().name);
-    const { random, faults } = world;
-    const takesMs = random.chance(faults.taskIsSlow) ? random.between(100, 5_000) : random.between(0, 20);
-    if (random.chance(0.3)) {
-      world.plan(takesMs / 2, this.#owned(), () => {
-        this.#owned().engine.taskEvents(task.ref, [{ type: "progress", payload: { half: true } }]);
-      });
-    }
-    world.plan(takesMs, this.#owned(), () => this.#end(task));
-  }
-
-  #end(task: TaskStart): void {
-    const { random, faults } = this.#world;
-    const outcome = this.#stopped.has(key(task.ref)) ? interrupted : this.#outcome(task);
-    this.#owned().engine.taskEnded(task.ref, outcome);
-    if (random.chance(faults.taskAnswersTwice)) {
-      this.#world.plan(random.between(0, 50), this.#owned(), () => {
-        this.#owned().engine.taskEnded(task.ref, this.#outcome(task));
-      });
-    }
-  }
-
-  #outcome(task: TaskStart): TaskOutcome {
-    const failsForGood = /^fails/.test(task.agentId);
-    const lastChance = task.ref.attempt >= 3;
-    if (failsForGood || (!lastChance && this.#world.random.chance(this.#world.faults.taskFails))) {
-      const command = { exitCode: 1, signal: null, stdout: "", stderr: "no", durationMs: 1 };
-      return { kind: "failed", code: "executor.exit_nonzero", message: "exit 1", command, artifacts: [] };
-    }
-    const command = { exitCode: 0, signal: null, stdout: "ok", stderr: "", durationMs: 1 };
-    const emits = [{ type: "work", body: task.envelope.body, to: null }];
-    const actions = { ...noActions, emits };
-    return { kind: "succeeded", actions, command, artifacts: [], observation: null };
-  }
-
-  stop(ref: TaskRef): void {
-    this.#stopped.add(key(ref));
-  }
-
-  send(): void {}
-}
-
-const interrupted: TaskOutcome = { kind: "interrupted", reason: "stopped" };
-const key = (ref: TaskRef) => `${ref.jobId}/${ref.taskSeq}/${ref.attempt}`;

@@ -9,6 +9,7 @@ import type { Envelope } from "../../src/engine/message.ts";
 import {
   type Clock,
   type CommandResult,
+  type Feed,
   type JobChanges,
   type Journal,
   JournalUnavailable,
@@ -42,7 +43,10 @@ export class EngineHarness {
   starts: TaskStart[] = [];
   stops: TaskRef[] = [];
   sends: { ref: TaskRef; envelope: Envelope }[] = [];
+  responses: { ref: TaskRef; line: string }[] = [];
   published: string[] = [];
+  /** Told of every publication. */
+  observer: Feed["published"] = () => {};
   /** What the journal answers next, instead of writing; consumed one per commit. */
   readonly journalFaults: ("unavailable" | "lost")[] = [];
   #waiting: Waiting[] = [];
@@ -75,9 +79,15 @@ export class EngineHarness {
         start: (task) => this.starts.push(task),
         stop: (ref) => this.stops.push(ref),
         send: (ref, envelope) => this.sends.push({ ref, envelope }),
+        respond: (ref, line) => this.responses.push({ ref, line }),
       },
       slots: this.slots,
-      feed: { published: (_jobId, _firstSeq, lines) => this.published.push(...lines) },
+      feed: {
+        published: (jobId, firstSeq, lines, terminal) => {
+          this.published.push(...lines);
+          this.observer(jobId, firstSeq, lines, terminal);
+        },
+      },
       log: { warn: () => {}, error: () => {} },
     });
   }
@@ -159,6 +169,7 @@ export class EngineHarness {
       manifestJson,
       bundleFingerprint: null,
       configurationJson: null,
+      trace: null,
     });
     submitted.catch(() => {});
     await this.advance();
@@ -227,7 +238,14 @@ export class EngineHarness {
   }
 }
 
-const command: CommandResult = { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1 };
+const command: CommandResult = {
+  exitCode: 0,
+  signal: null,
+  stdout: "",
+  stderr: "",
+  durationMs: 1,
+  usage: null,
+};
 
 export function succeeded(actions: Partial<WorkerActions> = {}, observation: JsonValue = null): TaskOutcome {
   return { kind: "succeeded", actions: { ...noActions, ...actions }, command, artifacts: [], observation };

@@ -3,7 +3,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Message } from "../../src/engine/message.ts";
-import type { AgentRecord, JobChanges, JobProgress, Journal, TaskRecord } from "../../src/engine/ports.ts";
+import type {
+  AgentRecord,
+  HumanRequest,
+  JobChanges,
+  JobProgress,
+  Journal,
+  TaskRecord,
+} from "../../src/engine/ports.ts";
+import { newTally } from "../../src/engine/tally.ts";
 
 /** A journal under test: `reopen` gives it anew, with what is on disk only. */
 export interface JournalUnderTest {
@@ -91,6 +99,29 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
       const image = await journal.load("g-1");
       assert.deepEqual(image?.tasks, [changed]);
       assert.deepEqual(image?.agents, [busy]);
+    });
+
+    test("requests to people are kept in the order in which they were asked, with their answers", async ({
+      journal,
+    }) => {
+      await journal.commit([changes({ humanRequests: [humanRequest(2), humanRequest(1)] })]);
+      const response = {
+        decision: "yes",
+        comment: null,
+        dataJson: '{"n":1}',
+        principal: "anonymous",
+        respondedAtMs: 9,
+      };
+      const answered = { ...humanRequest(1), taskSeq: null, status: "answered", response } as const;
+      await journal.commit([next(1, { humanRequests: [answered] })]);
+      assert.deepEqual((await journal.load("g-1"))?.humanRequests, [answered, humanRequest(2)]);
+    });
+
+    test("a request takes the place of an older one of the same name", async ({ journal }) => {
+      await journal.commit([changes({ humanRequests: [humanRequest(1), humanRequest(2)] })]);
+      const afresh = { ...humanRequest(3), requestId: "ask-1" };
+      await journal.commit([next(1, { humanRequests: [afresh] })]);
+      assert.deepEqual((await journal.load("g-1"))?.humanRequests, [humanRequest(2), afresh]);
     });
 
     test("the history is appended in order, however large a batch is", async (under) => {
@@ -201,6 +232,7 @@ export function changes(given: Partial<JobChanges> = {}): JobChanges {
       bundleFingerprint: null,
       definitionId: null,
       configurationJson: '{"b":2}',
+      trace: { traceId: "0af7651916cd43dd8448eb211c80319c", parentSpanId: "b7ad6b7169203331" },
     },
     progress: progress(),
     agents: [],
@@ -213,6 +245,8 @@ export function changes(given: Partial<JobChanges> = {}): JobChanges {
     firstEventSeq: 1,
     eventLines: ['{"n":1}'],
     deadLetters: [],
+    deadLettersRetried: [],
+    humanRequests: [],
     artifacts: [],
     ...given,
   };
@@ -238,6 +272,8 @@ export function progress(given: Partial<JobProgress> = {}): JobProgress {
     sandboxNames: ["a-1"],
     lastEventJson: '{"type":"x"}',
     partial: false,
+    tally: { ...newTally(), logs: 2, cpuMs: 7.5 },
+    humanPending: 1,
     resultJson: null,
     failureJson: null,
     ...given,
@@ -272,6 +308,23 @@ export function message(seq: number, to: number): Message {
     ttlMs: null,
     timestampMs: 1_700_000_000_000,
     chars: 24,
+  };
+}
+
+export function humanRequest(eventSeq: number, given: Partial<HumanRequest> = {}): HumanRequest {
+  return {
+    requestId: `ask-${eventSeq}`,
+    eventSeq,
+    agentId: "agent 0",
+    taskSeq: 1,
+    prompt: "May I?",
+    allowedDecisions: ["yes", "no"],
+    defaultAction: "no",
+    status: "pending",
+    createdAtMs: 1_700_000_000_000,
+    expiresAtMs: 1_800_000_000_000,
+    response: null,
+    ...given,
   };
 }
 

@@ -5,6 +5,8 @@ import type { Message } from "../../src/engine/message.ts";
 import type {
   AgentRecord,
   CollectedItems,
+  DeadLetterRecord,
+  HumanRequest,
   JobChanges,
   JobImage,
   JobInsert,
@@ -25,7 +27,9 @@ export interface StoredJob {
   items: CollectedItems[];
   readonly tasks: Map<number, TaskRecord>;
   readonly events: string[];
-  readonly deadLetters: unknown[];
+  readonly deadLetters: DeadLetterRecord[];
+  readonly retriedLetters: Set<string>;
+  readonly humanRequests: Map<number, HumanRequest>;
 }
 
 export class MemoryJournal implements Journal {
@@ -71,6 +75,8 @@ export class MemoryJournal implements Journal {
         tasks: new Map(),
         events: [],
         deadLetters: [],
+        retriedLetters: new Set(),
+        humanRequests: new Map(),
       };
       this.jobs.set(changes.jobId, job);
     }
@@ -79,6 +85,12 @@ export class MemoryJournal implements Journal {
     for (const agent of changes.agents) job.agents.set(agent.index, agent);
     job.events.push(...changes.eventLines);
     job.deadLetters.push(...changes.deadLetters);
+    for (const { deadLetterId } of changes.deadLettersRetried) job.retriedLetters.add(deadLetterId);
+    for (const request of changes.humanRequests) {
+      for (const [seq, one] of job.humanRequests)
+        if (one.requestId === request.requestId) job.humanRequests.delete(seq);
+      job.humanRequests.set(request.eventSeq, request);
+    }
     for (const { agentIndex, throughSeq } of changes.consumed) {
       job.messages = job.messages.filter((one) => one.to !== agentIndex || one.seq > throughSeq);
     }
@@ -121,6 +133,7 @@ export class MemoryJournal implements Journal {
       messages: [...job.messages].sort((a, b) => a.to - b.to || a.seq - b.seq),
       items: [...job.items].sort((a, b) => a.agentIndex - b.agentIndex || a.firstSeq - b.firstSeq),
       tasks: [...job.tasks.values()].sort((a, b) => a.taskSeq - b.taskSeq),
+      humanRequests: [...job.humanRequests.values()].sort((a, b) => a.eventSeq - b.eventSeq),
     };
     return JSON.parse(JSON.stringify(image)) as JobImage;
   }

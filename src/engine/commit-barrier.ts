@@ -1,0 +1,203 @@
+// The barrier between memory and the world: batches go to the journal, and what they caused goes out behind them.
+// When a batch is due is the loop's business.
+//
+// E1. Nothing is visible outside before the batch that caused it is on disk: answers, commands, feeds (commit
+//     barrier).
+// E2. One batch is under way at a time; changes made meanwhile go into the next one, in order.
+// E4. A batch that cannot be written is tried again until it can; until then nothing new is accepted. Jobs that
+//     it would have created are given up, so that their callers can be told the truth.
+// E5. A job whose commit says "not yours any more" is forgotten at once, with everything it has running.
+
+import { type Batch, EngineUnavailable, type PendingBatch, refuse, withoutJobs } from "./batch.ts";
+import type { EnginePorts } from "./engine.ts";
+import type { Job } from "./job.ts";
+import { slotsKey } from "./job-tasks.ts";
+import { isTerminal, JournalUnavailable } from "./ports.ts";
+
+const RETRY_MS_FIRST = 50;
+const RETRY_MS_MAX = 2_000;
+
+/** The jobs of one engine, which its loop and its barrier share. */
+export interface OpenJobs {
+  readonly all: Map<string, Job>;
+  /** Those with work, in turn. */
+  readonly ready: Set<Job>;
+  /** Those that changed since the last batch. */
+  readonly pending: PendingBatch;
+}
+
+export class CommitBarrier {
+  readonly #ports: EnginePorts;
+  readonly #jobs: Map<string, Job>;
+  readonly #ready: Set<Job>;
+  readonly #pending: PendingBatch;
+  readonly #wakeLoop: () => void;
+  #isCommitting = false;
+  /** Why the store cannot commit; null while it can. */
+  #storeProblem: string | null = null;
+  /** Batches taken from what was pending, and batches that are on disk. */
+  #batchesTaken = 0;
+  #batchesWritten = 0;
+  #commitWaiters: (() => void)[] = [];
+  /** Nothing is written any more; see `settledWithin`. */
+  #isAbandoned = false;
+
+  /** @param wakeLoop has the loop look soon at what is to be done */
+  constructor(ports: EnginePorts, { all, ready, pending }: OpenJobs, wakeLoop: () => void) {
+    this.#ports = ports;
+    this.#jobs = all;
+    this.#ready = ready;
+    this.#pending = pending;
+    this.#wakeLoop = wakeLoop;
+  }
+
+  /** Whether a batch is under way. */
+  get isCommitting(): boolean {
+    return this.#isCommitting;
+  }
+
+  /** Why the store cannot commit; null while it can. */
+  get storeProblem(): string | null {
+    return this.#storeProblem;
+  }
+
+  /** Resolves once everything that changed until now is on disk. */
+  async settled(): Promise<void> {
+    const last = this.#batchesTaken + (this.#pending.isEmpty ? 0 : 1);
+    while (this.#batchesWritten < last) await this.committed();
+  }
+
+  /**
+   * Like `settled`, for an engine that was stopped: what cannot be written in time is given up, as a crash would,
+   * and was never seen outside (E1).
+   * @returns whether everything is on disk
+   */
+  async settledWithin(limitMs: number): Promise<boolean> {
+    let cancel = () => {};
+    const isLate = new Promise<false>((resolve) => {
+      cancel = this.#ports.clock.after(limitMs, () => resolve(false));
+    });
+    const isSettled = await Promise.race([this.settled().then(() => true), isLate]);
+    cancel();
+    this.#isAbandoned = !isSettled;
+    return isSettled;
+  }
+
+  /** Resolves after the next commit; whatever waits for company is written now. */
+  committed(): Promise<void> {
+    this.#pending.hurry();
+    this.#wakeLoop();
+    return new Promise((resolve) => this.#commitWaiters.push(resolve));
+  }
+
+  /** Writes what is pending, unless a batch is under way (E2). */
+  async flush(): Promise<void> {
+    if (this.#isCommitting) return;
+    this.#isCommitting = true;
+    this.#batchesTaken++;
+    const { batch, lost } = await this.#commit(this.#pending.take());
+    this.#isCommitting = false;
+    this.#batchesWritten++;
+    for (const jobId of lost) this.#forget(jobId, batch);
+    this.#release(batch, new Set(lost));
+    const waiters = this.#commitWaiters;
+    this.#commitWaiters = [];
+    for (const resolve of waiters) resolve();
+    if (!this.#pending.isEmpty || this.#ready.size > 0) this.#wakeLoop();
+  }
+
+  /**
+   * Writes the batch, however long it takes (E4). A batch that lost all its jobs is still sent: that the store
+   * takes it is the sign that the next submission may be tried.
+   * @returns what was written, and the jobs that are not ours any more
+   */
+  async #commit(taken: Batch): Promise<{ readonly batch: Batch; readonly lost: readonly string[] }> {
+    let batch = taken;
+    let delayMs = RETRY_MS_FIRST;
+    for (;;) {
+      try {
+        const { lost } = await this.#ports.journal.commit(batch.changes);
+        if (delayMs > RETRY_MS_FIRST) this.#ports.log.warn({}, "the store commits again");
+        this.#storeProblem = null;
+        return { batch, lost };
+      } catch (error) {
+        if (!(error instanceof JournalUnavailable)) throw error;
+        if (delayMs === RETRY_MS_FIRST) {
+          this.#ports.log.error({}, `the store cannot commit: ${error.message}`);
+        }
+        this.#storeProblem = error.message;
+        batch = this.#giveUpNewJobs(batch, error.message);
+        await new Promise<void>((resolve) => this.#ports.clock.after(delayMs, resolve));
+        if (this.#isAbandoned) return await new Promise<never>(() => {});
+        delayMs = Math.min(delayMs * 2, RETRY_MS_MAX);
+      }
+    }
+  }
+
+  /** Jobs that were never on disk vanish; whoever waits for anything is told what became of it (E4). */
+  #giveUpNewJobs(batch: Batch, reason: string): Batch {
+    const given = new Set(batch.changes.filter((one) => one.insert !== null).map((one) => one.jobId));
+    for (const job of this.#pending.newJobs()) given.add(job.jobId);
+    for (const jobId of given) {
+      const job = this.#jobs.get(jobId);
+      if (job !== undefined) this.#drop(job);
+    }
+    refuse([...batch.waiters, ...this.#pending.takeWaiters()], given, reason);
+    return withoutJobs(batch, given);
+  }
+
+  /** The batch is on disk: tell everyone (E1). */
+  #release(batch: Batch, lost: ReadonlySet<string>): void {
+    const { feed, runner } = this.#ports;
+    for (const { jobId, progress, firstEventSeq, eventLines } of batch.changes) {
+      if (lost.has(jobId)) continue;
+      const terminal = isTerminal(progress.status);
+      if (terminal) {
+        const job = this.#jobs.get(jobId);
+        if (job !== undefined && !this.#pending.has(job)) this.#jobs.delete(jobId);
+      }
+      if (eventLines.length > 0) feed.published(jobId, firstEventSeq, eventLines, terminal);
+    }
+    for (const waiter of batch.waiters) waiter.resolve();
+    for (const effects of batch.effects) {
+      for (const start of effects.starts) if (!lost.has(start.ref.jobId)) runner.start(start);
+      for (const { ref, envelope } of effects.sends) if (!lost.has(ref.jobId)) runner.send(ref, envelope);
+      for (const { ref, line } of effects.responses) if (!lost.has(ref.jobId)) runner.respond(ref, line);
+      for (const ref of effects.stops) runner.stop(ref);
+    }
+  }
+
+  /** Another owner has the job (E5). */
+  #forget(jobId: string, batch: Batch): void {
+    const job = this.#jobs.get(jobId);
+    if (job !== undefined) {
+      for (const task of job.tasks.values()) {
+        if (task.state.kind === "running") {
+          this.#ports.runner.stop({ jobId, taskSeq: task.seq, attempt: task.attempt });
+        }
+      }
+      this.#drop(job);
+    }
+    const error = new EngineUnavailable(
+      "The job is now run by another node; look at its state and try again.",
+    );
+    for (const waiter of batch.waiters) if (waiter.jobId === jobId) waiter.reject(error);
+    this.#pending.rejectWaiters(jobId, error);
+    this.#ports.log.warn({ job_id: jobId }, "a job was taken over by another owner; it is forgotten here");
+  }
+
+  #drop(job: Job): void {
+    for (const task of job.tasks.values()) {
+      this.#ports.slots.release(
+        slotsKey({
+          jobId: job.jobId,
+          taskSeq: task.seq,
+          attempt: task.state.kind === "queued" ? task.attempt + 1 : task.attempt,
+        }),
+      );
+    }
+    this.#jobs.delete(job.jobId);
+    this.#ready.delete(job);
+    this.#pending.remove(job);
+  }
+}

@@ -1,0 +1,205 @@
+// The catalogue of failures: every code with which an attempt or a run can fail, and what a person can do about it.
+// docs/errors.md is made from it. A code that was retired is never used again.
+
+export type FailureCategory =
+  | "user_code"
+  | "timeout"
+  | "cancelled"
+  | "resource"
+  | "infrastructure"
+  | "validation"
+  | "dependency";
+
+export interface FailureKind {
+  readonly category: FailureCategory;
+  /** Whether the same attempt may succeed when it is made again. */
+  readonly retryable: boolean;
+  /** What has happened, as the documentation says it. */
+  readonly meaning: string;
+  /** What to do next, for the person who reads the failure. */
+  readonly remediation: string;
+}
+
+export const failureCatalogue = {
+  "executor.exit_nonzero": {
+    category: "user_code",
+    retryable: true,
+    meaning: "The command ended with another exit code than 0.",
+    remediation: "Read stderr_tail and the agent's log events, mend the command, and run the job again.",
+  },
+  "executor.killed_by_signal": {
+    category: "user_code",
+    retryable: true,
+    meaning: "The command was ended by a signal that the runtime did not send.",
+    remediation:
+      "SIGKILL often means that memory ran out, SIGSEGV a crash in native code. Check the command's memory use and its own logs.",
+  },
+  "executor.timeout": {
+    category: "timeout",
+    retryable: true,
+    meaning: "The command took longer than its config.timeout_seconds.",
+    remediation: "Make the command faster, give it less work, or raise the node's config.timeout_seconds.",
+  },
+  "executor.input_unread": {
+    category: "user_code",
+    retryable: true,
+    meaning: "A long-lived command left more than 160 MiB of messages on its stdin unread, and was ended.",
+    remediation: "Read stdin line by line while the command works, or send it fewer messages at a time.",
+  },
+  "executor.spawn_failed": {
+    category: "user_code",
+    retryable: false,
+    meaning: "The command cannot be started.",
+    remediation:
+      "Check that the command's first word exists on the runtime's PATH or in the payload, and that it may be executed.",
+  },
+  "executor.staging_failed": {
+    category: "user_code",
+    retryable: false,
+    meaning: "An upload_path or the workdir is not there, or leaves its folder.",
+    remediation: "Check the node's upload_path, upload_paths and workdir against the folders in payloads/.",
+  },
+  "executor.invalid_output": {
+    category: "user_code",
+    retryable: false,
+    meaning: "The result object on stdout is of a wrong shape; the message names each problem.",
+    remediation: "Print the object as docs/workers.md describes it; it lists the keys and their limits.",
+  },
+  "executor.artifact_failed": {
+    category: "infrastructure",
+    retryable: true,
+    meaning: "A file in SVC_OUTPUT_DIR could not be kept.",
+    remediation: "Check the free space and the permissions of SVC_HOME, then run the job again.",
+  },
+  "executor.workspace_failed": {
+    category: "infrastructure",
+    retryable: true,
+    meaning: "The runtime could not write or read the folders in which the command runs.",
+    remediation: "Check the free space and the permissions of SVC_HOME, then run the job again.",
+  },
+  "executor.runner_unavailable": {
+    category: "dependency",
+    retryable: false,
+    meaning: "The runtime has no runner of the name in config.runner_module.",
+    remediation: "Use HostLocal, or run the job on a runtime that has the runner.",
+  },
+  "executor.outcome_lost": {
+    category: "infrastructure",
+    retryable: true,
+    meaning: "How the attempt ended is not known: what ran it was lost, often because memory ran out.",
+    remediation: "Read the runtime's own log and check the machine's memory, then run the job again.",
+  },
+  "sensor.file_invalid": {
+    category: "user_code",
+    retryable: false,
+    meaning: "The sensor's file is none that it may watch.",
+    remediation:
+      "Set the node's config.file to an absolute path, or to a path inside the bundle's payloads/.",
+  },
+  "module.threw": {
+    category: "user_code",
+    retryable: true,
+    meaning: "handle() threw, or ended its thread.",
+    remediation: "Mend the module: details.message has the error and the first lines of its stack.",
+  },
+  "module.load_failed": {
+    category: "user_code",
+    retryable: false,
+    meaning: "There is no such module, or it cannot be loaded, or it exports no function handle.",
+    remediation: "Check config.module: an ES module inside payloads/ that exports an async function handle.",
+  },
+  "module.timeout": {
+    category: "timeout",
+    retryable: true,
+    meaning: "handle() took longer than its config.timeout_seconds.",
+    remediation: "Make handle() faster, or raise the node's config.timeout_seconds.",
+  },
+  "module.invalid_output": {
+    category: "user_code",
+    retryable: false,
+    meaning: "handle() returned something of a wrong shape; the message names each problem.",
+    remediation: "Return nothing or {emit?, state?, complete?}; docs/workers.md describes them.",
+  },
+  "module.out_of_memory": {
+    category: "resource",
+    retryable: false,
+    meaning: "The module's thread needed more memory than a module may have (512 MiB).",
+    remediation: "Hold less at a time, or do the work in a command, which has the whole machine's memory.",
+  },
+  "message.body_too_large": {
+    category: "user_code",
+    retryable: false,
+    meaning:
+      "A message body, a state or a result is larger than it may be; docs/operating.md has the limits.",
+    remediation: "Write large data to SVC_OUTPUT_DIR and send its path or artifact id instead of the data.",
+  },
+  "configuration.variable_missing": {
+    category: "dependency",
+    retryable: false,
+    meaning:
+      'The configuration names a variable by {"$env": …} that the runtime\'s environment does not have.',
+    remediation:
+      "Set the variable in the environment that the runtime is started with, restart it, and start a new run; or send the job another configuration.",
+  },
+  "configuration.unreadable": {
+    category: "infrastructure",
+    retryable: false,
+    meaning: "Secrets of the configuration were sealed with another key, or are damaged.",
+    remediation:
+      "Restore the secret.key of SVC_HOME, or set SVC_SECRET_KEY to the key the secrets were sealed with. If it is lost, send the job's secrets again.",
+  },
+  "resource.unsatisfiable": {
+    category: "resource",
+    retryable: false,
+    meaning: "The pool does not exist, or will never have so many slots.",
+    remediation: "Ask for fewer slots or another pool, or raise SVC_EXECUTOR_POOL_CAPACITIES.",
+  },
+  "resource.exhausted": {
+    category: "resource",
+    retryable: true,
+    meaning: "The machine had no process, open file or memory left for the attempt; the message says which.",
+    remediation:
+      "Raise the limit that the message names (ulimit), give the machine more memory, or let fewer commands run at once (SVC_EXECUTOR_MAX_CONCURRENCY).",
+  },
+  "job.timeout": {
+    category: "timeout",
+    retryable: false,
+    meaning: "The run took longer than its policies.timeout_seconds.",
+    remediation: "Raise policies.timeout_seconds in the manifest, or make the work smaller.",
+  },
+  "job.message_limit": {
+    category: "validation",
+    retryable: false,
+    meaning: "A batch job has sent more messages than any job that ends would.",
+    remediation:
+      "The graph sends messages in a circle without an end. Give the circle a bound (an aggregator that completes the run), or make it a service job.",
+  },
+  "manifest.invalid": {
+    category: "validation",
+    retryable: false,
+    meaning: "The manifest of a job that was accepted by another version is none that this one can run.",
+    remediation: "Run `troupe validate` on the manifest; it names every problem.",
+  },
+  "inputs.invalid": {
+    category: "validation",
+    retryable: false,
+    meaning: "The run's inputs do not fit the graph's entrypoints; the message names each problem.",
+    remediation: "Start a new run whose inputs name the entrypoints of the manifest.",
+  },
+  "runtime.recovered_interrupted": {
+    category: "infrastructure",
+    retryable: false,
+    meaning:
+      "The attempt was interrupted by a stop or a crash of the runtime, and the node must not run twice.",
+    remediation:
+      "Check what the command had done, then run the job again. A node that may run twice needs no safe_to_retry: false.",
+  },
+  "runtime.bundle_missing": {
+    category: "infrastructure",
+    retryable: false,
+    meaning: "The job's bundle is no longer in SVC_HOME, or was changed there.",
+    remediation: "Register the bundle again and make the job anew.",
+  },
+} as const satisfies Readonly<Record<string, FailureKind>>;
+
+export type FailureCode = keyof typeof failureCatalogue;

@@ -1,0 +1,147 @@
+// The loop: lets jobs work in turn, and decides when a batch is written.
+//
+// E3. Events from outside only change jobs and wake the loop; the loop is the only place that steps jobs, and
+//     the barrier's flush (commit-barrier.ts) the only place that waits.
+
+import type { PendingBatch, Urgency } from "./batch.ts";
+import type { CommitBarrier, OpenJobs } from "./commit-barrier.ts";
+import type { Job, JobContext } from "./job.ts";
+import * as control from "./job-control.ts";
+import * as human from "./job-human.ts";
+import * as jobTasks from "./job-tasks.ts";
+import { limits } from "./limits.ts";
+import type { Clock } from "./ports.ts";
+import type { TimerQueue } from "./timers.ts";
+
+/** How often the loop looks at the clock. */
+const STEPS_PER_CLOCK_LOOK = 64;
+
+export class Loop {
+  readonly #clock: Clock;
+  readonly #timers: TimerQueue;
+  readonly #jobs: ReadonlyMap<string, Job>;
+  readonly #ready: Set<Job>;
+  readonly #pending: PendingBatch;
+  readonly #barrier: CommitBarrier;
+  #isScheduled = false;
+  #isStopped = false;
+  #cancelTimer: (() => void) | null = null;
+  #timerDueMs = Number.POSITIVE_INFINITY;
+
+  constructor({ clock, timers }: JobContext, { all, ready, pending }: OpenJobs, barrier: CommitBarrier) {
+    this.#clock = clock;
+    this.#timers = timers;
+    this.#jobs = all;
+    this.#ready = ready;
+    this.#pending = pending;
+    this.#barrier = barrier;
+  }
+
+  /** Steps no job and looks at no timer any more; what still changes is written. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+  }
+
+  /** A job was changed from outside: it joins the next batch, and works if there is work. */
+  changed(job: Job, urgency: Urgency = "urgent"): void {
+    this.#pending.add(job, urgency, this.#clock.nowMs());
+    if (job.hasWork) this.#ready.add(job);
+    if (urgency === "urgent") this.wake();
+    else this.#scheduleTimer();
+  }
+
+  /** Has the loop turn soon, once. */
+  wake(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    this.#clock.soon(() => {
+      this.#isScheduled = false;
+      this.#turn();
+    });
+  }
+
+  /** Lets jobs work until all are idle or the batch is full, then has the batch written. */
+  #turn(): void {
+    const nowMs = this.#clock.nowMs();
+    this.#fireTimers(nowMs);
+    if (!this.#isStopped && !this.#isFull()) this.#work(nowMs);
+    if (this.#pending.isDue(nowMs)) void this.#barrier.flush();
+    if (this.#ready.size > 0 && !this.#isStopped && !this.#isFull()) this.wake();
+    this.#scheduleTimer();
+  }
+
+  /** While a batch is under way, the next one may grow to a few times the size; then the loop waits for it. */
+  #isFull(): boolean {
+    const isCrowded = this.#barrier.isCommitting && this.#pending.operations >= 4 * limits.batchOperationsMax;
+    return this.#barrier.storeProblem !== null || isCrowded;
+  }
+
+  #work(sinceMs: number): void {
+    let steps = 0;
+    for (const job of this.#ready) {
+      this.#ready.delete(job);
+      let turn: number = limits.stepsPerTurn;
+      while (job.hasWork && turn-- > 0) {
+        job.step();
+        steps++;
+        if (steps % STEPS_PER_CLOCK_LOOK === 0 && this.#isBatchDue(steps, sinceMs)) turn = 0;
+      }
+      this.#pending.add(job, "urgent", sinceMs);
+      if (job.hasWork) this.#ready.add(job);
+      if (this.#isBatchDue(steps, sinceMs)) break;
+    }
+    this.#pending.operations += steps;
+  }
+
+  #isBatchDue(steps: number, sinceMs: number): boolean {
+    return steps >= limits.batchOperationsMax || this.#clock.nowMs() - sinceMs >= limits.batchAgeMsMax;
+  }
+
+  #fireTimers(nowMs: number): void {
+    if (this.#isStopped) return;
+    for (;;) {
+      const timer = this.#timers.popDue(nowMs);
+      if (timer === undefined) return;
+      const job = this.#jobs.get(timer.jobId);
+      if (job === undefined || job.isOver) continue;
+      const before = job.eventSeq;
+      switch (timer.what.kind) {
+        case "deadline":
+          control.deadlineDue(job, nowMs);
+          break;
+        case "retry":
+          jobTasks.retryDue(job, timer.what.taskSeq);
+          break;
+        case "sensor":
+          job.sensorTimer(timer.what.agentIndex, nowMs);
+          break;
+        case "human":
+          human.expired(job, timer.what.requestId, nowMs);
+          break;
+        default:
+          timer.what satisfies never;
+      }
+      if (job.eventSeq !== before) this.changed(job);
+    }
+  }
+
+  /** One real timer, set for whatever comes first: a job's timer, or a batch that waits for company. */
+  #scheduleTimer(): void {
+    if (this.#isStopped) return;
+    // While a batch is under way the next one waits for its end, not for the clock.
+    const lazyMs = this.#barrier.isCommitting ? Number.POSITIVE_INFINITY : this.#pending.dueAtMs;
+    const dueMs = Math.min(this.#timers.nextDueMs ?? Number.POSITIVE_INFINITY, lazyMs);
+    if (dueMs === this.#timerDueMs) return;
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    this.#timerDueMs = dueMs;
+    if (dueMs === Number.POSITIVE_INFINITY) return;
+    this.#cancelTimer = this.#clock.after(Math.max(0, dueMs - this.#clock.nowMs()), () => {
+      this.#timerDueMs = Number.POSITIVE_INFINITY;
+      this.#cancelTimer = null;
+      this.#turn();
+    });
+  }
+}

@@ -1,0 +1,80 @@
+// The tally: what a job's history amounts to, counted while it is written, so that a summary costs nothing to read.
+//
+// T1. A count is the number of records that the view of that name has: `logs` that of the log view, `timeline` that
+//     of the timeline, `errors` that of errors.jsonl (the events that carry a failure).
+// T2. It is part of the batch that adds the events, so that it is never ahead of them or behind.
+
+import { loggedEvents, logLevelOf, timelineEventTypes } from "./event-views.ts";
+import { isObject } from "./json.ts";
+
+export interface Tally {
+  logs: number;
+  warnings: number;
+  errors: number;
+  timeline: number;
+  artifacts: number;
+  artifactBytes: number;
+  /** Characters of the history's lines. */
+  historyChars: number;
+  /** Attempts that were made again, after a failure or an interruption. */
+  retries: number;
+  /** CPU time of all commands together, and the largest of them in memory, as the operating system tells. */
+  cpuMs: number;
+  rssBytesMax: number;
+  /** Tokens that workers reported with `metric` events. */
+  tokensInput: number;
+  tokensOutput: number;
+}
+
+export function newTally(): Tally {
+  return {
+    logs: 0,
+    warnings: 0,
+    errors: 0,
+    timeline: 0,
+    artifacts: 0,
+    artifactBytes: 0,
+    historyChars: 0,
+    retries: 0,
+    cpuMs: 0,
+    rssBytesMax: 0,
+    tokensInput: 0,
+    tokensOutput: 0,
+  };
+}
+
+export interface TalliedEvent {
+  readonly type: string;
+  readonly payload: unknown;
+  readonly hasFailure: boolean;
+  readonly chars: number;
+}
+
+/** Counts one event. */
+export function countEvent(tally: Tally, { type, payload, hasFailure, chars }: TalliedEvent): void {
+  tally.historyChars += chars;
+  if (hasFailure) tally.errors++;
+  if (timelineEventTypes.has(type)) tally.timeline++;
+  if (type === "log") {
+    tally.logs++;
+    if (isObject(payload) && logLevelOf(payload.level) === "warn") tally.warnings++;
+  } else if (type === "metric") countMetric(tally, payload);
+  else {
+    const level = loggedEvents.get(type);
+    if (level === undefined) return;
+    tally.logs++;
+    if (level === "warn") tally.warnings++;
+  }
+}
+
+/** Worker `metric` events may tell tokens (CONTRACTS §6 "Evidence"). */
+function countMetric(tally: Tally, payload: unknown): void {
+  const tokens = isObject(payload) ? payload.tokens : undefined;
+  if (!isObject(tokens)) return;
+  tally.tokensInput += count(tokens.input);
+  tally.tokensOutput += count(tokens.output);
+}
+
+function count(value: unknown): number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+}
