@@ -2,14 +2,14 @@
 //
 // U1. Memory is bounded whatever is printed: lines are cut, tails are kept, and past the attempt's log budget
 //     output is read on but dropped.
-// U2. Nothing unredacted leaves here, except the result object that acts.
+// U2. Nothing unredacted leaves here, but for the result object of `result`.
 // U3. Events are handed over in the order of their stream, once per chunk that was read.
 
 import type { JsonValue } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 import type { TaskEvent, WorkerActions } from "../engine/ports.ts";
 import { type AttemptReport, logEvent } from "./attempt.ts";
-import { EventLines } from "./event-stream.ts";
+import { EventLines, redactEvent } from "./event-stream.ts";
 import { LineSplitter, Tail } from "./lines.ts";
 import type { Redactor } from "./redaction.ts";
 import { type NamedOutput, type Reading, readCutLine, readLine, readStdout } from "./result.ts";
@@ -57,10 +57,10 @@ export class AttemptOutput {
       (line, cut) => this.#stdoutLine(line, cut),
     );
     this.#stderrLines = new LineSplitter(lineBytes, (line, cut) => this.#log("warn", "stderr", line, cut));
-    const events = new EventLines(options.attempt);
+    const events = new EventLines(options.attempt, redactor);
     this.#eventLines = new LineSplitter(limits.workerEventLineBytesMax, (line, cut) => {
       const event = events.read(line, cut);
-      if (event !== null) this.#add({ type: event.type, payload: redactor.json(event.payload) }, line.length);
+      if (event !== null) this.#add(event, line.length);
     });
   }
 
@@ -109,7 +109,8 @@ export class AttemptOutput {
   }
 
   #carriedOf(tail: Tail): string {
-    const text = this.#options.redactor.text(tail.text());
+    const { redactor } = this.#options;
+    const text = tail.cut ? redactor.tailText(tail.text()) : redactor.text(tail.text());
     const carried = new Tail(limits.stdoutCarriedBytesMax);
     carried.push(Buffer.from(text));
     return tail.cut || carried.cut ? `…${carried.text()}` : text;
@@ -129,7 +130,7 @@ export class AttemptOutput {
     // What was printed before the object comes before what the object does.
     this.#handOver();
     if (reading.kind === "result") {
-      this.#options.report.actions(redactEvents(reading.actions, this.#options.redactor));
+      this.#options.report.actions(redactActions(reading.actions, this.#options.redactor));
       const room = limits.artifactsPerAttemptMax - this.#outputs.length;
       this.#outputs.push(...reading.outputs.slice(0, room));
     } else this.#log("error", "worker", reading.message, false);
@@ -142,7 +143,8 @@ export class AttemptOutput {
     line: string,
     cut: boolean,
   ): void {
-    const text = this.#options.redactor.text(line);
+    const { redactor } = this.#options;
+    const text = cut ? redactor.cutText(line) : redactor.text(line);
     const message = fitting(text);
     const event = logEvent(level, stream, message, this.#options.attempt);
     const truncated = cut || message.length < text.length;
@@ -169,13 +171,16 @@ export class AttemptOutput {
   }
 }
 
-/** Events of a result object are shown to everybody; its other parts are the job's own data. */
-export function redactEvents(actions: WorkerActions, redactor: Redactor): WorkerActions {
-  const events = actions.events.map(({ type, payload }): { type: string; payload: JsonValue } => ({
-    type,
-    payload: redactor.json(payload),
-  }));
-  return { ...actions, events };
+/** What a worker asks for is stored and shown, so it is redacted whole; the types of messages name edges, and stay. */
+export function redactActions(actions: WorkerActions, redactor: Redactor): WorkerActions {
+  const optional = (value: JsonValue | undefined) => (value === undefined ? undefined : redactor.json(value));
+  return {
+    events: actions.events.map((event) => redactEvent(event, redactor)),
+    emits: actions.emits.map((emit) => ({ ...emit, body: redactor.json(emit.body) })),
+    nextState: optional(actions.nextState),
+    completeStep: optional(actions.completeStep),
+    completeRun: optional(actions.completeRun),
+  };
 }
 
 /** The longest beginning of a line that a log event can show: JSON may need up to six characters for one. */

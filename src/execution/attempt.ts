@@ -1,6 +1,6 @@
 // One attempt as all runners see it: how it is asked to end, and where it reports to.
 
-import type { FailureCode } from "../engine/failure.ts";
+import type { FailureCode } from "../engine/failure-catalogue.ts";
 import type {
   Clock,
   CommandResult,
@@ -9,6 +9,7 @@ import type {
   TaskStart,
   WorkerActions,
 } from "../engine/ports.ts";
+import { ResponseFile } from "./response-file.ts";
 import { WorkerInput } from "./worker-input.ts";
 
 export type EndReason =
@@ -19,17 +20,30 @@ export type EndReason =
   /** The runtime is shutting down. */
   | "draining"
   /** It left too much of its input unread. */
-  | "input_unread";
+  | "input_unread"
+  /** What a person answered could not be written for it. */
+  | "answer_unwritten";
 
 /** Asks an attempt to end; the first reason wins. */
 export class AttemptControl {
   /** Stdin of a long-lived command. */
   readonly input = new WorkerInput();
+  /** Answers of people, for a command. */
+  readonly responses = new ResponseFile((error) => {
+    this.#answerError = error;
+    this.end("answer_unwritten");
+  });
+  #answerError: unknown = null;
   #reason: EndReason | null = null;
   #onEnd: () => void = () => {};
 
   get reason(): EndReason | null {
     return this.#reason;
+  }
+
+  /** What went wrong when the reason is `answer_unwritten`. */
+  get answerError(): unknown {
+    return this.#answerError;
   }
 
   end(reason: EndReason): void {

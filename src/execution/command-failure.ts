@@ -1,6 +1,5 @@
 // Why a command failed, in words that name the command, the cause and the next step.
 
-import type { ExecutorConfig } from "../engine/graph.ts";
 import type { CommandResult } from "../engine/ports.ts";
 import { AttemptFailure, type EndReason } from "./attempt.ts";
 
@@ -8,16 +7,20 @@ const WORD_CHARS_MAX = 80;
 const LAST_LINE_CHARS_MAX = 300;
 
 export interface CommandEnd {
-  readonly config: ExecutorConfig;
+  /** The program, or the shell script, without secrets. */
+  readonly program: string;
   readonly command: CommandResult;
   /** Why it was asked to end; null when it ended by itself. */
   readonly reason: EndReason | null;
   readonly timeoutMs: number | null;
+  /** Why an answer of a person could not be written, when that is the reason. */
+  readonly answerError: unknown;
 }
 
 /** The failure of a command that ran; null when it succeeded. */
-export function failureOfEnd({ config, command, reason, timeoutMs }: CommandEnd): AttemptFailure | null {
-  const name = commandName(config);
+export function failureOfEnd(end: CommandEnd): AttemptFailure | null {
+  const { program, command, reason, timeoutMs, answerError } = end;
+  const name = `The command "${short(program)}"`;
   if (reason === "timeout") {
     const seconds = (timeoutMs ?? 0) / 1_000;
     return new AttemptFailure(
@@ -26,7 +29,13 @@ export function failureOfEnd({ config, command, reason, timeoutMs }: CommandEnd)
     );
   }
   if (reason === "input_unread") {
-    return new AttemptFailure("executor.timeout", `${name} was ended: it left its messages on stdin unread.`);
+    return new AttemptFailure(
+      "executor.input_unread",
+      `${name} was ended: it left its messages on stdin unread.${said(command)}`,
+    );
+  }
+  if (reason === "answer_unwritten") {
+    return failureOfSystem("An answer of a person could not be written to SVC_HUMAN_RESPONSES", answerError);
   }
   if (command.signal !== null) {
     return new AttemptFailure(
@@ -45,12 +54,6 @@ export function failureOfEnd({ config, command, reason, timeoutMs }: CommandEnd)
 function said(command: CommandResult): string {
   const last = command.stderr.trimEnd().split("\n").at(-1)?.trim() ?? "";
   return last === "" ? "" : ` It said: ${last.slice(0, LAST_LINE_CHARS_MAX)}`;
-}
-
-function commandName(config: ExecutorConfig): string {
-  const { command } = config;
-  const word = typeof command === "string" ? command : (command[0] ?? "");
-  return `The command "${short(word)}"`;
 }
 
 function short(word: string): string {
@@ -93,16 +96,32 @@ export function failureOfLoss(): AttemptFailure {
   );
 }
 
+/** The failure of a command of which nobody knows whether it was started. */
+export function failureOfLostStart(): AttemptFailure {
+  return new AttemptFailure(
+    "executor.outcome_lost",
+    "Whether the command was started is not known: the process that starts commands was killed. Is the machine out of memory?",
+  );
+}
+
+/** Of processes, of open files, of memory: what a machine has too little of when these codes come. */
+const EXHAUSTED_CODES = new Set(["EAGAIN", "EMFILE", "ENFILE", "ENOMEM"]);
+
 /** The failure of an attempt for which the machine, not the worker, is to blame. */
 export function failureOfSystem(what: string, error: unknown): AttemptFailure {
   const code = codeOf(error);
   const described = code === null ? "" : ` (${code}${meaningOf(code)})`;
-  return new AttemptFailure("executor.workspace_failed", `${what}: ${textOf(error)}${described}.`);
+  const isExhausted = code !== null && EXHAUSTED_CODES.has(code);
+  return new AttemptFailure(
+    isExhausted ? "resource.exhausted" : "executor.workspace_failed",
+    `${what}: ${textOf(error)}${described}.`,
+  );
 }
 
 function meaningOf(code: string): string {
   if (code === "EMFILE" || code === "ENFILE") return ": too many open files; raise the limit (ulimit -n)";
   if (code === "EAGAIN") return ": too many processes; raise the limit (ulimit -u)";
+  if (code === "ENOMEM") return ": the machine has no memory left";
   if (code === "ENOSPC" || code === "EDQUOT") return ": the disk is full";
   return "";
 }

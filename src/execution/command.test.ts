@@ -126,6 +126,7 @@ describe("what a command finds", () => {
       "SVC_BODY_FILE",
       "SVC_CONTEXT_FILE",
       "SVC_EVENT_STREAM",
+      "SVC_HUMAN_RESPONSES",
       "SVC_IDEMPOTENCY_KEY",
       "SVC_INPUT_FILE",
       "SVC_JOB_ID",
@@ -134,8 +135,10 @@ describe("what a command finds", () => {
       "SVC_RUN_DIR",
       "SVC_RUN_ID",
       "SVC_TASK_MARK",
+      "SVC_TRACEPARENT",
       "SVC_WORKDIR",
       "TMPDIR",
+      "TRACEPARENT",
       "TZ",
       "WANTED",
     ]);

@@ -3,6 +3,9 @@ import { describe, it } from "node:test";
 import { isObject } from "../engine/json.ts";
 import type { TaskEvent } from "../engine/ports.ts";
 import { EventLines } from "./event-stream.ts";
+import { makeRedactor } from "./redaction.ts";
+
+const nothing = makeRedactor([]);
 
 /** The message of a warning. */
 function messageOf(event: TaskEvent | null): string {
@@ -13,7 +16,7 @@ function messageOf(event: TaskEvent | null): string {
 
 describe("the worker's event stream", () => {
   it("takes a payload, or the other fields as the payload", () => {
-    const lines = new EventLines(1);
+    const lines = new EventLines(1, nothing);
     assert.deepEqual(lines.read('{"type": "progress", "payload": {"percent": 5}}', false), {
       type: "progress",
       payload: { percent: 5 },
@@ -25,7 +28,7 @@ describe("the worker's event stream", () => {
   });
 
   it("gives logs their level, stream and attempt", () => {
-    const lines = new EventLines(3);
+    const lines = new EventLines(3, nothing);
     assert.deepEqual(lines.read('{"type": "log", "level": "error", "message": "x"}', false)?.payload, {
       level: "error",
       stream: "worker",
@@ -41,7 +44,7 @@ describe("the worker's event stream", () => {
   });
 
   it("says what is wrong with a bad line, and ignores empty ones", () => {
-    const lines = new EventLines(1);
+    const lines = new EventLines(1, nothing);
     const cases: [string, boolean, RegExp][] = [
       ["no json", false, /is no JSON.*: no json/],
       ["[1]", false, /is no JSON object/],
@@ -57,8 +60,21 @@ describe("the worker's event stream", () => {
     assert.equal(lines.read("  ", false), null);
   });
 
+  it("shows no part of a secret in what it says of a bad line, wherever the line is cut", () => {
+    const lines = new EventLines(1, makeRedactor(["secret-value-1"]));
+    const cases: [string, boolean][] = [
+      [`${"x".repeat(190)} secret-value-1`, false],
+      [`{"type": "${"secret-value-1 ".repeat(14)}"}`, false],
+      [`${"secret-value-1".repeat(100)} secret-va`, true],
+      ['{"type": "secret-value-1", "payload": "secret-value-1"}', false],
+    ];
+    for (const [line, cut] of cases) {
+      assert.doesNotMatch(JSON.stringify(lines.read(line, cut)), /secret/);
+    }
+  });
+
   it("stops warning after 20 bad lines, and says so", () => {
-    const lines = new EventLines(1);
+    const lines = new EventLines(1, nothing);
     const warnings = Array.from({ length: 30 }, () => lines.read("bad", false)).filter(
       (event) => event !== null,
     );

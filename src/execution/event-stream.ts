@@ -7,38 +7,53 @@ import { isWorkerEventType } from "../engine/event.ts";
 import { isObject, type JsonObject, type JsonValue, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 import type { TaskEvent } from "../engine/ports.ts";
+import type { Redactor } from "./redaction.ts";
 
 const WARNINGS_MAX = 20;
 const PREVIEW_CHARS = 200;
 
-/** Reads one line; a string says what is wrong with it. */
-export function readEventLine(line: string): TaskEvent | string {
+/** Reads one line; a string says what is wrong with it, and shows of the line only what `shown` lets through. */
+function readEventLine(line: string, shown: (text: string) => string): TaskEvent | string {
   const parsed = parseJson(line, limits.jsonDepthMax);
   if (parsed === null) return "is no JSON, or nests too deep";
   if (!isObject(parsed.value)) return "is no JSON object";
   const { type, ...rest } = parsed.value;
   if (typeof type !== "string") return "has no type";
-  if (!isWorkerEventType(type))
-    return `has the type ${JSON.stringify(type.slice(0, PREVIEW_CHARS))}, which is reserved, empty or too long`;
+  if (!isWorkerEventType(type)) {
+    return `has the type ${JSON.stringify(shown(type))}, which is reserved, empty or too long`;
+  }
   return { type, payload: rest.payload ?? rest };
+}
+
+/** The type is a word of the worker's own, so it is redacted as well. */
+export function redactEvent({ type, payload }: TaskEvent, redactor: Redactor): TaskEvent {
+  return { type: redactor.text(type), payload: redactor.json(payload) };
 }
 
 /** Turns an attempt's event lines into events; logs get their stream and attempt, as those of stdout have. */
 export class EventLines {
   readonly #attempt: number;
+  readonly #redactor: Redactor;
   #warnings = 0;
 
-  constructor(attempt: number) {
+  constructor(attempt: number, redactor: Redactor) {
     this.#attempt = attempt;
+    this.#redactor = redactor;
   }
 
-  /** @returns the event, a warning in its place, or null for an empty line and for a warning too many */
+  /** @returns the event, redacted; a warning in its place; or null for an empty line and for a warning too many */
   read(line: string, cut: boolean): TaskEvent | null {
     if (line.trim() === "") return null;
-    const event = cut ? `is longer than ${limits.workerEventLineBytesMax} bytes` : readEventLine(line);
-    if (typeof event === "string")
-      return this.#warning(`A line of the event stream ${event}: ${line.slice(0, PREVIEW_CHARS)}`);
-    return event.type === "log" ? { type: "log", payload: this.#logPayload(event.payload) } : event;
+    // Redacted before it is cut: a part of a secret cannot be told from other text.
+    const shown = (text: string) =>
+      (cut ? this.#redactor.cutText(text) : this.#redactor.text(text)).slice(0, PREVIEW_CHARS);
+    const tooLong = `is longer than ${limits.workerEventLineBytesMax} bytes`;
+    const event = cut ? tooLong : readEventLine(line, shown);
+    if (typeof event === "string") {
+      return this.#warning(`A line of the event stream ${event}: ${shown(line)}`);
+    }
+    const { type, payload } = redactEvent(event, this.#redactor);
+    return { type, payload: type === "log" ? this.#logPayload(payload) : payload };
   }
 
   #logPayload(payload: JsonValue): JsonObject {

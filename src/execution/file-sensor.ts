@@ -5,15 +5,7 @@ import { isAbsolute } from "node:path";
 import type { SensorConfig } from "../engine/graph.ts";
 import type { Clock, TaskOutcome, TaskStart } from "../engine/ports.ts";
 import { noActions } from "../engine/ports.ts";
-import {
-  type AttemptControl,
-  AttemptFailure,
-  type AttemptReport,
-  armTimeout,
-  failed,
-  interrupted,
-  logEvent,
-} from "./attempt.ts";
+import { type AttemptControl, AttemptFailure, type AttemptReport, interrupted, logEvent } from "./attempt.ts";
 import { joinInside } from "./paths.ts";
 
 const POLL_MS = 500;
@@ -32,27 +24,21 @@ export async function watchFile(
   { clock, payloadFolder }: FileSensorOptions,
 ): Promise<TaskOutcome> {
   const path = placeOf(task, config, payloadFolder);
-  const disarm = armTimeout(clock, task, control);
   let warned = false;
-  try {
-    while (control.reason === null) {
-      const found = await look(path);
-      if (typeof found !== "string") {
-        const observation = { path: config.file, size: found.size, modified_at: found.mtime.toISOString() };
-        return { kind: "succeeded", actions: noActions, command: null, artifacts: [], observation };
-      }
-      if (found !== "" && !warned) {
-        warned = true;
-        const message = `The file "${config.file}" cannot be looked at (${found}); the sensor keeps trying.`;
-        report.events([logEvent("warn", "worker", message, task.ref.attempt)]);
-      }
-      await nextLook(clock, control);
+  while (control.reason === null) {
+    const found = await look(path);
+    if (typeof found !== "string") {
+      const observation = { path: config.file, size: found.size, modified_at: found.mtime.toISOString() };
+      return { kind: "succeeded", actions: noActions, command: null, artifacts: [], observation };
     }
-  } finally {
-    disarm();
+    if (found !== "" && !warned) {
+      warned = true;
+      const message = `The file "${config.file}" cannot be looked at (${found}); the sensor keeps trying.`;
+      report.events([logEvent("warn", "worker", message, task.ref.attempt)]);
+    }
+    await nextLook(clock, control);
   }
-  if (control.reason !== "timeout") return interrupted(control.reason);
-  return failed("executor.timeout", `The file "${config.file}" did not appear in time.`);
+  return interrupted(control.reason);
 }
 
 function placeOf(
@@ -60,18 +46,15 @@ function placeOf(
   { file }: SensorConfig,
   payloadFolder: (fingerprint: string) => string,
 ): string {
-  if (file === null) throw new AttemptFailure("executor.staging_failed", "The sensor names no file.");
+  if (file === null) throw new AttemptFailure("sensor.file_invalid", "The sensor names no file.");
   if (isAbsolute(file)) return file;
   if (task.bundleFingerprint === null) {
     const message = `The sensor's file "${file}" is relative to the payload, but the job has no bundle.`;
-    throw new AttemptFailure("executor.staging_failed", message);
+    throw new AttemptFailure("sensor.file_invalid", message);
   }
   const path = joinInside(payloadFolder(task.bundleFingerprint), file);
   if (path !== null) return path;
-  throw new AttemptFailure(
-    "executor.staging_failed",
-    `The sensor's file "${file}" leaves the payload folder.`,
-  );
+  throw new AttemptFailure("sensor.file_invalid", `The sensor's file "${file}" leaves the payload folder.`);
 }
 
 /** What is at the path: its facts, or an error's code; empty when nothing is there yet. */

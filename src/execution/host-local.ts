@@ -28,11 +28,12 @@ import {
   logEvent,
   type OpenedTask,
 } from "./attempt.ts";
-import { AttemptOutput, redactEvents } from "./attempt-output.ts";
+import { AttemptOutput, redactActions } from "./attempt-output.ts";
 import {
   type CommandEnd,
   failureOfEnd,
   failureOfLoss,
+  failureOfLostStart,
   failureOfSpawn,
   failureOfSystem,
 } from "./command-failure.ts";
@@ -152,8 +153,10 @@ export class HostLocalRunner {
     const startedAtMs = performance.now();
     const worker = await this.#spawn(attempt, places, output);
     control.onEnd(() => void worker.end());
+    control.responses.connect(places.files.humanResponses);
     if (config.longLived) control.input.connect(worker);
     const exit = await worker.ended;
+    control.responses.close();
     output.flush();
     if (exit === null && !worker.askedToEnd) throw failureOfLoss();
     const command: CommandResult = {
@@ -163,16 +166,17 @@ export class HostLocalRunner {
     };
     await this.#settle(task);
     const end: CommandEnd = {
-      config,
+      program: redactor.text(programOf(config)),
       command,
       reason: worker.askedToEnd ? control.reason : null,
       timeoutMs: task.timeoutMs,
+      answerError: control.answerError,
     };
     return await this.#conclude(attempt, places, output, end);
   }
 
   async #spawn(attempt: Attempt, places: WorkerPlaces, output: AttemptOutput): Promise<WorkerProcess> {
-    const { task, config, report } = attempt;
+    const { task, config, report, redactor } = attempt;
     const { trees, workerEnvPrefixes: prefixes, runtimeEnv } = this.#options;
     const words = commandWords(config, task, places);
     const mark = trees.newMark();
@@ -198,10 +202,11 @@ export class HostLocalRunner {
       );
     } catch (error) {
       trees.ended(mark, null);
-      if (!(error instanceof SpawnerLost)) throw failureOfSpawn(words.file, places.workdir, error);
+      if (!(error instanceof SpawnerLost))
+        throw failureOfSpawn(redactor.text(words.file), places.workdir, error);
       // It may have started the worker before it was lost. What this misses is found by the next sweep (K4).
       await trees.sweep().catch(() => 0);
-      throw failureOfSystem("The command could not be started", error);
+      throw failureOfLostStart();
     }
   }
 
@@ -226,6 +231,11 @@ export class HostLocalRunner {
     const { config, redactor } = attempt;
     const { command } = end;
     if (end.reason === "stopped" || end.reason === "draining") return interrupted(end.reason);
+    if (end.reason === "answer_unwritten") {
+      const { ref, agentId } = attempt.task;
+      const fields = { job_id: ref.jobId, agent_id: agentId, error: String(end.answerError) };
+      this.#options.log.warn(fields, "A person's answer could not be written; the attempt was ended.");
+    }
     const reading = config.longLived ? ({ kind: "none" } as const) : output.result();
     const named = reading.kind === "result" ? reading.outputs : output.outputs;
     let artifacts: readonly ArtifactRecord[] = [];
@@ -249,7 +259,7 @@ export class HostLocalRunner {
         artifacts,
       };
     }
-    const actions = reading.kind === "result" ? redactEvents(reading.actions, redactor) : noActions;
+    const actions = reading.kind === "result" ? redactActions(reading.actions, redactor) : noActions;
     return { kind: "succeeded", actions, command, artifacts, observation: null };
   }
 
@@ -276,12 +286,21 @@ export class HostLocalRunner {
       const names = missing.slice(0, 10).map(({ path }) => JSON.stringify(path));
       warn(`The result names outputs that are no regular files in SVC_OUTPUT_DIR: ${names.join(", ")}.`);
     }
-    return artifacts;
+    return artifacts.map((artifact) => ({
+      ...artifact,
+      name: redactor.text(artifact.name),
+      title: artifact.title === null ? null : redactor.text(artifact.title),
+    }));
   }
 }
 
+/** What failures call the command by: its program, or all of a shell script. */
+function programOf({ command }: ExecutorConfig): string {
+  return typeof command === "string" ? command : (command[0] ?? "");
+}
+
 /** How a worker ends that was asked to, unseen: whatever is left of it is killed. */
-const killed = { exitCode: null, signal: "SIGKILL" } as const;
+const killed = { exitCode: null, signal: "SIGKILL", usage: null } as const;
 
 function endedBeforeStart(reason: EndReason): TaskOutcome {
   if (reason === "stopped" || reason === "draining") return interrupted(reason);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { envelope, executorConfig, RunnerFixture, taskStart } from "./test-support.ts";
+import { envelope, executorConfig, failedWith, RunnerFixture, taskStart } from "./test-support.ts";
 
 const ECHO = `import json, sys
 print("up", flush=True)
@@ -120,7 +120,7 @@ describe("a long-lived worker", () => {
     // More than may wait in a whole job: 160 MiB.
     for (let i = 0; i < 170; i++) runner.send(task.ref, envelope(task.ref, "worker", body));
     const outcome = await listener.outcome(task.ref);
-    assert.match(outcome.kind === "failed" ? outcome.message : "", /left its messages on stdin unread/);
+    assert.match(failedWith(outcome, "executor.input_unread"), /left its messages on stdin unread/);
   });
 
   it("is interrupted by a stop, also when it closed its stdin", async () => {

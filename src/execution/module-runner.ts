@@ -24,10 +24,10 @@ import {
   interrupted,
   type OpenedTask,
 } from "./attempt.ts";
-import { AttemptOutput } from "./attempt-output.ts";
+import { AttemptOutput, redactActions } from "./attempt-output.ts";
 import { ModulePool, type ModuleThread } from "./module-pool.ts";
 import { isInside, joinInside } from "./paths.ts";
-import { makeRedactor, secretsOfRuntime } from "./redaction.ts";
+import { makeRedactor, type Redactor, secretsOfModule } from "./redaction.ts";
 import { checkEmit, checkList, listed, oversized, own } from "./result.ts";
 import { contextOf } from "./worker-contract.ts";
 
@@ -73,8 +73,8 @@ export class ModuleRunner {
     const thread = await this.#thread(found.path, control);
     if (thread === null) return interrupted(control.reason ?? "stopped");
     const disarm = armTimeout(this.#options.clock, task, control);
-    const secrets = [...task.configurationSecrets, ...secretsOfRuntime(this.#options.runtimeEnv)];
-    const redactor = makeRedactor(secrets);
+    const { runtimeEnv } = this.#options;
+    const redactor = makeRedactor(secretsOfModule(config.config, task.configurationSecrets, runtimeEnv));
     const output = new AttemptOutput({ attempt: task.ref.attempt, longLived: false, redactor, report });
     const release = printInto(thread, output, report);
     try {
@@ -88,9 +88,10 @@ export class ModuleRunner {
           `handle() of ${config.module} was ended after ${seconds} s, its timeout.`,
         );
       }
-      if (reply.kind === "crashed" || reply.kind === "load_failed") await this.#pool.discard(thread);
-      else this.#pool.giveBack(thread);
-      const outcome = outcomeOf(reply, config);
+      if (reply.kind === "returned" || reply.kind === "threw" || reply.kind === "unserialisable") {
+        this.#pool.giveBack(thread);
+      } else await this.#pool.discard(thread);
+      const outcome = outcomeOf(reply, config, redactor);
       if (outcome.kind !== "failed") return outcome;
       return { ...outcome, message: redactor.text(withoutPlaces(outcome.message, found.root)) };
     } finally {
@@ -143,7 +144,7 @@ type Found =
   | { readonly kind: "found"; readonly root: string; readonly path: string }
   | { readonly kind: "missing"; readonly reason: string };
 
-type CallReply = ThreadReply | { readonly kind: "crashed"; readonly reason: string };
+type CallReply = ThreadReply | { readonly kind: "crashed" | "out_of_memory"; readonly reason: string };
 
 const FRAME_OUTSIDE = /^\s+at .*(?:file:\/\/|node:|[( ]\/)/;
 
@@ -165,7 +166,10 @@ function call(
 ): Promise<CallReply | "ended"> {
   return new Promise<CallReply | "ended">((resolve) => {
     const onMessage = (reply: ThreadReply) => settle(reply);
-    const onError = (error: Error) => settle({ kind: "crashed", reason: `${error.name}: ${error.message}` });
+    const onError = (error: NodeJS.ErrnoException) => {
+      const kind = error.code === "ERR_WORKER_OUT_OF_MEMORY" ? "out_of_memory" : "crashed";
+      settle({ kind, reason: `${error.name}: ${error.message}` });
+    };
     const onExit = (code: number) =>
       settle({ kind: "crashed", reason: `The module ended its thread with exit code ${code}.` });
     const settle = (reply: CallReply | "ended") => {
@@ -203,7 +207,7 @@ function printInto({ worker }: ModuleThread, output: AttemptOutput, report: Atte
   };
 }
 
-function outcomeOf(reply: CallReply, config: ModuleConfig): TaskOutcome {
+function outcomeOf(reply: CallReply, config: ModuleConfig, redactor: Redactor): TaskOutcome {
   switch (reply.kind) {
     case "load_failed":
       return failed("module.load_failed", `${config.module} could not be loaded: ${reply.reason}`);
@@ -211,16 +215,18 @@ function outcomeOf(reply: CallReply, config: ModuleConfig): TaskOutcome {
       return failed("module.threw", `handle() of ${config.module} threw ${reply.reason}`);
     case "crashed":
       return failed("module.threw", `The thread of ${config.module} crashed. ${reply.reason}`);
+    case "out_of_memory":
+      return failed("module.out_of_memory", `The thread of ${config.module} was ended. ${reply.reason}`);
     case "unserialisable":
       return invalid(config, `it is no JSON. ${reply.reason}`);
     case "returned":
-      return outcomeOfReturned(reply.json, config);
+      return outcomeOfReturned(reply.json, config, redactor);
     default:
       return reply satisfies never;
   }
 }
 
-function outcomeOfReturned(json: string, config: ModuleConfig): TaskOutcome {
+function outcomeOfReturned(json: string, config: ModuleConfig, redactor: Redactor): TaskOutcome {
   if (json.length > RETURNED_CHARS_MAX) {
     return failed(
       "message.body_too_large",
@@ -232,7 +238,10 @@ function outcomeOfReturned(json: string, config: ModuleConfig): TaskOutcome {
   const { value } = parsed;
   if (value === null) return succeeded(noActions);
   if (!isObject(value)) {
-    return invalid(config, `it must return nothing or an object, not ${json.slice(0, PREVIEW_CHARS)}`);
+    return invalid(
+      config,
+      `it must return nothing or an object, not ${redactor.text(json).slice(0, PREVIEW_CHARS)}`,
+    );
   }
   const problems: string[] = [];
   for (const key of Object.keys(value)) {
@@ -248,7 +257,9 @@ function outcomeOfReturned(json: string, config: ModuleConfig): TaskOutcome {
     completeRun: own(value, "complete"),
   };
   const tooLarge = oversized(actions);
-  return tooLarge === null ? succeeded(actions) : failed("message.body_too_large", tooLarge);
+  return tooLarge === null
+    ? succeeded(redactActions(actions, redactor))
+    : failed("message.body_too_large", tooLarge);
 }
 
 function succeeded(actions: WorkerActions): TaskOutcome {

@@ -164,16 +164,39 @@ describe("a worker's output", () => {
     assert.match(outcome.kind === "failed" ? outcome.message : "", /It said: refused: \[redacted\]$/);
   });
 
-  it("has events of a result object redacted, and its data left as it is", async () => {
+  it("has all that a result object asks for redacted, but not the names of edges", async () => {
     await using fixture = new RunnerFixture();
     const outcome = await fixture.sh(
-      `printf '{"events": [{"type": "note", "payload": "%s"}], "next_state": "%s"}' "$API_KEY" "$API_KEY"`,
-      { environment: { API_KEY: "key-value-1" } },
+      `printf '{"events": [{"type": "note", "payload": "%s"}], "emit_messages": [{"type": "key-value-1", "body": {"%s": 1}}],
+        "next_state": "%s", "complete_step": ["%s"], "complete_run": {"a": "x%s"}}' "$K" "$K" "$K" "$K" "$K" | tr -d '\n'`,
+      { environment: { API_KEY: "key-value-1", K: "key-value-1" } },
     );
-    assert.deepEqual(outcome.kind === "succeeded" && outcome.actions.events, [
-      { type: "note", payload: "[redacted]" },
-    ]);
-    assert.equal(outcome.kind === "succeeded" && outcome.actions.nextState, "key-value-1");
+    assert.ok(outcome.kind === "succeeded");
+    assert.deepEqual(outcome.actions, {
+      events: [{ type: "note", payload: "[redacted]" }],
+      emits: [{ type: "key-value-1", body: { "[redacted]": 1 }, to: null }],
+      nextState: "[redacted]",
+      completeStep: ["[redacted]"],
+      completeRun: { a: "x[redacted]" },
+    });
+  });
+
+  it("has secrets redacted in the names of files, and shows no part of one in the names of commands", async () => {
+    await using fixture = new RunnerFixture();
+    const environment = { API_KEY: "key-value-1" };
+    const outcome = await fixture.sh(
+      `echo a > "$SVC_OUTPUT_DIR/$API_KEY.txt"; echo '{"outputs": [{"path": "'$API_KEY'.txt", "title": "of '$API_KEY'"}]}'`,
+      { environment },
+    );
+    assert.deepEqual(
+      outcome.kind === "succeeded" && outcome.artifacts.map(({ name, title, kind }) => [name, title, kind]),
+      [["[redacted].txt", "of [redacted]", "output"]],
+    );
+    for (const command of [`: ${"x".repeat(70)} key-value-1; exit 3`, [`/${"x".repeat(73)}/key-value-1`]]) {
+      const failure = await fixture.run({ config: executorConfig({ command, environment }) });
+      assert.equal(failure.kind, "failed");
+      assert.doesNotMatch(JSON.stringify(failure), /key-/);
+    }
   });
 });
 

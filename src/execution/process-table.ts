@@ -4,8 +4,9 @@
 // T2. Reading never blocks the event loop, and a process that ends meanwhile is left out.
 
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { open, readdir, readFile } from "node:fs/promises";
+import { readProcFile } from "./proc-file.ts";
 
 /** The variable by which a worker's whole process tree is found, wherever it went. */
 export const MARK_VARIABLE = "SVC_TASK_MARK";
@@ -100,11 +101,8 @@ async function readMark(pid: number, markPrefix: string): Promise<string | null>
 }
 
 function startOf(pid: number): string | null {
-  try {
-    return parseStat(readFileSync(`/proc/${pid}/stat`, "latin1"))?.start ?? null;
-  } catch {
-    return null;
-  }
+  const text = readProcFile(`/proc/${pid}/stat`);
+  return text === null ? null : (parseStat(text)?.start ?? null);
 }
 
 const PS_OUTPUT_BYTES_MAX = 32 * 1024 * 1024;

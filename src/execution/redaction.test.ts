@@ -31,7 +31,8 @@ describe("redaction", () => {
       redactor.text("x secret-1-long y secret-1 z a.b*c(d)e+ aXb*c(d)e+"),
       "x [redacted] y [redacted] z [redacted] aXb*c(d)e+",
     );
-    assert.equal(redactor.longestChars, 13);
+    // Overlap for the longest form: 13 characters in base64.
+    assert.equal(redactor.longestChars, 17);
   });
 
   it("leaves values of fewer than 8 characters alone", () => {
@@ -42,6 +43,61 @@ describe("redaction", () => {
   it("redacts the single lines of a secret that has several", () => {
     const redactor = makeRedactor(["-----BEGIN KEY-----\nMIIEvgIBADAN\nshort"]);
     assert.equal(redactor.text("MIIEvgIBADAN short"), "[redacted] short");
+  });
+
+  it("finds a secret as JSON and URLs spell it, and within base64 at any place", () => {
+    const secret = 'pass/"wörd"\\+1';
+    const redactor = makeRedactor([secret]);
+    const forms = [JSON.stringify(secret), `https://x/?key=${encodeURIComponent(secret)}`];
+    for (const before of ["", "u", "us", "user:"]) {
+      for (const encoding of ["base64", "base64url"] as const) {
+        forms.push(Buffer.from(`${before}${secret}, and more`).toString(encoding));
+      }
+    }
+    for (const form of forms) {
+      const shown = redactor.text(form);
+      assert.match(shown, /\[redacted\]/, form);
+      const decoded = Buffer.from(shown.replaceAll("[redacted]", ""), "base64").toString();
+      assert.doesNotMatch(`${shown} ${decoded}`, /w(?:ö|%C3%B6)rd/);
+    }
+  });
+
+  it("finds a secret in JSON within JSON, and as writers of other languages escape it", () => {
+    const secret = 'a/b "c" \\ d\\"ü\te\u{1f600}';
+    const redactor = makeRedactor([secret]);
+    const ascii = (text: string) =>
+      text.replace(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    let text = secret;
+    for (let times = 0; times < 5; times++) {
+      for (const spelled of [
+        text,
+        ascii(text),
+        ascii(text).replaceAll("\\u", "\\\\u"),
+        text.replaceAll("/", "\\/"),
+      ]) {
+        assert.equal(redactor.text(`x${spelled}y`), "x[redacted]y", spelled);
+      }
+      text = JSON.stringify(text).slice(1, -1);
+    }
+    assert.equal(redactor.text(secret.replace("ü", "u")), secret.replace("ü", "u"));
+  });
+
+  it("takes no longer for a text that is made to hold it up", () => {
+    const redactor = makeRedactor(['\\"\\"\\"\\"\\', '"""""""""', "\\".repeat(12)]);
+    const hostile = "\\".repeat(200_000) + '\\"'.repeat(100_000);
+    assert.ok(redactor.text(hostile).length > 0);
+  });
+
+  it("leaves nothing of a secret where a text was cut", () => {
+    const redactor = makeRedactor(["secret-value-1", "other-secret"]);
+    for (let cut = 1; cut < 14; cut++) {
+      const head = `other-secret other-secret: ${"secret-value-1".slice(0, cut)}`;
+      assert.doesNotMatch(redactor.cutText(head), /s|-v|1/);
+      const tail = `${"secret-value-1".slice(cut)} and then other-secret`;
+      assert.doesNotMatch(redactor.tailText(tail), /ecre|valu|ue-1/);
+    }
+    assert.equal(makeRedactor([]).cutText("whole"), "whole");
+    assert.equal(makeRedactor([]).tailText("whole"), "whole");
   });
 
   it("redacts strings and keys deep inside JSON", () => {

@@ -1,20 +1,26 @@
-// Redaction: secret values leave a worker's output before anything of it is shown or written.
+// Redaction: secret values leave what a worker prints, reports and asks for before anything of it is shown or written.
 //
 // Z1. A value counts as secret when it has at least 8 characters, and came from a pass_env name, from a key that
-//     looks like a secret (in the node's environment), from the job's configuration, or is the runtime's own.
+//     looks like a secret (in a command's environment or a module's config), from the job's configuration, or is the
+//     runtime's own.
 // Z2. Output is redacted line by line, so each long enough line of a secret counts as a secret of its own.
+// Z3. A secret is found as it is, as JSON and URLs spell it, and inside base64; not in other encodings, nor in pieces.
 
 import type { ExecutorConfig } from "../engine/graph.ts";
-import { isObject, type JsonValue } from "../engine/json.ts";
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { looksSecret } from "../secrets/values.ts";
 
 const SECRET_CHARS_MIN = 8;
 const REPLACEMENT = "[redacted]";
 
 export interface Redactor {
-  /** Characters of the longest secret: a cut text needs that much overlap to be redacted whole. */
+  /** Characters of the longest text that is redacted: a cut text needs that much overlap to be redacted whole. */
   readonly longestChars: number;
   text(text: string): string;
+  /** A text that was cut off at its end: what could be the beginning of a secret there is left out. */
+  cutText(text: string): string;
+  /** The end of a longer text: what could be the end of a secret at its beginning is left out. */
+  tailText(text: string): string;
   /** Redacts every string inside, keys included. */
   json(value: JsonValue): JsonValue;
 }
@@ -38,21 +44,129 @@ export function secretsOf(
   return [...passed, ...given, ...ofConfiguration, ...secretsOfRuntime(runtimeEnv)];
 }
 
+/**
+ * The secrets that a module is given.
+ *
+ * @param config the node's own, which it gets as its context
+ */
+export function secretsOfModule(
+  config: JsonObject,
+  ofConfiguration: readonly string[],
+  runtimeEnv: Environment,
+): string[] {
+  return [...textsUnderSecretKeys(config, false), ...ofConfiguration, ...secretsOfRuntime(runtimeEnv)];
+}
+
+function textsUnderSecretKeys(value: JsonValue, isSecret: boolean): string[] {
+  if (typeof value === "string") return isSecret ? [value] : [];
+  if (Array.isArray(value)) return value.flatMap((item: JsonValue) => textsUnderSecretKeys(item, isSecret));
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([key, item]) =>
+    textsUnderSecretKeys(item, isSecret || looksSecret(key)),
+  );
+}
+
 /** The secrets of the runtime itself. */
 export function secretsOfRuntime({ SVC_API_TOKEN, SVC_SECRET_KEY }: Environment): string[] {
   return [SVC_API_TOKEN, SVC_SECRET_KEY].filter((value) => value !== undefined);
 }
 
+const nothingToRedact: Redactor = {
+  longestChars: 0,
+  text: (text) => text,
+  cutText: (text) => text,
+  tailText: (text) => text,
+  json: (value) => value,
+};
+
 /** Makes the redactor of a list of secrets; values that are too short to be told from chance are left out. */
 export function makeRedactor(secrets: readonly string[]): Redactor {
-  const lines = secrets.flatMap((secret) => [secret, ...secret.split(/\r?\n/)]);
-  const values = [...new Set(lines)].filter((line) => line.trim().length >= SECRET_CHARS_MIN);
-  if (values.length === 0) return { longestChars: 0, text: (text) => text, json: (value) => value };
+  const isLong = (text: string) => text.trim().length >= SECRET_CHARS_MIN;
+  const values = new Set(secrets.flatMap((secret) => [secret, ...secret.split(/\r?\n/)]).filter(isLong));
+  if (values.size === 0) return nothingToRedact;
+  const forms = [...new Map([...values].flatMap(formsOf).map((form) => [form.pattern, form])).values()];
   // Longest first: a secret that begins with another one is replaced as a whole.
-  values.sort((a, b) => b.length - a.length);
-  const pattern = new RegExp(values.map((value) => RegExp.escape(value)).join("|"), "g");
+  forms.sort((a, b) => b.chars - a.chars);
+  const longestChars = forms[0]?.chars ?? 0;
+  const pattern = new RegExp(forms.map((form) => form.pattern).join("|"), "g");
   const text = (input: string) => input.replace(pattern, REPLACEMENT);
-  return { longestChars: values[0]?.length ?? 0, text, json: (value) => redactJson(value, text) };
+  return {
+    longestChars,
+    text,
+    cutText: (input) => {
+      const redacted = text(input);
+      return redacted.slice(0, Math.max(0, redacted.length - longestChars));
+    },
+    tailText: (input) => text(input).slice(longestChars),
+    json: (value) => redactJson(value, text),
+  };
+}
+
+interface Form {
+  /** As the source of a regular expression. */
+  readonly pattern: string;
+  /** Characters of what it matches, without rare escapes. */
+  readonly chars: number;
+}
+
+/** A secret as it is, as JSON and URLs spell it, and within what is encoded as base64. */
+function formsOf(secret: string): Form[] {
+  const inJson = { pattern: inJsonPattern(secret), chars: JSON.stringify(secret).length - 2 };
+  const inBase64 = [0, 1, 2].map((before) => base64Of(Buffer.from(secret), before));
+  const inBase64Url = inBase64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_"));
+  const others = [encodeURIComponent(secret.toWellFormed()), ...inBase64, ...inBase64Url];
+  return [inJson, ...others.map((text) => ({ pattern: RegExp.escape(text), chars: text.length }))];
+}
+
+/** JSON within JSON within JSON within JSON: each time a backslash becomes two. */
+const ESCAPED_TIMES = 16;
+const SHORT_ESCAPES: Readonly<Record<string, string>> = {
+  "\b": "b",
+  "\t": "t",
+  "\n": "n",
+  "\f": "f",
+  "\r": "r",
+};
+
+/**
+ * A text as it is, or as any writer of JSON may spell it, up to four times over. The runs of backslashes that it takes
+ * are bounded, so that looking for it takes time linear to the text's length.
+ */
+function inJsonPattern(text: string): string {
+  let pattern = "";
+  for (const [, slashes = "", char = ""] of text.matchAll(/(\\*)([^\\]|$)/g)) {
+    pattern += unitPattern(char, slashes.length);
+  }
+  return pattern;
+}
+
+/** A character with the backslashes before it. */
+function unitPattern(char: string, slashes: number): string {
+  const backslashes = (more: number) => {
+    const most = (slashes + more) * ESCAPED_TIMES;
+    return most === 0 ? "" : `\\\\{${slashes + more},${most}}`;
+  };
+  if (char === "") return backslashes(0);
+  const plain = RegExp.escape(char);
+  if (/[\x20-\x7e]/.test(char)) {
+    return /["'/]/.test(char) ? `(?:${backslashes(0)}|${backslashes(1)})${plain}` : backslashes(0) + plain;
+  }
+  const code = char.charCodeAt(0).toString(16).padStart(4, "0");
+  const hex = `u${code.replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`)}`;
+  const short = SHORT_ESCAPES[char];
+  const escaped = short === undefined ? hex : `(?:${hex}|${short})`;
+  return `(?:${backslashes(0)}${plain}|${backslashes(1)}${escaped})`;
+}
+
+/**
+ * The characters of base64 that follow from these bytes alone, wherever they stand: three bytes are four characters.
+ *
+ * @param before how many bytes stand before them, beyond a multiple of three
+ */
+function base64Of(bytes: Buffer, before: number): string {
+  const text = Buffer.concat([Buffer.alloc(before), bytes]).toString("base64");
+  const whole = Math.floor(((before + bytes.length) * 4) / 3);
+  return text.slice(Math.ceil((before * 4) / 3), whole);
 }
 
 function redactJson(value: JsonValue, text: (input: string) => string): JsonValue {

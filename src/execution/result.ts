@@ -6,7 +6,7 @@
 //     worker asked for is lost silently.
 
 import { isWorkerEventType } from "../engine/event.ts";
-import type { FailureCode } from "../engine/failure.ts";
+import type { FailureCode } from "../engine/failure-catalogue.ts";
 import { isObject, type JsonObject, type JsonValue, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 import type { WorkerActions, WorkerEmit } from "../engine/ports.ts";

@@ -7,8 +7,10 @@
 
 import { spawn } from "node:child_process";
 import { closeSync, constants, openSync } from "node:fs";
+import type { ResourceUsage } from "../engine/ports.ts";
 import { LineSplitter } from "./lines.ts";
 import { machineSource } from "./process-table.ts";
+import { UsageMeter } from "./usage-meter.ts";
 
 export interface StartSpec {
   readonly file: string;
@@ -25,15 +27,24 @@ export interface StartRequest extends StartSpec {
   readonly id: number;
 }
 
+export interface WorkerExit {
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** Null where the system does not tell. */
+  readonly usage: ResourceUsage | null;
+}
+
 export type StartReport = { readonly id: number } & (
   | { readonly kind: "started"; readonly pid: number; readonly start: string | null }
   /** `code` is the system's, such as ENOENT. */
   | { readonly kind: "failed"; readonly code: string | null; readonly message: string }
-  | { readonly kind: "ended"; readonly exitCode: number | null; readonly signal: string | null }
+  | ({ readonly kind: "ended" } & WorkerExit)
 );
 
 /** Requests are checked before they are sent; this one is never reached. */
 const REQUEST_BYTES_MAX = 64 * 1024 * 1024;
+
+const meter = new UsageMeter();
 
 /** Serves requests until stdin ends. */
 function serve(): void {
@@ -74,7 +85,10 @@ function start({ id, file, args, cwd, env, stdin, stdout, stderr }: StartRequest
       child.once("error", failed);
       return;
     }
-    child.once("exit", (exitCode, signal) => report({ id, kind: "ended", exitCode, signal }));
+    meter.started(pid);
+    child.once("exit", (exitCode, signal) =>
+      meter.ended(pid, (usage) => report({ id, kind: "ended", exitCode, signal, usage })),
+    );
     // Its start is looked up before it can be reaped, while the id is surely its own.
     report({ id, kind: "started", pid, start: machineSource.startOf(pid) });
   } catch (error) {

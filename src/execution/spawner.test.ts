@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { FifoSupply, openReadEnd } from "./fifos.ts";
 import { machineSource } from "./process-table.ts";
 import { Spawner } from "./spawner.ts";
+import type { WorkerExit } from "./spawner-process.ts";
 import {
   commandOf,
   eventually,
@@ -58,6 +59,9 @@ class World {
   }
 }
 
+/** How a worker ended, without what it used. */
+const endOf = (exit: WorkerExit | null) => [exit?.exitCode, exit?.signal];
+
 function parentOf(pid: number): number {
   return Number(spawnSync("ps", ["-o", "ppid=", "-p", String(pid)]).stdout.toString());
 }
@@ -66,14 +70,14 @@ describe("the spawner", () => {
   it("tells a worker's id, its start, and how it ended", async () => {
     await using world = new World();
     const worker = await world.start("sh", ["-c", "echo $$ $PPID; exit 3"]);
-    assert.deepEqual(await worker.exited, { exitCode: 3, signal: null });
+    assert.deepEqual(endOf(await worker.exited), [3, null]);
     const [pid, parent] = world.printed().split(" ").map(Number);
     assert.equal(worker.pid, pid);
     assert.notEqual(parent, process.pid);
     const slow = await world.start("sleep", ["1000"]);
     assert.equal(slow.start, machineSource.startOf(slow.pid));
     process.kill(-slow.pid, "SIGTERM");
-    assert.deepEqual(await slow.exited, { exitCode: null, signal: "SIGTERM" });
+    assert.deepEqual(endOf(await slow.exited), [null, "SIGTERM"]);
   });
 
   it("hands on the system's error, and goes on", async () => {
@@ -83,7 +87,7 @@ describe("the spawner", () => {
     await assert.rejects(world.start("true", ["a\0b"]), { code: "ERR_INVALID_ARG_VALUE" });
     await assert.rejects(world.start("true", ["x".repeat(1024 * 1024)]), { code: "E2BIG" });
     await assert.rejects(world.start("true", ["x".repeat(9 * 1024 * 1024)]), { code: "E2BIG" });
-    assert.deepEqual(await (await world.start("true", [])).exited, { exitCode: 0, signal: null });
+    assert.deepEqual(endOf(await (await world.start("true", [])).exited), [0, null]);
   });
 
   it("gives a worker a stdout that blocks, as programs expect", async () => {
@@ -108,7 +112,7 @@ describe("the spawner", () => {
     const nobodyReads = { file: "true", args: [], cwd: "/", env: {}, stdin: null };
     const [stdout = "", stderr = ""] = await world.fifos.take(2);
     await assert.rejects(world.spawner.start({ ...nobodyReads, stdout, stderr }), { code: "ENXIO" });
-    assert.deepEqual(await (await world.start("true", [])).exited, { exitCode: 0, signal: null });
+    assert.deepEqual(endOf(await (await world.start("true", [])).exited), [0, null]);
   });
 
   it("that is not needed any more ends, and ends only once", async () => {
@@ -120,7 +124,7 @@ describe("the spawner", () => {
     process.kill(spawnerPid, "SIGTERM");
     process.kill(spawnerPid, "SIGINT");
     process.kill(-worker.pid, "SIGKILL");
-    assert.deepEqual(await worker.exited, { exitCode: null, signal: "SIGKILL" });
+    assert.deepEqual(endOf(await worker.exited), [null, "SIGKILL"]);
     const next = await world.start("sleep", ["1000"]);
     assert.equal(parentOf(next.pid), spawnerPid, "it ignores signals that are meant for the runtime");
     process.kill(-next.pid, "SIGKILL");
@@ -190,7 +194,7 @@ describe("a spawner that is killed", () => {
     let again = await fixture.sh("echo again");
     // A start that comes before its end was noticed fails, and is one that may be tried again.
     if (again.kind === "failed") {
-      failedWith(again, "executor.workspace_failed");
+      failedWith(again, "executor.outcome_lost");
       again = await fixture.sh("echo again");
     }
     assert.equal(commandOf(again).stdout, "again\n");

@@ -11,17 +11,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { LineSplitter } from "./lines.ts";
-import type { StartReport, StartRequest, StartSpec } from "./spawner-process.ts";
+import type { StartReport, StartRequest, StartSpec, WorkerExit } from "./spawner-process.ts";
 
 const PROGRAM = fileURLToPath(new URL("./spawner-process.ts", import.meta.url));
 /** More than any system lets a process have as its arguments and environment. */
 const REQUEST_CHARS_MAX = 8 * 1024 * 1024;
 const REPORT_BYTES_MAX = 64 * 1024;
-
-export interface WorkerExit {
-  readonly exitCode: number | null;
-  readonly signal: string | null;
-}
 
 export interface StartedWorker {
   readonly pid: number;
@@ -98,7 +93,8 @@ export class Spawner {
     } else if (report.kind === "failed" && open.kind === "starting") {
       open.reject(systemError(report.code, report.message));
     } else if (report.kind === "ended" && open.kind === "running") {
-      open.resolve({ exitCode: report.exitCode, signal: report.signal });
+      const { exitCode, signal, usage } = report;
+      open.resolve({ exitCode, signal, usage });
     }
   }
 

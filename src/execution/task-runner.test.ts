@@ -6,8 +6,12 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { executorConfig, hastyClock, isRunning, RunnerFixture, taskStart } from "./test-support.ts";
 
+let agents = 0;
+
+/** Each of an agent of its own: one agent has one attempt at a time, in one workspace. */
 function sh(script: string, longLived = false) {
-  return taskStart({ config: executorConfig({ command: ["sh", "-c", script], longLived }) });
+  const config = executorConfig({ command: ["sh", "-c", script], longLived });
+  return taskStart({ agentId: `worker-${++agents}`, config });
 }
 
 describe("the task runner", () => {

@@ -5,6 +5,7 @@
 // Y3. Before the first start, `endPredecessors` ends what an earlier runtime of this home had left running.
 
 import { join } from "node:path";
+import { failureMessage } from "../engine/failure.ts";
 import type { DeclaredOutput } from "../engine/graph.ts";
 import type { Envelope } from "../engine/message.ts";
 import type {
@@ -138,6 +139,10 @@ export class LocalTaskRunner implements TaskRunner {
     if (!control.input.send(JSON.stringify(envelope))) control.end("input_unread");
   }
 
+  respond(ref: TaskRef, line: string): void {
+    this.#running.get(keyOf(ref))?.control.responses.add(line);
+  }
+
   /** Resolves when no attempt of the run is under way. */
   async commandsEnded(runId: string): Promise<void> {
     const ofRun = () => [...this.#running.values()].filter(({ task }) => task.runId === runId);
@@ -179,7 +184,7 @@ export class LocalTaskRunner implements TaskRunner {
   }
 
   async #run(task: TaskStart, control: AttemptControl): Promise<void> {
-    const outcome = await this.#outcomeOf(task, control);
+    const outcome = bounded(await this.#outcomeOf(task, control));
     this.#running.delete(keyOf(task.ref));
     if (task.kind === "command") this.#sweepLater();
     this.#listener?.taskEnded(task.ref, outcome);
@@ -251,6 +256,11 @@ export class LocalTaskRunner implements TaskRunner {
       );
     });
   }
+}
+
+/** What a worker or a module said of its failure may be of any length. */
+function bounded(outcome: TaskOutcome): TaskOutcome {
+  return outcome.kind === "failed" ? { ...outcome, message: failureMessage(outcome.message) } : outcome;
 }
 
 function isEndless(task: TaskStart): boolean {

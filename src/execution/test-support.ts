@@ -89,6 +89,8 @@ export function taskStart({ body = {}, ...changes }: TaskChanges = {}): TaskStar
     workflow: { graph_id: "graph", job_name: null, type: "batch" },
     bundleFingerprint: null,
     configurationJson: null,
+    traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    humanResponses: [],
     timeoutMs: null,
     envelope: envelope(ref, agentId, body),
     ...changes,

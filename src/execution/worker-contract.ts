@@ -28,6 +28,8 @@ export interface AttemptFiles {
   readonly context: string;
   readonly output: string;
   readonly eventStream: string;
+  /** Answers of people, as lines of JSON; it grows while the worker runs. */
+  readonly humanResponses: string;
 }
 
 /** Makes the attempt's folder and writes the files a worker reads. */
@@ -43,6 +45,7 @@ export async function writeAttemptFiles(task: TaskStart, folder: string): Promis
     context: join(folder, "context.json"),
     output: join(folder, "out"),
     eventStream: join(folder, "events"),
+    humanResponses: join(folder, "human-responses.jsonl"),
   };
   await makeNew(folder);
   mkdirSync(files.output, { mode: 0o700 });
@@ -50,6 +53,7 @@ export async function writeAttemptFiles(task: TaskStart, folder: string): Promis
   if (typeof envelope.body === "string") await write(files.body, envelope.body);
   await write(files.message, JSON.stringify(envelope));
   await write(files.context, JSON.stringify(contextOf(task)));
+  await write(files.humanResponses, task.humanResponses.map((line) => `${line}\n`).join(""));
   return files;
 }
 
@@ -216,6 +220,7 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
     CONTEXT_FILE: files.context,
     OUTPUT_DIR: files.output,
     EVENT_STREAM: files.eventStream,
+    HUMAN_RESPONSES: files.humanResponses,
     JOB_ID: task.publicJobId,
     RUN_ID: task.runId,
     AGENT_ID: task.agentId,
@@ -223,11 +228,14 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
     IDEMPOTENCY_KEY: task.idempotencyKey,
     WORKDIR: workdir,
     RUN_DIR: runFolder,
+    TRACEPARENT: task.traceparent,
     BLUEPRINT_CONFIG_JSON: task.configurationJson ?? "{}",
   };
   for (const prefix of new Set(["SVC_", ...prefixes])) {
     for (const [name, value] of Object.entries(contract)) env[prefix + name] = value;
   }
+  // Where OpenTelemetry's libraries look.
+  env.TRACEPARENT = task.traceparent;
   env[MARK_VARIABLE] = mark;
   return env;
 }

@@ -49,7 +49,7 @@ it("a worker, started or not, leaves no named pipe and no open file", async () =
   const echo = async () => {
     const worker = await start("head");
     worker.writeLine("a line");
-    assert.deepEqual(await worker.ended, { exitCode: 0, signal: null });
+    assert.equal((await worker.ended)?.exitCode, 0);
   };
   const openFiles = () => (existsSync("/proc/self/fd") ? readdirSync("/proc/self/fd").length : 0);
   try {

@@ -11,7 +11,8 @@ import type { Clock } from "../engine/ports.ts";
 import { type FifoSupply, openPipe, openReadEnd, type PipeEnds } from "./fifos.ts";
 import { PipeReader } from "./pipe-reader.ts";
 import { type ProcessTree, type ProcessTrees, signalGroup } from "./process-trees.ts";
-import type { Spawner, StartedWorker, WorkerExit } from "./spawner.ts";
+import type { Spawner, StartedWorker } from "./spawner.ts";
+import type { WorkerExit } from "./spawner-process.ts";
 
 export interface WorkerTools {
   readonly spawner: Spawner;
