@@ -163,7 +163,7 @@ test("a reload of an unchanged folder says so", async () => {
     current_fingerprint: fingerprint,
     reason: "api_request",
     message: "Bundle b was read again and has not changed.",
-    timestamp: "1970-01-01T00:00:01.002Z",
+    timestamp: "1970-01-01T00:00:01.003Z",
   });
 });
 

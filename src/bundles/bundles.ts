@@ -5,6 +5,8 @@
 //     receiver, in any order: its id stands for its content, so two of one id say the same.
 // B3. A job keeps the snapshot it was submitted with (it holds the fingerprint, not the id).
 // B4. What is refused changes nothing.
+// B5. A snapshot that nothing names stays for a while after a record let go of it: a submission that has read that
+//     record may still be on its way.
 
 import { createReadStream } from "node:fs";
 import { basename, join, resolve } from "node:path";
@@ -20,7 +22,7 @@ import { bundleLimits, PAYLOADS_FOLDER } from "./layout.ts";
 import { merged } from "./merge.ts";
 import { BundleProblem, messagesOf, shown } from "./problem.ts";
 import type { BundleOrigin, BundleRecord, BundleRecords } from "./records.ts";
-import { type Snapshot, Snapshots } from "./snapshots.ts";
+import { type Snapshot, Snapshots, type UnusedSnapshots } from "./snapshots.ts";
 import { openZip } from "./zip-source.ts";
 
 export interface BundlesOptions {
@@ -82,7 +84,10 @@ export class Bundles {
     this.#nowMs = options.nowMs;
     this.#uploadBytesMax = options.bundleBytesMax;
     this.#bytesMax = options.bundleBytesMax * bundleLimits.expansionMax;
-    this.#snapshots = new Snapshots(resolve(options.home, "bundles"), this.#bytesMax);
+    this.#snapshots = new Snapshots(resolve(options.home, "bundles"), {
+      bytesMax: this.#bytesMax,
+      nowMs: options.nowMs,
+    });
     this.#definitions = new DefinitionCache({
       read: (fingerprint) => this.#readDefinition(fingerprint),
       entriesMax: DEFINITIONS_KEPT,
@@ -195,6 +200,16 @@ export class Bundles {
     return this.#records.get(bundleId);
   }
 
+  /** To be called before the record of a bundle is deleted (B5). */
+  letGo({ fingerprint }: BundleRecord): Promise<void> {
+    return this.#snapshots.touch(fingerprint);
+  }
+
+  /** Removes the snapshots that nothing names any more; see Snapshots. */
+  removeUnused(request: UnusedSnapshots): Promise<{ readonly count: number; readonly bytes: number }> {
+    return this.#snapshots.removeUnused(request);
+  }
+
   /** In the order of their ids, those after `after`; null begins with the first. */
   list(page: { readonly limit: number; readonly after: string | null }): Promise<readonly BundleRecord[]> {
     return this.#records.list(page);
@@ -260,6 +275,7 @@ export class Bundles {
   async #save(record: BundleRecord): Promise<BundleRecord> {
     const before = await this.#records.get(record.bundleId);
     const saved = { ...record, createdAtMs: before?.createdAtMs ?? record.createdAtMs };
+    if (before !== null && before.fingerprint !== record.fingerprint) await this.letGo(before);
     await this.#records.save(saved);
     return saved;
   }

@@ -6,13 +6,17 @@
 // S2. Its name is the SHA-256 over its files (name, executable or not, content), so equal bundles are stored once.
 // S3. A crash leaves at most something below <root>/incoming, which the next start removes.
 // S4. Files are copies (clones, where the file system can), never hard links: nobody else's write reaches them.
+// S5. A snapshot's folder has the time at which it was last taken in or let go of (`touch`). Nothing that has been given
+//     a name lately is removed: whoever was told the name may be about to write it down.
 
 import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { mkdir, rename, rm } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { bytesIn } from "../folder-bytes.ts";
+import { KeyedTurns } from "../keyed-turns.ts";
 import { syncFolder } from "../sync-folder.ts";
 import { type Definition, readDefinition } from "./definition.ts";
 import {
@@ -33,6 +37,12 @@ export interface Snapshot {
   readonly definition: Definition;
 }
 
+export interface UnusedSnapshots {
+  readonly isNamed: (fingerprint: string) => Promise<boolean>;
+  readonly beforeMs: number;
+  readonly isPreview: boolean;
+}
+
 const FINGERPRINT_PATTERN = /^[0-9a-f]{64}$/;
 /** Files under way at the same time. The threads that wait for the disk are four, and serve others too. */
 const FILES_AT_ONCE = 4;
@@ -41,13 +51,20 @@ export class Snapshots {
   readonly root: string;
   readonly #incoming: string;
   readonly #bytesMax: number;
+  readonly #nowMs: () => number;
+  /** By fingerprint: nothing is taken in while it is being removed. */
+  readonly #turns = new KeyedTurns();
   #incomingSeq = 0;
 
-  /** @param bytesMax what the files of one snapshot may have together */
-  constructor(root: string, bytesMax: number) {
+  /**
+   * @param options.bytesMax what the files of one snapshot may have together
+   * @param options.nowMs wall time in ms since 1970
+   */
+  constructor(root: string, options: { readonly bytesMax: number; readonly nowMs: () => number }) {
     this.root = root;
     this.#incoming = join(root, "incoming");
-    this.#bytesMax = bytesMax;
+    this.#bytesMax = options.bytesMax;
+    this.#nowMs = options.nowMs;
   }
 
   /** Makes the root, and removes what a crash left half-written. To be called once, before anything else. */
@@ -143,14 +160,64 @@ export class Snapshots {
   }
 
   async #keep(content: string, fingerprint: string): Promise<void> {
-    try {
-      await rename(content, this.folder(fingerprint));
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      // The same content is there already (S2); it is whole, because its name exists (S1).
-      if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
-    }
+    await this.#turns.run(fingerprint, async () => {
+      try {
+        await rename(content, this.folder(fingerprint));
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException;
+        // The same content is there already (S2); it is whole, because its name exists (S1).
+        if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
+        await this.touch(fingerprint);
+      }
+    });
     await syncFolder(this.root);
+  }
+
+  /** To be called before a record lets go of the snapshot; one that is not there is no error (S5). */
+  async touch(fingerprint: string): Promise<void> {
+    const now = new Date(this.#nowMs());
+    await utimes(this.folder(fingerprint), now, now).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    });
+  }
+
+  /**
+   * Removes the snapshots that are not named, and that have not been touched since `beforeMs`.
+   *
+   * @param request.isNamed whether anything that is written down has the snapshot
+   * @param request.isPreview only counts them
+   */
+  async removeUnused(request: UnusedSnapshots): Promise<{ readonly count: number; readonly bytes: number }> {
+    let count = 0;
+    let bytes = 0;
+    for (const name of await readdir(this.root)) {
+      if (!FINGERPRINT_PATTERN.test(name)) continue;
+      const size = await this.#turns.run(name, () => this.#removeUnused(name, request));
+      if (size === null) continue;
+      count++;
+      bytes += size;
+    }
+    return { count, bytes };
+  }
+
+  /** @returns its bytes; null when it stays */
+  async #removeUnused(
+    fingerprint: string,
+    { isNamed, beforeMs, isPreview }: UnusedSnapshots,
+  ): Promise<number | null> {
+    const folder = this.folder(fingerprint);
+    if (await isNamed(fingerprint)) return null;
+    // Looked at after the names: who lets go of a snapshot touches it first.
+    const found = await stat(folder).catch(() => null);
+    if (found === null || found.mtimeMs >= beforeMs) return null;
+    const size = await bytesIn(folder);
+    if (!isPreview) {
+      // Out of its place in one step, so that nobody ever finds half of it (S1, S3).
+      const removed = join(this.#incoming, String(++this.#incomingSeq));
+      await rename(folder, removed);
+      await rm(removed, { recursive: true, force: true });
+    }
+    return size;
   }
 }
 

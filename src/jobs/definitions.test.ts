@@ -109,7 +109,7 @@ describe("changing a job", () => {
     await using core = await startCore();
     const before = await core.job(quick);
     const gate = new Gate();
-    core.records.gate = gate;
+    core.records.gates.push(gate);
     const updated = core.definitions.update(before, { name: "late" });
     updated.catch(() => {});
     await gate.reached;
@@ -169,7 +169,7 @@ describe("deleting a job", () => {
     const run = await core.start(job.jobId);
     await core.whenRun(run.runId, (one) => one.launched);
     const gate = new Gate();
-    core.records.openRunsGate = gate;
+    core.records.gates.push(null, gate);
     const deleted = core.definitions.delete(job, force);
     // It has seen that a run is open, and is about to cancel it.
     await gate.reached;

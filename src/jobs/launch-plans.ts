@@ -2,10 +2,10 @@
 // is made once for each revision of a job, because thousands of runs ask for the same.
 
 import type { Bundles } from "../bundles/bundles.ts";
+import { merged } from "../bundles/merge.ts";
 import type { Graph } from "../engine/graph.ts";
-import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import type { JsonObject } from "../engine/json.ts";
 import type { ConfigurationSecrets } from "../secrets/configuration.ts";
-import { isEnvReference } from "../secrets/values.ts";
 import type { JobDefinition } from "./records.ts";
 
 export interface LaunchPlan {
@@ -53,7 +53,7 @@ export class LaunchPlans {
     // Layers meet in clear, so that a secret is replaced whole and never mixed with what is below it.
     const configurationJson = isEmpty
       ? null
-      : JSON.stringify(this.#secrets.seal(layered(ofBundle ?? {}, this.#secrets.unseal(ofJob))));
+      : JSON.stringify(this.#secrets.seal(merged(ofBundle ?? {}, this.#secrets.unseal(ofJob))));
     this.#keep(key, configurationJson);
     return configurationJson;
   }
@@ -67,15 +67,4 @@ export class LaunchPlans {
     this.#configurations.set(key, configurationJson);
     this.#chars += chars;
   }
-}
-
-/** Lays `over` on `base`, key by key; a reference to a variable is replaced whole. */
-function layered(base: JsonObject, over: JsonObject): JsonObject {
-  const entries = new Map<string, JsonValue>(Object.entries(base));
-  for (const [key, value] of Object.entries(over)) {
-    const below = entries.get(key);
-    const areLayers = isObject(below) && isObject(value) && !isEnvReference(below) && !isEnvReference(value);
-    entries.set(key, areLayers ? layered(below, value) : value);
-  }
-  return Object.fromEntries(entries);
 }

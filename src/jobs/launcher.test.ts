@@ -72,7 +72,9 @@ describe("a run that was accepted", () => {
     core.launcher.enqueue(run.runId);
     const ended = await core.ended(run.runId);
     assert.equal(ended.status, "failed");
-    assert.match(ended.failureJson ?? "", /manifest\.invalid.*nobody/);
+    const failure = JSON.parse(ended.failureJson ?? "{}");
+    assert.equal(failure.code, "inputs.invalid");
+    assert.match(failure.details.message, /nobody/);
   });
 });
 
@@ -136,7 +138,7 @@ describe("control and launch of one run take turns (L4)", () => {
       await using core = await startCore();
       const run = await core.accept((await core.job(quick)).jobId);
       const gate = new Gate();
-      core.records.gate = gate;
+      core.records.gates.push(gate);
       const controlled = core.runs.control(run.runId, desired);
       await gate.reached;
       core.launcher.enqueue(run.runId);
@@ -207,6 +209,36 @@ describe("after a restart", () => {
     assert.equal((await core.ended(run.runId)).status, "completed");
   });
 
+  test("what was asked of a run that waits is brought about, and it is not launched before (L6)", async () => {
+    await using first = await startCore();
+    const { jobId } = await first.job(held);
+    const [cancelled, paused, resumed] = [
+      await first.accept(jobId),
+      await first.accept(jobId),
+      await first.accept(jobId),
+    ];
+    await first.runs.control(resumed.runId, "paused");
+    await first.records.write(async (writes) => {
+      await writes.setDesiredState(cancelled.runId, "cancelled", 1);
+      await writes.setDesiredState(paused.runId, "paused", 1);
+      await writes.setDesiredState(resumed.runId, "running", 1);
+    });
+    for (const run of [cancelled, paused]) first.launcher.enqueue(run.runId);
+    await first.launched();
+    await using core = await restarted(first);
+    await core.recover();
+    await core.whenRun(resumed.runId, (run) => run.launched);
+    const found = await Promise.all([cancelled, paused, resumed].map(({ runId }) => core.find(runId)));
+    assert.deepEqual(
+      found.map((run) => [run.status, run.launched]),
+      [
+        ["cancelled", false],
+        ["paused", false],
+        ["running", true],
+      ],
+    );
+  });
+
   test("what was asked of a run, and did not reach the runtime, is brought about (R2)", async () => {
     await using first = await startCore();
     const { jobId } = await first.job(held);
@@ -264,7 +296,9 @@ test("more runs than the queue has room for are all launched, and not remembered
   const count = 2_400;
   const trigger = { kind: "api", id: null } as const;
   const accept = async () =>
-    core.records.write(await core.runs.prepare(jobId, { inputs: {}, configOverrides: null, trigger }));
+    core.records.write(
+      await core.runs.prepare(jobId, { inputs: {}, configOverrides: null, trigger, trace: null }),
+    );
   const accepted = [];
   for (let n = 0; n < count; n += 300) {
     accepted.push(...(await Promise.all(Array.from({ length: 300 }, accept))));
@@ -277,7 +311,7 @@ test("more runs than the queue has room for are all launched, and not remembered
   core.clock.fire();
   await core.launched();
   const pending = await core.records.runs({ jobId, status: "pending", limit: 1, after: null });
-  assert.deepEqual(pending, []);
+  assert.deepEqual(pending.rows, []);
   const newest = await core.ended(accepted.at(-1)!.runId);
   assert.equal(newest.status, "completed");
 });

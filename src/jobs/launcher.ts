@@ -1,4 +1,5 @@
-// Launching: hands accepted runs to the runtime, a few at a time, in the order of their acceptance.
+// Launching: hands accepted runs to the runtime, a few at a time, in the order of their acceptance; and brings runs to
+// the state that was asked for.
 //
 // L1. A run is launched once: its runtime job has an id that was fixed with the run, and whether the journal has it
 //     stands in the run's own row, written with the job's first batch.
@@ -8,11 +9,12 @@
 // L4. A launch takes its turn among the requests that control the run: it sees what they have written, and they see
 //     a run that is launched or is not.
 // L5. Memory is bounded: runs that find no room in the queue are read from the records when it is empty.
+// L6. A run whose desired state is on disk comes to it, in its turn: at once, or with the next start.
 
 import { BundleProblem } from "../bundles/problem.ts";
 import { EngineUnavailable } from "../engine/batch.ts";
 import type { Engine } from "../engine/engine.ts";
-import { type FailureCode, makeFailure } from "../engine/failure.ts";
+import type { FailureCode } from "../engine/failure-catalogue.ts";
 import { withInputs } from "../engine/inputs.ts";
 import type { JsonValue } from "../engine/json.ts";
 import { type Clock, type EngineLog, JournalUnavailable } from "../engine/ports.ts";
@@ -70,22 +72,65 @@ export class Launcher {
 
   /** Launches what a predecessor had accepted only, and brings open runs to the state they were asked for. */
   async recover(): Promise<void> {
-    for await (const runs of this.#unsettled()) {
-      for (const run of runs) if (!run.launched) this.enqueue(run.runId);
-      const launched = runs.filter((run) => run.launched);
-      await Promise.all(launched.map((run) => this.#bringBack(run)));
+    for await (const runs of this.#unsettled(null)) {
+      await Promise.all(runs.map((run) => this.#settleLater(run)));
     }
   }
 
   /** A store that takes nothing at this moment does not stop the start; the next control request or start mends it. */
-  async #bringBack(run: OpenRun): Promise<void> {
+  async #settleLater(run: OpenRun): Promise<void> {
     try {
-      await applyDesiredState(this.#parts.engine, run.runtimeJobId, run.desiredState);
+      await this.#settle(run);
     } catch (error) {
-      if (!(error instanceof EngineUnavailable)) throw error;
+      if (!isUnavailable(error)) throw error;
       const fields = { run_id: run.runId, reason: error.message };
       this.#parts.log.warn(fields, "a run could not be brought to its desired state yet");
     }
+  }
+
+  /**
+   * Brings the open runs of a job to the states that stand in their rows; doing it twice changes nothing. What the
+   * runtime has not recovered yet after a restart is left to `recover`.
+   *
+   * @throws EngineUnavailable, JournalUnavailable
+   */
+  async settle(jobId: string): Promise<void> {
+    for await (const runs of this.#unsettled(jobId)) await Promise.all(runs.map((run) => this.#settle(run)));
+  }
+
+  async #settle(run: OpenRun): Promise<void> {
+    if (isToBeLaunched(run)) {
+      this.enqueue(run.runId);
+      return;
+    }
+    await this.#parts.turns.run(run.runId, async () => {
+      const now = await this.#parts.records.openRun(run.runId);
+      if (now !== null) await this.bring(now);
+    });
+  }
+
+  /**
+   * Brings a run to its desired state, which the runtime is asked for, or which is written for a run that waits. To be
+   * called in the run's turn.
+   *
+   * @returns false when the runtime should have the run open, and has not: it has ended, or is not recovered yet
+   * @throws EngineUnavailable, JournalUnavailable
+   */
+  async bring(run: OpenRun): Promise<boolean> {
+    const { records, engine, ends, clock } = this.#parts;
+    const { runId, desiredState } = run;
+    if (run.launched) return applyDesiredState(engine, run.runtimeJobId, desiredState);
+    if (desiredState === "cancelled") {
+      await ends.cancelled(runId);
+      return true;
+    }
+    await records.write(async (writes) => {
+      const nowMs = clock.nowMs();
+      await writes.setDesiredState(runId, desiredState, nowMs);
+      await writes.setWaiting(runId, desiredState === "paused" ? "paused" : "pending", null, nowMs);
+    });
+    if (desiredState === "running") this.enqueue(runId);
+    return true;
   }
 
   /** Takes no more; resolves when nothing is under way. */
@@ -96,11 +141,12 @@ export class Launcher {
     await Promise.all(this.#underWay.values());
   }
 
-  /** What is open and not as it should be, oldest first, page by page. */
-  async *#unsettled(): AsyncGenerator<readonly OpenRun[]> {
+  /** What is open and not as it should be, of one job or of all, oldest first, page by page. */
+  async *#unsettled(jobId: string | null): AsyncGenerator<readonly OpenRun[]> {
     let after: string | null = null;
     while (!this.#isStopped) {
       const page: readonly OpenRun[] = await this.#parts.records.unsettledRuns({
+        jobId,
         limit: RECORDS_PAGE,
         after,
       });
@@ -143,9 +189,9 @@ export class Launcher {
   /** Takes the oldest runs that wait into the queue, until it is full. */
   async #fillQueue(): Promise<void> {
     this.#hasMore = false;
-    for await (const runs of this.#unsettled()) {
+    for await (const runs of this.#unsettled(null)) {
       for (const run of runs) {
-        if (run.launched) continue;
+        if (!isToBeLaunched(run)) continue;
         if (this.#queue.size >= QUEUE_MAX) this.#hasMore = true;
         else this.#queue.add(run.runId);
       }
@@ -157,10 +203,10 @@ export class Launcher {
     try {
       await this.#parts.turns.run(runId, async () => {
         const run = await this.#parts.records.run(runId);
-        if (run !== null && !run.launched && run.status === "pending") await this.#submit(run);
+        if (run !== null && isToBeLaunched(run)) await this.#submit(run);
       });
     } catch (error) {
-      this.#isBlocked ||= error instanceof EngineUnavailable || error instanceof JournalUnavailable;
+      this.#isBlocked ||= isUnavailable(error);
       if (!this.#isBlocked) {
         this.#parts.log.error({ run_id: runId, error: String(error) }, "a run could not be launched yet");
       }
@@ -171,13 +217,13 @@ export class Launcher {
   }
 
   async #submit(run: RunRecord): Promise<void> {
-    const { records, plans, engine, ends, clock } = this.#parts;
+    const { records, plans, engine, ends } = this.#parts;
     const job = await records.job(run.jobId);
     if (job === null) return;
     const plan = await plans.of(job).catch((error: unknown) => {
       const code = codeOf(error);
       if (code === null) throw error;
-      return makeFailure(code, (error as Error).message, clock.nowMs());
+      return ends.makeFailure(run, code, (error as Error).message);
     });
     if ("schema_version" in plan) {
       await ends.failed(run, plan);
@@ -185,7 +231,7 @@ export class Launcher {
     }
     const answer = withInputs(plan.graph, JSON.parse(run.inputsJson) as JsonValue);
     if (answer.kind === "invalid") {
-      await ends.failed(run, makeFailure("manifest.invalid", answer.problems.join("; "), clock.nowMs()));
+      await ends.failed(run, ends.makeFailure(run, "inputs.invalid", answer.problems.join("; ")));
       return;
     }
     await engine.submit({
@@ -194,6 +240,7 @@ export class Launcher {
       manifestJson: plan.manifestJson,
       bundleFingerprint: plan.bundleFingerprint,
       configurationJson: plan.configurationJson,
+      trace: { traceId: run.traceId, parentSpanId: run.parentSpanId },
     });
   }
 
@@ -209,6 +256,15 @@ export class Launcher {
   }
 }
 
+function isToBeLaunched({ launched, status, desiredState }: OpenRun): boolean {
+  return !launched && status === "pending" && desiredState === "running";
+}
+
+/** Whether the runtime or the store takes nothing at the moment. */
+function isUnavailable(error: unknown): error is EngineUnavailable | JournalUnavailable {
+  return error instanceof EngineUnavailable || error instanceof JournalUnavailable;
+}
+
 /** The failure of a run whose job cannot be launched as it is; null for what may pass. */
 function codeOf(error: unknown): FailureCode | null {
   if (error instanceof BundleProblem) return "runtime.bundle_missing";
@@ -216,7 +272,7 @@ function codeOf(error: unknown): FailureCode | null {
 }
 
 /** Asks the runtime for what was asked of the run. @returns false when the job is not open there */
-export async function applyDesiredState(
+async function applyDesiredState(
   engine: Engine,
   runtimeJobId: string,
   desired: DesiredState,

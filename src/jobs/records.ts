@@ -13,7 +13,11 @@
 // Heavy parts stay JSON text (names end in Json): they were written as JSON and are answered as JSON.
 
 import type { BundleRecord } from "../bundles/records.ts";
-import type { DeadLetterReason, JobStatus } from "../engine/ports.ts";
+import type { JobStatus } from "../engine/ports.ts";
+import type { Tally } from "../engine/tally.ts";
+import type { Portion } from "../runs/portion.ts";
+
+export type { Portion } from "../runs/portion.ts";
 
 export type JobSource =
   | { readonly kind: "bundle"; readonly bundleId: string }
@@ -55,6 +59,8 @@ export interface NewRun {
   readonly trigger: RunTrigger;
   /** W3C trace id: 32 hex digits. */
   readonly traceId: string;
+  /** The span of whoever asked for the run; null without one. */
+  readonly parentSpanId: string | null;
   readonly agentsTotal: number;
   readonly createdAtMs: number;
 }
@@ -72,6 +78,8 @@ export interface RunRecord extends NewRun {
   /** Null until there is one. */
   readonly resultJson: string | null;
   readonly failureJson: string | null;
+  /** What its history amounts to; null until the journal has the runtime job. */
+  readonly tally: Tally | null;
   readonly progress: RunProgress;
 }
 
@@ -80,10 +88,14 @@ export interface RunProgress {
   readonly agentsDone: number;
   readonly messages: number;
   readonly tasksRunning: number;
+  /** Requests to people that nobody has answered yet. */
+  readonly humanPending: number;
+  /** What the only one of them asks, perhaps cut; null when there are several or none. */
+  readonly humanPrompt: string | null;
   readonly eventCount: number;
 }
 
-/** A run as lists and other resources mention it: one row, no joins. */
+/** A run as other resources mention it: nothing of it is large. */
 export interface RunSummary {
   readonly runId: string;
   readonly jobId: string;
@@ -100,6 +112,7 @@ export interface RunSummary {
 export interface OpenRun {
   readonly runId: string;
   readonly runtimeJobId: string;
+  readonly status: JobStatus;
   readonly desiredState: DesiredState;
   readonly launched: boolean;
 }
@@ -126,15 +139,9 @@ export interface RunPage extends KeysetPage {
   readonly status: JobStatus | null;
 }
 
-export interface DeadLetter {
-  readonly deadLetterId: string;
-  readonly runId: string;
-  readonly agentId: string | null;
-  readonly reason: DeadLetterReason;
-  readonly attempts: number;
-  readonly createdAtMs: number;
-  /** The message as it stood in the mailbox. */
-  readonly messageJson: string;
+/** Oldest first, of one job or of all. */
+export interface OpenRunPage extends KeysetPage {
+  readonly jobId: string | null;
 }
 
 /** A promised answer: what the first request with an Idempotency-Key was told. */
@@ -156,18 +163,21 @@ export interface GatewayRecords {
 
   /** Null when there is none, or it was deleted. */
   job(jobId: string): Promise<JobView | null>;
-  jobs(page: JobPage): Promise<readonly JobView[]>;
+  jobs(page: JobPage): Promise<Portion<JobView>>;
 
   /** Null when there is none, or its job was deleted. */
   run(runId: string): Promise<RunRecord | null>;
   /** One query, whatever the filters; no full scan. */
-  runs(page: RunPage): Promise<readonly RunRecord[]>;
+  runs(page: RunPage): Promise<Portion<RunRecord>>;
+  /** The newest runs of a job, newest first. */
+  recentRuns(jobId: string, limit: number): Promise<readonly RunSummary[]>;
   latestRun(jobId: string): Promise<RunRecord | null>;
-  /** Runs of a job that have not ended, oldest first. */
-  openRuns(jobId: string, page: KeysetPage): Promise<readonly OpenRun[]>;
-  /** Open runs of all jobs that are to be launched, or whose status is not the desired one; oldest first. */
-  unsettledRuns(page: KeysetPage): Promise<readonly OpenRun[]>;
-  deadLetters(runId: string, page: KeysetPage): Promise<readonly DeadLetter[]>;
+  /** How long the newest completed runs of a job took, from their start to their end, in ms; at most `limit`. */
+  completedDurations(jobId: string, limit: number): Promise<readonly number[]>;
+  /** Null when it has ended, or is gone. */
+  openRun(runId: string): Promise<OpenRun | null>;
+  /** Open runs that are to be launched, or whose status is not the desired one. */
+  unsettledRuns(page: OpenRunPage): Promise<readonly OpenRun[]>;
 
   idempotency(scope: string, key: string): Promise<IdempotencyRecord | null>;
 
@@ -202,6 +212,10 @@ export interface GatewayWrites {
   /** @returns false when the job is gone; nothing is changed */
   insertRun(run: NewRun): Promise<boolean>;
   run(runId: string): Promise<RunRecord | null>;
+  /** All runs of a job that have not ended, oldest first. */
+  openRuns(jobId: string): Promise<readonly OpenRun[]>;
+  /** Of all runs of a job that have not ended. */
+  setDesiredStates(jobId: string, desired: DesiredState, nowMs: number): Promise<void>;
   setDesiredState(runId: string, desired: DesiredState, nowMs: number): Promise<void>;
   /** For a run that is not launched: pending <-> paused, or what it is waiting for. */
   setWaiting(runId: string, status: "pending" | "paused", label: string | null, nowMs: number): Promise<void>;

@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { graph, router } from "../../test/support/graphs.ts";
-import { makeFailure } from "../engine/failure.ts";
 import { historyOfUnlaunched } from "./run-ends.ts";
 import { startCore } from "./test-core.ts";
 
@@ -33,7 +32,8 @@ test("those who watch a run are told its end, and its history is that one event"
   const run = await core.accept((await core.job(quick)).jobId);
   const told: string[] = [];
   core.feed.subscribe(run.runtimeJobId, ({ lines }) => void told.push(...lines));
-  await core.ends.failed(await core.find(run.runId), makeFailure("manifest.invalid", "It is wrong.", 1_000));
+  const accepted = await core.find(run.runId);
+  await core.ends.failed(accepted, core.ends.makeFailure(accepted, "manifest.invalid", "It is wrong."));
   const ended = await core.find(run.runId);
   const history = historyOfUnlaunched(ended);
   assert.deepEqual(history, { firstSeq: 1, lines: told });
@@ -59,7 +59,7 @@ test("a run that the runtime has, or that is over, does not end here", async () 
   await core.ends.cancelled(waiting.runId);
   const before = await core.find(waiting.runId);
   const { publications } = core.feed;
-  await core.ends.failed(before, makeFailure("manifest.invalid", "late", 1_000));
+  await core.ends.failed(before, core.ends.makeFailure(before, "manifest.invalid", "late"));
   assert.equal(core.feed.publications, publications, "nobody is told of an end twice");
   assert.deepEqual(await core.find(waiting.runId), before);
 });

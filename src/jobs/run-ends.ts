@@ -2,8 +2,10 @@
 // from their row, always the same.
 
 import { renderEvent } from "../engine/event.ts";
-import type { Failure } from "../engine/failure.ts";
+import { type Failure, makeFailure } from "../engine/failure.ts";
+import type { FailureCode } from "../engine/failure-catalogue.ts";
 import type { Clock } from "../engine/ports.ts";
+import { runSpan } from "../engine/trace.ts";
 import type { EventFeed } from "../runs/feed.ts";
 import type { EventPage } from "../runs/job-records.ts";
 import type { GatewayRecords, RunRecord } from "./records.ts";
@@ -17,6 +19,12 @@ export class RunEnds {
     this.#records = parts.records;
     this.#feed = parts.feed;
     this.#clock = parts.clock;
+  }
+
+  /** Makes the failure of a run that is not launched; its terminal event is its only one. */
+  makeFailure({ runId, traceId }: RunRecord, code: FailureCode, message: string): Failure {
+    const place = { runId, traceId, spanId: runSpan(runId).id, eventId: 1 };
+    return makeFailure(code, message, this.#clock.nowMs(), place);
   }
 
   /** Ends a run that was not launched, and tells those who watch it. */

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { executor, graph, router, sensor } from "../../test/support/graphs.ts";
+import { until } from "../../test/support/until.ts";
 import { EngineUnavailable } from "../engine/batch.ts";
 import { isTerminal, type JobStatus } from "../engine/ports.ts";
 import type { DesiredState, RunTrigger } from "./records.ts";
@@ -35,7 +36,7 @@ describe("the matrix of run control", () => {
   };
   for (const [status, [paused, running, cancelled]] of Object.entries(matrix)) {
     test(`from ${status}: paused ${paused}, running ${running}, cancelled ${cancelled}`, () => {
-      const kind = (desired: DesiredState) => transition(status as JobStatus, desired).kind;
+      const kind = (desired: DesiredState) => transition(status as JobStatus, desired);
       assert.deepEqual([kind("paused"), kind("running"), kind("cancelled")], [paused, running, cancelled]);
     });
   }
@@ -45,7 +46,7 @@ describe("a request for a run", () => {
   test("that cannot be is refused, and leaves nothing", async () => {
     await using core = await startCore();
     const { jobId } = await core.job(quick);
-    const request = { inputs: {}, configOverrides: null, trigger };
+    const request = { inputs: {}, configOverrides: null, trigger, trace: null };
     await assert.rejects(core.runs.prepare("job_0", request), refused("job_not_found"));
     await assert.rejects(
       core.runs.prepare(jobId, { ...request, configOverrides: {} }),
@@ -56,13 +57,18 @@ describe("a request for a run", () => {
       core.runs.prepare(jobId, { ...request, inputs }),
       (error: Refusal) => error.errors.length === 2 && error.errors.every(({ path }) => path === "/inputs"),
     );
-    assert.deepEqual(await core.records.runs({ jobId: null, status: null, limit: 5, after: null }), []);
+    assert.deepEqual(await core.records.recentRuns(jobId, 5), []);
   });
 
   test("is refused when the job is deleted between the check and the write", async () => {
     await using core = await startCore();
     const job = await core.job(quick);
-    const insert = await core.runs.prepare(job.jobId, { inputs: {}, configOverrides: null, trigger });
+    const insert = await core.runs.prepare(job.jobId, {
+      inputs: {},
+      configOverrides: null,
+      trigger,
+      trace: null,
+    });
     await core.definitions.delete(job, { force: false });
     await assert.rejects(core.records.write(insert), refused("job_not_found"));
   });
@@ -129,7 +135,7 @@ describe("control of a run", () => {
     const run = await core.start((await core.job(slow)).jobId);
     await core.whenRun(run.runId, (one) => one.launched);
     const gate = new Gate();
-    core.records.gate = gate;
+    core.records.gates.push(gate);
     const controlled = core.runs.control(run.runId, "paused");
     controlled.catch(() => {});
     await gate.reached;
@@ -194,19 +200,105 @@ describe("control of all runs of a job", () => {
     assert.equal((await core.find(elsewhere.runId)).status, "pending");
   });
 
-  test("says what has become of a run that ends by itself meanwhile", async () => {
+  test("leaves out a run that ends by itself before it is asked", async () => {
+    await using core = await startCore();
+    const { jobId } = await core.job(slow);
+    const [ending, other] = [await core.start(jobId), await core.start(jobId)];
+    for (const { runId } of [ending, other]) await core.whenRun(runId, (one) => one.launched);
+    const gate = new Gate();
+    core.records.gates.push(gate);
+    const controlled = core.runs.controlAll(jobId, "paused");
+    await gate.reached;
+    await core.endCommand(ending.runId);
+    await core.ended(ending.runId);
+    gate.open();
+    assert.deepEqual(await controlled, [{ runId: other.runId, status: "paused" }]);
+    assert.equal((await core.find(ending.runId)).status, "completed");
+  });
+
+  test("is settled though a run ends by itself between being asked and being reached", async () => {
     await using core = await startCore();
     const { jobId } = await core.job(slow);
     const run = await core.start(jobId);
     await core.whenRun(run.runId, (one) => one.launched);
-    const gate = new Gate();
-    core.records.gate = gate;
-    const controlled = core.runs.controlAll(jobId, "paused");
-    await gate.reached;
+    const asked = await core.records.write((writes) => core.runs.askAll(writes, jobId, "paused"));
+    assert.deepEqual(asked, [{ runId: run.runId, status: "paused" }]);
     await core.endCommand(run.runId);
     await core.ended(run.runId);
+    await core.runs.settle(jobId);
+    assert.equal((await core.find(run.runId)).status, "completed");
+  });
+
+  test("says of each run what it comes to, whether it is launched or waits", async () => {
+    await using core = await startCore();
+    const { jobId } = await core.job(held);
+    const launched = await core.start(jobId);
+    await core.whenRun(launched.runId, (one) => one.launched);
+    const waiting = await core.accept(jobId);
+    const statuses = async () =>
+      [(await core.find(launched.runId)).status, (await core.find(waiting.runId)).status] as const;
+    const control = async (desired: DesiredState) =>
+      (await core.runs.controlAll(jobId, desired)).map((run) => run.status);
+    assert.deepEqual(await control("running"), ["running", "pending"]);
+    await core.launched();
+    const late = await core.accept(jobId);
+    assert.deepEqual(await control("paused"), ["paused", "paused", "paused"]);
+    assert.deepEqual([...(await statuses()), (await core.find(late.runId)).status], Array(3).fill("paused"));
+    assert.deepEqual(await control("running"), ["running", "running", "pending"]);
+    await core.whenRun(late.runId, (one) => one.status === "running");
+    assert.deepEqual(await statuses(), ["running", "running"]);
+  });
+
+  for (const [desired, before, after] of [
+    ["cancelled", "running", "cancelled"],
+    ["paused", "running", "paused"],
+    ["running", "paused", "running"],
+  ] as const) {
+    test(`to be ${desired} is brought about by the next start when the process dies right after it is on disk`, async () => {
+      await using first = await startCore();
+      const { jobId } = await first.job(held);
+      const [launched, waiting] = [await first.start(jobId), await first.accept(jobId)];
+      await first.whenRun(launched.runId, (one) => one.launched);
+      if (before === "paused") await first.runs.controlAll(jobId, "paused");
+      await first.records.write((writes) => first.runs.askAll(writes, jobId, desired));
+      await using core = await restarted(first);
+      await core.recover();
+      await core.launched();
+      for (const { runId } of [launched, waiting]) assert.equal((await core.find(runId)).status, after);
+    });
+  }
+
+  test("reaches a run that is being launched at that moment", async () => {
+    await using core = await startCore();
+    const gate = new Gate();
+    core.plans.gate = gate;
+    const { jobId } = await core.job(held);
+    const run = await core.start(jobId);
+    await gate.reached;
+    const controlled = core.runs.controlAll(jobId, "paused");
+    await core.whenRun(run.runId, (one) => one.desiredState === "paused");
     gate.open();
-    assert.deepEqual(await controlled, [{ runId: run.runId, status: "completed" }]);
+    assert.deepEqual(await controlled, [{ runId: run.runId, status: "paused" }]);
+    const now = await core.find(run.runId);
+    assert.deepEqual([now.launched, now.status, now.desiredState], [true, "paused", "paused"]);
+  });
+
+  test("that the runtime does not take at the moment is remembered, and can be settled later", async () => {
+    await using core = await startCore();
+    const { jobId } = await core.job(held);
+    const run = await core.start(jobId);
+    await core.whenRun(run.runId, (one) => one.launched);
+    core.broken.journal = true;
+    const late = core.start(jobId);
+    await until("a store that takes nothing", () => core.engine.unavailable !== null);
+    await assert.rejects(
+      core.runs.controlAll(jobId, "paused"),
+      (error: unknown) => error instanceof EngineUnavailable,
+    );
+    core.broken.journal = false;
+    await until("a store that takes writes", () => core.engine.unavailable === null);
+    await core.runs.settle(jobId);
+    for (const { runId } of [run, await late]) assert.equal((await core.find(runId)).status, "paused");
   });
 
   test("of a job without open runs, or that is not there, is refused", async () => {
@@ -221,7 +313,7 @@ describe("control of all runs of a job", () => {
     const job = await core.job(held);
     const run = await core.accept(job.jobId);
     const gate = new Gate();
-    core.records.gate = gate;
+    core.records.gates.push(gate);
     const controlled = core.runs.controlAll(job.jobId, "paused");
     controlled.catch(() => {});
     await gate.reached;

@@ -7,12 +7,12 @@
 
 import type { Bundles } from "../bundles/bundles.ts";
 import { EngineUnavailable } from "../engine/batch.ts";
-import type { Engine } from "../engine/engine.ts";
 import { withInputs } from "../engine/inputs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { type Clock, isTerminal, type JobStatus } from "../engine/ports.ts";
+import type { TraceContext } from "../engine/trace.ts";
 import type { KeyedTurns } from "../keyed-turns.ts";
-import { applyDesiredState, type Launcher } from "./launcher.ts";
+import type { Launcher } from "./launcher.ts";
 import type {
   DesiredState,
   GatewayRecords,
@@ -23,15 +23,12 @@ import type {
   RunTrigger,
 } from "./records.ts";
 import { Refusal } from "./refusal.ts";
-import type { RunEnds } from "./run-ends.ts";
 import { storedBundle } from "./stored-bundle.ts";
 
 export interface RunsParts {
   readonly records: GatewayRecords;
   readonly bundles: Bundles;
-  readonly engine: Engine;
   readonly launcher: Launcher;
-  readonly ends: RunEnds;
   /** Shared with the launcher (R3). */
   readonly turns: KeyedTurns;
   readonly clock: Clock;
@@ -43,31 +40,37 @@ export interface RunRequest {
   readonly inputs: JsonObject;
   readonly configOverrides: JsonObject | null;
   readonly trigger: RunTrigger;
+  /** The caller's trace; null: the run has one of its own. */
+  readonly trace: TraceContext | null;
 }
 
 /** What is still to be done of a checked request, in a transaction; `accepted` is to be called after its commit. */
 export type InsertRun = (writes: GatewayWrites) => Promise<NewRun>;
 
-/** A run after it was controlled with others. */
+/** A run that is controlled with others. */
 export interface ControlledRun {
   readonly runId: string;
   readonly status: JobStatus;
 }
 
-export type Transition =
-  /** Asked for what it already is. */
-  { readonly kind: "unchanged" } | { readonly kind: "change" } | { readonly kind: "invalid" };
-
-const OPEN_RUNS_PAGE = 200;
+/** What a request for a state comes to; unchanged: the run is in it already. */
+export type Transition = "unchanged" | "change" | "invalid";
 
 /** CONTRACTS §3, the matrix of run control. */
 export function transition(status: JobStatus, desired: DesiredState): Transition {
   if (isTerminal(status)) {
-    return { kind: status === "cancelled" && desired === "cancelled" ? "unchanged" : "invalid" };
+    return status === "cancelled" && desired === "cancelled" ? "unchanged" : "invalid";
   }
+  if (desired === "cancelled") return "change";
   const isPaused = status === "paused";
-  if (desired === "cancelled") return { kind: "change" };
-  return { kind: isPaused === (desired === "paused") ? "unchanged" : "change" };
+  return isPaused === (desired === "paused") ? "unchanged" : "change";
+}
+
+/** What an open run is once it has come to the desired state. */
+function statusAfter({ status, launched }: OpenRun, desired: DesiredState): JobStatus {
+  if (desired !== "running") return desired;
+  if (status !== "paused") return status;
+  return launched ? "running" : "pending";
 }
 
 export class Runs {
@@ -98,7 +101,8 @@ export class Runs {
       inputsJson: JSON.stringify(request.inputs),
       configOverridesJson: request.configOverrides === null ? null : JSON.stringify(request.configOverrides),
       trigger: request.trigger,
-      traceId: this.#parts.newTraceId(),
+      traceId: request.trace?.traceId ?? this.#parts.newTraceId(),
+      parentSpanId: request.trace?.parentSpanId ?? null,
       agentsTotal: graph.nodes.length,
       createdAtMs: clock.nowMs(),
     };
@@ -121,81 +125,65 @@ export class Runs {
   control(runId: string, desired: DesiredState): Promise<RunRecord> {
     return this.#parts.turns.run(runId, async () => {
       const run = await this.#find(runId);
-      const { kind } = transition(run.status, desired);
-      if (kind === "invalid") throw invalidTransition(run, desired);
-      if (kind === "unchanged" && run.desiredState === desired) return run;
-      if (run.launched) return this.#controlLaunched(run, desired);
-      return this.#controlWaiting(run, desired);
+      const step = transition(run.status, desired);
+      if (step === "invalid") throw invalidTransition(run, desired);
+      if (step === "unchanged" && run.desiredState === desired) return run;
+      return this.#bring(run, desired);
     });
   }
 
   /**
-   * The same for every run of a job that has not ended.
+   * Asks the same of every run of a job that has not ended. To be called in a transaction; after its commit the runs
+   * come to it by `settle`, or by the next start.
    *
-   * @returns what the runs are afterwards, however many: a few words of each
+   * @returns what the runs come to, oldest first, however many: a few words of each. One that ends by itself before it
+   *   can be reached stays as it has ended
    * @throws Refusal `job_not_found`; `invalid_transition` when no run is open
    */
+  async askAll(
+    writes: GatewayWrites,
+    jobId: string,
+    desired: DesiredState,
+  ): Promise<readonly ControlledRun[]> {
+    if ((await writes.job(jobId)) === null) throw jobNotFound(jobId);
+    const open = await writes.openRuns(jobId);
+    if (open.length === 0) throw nothingToControl(jobId, desired);
+    await writes.setDesiredStates(jobId, desired, this.#parts.clock.nowMs());
+    return open.map((run) => ({ runId: run.runId, status: statusAfter(run, desired) }));
+  }
+
+  /**
+   * Brings the runs of a job to what was asked of them; doing it twice changes nothing.
+   *
+   * @throws EngineUnavailable, JournalUnavailable: some runs have not been reached; the same may be tried again
+   */
+  settle(jobId: string): Promise<void> {
+    return this.#parts.launcher.settle(jobId);
+  }
+
+  /** `askAll` and `settle`. */
   async controlAll(jobId: string, desired: DesiredState): Promise<readonly ControlledRun[]> {
-    const { records } = this.#parts;
-    if ((await records.job(jobId)) === null) throw jobNotFound(jobId);
-    const changed: ControlledRun[] = [];
-    let after: string | null = null;
-    for (;;) {
-      const page: readonly OpenRun[] = await records.openRuns(jobId, { limit: OPEN_RUNS_PAGE, after });
-      const last = page.at(-1);
-      if (last === undefined) break;
-      after = last.runId;
-      const now = await Promise.all(page.map((run) => this.#controlOpen(run.runId, desired)));
-      changed.push(...now.filter((run) => run !== null));
-    }
-    if (changed.length > 0) return changed;
-    if ((await records.job(jobId)) === null) throw jobNotFound(jobId);
-    throw new Refusal(
-      "invalid_transition",
-      `Job ${jobId} has no run that has not ended, so there is nothing to bring to ${desired}. Start one with POST /api/v1/jobs/${jobId}/runs.`,
-    );
+    const controlled = await this.#parts.records.write((writes) => this.askAll(writes, jobId, desired));
+    await this.settle(jobId);
+    return controlled;
   }
 
-  /** One of many: a run that has ended meanwhile is left as it is; null when it went with its job. */
-  async #controlOpen(runId: string, desired: DesiredState): Promise<ControlledRun | null> {
-    try {
-      const { status } = await this.control(runId, desired);
-      return { runId, status };
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      const run = await this.#parts.records.run(runId);
-      return run === null ? null : { runId, status: run.status };
+  async #bring(run: RunRecord, desired: DesiredState): Promise<RunRecord> {
+    const { records, launcher, clock } = this.#parts;
+    // For a run that waits, that it is asked for and that it comes about are one write.
+    if (run.launched) {
+      await records.write((writes) => writes.setDesiredState(run.runId, desired, clock.nowMs()));
     }
-  }
-
-  async #controlLaunched(run: RunRecord, desired: DesiredState): Promise<RunRecord> {
-    const { records, engine, clock } = this.#parts;
-    await records.write((writes) => writes.setDesiredState(run.runId, desired, clock.nowMs()));
-    const isDone = await applyDesiredState(engine, run.runtimeJobId, desired);
+    const isDone = await launcher.bring({ ...run, desiredState: desired });
     const now = await this.#find(run.runId);
     if (isDone) return now;
     // The runtime does not have it open: it has just ended, or this start has not come to it yet.
-    if (transition(now.status, desired).kind === "invalid") throw invalidTransition(now, desired);
+    if (transition(now.status, desired) === "invalid") throw invalidTransition(now, desired);
     if (isTerminal(now.status)) return now;
     throw new EngineUnavailable(
       `Run ${run.runId} is still being recovered after a restart; it will be brought to ${desired}.`,
       false,
     );
-  }
-
-  async #controlWaiting(run: RunRecord, desired: DesiredState): Promise<RunRecord> {
-    const { records, ends, launcher, clock } = this.#parts;
-    const { runId } = run;
-    if (desired === "cancelled") await ends.cancelled(runId);
-    else {
-      await records.write(async (writes) => {
-        const nowMs = clock.nowMs();
-        await writes.setDesiredState(runId, desired, nowMs);
-        await writes.setWaiting(runId, desired === "paused" ? "paused" : "pending", null, nowMs);
-      });
-    }
-    if (desired === "running") launcher.enqueue(runId);
-    return this.#find(runId);
   }
 
   async #find(runId: string): Promise<RunRecord> {
@@ -223,6 +211,13 @@ function invalidTransition(run: RunRecord, desired: DesiredState): Refusal {
   return new Refusal(
     "invalid_transition",
     `Run ${run.runId} is ${run.status}, which is final: it cannot become ${desired}. Start a new run instead.`,
+  );
+}
+
+function nothingToControl(jobId: string, desired: DesiredState): Refusal {
+  return new Refusal(
+    "invalid_transition",
+    `Job ${jobId} has no run that has not ended, so there is nothing to bring to ${desired}. Start one with POST /api/v1/jobs/${jobId}/runs.`,
   );
 }
 

@@ -23,7 +23,7 @@ import { SqliteJournal } from "../store/sqlite/journal.ts";
 import { Definitions } from "./definitions.ts";
 import { LaunchPlans } from "./launch-plans.ts";
 import { Launcher } from "./launcher.ts";
-import type { GatewayWrites, JobDefinition, JobView, KeysetPage, NewRun, RunRecord } from "./records.ts";
+import type { GatewayWrites, JobDefinition, JobView, NewRun, RunRecord } from "./records.ts";
 import { RunEnds } from "./run-ends.ts";
 import { Runs } from "./runs.ts";
 
@@ -72,23 +72,12 @@ export class HandClock implements Clock {
 }
 
 class TestRecords extends SqlGatewayRecords {
-  /** Holds the next write before it begins. */
-  gate: Gate | null = null;
-  /** Holds the next look for a job's open runs. */
-  openRunsGate: Gate | null = null;
+  /** Hold the next writes before they begin, one each; null lets one through. */
+  readonly gates: (Gate | null)[] = [];
   isBroken = false;
 
-  override async openRuns(jobId: string, page: KeysetPage) {
-    const { openRunsGate } = this;
-    this.openRunsGate = null;
-    await openRunsGate?.pass();
-    return super.openRuns(jobId, page);
-  }
-
   override async write<T>(work: (writes: GatewayWrites) => Promise<T>): Promise<T> {
-    const { gate } = this;
-    this.gate = null;
-    await gate?.pass();
+    await this.gates.shift()?.pass();
     if (this.isBroken) throw new JournalUnavailable("the test has broken the store");
     return super.write(work);
   }
@@ -145,7 +134,12 @@ export async function startCore(given: { readonly home?: string } = {}) {
     clock: systemClock,
     randomness: systemRandomness,
     journal,
-    runner: { start: (task) => void starts.push(task), stop: () => {}, send: () => {} },
+    runner: {
+      start: (task) => void starts.push(task),
+      stop: () => {},
+      send: () => {},
+      respond: () => {},
+    },
     slots,
     feed,
     log,
@@ -156,7 +150,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
   const plans = new TestPlans({ bundles, secrets });
   const launcher = new Launcher({ records, plans, engine, ends, turns, clock, log });
   const newTraceId = () => "4bf92f3577b34da6a3ce929d0e0e4736";
-  const runs = new Runs({ records, bundles, engine, launcher, ends, turns, clock, newId, newTraceId });
+  const runs = new Runs({ records, bundles, launcher, turns, clock, newId, newTraceId });
   const garbage: { collected: number; gate: Gate | null } = { collected: 0, gate: null };
   const definitions = new Definitions({
     records,
@@ -211,7 +205,9 @@ export async function startCore(given: { readonly home?: string } = {}) {
     /** A run that is on disk, and not yet known to the launcher. */
     async accept(jobId: string, inputs: JsonObject = {}): Promise<NewRun> {
       const trigger = { kind: "api", id: null } as const;
-      return records.write(await runs.prepare(jobId, { inputs, configOverrides: null, trigger }));
+      return records.write(
+        await runs.prepare(jobId, { inputs, configOverrides: null, trigger, trace: null }),
+      );
     },
 
     async start(jobId: string, inputs: JsonObject = {}): Promise<NewRun> {
@@ -246,7 +242,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
       engine.taskEnded(start.ref, {
         kind: "succeeded",
         actions: noActions,
-        command: { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1 },
+        command: { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1, usage: null },
         artifacts: [],
         observation: null,
       });

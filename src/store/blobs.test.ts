@@ -1,9 +1,21 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { link, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import {
+  link,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { until } from "../../test/support/until.ts";
 import { FileBlobs } from "./blobs.ts";
 
 describe("file blobs", () => {
@@ -83,6 +95,49 @@ describe("file blobs", () => {
     await blobs.removeUnlessPutSince("../../kept", later);
     assert.equal(await blobs.open(blob.sha256), null);
     assert.equal(await readFile(join(folder, "kept"), "utf8"), "x");
+  });
+
+  it("a content that is put while it is being removed is there afterwards (B4)", async () => {
+    const contents = Array.from({ length: 400 }, (_, i) => Buffer.from(`again ${i}`));
+    const old = await Promise.all(contents.map((content) => blobs.putBytes(content)));
+    const { ctimeMs } = await stat((await blobs.open(old.at(-1)!.sha256))?.path ?? "");
+    const sinceMs = Math.max(ctimeMs, Date.now()) + 10;
+    await until("the clock of the file system to move on", () => Date.now() > sinceMs + 20);
+    // A removal at every moment of a put, so that some come right before the content gets its name.
+    const race = async (content: Buffer, i: number) => {
+      const put = blobs.putBytes(content);
+      for (let turn = 0; turn < i % 100; turn++) await new Promise((resolve) => setImmediate(resolve));
+      await blobs.removeUnlessPutSince(old[i]!.sha256, sinceMs);
+      await put;
+    };
+    for (let i = 0; i < contents.length; i += 100) {
+      await Promise.all(contents.slice(i, i + 100).map((content, j) => race(content, i + j)));
+    }
+    const found = await Promise.all(old.map((blob) => blobs.open(blob.sha256)));
+    assert.ok(found.every((blob) => blob !== null));
+  });
+
+  it("says what a removal would do, and does nothing, as a preview", async () => {
+    const { sha256 } = await blobs.putBytes(Buffer.from("shown"));
+    const later = Date.now() + 60_000;
+    const preview = (sinceMs: number) => blobs.removeUnlessPutSince(sha256, sinceMs, { isPreview: true });
+    assert.deepEqual(await preview(later), { kind: "removed", size: 5 });
+    assert.deepEqual(await preview(0), { kind: "kept" });
+    assert.deepEqual(await blobs.removeUnlessPutSince(sha256, later), { kind: "removed", size: 5 });
+    assert.deepEqual(await preview(later), { kind: "missing" });
+  });
+
+  it("lists every blob once, a page at a time, and nothing else", async () => {
+    assert.deepEqual(await Array.fromAsync(new FileBlobs(join(folder, "nowhere")).pages()), []);
+    const put = await Promise.all(
+      Array.from({ length: 300 }, (_, i) => blobs.putBytes(Buffer.from(`listed ${i}`))),
+    );
+    await mkdir(join(root(), "incoming"), { recursive: true });
+    await writeFile(join(root(), "incoming", "0".repeat(64)), "half");
+    await writeFile(join(root(), put[0]!.sha256.slice(0, 2), "stray"), "x");
+    const pages = await Array.fromAsync(blobs.pages());
+    assert.ok(pages.every((page) => page.length > 0 && page.length <= 200));
+    assert.deepEqual(pages.flat().sort(), put.map(({ sha256 }) => sha256).sort());
   });
 
   it("heals a damaged blob when the content comes again", async () => {

@@ -5,6 +5,7 @@
 // B1. A blob's name is the hash of its bytes; the file is complete, read-only and on disk before its name exists.
 // B2. Nothing outside can write into a blob: a file with other hard links is copied, not moved.
 // B3. A crash leaves at most a temporary file below <root>/incoming, which the next sweep removes.
+// B4. Who puts a content while it is being removed has it afterwards: the two take turns.
 
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
@@ -15,12 +16,16 @@ import {
   lstat,
   mkdir,
   open,
+  opendir,
+  readdir,
   rename,
   rm,
   stat,
   writeFile,
 } from "node:fs/promises";
 import { join } from "node:path";
+import { KeyedTurns } from "../keyed-turns.ts";
+import type { BlobRemoval } from "../runs/cleanup.ts";
 import { syncFolder } from "../sync-folder.ts";
 
 export interface Blob {
@@ -30,6 +35,7 @@ export interface Blob {
   readonly size: number;
 }
 
+const BLOBS_PER_PAGE = 200;
 const HASH_PATTERN = /^[0-9a-f]{64}$/;
 const READ_CHUNK_BYTES = 256 * 1024;
 
@@ -37,6 +43,8 @@ export class FileBlobs {
   readonly #root: string;
   readonly #incoming: string;
   #incomingSeq = 0;
+  /** By hash (B4). */
+  readonly #turns = new KeyedTurns();
 
   /** @param root folder of the blobs; made when the first one is put */
   constructor(root: string) {
@@ -92,19 +100,43 @@ export class FileBlobs {
    * about to name it.
    *
    * @param sinceMs wall time in ms since 1970
-   * @returns whether the blob is gone
+   * @param isPreview only says what would be
    */
-  async removeUnlessPutSince(sha256: string, sinceMs: number): Promise<boolean> {
-    if (!HASH_PATTERN.test(sha256)) return true;
+  async removeUnlessPutSince(
+    sha256: string,
+    sinceMs: number,
+    { isPreview = false }: { readonly isPreview?: boolean } = {},
+  ): Promise<BlobRemoval> {
+    if (!HASH_PATTERN.test(sha256)) return { kind: "missing" };
     const path = this.#pathOf(sha256);
-    try {
-      // A put renames the file into place, which stamps its change time.
-      if ((await stat(path)).ctimeMs >= sinceMs) return false;
-      await rm(path, { force: true });
-    } catch (error) {
-      if (!isMissing(error)) throw error;
+    return this.#turns.run(sha256, async (): Promise<BlobRemoval> => {
+      try {
+        // A put renames the file into place, which stamps its change time.
+        const { ctimeMs, size } = await stat(path);
+        if (ctimeMs >= sinceMs) return { kind: "kept" };
+        if (!isPreview) await rm(path, { force: true });
+        return { kind: "removed", size };
+      } catch (error) {
+        if (isMissing(error)) return { kind: "missing" };
+        throw error;
+      }
+    });
+  }
+
+  /** The hashes of all blobs there are, a bounded page at a time; those that come and go meanwhile may be left out. */
+  async *pages(): AsyncGenerator<readonly string[]> {
+    const folders = await readdir(this.#root).catch(orNone);
+    for (const name of folders.filter((one) => /^[0-9a-f]{2}$/.test(one)).sort()) {
+      const folder = await opendir(join(this.#root, name)).catch(orNone);
+      let page: string[] = [];
+      for await (const entry of folder) {
+        if (HASH_PATTERN.test(entry.name)) page.push(entry.name);
+        if (page.length < BLOBS_PER_PAGE) continue;
+        yield page;
+        page = [];
+      }
+      if (page.length > 0) yield page;
     }
-    return true;
   }
 
   #pathOf(sha256: string): string {
@@ -132,7 +164,7 @@ export class FileBlobs {
     // Only a folder that is new needs its own entry on disk; `made` names the topmost one.
     const made = await mkdir(folder, { recursive: true });
     // Replaces an equal blob, should there be one: that also heals a damaged file.
-    await rename(temporary, path);
+    await this.#turns.run(blob.sha256, () => rename(temporary, path));
     await syncFolder(folder);
     if (made !== undefined) await syncFolder(this.#root);
     return blob;
@@ -166,6 +198,12 @@ async function hash(file: FileHandle): Promise<Blob> {
     size += bytesRead;
   }
   return { sha256: digest.digest("hex"), size };
+}
+
+/** What is not there has nothing in it. */
+function orNone(error: unknown): [] {
+  if (isMissing(error)) return [];
+  throw error;
 }
 
 function isMissing(error: unknown): boolean {

@@ -1,11 +1,11 @@
 // Removal of what the gateway does not need any more, in small transactions.
 
 import { type Kysely, sql, type Transaction } from "kysely";
-import { deleteRuntimeRows } from "./runtime-rows.ts";
+import { deleteJobRows } from "./runtime-rows.ts";
 import type { Schema } from "./schema.ts";
 
 /**
- * Removes up to `limit` ended runs of deleted jobs with the runtime's rows, and up to `limit` deleted jobs without runs.
+ * Removes up to `limit` ended runs of deleted jobs with the runtime's jobs, and up to `limit` deleted jobs without runs.
  *
  * @returns whether there was something to remove
  */
@@ -21,7 +21,7 @@ export async function purgeDeleted(db: Transaction<Schema>, limit: number): Prom
     .where("r.terminal", "=", 1)
     .limit(limit)
     .execute();
-  await deleteRuntimeRows(db, runs);
+  await deleteJobRows(db, runs);
   if (runs.length > 0) {
     const ids = runs.map((run) => run.runId);
     await db.deleteFrom("runs").where("run_id", "in", ids).execute();
@@ -39,6 +39,35 @@ export async function purgeDeleted(db: Transaction<Schema>, limit: number): Prom
     )
     .executeTakeFirst();
   return runs.length > 0 || numDeletedRows > 0n;
+}
+
+/**
+ * Removes ended runs that may be the latest ones of their jobs; those jobs then have the latest of what is left. A job
+ * without any is no open one: what it ran has ended.
+ */
+export async function deleteRunRows(
+  db: Transaction<Schema>,
+  runs: readonly { readonly runId: string; readonly definitionId: string }[],
+): Promise<void> {
+  if (runs.length === 0) return;
+  const ids = runs.map(({ runId }) => runId);
+  await db.deleteFrom("runs").where("run_id", "in", ids).execute();
+  await db
+    .updateTable("job_definitions as d")
+    .set((eb) => {
+      const latest = eb
+        .selectFrom("runs as r")
+        .whereRef("r.job_id", "=", "d.job_id")
+        .orderBy("r.run_id", "desc")
+        .limit(sql.lit(1));
+      return {
+        latest_run_id: latest.select("r.run_id"),
+        latest_terminal: eb.fn.coalesce(latest.select("r.terminal"), sql.lit(1)),
+      };
+    })
+    .where("d.job_id", "in", [...new Set(runs.map(({ definitionId }) => definitionId))])
+    .where("d.latest_run_id", "in", ids)
+    .execute();
 }
 
 /** Removes the oldest idempotency records made before `beforeMs`, at most `limit`; returns how many. */

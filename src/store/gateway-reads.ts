@@ -2,14 +2,23 @@
 //
 // Pages go by id, newest first: ids are time-ordered texts, and every filter has an index that ends in the id. What a
 // partial index asks for must be written out (`literal`), because SQLite chooses the index before it sees arguments.
+// Pages of rows with inputs, results, configurations or messages in them are bounded by their size too.
 
-import { type ExpressionBuilder, type Kysely, sql } from "kysely";
-import { hole, limitHole, reusable } from "./reusable-query.ts";
+import { type Compilable, type ExpressionBuilder, type Kysely, sql } from "kysely";
+import { hole, limitHole, reusable, reusableWithin } from "./reusable-query.ts";
 import type { Database, Schema } from "./schema.ts";
 
 export function gatewayReads(database: Database) {
   return { ...jobReads(database), ...runLists(database), ...singleRuns(database), ...otherReads(database) };
 }
+
+/** Characters of the texts in one page. */
+const PAGE_CHARS_MAX = 8 * 1024 * 1024;
+/** Of a question, in what a run is told to wait for. */
+const PROMPT_CHARS = 200;
+
+const largeRows = <Row>(database: Database, query: Compilable<Row>) =>
+  reusableWithin(database, PAGE_CHARS_MAX, query);
 
 const literal = (value: 0 | 1) => sql.lit(value);
 
@@ -59,8 +68,8 @@ function jobReads(database: Database) {
     .limit(limitHole(1));
   return {
     job: reusable(database, jobById(database.kysely)),
-    jobs: reusable(database, page),
-    openJobs: reusable(database, page.where("d.latest_terminal", "=", literal(0))),
+    jobs: largeRows(database, page),
+    openJobs: largeRows(database, page.where("d.latest_terminal", "=", literal(0))),
   };
 }
 
@@ -99,6 +108,19 @@ function agentsDone(eb: ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">) 
     });
 }
 
+/** What the only open request to a person asks. */
+function onlyPrompt(eb: ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">) {
+  return (
+    eb
+      .selectFrom("human_requests as h")
+      .select(sql<string>`substr(h.prompt, 1, ${sql.lit(PROMPT_CHARS)})`.as("prompt"))
+      .whereRef("h.job_id", "=", "r.runtime_job_id")
+      // Not said to be rare, it would be looked for in the whole of what the run asked.
+      .where(sql<boolean>`unlikely(h.status = 'pending')`)
+      .limit(sql.lit(1))
+  );
+}
+
 function runsWithProgress(db: Kysely<Schema>) {
   return db
     .selectFrom("runs as r")
@@ -114,6 +136,7 @@ function runsWithProgress(db: Kysely<Schema>) {
       "r.trigger_kind",
       "r.trigger_id",
       "r.trace_id",
+      "r.parent_span_id",
       "r.agents_total",
       "r.created_at",
       "r.started_at",
@@ -125,6 +148,8 @@ function runsWithProgress(db: Kysely<Schema>) {
       "j.event_seq",
       "j.message_seq",
       "j.active_executors",
+      "j.human_pending",
+      "j.tally_json",
       "j.result_json",
       "j.failure_json as job_failure_json",
       "j.updated_at as job_updated_at",
@@ -137,6 +162,9 @@ function runsWithProgress(db: Kysely<Schema>) {
         .else(agentsDone(eb))
         .end()
         .as("agents_done"),
+    )
+    .select((eb) =>
+      eb.case().when("j.human_pending", "=", sql.lit(1)).then(onlyPrompt(eb)).end().as("human_prompt"),
     );
 }
 
@@ -166,21 +194,62 @@ function runLists(database: Database) {
     .orderBy("r.run_id", "desc")
     .limit(limitHole(1));
   const pageOfJob = page.where("r.job_id", "=", hole<string>(2));
-  const openOldestFirst = database.kysely
+  const recent = database.kysely
     .selectFrom("runs as r")
-    .select(["r.run_id", "r.runtime_job_id", "r.desired_state", "r.launched"])
-    .where("r.terminal", "=", literal(0))
+    .leftJoin("jobs as j", "j.job_id", "r.runtime_job_id")
+    .select([
+      "r.run_id",
+      "r.job_id",
+      "r.status",
+      "r.desired_state",
+      "r.trigger_kind",
+      "r.trigger_id",
+      "r.created_at",
+      "r.started_at",
+      "r.finished_at",
+      "r.updated_at",
+      "j.updated_at as job_updated_at",
+    ])
+    .where("r.job_id", "=", hole<string>(0))
+    .where(jobIsThere)
+    .orderBy("r.run_id", "desc")
+    .limit(limitHole(1));
+  const completed = database.kysely
+    .selectFrom("runs")
+    .select(["started_at", "finished_at"])
+    .where("job_id", "=", hole<string>(0))
+    .where("status", "=", sql.lit("completed"))
+    .orderBy("run_id", "desc")
+    .limit(limitHole(1));
+  const unsettled = openRuns(database.kysely)
+    .where(isUnsettled)
     .where("r.run_id", ">", hole<string>(0))
     .orderBy("r.run_id")
     .limit(limitHole(1));
   return {
-    runs: reusable(database, page),
-    runsOfJob: reusable(database, pageOfJob),
-    runsOfStatus: reusable(database, page.where("r.status", "=", hole<string>(2))),
-    runsOfJobAndStatus: reusable(database, pageOfJob.where("r.status", "=", hole<string>(3))),
-    openRuns: reusable(database, openOldestFirst.where(jobIsThere).where("r.job_id", "=", hole<string>(2))),
-    unsettledRuns: reusable(database, openOldestFirst.where(isUnsettled)),
+    runs: largeRows(database, page),
+    runsOfJob: largeRows(database, pageOfJob),
+    runsOfStatus: largeRows(database, page.where("r.status", "=", hole<string>(2))),
+    runsOfJobAndStatus: largeRows(database, pageOfJob.where("r.status", "=", hole<string>(3))),
+    recentRuns: reusable(database, recent),
+    completedRuns: reusable(database, completed),
+    openRun: reusable(database, openRuns(database.kysely).where("r.run_id", "=", hole<string>(0))),
+    unsettledRuns: reusable(database, unsettled),
+    unsettledRunsOfJob: reusable(database, unsettled.where("r.job_id", "=", hole<string>(2))),
   };
+}
+
+/** Runs that have not ended, without anything large of them. */
+function openRuns(db: Kysely<Schema>) {
+  return db
+    .selectFrom("runs as r")
+    .select(["r.run_id", "r.runtime_job_id", "r.status", "r.desired_state", "r.launched"])
+    .where("r.terminal", "=", literal(0));
+}
+
+/** Oldest first. Arguments: job id. */
+export function openRunsOfJob(db: Kysely<Schema>) {
+  return openRuns(db).where("r.job_id", "=", hole<string>(0)).orderBy("r.run_id");
 }
 
 /** Of an open run: it is to be launched, or is not as it was asked to be. */
@@ -212,19 +281,8 @@ function otherReads(database: Database) {
     .orderBy("created_at", "desc")
     .orderBy("bundle_id", "desc")
     .limit(limitHole(2));
-  const deadLetters = db
-    .selectFrom("runs as r")
-    .innerJoin("dead_letters as l", "l.job_id", "r.runtime_job_id")
-    .selectAll("l")
-    .select("r.run_id")
-    .where("r.run_id", "=", hole<string>(2))
-    .where(jobIsThere)
-    .where("l.dead_letter_id", "<", hole<string>(0))
-    .orderBy("l.dead_letter_id", "desc")
-    .limit(limitHole(1));
   return {
     idempotency: reusable(database, promiseByKey(db)),
     bundles: reusable(database, bundles),
-    deadLetters: reusable(database, deadLetters),
   };
 }

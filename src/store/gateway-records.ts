@@ -3,22 +3,23 @@
 import type { BundleRecord } from "../bundles/records.ts";
 import type { Clock } from "../engine/ports.ts";
 import type {
-  DeadLetter,
   GatewayRecords,
   GatewayWrites,
   IdempotencyRecord,
   JobPage,
   JobView,
-  KeysetPage,
   OpenRun,
+  OpenRunPage,
+  Portion,
   RunPage,
   RunRecord,
+  RunSummary,
 } from "../jobs/records.ts";
 import { toBundle } from "./bundle-records.ts";
 import { CommitGroup } from "./commit-group.ts";
 import { forgetIdempotency, purgeDeleted } from "./gateway-purge.ts";
 import { gatewayReads } from "./gateway-reads.ts";
-import { toDeadLetter, toIdempotency, toJob, toOpenRun, toRun } from "./gateway-rows.ts";
+import { toIdempotency, toJob, toOpenRun, toRun, toRunSummary } from "./gateway-rows.ts";
 import { type GatewayStatements, gatewayStatements } from "./gateway-statements.ts";
 import { SqlGatewayWrites } from "./gateway-writes.ts";
 import type { Database } from "./schema.ts";
@@ -49,9 +50,9 @@ export class SqlGatewayRecords implements GatewayRecords {
     return row === undefined ? null : toJob(row);
   }
 
-  async jobs({ includeTerminal, limit, after }: JobPage): Promise<readonly JobView[]> {
+  async jobs({ includeTerminal, limit, after }: JobPage): Promise<Portion<JobView>> {
     const query = includeTerminal ? this.#reads.jobs : this.#reads.openJobs;
-    return (await query(after ?? BEHIND_ALL_IDS, limit)).map(toJob);
+    return mapped(await query(after ?? BEHIND_ALL_IDS, limit), toJob);
   }
 
   async run(runId: string): Promise<RunRecord | null> {
@@ -59,8 +60,8 @@ export class SqlGatewayRecords implements GatewayRecords {
     return row === undefined ? null : toRun(row);
   }
 
-  async runs(page: RunPage): Promise<readonly RunRecord[]> {
-    return (await this.#runRows(page)).map(toRun);
+  async runs(page: RunPage): Promise<Portion<RunRecord>> {
+    return mapped(await this.#runRows(page), toRun);
   }
 
   #runRows({ jobId, status, limit, after }: RunPage) {
@@ -77,16 +78,25 @@ export class SqlGatewayRecords implements GatewayRecords {
     return row === undefined ? null : toRun(row);
   }
 
-  async openRuns(jobId: string, { limit, after }: KeysetPage): Promise<readonly OpenRun[]> {
-    return (await this.#reads.openRuns(after ?? "", limit, jobId)).map(toOpenRun);
+  async completedDurations(jobId: string, limit: number): Promise<readonly number[]> {
+    const rows = await this.#reads.completedRuns(jobId, limit);
+    return rows.map(({ started_at, finished_at }) => (finished_at ?? 0) - (started_at ?? 0));
   }
 
-  async unsettledRuns({ limit, after }: KeysetPage): Promise<readonly OpenRun[]> {
-    return (await this.#reads.unsettledRuns(after ?? "", limit)).map(toOpenRun);
+  async recentRuns(jobId: string, limit: number): Promise<readonly RunSummary[]> {
+    return (await this.#reads.recentRuns(jobId, limit)).map(toRunSummary);
   }
 
-  async deadLetters(runId: string, { limit, after }: KeysetPage): Promise<readonly DeadLetter[]> {
-    return (await this.#reads.deadLetters(after ?? BEHIND_ALL_IDS, limit, runId)).map(toDeadLetter);
+  async openRun(runId: string): Promise<OpenRun | null> {
+    const [row] = await this.#reads.openRun(runId);
+    return row === undefined ? null : toOpenRun(row);
+  }
+
+  async unsettledRuns({ jobId, limit, after }: OpenRunPage): Promise<readonly OpenRun[]> {
+    const { unsettledRuns, unsettledRunsOfJob } = this.#reads;
+    const rows =
+      jobId === null ? unsettledRuns(after ?? "", limit) : unsettledRunsOfJob(after ?? "", limit, jobId);
+    return (await rows).map(toOpenRun);
   }
 
   async idempotency(scope: string, key: string): Promise<IdempotencyRecord | null> {
@@ -109,4 +119,8 @@ export class SqlGatewayRecords implements GatewayRecords {
   forgetIdempotency(beforeMs: number, limit: number): Promise<number> {
     return this.#database.transaction((db) => forgetIdempotency(db, beforeMs, limit));
   }
+}
+
+function mapped<Row, Value>({ rows, isCut }: Portion<Row>, toValue: (row: Row) => Value): Portion<Value> {
+  return { rows: rows.map(toValue), isCut };
 }

@@ -1,9 +1,8 @@
 // The gateway's rows as the records they stand for.
 
 import type { Selectable } from "kysely";
-import type { DeadLetterReason, JobStatus } from "../engine/ports.ts";
+import type { JobStatus } from "../engine/ports.ts";
 import type {
-  DeadLetter,
   DesiredState,
   IdempotencyRecord,
   JobDefinition,
@@ -14,6 +13,7 @@ import type {
   RunSummary,
   RunTrigger,
 } from "../jobs/records.ts";
+import { toTally } from "./rows.ts";
 import type { Schema } from "./schema.ts";
 
 /** A run with what its runtime job adds; all of that is null until the journal has the job. */
@@ -22,6 +22,9 @@ export type RunRow = Omit<Selectable<Schema["runs"]>, "terminal"> & {
   readonly event_seq: number | null;
   readonly message_seq: number | null;
   readonly active_executors: number | null;
+  readonly human_pending: number | null;
+  readonly human_prompt: string | null;
+  readonly tally_json: string | null;
   readonly result_json: string | null;
   readonly job_failure_json: string | null;
   readonly job_updated_at: number | null;
@@ -52,6 +55,7 @@ export function toRun(row: RunRow): RunRecord {
     configOverridesJson: row.config_overrides_json,
     trigger: toTrigger(row.trigger_kind, row.trigger_id),
     traceId: row.trace_id,
+    parentSpanId: row.parent_span_id,
     agentsTotal: row.agents_total,
     createdAtMs: row.created_at,
     status: row.status as JobStatus,
@@ -63,10 +67,13 @@ export function toRun(row: RunRow): RunRecord {
     updatedAtMs: Math.max(row.updated_at, row.job_updated_at ?? 0),
     resultJson: row.result_json,
     failureJson: row.failure_json ?? row.job_failure_json,
+    tally: launched && row.tally_json !== null ? toTally(row.tally_json) : null,
     progress: {
       agentsDone: Number(row.agents_done),
       messages: row.message_seq ?? 0,
       tasksRunning: row.active_executors ?? 0,
+      humanPending: row.human_pending ?? 0,
+      humanPrompt: row.human_prompt,
       // A run that ended before its launch has one event: its end.
       eventCount: row.event_seq ?? (!launched && row.finished_at !== null ? 1 : 0),
     },
@@ -75,15 +82,44 @@ export function toRun(row: RunRow): RunRecord {
 
 export type OpenRunRow = Pick<
   Selectable<Schema["runs"]>,
-  "run_id" | "runtime_job_id" | "desired_state" | "launched"
+  "run_id" | "runtime_job_id" | "status" | "desired_state" | "launched"
 >;
 
 export function toOpenRun(row: OpenRunRow): OpenRun {
   return {
     runId: row.run_id,
     runtimeJobId: row.runtime_job_id,
+    status: row.status as JobStatus,
     desiredState: row.desired_state as DesiredState,
     launched: row.launched === 1,
+  };
+}
+
+export type RunSummaryRow = Pick<
+  Selectable<Schema["runs"]>,
+  | "run_id"
+  | "job_id"
+  | "status"
+  | "desired_state"
+  | "trigger_kind"
+  | "trigger_id"
+  | "created_at"
+  | "started_at"
+  | "finished_at"
+  | "updated_at"
+> & { readonly job_updated_at: number | null };
+
+export function toRunSummary(row: RunSummaryRow): RunSummary {
+  return {
+    runId: row.run_id,
+    jobId: row.job_id,
+    status: row.status as JobStatus,
+    desiredState: row.desired_state as DesiredState,
+    trigger: toTrigger(row.trigger_kind, row.trigger_id),
+    createdAtMs: row.created_at,
+    startedAtMs: row.started_at,
+    finishedAtMs: row.finished_at,
+    updatedAtMs: Math.max(row.updated_at, row.job_updated_at ?? 0),
   };
 }
 
@@ -131,18 +167,6 @@ function toLatestRun(row: JobRow): RunSummary | null {
 
 function toTrigger(kind: string, id: string | null): RunTrigger {
   return { kind: kind as RunTrigger["kind"], id };
-}
-
-export function toDeadLetter(row: Schema["dead_letters"] & { readonly run_id: string }): DeadLetter {
-  return {
-    deadLetterId: row.dead_letter_id,
-    runId: row.run_id,
-    agentId: row.agent_id,
-    reason: row.reason as DeadLetterReason,
-    attempts: row.attempts,
-    createdAtMs: row.created_at,
-    messageJson: row.message_json,
-  };
 }
 
 export function toIdempotency(row: Schema["idempotency"]): IdempotencyRecord {

@@ -1,7 +1,7 @@
 // What the works of a group do again and again, compiled once. Arguments in the order of their holes.
 
 import { type Kysely, sql } from "kysely";
-import { jobById, promiseByKey, runById } from "./gateway-reads.ts";
+import { jobById, openRunsOfJob, promiseByKey, runById } from "./gateway-reads.ts";
 import { hole, statement } from "./reusable-query.ts";
 import type { Schema } from "./schema.ts";
 
@@ -11,6 +11,7 @@ export function gatewayStatements(db: Kysely<Schema>) {
   return {
     job: statement(jobById(db)),
     run: statement(runById(db)),
+    openRunsOfJob: statement(openRunsOfJob(db)),
     idempotency: statement(promiseByKey(db)),
     /** Arguments: run id, job id. */
     countBegin: statement(
@@ -36,11 +37,12 @@ export function gatewayStatements(db: Kysely<Schema>) {
         trigger_kind: hole(3),
         trigger_id: hole(4),
         trace_id: hole(5),
-        agents_total: hole(6),
-        created_at: hole(7),
-        updated_at: hole(7),
-        config_overrides_json: hole(8),
-        inputs_json: hole(9),
+        parent_span_id: hole(6),
+        agents_total: hole(7),
+        created_at: hole(8),
+        updated_at: hole(8),
+        config_overrides_json: hole(9),
+        inputs_json: hole(10),
       }),
     ),
     saveIdempotency: statement(

@@ -9,10 +9,11 @@ import type {
   JobDefinition,
   JobView,
   NewRun,
+  OpenRun,
   RunRecord,
 } from "../jobs/records.ts";
 import { saveBundle, toBundle } from "./bundle-records.ts";
-import { definitionValues, toIdempotency, toJob, toRun } from "./gateway-rows.ts";
+import { definitionValues, toIdempotency, toJob, toOpenRun, toRun } from "./gateway-rows.ts";
 import type { GatewayStatements } from "./gateway-statements.ts";
 import type { Schema } from "./schema.ts";
 
@@ -98,6 +99,7 @@ export class SqlGatewayWrites implements GatewayWrites {
       trigger.kind,
       trigger.id,
       run.traceId,
+      run.parentSpanId,
       run.agentsTotal,
       run.createdAtMs,
       run.configOverridesJson,
@@ -109,6 +111,20 @@ export class SqlGatewayWrites implements GatewayWrites {
   async run(runId: string): Promise<RunRecord | null> {
     const [row] = (await this.#statements.run(this.#db, runId)).rows;
     return row === undefined ? null : toRun(row);
+  }
+
+  async openRuns(jobId: string): Promise<readonly OpenRun[]> {
+    return (await this.#statements.openRunsOfJob(this.#db, jobId)).rows.map(toOpenRun);
+  }
+
+  async setDesiredStates(jobId: string, desired: DesiredState, nowMs: number): Promise<void> {
+    await this.#db
+      .updateTable("runs")
+      .set({ desired_state: desired, updated_at: nowMs })
+      .where("job_id", "=", jobId)
+      .where("terminal", "=", sql.lit(0))
+      .where("desired_state", "<>", desired)
+      .execute();
   }
 
   async setDesiredState(runId: string, desired: DesiredState, nowMs: number): Promise<void> {

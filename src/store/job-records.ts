@@ -1,22 +1,28 @@
-// JobRecords with Kysely: the reads of the edges, and the removal of finished jobs.
+// JobRecords with Kysely: the reads of the edges.
 
-import { type ExpressionBuilder, type Selectable, sql } from "kysely";
+import { type Selectable, sql } from "kysely";
 import type { ArtifactRecord, JobStatus } from "../engine/ports.ts";
 import type {
   EventPage,
-  Garbage,
   JobDetail,
   JobPageRequest,
   JobRecord,
   JobRecords,
+  JobTexts,
+  PlaceOfTime,
 } from "../runs/job-records.ts";
-import { hole, limitHole, reusable } from "./reusable-query.ts";
-import { toAgentRecord, toTaskRecord } from "./rows.ts";
-import { deleteRuntimeRows } from "./runtime-rows.ts";
+import { hole, limitHole, reusable, reusableWithin } from "./reusable-query.ts";
+import { toAgentRecord, toTally, toTaskRecord, toTrace } from "./rows.ts";
 import type { Database, Schema } from "./schema.ts";
 
-const SEGMENTS_PER_PAGE = 16;
+/** Segments of a page: a worker that prints now and then makes one of each line. */
+const SEGMENTS_PER_PAGE = 128;
 const SEGMENTS_PER_LOOK_BACK = 4;
+/** Characters of the segments of a page, unless one alone has more: they are read while everything else waits. */
+const PAGE_CHARS_MAX = 512 * 1024;
+/** Where an event's line has its time (src/engine/event.ts), counted from 1. */
+const TIME_FROM = '{"timestamp":"'.length + 1;
+const TIME_CHARS = "2026-11-21T09:30:00.000Z".length;
 
 const jobColumns = [
   "job_id",
@@ -36,19 +42,22 @@ const jobColumns = [
   "partial",
   "bundle_fingerprint",
   "definition_id",
+  "trace_id",
+  "parent_span_id",
+  "tally_json",
+  "human_pending",
   "root_agents_json",
   "sandboxes_json",
   "last_event_json",
+  "failure_json",
 ] as const;
 
 type JobRow = Pick<Selectable<Schema["jobs"]>, (typeof jobColumns)[number]>;
 
 export class SqlJobRecords implements JobRecords {
-  readonly #database: Database;
   readonly #queries: ReturnType<typeof compileQueries>;
 
   constructor(database: Database) {
-    this.#database = database;
     this.#queries = compileQueries(database);
   }
 
@@ -77,7 +86,6 @@ export class SqlJobRecords implements JobRecords {
     return {
       job: toJob(row),
       resultJson: row.result_json,
-      failureJson: row.failure_json,
       manifestJson: row.manifest_json,
       agents: (await queries.agents(jobId)).map(toAgentRecord),
       mailboxDepths: new Map(depths.map(({ agent_index, depth }) => [agent_index, Number(depth)])),
@@ -86,31 +94,61 @@ export class SqlJobRecords implements JobRecords {
     };
   }
 
+  async result(jobId: string): Promise<string | null> {
+    const [row] = await this.#queries.result(jobId);
+    return row?.result_json ?? null;
+  }
+
   async #newestEvents(jobId: string, count: number): Promise<string[]> {
     const newest: string[] = [];
     let before = Number.MAX_SAFE_INTEGER;
     while (newest.length < count) {
-      const segments = await this.#queries.segmentsBefore(jobId, before);
-      for (const segment of segments) {
-        newest.push(
-          ...segment.lines
-            .split("\n")
-            .reverse()
-            .slice(0, count - newest.length),
-        );
-        before = segment.first_seq;
-      }
-      if (before <= 1 || segments.length === 0) break;
+      const { firstSeq, lines } = await this.#before(jobId, before, SEGMENTS_PER_LOOK_BACK);
+      if (lines.length === 0) break;
+      newest.push(...lines.slice(newest.length - count).reverse());
+      before = firstSeq;
     }
     return newest;
   }
 
   async events(jobId: string, afterSeq: number): Promise<EventPage> {
     const wanted = afterSeq + 1;
-    const segments = await this.#queries.segmentsFrom(jobId, wanted);
-    const lines = segments.flatMap((segment) => segment.lines.split("\n"));
-    const firstSeq = segments[0]?.first_seq ?? wanted;
+    const { rows } = await this.#queries.segmentsFrom(jobId, wanted);
+    const lines = rows.flatMap((segment) => segment.lines.split("\n"));
+    const firstSeq = rows[0]?.first_seq ?? wanted;
     return { firstSeq: wanted, lines: lines.slice(wanted - firstSeq) };
+  }
+
+  eventsBefore(jobId: string, beforeSeq: number): Promise<EventPage> {
+    return this.#before(jobId, beforeSeq, SEGMENTS_PER_PAGE);
+  }
+
+  async #before(jobId: string, beforeSeq: number, segmentsMax: number): Promise<EventPage> {
+    const { rows } = await this.#queries.segmentsBefore(jobId, beforeSeq, segmentsMax);
+    const lines = rows.toReversed().flatMap((segment) => segment.lines.split("\n"));
+    const firstSeq = rows.at(-1)?.first_seq ?? beforeSeq;
+    return { firstSeq, lines: lines.slice(0, beforeSeq - firstSeq) };
+  }
+
+  /** Halves what is left of the history, by the first event of the segment in the middle. */
+  async placeOfTime(jobId: string, timeMs: number): Promise<PlaceOfTime> {
+    let fromSeq = 1;
+    let toSeq: number | null = null;
+    // Segments that begin at `low` or before it are known to begin earlier than the time.
+    let low = 0;
+    let middle = Number.MAX_SAFE_INTEGER;
+    for (;;) {
+      const [segment] = await this.#queries.segmentAt(jobId, middle);
+      if (segment === undefined) return { fromSeq, toSeq };
+      if (Date.parse(segment.time) >= timeMs) {
+        toSeq = segment.first_seq;
+      } else {
+        fromSeq = segment.first_seq;
+        low = middle;
+      }
+      if (toSeq === null || toSeq - low <= 1) return { fromSeq, toSeq };
+      middle = low + Math.floor((toSeq - low) / 2);
+    }
   }
 
   async artifacts(runId: string): Promise<readonly ArtifactRecord[]> {
@@ -135,48 +173,21 @@ export class SqlJobRecords implements JobRecords {
     return row === undefined ? null : toArtifact(row);
   }
 
-  async deleteTerminal(limit: number): Promise<readonly string[]> {
-    return this.#database.transaction(async (db) => {
-      const jobs = await db
-        .selectFrom("jobs")
-        .select(["job_id as jobId", "run_id as runId"])
-        .where("terminal", "=", sql.lit(1))
-        .where("definition_id", "is", null)
-        .orderBy("submitted_at")
-        .limit(limit)
-        .execute();
-      await deleteRuntimeRows(db, jobs);
-      return jobs.map((job) => job.jobId);
-    });
+  async finalArtifact(runId: string): Promise<ArtifactRecord | null> {
+    const [final] = await this.#queries.finalArtifact(runId);
+    if (final !== undefined) return toArtifact(final);
+    const [first, second] = await this.outputPage(runId, 2, null);
+    return first !== undefined && (first.primary || second === undefined) ? first : null;
   }
 
-  async garbage(limit: number, after: Garbage | null): Promise<readonly Garbage[]> {
-    const isUsed = (db: ExpressionBuilder<Schema, "garbage">) =>
-      db.exists(
-        db
-          .selectFrom("artifacts")
-          .select("artifact_id")
-          .whereRef("artifacts.sha256", "=", "garbage.name")
-          .limit(1),
-      );
-    const { kind, name } = after ?? { kind: "", name: "" };
-    return this.#database.kysely
-      .selectFrom("garbage")
-      .select(["kind", "name"])
-      .where(sql<boolean>`(kind, name) > (${kind}, ${name})`)
-      .where((eb) => eb.not(isUsed(eb)))
-      .orderBy("kind")
-      .orderBy("name")
-      .limit(limit)
-      .execute();
-  }
-
-  async forgetGarbage({ kind, name }: Garbage): Promise<void> {
-    await this.#database.kysely
-      .deleteFrom("garbage")
-      .where("kind", "=", kind)
-      .where("name", "=", name)
-      .execute();
+  async texts(jobId: string): Promise<JobTexts | null> {
+    const [row] = await this.#queries.texts(jobId);
+    if (row === undefined) return null;
+    return {
+      manifestJson: row.manifest_json,
+      configurationJson: row.configuration_json,
+      resultJson: row.result_json,
+    };
   }
 }
 
@@ -195,16 +206,29 @@ function compileQueries(database: Database) {
     .selectFrom("jobs")
     .innerJoin("job_sources", "job_sources.job_id", "jobs.job_id")
     .select(jobColumns.map((name) => `jobs.${name}` as const))
-    .select(["terminal", "result_json", "failure_json", "manifest_json"])
+    .select(["terminal", "result_json", "manifest_json"])
     .where("jobs.job_id", "=", jobId);
-  const segments = db.selectFrom("events").select(["first_seq", "lines"]).where("job_id", "=", jobId);
+  // What a removed job has left goes in pieces, and nobody may see them: its row went first.
+  const history = db
+    .selectFrom("events")
+    .where("job_id", "=", jobId)
+    .where(({ exists, selectFrom }) =>
+      exists(selectFrom("jobs as j").select("j.job_id").where("j.job_id", "=", jobId)),
+    );
+  const segments = history.select(["first_seq", "lines"]);
   const lastSegmentUpTo = (seq: number) =>
     db
       .selectFrom("events")
       .select((eb) => eb.fn.coalesce(eb.fn.max("first_seq"), eb.lit(0)).as("from_seq"))
       .where("job_id", "=", jobId)
       .where("first_seq", "<=", seq);
-  const artifacts = db.selectFrom("artifacts").selectAll().where("run_id", "=", hole<string>(0));
+  const artifacts = db
+    .selectFrom("artifacts")
+    .selectAll()
+    .where("run_id", "=", hole<string>(0))
+    .where(({ exists, selectFrom }) =>
+      exists(selectFrom("jobs as j").select("j.job_id").whereRef("j.job_id", "=", "artifacts.job_id")),
+    );
   return {
     page: reusable(database, page),
     openPage: reusable(database, page.where("terminal", "=", sql<number>`0`)),
@@ -214,6 +238,7 @@ function compileQueries(database: Database) {
       db.selectFrom("jobs").select(jobColumns).where("run_id", "=", hole<string>(0)),
     ),
     detail: reusable(database, detail),
+    result: reusable(database, db.selectFrom("jobs").select("result_json").where("job_id", "=", jobId)),
     agents: reusable(
       database,
       db.selectFrom("agents").selectAll().where("job_id", "=", jobId).orderBy("agent_index"),
@@ -230,15 +255,25 @@ function compileQueries(database: Database) {
         .where("job_id", "=", jobId)
         .groupBy("agent_index"),
     ),
-    segmentsBefore: reusable(
+    segmentAt: reusable(
       database,
-      segments
-        .where("first_seq", "<", hole<number>(1))
+      history
+        .select([
+          "first_seq",
+          sql<string>`substr(lines, ${sql.lit(TIME_FROM)}, ${sql.lit(TIME_CHARS)})`.as("time"),
+        ])
+        .where("first_seq", "<=", hole<number>(1))
         .orderBy("first_seq", "desc")
-        .limit(sql.lit(SEGMENTS_PER_LOOK_BACK)),
+        .limit(sql.lit(1)),
     ),
-    segmentsFrom: reusable(
+    segmentsBefore: reusableWithin(
       database,
+      PAGE_CHARS_MAX,
+      segments.where("first_seq", "<", hole<number>(1)).orderBy("first_seq", "desc").limit(limitHole(2)),
+    ),
+    segmentsFrom: reusableWithin(
+      database,
+      PAGE_CHARS_MAX,
       segments
         .where("first_seq", ">=", lastSegmentUpTo(hole<number>(1)))
         .orderBy("first_seq")
@@ -264,6 +299,22 @@ function compileQueries(database: Database) {
         .limit(limitHole(3)),
     ),
     artifact: reusable(database, artifacts.where("artifact_id", "=", hole<string>(1))),
+    // The index is named: without it SQLite walks through all files of the run.
+    finalArtifact: reusable(database, {
+      compile: () =>
+        sql<Selectable<Schema["artifacts"]>>`
+          SELECT * FROM artifacts INDEXED BY artifacts_final
+          WHERE run_id = ${hole<string>(0)} AND (name GLOB 'final_artifact.*' OR name GLOB '*/final_artifact.*')
+          ORDER BY artifact_id DESC LIMIT 1`.compile(db),
+    }),
+    texts: reusable(
+      database,
+      db
+        .selectFrom("jobs")
+        .innerJoin("job_sources", "job_sources.job_id", "jobs.job_id")
+        .select(["manifest_json", "configuration_json", "result_json"])
+        .where("jobs.job_id", "=", jobId),
+    ),
   };
 }
 
@@ -286,6 +337,10 @@ function toJob(row: JobRow): JobRecord {
     partial: row.partial === 1,
     bundleFingerprint: row.bundle_fingerprint,
     definitionId: row.definition_id,
+    trace: toTrace(row),
+    tally: toTally(row.tally_json),
+    humanPending: row.human_pending,
+    failureJson: row.failure_json,
     rootAgentIdsJson: row.root_agents_json,
     sandboxNamesJson: row.sandboxes_json,
     lastEventJson: row.last_event_json,

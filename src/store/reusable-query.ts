@@ -9,6 +9,7 @@ import {
   type QueryResult,
   sql,
 } from "kysely";
+import type { Portion } from "../jobs/records.ts";
 import type { Database, Schema } from "./schema.ts";
 
 /** Stands for an argument while a query is built. */
@@ -61,6 +62,16 @@ export type ReusableQuery<Row> = (...values: readonly unknown[]) => Promise<read
 export function reusable<Row>(database: Database, query: Compilable<Row>): ReusableQuery<Row> {
   const { sql, parameters } = query.compile();
   return (...values) => database.read<Row>(sql, filled(parameters, values));
+}
+
+/** The same for rows that may be large: they end early when their texts come to more than `charsMax` characters. */
+export function reusableWithin<Row>(
+  database: Database,
+  charsMax: number,
+  query: Compilable<Row>,
+): (...values: readonly unknown[]) => Promise<Portion<Row>> {
+  const { sql, parameters } = query.compile();
+  return (...values) => database.readWithin<Row>(charsMax, sql, filled(parameters, values));
 }
 
 function filled(parameters: readonly unknown[], values: readonly unknown[]): readonly unknown[] {

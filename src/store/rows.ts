@@ -1,6 +1,8 @@
 // Rows as the records they stand for, where more than one reader needs the same.
 
-import type { AgentRecord, Lease, TaskRecord } from "../engine/ports.ts";
+import type { AgentRecord, HumanRequest, HumanResponse, Lease, TaskRecord } from "../engine/ports.ts";
+import { newTally, type Tally } from "../engine/tally.ts";
+import { ownTrace, type TraceContext } from "../engine/trace.ts";
 import type { Schema } from "./schema.ts";
 
 export function toAgentRecord(row: Schema["agents"]): AgentRecord {
@@ -27,4 +29,31 @@ export function toTaskRecord(row: Schema["tasks"]): TaskRecord {
     state: JSON.parse(row.state_json) as TaskRecord["state"],
     message: JSON.parse(row.message_json) as TaskRecord["message"],
   };
+}
+
+export function toHumanRequest(row: Schema["human_requests"]): HumanRequest {
+  return {
+    requestId: row.request_id,
+    eventSeq: row.event_seq,
+    agentId: row.agent_id,
+    taskSeq: row.task_seq,
+    prompt: row.prompt,
+    allowedDecisions: JSON.parse(row.allowed_json) as string[],
+    defaultAction: row.default_action,
+    status: row.status as HumanRequest["status"],
+    createdAtMs: row.created_at,
+    expiresAtMs: row.expires_at,
+    response: row.response_json === null ? null : (JSON.parse(row.response_json) as HumanResponse),
+  };
+}
+
+/** The trace of a runtime job; one from before traces were kept has its own. */
+export function toTrace(row: Pick<Schema["jobs"], "run_id" | "trace_id" | "parent_span_id">): TraceContext {
+  if (row.trace_id === "") return ownTrace(row.run_id);
+  return { traceId: row.trace_id, parentSpanId: row.parent_span_id };
+}
+
+/** Counts that were added later are 0 for earlier jobs. */
+export function toTally(tallyJson: string): Tally {
+  return { ...newTally(), ...(JSON.parse(tallyJson) as Partial<Tally>) };
 }

@@ -1,12 +1,15 @@
 // The tables as Kysely sees them. The truth is the sum of the migrations; this type follows them.
 
 import type { Kysely, Transaction } from "kysely";
+import type { Portion } from "../jobs/records.ts";
 
 /** What repositories need of a database, whatever its kind. */
 export interface Database {
   readonly kysely: Kysely<Schema>;
   /** Runs one SELECT outside any transaction. It sees what is committed, and nothing of a transaction under way. */
   read<Row>(sql: string, parameters: readonly unknown[]): Promise<readonly Row[]>;
+  /** The same, row by row, until the texts in them come to more than `charsMax` characters; at least one row. */
+  readWithin<Row>(charsMax: number, sql: string, parameters: readonly unknown[]): Promise<Portion<Row>>;
   /** Runs `work` in one transaction: all of it, or nothing. */
   transaction<T>(work: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
   /** What a caller is told of an error inside a transaction: JournalUnavailable for the database's, others as they are. */
@@ -41,6 +44,11 @@ export interface Schema {
     partial: number;
     bundle_fingerprint: string | null;
     definition_id: string | null;
+    trace_id: string;
+    parent_span_id: string | null;
+    tally_json: string;
+    human_pending: number;
+    stored_bytes: number;
     root_agents_json: string;
     sandboxes_json: string;
     last_event_json: string;
@@ -81,6 +89,22 @@ export interface Schema {
     attempts: number;
     message_json: string;
     created_at: number;
+    status: "open" | "retried";
+    retried_at: number | null;
+  };
+  human_requests: {
+    job_id: string;
+    event_seq: number;
+    request_id: string;
+    agent_id: string;
+    task_seq: number | null;
+    prompt: string;
+    allowed_json: string;
+    default_action: string | null;
+    status: string;
+    created_at: number;
+    expires_at: number | null;
+    response_json: string | null;
   };
   artifacts: {
     run_id: string;
@@ -96,7 +120,7 @@ export interface Schema {
     content_type: string;
     created_at: number;
   };
-  garbage: { kind: "blob" | "run"; name: string };
+  garbage: { kind: "job" | "blob" | "run"; name: string };
   bundles: {
     bundle_id: string;
     fingerprint: string;
@@ -138,6 +162,7 @@ export interface Schema {
     trigger_kind: string;
     trigger_id: string | null;
     trace_id: string;
+    parent_span_id: string | null;
     agents_total: number;
     created_at: number;
     started_at: number | null;

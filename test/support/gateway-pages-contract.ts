@@ -3,14 +3,16 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { JobStatus } from "../../src/engine/ports.ts";
-import type { RunPage } from "../../src/jobs/records.ts";
+import type { Portion, RunPage } from "../../src/jobs/records.ts";
 import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
 import { advance, job, launch, run } from "./gateway-samples.ts";
+import { progress } from "./journal-contract.ts";
 
 const ids = (runs: readonly { readonly runId: string }[]) => runs.map((one) => Number(one.runId.slice(4)));
 
 export function gatewayPagesContract(test: ContractTest): void {
   filtersContract(test);
+  sizesContract(test);
   recoveryContract(test);
   walksContract(test);
 }
@@ -24,7 +26,7 @@ function filtersContract(test: ContractTest): void {
     for (const n of [1, 2, 3]) await journal.commit([launch(runs[n - 1]!)]);
     await journal.commit([advance(runs[1]!, 1, { status: "completed" })]);
     const list = async (filter: Partial<RunPage>) =>
-      ids(await records.runs({ jobId: null, status: null, limit: 10, after: null, ...filter }));
+      ids((await records.runs({ jobId: null, status: null, limit: 10, after: null, ...filter })).rows);
     assert.deepEqual(await list({}), [6, 5, 4, 3, 2, 1]);
     assert.deepEqual(await list({ limit: 2, after: "run_0005" }), [4, 3]);
     assert.deepEqual(await list({ jobId: "job_0001" }), [6, 4, 2]);
@@ -33,9 +35,85 @@ function filtersContract(test: ContractTest): void {
     assert.deepEqual(await list({ status: "running", limit: 1 }), [3]);
     assert.deepEqual(await list({ jobId: "job_0001", status: "completed" }), [2]);
     assert.deepEqual(await list({ jobId: "job_0002", status: "completed" }), []);
-    const open = await records.openRuns("job_0001", { limit: 10, after: null });
-    assert.deepEqual(ids(open), [4, 6]);
-    assert.deepEqual(ids(await records.openRuns("job_0001", { limit: 10, after: "run_0004" })), [6]);
+    assert.deepEqual(ids(await records.write((writes) => writes.openRuns("job_0001"))), [4, 6]);
+    assert.deepEqual(
+      (await records.recentRuns("job_0001", 2)).map((one) => [one.runId, one.status]),
+      [
+        ["run_0006", "pending"],
+        ["run_0004", "pending"],
+      ],
+    );
+  });
+}
+
+const MIB = 1024 * 1024;
+const largeText = (n: number, mib: number) => JSON.stringify({ n, text: "x".repeat(mib * MIB) });
+
+/** Walks a list of which every page but the last is cut for its size. @returns the ids, page by page */
+async function pagesOf<Row>(
+  read: (after: string | null) => Promise<Portion<Row>>,
+  idOf: (row: Row) => string,
+): Promise<string[][]> {
+  const pages: string[][] = [];
+  for (;;) {
+    const { rows, isCut } = await read(pages.at(-1)?.at(-1) ?? null);
+    assert.ok(rows.length > 0 || !isCut, "a cut page has at least one row");
+    pages.push(rows.map(idOf));
+    if (!isCut) return pages;
+  }
+}
+
+function sizesContract(test: ContractTest): void {
+  test("a page of runs ends before its texts are too long, wherever they stand, and the next one goes on behind it", async (under) => {
+    const { records, journal } = under;
+    await withJobs(under, job(1), job(2));
+    const inputs = run(1, "job_0001", { inputsJson: largeText(1, 5) });
+    const overrides = run(2, "job_0001", { configOverridesJson: largeText(2, 4) });
+    const result = run(3, "job_0001");
+    const failure = run(4, "job_0001");
+    const tooLarge = run(5, "job_0001", { inputsJson: largeText(5, 12) });
+    const elsewhere = run(6, "job_0002", { inputsJson: largeText(6, 7) });
+    const small = [7, 8, 9].map((n) => run(n, "job_0001"));
+    await withRuns(under, inputs, overrides, result, failure, tooLarge, elsewhere, ...small);
+    const completed = progress({ status: "completed", resultJson: largeText(3, 3) });
+    await journal.commit([launch(result, { progress: completed })]);
+    const end = { status: "failed", failureJson: largeText(4, 3) } as const;
+    await records.write((writes) => writes.endUnlaunched("run_0004", end, 1));
+    const walk = (filter: Partial<RunPage>) =>
+      pagesOf(
+        (after) => records.runs({ jobId: null, status: null, limit: 200, ...filter, after }),
+        (one) => one.runId,
+      ).then((pages) => pages.map((page) => page.map((id) => id.slice(-1)).join("")));
+    assert.deepEqual(await walk({ jobId: "job_0001" }), ["987", "5", "43", "2", "1"]);
+    assert.deepEqual(await walk({}), ["9876", "5", "43", "2", "1"]);
+    assert.deepEqual(await walk({ status: "pending" }), ["9876", "5", "2", "1"]);
+    assert.deepEqual(await walk({ jobId: "job_0001", status: "pending" }), ["987", "5", "2", "1"]);
+    const two = await records.runs({ jobId: null, status: null, limit: 2, after: null });
+    assert.deepEqual([ids(two.rows), two.isCut], [[9, 8], false], "what the limit leaves out is not cut");
+    const one = await records.runs({ jobId: null, status: null, limit: 200, after: "run_0006" });
+    assert.deepEqual(
+      [one.rows[0]?.inputsJson === tooLarge.inputsJson, one.rows.length, one.isCut],
+      [true, 1, true],
+    );
+    // Reading that ended early holds nothing: the store takes writes, and reads them.
+    await withRuns(under, run(10, "job_0001"));
+    assert.equal((await records.run("run_0010"))?.status, "pending");
+  });
+
+  test("pages of jobs end before their texts are too long, too", async (under) => {
+    const { records } = under;
+    const jobs = [1, 2, 3, 4].map((n) => job(n, { configurationJson: largeText(n, 3) }));
+    await withJobs(under, ...jobs);
+    for (const includeTerminal of [true, false]) {
+      const pages = await pagesOf(
+        (after) => records.jobs({ includeTerminal, limit: 200, after }),
+        (one) => one.jobId,
+      );
+      assert.deepEqual(pages, [
+        ["job_0004", "job_0003"],
+        ["job_0002", "job_0001"],
+      ]);
+    }
   });
 }
 
@@ -55,6 +133,7 @@ function recoveryContract(test: ContractTest): void {
     await start(7, "running");
     await records.write(async (writes) => {
       await writes.setDesiredState("run_0003", "paused", 1);
+      await writes.setDesiredState("run_0004", "running", 1);
       await writes.setDesiredState("run_0005", "paused", 1);
       await writes.setDesiredState("run_0007", "cancelled", 1);
       // The user has paused this one before its launch: it waits, as it was asked to.
@@ -62,8 +141,12 @@ function recoveryContract(test: ContractTest): void {
       await writes.setWaiting("run_0008", "paused", null, 1);
     });
     const again = await under.reopen();
-    assert.deepEqual(ids(await again.records.unsettledRuns({ limit: 10, after: null })), [1, 3, 4, 7]);
-    assert.deepEqual(ids(await again.records.unsettledRuns({ limit: 2, after: "run_0001" })), [3, 4]);
+    const unsettled = async (jobId: string | null, limit: number, after: string | null) =>
+      ids(await again.records.unsettledRuns({ jobId, limit, after }));
+    assert.deepEqual(await unsettled(null, 10, null), [1, 3, 4, 7]);
+    assert.deepEqual(await unsettled(null, 2, "run_0001"), [3, 4]);
+    assert.deepEqual(await unsettled("job_0002", 10, null), [1, 3, 7]);
+    assert.deepEqual(await unsettled("job_0002", 2, "run_0001"), [3, 7]);
   });
 }
 
@@ -161,7 +244,7 @@ class Model {
     for (let i = 0; i < 9; i++) await this.apply({ kind: "insertRun", pick: i });
     const { records } = this.#under;
     // What earlier rounds have left is deleted, so that every round begins with its own items only.
-    for (const one of await records.jobs({ includeTerminal: true, limit: 200, after: null })) {
+    for (const one of (await records.jobs({ includeTerminal: true, limit: 200, after: null })).rows) {
       if (!this.#jobs.has(one.jobId)) await records.write((writes) => writes.deleteJob(one.jobId, 1));
     }
     this.#runWalk = new Walk(this.#runs.map((one) => one.runId));
@@ -229,12 +312,12 @@ class Model {
         );
         const found = await records.runs({ ...all, jobId, status });
         assert.deepEqual(
-          found.map((one) => [one.runId, one.status]),
+          found.rows.map((one) => [one.runId, one.status]),
           expected.map((one) => [one.runId, one.status]),
         );
       }
     }
-    for (const one of await records.jobs({ ...all, includeTerminal: true })) {
+    for (const one of (await records.jobs({ ...all, includeTerminal: true })).rows) {
       const own = newestFirst.filter((run) => run.jobId === one.jobId);
       assert.equal(one.activeRuns, own.filter(isOpen).length);
       assert.equal(one.latestRun?.runId, own[0]?.runId);
@@ -245,7 +328,7 @@ class Model {
       return latest === undefined || isOpen(latest);
     };
     assert.deepEqual(
-      open.map((one) => one.jobId),
+      open.rows.map((one) => one.jobId),
       [...this.#jobs].filter(isListed).sort().reverse(),
     );
   }
@@ -272,9 +355,9 @@ class Model {
   async #page(limit: number): Promise<void> {
     const { records } = this.#under;
     const runs = { jobId: null, status: null, limit, after: this.#runWalk.after };
-    if (!this.#runWalk.isOver) this.#runWalk.take((await records.runs(runs)).map((one) => one.runId));
+    if (!this.#runWalk.isOver) this.#runWalk.take((await records.runs(runs)).rows.map((one) => one.runId));
     const jobs = { includeTerminal: true, limit, after: this.#jobWalk.after };
-    if (!this.#jobWalk.isOver) this.#jobWalk.take((await records.jobs(jobs)).map((one) => one.jobId));
+    if (!this.#jobWalk.isOver) this.#jobWalk.take((await records.jobs(jobs)).rows.map((one) => one.jobId));
   }
 
   #pick(pick: number, fits: (run: ModelRun) => boolean): ModelRun | undefined {

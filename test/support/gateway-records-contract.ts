@@ -5,8 +5,10 @@ import { describe, it } from "node:test";
 import type { Journal } from "../../src/engine/ports.ts";
 import type { GatewayRecords, JobDefinition, NewRun } from "../../src/jobs/records.ts";
 import type { JobRecords } from "../../src/runs/job-records.ts";
+import type { RetentionRecords } from "../../src/runs/retention-records.ts";
 import { gatewayPagesContract } from "./gateway-pages-contract.ts";
 import { gatewayPurgeContract } from "./gateway-purge-contract.ts";
+import { gatewayRetentionContract } from "./gateway-retention-contract.ts";
 import { gatewayRunsContract } from "./gateway-runs-contract.ts";
 import { job, promise, run } from "./gateway-samples.ts";
 
@@ -15,6 +17,7 @@ export interface GatewayUnderTest {
   readonly records: GatewayRecords;
   readonly journal: Journal;
   readonly runtime: JobRecords;
+  readonly retention: RetentionRecords;
   reopen(): Promise<GatewayUnderTest>;
   /** From now on the commit of a transaction that inserts a job fails. @returns what mends it */
   breakCommits(): () => void;
@@ -53,6 +56,7 @@ export function gatewayRecordsContract(name: string, open: () => Promise<Gateway
     gatewayRunsContract(test);
     gatewayPagesContract(test);
     gatewayPurgeContract(test);
+    gatewayRetentionContract(test);
   });
 }
 
@@ -104,15 +108,15 @@ function definitionsContract(test: ContractTest): void {
     assert.equal(await records.job("job_0001"), null);
     assert.equal(await records.run("run_0001"), null);
     assert.equal(await records.latestRun("job_0001"), null);
-    assert.deepEqual(await records.openRuns("job_0001", { limit: 9, after: null }), []);
+    assert.deepEqual(await records.recentRuns("job_0001", 9), []);
     const all = { limit: 9, after: null };
     const runs = await records.runs({ ...all, jobId: null, status: null });
     assert.deepEqual(
-      runs.map((one) => one.runId),
+      runs.rows.map((one) => one.runId),
       ["run_0002"],
     );
-    assert.deepEqual(await records.runs({ ...all, jobId: "job_0001", status: null }), []);
-    assert.equal((await records.jobs({ ...all, includeTerminal: true })).length, 1);
+    assert.deepEqual((await records.runs({ ...all, jobId: "job_0001", status: null })).rows, []);
+    assert.equal((await records.jobs({ ...all, includeTerminal: true })).rows.length, 1);
 
     const changed = await records.write(async (writes) => [
       await writes.updateJob(job(1, { revision: 2 }), 1),

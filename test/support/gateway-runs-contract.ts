@@ -2,11 +2,20 @@
 
 import assert from "node:assert/strict";
 import type { JobProgress } from "../../src/engine/ports.ts";
+import { newTally } from "../../src/engine/tally.ts";
 import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
 import { advance, job, launch, run } from "./gateway-samples.ts";
-import { agent, changes, message, progress } from "./journal-contract.ts";
+import { agent, changes, humanRequest, message, progress } from "./journal-contract.ts";
 
 const first = run(1, "job_0001");
+const nothingYet = {
+  agentsDone: 0,
+  messages: 0,
+  tasksRunning: 0,
+  humanPending: 0,
+  humanPrompt: null,
+  eventCount: 0,
+};
 
 async function scene(under: GatewayUnderTest, count = 1): Promise<void> {
   await withJobs(under, job(1));
@@ -15,6 +24,7 @@ async function scene(under: GatewayUnderTest, count = 1): Promise<void> {
 
 export function gatewayRunsContract(test: ContractTest): void {
   waitingContract(test);
+  askedContract(test);
   followerContract(test);
   derivedContract(test);
 }
@@ -39,14 +49,15 @@ function waitingContract(test: ContractTest): void {
       updatedAtMs: given.createdAtMs,
       resultJson: null,
       failureJson: null,
-      progress: { agentsDone: 0, messages: 0, tasksRunning: 0, eventCount: 0 },
+      tally: null,
+      progress: nothingYet,
     };
     assert.deepEqual(await records.run("run_0001"), expected);
     assert.deepEqual(await records.latestRun("job_0001"), expected);
     assert.equal(await records.run("run_0002"), null);
     const found = await records.job("job_0001");
     assert.equal(found?.activeRuns, 1);
-    assert.deepEqual(found?.latestRun, {
+    const summary = {
       runId: "run_0001",
       jobId: "job_0001",
       status: "pending",
@@ -56,7 +67,9 @@ function waitingContract(test: ContractTest): void {
       startedAtMs: null,
       finishedAtMs: null,
       updatedAtMs: given.createdAtMs,
-    });
+    };
+    assert.deepEqual(found?.latestRun, summary);
+    assert.deepEqual(await records.recentRuns("job_0001", 5), [summary]);
   });
 
   test("a run of a job that is not there is not inserted", async ({ records }) => {
@@ -112,7 +125,7 @@ function waitingContract(test: ContractTest): void {
   test("the end of a run that is not the latest leaves the job among those with an open latest run", async (under) => {
     const { records } = under;
     await scene(under, 2);
-    const open = () => records.jobs({ includeTerminal: false, limit: 5, after: null });
+    const open = async () => (await records.jobs({ includeTerminal: false, limit: 5, after: null })).rows;
     const cancel = (runId: string) =>
       records.write((writes) =>
         writes.endUnlaunched(runId, { status: "cancelled", failureJson: null }, 4_000),
@@ -126,6 +139,47 @@ function waitingContract(test: ContractTest): void {
       (await open()).map((one) => [one.latestRun?.runId, one.activeRuns]),
       [["run_0003", 1]],
     );
+  });
+}
+
+function askedContract(test: ContractTest): void {
+  test("what is asked of all open runs of a job stands in each of them, and in no other run", async (under) => {
+    const { records, journal } = under;
+    await withJobs(under, job(1), job(2));
+    const runs = [1, 2, 3, 4].map((n) => run(n, n === 4 ? "job_0002" : "job_0001"));
+    await withRuns(under, ...runs);
+    await journal.commit([launch(runs[1]!)]);
+    const end = { status: "failed", failureJson: null } as const;
+    const seen = await records.write(async (writes) => {
+      await writes.endUnlaunched("run_0003", end, 5_000);
+      await writes.setDesiredStates("job_0001", "paused", 6_000);
+      return writes.openRuns("job_0001");
+    });
+    assert.deepEqual(seen, [
+      {
+        runId: "run_0001",
+        runtimeJobId: "g-0001",
+        status: "pending",
+        desiredState: "paused",
+        launched: false,
+      },
+      {
+        runId: "run_0002",
+        runtimeJobId: "g-0002",
+        status: "running",
+        desiredState: "paused",
+        launched: true,
+      },
+    ]);
+    assert.deepEqual(await records.openRun("run_0002"), seen[1]);
+    for (const runId of ["run_0003", "run_9999"]) assert.equal(await records.openRun(runId), null);
+    const wanted = async (runId: string) => (await records.run(runId))?.desiredState;
+    assert.deepEqual([await wanted("run_0003"), await wanted("run_0004")], ["running", "running"]);
+    // Asked again for the same, a run is as it was.
+    const before = await records.run("run_0001");
+    await records.write((writes) => writes.setDesiredStates("job_0001", "paused", 7_000));
+    assert.deepEqual(await records.run("run_0001"), before);
+    assert.equal(before?.updatedAtMs, 6_000);
   });
 }
 
@@ -146,7 +200,13 @@ function followerContract(test: ContractTest): void {
       [running?.status, running?.startedAtMs, running?.updatedAtMs],
       ["running", 3_100, 3_200],
     );
-    assert.deepEqual(running?.progress, { agentsDone: 0, messages: 9, tasksRunning: 2, eventCount: 4 });
+    assert.deepEqual(running?.progress, {
+      ...nothingYet,
+      messages: 9,
+      tasksRunning: 2,
+      humanPending: 1,
+      eventCount: 4,
+    });
 
     await journal.commit([advance(first, 2, { ...stand, updatedAtMs: 3_300, eventSeq: 5 })]);
     const later = await records.run("run_0001");
@@ -170,7 +230,8 @@ function followerContract(test: ContractTest): void {
       [found?.activeRuns, found?.latestRun?.status, found?.latestRun?.finishedAtMs],
       [0, "completed", 3_500],
     );
-    assert.deepEqual(await again.records.jobs({ includeTerminal: false, limit: 5, after: null }), []);
+    const open = await again.records.jobs({ includeTerminal: false, limit: 5, after: null });
+    assert.deepEqual(open.rows, []);
   });
 
   test("G2: a run whose job is born and ends in one batch is over at once", async (under) => {
@@ -189,7 +250,8 @@ function followerContract(test: ContractTest): void {
     // The other run is the latest, and open.
     const found = await under.records.job("job_0001");
     assert.deepEqual([found?.activeRuns, found?.latestRun?.runId], [1, "run_0002"]);
-    assert.equal((await under.records.jobs({ includeTerminal: false, limit: 5, after: null })).length, 1);
+    const open = await under.records.jobs({ includeTerminal: false, limit: 5, after: null });
+    assert.equal(open.rows.length, 1);
   });
 
   test("G2: a lost claim changes no run, and a part that is sent again counts its end once", async (under) => {
@@ -245,6 +307,51 @@ function derivedContract(test: ContractTest): void {
     assert.equal((await under.records.run("run_0001"))?.progress.agentsDone, 3);
   });
 
+  test("a launched run has the tally of its runtime job", async (under) => {
+    await scene(under);
+    const tally = { ...newTally(), logs: 7, tokensInput: 3 };
+    await under.journal.commit([launch(first, { progress: progress({ tally }) })]);
+    assert.deepEqual((await under.records.run("run_0001"))?.tally, tally);
+    assert.deepEqual((await under.records.latestRun("job_0001"))?.tally, tally);
+  });
+
+  test("a run that waits for one answer of a person says which; for several it says how many", async (under) => {
+    await scene(under);
+    const prompt = "x".repeat(5_000);
+    const ask = (n: number, given = {}) => humanRequest(n, { prompt, ...given });
+    const asked = async () => {
+      const [listed] = (await under.records.runs({ jobId: null, status: null, limit: 1, after: null })).rows;
+      const one = (await under.records.run("run_0001"))?.progress;
+      assert.deepEqual(listed?.progress, one);
+      return [one?.humanPending, one?.humanPrompt];
+    };
+    const answered = ask(1, { status: "answered" });
+    await under.journal.commit([
+      launch(first, { humanRequests: [answered, ask(2)], progress: progress({ humanPending: 1 }) }),
+    ]);
+    assert.deepEqual(await asked(), [1, "x".repeat(200)]);
+    await under.journal.commit([advance(first, 1, { humanPending: 2 }, { humanRequests: [ask(3)] })]);
+    assert.deepEqual(await asked(), [2, null]);
+  });
+
+  test("how long a job's newest completed runs took: neither others nor those of other jobs count", async (under) => {
+    const { records, journal } = under;
+    await withJobs(under, job(1), job(2));
+    const took = [1_000, 40, 300, 20];
+    const ends = ["completed", "completed", "failed", "completed"] as const;
+    for (const [i, ms] of took.entries()) {
+      const one = run(i + 1, i === 3 ? "job_0002" : "job_0001");
+      await withRuns(under, one);
+      const status = ends[i] ?? "completed";
+      await journal.commit([
+        launch(one, { progress: progress({ status, startedAtMs: 5_000, updatedAtMs: 5_000 + ms }) }),
+      ]);
+    }
+    assert.deepEqual(await records.completedDurations("job_0001", 10), [40, 1_000]);
+    assert.deepEqual(await records.completedDurations("job_0001", 1), [40]);
+    assert.deepEqual(await records.completedDurations("nobody", 10), []);
+  });
+
   test("reads inside a work see what it has written of jobs and runs", async (under) => {
     await withJobs(under, job(1));
     const seen = await under.records.write(async (writes) => {
@@ -253,41 +360,5 @@ function derivedContract(test: ContractTest): void {
       return [(await writes.run("run_0001"))?.desiredState, (await writes.job("job_0001"))?.latestRun?.runId];
     });
     assert.deepEqual(seen, ["paused", "run_0001"]);
-  });
-
-  test("dead letters of a run are listed newest first, a page at a time, and of that run only", async (under) => {
-    await scene(under, 2);
-    const letter = (n: number) => ({
-      deadLetterId: `dl_${n}`,
-      agentId: n === 2 ? null : "a",
-      reason: "ttl_expired" as const,
-      attempts: n,
-      message: { message_id: `m${n}` } as never,
-      createdAtMs: 100 + n,
-    });
-    await under.journal.commit([
-      launch(first, { deadLetters: [letter(1), letter(2), letter(3)] }),
-      launch(run(2, "job_0001"), { deadLetters: [letter(4)] }),
-    ]);
-    const { records } = under;
-    const newest = await records.deadLetters("run_0001", { limit: 2, after: null });
-    assert.deepEqual(
-      newest.map((one) => one.deadLetterId),
-      ["dl_3", "dl_2"],
-    );
-    assert.deepEqual(await records.deadLetters("run_0001", { limit: 2, after: "dl_2" }), [
-      {
-        deadLetterId: "dl_1",
-        runId: "run_0001",
-        agentId: "a",
-        reason: "ttl_expired",
-        attempts: 1,
-        createdAtMs: 101,
-        messageJson: '{"message_id":"m1"}',
-      },
-    ]);
-    assert.deepEqual(await records.deadLetters("nobody", { limit: 2, after: null }), []);
-    await records.write((writes) => writes.deleteJob("job_0001", 1));
-    assert.deepEqual(await records.deadLetters("run_0001", { limit: 2, after: null }), []);
   });
 }

@@ -32,6 +32,7 @@ export function run(n: number, jobId: string, given: Partial<NewRun> = {}): NewR
     configOverridesJson: null,
     trigger: { kind: "api", id: null },
     traceId: "0af7651916cd43dd8448eb211c80319c",
+    parentSpanId: null,
     agentsTotal: 3,
     createdAtMs: 2_000 + n,
     ...given,

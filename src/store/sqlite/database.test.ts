@@ -11,6 +11,7 @@ import { after, test } from "node:test";
 import { changes } from "../../../test/support/journal-contract.ts";
 import { openHome } from "../home.ts";
 import { SqlJobRecords } from "../job-records.ts";
+import { SqlRetentionRecords } from "../retention-records.ts";
 import { openSqlite, StoreUnusable } from "./database.ts";
 import { SqliteJournal } from "./journal.ts";
 import { WriteGate } from "./write-gate.ts";
@@ -114,10 +115,11 @@ test("journal commits and Kysely's transactions at the same moment do not meet",
   const database = openSqlite(newFile());
   const journal = new SqliteJournal(database);
   const records = new SqlJobRecords(database);
+  const retention = new SqlRetentionRecords(database);
   const work = Array.from({ length: 60 }, (_, i) => {
     const job = changes({ jobId: `j-${i}` });
     const over = { ...job, progress: { ...job.progress, status: "completed" as const } };
-    return i % 3 === 2 ? records.deleteTerminal(5) : journal.commit([over]);
+    return i % 3 === 2 ? retention.removeOwn(5) : journal.commit([over]);
   });
   await Promise.all(work);
   const left = await records.page({ includeTerminal: true, limit: 100, after: null });

@@ -11,6 +11,7 @@ import { basename } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
 import { JournalUnavailable } from "../../engine/ports.ts";
+import type { Portion } from "../../jobs/records.ts";
 import type { Database, Schema } from "../schema.ts";
 import { WriteGate } from "./write-gate.ts";
 
@@ -55,6 +56,8 @@ export function openSqlite(file: string): SqliteDatabase {
     file,
     read: <Row>(sql: string, parameters: readonly unknown[]) =>
       gate.look(() => prepare(sql).all(parameters) as Row[]),
+    readWithin: <Row>(charsMax: number, sql: string, parameters: readonly unknown[]) =>
+      gate.look(() => within(prepare(sql).iterate(parameters) as Iterable<Row>, charsMax)),
     transaction: (work) =>
       gate
         .run(() => kysely.transaction().execute(work))
@@ -62,8 +65,24 @@ export function openSqlite(file: string): SqliteDatabase {
           throw explained(error);
         }),
     explained,
-    close: () => kysely.destroy(),
+    async close() {
+      await kysely.destroy();
+      // It closes only what it has used.
+      if (connection.isOpen) connection.close();
+    },
   };
+}
+
+/** Takes rows until their texts are too long; the one that is too much is read, and not kept. */
+function within<Row>(rows: Iterable<Row>, charsMax: number): Portion<Row> {
+  const taken: Row[] = [];
+  let chars = 0;
+  for (const row of rows) {
+    for (const value of Object.values(row as object)) if (typeof value === "string") chars += value.length;
+    if (taken.length > 0 && chars > charsMax) return { rows: taken, isCut: true };
+    taken.push(row);
+  }
+  return { rows: taken, isCut: false };
 }
 
 function connect(file: string): DatabaseSync {
@@ -72,7 +91,8 @@ function connect(file: string): DatabaseSync {
     mustBeWritable(file);
     connection = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
     connection.exec(
-      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA foreign_keys = ON",
+      // The first one counts only for a database that is still empty (free-space.ts).
+      "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA foreign_keys = ON",
     );
     migrate(connection);
     return connection;

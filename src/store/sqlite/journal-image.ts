@@ -1,9 +1,10 @@
 // Reading a job's image back: the sum of its batches, for recovery.
 
 import type { DatabaseSync } from "node:sqlite";
+import { limits } from "../../engine/limits.ts";
 import type { Message } from "../../engine/message.ts";
 import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../engine/ports.ts";
-import { toAgentRecord, toTaskRecord } from "../rows.ts";
+import { toAgentRecord, toHumanRequest, toTally, toTaskRecord, toTrace } from "../rows.ts";
 import type { Schema } from "../schema.ts";
 
 type JobRow = Schema["jobs"] & Schema["job_sources"];
@@ -14,6 +15,12 @@ const QUERIES = {
   messages: "SELECT message_json FROM messages WHERE job_id = ? ORDER BY agent_index, seq",
   items: "SELECT * FROM items WHERE job_id = ? ORDER BY agent_index, first_seq",
   tasks: "SELECT * FROM tasks WHERE job_id = ? ORDER BY task_seq",
+  // Of the closed ones no more than the engine remembers.
+  humanRequests: `SELECT * FROM human_requests WHERE job_id = ?1 AND status = 'pending'
+    UNION ALL
+    SELECT * FROM (SELECT * FROM human_requests WHERE job_id = ?1 AND status <> 'pending'
+      ORDER BY event_seq DESC LIMIT ${limits.humanClosedKeptMax})
+    ORDER BY event_seq`,
 } as const;
 
 /** @returns a reader whose statements are prepared once: a restart reads thousands of images */
@@ -27,6 +34,7 @@ export function imageReader(connection: DatabaseSync): (jobId: string) => JobIma
   const messages = prepare<{ message_json: string }>(QUERIES.messages);
   const items = prepare<Schema["items"]>(QUERIES.items);
   const tasks = prepare<Schema["tasks"]>(QUERIES.tasks);
+  const humanRequests = prepare<Schema["human_requests"]>(QUERIES.humanRequests);
   return (jobId) => {
     const [job] = jobs(jobId);
     if (job === undefined) return null;
@@ -40,6 +48,7 @@ export function imageReader(connection: DatabaseSync): (jobId: string) => JobIma
       messages: messages(jobId).map((row) => JSON.parse(row.message_json) as Message),
       items: items(jobId).map(toItems),
       tasks: tasks(jobId).map(toTaskRecord),
+      humanRequests: humanRequests(jobId).map(toHumanRequest),
     };
   };
 }
@@ -59,6 +68,7 @@ function toInsert(row: JobRow): JobInsert {
     bundleFingerprint: row.bundle_fingerprint,
     definitionId: row.definition_id,
     configurationJson: row.configuration_json,
+    trace: toTrace(row),
   };
 }
 
@@ -77,6 +87,8 @@ function toProgress(row: JobRow): JobProgress {
     sandboxNames: JSON.parse(row.sandboxes_json) as string[],
     lastEventJson: row.last_event_json,
     partial: row.partial === 1,
+    tally: toTally(row.tally_json),
+    humanPending: row.human_pending,
     resultJson: row.result_json,
     failureJson: row.failure_json,
   };

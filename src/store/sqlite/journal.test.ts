@@ -1,8 +1,16 @@
+import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type JournalUnderTest, journalContract } from "../../../test/support/journal-contract.ts";
+import { test } from "node:test";
+import {
+  changes,
+  humanRequest,
+  type JournalUnderTest,
+  journalContract,
+} from "../../../test/support/journal-contract.ts";
 import { MemoryJournal } from "../../../test/support/memory-journal.ts";
+import { limits } from "../../engine/limits.ts";
 import { SqlJobRecords } from "../job-records.ts";
 import { openSqlite } from "./database.ts";
 import { SqliteJournal } from "./journal.ts";
@@ -44,4 +52,19 @@ journalContract("the simulation's memory", async () => {
     close: async () => {},
   };
   return under;
+});
+
+test("an image holds all requests that are open, and of the closed ones the latest", async () => {
+  const database = openSqlite(":memory:");
+  const journal = new SqliteJournal(database);
+  const response = { decision: "yes", comment: null, dataJson: null, principal: "ada", respondedAtMs: 9 };
+  const closed = Array.from({ length: limits.humanClosedKeptMax + 5 }, (_, n) =>
+    humanRequest(n + 2, { status: "answered", response }),
+  );
+  await journal.commit([changes({ humanRequests: [humanRequest(1), ...closed] })]);
+  const found = (await journal.load("g-1"))?.humanRequests.map(({ eventSeq }) => eventSeq) ?? [];
+  assert.equal(found.length, 1 + limits.humanClosedKeptMax);
+  assert.deepEqual(found.slice(0, 2), [1, 7]);
+  assert.equal(found.at(-1), closed.length + 1);
+  await database.close();
 });

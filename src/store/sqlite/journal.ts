@@ -96,6 +96,8 @@ export class SqliteJournal implements Journal {
       insert.executorCount,
       insert.bundleFingerprint,
       insert.definitionId,
+      insert.trace.traceId,
+      insert.trace.parentSpanId,
       JSON.stringify(insert.rootAgentIds),
       ...progressValues(changes.progress),
     );
@@ -150,6 +152,25 @@ export class SqliteJournal implements Journal {
         letter.attempts,
         JSON.stringify(letter.message),
         letter.createdAtMs,
+      );
+    }
+    for (const { deadLetterId, retriedAtMs } of changes.deadLettersRetried) {
+      sql.retryDeadLetter.run(retriedAtMs, jobId, deadLetterId);
+    }
+    for (const request of changes.humanRequests) {
+      sql.upsertHumanRequest.run(
+        jobId,
+        request.eventSeq,
+        request.requestId,
+        request.agentId,
+        request.taskSeq,
+        request.prompt,
+        JSON.stringify(request.allowedDecisions),
+        request.defaultAction,
+        request.status,
+        request.createdAtMs,
+        request.expiresAtMs,
+        request.response === null ? null : JSON.stringify(request.response),
       );
     }
     for (const artifact of changes.artifacts) {
@@ -247,6 +268,9 @@ function progressValues(progress: JobProgress) {
     JSON.stringify(progress.sandboxNames),
     progress.lastEventJson,
     progress.partial ? 1 : 0,
+    JSON.stringify(progress.tally),
+    progress.humanPending,
+    progress.tally.historyChars + progress.tally.artifactBytes,
     progress.failureJson,
     progress.resultJson,
   ];
@@ -267,6 +291,9 @@ const PROGRESS_COLUMNS = [
   "sandboxes_json",
   "last_event_json",
   "partial",
+  "tally_json",
+  "human_pending",
+  "stored_bytes",
   "failure_json",
   "result_json",
 ];
@@ -280,9 +307,9 @@ const STATEMENTS = {
   probe: "UPDATE schema_migrations SET name = name",
   insertJob: `INSERT INTO jobs (job_id, run_id, graph_id, job_name, type, owner, epoch, revision, submitted_at,
       placement_policy, recovery_policy, executor_count, bundle_fingerprint, definition_id,
-      root_agents_json,
+      trace_id, parent_span_id, root_agents_json,
       ${PROGRESS_COLUMNS.join(", ")})
-    VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ${PROGRESS_COLUMNS.map(() => "?").join(", ")})
+    VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${PROGRESS_COLUMNS.map(() => "?").join(", ")})
     ON CONFLICT (job_id) DO NOTHING`,
   insertSource: "INSERT INTO job_sources (job_id, manifest_json, configuration_json) VALUES (?, ?, ?)",
   updateJob: `UPDATE jobs SET revision = revision + 1, ${PROGRESS_COLUMNS.map((name) => `${name} = ?`).join(", ")}
@@ -313,6 +340,12 @@ const STATEMENTS = {
   clearTasks: "DELETE FROM tasks WHERE job_id = ?",
   insertDeadLetter: `INSERT INTO dead_letters (dead_letter_id, job_id, agent_id, reason, attempts, message_json,
       created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  retryDeadLetter: `UPDATE dead_letters SET status = 'retried', retried_at = ?
+    WHERE job_id = ? AND dead_letter_id = ?`,
+  // Replaces the request as it was, and a closed one of the same name.
+  upsertHumanRequest: `INSERT OR REPLACE INTO human_requests (job_id, event_seq, request_id, agent_id, task_seq,
+      prompt, allowed_json, default_action, status, created_at, expires_at, response_json)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   insertArtifact: `INSERT INTO artifacts (run_id, job_id, artifact_id, agent_id, name, kind, title, is_primary, size,
       sha256, content_type, created_at)
     VALUES ((SELECT run_id FROM jobs WHERE job_id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

@@ -1,0 +1,69 @@
+// Folders of a home that no row speaks of: what a crash, a restored backup or an operator has left in runs/ and
+// evidence/, and whatever lies in tmp/ without being anybody's.
+//
+// L1. Somebody may be making it: what changed a moment ago is nobody's leftover.
+// L2. Folders are read a bounded page at a time.
+
+import { lstat, opendir } from "node:fs/promises";
+import { join } from "node:path";
+import { bytesIn } from "../folder-bytes.ts";
+
+export interface LeftoverPlaces {
+  /** SVC_HOME. */
+  readonly home: string;
+  readonly isRunThere: (runId: string) => Promise<boolean>;
+  /** Removes a file, or a folder with all that is in it. */
+  readonly remove: (path: string) => Promise<void>;
+}
+
+export interface Leftover {
+  readonly path: string;
+  /** Of all files in it. */
+  readonly bytes: number;
+}
+
+/** What the runtime makes in tmp/ and cleans up by itself. */
+const IN_USE: ReadonlySet<string> = new Set(["pipes", "attempts"]);
+
+export class HomeLeftovers {
+  readonly #places: LeftoverPlaces;
+
+  constructor(places: LeftoverPlaces) {
+    this.#places = places;
+  }
+
+  /** @param beforeMs only what has not changed since; wall time in ms since 1970 */
+  async *find(beforeMs: number): AsyncGenerator<Leftover> {
+    const { home, isRunThere } = this.#places;
+    for (const folder of ["runs", "evidence"]) {
+      for await (const name of namesIn(join(home, folder))) {
+        if (await isRunThere(name)) continue;
+        const leftover = await look(join(home, folder, name), beforeMs);
+        if (leftover !== null) yield leftover;
+      }
+    }
+    for await (const name of namesIn(join(home, "tmp"))) {
+      const leftover = IN_USE.has(name) ? null : await look(join(home, "tmp", name), beforeMs);
+      if (leftover !== null) yield leftover;
+    }
+  }
+
+  remove({ path }: Leftover): Promise<void> {
+    return this.#places.remove(path);
+  }
+}
+
+async function* namesIn(folder: string): AsyncGenerator<string> {
+  try {
+    for await (const { name } of await opendir(folder)) yield name;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+}
+
+/** Null when it has changed since, or is not there any more. */
+async function look(path: string, beforeMs: number): Promise<Leftover | null> {
+  const found = await lstat(path).catch(() => null);
+  if (found === null || found.mtimeMs >= beforeMs) return null;
+  return { path, bytes: found.isDirectory() ? await bytesIn(path) : found.size };
+}
