@@ -7,9 +7,11 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { EngineHarness } from "../../test/support/engine-harness.ts";
 import { changes, progress } from "../../test/support/journal-contract.ts";
+import { systemClock } from "../clock.ts";
 import type { ArtifactRecord } from "../engine/ports.ts";
 import { FileBlobs } from "../store/blobs.ts";
 import { SqlJobRecords } from "../store/job-records.ts";
+import { SqlRetentionRecords } from "../store/retention-records.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { SqliteJournal } from "../store/sqlite/journal.ts";
 import { Cleanup } from "./cleanup.ts";
@@ -25,42 +27,30 @@ async function scene() {
   const database = openSqlite(":memory:");
   const journal = new SqliteJournal(database);
   const records = new SqlJobRecords(database);
+  const retention = new SqlRetentionRecords(database);
   const removedRuns: string[] = [];
+  const { engine } = new EngineHarness();
   let nowMs = Date.now();
-  const later: (() => void)[] = [];
-  const log: string[] = [];
-  const cleanup = () =>
+  const cleanup = (commandsEnded: () => Promise<void> = async () => {}) =>
     new Cleanup({
       records,
-      engine: new EngineHarness().engine,
-      clock: {
-        nowMs: () => nowMs,
-        after: (_delayMs, run) => {
-          later.push(run);
-          return () => {};
-        },
-        soon: () => {},
-      },
-      log: { warn: (_fields, message) => log.push(message), error: (_fields, message) => log.push(message) },
-      removeBlob: (sha256, sinceMs) => blobs.removeUnlessPutSince(sha256, sinceMs),
+      retention,
+      engine,
+      clock: { nowMs: () => nowMs, after: systemClock.after, soon: systemClock.soon },
+      removeBlob: (sha256, sinceMs, options) => blobs.removeUnlessPutSince(sha256, sinceMs, options),
       removeRunFiles: async (runId) => void removedRuns.push(runId),
-      commandsEnded: async () => {},
+      commandsEnded,
     });
   const finish = (jobId: string) =>
     journal.commit([
       changes({ jobId, progress: progress({ status: "completed" }), artifacts: [artifact(blob.sha256)] }),
     ]);
-  const tick = async (ms: number) => {
+  const pass = (ms: number) => {
     nowMs += ms;
-    for (const run of later.splice(0)) run();
-    await new Promise((resolve) => setImmediate(resolve));
   };
   const isThere = async () => (await blobs.open(blob.sha256)) !== null;
-  const untilGone = async () => {
-    while ((await records.garbage(10, null)).length > 0)
-      await new Promise((resolve) => setImmediate(resolve));
-  };
-  return { cleanup, finish, tick, isThere, untilGone, records, removedRuns, later, log, database };
+  const notes = async () => (await retention.fileGarbage(10, null)).length;
+  return { cleanup, finish, pass, isThere, notes, retention, removedRuns, blobs, engine };
 }
 
 function artifact(sha256: string): ArtifactRecord {
@@ -77,47 +67,106 @@ function artifact(sha256: string): ArtifactRecord {
   };
 }
 
-test("a blob that was put just now is kept, noted, and removed once it is old enough (U2)", async () => {
+const LONG_MS = 2 * 60 * 60 * 1_000;
+
+test("a blob that was put lately is kept, noted, and removed once it is old enough (U2)", async () => {
   const s = await scene();
   await s.finish("j-1");
-  assert.deepEqual(await s.cleanup().run({ all: false }), ["j-1"]);
+  const cleanup = s.cleanup();
+  assert.deepEqual(await cleanup.run({ all: false }), ["j-1"]);
   assert.deepEqual(s.removedRuns, ["run_j-1"]);
   assert.equal(await s.isThere(), true);
-  assert.equal((await s.records.garbage(10, null)).length, 1);
-  await s.tick(120_000);
-  await s.untilGone();
+  assert.equal(await s.notes(), 1);
+  s.pass(LONG_MS);
+  assert.deepEqual(await cleanup.collectGarbage(), { count: 1, bytes: 12 });
   assert.equal(await s.isThere(), false);
+  assert.equal(await s.notes(), 0);
 });
 
 test("what a killed cleanup had noted is removed by the next start (U1)", async () => {
   const s = await scene();
   await s.finish("j-1");
-  await s.records.deleteTerminal(10);
+  await s.retention.removeOwn(10);
   assert.deepEqual(s.removedRuns, []);
-  await s.tick(120_000);
+  s.pass(LONG_MS);
   await s.cleanup().collectGarbage();
   assert.deepEqual(s.removedRuns, ["run_j-1"]);
   assert.equal(await s.isThere(), false);
-  assert.deepEqual(await s.records.garbage(10, null), []);
+  assert.equal(await s.notes(), 0);
+});
+
+test("a cleanup that was killed while it removed a job's rows goes on with them (U1)", async () => {
+  const s = await scene();
+  await s.finish("j-1");
+  await s.retention.removeOwn(10);
+  await s.retention.removeParts(() => true);
+  s.pass(LONG_MS);
+  await s.cleanup().collectGarbage();
+  assert.equal(await s.retention.removeParts(() => false), false);
+  assert.equal(await s.isThere(), false);
 });
 
 test("a blob that another job's artifact names is kept until that job goes too (U2)", async () => {
   const s = await scene();
   await s.finish("j-1");
-  await s.records.deleteTerminal(10);
+  await s.retention.removeOwn(10);
   await s.finish("j-2");
-  await s.tick(120_000);
+  s.pass(LONG_MS);
   await s.cleanup().collectGarbage();
   assert.equal(await s.isThere(), true);
   await s.cleanup().run({ all: false });
   assert.equal(await s.isThere(), false);
 });
 
-test("a cleanup that was stopped does not look again", async () => {
+test("a content that is put again while it is garbage stays for who put it (U2)", async () => {
+  const s = await scene();
+  await s.finish("j-1");
+  await s.retention.removeOwn(10);
+  s.pass(60_000);
+  await s.blobs.putBytes(Buffer.from("the artifact"));
+  await s.cleanup().collectGarbage();
+  assert.equal(await s.isThere(), true);
+  await s.finish("j-2");
+  s.pass(LONG_MS);
+  await s.cleanup().collectGarbage();
+  assert.equal(await s.isThere(), true);
+});
+
+test("no blob is removed while the store takes no writes: a commit that names it may be waiting (U2)", async () => {
+  const s = await scene();
+  await s.finish("j-1");
+  await s.retention.removeOwn(10);
+  s.pass(LONG_MS);
+  s.engine.stop("the store is away");
+  await s.cleanup().collectGarbage();
+  assert.equal(await s.isThere(), true);
+  assert.equal(await s.notes(), 1);
+});
+
+test("a stop does not wait for commands of a removed run; its folders are left to the next start (U3)", async () => {
+  const s = await scene();
+  await s.finish("j-1");
+  const reached = Promise.withResolvers<void>();
+  const cleanup = s.cleanup(() => {
+    reached.resolve();
+    return new Promise(() => {});
+  });
+  const done = cleanup.run({ all: false });
+  await reached.promise;
+  await cleanup.stop();
+  await done;
+  assert.deepEqual(s.removedRuns, []);
+  await s.cleanup().collectGarbage();
+  assert.deepEqual(s.removedRuns, ["run_j-1"]);
+});
+
+test("a cleanup that was stopped leaves what is noted to the next start", async () => {
   const s = await scene();
   await s.finish("j-1");
   const cleanup = s.cleanup();
-  cleanup.stop();
+  await cleanup.stop();
   await cleanup.run({ all: false });
-  assert.equal(s.later.length, 0);
+  assert.deepEqual(s.removedRuns, []);
+  await s.cleanup().collectGarbage();
+  assert.deepEqual(s.removedRuns, ["run_j-1"]);
 });

@@ -1,28 +1,48 @@
-// Cleanup: removes finished jobs with their history, files and artifacts, in small transactions.
+// Cleanup: removes finished jobs of the runtime's own API when it is asked to, and what any removed job has left.
 //
-// U1. Rows go first, and with them a note of every file that has become garbage; a file goes after its row, and its
-//     note after the file. A crash in between leaves notes, and the next start goes on with them.
-// U2. A blob is kept while an artifact names it, and for a while after it was put: its artifact may be about to be
-//     committed.
-// U3. A run's folder is removed after its last command has ended, so that nothing is written into it afterwards.
+// U1. Rows go first, and with them a note of everything that has become garbage; what is noted goes in pieces, and its
+//     note after it. A crash in between leaves notes, and the next start goes on with them.
+// U2. A blob is kept while an artifact names it, and for a while after it was put: its artifact may be about to
+//     be committed.
+// U3. A run's folders are removed after its last command has ended, so that nothing is written into them afterwards.
+// U4. Removing takes a share of the thread, and a small one at a time.
 
 import type { Engine } from "../engine/engine.ts";
-import type { Clock, EngineLog } from "../engine/ports.ts";
-import type { Garbage, JobRecords } from "./job-records.ts";
+import type { Clock } from "../engine/ports.ts";
+import type { JobRecords } from "./job-records.ts";
+import { Pace } from "./pace.ts";
+import type { FileGarbage, RetentionRecords } from "./retention-records.ts";
+import { Slices } from "./slices.ts";
 
-const JOBS_PER_TRANSACTION = 200;
-const GARBAGE_PER_PAGE = 500;
-/** How long after it was put a blob may still wait for the commit that names it. */
-const PUT_TO_COMMIT_MS_MAX = 60_000;
+const OPEN_JOBS_PER_PAGE = 200;
+const JOBS_PER_TRANSACTION = 25;
+const GARBAGE_PER_PAGE = 200;
+/** How long after it was put a blob may still wait for the commit that names it: attempts may leave many large files. */
+const PUT_TO_COMMIT_MS_MAX = 60 * 60 * 1_000;
+
+export interface Counted {
+  readonly count: number;
+  readonly bytes: number;
+}
+
+/** What became of a blob: it was put lately, it is gone (its size in bytes), it was not there. */
+export type BlobRemoval =
+  | { readonly kind: "kept" }
+  | { readonly kind: "removed"; readonly size: number }
+  | { readonly kind: "missing" };
 
 export interface CleanupPorts {
   readonly records: JobRecords;
+  readonly retention: RetentionRecords;
   readonly engine: Engine;
   readonly clock: Clock;
-  readonly log: EngineLog;
-  /** Removes a blob unless it was put after `sinceMs`. @returns whether it is gone */
-  readonly removeBlob: (sha256: string, sinceMs: number) => Promise<boolean>;
-  /** Removes the run's workspaces; those that are gone are no error. */
+  /** Removes a blob unless it was put after `sinceMs`; a preview only says so. */
+  readonly removeBlob: (
+    sha256: string,
+    sinceMs: number,
+    options: { readonly isPreview: boolean },
+  ) => Promise<BlobRemoval>;
+  /** Removes the run's workspaces and evidence; those that are gone are no error. */
   readonly removeRunFiles: (runId: string) => Promise<void>;
   /** Resolves when no command of the run is left. */
   readonly commandsEnded: (runId: string) => Promise<void>;
@@ -30,15 +50,18 @@ export interface CleanupPorts {
 
 export class Cleanup {
   readonly #ports: CleanupPorts;
-  #cancelLater: (() => void) | null = null;
+  readonly #pace: Pace;
+  readonly #stopping = Promise.withResolvers<void>();
+  #collecting: Promise<unknown> = Promise.resolve();
   #isStopped = false;
 
   constructor(ports: CleanupPorts) {
     this.#ports = ports;
+    this.#pace = new Pace(ports.clock);
   }
 
   /**
-   * Runs of durable jobs are left alone: they go with their job.
+   * Runs of durable jobs are left alone: they go with their job, or when they are old.
    *
    * @param request.all also open jobs: they are cancelled first
    * @returns the ids of the jobs that were removed
@@ -47,7 +70,7 @@ export class Cleanup {
     if (request.all) await this.#cancelOpenJobs();
     const deleted: string[] = [];
     for (;;) {
-      const jobIds = await this.#ports.records.deleteTerminal(JOBS_PER_TRANSACTION);
+      const jobIds = await this.#pace.step(() => this.#ports.retention.removeOwn(JOBS_PER_TRANSACTION));
       if (jobIds.length === 0) break;
       deleted.push(...jobIds);
     }
@@ -59,7 +82,7 @@ export class Cleanup {
     const { records, engine } = this.#ports;
     let after: { submittedAtMs: number; jobId: string } | null = null;
     for (;;) {
-      const open = await records.page({ includeTerminal: false, limit: JOBS_PER_TRANSACTION, after });
+      const open = await records.page({ includeTerminal: false, limit: OPEN_JOBS_PER_PAGE, after });
       const last = open.at(-1);
       if (last === undefined) return;
       const own = open.filter((job) => job.definitionId === null);
@@ -68,46 +91,70 @@ export class Cleanup {
     }
   }
 
-  /** Removes the files that are noted as garbage; what is too young is looked at again a while later. */
-  async collectGarbage(): Promise<void> {
-    let after: Garbage | null = null;
-    let left = 0;
-    for (;;) {
-      const page: readonly Garbage[] = await this.#ports.records.garbage(GARBAGE_PER_PAGE, after);
-      for (const garbage of page) if (!(await this.#remove(garbage))) left++;
+  /**
+   * Removes what is noted as garbage; blobs that are too young wait for a later call. Calls take turns.
+   *
+   * @returns the blobs that were removed
+   */
+  collectGarbage(): Promise<Counted> {
+    const collected = this.#collecting.then(() => this.#collect());
+    this.#collecting = collected.catch(() => {});
+    return collected;
+  }
+
+  async #collect(): Promise<Counted> {
+    const { retention } = this.#ports;
+    while (!this.#isStopped && (await this.#pace.step(() => this.#removeParts()))) {
+      // One small transaction after the other, so that others write in between.
+    }
+    let count = 0;
+    let bytes = 0;
+    let after: FileGarbage | null = null;
+    while (!this.#isStopped) {
+      const page: readonly FileGarbage[] = await retention.fileGarbage(GARBAGE_PER_PAGE, after);
       after = page.at(-1) ?? null;
-      if (after === null || this.#isStopped) break;
+      if (after === null) break;
+      const removed: FileGarbage[] = [];
+      for (const garbage of page) {
+        if (this.#isStopped) break;
+        const removal = await this.#remove(garbage);
+        if (removal.kind !== "kept") removed.push(garbage);
+        if (removal.kind !== "removed") continue;
+        count++;
+        bytes += removal.size;
+      }
+      await retention.forgetGarbage(removed);
     }
-    if (left > 0) this.#lookAgainLater();
+    return { count, bytes };
   }
 
-  async #remove(garbage: Garbage): Promise<boolean> {
-    const { records, clock, removeBlob, removeRunFiles, commandsEnded } = this.#ports;
-    if (garbage.kind === "blob") {
-      if (!(await removeBlob(garbage.name, clock.nowMs() - PUT_TO_COMMIT_MS_MAX))) return false;
-    } else {
-      await commandsEnded(garbage.name);
-      await removeRunFiles(garbage.name);
-    }
-    await records.forgetGarbage(garbage);
-    return true;
+  #removeParts(): Promise<boolean> {
+    const slices = new Slices();
+    return this.#ports.retention.removeParts(() => slices.isOver);
   }
 
-  #lookAgainLater(): void {
-    if (this.#cancelLater !== null || this.#isStopped) return;
-    this.#cancelLater = this.#ports.clock.after(PUT_TO_COMMIT_MS_MAX, () => {
-      this.#cancelLater = null;
-      this.collectGarbage().catch((error: unknown) =>
-        this.#ports.log.warn(
-          { error: String(error) },
-          "files of removed jobs could not be removed; the next start tries again",
-        ),
-      );
-    });
+  async #remove({ kind, name }: FileGarbage): Promise<BlobRemoval> {
+    if (kind === "blob") return this.removeUnnamedBlob(name, { isPreview: false });
+    // A stop does not wait for commands: it ends them a little later.
+    await Promise.race([this.#ports.commandsEnded(name), this.#stopping.promise]);
+    if (this.#isStopped) return { kind: "kept" };
+    await this.#ports.removeRunFiles(name);
+    return { kind: "missing" };
   }
 
-  stop(): void {
+  /** Removes a blob that nothing names, unless it was put lately (U2). @param options.isPreview only says so */
+  async removeUnnamedBlob(sha256: string, options: { readonly isPreview: boolean }): Promise<BlobRemoval> {
+    const { engine, clock, removeBlob } = this.#ports;
+    // While the store takes no writes, a commit that names it may be waiting for any time.
+    if (engine.unavailable !== null) return { kind: "kept" };
+    return removeBlob(sha256, clock.nowMs() - PUT_TO_COMMIT_MS_MAX, options);
+  }
+
+  /** Resolves when nothing is being removed any more. */
+  async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#cancelLater?.();
+    this.#stopping.resolve();
+    this.#pace.stop();
+    await this.#collecting;
   }
 }

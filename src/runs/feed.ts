@@ -5,11 +5,14 @@ import type { Feed } from "../engine/ports.ts";
 import type { EventPage } from "./job-records.ts";
 
 export type FeedListener = (page: EventPage) => void;
+/** Told of every job. */
+export type FeedObserver = (jobId: string, firstSeq: number, lines: readonly string[]) => void;
 
 export class EventFeed implements Feed {
   /** How often anything was published, of any job: runs make progress while this grows. */
   publications = 0;
   readonly #listeners = new Map<string, Set<FeedListener>>();
+  readonly #observers = new Set<FeedObserver>();
 
   /** @returns how to stop listening */
   subscribe(jobId: string, listener: FeedListener): () => void {
@@ -25,8 +28,18 @@ export class EventFeed implements Feed {
     };
   }
 
+  /**
+   * Listens to all jobs.
+   * @returns how to stop listening
+   */
+  subscribeAll(observer: FeedObserver): () => void {
+    this.#observers.add(observer);
+    return () => this.#observers.delete(observer);
+  }
+
   published(jobId: string, firstSeq: number, lines: readonly string[]): void {
     this.publications++;
+    for (const observer of this.#observers) observer(jobId, firstSeq, lines);
     const listeners = this.#listeners.get(jobId);
     if (listeners === undefined) return;
     const page = { firstSeq, lines };

@@ -3,6 +3,8 @@
 // Heavy parts stay JSON text (names end in Json): they were written as JSON and are answered as JSON.
 
 import type { AgentRecord, ArtifactRecord, JobStatus, TaskRecord } from "../engine/ports.ts";
+import type { Tally } from "../engine/tally.ts";
+import type { TraceContext } from "../engine/trace.ts";
 
 export interface JobRecord {
   readonly jobId: string;
@@ -23,6 +25,13 @@ export interface JobRecord {
   readonly bundleFingerprint: string | null;
   /** The durable job that this one is a run of; null for what was submitted to the runtime itself. */
   readonly definitionId: string | null;
+  readonly trace: TraceContext;
+  /** What its history amounts to. */
+  readonly tally: Tally;
+  /** Requests to people that nobody has answered yet. */
+  readonly humanPending: number;
+  /** Of the run, svc.error.v1; null unless it failed. */
+  readonly failureJson: string | null;
   readonly rootAgentIdsJson: string;
   readonly sandboxNamesJson: string;
   readonly lastEventJson: string;
@@ -32,7 +41,6 @@ export interface JobRecord {
 export interface JobDetail {
   readonly job: JobRecord;
   readonly resultJson: string | null;
-  readonly failureJson: string | null;
   readonly manifestJson: string;
   readonly agents: readonly AgentRecord[];
   /** Waiting messages by agent index; agents without any are left out. */
@@ -42,10 +50,30 @@ export interface JobDetail {
   readonly recentEvents: readonly string[];
 }
 
+/** What a job was made from, and what it came to. */
+export interface JobTexts {
+  readonly manifestJson: string;
+  /** The configuration of its workers, secrets sealed; null without any. */
+  readonly configurationJson: string | null;
+  /** Null until there is one. */
+  readonly resultJson: string | null;
+}
+
 /** A run of consecutive events; `lines[i]` has the number `firstSeq + i`. */
 export interface EventPage {
   readonly firstSeq: number;
   readonly lines: readonly string[];
+}
+
+/**
+ * Where a time stands in a history: at most one segment lies between the two numbers. Taken from the events' own
+ * times, which a clock that was set back may have put out of order for a moment.
+ */
+export interface PlaceOfTime {
+  /** Events before this number are earlier. */
+  readonly fromSeq: number;
+  /** Events from this number on are at that time or later; null when none is known yet. */
+  readonly toSeq: number | null;
 }
 
 export interface JobPageRequest {
@@ -55,20 +83,20 @@ export interface JobPageRequest {
   readonly after: { readonly submittedAtMs: number; readonly jobId: string } | null;
 }
 
-/** Files on disk that no row speaks of any more: a blob by its SHA-256, the folder of a run by its id. */
-export interface Garbage {
-  readonly kind: "blob" | "run";
-  readonly name: string;
-}
-
 export interface JobRecords {
   /** Newest first; one query per page. */
   page(request: JobPageRequest): Promise<readonly JobRecord[]>;
   find(jobId: string): Promise<JobRecord | null>;
   /** @param recentEvents how many of the newest events to bring along */
   detail(jobId: string, recentEvents: number): Promise<JobDetail | null>;
+  /** The job's result as JSON; null while it has none, and for a job that is not there. */
+  result(jobId: string): Promise<string | null>;
   /** Events behind `afterSeq` in order, a bounded page; empty at the end of what is committed. */
   events(jobId: string, afterSeq: number): Promise<EventPage>;
+  /** The events right before `beforeSeq` in order, a bounded page; empty before the first one. */
+  eventsBefore(jobId: string, beforeSeq: number): Promise<EventPage>;
+  /** Where a time stands in the history, found without reading it. */
+  placeOfTime(jobId: string, timeMs: number): Promise<PlaceOfTime>;
   findRun(runId: string): Promise<JobRecord | null>;
   artifacts(runId: string): Promise<readonly ArtifactRecord[]>;
   /** In the order of their ids, those behind `after`; at most `limit`. */
@@ -80,14 +108,8 @@ export interface JobRecords {
     after: { readonly primary: boolean; readonly artifactId: string } | null,
   ): Promise<readonly ArtifactRecord[]>;
   artifact(runId: string, artifactId: string): Promise<ArtifactRecord | null>;
-  /**
-   * Removes up to `limit` terminal jobs with all their rows, oldest first, in one transaction, and notes their
-   * files as garbage.
-   * @returns the ids of the removed jobs
-   */
-  deleteTerminal(limit: number): Promise<readonly string[]>;
-  /** Garbage behind `after`, at most `limit`. Blobs that an artifact names again are not among it. */
-  garbage(limit: number, after: Garbage | null): Promise<readonly Garbage[]>;
-  /** The file is gone, so its note may go. */
-  forgetGarbage(garbage: Garbage): Promise<void>;
+  /** The file that a user came for: the newest final_artifact.*, else the first primary output, else the only one. */
+  finalArtifact(runId: string): Promise<ArtifactRecord | null>;
+  /** What is large of a job; null when there is no such job. */
+  texts(jobId: string): Promise<JobTexts | null>;
 }

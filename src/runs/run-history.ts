@@ -1,26 +1,37 @@
-// Pages of a run's history, seen through a view that may leave most events out.
+// Pages of a run's history, seen through a view that may leave most events out; forwards, or from the newest back.
 //
 // H1. A page costs a bounded amount of reading, whatever the view shows: one that finds little ends early, with the
 //     place where the next one goes on.
 // H2. Pages joined are the whole view, in order, each event once.
+// H3. Reading holds the thread for a slice at a time.
 
 import type { EventPage } from "./job-records.ts";
+import { Slices } from "./slices.ts";
 
 /** Committed events behind `afterSeq`; empty at the end of what is committed. */
 export type ReadEvents = (afterSeq: number) => Promise<EventPage>;
 
+/** Committed events right before `beforeSeq`, in order; empty before the first one. */
+export type ReadEventsBefore = (beforeSeq: number) => Promise<EventPage>;
+
+/** The event as a view shows it, or null when it leaves it out. */
+export type EventView<Item> = (seq: number, line: string) => Item | null;
+
 export interface HistoryRequest<Item> {
   readonly afterSeq: number;
+  /** Where the history is taken to end: the first event that does not belong to it. Absent: where it ends. */
+  readonly endSeq?: number | undefined;
   /** Most items of the page; at least 1. */
   readonly limit: number;
-  /** The event as this view shows it, or null when it leaves it out. */
-  readonly view: (seq: number, line: string) => Item | null;
+  readonly view: EventView<Item>;
 }
 
 export interface HistoryPage<Item> {
   readonly items: readonly Item[];
   /** The event behind which the next page begins; null when nothing is left at this moment. */
   readonly nextAfterSeq: number | null;
+  /** The event up to which this page and those before it have looked at everything. */
+  readonly seenSeq: number;
 }
 
 /** What one page looks at, at most: events, and characters of their lines. */
@@ -29,28 +40,81 @@ const SCANNED_CHARS_MAX = 8 * 1024 * 1024;
 
 export async function readHistory<Item>(
   read: ReadEvents,
-  { afterSeq, limit, view }: HistoryRequest<Item>,
+  { afterSeq, endSeq = Number.MAX_SAFE_INTEGER, limit, view }: HistoryRequest<Item>,
 ): Promise<HistoryPage<Item>> {
+  const slices = new Slices();
   const items: Item[] = [];
   let seq = afterSeq;
   /** The last event that this page has to do with. */
   let lastShownSeq = afterSeq;
   let scannedChars = 0;
+  const endAt = (nextAfterSeq: number) => ({ items, nextAfterSeq, seenSeq: nextAfterSeq });
   for (;;) {
     const { lines } = await read(seq);
-    if (lines.length === 0) return { items, nextAfterSeq: null };
+    if (lines.length === 0) return { items, nextAfterSeq: null, seenSeq: seq };
     for (const line of lines) {
-      if (seq - afterSeq >= SCANNED_EVENTS_MAX || scannedChars >= SCANNED_CHARS_MAX) {
-        return { items, nextAfterSeq: seq };
-      }
+      if (seq + 1 >= endSeq) return { items, nextAfterSeq: null, seenSeq: seq };
+      if (seq - afterSeq >= SCANNED_EVENTS_MAX || scannedChars >= SCANNED_CHARS_MAX) return endAt(seq);
+      if (slices.isOver) await slices.breathe();
       const item = view(seq + 1, line);
       // One more than fits is there: so there is a next page, and it begins behind what was shown.
-      if (item !== null && items.length === limit) return { items, nextAfterSeq: lastShownSeq };
+      if (item !== null && items.length === limit) return endAt(lastShownSeq);
       seq++;
       scannedChars += line.length;
       if (item === null) continue;
       items.push(item);
       lastShownSeq = seq;
     }
+  }
+}
+
+export interface NewestRequest<Item> {
+  /** The event before which to begin; null: at the newest one. */
+  readonly beforeSeq: number | null;
+  /** Where the history is taken to begin: the first event that belongs to it. */
+  readonly fromSeq?: number | undefined;
+  /** Most items of the page; at least 1. */
+  readonly limit: number;
+  readonly view: EventView<Item>;
+}
+
+export interface NewestPage<Item> {
+  /** Newest first. */
+  readonly items: readonly Item[];
+  /** The event before which the next page, of older ones, begins; null when nothing is left. */
+  readonly nextBeforeSeq: number | null;
+  /** The newest event that was looked at; 0 without any. */
+  readonly newestSeq: number;
+}
+
+/** The same from the newest event back. */
+export async function readNewest<Item>(
+  readBefore: ReadEventsBefore,
+  { beforeSeq, fromSeq = 1, limit, view }: NewestRequest<Item>,
+): Promise<NewestPage<Item>> {
+  const slices = new Slices();
+  const items: Item[] = [];
+  let page = await readBefore(beforeSeq ?? Number.MAX_SAFE_INTEGER);
+  const newestSeq = page.firstSeq + page.lines.length - 1;
+  let lastShownSeq = newestSeq + 1;
+  let scannedChars = 0;
+  const endAt = (nextBeforeSeq: number | null) => ({ items, nextBeforeSeq, newestSeq });
+  if (page.lines.length === 0) return { items, nextBeforeSeq: null, newestSeq: 0 };
+  for (;;) {
+    for (let i = page.lines.length - 1; i >= 0; i--) {
+      const seq = page.firstSeq + i;
+      const line = page.lines[i]!;
+      if (seq < fromSeq) return endAt(null);
+      if (newestSeq - seq >= SCANNED_EVENTS_MAX || scannedChars >= SCANNED_CHARS_MAX) return endAt(seq + 1);
+      if (slices.isOver) await slices.breathe();
+      const item = view(seq, line);
+      if (item !== null && items.length === limit) return endAt(lastShownSeq);
+      scannedChars += line.length;
+      if (item === null) continue;
+      items.push(item);
+      lastShownSeq = seq;
+    }
+    page = await readBefore(page.firstSeq);
+    if (page.lines.length === 0) return endAt(null);
   }
 }

@@ -4,14 +4,19 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { EngineHarness, failed, interrupted, succeeded } from "../../../test/support/engine-harness.ts";
 import { aggregator, executor, graph, router } from "../../../test/support/graphs.ts";
+import { eventType } from "../../engine/event.ts";
 import type { JsonObject, JsonValue } from "../../engine/json.ts";
 import { parseManifest } from "../../engine/manifest.ts";
-import { toHumanRequest } from "./human.ts";
-import { eventType, isOfAgent, parseEvent } from "./line.ts";
+import { toHumanView } from "./human.ts";
+import { isOfAgent, parseEvent } from "./line.ts";
 import { type LogRecord, toLog } from "./logs.ts";
 import { type TimelineRecord, toTimeline } from "./timeline.ts";
 
-const RUN = { runId: "run_01k9z1v7m3e8q2x4c6t8b0n5dh", traceId: "4bf92f3577b34da6a3ce929d0e0e4736" };
+const RUN = {
+  runId: "run_01k9z1v7m3e8q2x4c6t8b0n5dh",
+  traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
+  parentSpanId: null,
+};
 const RUNTIME_JOB = "g-01k9zsecretsecretsecretsecr";
 
 /** Starts a gateway's run in an engine. */
@@ -25,6 +30,7 @@ async function launch(h: EngineHarness, manifest: JsonObject): Promise<void> {
       manifestJson: JSON.stringify(manifest),
       bundleFingerprint: null,
       configurationJson: null,
+      trace: null,
     }),
   );
 }
@@ -232,7 +238,7 @@ test("a request to people is shown with what the worker said, and named by its e
     asks.map((payload) => ({ type: "human_input_requested", payload })),
   );
   await h.advance(20);
-  const requests = lines(h).flatMap((line, i) => toHumanRequest(RUN, i + 1, line) ?? []);
+  const requests = lines(h).flatMap((line, i) => toHumanView(RUN, i + 1, line) ?? []);
   assert.deepEqual(requests[0], {
     request_id: "ship",
     run_id: RUN.runId,
@@ -245,6 +251,32 @@ test("a request to people is shown with what the worker said, and named by its e
     response: null,
   });
   assert.match(requests[1]?.request_id ?? "", /^req_\d+$/);
+});
+
+test("an answer of a person and the end of a request's time are shown as what they are", async () => {
+  const h = new EngineHarness();
+  await launch(h, graph("g", [executor("work", ["true"])]));
+  const ship = { request_id: "ship" };
+  // Asked again, it is still the first one.
+  const asks = [ship, { request_id: "late", timeout_seconds: 5, default_action: "wait" }, ship];
+  h.engine.taskEvents(
+    h.started("work").ref,
+    asks.map((payload) => ({ type: "human_input_requested", payload })),
+  );
+  await h.advance(20);
+  const given = { requestId: "ship", decision: "yes", comment: "go", dataJson: null, principal: "anonymous" };
+  await h.do(h.engine.answerHuman(RUNTIME_JOB, given));
+  await h.advance(10_000);
+  const views = lines(h).flatMap((line, i) => toHumanView(RUN, i + 1, line) ?? []);
+  const closed = views.slice(2).map((view) => {
+    const { decision, principal, responded_at: at } = view.response ?? {};
+    assert.match(at ?? "", /^\d{4}-\d\d-\d\dT/);
+    return [view.request_id, view.agent_id, view.status, decision, principal];
+  });
+  assert.deepEqual(closed, [
+    ["ship", "work", "answered", "yes", "anonymous"],
+    ["late", "work", "timed_out", "wait", null],
+  ]);
 });
 
 test("the runtime job's id is in no event, no dead letter and no view of them", async () => {

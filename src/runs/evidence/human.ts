@@ -1,10 +1,13 @@
-// What a run asks of people (CONTRACTS §6 "Evidence", human request), as the event of the worker that asked tells it.
+// The human view of a run's history: what its workers ask people, and how it is answered, as the events tell it
+// (CONTRACTS §6 "Evidence", human request). What people said beside their decisions stands in the request's record.
 
+import { eventType } from "../../engine/event.ts";
 import type { JsonValue } from "../../engine/json.ts";
-import { eventType, fieldsOf, parseEvent, textField } from "./line.ts";
+import { fieldsOf, type ParsedEvent, parseEvent, textField } from "./line.ts";
 import type { RunContext } from "./run-context.ts";
 
-export interface HumanRequest {
+/** A worker asks. */
+export interface HumanAsked {
   readonly request_id: string;
   readonly run_id: string;
   readonly agent_id: string | null;
@@ -16,28 +19,72 @@ export interface HumanRequest {
   readonly response: null;
 }
 
-const REQUESTED = "human_input_requested";
-
-/** Whether the human view shows this event; cheap. */
-export function isForHumans(type: string): boolean {
-  return type === REQUESTED;
+/** A request is closed, by a person or because its time is over. */
+export interface HumanClosed {
+  readonly request_id: string;
+  readonly run_id: string;
+  readonly agent_id: string | null;
+  readonly status: "answered" | "timed_out";
+  readonly response: {
+    readonly decision: string;
+    /** Null when the time was over. */
+    readonly principal: string | null;
+    readonly responded_at: string;
+  };
 }
 
-/** @returns the event as a request to people, or null when it is none */
-export function toHumanRequest(run: RunContext, seq: number, line: string): HumanRequest | null {
-  if (!isForHumans(eventType(line))) return null;
-  const event = parseEvent(line);
+const views: Readonly<
+  Record<string, (run: RunContext, seq: number, event: ParsedEvent) => HumanAsked | HumanClosed | null>
+> = {
+  human_input_requested: asked,
+  human_input_answered: (run, seq, event) => closed(run, seq, event, "answered"),
+  human_input_timed_out: (run, seq, event) => closed(run, seq, event, "timed_out"),
+};
+
+/** @returns the event as the human view shows it, or null when it does not */
+export function toHumanView(run: RunContext, seq: number, line: string): HumanAsked | HumanClosed | null {
+  const type = eventType(line);
+  return Object.hasOwn(views, type) ? (views[type]?.(run, seq, parseEvent(line)) ?? null) : null;
+}
+
+/** A request that is asked again is the one that was shown before, whatever has become of it. */
+function asked(run: RunContext, seq: number, event: ParsedEvent): HumanAsked | null {
   const fields = fieldsOf(event);
+  if (fields.repeated === true) return null;
   const { allowed_decisions: decisions, default_action: defaultAction } = fields;
   return {
-    request_id: textField(fields, "request_id") ?? `req_${seq}`,
-    run_id: run.runId,
-    agent_id: event.agentId,
+    ...head(run, seq, event),
     prompt: textField(fields, "prompt") ?? "",
     allowed_decisions: Array.isArray(decisions) ? decisions : [],
     status: "pending",
     default_action: defaultAction ?? null,
     expires_at: textField(fields, "expires_at"),
     response: null,
+  };
+}
+
+function closed(
+  run: RunContext,
+  seq: number,
+  event: ParsedEvent,
+  status: HumanClosed["status"],
+): HumanClosed {
+  const fields = fieldsOf(event);
+  return {
+    ...head(run, seq, event),
+    status,
+    response: {
+      decision: textField(fields, "decision") ?? "",
+      principal: textField(fields, "principal"),
+      responded_at: event.timestamp,
+    },
+  };
+}
+
+function head({ runId }: RunContext, seq: number, event: ParsedEvent) {
+  return {
+    request_id: textField(fieldsOf(event), "request_id") ?? `req_${seq}`,
+    run_id: runId,
+    agent_id: event.agentId,
   };
 }

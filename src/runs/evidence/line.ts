@@ -11,19 +11,20 @@ export interface ParsedEvent {
   readonly failure: Failure | null;
 }
 
-const TYPE_KEY = '"type":"';
 const AGENT_KEY = '"agent_id":';
-
-/** The type of an event; it is a word of letters, digits and a few signs, so that nothing in it is escaped. */
-export function eventType(line: string): string {
-  const from = line.indexOf(TYPE_KEY) + TYPE_KEY.length;
-  return line.slice(from, line.indexOf('"', from));
-}
 
 /** @param agentIdJson the agent's id as JSON, which is how the line has it */
 export function isOfAgent(line: string, agentIdJson: string): boolean {
   const from = line.indexOf(AGENT_KEY) + AGENT_KEY.length;
   return line.startsWith(agentIdJson, from);
+}
+
+const TIME_FROM = '{"timestamp":"'.length;
+const TIME_CHARS = "2026-11-21T09:30:00.000Z".length;
+
+/** When the event happened, ISO 8601 UTC with milliseconds. */
+export function timeOf(line: string): string {
+  return line.slice(TIME_FROM, TIME_FROM + TIME_CHARS);
 }
 
 export function parseEvent(line: string): ParsedEvent {

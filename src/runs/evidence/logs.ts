@@ -1,14 +1,13 @@
 // The log view of a run (CONTRACTS §6 "Evidence"): what its workers print and report, and what the runtime itself has
 // to say about attempts, agents and the run when something is not as it should be.
 
+import { eventType } from "../../engine/event.ts";
+import { type LogLevel, loggedEvents, logLevelOf } from "../../engine/event-views.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
-import { eventType, fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
+import { agentSpan, attemptSpan, runSpan, type Span } from "../../engine/trace.ts";
+import { fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
 import type { RunContext } from "./run-context.ts";
-import { agentSpan, attemptOf, attemptSpan, runSpan, type Span } from "./spans.ts";
-
-/** From the least to the most urgent. */
-export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
-export type LogLevel = (typeof logLevels)[number];
+import { attemptOf } from "./spans.ts";
 
 export const logStreams = ["stdout", "stderr", "worker", "runtime"] as const;
 export type LogStream = (typeof logStreams)[number];
@@ -26,64 +25,27 @@ export interface LogRecord {
   readonly span_id: string;
 }
 
-/** How loggers of other languages spell the levels. */
-const levelAliases: Readonly<Record<string, LogLevel>> = {
-  verbose: "trace",
-  notice: "info",
-  information: "info",
-  warning: "warn",
-  err: "error",
-  critical: "fatal",
+/** What the log says of the runtime's own events. */
+const runtimeWords: Readonly<Record<string, Words>> = {
+  job_recovered: () => "The runtime was restarted; the run carries on.",
+  job_failed: (event) => `The run failed: ${causeOf(event)}`,
+  agent_failed: (event) => `Agent ${nameOf(event)} failed: ${causeOf(event)}`,
+  sandbox_job_failed: (event) => `An attempt of ${nameOf(event)} failed: ${causeOf(event)}`,
+  sandbox_job_retry_scheduled: (event, fields) =>
+    `${nameOf(event)} is tried again in ${wholeField(fields, "delay_ms") ?? 0} ms.`,
+  executor_interrupted: (event, fields) =>
+    `An attempt of ${nameOf(event)} was interrupted: ${textField(fields, "reason") ?? "no reason was given"}`,
+  message_dead_lettered: (event, fields) =>
+    `A message for ${nameOf(event)} became a dead letter: ${textField(fields, "reason") ?? "no reason was given"}`,
+  workspace_modified: (event) => `The files of ${nameOf(event)} were changed from outside.`,
+  log_truncated: () => "The run has logged as much as is kept; later lines are dropped.",
 };
-
-/** The runtime's own events that belong in a log, with their level and words. */
-const runtimeLogs: ReadonlyMap<string, { readonly level: LogLevel; readonly words: Words }> = new Map([
-  ["job_recovered", { level: "warn", words: () => "The runtime was restarted; the run carries on." }],
-  ["job_failed", { level: "error", words: (event) => `The run failed: ${causeOf(event)}` }],
-  ["agent_failed", { level: "error", words: (event) => `Agent ${nameOf(event)} failed: ${causeOf(event)}` }],
-  [
-    "sandbox_job_failed",
-    { level: "warn", words: (event) => `An attempt of ${nameOf(event)} failed: ${causeOf(event)}` },
-  ],
-  [
-    "sandbox_job_retry_scheduled",
-    {
-      level: "warn",
-      words: (event, fields) =>
-        `${nameOf(event)} is tried again in ${wholeField(fields, "delay_ms") ?? 0} ms.`,
-    },
-  ],
-  [
-    "executor_interrupted",
-    {
-      level: "warn",
-      words: (event, fields) =>
-        `An attempt of ${nameOf(event)} was interrupted: ${textField(fields, "reason") ?? "no reason was given"}`,
-    },
-  ],
-  [
-    "message_dead_lettered",
-    {
-      level: "warn",
-      words: (event, fields) =>
-        `A message for ${nameOf(event)} became a dead letter: ${textField(fields, "reason") ?? "no reason was given"}`,
-    },
-  ],
-  [
-    "workspace_modified",
-    { level: "warn", words: (event) => `The files of ${nameOf(event)} were changed from outside.` },
-  ],
-  [
-    "log_truncated",
-    { level: "warn", words: () => "The run has logged as much as is kept; later lines are dropped." },
-  ],
-] satisfies [string, { level: LogLevel; words: Words }][]);
 
 type Words = (event: ParsedEvent, fields: JsonObject) => string;
 
 /** Whether the log view shows this event; cheap. */
 export function isLogged(type: string): boolean {
-  return type === "log" || runtimeLogs.has(type);
+  return type === "log" || loggedEvents.has(type);
 }
 
 /** @returns the event as a log record, or null when it is none */
@@ -101,23 +63,16 @@ function ofWorker(run: RunContext, event: ParsedEvent): LogRecord {
   const said = message ?? msg ?? (isObject(event.payload) ? textField(rest, "preview") : event.payload);
   return {
     ts: event.timestamp,
-    level: levelOf(level),
+    level: logLevelOf(level),
     run_id: run.runId,
     agent_id: event.agentId,
     attempt: wholeField({ attempt: attempt ?? null }, "attempt"),
-    stream: logStreams.find((one) => one === stream) ?? "worker",
+    stream: stream === "stdout" || stream === "stderr" ? stream : "worker",
     message: textOf(said ?? null),
     fields: isObject(fields) ? { ...rest, ...fields } : fields === undefined ? rest : { ...rest, fields },
     trace_id: run.traceId,
     span_id: spanOf(run, event).id,
   };
-}
-
-function levelOf(given: JsonValue | undefined): LogLevel {
-  if (typeof given !== "string") return "info";
-  const level = given.toLowerCase();
-  const alias = Object.hasOwn(levelAliases, level) ? levelAliases[level] : undefined;
-  return logLevels.find((one) => one === level) ?? alias ?? "info";
 }
 
 function textOf(value: JsonValue): string {
@@ -126,16 +81,15 @@ function textOf(value: JsonValue): string {
 }
 
 function ofRuntime(run: RunContext, event: ParsedEvent): LogRecord {
-  const { level, words } = runtimeLogs.get(event.type)!;
   const payload = fieldsOf(event);
   return {
     ts: event.timestamp,
-    level,
+    level: loggedEvents.get(event.type) ?? "info",
     run_id: run.runId,
     agent_id: event.agentId,
     attempt: wholeField(payload, "attempt") ?? wholeField(payload, "failed_attempt"),
     stream: "runtime",
-    message: words(event, payload),
+    message: runtimeWords[event.type]?.(event, payload) ?? event.type,
     fields: { event: event.type, ...payload },
     trace_id: run.traceId,
     span_id: spanOf(run, event).id,
@@ -155,15 +109,4 @@ function nameOf({ agentId }: ParsedEvent): string {
 
 function causeOf({ failure }: ParsedEvent): string {
   return failure?.desc ?? "no cause was given";
-}
-
-export interface LogFilter {
-  /** The least urgent level that is shown. */
-  readonly level: LogLevel;
-  readonly stream: LogStream | null;
-}
-
-export function passes(record: LogRecord, { level, stream }: LogFilter): boolean {
-  const isUrgent = logLevels.indexOf(record.level) >= logLevels.indexOf(level);
-  return isUrgent && (stream === null || record.stream === stream);
 }

@@ -3,14 +3,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EngineHarness } from "../../../test/support/engine-harness.ts";
+import { failure as makeFailure } from "../../../test/support/failures.ts";
 import { executor, graph } from "../../../test/support/graphs.ts";
-import { makeFailure } from "../../engine/failure.ts";
 import type { AgentRecord, AgentStatus, JobStatus } from "../../engine/ports.ts";
+import { nodeEnds } from "./node-ends.ts";
 import {
-  agentsCutOff,
+  agentsDone,
   nodesOf,
   PROGRESS_NODES_MAX,
   type ProgressSource,
+  percentDone,
   workflowProgress,
 } from "./progress.ts";
 
@@ -36,8 +38,9 @@ function source(more: Partial<ProgressSource>): ProgressSource {
     agents: [],
     tasks: [],
     mailboxDepths: new Map(),
-    cutOff: new Set(),
+    ends: new Map(),
     failure: null,
+    nowMs: 1_250,
     ...more,
   };
 }
@@ -71,13 +74,11 @@ test("what a run's end has cut off is cancelled, whether it was at work or waite
   const nodes = ["through", "works", "waits"].map((id) => executor(id, ["true"]));
   const jobId = await h.submit(graph("g", nodes, [], { entrypoints: ["through", "works", "waits"] }));
   await h.end("through");
-  const before = agentsCutOff([...h.job(jobId).events].reverse());
-  assert.deepEqual([...before].sort(), ["waits", "works"]);
   await h.do(h.engine.cancel(jobId));
-  const cutOff = agentsCutOff([...h.job(jobId).events].reverse());
+  const ends = await nodeEnds([...h.job(jobId).events].reverse());
   const agents = [...h.job(jobId).agents.values()];
   const shown = nodesOf({ nodes });
-  const { steps } = workflowProgress(source({ status: "cancelled", nodes: shown, agents, cutOff }));
+  const { steps } = workflowProgress(source({ status: "cancelled", nodes: shown, agents, ends }));
   assert.deepEqual(
     steps.map((step) => step.state),
     ["done", "cancelled", "cancelled"],
@@ -85,7 +86,7 @@ test("what a run's end has cut off is cancelled, whether it was at work or waite
 });
 
 test("a running attempt is shown with its number and its beginning; a failure at the node that failed", () => {
-  const failure = makeFailure("executor.exit_nonzero", "it failed", 0, { agentId: "n0" });
+  const failure = makeFailure("executor.exit_nonzero", "it failed", { agentId: "n0" });
   const message = { seq: 1, from: null, to: 0, type: "init", class: "event", body: {} } as const;
   const { steps, agents } = workflowProgress(
     source({
@@ -112,7 +113,8 @@ test("a running attempt is shown with its number and its beginning; a failure at
       failure,
     }),
   );
-  const shared = { state: "running", attempt: 2, started_at: "1970-01-01T00:00:01.000Z", failure };
+  const times = { started_at: "1970-01-01T00:00:01.000Z", finished_at: null, duration_ms: 250 };
+  const shared = { state: "running", attempt: 2, ...times, failure };
   assert.deepEqual(steps, [{ step_id: "n0", name: "Writer", agent_id: "n0", ...shared }]);
   assert.deepEqual(agents, [
     {
@@ -149,4 +151,46 @@ test("a manifest's nodes are named by their role, or else by their id", () => {
     { nodeId: "a", agentType: "router", name: "Planner" },
     { nodeId: "b", agentType: "", name: "b" },
   ]);
+});
+
+test("a node that has ended has the times of its end; a failure that the run went on in spite of is its own", () => {
+  const failure = makeFailure("executor.exit_nonzero", "it failed", { agentId: "n0" });
+  const end = {
+    isCutOff: false,
+    attempt: 2,
+    startedAt: "1970-01-01T00:00:01.000Z",
+    finishedAt: "1970-01-01T00:00:01.200Z",
+    failure,
+  };
+  const ends = new Map([["n0", end]]);
+  const [step] = workflowProgress(source({ agents: [agent(0, "failed")], ends })).steps;
+  assert.deepEqual(
+    [step?.attempt, step?.started_at, step?.finished_at, step?.duration_ms, step?.failure],
+    [2, end.startedAt, end.finishedAt, 200, failure],
+  );
+  const [done] = workflowProgress(source({ agents: [agent(0, "done")], ends })).steps;
+  assert.equal(done?.failure, null, "an attempt that failed before one that did not");
+});
+
+test("done are agents that are through, or have worked and have nothing to do; all of a completed run", () => {
+  const agents = [
+    agent(0, "done"),
+    agent(1, "ready"),
+    agent(2, "ready", { processedMessages: 0 }),
+    agent(3, "failed"),
+    agent(4, "running"),
+    agent(5, "ready"),
+  ];
+  const nodes = Array.from({ length: 7 }, (_, i) => ({
+    nodeId: `n${i}`,
+    agentType: "router",
+    name: `n${i}`,
+  }));
+  const shown = source({ nodes, agents, mailboxDepths: new Map([[5, 2]]) });
+  assert.equal(agentsDone(shown), 2);
+  assert.equal(agentsDone({ ...shown, status: "completed" }), 7);
+  assert.deepEqual(
+    [percentDone("running", 2, 7), percentDone("completed", 2, 7), percentDone(null, 0, 0)],
+    [28, 100, 0],
+  );
 });

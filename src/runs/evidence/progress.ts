@@ -11,7 +11,8 @@ import {
   type JobStatus,
   type TaskRecord,
 } from "../../engine/ports.ts";
-import { eventType, fieldsOf, parseEvent, textField } from "./line.ts";
+import { textField } from "./line.ts";
+import type { NodeEnd } from "./node-ends.ts";
 
 /** Nodes that are shown; a graph may have many more than anybody looks at. */
 export const PROGRESS_NODES_MAX = 1_000;
@@ -31,10 +32,12 @@ export interface ProgressSource {
   readonly agents: readonly AgentRecord[];
   readonly tasks: readonly TaskRecord[];
   readonly mailboxDepths: ReadonlyMap<number, number>;
-  /** Agents that were at work, or waited for slots, when the run ended. */
-  readonly cutOff: ReadonlySet<string>;
+  /** What the history tells of nodes, by their id; empty while the records say all there is. */
+  readonly ends: ReadonlyMap<string, NodeEnd>;
   /** Of the run. */
   readonly failure: Failure | null;
+  /** Wall time in ms since 1970, for how long an attempt has been running. */
+  readonly nowMs: number;
 }
 
 export type NodeState = AgentStatus | "cancelled" | "skipped";
@@ -43,6 +46,9 @@ interface NodeProgress {
   readonly state: NodeState;
   readonly attempt: number | null;
   readonly started_at: string | null;
+  readonly finished_at: string | null;
+  /** From the one to the other, or to now. */
+  readonly duration_ms: number | null;
   readonly failure: Failure | null;
 }
 
@@ -71,29 +77,6 @@ export function nodesOf(manifest: JsonObject): readonly ProgressNode[] {
       name: textField(node, "role") ?? nodeId,
     };
   });
-}
-
-/** How many of the newest events `agentsCutOff` is to be given: a bound, which few runs reach. */
-export const CUT_OFF_EVENTS = 2_000;
-
-/**
- * Which agents a run's end has cut off. Their records do not say: they hold no task any more.
- *
- * @param newest lines of a run that has ended, newest first
- */
-export function agentsCutOff(newest: readonly string[]): ReadonlySet<string> {
-  const isCutOff = new Map<string, boolean>();
-  for (const line of newest) {
-    const type = eventType(line);
-    if (!type.startsWith("executor_lease_")) continue;
-    const event = parseEvent(line);
-    if (event.agentId === null || isCutOff.has(event.agentId)) continue;
-    // The newest word on an agent's slots: still asked for, or taken from it, or given back because it was through.
-    const isThrough =
-      type === "executor_lease_released" && textField(fieldsOf(event), "reason") !== "cancelled";
-    isCutOff.set(event.agentId, !isThrough);
-  }
-  return new Set([...isCutOff].flatMap(([agentId, cut]) => (cut ? [agentId] : [])));
 }
 
 /** What a reader of a large graph wants to see first. */
@@ -127,8 +110,8 @@ export function workflowProgress(source: ProgressSource): {
       index,
       progress: {
         state,
-        ...attemptOf(tasks.get(index)),
-        failure: source.failure?.details.agent_id === node.nodeId ? source.failure : null,
+        ...timesOf(source, node, tasks.get(index)),
+        failure: failureOf(source, node, state),
       },
     }));
   return {
@@ -151,7 +134,7 @@ export function workflowProgress(source: ProgressSource): {
 
 /** The agent's own status, seen with its run's. */
 function stateOf(
-  { status, cutOff }: ProgressSource,
+  { status, ends }: ProgressSource,
   { nodeId }: ProgressNode,
   record: AgentRecord | undefined,
 ): NodeState {
@@ -159,14 +142,49 @@ function stateOf(
   if (own === "failed" || own === "done") return own;
   if (isTerminal(status)) {
     if (own === "pending") return "skipped";
-    return cutOff.has(nodeId) ? "cancelled" : "done";
+    return ends.get(nodeId)?.isCutOff ? "cancelled" : "done";
   }
   return status === "paused" && own !== "running" && own !== "pending" ? "paused" : own;
 }
 
-function attemptOf(task: TaskRecord | undefined) {
-  // A task that waits for its first slots has begun no attempt.
-  if (task === undefined || task.attempt === 0) return { attempt: null, started_at: null };
-  const startedAt = task.state.kind === "running" ? isoTime(task.state.startedAtMs) : null;
-  return { attempt: task.attempt, started_at: startedAt };
+function timesOf({ ends, nowMs }: ProgressSource, { nodeId }: ProgressNode, task: TaskRecord | undefined) {
+  if (task === undefined) {
+    const { attempt = null, startedAt = null, finishedAt = null } = ends.get(nodeId) ?? {};
+    const durationMs =
+      startedAt === null || finishedAt === null ? null : Date.parse(finishedAt) - Date.parse(startedAt);
+    return { attempt, started_at: startedAt, finished_at: finishedAt, duration_ms: durationMs };
+  }
+  const startedAtMs = task.state.kind === "running" ? task.state.startedAtMs : null;
+  return {
+    // A task that waits for its first slots has begun no attempt.
+    attempt: task.attempt === 0 ? null : task.attempt,
+    started_at: startedAtMs === null ? null : isoTime(startedAtMs),
+    finished_at: null,
+    duration_ms: startedAtMs === null ? null : Math.max(0, nowMs - startedAtMs),
+  };
+}
+
+/** What failed the run is shown where it happened; so is what a run went on in spite of. */
+function failureOf({ ends, failure }: ProgressSource, { nodeId }: ProgressNode, state: NodeState) {
+  if (failure?.details.agent_id === nodeId) return failure;
+  return state === "failed" ? (ends.get(nodeId)?.failure ?? null) : null;
+}
+
+/**
+ * Agents that have done what there was for them so far: those that are done, and those that have worked, do nothing at
+ * the moment and have nothing to read. All of them in a completed run; failed ones are neither.
+ */
+export function agentsDone({ status, nodes, agents, mailboxDepths }: ProgressSource): number {
+  if (status === "completed") return nodes.length;
+  return agents.filter(
+    (agent) =>
+      agent.status === "done" ||
+      (agent.status === "ready" && agent.processedMessages > 0 && !mailboxDepths.has(agent.index)),
+  ).length;
+}
+
+/** 0 to 100; only a completed run is at 100 with agents to which nothing ever came. */
+export function percentDone(status: JobStatus | null, done: number, total: number): number {
+  if (status === "completed") return 100;
+  return total === 0 ? 0 : Math.floor((100 * done) / total);
 }

@@ -1,15 +1,37 @@
-// The timeline of a run, svc.timeline.v1 (CONTRACTS §5): the steps of the run, its agents, tasks and attempts, as
-// records of spans. Each follows from one event alone, so that a page and a live stream show the same.
+// The timeline of a run, svc.timeline.v1 (CONTRACTS §5): the steps of the run, its agents, tasks, leases and attempts,
+// as records of spans. Each follows from one event alone, so that a page and a live stream show the same.
 //
 // `type` says what the record is about, `phase` what happened to it, `status` what it is from then on. A step is a
 // node of the graph; its id is the agent's.
+//
+// A task begins with waiting for slots, so that its first record comes before those of its leases and attempts: every
+// parent has a record. The lease that it waits for is named there; it has records of its own from when it is acquired.
 
+import { eventType } from "../../engine/event.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import { eventType, fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
+import {
+  agentSpan,
+  attemptSpan,
+  leaseSpan,
+  namedSpan,
+  runSpan,
+  type Span,
+  taskSpan,
+} from "../../engine/trace.ts";
+import { fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
 import { artifactUrl, type RunContext } from "./run-context.ts";
-import { agentSpan, attemptOf, attemptSpan, momentSpan, runSpan, type Span, taskSpan } from "./spans.ts";
+import { attemptOf } from "./spans.ts";
 
-export const timelineTypes = ["run", "agent", "task", "attempt", "artifact", "message"] as const;
+export const timelineTypes = [
+  "run",
+  "agent",
+  "task",
+  "lease",
+  "attempt",
+  "artifact",
+  "message",
+  "human",
+] as const;
 export type TimelineType = (typeof timelineTypes)[number];
 
 export interface TimelineRecord {
@@ -24,7 +46,7 @@ export interface TimelineRecord {
   readonly agent_id: string | null;
   readonly step_id: string | null;
   readonly status: string;
-  /** Of what has ended, where its event tells. */
+  /** Of the phase that has ended, where its event tells: of a lease that was acquired, how long it was queued. */
   readonly duration_ms: number | null;
   readonly summary: string;
   readonly links: Readonly<Record<string, string>>;
@@ -69,11 +91,11 @@ const shapes: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   ],
   [
     "executor_lease_acquired",
-    of("task", "leased", "running", (who, fields) => `A task of ${who} has ${slotsOf(fields)}`),
+    of("lease", "running", "running", (who, fields) => `A task of ${who} has ${slotsOf(fields)}`),
   ],
   [
     "executor_lease_released",
-    of("task", "released", leaseEnd, (who, fields) => `A task of ${who} gave ${slotsOf(fields)} back`),
+    of("lease", "released", leaseEnd, (who, fields) => `A task of ${who} gave ${slotsOf(fields)} back`),
   ],
   [
     "sandbox_job_retry_scheduled",
@@ -126,6 +148,26 @@ const shapes: ReadonlyMap<string, Shape> = new Map<string, Shape>([
         `A message for ${who} became a dead letter: ${textField(fields, "reason") ?? "unknown"}`,
     ),
   ],
+  ["message_retried", of("message", "retried", "retried", (who) => `A dead letter was sent to ${who} again`)],
+  [
+    "human_input_requested",
+    of(
+      "human",
+      "requested",
+      "pending",
+      (who, fields) => `${who} asks a person: ${firstWords(textField(fields, "prompt") ?? "")}`,
+    ),
+  ],
+  ["human_input_answered", of("human", "answered", "answered", answered)],
+  [
+    "human_input_timed_out",
+    of(
+      "human",
+      "timed_out",
+      "timed_out",
+      (who, fields) => `No person answered ${who} in time: ${textField(fields, "decision") ?? "timed_out"}`,
+    ),
+  ],
 ]);
 
 function run(phase: string, status: string, words: string): Shape {
@@ -149,6 +191,17 @@ function attempt(fields: JsonObject): string {
   return `Attempt ${wholeField(fields, "attempt") ?? 1}`;
 }
 
+function answered(who: string, fields: JsonObject): string {
+  return `A person answered ${who}: ${textField(fields, "decision") ?? "without a decision"}`;
+}
+
+const SUMMARY_WORDS_CHARS = 160;
+
+function firstWords(text: string): string {
+  const line = text.split("\n", 1)[0]!;
+  return line.length <= SUMMARY_WORDS_CHARS ? line : `${line.slice(0, SUMMARY_WORDS_CHARS - 1)}…`;
+}
+
 /** Why a lease was given back is how the attempt under it ended. */
 function leaseEnd(fields: JsonObject): string {
   const reason = textField(fields, "reason");
@@ -166,7 +219,7 @@ export function toTimeline(context: RunContext, seq: number, line: string): Time
   if (shape === undefined) return null;
   const event = parseEvent(line);
   const fields = fieldsOf(event);
-  const span = spanOf(context.runId, shape.type, event, fields);
+  const span = spanOf(context, shape.type, { event, fields, seq });
   const artifactId = textField(fields, "artifact_id");
   return {
     schema_version: "svc.timeline.v1",
@@ -180,30 +233,43 @@ export function toTimeline(context: RunContext, seq: number, line: string): Time
     agent_id: event.agentId,
     step_id: event.agentId,
     status: typeof shape.status === "string" ? shape.status : shape.status(fields),
-    duration_ms: wholeField(fields, "duration_ms"),
+    duration_ms:
+      wholeField(fields, "duration_ms") ?? wholeField(fields, "wait_ms") ?? wholeField(fields, "held_ms"),
     summary: shape.words(event.agentId === null ? "the run" : JSON.stringify(event.agentId), fields, event),
     links: artifactId === null ? {} : { artifact: artifactUrl(context.runId, artifactId) },
-    details: { event_id: seq, event_type: event.type, ...fields },
+    details: { event_id: seq, event_type: event.type, ...fields, ...leaseAhead(context, event, fields) },
   };
 }
 
-function spanOf(runId: string, type: TimelineType, event: ParsedEvent, fields: JsonObject): Span {
+/** The span of the lease that a task asks for. */
+function leaseAhead({ runId }: RunContext, { type }: ParsedEvent, fields: JsonObject): JsonObject {
+  const name = type === "executor_lease_requested" ? attemptOf(fields) : null;
+  return name === null ? {} : { lease_span_id: leaseSpan(runId, name).id };
+}
+
+interface Told {
+  readonly event: ParsedEvent;
+  readonly fields: JsonObject;
+  readonly seq: number;
+}
+
+function spanOf(run: RunContext, type: TimelineType, { event, fields, seq }: Told): Span {
+  const { runId } = run;
   const { agentId } = event;
-  if (agentId === null || type === "run") return runSpan(runId);
-  switch (type) {
-    case "agent":
-      return agentSpan(runId, agentId);
-    case "task":
-      return taskSpan(runId, agentId, wholeField(fields, "task") ?? 0);
-    case "attempt": {
-      const name = attemptOf(fields);
-      return name === null ? agentSpan(runId, agentId) : attemptSpan(runId, name);
-    }
-    case "artifact":
-      return momentSpan(runId, agentId, ["artifact", textField(fields, "artifact_id") ?? ""]);
-    case "message":
-      return momentSpan(runId, agentId, ["dead_letter", textField(fields, "dead_letter_id") ?? ""]);
-    default:
-      return type satisfies never;
+  if (type === "run") return { id: runSpan(runId).id, parentId: run.parentSpanId };
+  if (type === "artifact")
+    return namedSpan(runId, agentId, type, textField(fields, "artifact_id") ?? `${seq}`);
+  if (type === "message") {
+    return namedSpan(runId, agentId, "dead_letter", textField(fields, "dead_letter_id") ?? `${seq}`);
   }
+  if (type === "human") {
+    return namedSpan(runId, agentId, type, textField(fields, "request_id") ?? `req_${seq}`);
+  }
+  // What follows is always some agent's.
+  const of = agentId ?? "";
+  if (type === "agent") return agentSpan(runId, of);
+  if (type === "task") return taskSpan(runId, of, wholeField(fields, "task") ?? 0);
+  const name = attemptOf(fields);
+  if (name === null) return agentSpan(runId, of);
+  return type === "lease" ? leaseSpan(runId, name) : attemptSpan(runId, name);
 }

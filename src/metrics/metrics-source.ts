@@ -1,0 +1,62 @@
+// Where a reading of the metrics comes from.
+
+import { stat, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import type { Lag, ProcessMeter } from "./process-meter.ts";
+import type { RuntimeMeter } from "./runtime-meter.ts";
+import type { RuntimeReading, StoreBytes } from "./runtime-metrics.ts";
+
+export interface MetricsParts {
+  readonly version: string;
+  readonly startedAtMs: number;
+  readonly process: ProcessMeter;
+  readonly meter: RuntimeMeter;
+  readonly engine: { readonly openJobs: number; waiting(): RuntimeReading["waiting"] };
+  readonly pools: { snapshot(): RuntimeReading["pools"] };
+  readonly streams: { readonly readers: number };
+  /** The database's file. */
+  readonly databaseFile: string;
+}
+
+export class MetricsSource {
+  readonly #parts: MetricsParts;
+
+  constructor(parts: MetricsParts) {
+    this.#parts = parts;
+  }
+
+  lag(): Lag {
+    return this.#parts.process.lag();
+  }
+
+  async read(isAvailable: boolean): Promise<RuntimeReading> {
+    const { version, startedAtMs, process, meter, engine, pools, streams, databaseFile } = this.#parts;
+    return {
+      version,
+      startedAtMs,
+      process: process.sample(),
+      isAvailable,
+      openJobs: engine.openJobs,
+      waiting: engine.waiting(),
+      streamReaders: streams.readers,
+      pools: pools.snapshot(),
+      storeBytes: await storeBytes(databaseFile),
+      meter,
+    };
+  }
+}
+
+async function storeBytes(file: string): Promise<StoreBytes> {
+  const [database, wal, disk] = await Promise.all([
+    sizeOf(file),
+    sizeOf(`${file}-wal`),
+    statfs(join(file, "..")),
+  ]);
+  return { database, wal, diskFree: disk.bavail * disk.bsize };
+}
+
+/** 0 for a file that is not there. */
+async function sizeOf(path: string): Promise<number> {
+  const stats = await stat(path).catch(() => null);
+  return stats?.size ?? 0;
+}

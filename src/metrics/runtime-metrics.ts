@@ -1,0 +1,163 @@
+// The metrics of a process and its runtime, as both APIs show them to Prometheus. docs/operating.md says what they
+// mean and which to alert on.
+
+import type { Metric, Sample } from "./exposition.ts";
+import type { Histogram } from "./histogram.ts";
+import type { ProcessSample } from "./process-meter.ts";
+import type { RuntimeMeter } from "./runtime-meter.ts";
+
+export interface RuntimeReading {
+  readonly version: string;
+  readonly startedAtMs: number;
+  readonly process: ProcessSample;
+  readonly isAvailable: boolean;
+  readonly openJobs: number;
+  readonly waiting: { readonly messages: number; readonly people: number };
+  readonly streamReaders: number;
+  readonly pools: Readonly<Record<string, PoolReading>>;
+  readonly storeBytes: StoreBytes;
+  readonly meter: RuntimeMeter;
+}
+
+interface PoolReading {
+  readonly capacity: number;
+  readonly in_use: number;
+  readonly queued: number;
+}
+
+/** The database's files, and what the disk under them has left. */
+export interface StoreBytes {
+  readonly database: number;
+  readonly wal: number;
+  readonly diskFree: number;
+}
+
+export function runtimeMetrics(reading: RuntimeReading): readonly Metric[] {
+  return [...processMetrics(reading), ...stateMetrics(reading), ...workMetrics(reading.meter)];
+}
+
+export const gauge = (name: string, help: string, value: number): Metric => ({
+  name,
+  help,
+  kind: "gauge",
+  samples: [{ value }],
+});
+
+const counter = (name: string, help: string, value: number): Metric => ({
+  name,
+  help,
+  kind: "counter",
+  samples: [{ value }],
+});
+
+export function histogram(name: string, help: string, of: Histogram): Metric {
+  return { name, help, kind: "histogram", samples: histogramSamples(of, {}) };
+}
+
+function histogramSamples(of: Histogram, labels: Readonly<Record<string, string>>): Sample[] {
+  const { count, sum, cumulative } = of.snapshot();
+  return [
+    ...of.bounds.map((bound, i) => ({
+      suffix: "_bucket" as const,
+      labels: { ...labels, le: String(bound) },
+      value: cumulative[i]!,
+    })),
+    { suffix: "_bucket", labels: { ...labels, le: "+Inf" }, value: count },
+    { suffix: "_sum", labels, value: sum },
+    { suffix: "_count", labels, value: count },
+  ];
+}
+
+function processMetrics({ process, version, startedAtMs }: RuntimeReading): readonly Metric[] {
+  const quantile = (name: string, valueMs: number) => ({
+    labels: { quantile: name },
+    value: valueMs / 1_000,
+  });
+  return [
+    {
+      name: "troupe_build_info",
+      help: "The version that runs; always 1.",
+      kind: "gauge",
+      samples: [{ labels: { version }, value: 1 }],
+    },
+    gauge(
+      "process_start_time_seconds",
+      "When the process started, in seconds since 1970.",
+      startedAtMs / 1e3,
+    ),
+    gauge("process_resident_memory_bytes", "Resident memory.", process.rssBytes),
+    counter(
+      "process_cpu_seconds_total",
+      "Processor time used.",
+      process.cpuUserSeconds + process.cpuSystemSeconds,
+    ),
+    gauge("nodejs_heap_size_used_bytes", "Heap in use.", process.heapUsedBytes),
+    gauge("nodejs_heap_size_total_bytes", "Heap reserved.", process.heapTotalBytes),
+    gauge("nodejs_external_memory_bytes", "Memory of buffers outside the heap.", process.externalBytes),
+    {
+      name: "troupe_event_loop_lag_seconds",
+      help: "How long the event loop kept callers waiting, over the last minutes.",
+      kind: "gauge",
+      samples: [
+        quantile("0.5", process.lag.p50Ms),
+        quantile("0.99", process.lag.p99Ms),
+        quantile("1", process.lag.maxMs),
+      ],
+    },
+  ];
+}
+
+function stateMetrics(reading: RuntimeReading): readonly Metric[] {
+  const { waiting, storeBytes, pools } = reading;
+  const perPool = (name: string, help: string, field: keyof PoolReading): Metric => ({
+    name,
+    help,
+    kind: "gauge",
+    samples: Object.entries(pools).map(([pool, of]) => ({ labels: { pool }, value: of[field] })),
+  });
+  return [
+    gauge("troupe_available", "1 while new work is accepted, else 0.", reading.isAvailable ? 1 : 0),
+    gauge("troupe_open_jobs", "Runs in the runtime that have not ended.", reading.openJobs),
+    gauge("troupe_messages_waiting", "Messages that wait in mailboxes.", waiting.messages),
+    gauge("troupe_human_requests_waiting", "Requests to people without an answer.", waiting.people),
+    gauge("troupe_sse_subscribers", "Readers of event streams.", reading.streamReaders),
+    perPool("troupe_pool_slots", "Slots of an executor pool.", "capacity"),
+    perPool("troupe_pool_slots_in_use", "Slots that are held.", "in_use"),
+    perPool("troupe_pool_requests_queued", "Requests for slots that wait.", "queued"),
+    gauge("troupe_store_database_bytes", "Size of the database file.", storeBytes.database),
+    gauge("troupe_store_wal_bytes", "Size of the write-ahead log.", storeBytes.wal),
+    gauge("troupe_store_disk_free_bytes", "What the disk of SVC_HOME has left.", storeBytes.diskFree),
+  ];
+}
+
+function workMetrics(meter: RuntimeMeter): readonly Metric[] {
+  const by = (
+    name: string,
+    help: string,
+    label: string,
+    counts: Readonly<Record<string, number>>,
+  ): Metric => ({
+    name,
+    help,
+    kind: "counter",
+    samples: Object.entries(counts).map(([of, value]) => ({ labels: { [label]: of }, value })),
+  });
+  return [
+    counter("troupe_runs_started_total", "Runs that began.", meter.runsStarted),
+    by("troupe_runs_ended_total", "Runs that ended, by how.", "status", meter.runsEnded),
+    histogram("troupe_run_duration_seconds", "From a run's start to its end.", meter.runSeconds),
+    by("troupe_attempts_total", "Attempts of tasks that ended, by how.", "outcome", meter.attemptsEnded),
+    counter("troupe_dead_letters_total", "Messages that were given up.", meter.deadLetters),
+    counter("troupe_events_total", "Events written to histories.", meter.events),
+    histogram("troupe_commit_seconds", "How long a batch took to be on disk.", meter.commitSeconds),
+    counter("troupe_commit_failures_total", "Batches that the store refused.", meter.commitFailures),
+    histogram("troupe_batch_events", "Events of a batch.", meter.batchEvents),
+    histogram("troupe_batch_jobs", "Runs that share a batch.", meter.batchJobs),
+    {
+      name: "troupe_lease_wait_seconds",
+      help: "How long requests for slots waited, those granted at once included.",
+      kind: "histogram",
+      samples: [...meter.leaseWaitSeconds].flatMap(([pool, of]) => histogramSamples(of, { pool })),
+    },
+  ];
+}

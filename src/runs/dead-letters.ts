@@ -1,0 +1,122 @@
+// Dead letters that are sent again: as new messages to the same agents, while the run is open.
+//
+// L1. A letter is sent again once: requests for one run take turns, and each looks at what is on disk then.
+// L2. Memory and work are bounded: letters are taken up a small portion at a time, each on disk before the next.
+
+import type { Engine } from "../engine/engine.ts";
+import { isoTime } from "../engine/event.ts";
+import type { Envelope } from "../engine/message.ts";
+import { isTerminal } from "../engine/ports.ts";
+import { KeyedTurns } from "../keyed-turns.ts";
+import type { AttentionRecords, DeadLetter } from "./attention-records.ts";
+import type { JobRecords } from "./job-records.ts";
+import { type AskedRun, runEnded, whyNotOpen } from "./open-run.ts";
+import { RunRefusal } from "./run-refusal.ts";
+
+const LETTERS_AT_ONCE = 100;
+
+/** What came of a request to send letters again. */
+export interface Retried {
+  readonly retried: number;
+  /** Letters that would only become dead again: their agent does not exist, has ended or has no room. */
+  readonly notDeliverable: number;
+}
+
+export interface DeadLettersParts {
+  readonly records: AttentionRecords;
+  readonly jobs: Pick<JobRecords, "find">;
+  readonly engine: Pick<Engine, "retryDeadLetters">;
+}
+
+export class DeadLetters {
+  readonly #parts: DeadLettersParts;
+  readonly #turns = new KeyedTurns();
+
+  constructor(parts: DeadLettersParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws RunRefusal `dead_letter_not_found` */
+  async find(run: AskedRun, deadLetterId: string): Promise<DeadLetter> {
+    const letter = await this.#parts.records.deadLetter(run.jobId, deadLetterId);
+    if (letter === null) throw notFound(run, deadLetterId);
+    return letter;
+  }
+
+  /**
+   * Sends one letter again.
+   *
+   * @throws RunRefusal `dead_letter_not_found`, `already_retried`, `run_ended`; `conflict` when its agent can take
+   *   nothing; EngineUnavailable
+   */
+  retry(run: AskedRun, deadLetterId: string): Promise<Retried> {
+    return this.#turns.run(run.jobId, async () => {
+      const letter = await this.find(run, deadLetterId);
+      if (letter.status === "retried") throw alreadyRetried(letter);
+      const retried = await this.#send(run, [letter]);
+      if (retried === 0) throw notDeliverable(letter);
+      return { retried, notDeliverable: 0 };
+    });
+  }
+
+  /**
+   * Sends every letter again that is open when the request's turn comes; what becomes a letter meanwhile is not taken up.
+   *
+   * @throws RunRefusal `run_ended`; EngineUnavailable, when some letters may have been sent: asking again sends the rest
+   */
+  retryAll(run: AskedRun): Promise<Retried> {
+    return this.#turns.run(run.jobId, async () => {
+      if (isTerminal(run.status)) throw tooLate(run);
+      const { records } = this.#parts;
+      const through = await records.newestOpenLetter(run.jobId);
+      const sum = { retried: 0, notDeliverable: 0 };
+      for (let after = ""; through !== null; ) {
+        const letters = await records.openLetters(run.jobId, { after, through, limit: LETTERS_AT_ONCE });
+        const last = letters.at(-1);
+        if (last === undefined) break;
+        const retried = await this.#send(run, letters);
+        sum.retried += retried;
+        sum.notDeliverable += letters.length - retried;
+        after = last.deadLetterId;
+      }
+      return sum;
+    });
+  }
+
+  /** @returns how many were sent */
+  async #send(run: AskedRun, letters: readonly DeadLetter[]): Promise<number> {
+    const { engine, jobs } = this.#parts;
+    const given = letters.map(({ deadLetterId, agentId, messageJson }) => ({
+      deadLetterId,
+      agentId,
+      message: JSON.parse(messageJson) as Envelope,
+    }));
+    const answer = await engine.retryDeadLetters(run.jobId, given);
+    if (answer.kind === "not_open") throw await whyNotOpen(jobs, run, NOTHING_TAKEN);
+    return answer.retried.length;
+  }
+}
+
+const NOTHING_TAKEN = "its agents take no messages any more. Start a new run instead";
+
+const tooLate = (run: AskedRun) => runEnded(run, run.status, NOTHING_TAKEN);
+
+function notFound({ runId }: AskedRun, deadLetterId: string): RunRefusal {
+  return new RunRefusal(
+    "dead_letter_not_found",
+    `Run ${runId} has no dead letter ${JSON.stringify(deadLetterId.slice(0, 200))}. GET /api/v1/runs/${runId}/dead-letters lists them.`,
+  );
+}
+
+function alreadyRetried({ deadLetterId, retriedAtMs }: DeadLetter): RunRefusal {
+  const when = retriedAtMs === null ? "before" : `at ${isoTime(retriedAtMs)}`;
+  return new RunRefusal("already_retried", `Dead letter ${deadLetterId} was sent again ${when}.`);
+}
+
+function notDeliverable({ deadLetterId, agentId }: DeadLetter): RunRefusal {
+  const whom = agentId === null ? "Whom it was for" : `Agent ${JSON.stringify(agentId)}`;
+  return new RunRefusal(
+    "conflict",
+    `Dead letter ${deadLetterId} stays open: it would only be given up again. ${whom} does not exist, has ended, or has no room for more messages now.`,
+  );
+}

@@ -1,0 +1,51 @@
+// What a person is told about where a run stands.
+
+import type { JobStatus } from "../../engine/ports.ts";
+
+/** Of whom a run waits for an answer. */
+export interface AskedPeople {
+  /** Requests that nobody has answered yet. */
+  readonly pending: number;
+  /** What the only one of them asks, perhaps cut; null where that is not known. */
+  readonly prompt: string | null;
+}
+
+const PROMPT_CHARS = 120;
+
+/**
+ * @param agents how many there are, and how many have done what there was for them so far
+ * @param people what is asked of them
+ */
+export function runLabel(
+  status: JobStatus,
+  agents: { readonly done: number; readonly total: number },
+  people: AskedPeople,
+): string {
+  const done = `${agents.done} of ${agents.total} agents done`;
+  switch (status) {
+    case "pending":
+    case "queued":
+      return "Waiting to start";
+    case "running":
+      return people.pending > 0 ? askingWords(people) : done;
+    case "paused":
+      return `Paused, ${done}`;
+    case "completed":
+      return "Completed";
+    case "failed":
+      return "Failed";
+    case "cancelled":
+      return "Cancelled";
+    default:
+      return status satisfies never;
+  }
+}
+
+function askingWords({ pending, prompt }: AskedPeople): string {
+  if (pending > 1) return `Waits for ${pending} answers of people`;
+  if (prompt === null || prompt.trim() === "") return "Waits for an answer of a person";
+  // One line, in whole characters.
+  const line = [...prompt.replace(/\s+/g, " ").trim()];
+  const cut = line.length > PROMPT_CHARS ? `${line.slice(0, PROMPT_CHARS - 1).join("")}…` : line.join("");
+  return `Waits for a person: ${cut}`;
+}

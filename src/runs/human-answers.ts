@@ -1,0 +1,138 @@
+// Answers of people to what workers asked.
+//
+// A1. The first answer stands. The same answer of the same person may be given again and finds the first one: whoever
+//     lost the reply to theirs may ask once more, also after a crash.
+// A2. An answer is on disk before its caller hears of it.
+
+import { isDeepStrictEqual } from "node:util";
+import type { Engine } from "../engine/engine.ts";
+import { isoTime } from "../engine/event.ts";
+import type { JsonValue } from "../engine/json.ts";
+import { limits } from "../engine/limits.ts";
+import type { HumanRequest, HumanResponse } from "../engine/ports.ts";
+import type { AttentionRecords } from "./attention-records.ts";
+import type { JobRecords } from "./job-records.ts";
+import { type AskedRun, whyNotOpen } from "./open-run.ts";
+import { RunRefusal, type RunRefusalEntry } from "./run-refusal.ts";
+
+export const answerLimits = {
+  decisionCharsMax: limits.nameCharsMax,
+  commentCharsMax: 4 * 1024,
+  /** Of `data` as JSON. */
+  dataCharsMax: 64 * 1024,
+} as const;
+
+export interface GivenAnswer {
+  readonly decision: string;
+  readonly comment: string | null;
+  /** Any JSON; null for none. */
+  readonly data: JsonValue;
+  readonly principal: string;
+}
+
+export interface HumanAnswersParts {
+  readonly records: AttentionRecords;
+  readonly jobs: Pick<JobRecords, "find">;
+  readonly engine: Pick<Engine, "answerHuman" | "settled">;
+}
+
+export class HumanAnswers {
+  readonly #parts: HumanAnswersParts;
+
+  constructor(parts: HumanAnswersParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws RunRefusal `human_request_not_found` */
+  async find(run: AskedRun, requestId: string): Promise<HumanRequest> {
+    const request = await this.#parts.records.humanRequest(run.jobId, requestId);
+    if (request === null) throw notFound(run, requestId);
+    return request;
+  }
+
+  /**
+   * Answers a request; with the answer that it already has, by the same person, nothing is changed.
+   *
+   * @returns the request as it is then
+   * @throws RunRefusal `human_request_not_found`, `already_answered`, `human_request_timed_out`, `run_ended`,
+   *   `validation_failed` for an answer that is not allowed; EngineUnavailable
+   */
+  async answer(run: AskedRun, requestId: string, given: GivenAnswer): Promise<HumanRequest> {
+    const { engine, jobs } = this.#parts;
+    const asked = await this.find(run, requestId);
+    if (asked.status !== "pending") return standing(asked, given);
+    mustBeAllowed(asked, given);
+    const { decision, comment, principal } = given;
+    const dataJson = jsonOf(given.data);
+    const answer = await engine.answerHuman(run.jobId, {
+      requestId,
+      decision,
+      comment,
+      dataJson,
+      principal,
+    });
+    if (answer.kind === "answered") return answer.request;
+    if (answer.kind === "already_closed") return standing(answer.request, given);
+    // Closed since it was read; perhaps so long ago that only the store knows of it.
+    await engine.settled();
+    const now = await this.find(run, requestId);
+    if (now.status !== "pending") return standing(now, given);
+    throw await whyNotOpen(jobs, run, `nobody waits for an answer to ${requestId} any more`);
+  }
+}
+
+/** What a closed request says to one more answer (A1). */
+function standing(request: HumanRequest, given: GivenAnswer): HumanRequest {
+  const { requestId, status, response } = request;
+  if (response === null) throw new Error(`Request ${requestId} is ${status} and has no response.`);
+  if (status === "answered" && isSame(response, given)) return request;
+  const when = isoTime(response.respondedAtMs);
+  const decision = JSON.stringify(response.decision);
+  if (status === "timed_out") {
+    throw new RunRefusal(
+      "human_request_timed_out",
+      `The time of request ${requestId} was over at ${when}; the worker was told ${decision}.`,
+    );
+  }
+  throw new RunRefusal(
+    "already_answered",
+    `Request ${requestId} was answered ${decision} by ${response.principal} at ${when}; the first answer stands.`,
+  );
+}
+
+function isSame(response: HumanResponse, given: GivenAnswer): boolean {
+  const { decision, comment, dataJson, principal } = response;
+  const isSameText =
+    decision === given.decision && comment === given.comment && principal === given.principal;
+  return isSameText && isDeepStrictEqual(parsed(dataJson), parsed(jsonOf(given.data)));
+}
+
+const jsonOf = (data: JsonValue) => (data === null ? null : JSON.stringify(data));
+const parsed = (json: string | null): unknown => (json === null ? null : JSON.parse(json));
+
+function mustBeAllowed({ allowedDecisions }: HumanRequest, { decision, comment, data }: GivenAnswer): void {
+  const { decisionCharsMax, commentCharsMax, dataCharsMax } = answerLimits;
+  const errors: RunRefusalEntry[] = [];
+  const tooLong = (path: string, max: number) => {
+    errors.push({ path, code: "too_long", message: `must have at most ${max} characters` });
+  };
+  if (decision === "") {
+    errors.push({ path: "/decision", code: "too_short", message: "must not be empty" });
+  } else if (decision.length > decisionCharsMax) tooLong("/decision", decisionCharsMax);
+  else if (allowedDecisions.length > 0 && !allowedDecisions.includes(decision)) {
+    const message = `must be one of ${allowedDecisions.map((one) => JSON.stringify(one)).join(", ")}`;
+    errors.push({ path: "/decision", code: "not_allowed", message });
+  }
+  if (comment !== null && comment.length > commentCharsMax) tooLong("/comment", commentCharsMax);
+  if ((jsonOf(data)?.length ?? 0) > dataCharsMax) tooLong("/data", dataCharsMax);
+  const [first] = errors;
+  if (first === undefined) return;
+  throw new RunRefusal("validation_failed", `${first.path}: ${first.message}. Nothing was changed.`, errors);
+}
+
+function notFound({ runId }: AskedRun, requestId: string): RunRefusal {
+  return new RunRefusal(
+    "human_request_not_found",
+    `Run ${runId} has asked nothing under the id ${JSON.stringify(requestId.slice(0, 200))}. GET /api/v1/runs/${runId}/human lists what it asks.`,
+  );
+}

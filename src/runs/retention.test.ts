@@ -1,0 +1,340 @@
+// Retention against real SQLite, real files and a clock that the test moves.
+
+import assert from "node:assert/strict";
+import { mkdir, readdir, rm, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { test } from "node:test";
+import { advance, job, launch, run } from "../../test/support/gateway-samples.ts";
+import { changes, progress } from "../../test/support/journal-contract.ts";
+import { until } from "../../test/support/until.ts";
+import { bundleFiles, writeFiles, zipOf } from "../bundles/test-support.ts";
+import { newTally } from "../engine/tally.ts";
+import type { Retention, RetentionLimits } from "./retention.ts";
+import { keepAll, type RetentionScene, retentionScene } from "./test-retention.ts";
+
+const HOUR_MS = 60 * 60 * 1_000;
+const DAY_MS = 24 * HOUR_MS;
+
+const counts = ({ runs, blobs, bundles, leftovers }: Awaited<ReturnType<Retention["collect"]>>) => ({
+  runs,
+  blobs,
+  bundles,
+  leftovers,
+});
+
+async function collect(s: RetentionScene, limits: RetentionLimits, isPreview = false) {
+  return counts(await s.retention.collect({ limits, isPreview }));
+}
+
+test("age: what ended before goes, what ended later stays, and 0 days keep all", async () => {
+  await using s = await retentionScene();
+  await s.ended("old", 8 * DAY_MS, { history: 10 });
+  await s.ended("young", 6 * DAY_MS, { history: 10 });
+  assert.equal((await collect(s, keepAll)).runs.count, 0);
+  assert.deepEqual((await collect(s, { ...keepAll, olderThanDays: 7 })).runs, { count: 1, bytes: 10 });
+  assert.deepEqual(await s.left(), ["young"]);
+  assert.deepEqual(s.removedRuns, ["run_old"]);
+});
+
+test("size: the oldest ends go until the rest fits, to the byte; not one more", async () => {
+  for (const [bytesMax, expected] of [
+    [1_000, 10],
+    [999, 9],
+    [500, 5],
+    [499, 4],
+    [99, 0],
+  ] as const) {
+    await using s = await retentionScene();
+    for (let i = 0; i < 10; i++) await s.ended(`j-${i}`, (10 - i) * HOUR_MS, { history: 100 });
+    const { runs } = await collect(s, { ...keepAll, bytesMax });
+    assert.equal(runs.count, 10 - expected, `${bytesMax}`);
+    assert.deepEqual(await s.left(), Array.from({ length: 10 }, (_, i) => `j-${i}`).slice(10 - expected));
+  }
+});
+
+test("size counts by what was written: many that ended in one moment are cut apart by their ids", async () => {
+  await using s = await retentionScene();
+  const nowMs = s.clock.nowMs();
+  const same = progress({
+    status: "completed",
+    updatedAtMs: nowMs - HOUR_MS,
+    tally: { ...newTally(), historyChars: 1 },
+  });
+  await s.journal.commit(
+    Array.from({ length: 1_200 }, (_, i) =>
+      changes({ jobId: `j-${String(i).padStart(4, "0")}`, progress: same }),
+    ),
+  );
+  const limits = { ...keepAll, bytesMax: 700 };
+  assert.deepEqual((await collect(s, limits, true)).runs, { count: 500, bytes: 500 });
+  assert.deepEqual((await collect(s, limits)).runs, { count: 500, bytes: 500 });
+  const left = await s.left();
+  assert.deepEqual([left.length, left[0]], [700, "j-0500"]);
+});
+
+test("age and size together: the stricter of the two counts", async () => {
+  for (const limits of [
+    { olderThanDays: 3, bytesMax: 1_000 },
+    { olderThanDays: 9, bytesMax: 30 },
+  ]) {
+    await using s = await retentionScene();
+    for (let i = 1; i <= 6; i++) await s.ended(`j-${i}`, i * DAY_MS - HOUR_MS, { history: 10 });
+    assert.equal((await collect(s, limits, true)).runs.count, 3);
+    assert.equal((await collect(s, limits)).runs.count, 3);
+    assert.deepEqual(await s.left(), ["j-1", "j-2", "j-3"]);
+  }
+});
+
+test("what is open stays, however old and large (R1)", async () => {
+  await using s = await retentionScene();
+  const huge = { ...newTally(), historyChars: 1_000_000 };
+  await s.journal.commit([changes({ jobId: "open", progress: progress({ updatedAtMs: 1, tally: huge }) })]);
+  await s.gateway.write(async (writes) => {
+    await writes.insertJob(job(1));
+    await writes.insertRun(run(1, "job_0001"));
+    await writes.insertRun(run(2, "job_0001"));
+  });
+  await s.journal.commit([launch(run(1, "job_0001"), { progress: progress({ updatedAtMs: 1 }) })]);
+  await s.ended("ended", DAY_MS, { history: 10 });
+  const limits = { olderThanDays: 0.001, bytesMax: 1 };
+  assert.equal((await collect(s, limits)).runs.count, 1);
+  assert.deepEqual(await s.left(), ["g-0001", "open"]);
+  assert.equal((await s.gateway.job("job_0001"))?.activeRuns, 2);
+  const { lost } = await s.journal.commit([advance(run(1, "job_0001"), 1, { status: "completed" })]);
+  assert.deepEqual(lost, []);
+});
+
+test("a run that ended before it came to the runtime goes by its age", async () => {
+  await using s = await retentionScene();
+  await s.gateway.write(async (writes) => {
+    await writes.insertJob(job(1));
+    for (const n of [1, 2]) await writes.insertRun(run(n, "job_0001"));
+    const end = { status: "cancelled", failureJson: null } as const;
+    await writes.endUnlaunched("run_0001", end, s.clock.nowMs() - 2 * DAY_MS);
+    await writes.endUnlaunched("run_0002", end, s.clock.nowMs());
+  });
+  const limits = { ...keepAll, olderThanDays: 1 };
+  assert.equal((await collect(s, limits, true)).runs.count, 1);
+  assert.equal((await collect(s, limits)).runs.count, 1);
+  assert.equal(await s.gateway.run("run_0001"), null);
+  assert.equal((await s.gateway.job("job_0001"))?.latestRun?.runId, "run_0002");
+});
+
+/** Something of every kind, two hours before now. */
+async function everything(s: RetentionScene): Promise<void> {
+  for (let i = 0; i < 5; i++) {
+    await s.ended(`own-${i}`, (i + 1) * DAY_MS, { history: 10, artifact: `of its own ${i}` });
+    await s.ended(`same-${i}`, (i + 1) * DAY_MS + 1, { history: 10, artifact: "shared by all" });
+  }
+  await s.blobs.putBytes(Buffer.from("an orphan"));
+  const source = join(s.home, "source");
+  for (const [i, bundleId] of ["kept", "let-go"].entries()) {
+    await writeFiles(source, bundleFiles({ "payloads/n.txt": String(i) }));
+    await s.bundles.registerFolder({ path: source, bundleId });
+  }
+  await writeFiles(source, bundleFiles({ "payloads/n.txt": "another" }));
+  await s.bundles.registerFolder({ path: source, bundleId: "let-go" });
+  for (const place of ["runs/run_gone/shared", "evidence/run_gone", "tmp/old", "runs/run_own-0"]) {
+    await mkdir(join(s.home, place), { recursive: true });
+    await writeFile(join(s.home, place, "file"), "12345");
+  }
+  await writeFile(join(s.home, "tmp/stray"), "123");
+  for (const place of ["runs/run_gone", "evidence/run_gone", "tmp/old", "tmp/stray"])
+    await utimes(join(s.home, place), 1, 1);
+}
+
+test("a preview says exactly what the same request then removes, and removes nothing (R2)", async () => {
+  await using s = await retentionScene();
+  await everything(s);
+  s.pass(2 * DAY_MS);
+  const limits = { olderThanDays: 4.5, bytesMax: 0 };
+  const before = await readdir(s.home, { recursive: true });
+  const preview = await collect(s, limits, true);
+  assert.deepEqual((await readdir(s.home, { recursive: true })).sort(), before.sort());
+  assert.equal((await s.left()).length, 10);
+  // Two days later, three of the five pairs are too old; the content that all share has the others, too.
+  assert.deepEqual(preview.runs, { count: 6, bytes: 6 * 10 + 3 * 12 + 3 * 13 });
+  assert.deepEqual(preview.blobs, { count: 4, bytes: 3 * 12 + 9 });
+  assert.equal(preview.bundles.count, 1);
+  assert.deepEqual(preview.leftovers, { count: 4, bytes: 5 + 5 + 5 + 3 });
+
+  assert.deepEqual(await collect(s, limits), preview);
+  const nothing = { count: 0, bytes: 0 };
+  const none = { runs: nothing, blobs: nothing, bundles: nothing, leftovers: nothing };
+  assert.deepEqual(await collect(s, limits, true), none);
+  assert.deepEqual(await collect(s, limits), none);
+  const { totals } = s.retention;
+  assert.deepEqual([totals.runs, totals.blobs, totals.bundles, totals.leftovers], Object.values(preview));
+  assert.deepEqual(await readdir(join(s.home, "runs")), ["run_own-0"]);
+  assert.deepEqual(await readdir(join(s.home, "tmp")), []);
+});
+
+test("what was made a moment ago belongs to somebody: blobs, snapshots, folders stay", async () => {
+  await using s = await retentionScene();
+  await s.blobs.putBytes(Buffer.from("about to be named"));
+  await mkdir(join(s.home, "runs/run_new"), { recursive: true });
+  const source = await writeFiles(join(s.home, "source"), bundleFiles());
+  const { fingerprint } = await s.bundles.registerFolder({ path: source, bundleId: "b" });
+  await writeFiles(source, bundleFiles({ "payloads/n.txt": "changed" }));
+  await s.bundles.reload("b");
+  const { blobs, bundles, leftovers } = await collect(s, keepAll);
+  assert.deepEqual([blobs.count, bundles.count, leftovers.count], [0, 0, 0]);
+  assert.ok((await readdir(join(s.home, "bundles"))).includes(fingerprint));
+});
+
+test("a snapshot goes a day after the last who had it let it go, and not while a job has it", async () => {
+  await using s = await retentionScene();
+  const source = await writeFiles(join(s.home, "source"), bundleFiles());
+  const first = await s.bundles.registerFolder({ path: source, bundleId: "b" });
+  const insert = { ...changes().insert!, bundleFingerprint: first.fingerprint };
+  await s.journal.commit([changes({ jobId: "open", insert: { ...insert, runId: "run_open" } })]);
+  s.pass(10 * DAY_MS);
+  await writeFiles(source, bundleFiles({ "payloads/n.txt": "changed" }));
+  await s.bundles.reload("b");
+  s.pass(2 * DAY_MS);
+  assert.equal((await collect(s, keepAll)).bundles.count, 0);
+  await s.journal.commit([
+    {
+      ...changes({ jobId: "open", progress: progress({ status: "completed", updatedAtMs: 5 }) }),
+      revision: 1,
+      insert: null,
+      firstEventSeq: 2,
+    },
+  ]);
+  assert.equal((await collect(s, keepAll)).bundles.count, 0);
+  const limits = { ...keepAll, olderThanDays: 1 };
+  assert.equal((await collect(s, limits, true)).bundles.count, 1);
+  assert.equal((await collect(s, limits)).bundles.count, 1);
+  assert.equal((await readdir(join(s.home, "bundles"))).includes(first.fingerprint), false);
+  // The same content again is a snapshot like any other.
+  await writeFiles(source, bundleFiles());
+  await rm(join(source, "payloads/n.txt"));
+  const again = await s.bundles.registerFolder({ path: source, bundleId: "b" });
+  assert.equal(again.fingerprint, first.fingerprint);
+  assert.notEqual(await s.bundles.launch("b", {}), null);
+});
+
+test("a snapshot that a reload lets go stays for a day, however old it is", async () => {
+  await using s = await retentionScene();
+  const source = await writeFiles(join(s.home, "source"), bundleFiles());
+  await s.bundles.registerFolder({ path: source, bundleId: "b" });
+  s.pass(10 * DAY_MS);
+  await writeFiles(source, bundleFiles({ "payloads/n.txt": "changed" }));
+  await s.bundles.reload("b");
+  assert.equal((await collect(s, keepAll)).bundles.count, 0);
+  s.pass(DAY_MS + HOUR_MS);
+  assert.equal((await collect(s, keepAll)).bundles.count, 1);
+});
+
+test("an upload of a content whose snapshot is unused keeps it, though its record is still to be written", async () => {
+  await using s = await retentionScene();
+  const zip = () => Readable.from([zipOf(bundleFiles())]);
+  await s.bundles.receiveZip(zip());
+  s.pass(3 * DAY_MS);
+  assert.equal((await collect(s, keepAll, true)).bundles.count, 1);
+  const { record } = await s.bundles.receiveZip(zip());
+  assert.equal((await collect(s, keepAll)).bundles.count, 0);
+  await s.gateway.write((writes) => writes.saveBundle(record));
+  s.pass(3 * DAY_MS);
+  assert.equal((await collect(s, keepAll)).bundles.count, 0);
+  assert.notEqual(await s.bundles.launch(record.bundleId, {}), null);
+});
+
+test("a snapshot that is taken in while it is being removed is there afterwards", async () => {
+  await using s = await retentionScene();
+  for (let turn = 0; turn < 20; turn++) {
+    const zip = () => Readable.from([zipOf(bundleFiles({ "payloads/n.txt": String(turn) }))]);
+    const { record } = await s.bundles.receiveZip(zip());
+    s.pass(3 * DAY_MS);
+    await Promise.all([s.bundles.receiveZip(zip()), collect(s, keepAll)]);
+    assert.notEqual(await s.bundles.definition(record.fingerprint), null);
+    assert.ok((await readdir(join(s.home, "bundles"))).includes(record.fingerprint));
+    s.pass(3 * DAY_MS);
+    await collect(s, keepAll);
+  }
+});
+
+test("the sweep comes a while after the start and then each hour; it keeps to the program's limits", async () => {
+  await using s = await retentionScene({ limits: { olderThanDays: 1, bytesMax: 0 } });
+  await s.ended("old", 2 * DAY_MS, { history: 10 });
+  s.retention.start();
+  assert.deepEqual([...s.timers.values()], [60_000]);
+  s.fire();
+  await until("the end of the first sweep", () => s.timers.size === 1);
+  assert.deepEqual([...s.timers.values()], [HOUR_MS]);
+  assert.deepEqual(await s.left(), []);
+  assert.deepEqual([s.retention.totals.sweeps, s.retention.totals.runs.count], [1, 1]);
+});
+
+test("the folders of the home are walked by the second sweep, not right after a start", async () => {
+  await using s = await retentionScene();
+  await everything(s);
+  s.pass(2 * DAY_MS);
+  s.retention.start();
+  const sweep = async () => {
+    s.fire();
+    await until("the end of a sweep", () => s.timers.size === 1);
+    const { blobs, leftovers } = s.retention.totals;
+    return [blobs.count, leftovers.count];
+  };
+  assert.deepEqual(await sweep(), [0, 0]);
+  assert.deepEqual(await sweep(), [1, 4]);
+});
+
+test("a sweep that fails is told and counted, and the next one comes", async () => {
+  await using s = await retentionScene({ limits: { olderThanDays: 1, bytesMax: 0 } });
+  await s.ended("old", 2 * DAY_MS, { history: 10 });
+  const { connection } = s.database;
+  connection.exec("CREATE TRIGGER no BEFORE DELETE ON jobs BEGIN SELECT RAISE(ABORT, 'no'); END");
+  s.retention.start();
+  s.fire();
+  await until("the end of a sweep", () => s.timers.size === 1);
+  assert.equal(s.warned.length, 1);
+  assert.equal(s.retention.totals.failures, 1);
+  connection.exec("DROP TRIGGER no");
+  s.fire();
+  await until("the end of a sweep", () => s.timers.size === 1);
+  assert.deepEqual(await s.left(), []);
+});
+
+test("requests take turns: the second one finds what the first has left (R3)", async () => {
+  await using s = await retentionScene();
+  for (let i = 0; i < 120; i++) await s.ended(`j-${i}`, 2 * DAY_MS, { history: 1 });
+  const limits = { ...keepAll, olderThanDays: 1 };
+  const [first, preview, second] = await Promise.all([
+    collect(s, limits),
+    collect(s, limits, true),
+    collect(s, limits),
+  ]);
+  assert.deepEqual([first.runs.count, preview.runs.count, second.runs.count], [120, 0, 0]);
+});
+
+test("a stop ends a removal between two of its transactions; the next program goes on with it (R5)", async () => {
+  await using s = await retentionScene();
+  for (let i = 0; i < 300; i++) await s.ended(`j-${i}`, 2 * DAY_MS, { history: 1 });
+  const collected = s.retention.collect({ limits: { ...keepAll, olderThanDays: 1 }, isPreview: false });
+  await until("a first transaction", async () => (await s.left()).length < 300);
+  await s.retention.stop();
+  const { runs } = await collected;
+  assert.equal((await s.left()).length, 300 - runs.count);
+  assert.ok(runs.count > 0);
+});
+
+test("free pages are given back to the disk, but for a reserve", async () => {
+  await using s = await retentionScene();
+  const { connection } = s.database;
+  connection.exec("CREATE TABLE filler (text TEXT)");
+  const insert = connection.prepare("INSERT INTO filler VALUES (?)");
+  connection.exec("BEGIN");
+  for (let i = 0; i < 300; i++) insert.run("x".repeat(200_000));
+  connection.exec("COMMIT; DELETE FROM filler; PRAGMA wal_checkpoint(TRUNCATE)");
+  const number = (pragma: string) =>
+    Number(Object.values(connection.prepare(`PRAGMA ${pragma}`).get() ?? {})[0]);
+  const before = number("page_count");
+  assert.ok(before > 14_000);
+  await collect(s, keepAll);
+  assert.ok(number("page_count") < 5_000, `${number("page_count")} of ${before} pages`);
+  assert.ok(number("freelist_count") >= 4_096);
+  assert.equal(connection.prepare("PRAGMA integrity_check").get()?.integrity_check, "ok");
+});

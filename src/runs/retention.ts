@@ -1,0 +1,289 @@
+// Retention: what has ended goes when it is old, or when there is too much of it, with everything that is its own; and
+// whatever lies in the home without belonging to anything goes too. In the background, and when somebody asks.
+//
+// R1. What has not ended is never touched, whatever its age and size.
+// R2. A preview removes nothing, and says what the same request would remove at that moment.
+// R3. Sweeps and requests take turns: each sees what those before it have left.
+// R4. It takes a share of the thread, in steps of a few milliseconds (Pace), and memory for a page of ids.
+// R5. It may be killed at any point: what is half removed is seen by nobody, and the next start goes on (Cleanup, U1).
+
+import type { Clock, EngineLog } from "../engine/ports.ts";
+import type { Cleanup, Counted } from "./cleanup.ts";
+import { Pace } from "./pace.ts";
+import { type CutRequest, countThrough, findCut } from "./retention-cut.ts";
+import type { EndPosition, RemovedRuns, RetentionRecords } from "./retention-records.ts";
+
+/** What ended runs are kept by; 0: without that bound. */
+export interface RetentionLimits {
+  readonly olderThanDays: number;
+  /** Of histories and artifacts. */
+  readonly bytesMax: number;
+}
+
+export interface RetentionReport {
+  readonly limits: RetentionLimits;
+  readonly isPreview: boolean;
+  /** Runs, and what they have in histories and artifacts; contents that several have count for each. */
+  readonly runs: Counted;
+  /** Contents of artifacts that nothing names. */
+  readonly blobs: Counted;
+  /** Snapshots of bundles that nobody has. */
+  readonly bundles: Counted;
+  /** Folders and files in the home that belong to nothing. */
+  readonly leftovers: Counted;
+}
+
+/** What was removed since the start, previews left out; for metrics. */
+export interface RetentionTotals {
+  readonly sweeps: number;
+  readonly failures: number;
+  readonly runs: Counted;
+  readonly blobs: Counted;
+  readonly bundles: Counted;
+  readonly leftovers: Counted;
+}
+
+/** Something in the home that belongs to nothing. */
+interface Leftover {
+  readonly path: string;
+  readonly bytes: number;
+}
+
+export interface RetentionPorts {
+  readonly records: RetentionRecords;
+  readonly cleanup: Cleanup;
+  readonly limits: RetentionLimits;
+  /** The hashes of all blobs on disk, a page at a time. */
+  readonly blobPages: () => AsyncIterable<readonly string[]>;
+  readonly leftovers: {
+    find(beforeMs: number): AsyncIterable<Leftover>;
+    remove(leftover: Leftover): Promise<void>;
+  };
+  /** Removes snapshots that are not named and that nobody has touched since `beforeMs`; a preview only counts them. */
+  readonly removeSnapshots: (request: {
+    readonly isNamed: (fingerprint: string) => Promise<boolean>;
+    readonly beforeMs: number;
+    readonly isPreview: boolean;
+  }) => Promise<Counted>;
+  /** Gives a little of the database's free space back to the disk. @returns whether there is more to give */
+  readonly shrinkDatabase: () => Promise<boolean>;
+  readonly clock: Clock;
+  readonly log: EngineLog;
+}
+
+const HOUR_MS = 60 * 60 * 1_000;
+const DAY_MS = 24 * HOUR_MS;
+/** A start has more urgent things to do. */
+const FIRST_SWEEP_AFTER_MS = 60_000;
+const SWEEP_EVERY_MS = HOUR_MS;
+/** The home's folders are walked by each so-many-th sweep; by none right after a start. */
+const SWEEPS_PER_WALK = 24;
+const LEFTOVER_AGE_MS = HOUR_MS;
+const SNAPSHOT_AGE_MS = DAY_MS;
+const RUNS_PER_TRANSACTION = 25;
+const NONE: Counted = { count: 0, bytes: 0 };
+
+export class Retention {
+  readonly #ports: RetentionPorts;
+  readonly #pace: Pace;
+  #turn: Promise<unknown> = Promise.resolve();
+  #cancelTimer: (() => void) | null = null;
+  #isStopped = false;
+  #totals: RetentionTotals = {
+    sweeps: 0,
+    failures: 0,
+    runs: NONE,
+    blobs: NONE,
+    bundles: NONE,
+    leftovers: NONE,
+  };
+
+  constructor(ports: RetentionPorts) {
+    this.#ports = ports;
+    this.#pace = new Pace(ports.clock);
+  }
+
+  get totals(): RetentionTotals {
+    return this.#totals;
+  }
+
+  /** The program's own limits. */
+  get limits(): RetentionLimits {
+    return this.#ports.limits;
+  }
+
+  /** The first sweep comes a while after the start, the next one an hour after the end of each. */
+  start(): void {
+    this.#sweepAfter(FIRST_SWEEP_AFTER_MS);
+  }
+
+  #sweepAfter(delayMs: number): void {
+    if (this.#isStopped) return;
+    this.#cancelTimer = this.#ports.clock.after(delayMs, () => {
+      this.#inTurn(() => this.#sweep())
+        .catch((error: unknown) => {
+          this.#totals = { ...this.#totals, failures: this.#totals.failures + 1 };
+          this.#ports.log.warn(
+            { error: String(error) },
+            "what is old could not all be removed; the next sweep tries again",
+          );
+        })
+        .finally(() => this.#sweepAfter(SWEEP_EVERY_MS));
+    });
+  }
+
+  async #sweep(): Promise<void> {
+    const sweeps = this.#totals.sweeps + 1;
+    this.#totals = { ...this.#totals, sweeps };
+    const isWalk = sweeps % SWEEPS_PER_WALK === 2;
+    await this.#collect({ limits: this.#ports.limits, isPreview: false, isWalk });
+  }
+
+  /**
+   * Removes what the limits do not keep, and everything that belongs to nothing; waits for its turn first.
+   *
+   * @param request.isPreview removes nothing, and tells what would go
+   */
+  collect(request: {
+    readonly limits: RetentionLimits;
+    readonly isPreview: boolean;
+  }): Promise<RetentionReport> {
+    return this.#inTurn(() => this.#collect({ ...request, isWalk: true }));
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+
+  async #collect(request: {
+    readonly limits: RetentionLimits;
+    readonly isPreview: boolean;
+    readonly isWalk: boolean;
+  }): Promise<RetentionReport> {
+    const { limits, isPreview, isWalk } = request;
+    const cutRequest = this.#cutRequest(limits);
+    // Before the runs: what they leave is noted, and no leftover.
+    const leftovers = isWalk ? await this.#removeLeftovers(isPreview) : NONE;
+    const cut = await findCut(this.#ports.records, cutRequest, this.#step);
+    const runs = isPreview ? await this.#countRuns(cut, cutRequest) : await this.#removeRuns(cut, cutRequest);
+    const noted = isPreview ? NONE : await this.#ports.cleanup.collectGarbage();
+    // What a preview leaves is named by rows that are still there.
+    const without = isPreview ? cut : null;
+    const unnamed = isWalk ? await this.#removeBlobs(without, isPreview) : NONE;
+    const bundles = await this.#removeSnapshots(without, isPreview);
+    if (!isPreview) await this.#repeat(() => this.#ports.shrinkDatabase());
+    const found = { runs, blobs: sum(noted, unnamed), bundles, leftovers };
+    if (!isPreview) this.#count(found);
+    return { limits, isPreview, ...found };
+  }
+
+  #cutRequest({ olderThanDays, bytesMax }: RetentionLimits): CutRequest {
+    const nowMs = this.#ports.clock.nowMs();
+    return {
+      beforeMs: olderThanDays === 0 ? null : Math.floor(nowMs - olderThanDays * DAY_MS),
+      bytesMax: bytesMax === 0 ? null : bytesMax,
+    };
+  }
+
+  async #removeRuns(cut: EndPosition | null, { beforeMs }: CutRequest): Promise<Counted> {
+    const { records } = this.#ports;
+    let removed = NONE;
+    const removeAll = (some: () => Promise<RemovedRuns>) =>
+      this.#repeat(async () => {
+        const { count, bytes } = await some();
+        removed = sum(removed, { count, bytes });
+        return count > 0;
+      });
+    if (cut !== null) await removeAll(() => records.removeEnded(cut, RUNS_PER_TRANSACTION));
+    if (beforeMs !== null) await removeAll(() => records.removeUnlaunched(beforeMs, RUNS_PER_TRANSACTION));
+    return removed;
+  }
+
+  async #countRuns(cut: EndPosition | null, { beforeMs }: CutRequest): Promise<Counted> {
+    const { records } = this.#ports;
+    const ended = cut === null ? NONE : await countThrough(records, cut, this.#step);
+    if (beforeMs === null) return ended;
+    let count = 0;
+    let after: EndPosition | null = null;
+    await this.#repeat(async () => {
+      const page: readonly EndPosition[] = await records.unlaunchedPage(
+        beforeMs,
+        RUNS_PER_TRANSACTION,
+        after,
+      );
+      count += page.length;
+      after = page.at(-1) ?? null;
+      return after !== null;
+    });
+    return sum(ended, { count, bytes: 0 });
+  }
+
+  async #removeBlobs(without: EndPosition | null, isPreview: boolean): Promise<Counted> {
+    const { records, cleanup, blobPages } = this.#ports;
+    let removed = NONE;
+    for await (const page of blobPages()) {
+      if (this.#isStopped) break;
+      for (const sha256 of page) {
+        if (await records.isBlobNamed(sha256, without)) continue;
+        const removal = await cleanup.removeUnnamedBlob(sha256, { isPreview });
+        if (removal.kind === "removed") removed = sum(removed, { count: 1, bytes: removal.size });
+      }
+    }
+    return removed;
+  }
+
+  #removeSnapshots(without: EndPosition | null, isPreview: boolean): Promise<Counted> {
+    const { records, removeSnapshots, clock } = this.#ports;
+    return removeSnapshots({
+      isNamed: (fingerprint) => records.isSnapshotNamed(fingerprint, without),
+      beforeMs: clock.nowMs() - SNAPSHOT_AGE_MS,
+      isPreview,
+    });
+  }
+
+  async #removeLeftovers(isPreview: boolean): Promise<Counted> {
+    const { leftovers, clock } = this.#ports;
+    let removed = NONE;
+    for await (const leftover of leftovers.find(clock.nowMs() - LEFTOVER_AGE_MS)) {
+      if (this.#isStopped) break;
+      if (!isPreview) await leftovers.remove(leftover);
+      removed = sum(removed, { count: 1, bytes: leftover.bytes });
+    }
+    return removed;
+  }
+
+  readonly #step = <Result>(work: () => Promise<Result>) => this.#pace.step(work);
+
+  /** Again and again, until there is no more to do. */
+  async #repeat(work: () => Promise<boolean>): Promise<void> {
+    while (!this.#isStopped && (await this.#pace.step(work))) {
+      // Each step rests after its work.
+    }
+  }
+
+  #count(found: Pick<RetentionReport, "runs" | "blobs" | "bundles" | "leftovers">): void {
+    const { sweeps, failures, runs, blobs, bundles, leftovers } = this.#totals;
+    this.#totals = {
+      sweeps,
+      failures,
+      runs: sum(runs, found.runs),
+      blobs: sum(blobs, found.blobs),
+      bundles: sum(bundles, found.bundles),
+      leftovers: sum(leftovers, found.leftovers),
+    };
+  }
+
+  /** Ends what is under way at its next step; resolves when nothing is. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancelTimer?.();
+    this.#pace.stop();
+    await this.#turn;
+  }
+}
+
+function sum(a: Counted, b: Counted): Counted {
+  return { count: a.count + b.count, bytes: a.bytes + b.bytes };
+}

@@ -1,0 +1,132 @@
+// The inside of the exporter's thread, and the only file that knows OpenTelemetry: spans become the SDK's, those that
+// the sampler keeps are sent. Where to, with which headers, how long: that the SDK reads from OTEL_* itself.
+
+import { parentPort, workerData } from "node:worker_threads";
+import {
+  type Context,
+  DiagLogLevel,
+  diag,
+  type HrTime,
+  ROOT_CONTEXT,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from "@opentelemetry/api";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import {
+  defaultResource,
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector,
+} from "@opentelemetry/resources";
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  ParentBasedSampler,
+  type ReadableSpan,
+  type Sampler,
+  SamplingDecision,
+  TraceIdRatioBasedSampler,
+} from "@opentelemetry/sdk-trace";
+import type { ThreadSettings, ThreadWord } from "./otlp-outlet.ts";
+import type { SamplerSettings } from "./settings.ts";
+import type { FinishedSpan } from "./span.ts";
+
+const settings = workerData as ThreadSettings;
+const WARNING_CHARS_MAX = 500;
+const WARNINGS_MAX = 20;
+
+const say = (word: ThreadWord) => parentPort?.postMessage(word);
+
+let warnings = 0;
+const warn = (...words: readonly unknown[]) => {
+  if (warnings++ < WARNINGS_MAX)
+    say({ kind: "warning", text: words.map(String).join(" ").slice(0, WARNING_CHARS_MAX) });
+};
+const silent = () => {};
+diag.setLogger(
+  { error: warn, warn, info: silent, debug: silent, verbose: silent },
+  { logLevel: DiagLogLevel.WARN },
+);
+
+const resource = defaultResource()
+  .merge(
+    resourceFromAttributes({
+      "service.name": settings.serviceName,
+      "service.version": settings.serviceVersion,
+    }),
+  )
+  .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] }));
+
+const instrumentationScope = { name: settings.serviceName, version: settings.serviceVersion };
+const exporter = new OTLPTraceExporter();
+const sampler = toSampler(settings.sampler);
+
+function toSampler({ name, ratio }: SamplerSettings): Sampler {
+  const root = rootSampler(name.replace(/^parentbased_/, ""), ratio);
+  return name.startsWith("parentbased_") ? new ParentBasedSampler({ root }) : root;
+}
+
+function rootSampler(name: string, ratio: number): Sampler {
+  if (name === "always_off") return new AlwaysOffSampler();
+  return name === "traceidratio" ? new TraceIdRatioBasedSampler(ratio) : new AlwaysOnSampler();
+}
+
+/** What is kept is decided by the trace, so that a run is sent whole or not at all. */
+function isKept({ traceId, spanId, isCallersTrace, name }: FinishedSpan): boolean {
+  // Samplers only ask whether a trace has begun elsewhere, not which span it was; a caller's trace counts as kept.
+  const context: Context = isCallersTrace
+    ? trace.setSpanContext(ROOT_CONTEXT, spanContext(traceId, spanId, true))
+    : ROOT_CONTEXT;
+  const { decision } = sampler.shouldSample(context, traceId, name, SpanKind.INTERNAL, {}, []);
+  return decision === SamplingDecision.RECORD_AND_SAMPLED;
+}
+
+function spanContext(traceId: string, spanId: string, isRemote: boolean): SpanContext {
+  return { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote };
+}
+
+const toHrTime = (ms: number): HrTime => [Math.floor(ms / 1_000), (ms % 1_000) * 1_000_000];
+
+function toReadable(span: FinishedSpan): ReadableSpan {
+  const { traceId, spanId, parentSpanId, startMs, endMs, error } = span;
+  const own = spanContext(traceId, spanId, false);
+  return {
+    name: span.name,
+    kind: SpanKind.INTERNAL,
+    spanContext: () => own,
+    ...(parentSpanId !== null && {
+      parentSpanContext: spanContext(traceId, parentSpanId, span.isParentRemote),
+    }),
+    startTime: toHrTime(startMs),
+    endTime: toHrTime(endMs),
+    duration: toHrTime(endMs - startMs),
+    ended: true,
+    status: error === null ? { code: SpanStatusCode.UNSET } : { code: SpanStatusCode.ERROR, message: error },
+    attributes: span.attributes,
+    events: span.events.map(({ name, atMs, attributes }) => ({ name, time: toHrTime(atMs), attributes })),
+    links: [],
+    resource,
+    instrumentationScope,
+    droppedAttributesCount: 0,
+    droppedEventsCount: span.droppedEvents,
+    droppedLinksCount: 0,
+  };
+}
+
+parentPort?.on("message", async (spans: readonly FinishedSpan[]) => {
+  const kept = spans.filter(isKept).map(toReadable);
+  if (kept.length === 0) {
+    say({ kind: "sent" });
+    return;
+  }
+  await resource.waitForAsyncAttributes?.();
+  exporter.export(kept, ({ code, error }) => {
+    // 0 is the SDK's word for success.
+    if (code === 0) say({ kind: "sent" });
+    else say({ kind: "lost", reason: error?.message || "the collector did not take them" });
+  });
+});
