@@ -16,6 +16,9 @@ export const systemClock: Clock = {
   },
 };
 
+/** Monotonic milliseconds, for durations. */
+export const stopwatch = () => performance.now();
+
 const fraction = () => randomInt(2 ** 32) / 2 ** 32;
 
 export const systemRandomness: Randomness = { id: idSource(systemClock.nowMs, fraction), fraction };

@@ -181,10 +181,18 @@ export const table = {
   }),
   retentionDays: setting<number>({
     variable: "SVC_RETENTION_DAYS",
-    meaning: "Days that the events and files of ended runs are kept; 0 keeps all.",
+    meaning: "Days that ended runs are kept, with their events and files; 0: whatever their age.",
     example: "30",
     fallback: () => 30,
     parse: wholeNumber(0, 36_500),
+  }),
+  retentionBytesMax: setting<number>({
+    variable: "SVC_RETENTION_MAX_BYTES",
+    meaning:
+      "Bytes that the histories and artifacts of ended runs may have together; beyond, those that ended first go. 0: no bound.",
+    example: String(20 * 1024 * MiB),
+    fallback: () => 0,
+    parse: wholeNumber(0, Number.MAX_SAFE_INTEGER),
   }),
   logLevel: setting<LogLevel>({
     variable: "SVC_LOG_LEVEL",

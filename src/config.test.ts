@@ -128,6 +128,7 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     ],
   ],
   ["SVC_RETENTION_DAYS", "retentionDays", 30, [["0", 0]]],
+  ["SVC_RETENTION_MAX_BYTES", "retentionBytesMax", 0, [["5000000000", 5_000_000_000]]],
   [
     "SVC_LOG_LEVEL",
     "logLevel",
@@ -186,6 +187,7 @@ const wrongTexts: Record<string, readonly string[]> = {
   SVC_CORS_ORIGINS: ["*", "https://a.example/path", "ftp://a", "null", ","],
   SVC_RATE_LIMIT: ["-1", "10/s", "1.5", "10000001"],
   SVC_RETENTION_DAYS: ["-1", "36501"],
+  SVC_RETENTION_MAX_BYTES: ["-1", "1G", "9007199254740992"],
   SVC_LOG_LEVEL: ["verbose", "INFO"],
   SVC_WORKER_ENV_PREFIXES: ["acme_", "ACME", "9_"],
 };

@@ -39,6 +39,15 @@ describe("following a run", () => {
     assert.equal(requests.length, 1);
   });
 
+  test("ends at an id that stands alone: a view left the terminal event out (F2)", async (t) => {
+    const { client, requests } = await serving(t, stream(`${frame(3)}id: 7\n\n`, "open"));
+    const seen = await Array.fromAsync(client.runs.followLogs("r", { filters: { level: "warn" }, after: 2 }));
+    assert.deepEqual(seen, [event(3)]);
+    assert.equal(requests[0]?.url, "/api/v1/runs/r/logs/stream?level=warn");
+    assert.equal(requests[0]?.headers["last-event-id"], "2");
+    assert.equal(requests.length, 1);
+  });
+
   test("asks again from the last event when the connection is lost, and shows nothing twice (F1)", async (t) => {
     const { client, requests, pauses } = await serving(
       t,

@@ -1,13 +1,14 @@
 // Following a run's events over however many connections it takes.
 //
 // F1. Every event comes once and in order: a lost connection is made again behind the last event that was yielded.
-// F2. It ends by itself: after the terminal event, or when the gateway answers that there is nothing more (204).
+// F2. It ends by itself: after the terminal event, or its id alone where a view leaves it out, or when the gateway
+//     answers that there is nothing more (204).
 // F3. It gives up: at a refusal; when the first connection fails, after the client's usual retries; and later after
 //     FRUITLESS_CONNECTIONS_MAX connections in a row that bring nothing.
 // F4. A connection that shows no sign of life for SILENCE_MS counts as lost: the gateway writes every 15 s.
 
 import { TroupeProblem, TroupeUnreachable } from "./errors.ts";
-import { readServerSentEvents } from "./sse.ts";
+import { readBlocks } from "./sse.ts";
 import { chunksOf } from "./streams.ts";
 import { backoffMs, type Timing } from "./timing.ts";
 import { reasonOf } from "./transport.ts";
@@ -57,8 +58,9 @@ export async function* followEvents(followed: Followed, after: number): AsyncGen
       isFirst = false;
       // 204: the gateway has nothing more.
       if (response.body === null) return;
-      for await (const event of readServerSentEvents(chunksOf(response.body, watch))) {
+      for await (const event of readBlocks(chunksOf(response.body, watch))) {
         signal?.throwIfAborted();
+        if (event.data === null) return;
         const id = Number(event.id);
         // An old event again, or one without an id, is nothing new.
         if (!(id > lastId)) continue;

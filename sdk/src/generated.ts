@@ -21,14 +21,25 @@ export interface OperationShape {
   readonly alsoAnswers?: readonly number[];
 }
 
+export type AnswerHuman = {
+  /** One of the request's allowed_decisions, if it has any. */
+  readonly decision: string;
+
+  /** For the worker and people. */
+  readonly comment?: string | null | undefined;
+
+  /** Any JSON, for the worker; at most 65536 characters. */
+  readonly data?: unknown | undefined;
+};
+
 export type Artifact = {
   readonly artifact_id: string;
 
-  /** Below the worker's SVC_OUTPUT_DIR. */
+  /** Of a worker's file, below its SVC_OUTPUT_DIR. */
   readonly name: string;
 
-  /** output: what the run was for. */
-  readonly kind: "artifact" | "output";
+  /** evidence: what is told of the run, under stable ids. output: what the run was for. */
+  readonly kind: "evidence" | "artifact" | "output";
 
   /** Bytes. */
   readonly size: number;
@@ -41,18 +52,18 @@ export type Artifact = {
   /** Where its bytes are; good as long as the run is. */
   readonly url: string;
 
-  /** When it was kept. */
+  /** When it was kept; of evidence, when the run was created. */
   readonly created_at: string;
 
-  /** The agent that made it. */
+  /** The agent that made it; null for evidence. */
   readonly producer: string | null;
 };
 
-/** A page of artifacts, oldest first. */
+/** A page of artifacts, evidence first in a fixed order, then oldest first. */
 export type ArtifactPage = {
   readonly items: readonly Artifact[];
 
-  /** Pass it back as page_token for the next page; null on the last one. */
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
 };
 
@@ -78,8 +89,74 @@ export type Bundle = {
 export type BundlePage = {
   readonly items: readonly Bundle[];
 
-  /** Pass it back as page_token for the next page; null on the last one. */
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
+};
+
+export type CollectGarbage = {
+  /** Remove nothing; tell what would go. */
+  readonly dry_run?: boolean | undefined;
+
+  /**
+   * Ended runs that are older go; a fraction is one of a day. 0: whatever their age. The program's
+   * SVC_RETENTION_DAYS when absent.
+   */
+  readonly older_than_days?: number | undefined;
+
+  /**
+   * What ended runs may have together in histories and artifacts: those that ended first go until it is
+   * no more. 0: no bound. The program's SVC_RETENTION_MAX_BYTES when absent.
+   */
+  readonly max_bytes?: number | undefined;
+};
+
+/** What was removed, or would be. */
+export type CollectReport = {
+  /** Whether all of this is still there. */
+  readonly dry_run: boolean;
+
+  /** The bound that was applied; 0: none by age. */
+  readonly older_than_days: number;
+
+  /** The bound that was applied; 0: none by size. */
+  readonly max_bytes: number;
+
+  /**
+   * Ended runs of both APIs, with what they had in histories and artifacts; an artifact's content that
+   * several have counts for each.
+   */
+  readonly runs: {
+    readonly count: number;
+
+    readonly bytes: number;
+  };
+
+  /** Contents of artifacts that no run has any more. What was stored within the last hour stays. */
+  readonly blobs: {
+    readonly count: number;
+
+    readonly bytes: number;
+  };
+
+  /**
+   * Contents of bundles that no bundle, job or run has any more. What was let go within the last day
+   * stays.
+   */
+  readonly bundles: {
+    readonly count: number;
+
+    readonly bytes: number;
+  };
+
+  /** Files and folders in SVC_HOME that belong to nothing. */
+  readonly leftovers: {
+    readonly count: number;
+
+    readonly bytes: number;
+  };
+
+  /** Of files: blobs, bundles and leftovers. The database uses its free pages again. */
+  readonly bytes_freed: number;
 };
 
 export type ControlRun = {
@@ -136,13 +213,16 @@ export type DeadLetter = {
 
   /** When it was given up. */
   readonly created_at: string;
+
+  /** When it was sent again; null while it is open. */
+  readonly retried_at: string | null;
 };
 
 /** A page of messages that were not processed, newest first. */
 export type DeadLetterPage = {
   readonly items: readonly DeadLetter[];
 
-  /** Pass it back as page_token for the next page; null on the last one. */
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
 };
 
@@ -203,8 +283,11 @@ export type Health = {
     /** 0: no limit. */
     readonly requests_per_minute_max: number;
 
-    /** How long ended runs are kept; 0: for ever. */
+    /** How long ended runs are kept; 0: whatever their age. */
     readonly retention_days: number;
+
+    /** What ended runs may have together in histories and artifacts; 0: no bound. */
+    readonly retention_max_bytes: number;
   };
 
   readonly checks: {
@@ -217,6 +300,60 @@ export type Health = {
 
   /** Why nothing new is accepted at the moment; absent while all is well. */
   readonly detail?: string | undefined;
+};
+
+/** A question of a worker to people. */
+export type HumanRequest = {
+  /** Unique in the run. */
+  readonly request_id: string;
+
+  readonly run_id: string;
+
+  /** Whose worker asks. */
+  readonly agent_id: string;
+
+  /** The question, for people. */
+  readonly prompt: string;
+
+  /** The decisions that are taken; empty: any. */
+  readonly allowed_decisions: readonly string[];
+
+  /** pending: nobody has answered. timed_out: the time was over, and the default action was taken. */
+  readonly status: "pending" | "answered" | "timed_out";
+
+  /** The decision when the time is over; null: the word timed_out. */
+  readonly default_action: string | null;
+
+  /** When it was asked. */
+  readonly created_at: string;
+
+  /** When its time is over; null: it waits for ever. */
+  readonly expires_at: string | null;
+
+  readonly response: {
+    /** What was decided. */
+    readonly decision: string;
+
+    /** In the person's own words. */
+    readonly comment: string | null;
+
+    /** Any JSON; null without any. */
+    readonly data: unknown;
+
+    /** Who answered: anonymous, or a fingerprint of the token; null after the time. */
+    readonly principal: string | null;
+
+    /** When it was answered, or its time was over. */
+    readonly responded_at: string;
+  } | null;
+};
+
+/** A page of requests to people, oldest first. */
+export type HumanRequestPage = {
+  readonly items: readonly HumanRequest[];
+
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
+  readonly next_page_token: string | null;
 };
 
 /** A durable definition of work. */
@@ -260,7 +397,7 @@ export type Job = {
 export type JobControl = {
   readonly job_id: string;
 
-  /** Every run that had not ended, and what it is now. */
+  /** Every run that had not ended, oldest first, and what it comes to by this request. */
   readonly runs: readonly {
     readonly run_id: string;
 
@@ -268,7 +405,10 @@ export type JobControl = {
   }[];
 };
 
-/** A job; with view=full also its manifest, graph, recent runs and events, and services. */
+/**
+ * A job with the summary of its latest run; with view=full also its manifest, graph, recent runs and
+ * events, and services.
+ */
 export type JobDetail = {
   readonly job_id: string;
 
@@ -339,22 +479,46 @@ export type JobDetail = {
   readonly recent_events?: readonly JsonObject[] | undefined;
 
   readonly services?: readonly JsonObject[] | undefined;
+
+  /** svc.error.v1; null unless the latest run failed. */
+  readonly failure: JsonObject | null;
+
+  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  readonly reason: string | null;
+
+  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  readonly status_reason: string | null;
+
+  /** W3C trace id of the latest run. */
+  readonly trace_id: string | null;
+
+  readonly observability_summary: ObservabilitySummary | null;
 };
 
 /** A page of jobs, newest first. */
 export type JobPage = {
   readonly items: readonly Job[];
 
-  /** Pass it back as page_token for the next page; null on the last one. */
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
 };
 
-/** A page of log records, oldest first; a page may be short, or empty, and still not be the last one. */
+/**
+ * A page of log records, in the order asked for; it may be short, or empty, and still not be the last
+ * one.
+ */
 export type LogPage = {
   readonly items: readonly LogRecord[];
 
-  /** Pass it back as page_token for the next page; null on the last one. */
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
+
+  /**
+   * The event up to which this page and those before it have seen the log. With order=desc, and on the
+   * last page, a stream that is opened with it as Last-Event-ID goes on without a gap and without
+   * repetition.
+   */
+  readonly last_event_id: number;
 };
 
 export type LogRecord = {
@@ -424,6 +588,26 @@ export type Metrics = {
     readonly open_jobs: number;
 
     readonly launches_waiting: number;
+
+    /** In the mailboxes of all open runs. */
+    readonly messages_waiting: number;
+
+    /** What workers asked people, without an answer. */
+    readonly human_requests_waiting: number;
+
+    /** Readers of event streams. */
+    readonly stream_readers: number;
+
+    /** Since the process started. */
+    readonly runs_started: number;
+
+    readonly runs_ended: {
+      readonly completed: number;
+
+      readonly failed: number;
+
+      readonly cancelled: number;
+    };
 
     /** Executor pools by name. */
     readonly executor_pools: Readonly<
@@ -512,18 +696,95 @@ export type Node = {
 export type NodePage = {
   readonly items: readonly Node[];
 
-  /** Pass it back as page_token for the next page; null on the last one. */
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
+};
+
+/** What happened in a run, in numbers, and where to read on. */
+export type ObservabilitySummary = {
+  readonly schema_version: "svc.observability_summary.v1";
+
+  readonly run_id: string;
+
+  readonly status: RunStatus;
+
+  /** From its start to its end, or to now; null for a run that never started. */
+  readonly duration_ms: number | null;
+
+  /** W3C trace id. */
+  readonly trace_id: string;
+
+  readonly counts: {
+    /** Of its history. */
+    readonly events: number;
+
+    /** Records of the log view. */
+    readonly logs: number;
+
+    /** Events that carry a failure, attempts that were made again included. */
+    readonly errors: number;
+
+    /** Log records of level warn. */
+    readonly warnings: number;
+
+    /** Records of the timeline. */
+    readonly timeline_records: number;
+
+    /** Files that its workers left. */
+    readonly artifacts: number;
+  };
+
+  /** Attempts that were made again. */
+  readonly retry_count: number;
+
+  /** Whose failure failed the run; null where none did. */
+  readonly failed_agent_id: string | null;
+
+  /** The node of the graph, by its id. */
+  readonly failed_step_id: string | null;
+
+  /** svc.error.v1; null unless the run failed. */
+  readonly failure: JsonObject | null;
+
+  readonly resource_peaks: {
+    /** CPU time of all its commands together, as the operating system tells. */
+    readonly cpu_seconds: number;
+
+    /** The most memory that one command held; null when the system told of none. */
+    readonly max_rss_bytes: number | null;
+
+    /** Of the files that its workers left. */
+    readonly disk_bytes: number;
+  };
+
+  /** What its workers reported with metric events. */
+  readonly tokens: {
+    /** Given to models. */
+    readonly input: number;
+
+    /** Made by models. */
+    readonly output: number;
+
+    /** Both. */
+    readonly total: number;
+  };
+
+  /** The views of its history as files, and its outputs: at most 20, primary ones first. */
+  readonly artifact_links: readonly {
+    readonly artifact_id: string;
+
+    readonly url: string;
+  }[];
 };
 
 export type Output = {
   readonly artifact_id: string;
 
-  /** Below the worker's SVC_OUTPUT_DIR. */
+  /** Of a worker's file, below its SVC_OUTPUT_DIR. */
   readonly name: string;
 
-  /** output: what the run was for. */
-  readonly kind: "artifact" | "output";
+  /** evidence: what is told of the run, under stable ids. output: what the run was for. */
+  readonly kind: "evidence" | "artifact" | "output";
 
   /** Bytes. */
   readonly size: number;
@@ -536,10 +797,10 @@ export type Output = {
   /** Where its bytes are; good as long as the run is. */
   readonly url: string;
 
-  /** When it was kept. */
+  /** When it was kept; of evidence, when the run was created. */
   readonly created_at: string;
 
-  /** The agent that made it. */
+  /** The agent that made it; null for evidence. */
   readonly producer: string | null;
 
   /** For people. */
@@ -553,7 +814,7 @@ export type Output = {
 export type OutputPage = {
   readonly items: readonly Output[];
 
-  /** Pass it back as page_token for the next page; null on the last one. */
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
 };
 
@@ -584,6 +845,20 @@ export type Problem = {
         readonly message: string;
       }[]
     | undefined;
+};
+
+/** What came of sending dead letters again. */
+export type Retried = {
+  readonly run_id: string;
+
+  /** Letters that were sent again. */
+  readonly retried: number;
+
+  /**
+   * Letters that stay open because they would only be given up again: their agent does not exist, has
+   * ended, or has no room.
+   */
+  readonly not_deliverable: number;
 };
 
 /** One execution of a job. */
@@ -637,6 +912,9 @@ export type Run = {
 
     readonly tasks_running: number;
 
+    /** Requests to people that nobody has answered yet. */
+    readonly human_pending: number;
+
     /** For people. */
     readonly label: string;
   };
@@ -647,14 +925,102 @@ export type Run = {
   /** svc.error.v1; null unless the run failed. */
   readonly failure: JsonObject | null;
 
+  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  readonly reason: string | null;
+
+  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  readonly status_reason: string | null;
+
   /** W3C trace id. */
   readonly trace_id: string;
 
   /**
    * Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts,
-   * outputs.
+   * outputs, human, dead_letters, observability_summary.
    */
   readonly links: Readonly<Record<string, string>>;
+};
+
+/** One execution of a job, with its summary. */
+export type RunDetail = {
+  readonly run_id: string;
+
+  readonly job_id: string;
+
+  readonly status: RunStatus;
+
+  readonly desired_state: DesiredState;
+
+  /** As given at creation. */
+  readonly inputs: JsonObject;
+
+  /** As given at creation. */
+  readonly config_overrides: JsonObject | null;
+
+  readonly trigger: {
+    readonly kind: "api" | "blueprint" | "schedule" | "event";
+
+    /** Of the schedule, event or blueprint. */
+    readonly id: string | null;
+  };
+
+  readonly attempt: number;
+
+  /** When the run was accepted. */
+  readonly created_at: string;
+
+  /** When its graph began to run. */
+  readonly started_at: string | null;
+
+  /** When it ended. */
+  readonly finished_at: string | null;
+
+  /** Last change. */
+  readonly updated_at: string;
+
+  /** From its start to its end, or to now. */
+  readonly duration_ms: number | null;
+
+  readonly progress: {
+    readonly agents_total: number;
+
+    /** Agents that have done what there was for them so far. */
+    readonly agents_done: number;
+
+    /** Messages sent so far. */
+    readonly messages: number;
+
+    readonly tasks_running: number;
+
+    /** Requests to people that nobody has answered yet. */
+    readonly human_pending: number;
+
+    /** For people. */
+    readonly label: string;
+  };
+
+  /** Null until there is one. */
+  readonly result: JsonObject | null;
+
+  /** svc.error.v1; null unless the run failed. */
+  readonly failure: JsonObject | null;
+
+  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  readonly reason: string | null;
+
+  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  readonly status_reason: string | null;
+
+  /** W3C trace id. */
+  readonly trace_id: string;
+
+  /**
+   * Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts,
+   * outputs, human, dead_letters, observability_summary.
+   */
+  readonly links: Readonly<Record<string, string>>;
+
+  readonly observability_summary: ObservabilitySummary;
 };
 
 /** Something that happened in a run. It never changes, and none is missing between two ids. */
@@ -686,7 +1052,7 @@ export type RunEvent = {
 export type RunEventPage = {
   readonly items: readonly RunEvent[];
 
-  /** Pass it back as page_token for the next page; null on the last one. */
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
 };
 
@@ -694,7 +1060,7 @@ export type RunEventPage = {
 export type RunPage = {
   readonly items: readonly Run[];
 
-  /** Pass it back as page_token for the next page; null on the last one. */
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
 };
 
@@ -855,7 +1221,7 @@ export type SystemSummary = {
 export type TimelinePage = {
   readonly items: readonly TimelineRecord[];
 
-  /** Pass it back as page_token for the next page; null on the last one. */
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
 };
 
@@ -877,7 +1243,7 @@ export type TimelineRecord = {
   readonly parent_span_id: string | null;
 
   /** What the record is about. */
-  readonly type: "run" | "agent" | "task" | "attempt" | "artifact" | "message";
+  readonly type: "run" | "agent" | "task" | "lease" | "attempt" | "artifact" | "message" | "human";
 
   /** What happened to it. */
   readonly phase: string;
@@ -964,10 +1330,19 @@ export type WorkflowProgress = {
     /** Of its task, from 1; null without one. */
     readonly attempt: number | null;
 
-    /** When the attempt began; null when none is running. */
+    /**
+     * When the attempt began; of a node without attempts, when its first message came. Null while that is
+     * not known.
+     */
     readonly started_at: string | null;
 
-    /** svc.error.v1; null when nothing failed. */
+    /** When the attempt, or the node, was through; null while it runs, or not known. */
+    readonly finished_at: string | null;
+
+    /** From the one to the other, or to now. */
+    readonly duration_ms: number | null;
+
+    /** svc.error.v1; what failed there, in spite of which the run may have gone on. */
     readonly failure: JsonObject | null;
   }[];
 
@@ -995,10 +1370,19 @@ export type WorkflowProgress = {
     /** Of its task, from 1; null without one. */
     readonly attempt: number | null;
 
-    /** When the attempt began; null when none is running. */
+    /**
+     * When the attempt began; of a node without attempts, when its first message came. Null while that is
+     * not known.
+     */
     readonly started_at: string | null;
 
-    /** svc.error.v1; null when nothing failed. */
+    /** When the attempt, or the node, was through; null while it runs, or not known. */
+    readonly finished_at: string | null;
+
+    /** From the one to the other, or to now. */
+    readonly duration_ms: number | null;
+
+    /** svc.error.v1; what failed there, in spite of which the run may have gone on. */
     readonly failure: JsonObject | null;
 
     readonly processed_messages: number;
@@ -1009,16 +1393,24 @@ export type WorkflowProgress = {
     readonly last_error: string | null;
   }[];
 
-  /** svc.error.v1; null when nothing failed. */
+  /** svc.error.v1; null unless the run failed. */
   readonly failure: JsonObject | null;
+
+  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  readonly reason: string | null;
+
+  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  readonly status_reason: string | null;
 
   /** W3C trace id. */
   readonly trace_id: string | null;
 
-  /** svc.observability_summary.v1; null where none was made. */
-  readonly observability_summary: JsonObject | null;
+  readonly observability_summary: ObservabilitySummary | null;
 
-  /** Until the end, about; null when nothing is known. */
+  /**
+   * Until the end, about: what the last completed runs of the job took, less what this one has taken; 0
+   * when it takes longer. Null without such runs, and when it is not running.
+   */
   readonly eta_ms: number | null;
 };
 
@@ -1046,6 +1438,10 @@ export const problemCodes = [
   "bundle_not_found",
   /** The run has no such artifact, or it was removed with age; list the run's artifacts. */
   "artifact_not_found",
+  /** The run has asked nothing under this id; list what it asks. */
+  "human_request_not_found",
+  /** The run has no dead letter with this id; list its dead letters. */
+  "dead_letter_not_found",
   /** The path takes other methods; Allow lists them. */
   "method_not_allowed",
   /** The request did not arrive in time; send it again. */
@@ -1054,6 +1450,14 @@ export const problemCodes = [
   "conflict",
   /** The run cannot go from its status to the desired state; read the run first. */
   "invalid_transition",
+  /** The run has ended and takes nothing any more; start a new one. */
+  "run_ended",
+  /** The request has another answer, which stands; the detail says whose and since when. */
+  "already_answered",
+  /** The time for an answer was over; the worker was told the default action. */
+  "human_request_timed_out",
+  /** The dead letter was sent again before; look at the run. */
+  "already_retried",
   /** The key was used for another request in the last 24 hours; send a fresh one. */
   "idempotency_key_reused",
   /** The job has runs that have not ended; wait, cancel them, or use force=true. */
@@ -1090,6 +1494,26 @@ export type ProblemCode = (typeof problemCodes)[number];
 
 /** What each operation takes and answers. */
 export interface Operations {
+  /**
+   * Answer what a run asks people (POST /api/v1/runs/{run_id}/human/{request_id}/response)
+   *
+   * The first answer stands, with who gave it and when; the worker gets it. The same answer of the same
+   * caller may be sent again and changes nothing.
+   */
+  readonly answerHumanRequest: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+
+        /** The request's id. */
+        readonly request_id: string;
+      };
+      readonly body: AnswerHuman;
+    };
+    readonly answer: HumanRequest;
+  };
+
   /** Cancel every open run of a job (POST /api/v1/jobs/{job_id}/cancel) */
   readonly cancelJob: {
     readonly request: {
@@ -1099,6 +1523,18 @@ export interface Operations {
       };
     };
     readonly answer: JobControl;
+  };
+
+  /**
+   * Remove what is not kept any more (POST /api/v1/system/gc)
+   *
+   * Ended runs that are older than they are kept, or more than fit, with everything of theirs; and what
+   * lies in SVC_HOME without belonging to anything. The same happens by itself every hour. Answers when
+   * it is done, after others that are under way; it goes on when the caller leaves.
+   */
+  readonly collectGarbage: {
+    readonly request: { readonly body: CollectGarbage };
+    readonly answer: CollectReport;
   };
 
   /**
@@ -1116,7 +1552,7 @@ export interface Operations {
       };
       readonly body: ControlRun;
     };
-    readonly answer: Run;
+    readonly answer: RunDetail;
   };
 
   /**
@@ -1138,6 +1574,15 @@ export interface Operations {
         /** The job's id. */
         readonly job_id: string;
       };
+      readonly headers?:
+        | {
+            /**
+             * W3C trace context of the caller: the run belongs to this trace, and its span is a child of the
+             * caller's. One that is malformed is ignored, and the run gets a trace of its own.
+             */
+            readonly traceparent?: string | undefined;
+          }
+        | undefined;
       readonly body: CreateRun;
     };
     readonly answer: Run;
@@ -1193,6 +1638,20 @@ export interface Operations {
    */
   readonly getHealth: { readonly request: Nothing; readonly answer: Health };
 
+  /** Get one request to people (GET /api/v1/runs/{run_id}/human/{request_id}) */
+  readonly getHumanRequest: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+
+        /** The request's id. */
+        readonly request_id: string;
+      };
+    };
+    readonly answer: HumanRequest;
+  };
+
   /**
    * Get a job (GET /api/v1/jobs/{job_id})
    *
@@ -1238,6 +1697,22 @@ export interface Operations {
     readonly answer: Metrics;
   };
 
+  /**
+   * Summarise a run (GET /api/v1/runs/{run_id}/observability-summary)
+   *
+   * What happened in a run, in numbers, and where to read on (svc.observability_summary.v1). It is
+   * counted while the run goes on: asking for it costs as little as asking for the run.
+   */
+  readonly getObservabilitySummary: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+    };
+    readonly answer: ObservabilitySummary;
+  };
+
   /** Get a run (GET /api/v1/runs/{run_id}) */
   readonly getRun: {
     readonly request: {
@@ -1246,14 +1721,14 @@ export interface Operations {
         readonly run_id: string;
       };
     };
-    readonly answer: Run;
+    readonly answer: RunDetail;
   };
 
   /**
    * Download an artifact (GET /api/v1/runs/{run_id}/artifacts/{artifact_id})
    *
-   * Its bytes, as a download under its own name and content type. The ETag is their SHA-256; one range
-   * of bytes can be asked for.
+   * An artifact's bytes, as a download under its own name and content type. The ETag is their SHA-256;
+   * one range of bytes can be asked for.
    */
   readonly getRunArtifact: {
     readonly request: {
@@ -1278,6 +1753,20 @@ export interface Operations {
         | undefined;
     };
     readonly answer: Response;
+  };
+
+  /** Get one dead letter (GET /api/v1/runs/{run_id}/dead-letters/{dead_letter_id}) */
+  readonly getRunDeadLetter: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+
+        /** The dead letter's id. */
+        readonly dead_letter_id: string;
+      };
+    };
+    readonly answer: DeadLetter;
   };
 
   /**
@@ -1343,7 +1832,10 @@ export interface Operations {
     readonly request: {
       readonly query?:
         | {
-            /** Items in a page, 1 to 200. */
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1352,6 +1844,36 @@ export interface Operations {
         | undefined;
     };
     readonly answer: BundlePage;
+  };
+
+  /**
+   * List what a run asks people (GET /api/v1/runs/{run_id}/human)
+   *
+   * Oldest first. status=pending: what waits for an answer.
+   */
+  readonly listHumanRequests: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+      readonly query?:
+        | {
+            /** pending: nobody has answered. timed_out: the time was over, and the default action was taken. */
+            readonly status?: "pending" | "answered" | "timed_out" | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: HumanRequestPage;
   };
 
   /**
@@ -1371,7 +1893,13 @@ export interface Operations {
             /** One of the job's runs; the latest one without it. */
             readonly run_id?: string | undefined;
 
-            /** Items in a page, 1 to 200. */
+            /** Whether it was sent again. */
+            readonly status?: "open" | "retried" | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1405,7 +1933,10 @@ export interface Operations {
             /** Of this agent only. */
             readonly agent_id?: string | undefined;
 
-            /** Items in a page, 1 to 200. */
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1428,7 +1959,10 @@ export interface Operations {
             /** completed, failed and cancelled are final. */
             readonly status?: RunStatus | undefined;
 
-            /** Items in a page, 1 to 200. */
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1450,7 +1984,10 @@ export interface Operations {
             /** false leaves out jobs whose latest run has ended. */
             readonly include_terminal?: boolean | undefined;
 
-            /** Items in a page, 1 to 200. */
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1466,7 +2003,10 @@ export interface Operations {
     readonly request: {
       readonly query?:
         | {
-            /** Items in a page, 1 to 200. */
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1480,7 +2020,11 @@ export interface Operations {
   /**
    * List the artifacts of a run (GET /api/v1/runs/{run_id}/artifacts)
    *
-   * Every file that its workers left in SVC_OUTPUT_DIR, outputs included.
+   * Its evidence under stable ids (kind evidence: run, config, inputs, result, final_artifact,
+   * observability_summary_json, events_jsonl, logs_jsonl, errors_jsonl, timeline_jsonl, timeline_json,
+   * and full segments such as events_jsonl_001), then every file that its workers left in
+   * SVC_OUTPUT_DIR, outputs included. While the run goes on, evidence grows; what is listed is one
+   * reading of it.
    */
   readonly listRunArtifacts: {
     readonly request: {
@@ -1490,7 +2034,13 @@ export interface Operations {
       };
       readonly query?:
         | {
-            /** Items in a page, 1 to 200. */
+            /** false leaves out the run's evidence, and spares the making of it. */
+            readonly evidence?: boolean | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1499,6 +2049,36 @@ export interface Operations {
         | undefined;
     };
     readonly answer: ArtifactPage;
+  };
+
+  /**
+   * List the messages of a run that were not processed (GET /api/v1/runs/{run_id}/dead-letters)
+   *
+   * Newest first.
+   */
+  readonly listRunDeadLetters: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+      readonly query?:
+        | {
+            /** Whether it was sent again. */
+            readonly status?: "open" | "retried" | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: DeadLetterPage;
   };
 
   /**
@@ -1520,7 +2100,10 @@ export interface Operations {
             /** Of this agent only. */
             readonly agent_id?: string | undefined;
 
-            /** Items in a page, 1 to 200. */
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1535,7 +2118,8 @@ export interface Operations {
    * Read the logs of a run (GET /api/v1/runs/{run_id}/logs)
    *
    * What its workers print and report, and what the runtime says of attempts, agents and the run when
-   * something is not as it should be.
+   * something is not as it should be. order=desc reads the newest records first, however long the log
+   * is.
    */
   readonly listRunLogs: {
     readonly request: {
@@ -1554,7 +2138,22 @@ export interface Operations {
             /** Of this stream only. */
             readonly stream?: "stdout" | "stderr" | "worker" | "runtime" | undefined;
 
-            /** Items in a page, 1 to 200. */
+            /** Records whose message has this text in it; upper and lower case are the same. */
+            readonly text?: string | undefined;
+
+            /** Records of this time or later. */
+            readonly since?: string | undefined;
+
+            /** Records before this time. */
+            readonly until?: string | undefined;
+
+            /** asc, the default: oldest first. desc: newest first, and later pages go on to older ones. */
+            readonly order?: "asc" | "desc" | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1579,7 +2178,10 @@ export interface Operations {
       };
       readonly query?:
         | {
-            /** Items in a page, 1 to 200. */
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1603,7 +2205,10 @@ export interface Operations {
       };
       readonly query?:
         | {
-            /** Items in a page, 1 to 200. */
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1625,7 +2230,10 @@ export interface Operations {
             /** completed, failed and cancelled are final. */
             readonly status?: RunStatus | undefined;
 
-            /** Items in a page, 1 to 200. */
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
             readonly page_size?: number | undefined;
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
@@ -1656,6 +2264,40 @@ export interface Operations {
       };
     };
     readonly answer: JobControl;
+  };
+
+  /**
+   * Send a dead letter again (POST /api/v1/runs/{run_id}/dead-letters/{dead_letter_id}/retry)
+   *
+   * As a new message to the same agent, which may fail again. An agent that had failed for good goes on.
+   */
+  readonly retryRunDeadLetter: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+
+        /** The dead letter's id. */
+        readonly dead_letter_id: string;
+      };
+    };
+    readonly answer: Retried;
+  };
+
+  /**
+   * Send every open dead letter of a run again (POST /api/v1/runs/{run_id}/dead-letters/retry)
+   *
+   * Those that are open now, oldest first. As a new message to the same agent, which may fail again. An
+   * agent that had failed for good goes on.
+   */
+  readonly retryRunDeadLetters: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+    };
+    readonly answer: Retried;
   };
 
   /**
@@ -1704,6 +2346,46 @@ export interface Operations {
   };
 
   /**
+   * Follow the logs of a run (GET /api/v1/runs/{run_id}/logs/stream)
+   *
+   * Server-sent events, each a log record under the type of its event; records that the filters leave
+   * out are not sent. Each event's id is its place in the history. Keep the id of each event that you
+   * have applied and send it as Last-Event-ID: the stream goes on right behind it. It closes after the
+   * terminal event; a reader that already has that one gets 204. Where the terminal event has no record
+   * that is shown, its id comes alone.
+   */
+  readonly streamRunLogs: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+      readonly query?:
+        | {
+            /** The least urgent level to show. */
+            readonly level?: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | undefined;
+
+            /** Of this agent only. */
+            readonly agent_id?: string | undefined;
+
+            /** Of this stream only. */
+            readonly stream?: "stdout" | "stderr" | "worker" | "runtime" | undefined;
+
+            /** Records whose message has this text in it; upper and lower case are the same. */
+            readonly text?: string | undefined;
+
+            /** Records of this time or later. */
+            readonly since?: string | undefined;
+
+            /** Records before this time. */
+            readonly until?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: Response;
+  };
+
+  /**
    * Change a job's name or configuration (PATCH /api/v1/jobs/{job_id})
    *
    * Later runs use the new definition; runs that were accepted before may use either.
@@ -1734,12 +2416,26 @@ export interface Operations {
 
 /** How each operation is sent. */
 export const operations = {
+  answerHumanRequest: {
+    method: "POST",
+    path: "/api/v1/runs/{run_id}/human/{request_id}/response",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
   cancelJob: {
     method: "POST",
     path: "/api/v1/jobs/{job_id}/cancel",
     body: "none",
     answer: "json",
     takesKey: true,
+  },
+  collectGarbage: {
+    method: "POST",
+    path: "/api/v1/system/gc",
+    body: "json",
+    answer: "json",
+    takesKey: false,
   },
   controlRun: {
     method: "PATCH",
@@ -1785,14 +2481,35 @@ export const operations = {
     takesKey: false,
     alsoAnswers: [503],
   },
+  getHumanRequest: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/human/{request_id}",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   getJob: { method: "GET", path: "/api/v1/jobs/{job_id}", body: "none", answer: "json", takesKey: false },
   getMetrics: { method: "GET", path: "/api/v1/metrics", body: "none", answer: "json", takesKey: false },
+  getObservabilitySummary: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/observability-summary",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   getRun: { method: "GET", path: "/api/v1/runs/{run_id}", body: "none", answer: "json", takesKey: false },
   getRunArtifact: {
     method: "GET",
     path: "/api/v1/runs/{run_id}/artifacts/{artifact_id}",
     body: "none",
     answer: "bytes",
+    takesKey: false,
+  },
+  getRunDeadLetter: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/dead-letters/{dead_letter_id}",
+    body: "none",
+    answer: "json",
     takesKey: false,
   },
   getRunResult: {
@@ -1839,6 +2556,13 @@ export const operations = {
     takesKey: false,
   },
   listBundles: { method: "GET", path: "/api/v1/bundles", body: "none", answer: "json", takesKey: false },
+  listHumanRequests: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/human",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   listJobDeadLetters: {
     method: "GET",
     path: "/api/v1/jobs/{job_id}/dead-letters",
@@ -1865,6 +2589,13 @@ export const operations = {
   listRunArtifacts: {
     method: "GET",
     path: "/api/v1/runs/{run_id}/artifacts",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  listRunDeadLetters: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/dead-letters",
     body: "none",
     answer: "json",
     takesKey: false,
@@ -1912,6 +2643,20 @@ export const operations = {
     answer: "json",
     takesKey: true,
   },
+  retryRunDeadLetter: {
+    method: "POST",
+    path: "/api/v1/runs/{run_id}/dead-letters/{dead_letter_id}/retry",
+    body: "none",
+    answer: "json",
+    takesKey: true,
+  },
+  retryRunDeadLetters: {
+    method: "POST",
+    path: "/api/v1/runs/{run_id}/dead-letters/retry",
+    body: "none",
+    answer: "json",
+    takesKey: true,
+  },
   streamRun: {
     method: "GET",
     path: "/api/v1/runs/{run_id}/stream",
@@ -1922,6 +2667,13 @@ export const operations = {
   streamRunEvents: {
     method: "GET",
     path: "/api/v1/runs/{run_id}/events/stream",
+    body: "none",
+    answer: "events",
+    takesKey: false,
+  },
+  streamRunLogs: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/logs/stream",
     body: "none",
     answer: "events",
     takesKey: false,

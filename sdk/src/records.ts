@@ -40,7 +40,10 @@ export interface JobVersion {
   readonly etag: string;
 }
 
-export type Run = AnswerOf<"getRun">;
+export type Run = AnswerOf<"createRun">;
+/** A run with the summary of what happened in it. */
+export type RunDetail = AnswerOf<"getRun">;
+export type ObservabilitySummary = AnswerOf<"getObservabilitySummary">;
 export type RunStatus = Run["status"];
 export type NewRun = BodyOf<"createRun">;
 export type RunsQuery = QueryOf<"listRuns">;
@@ -49,11 +52,22 @@ export type RunEvent = ItemOf<"listRunEvents">;
 export type EventsQuery = QueryOf<"listRunEvents">;
 export type LogRecord = ItemOf<"listRunLogs">;
 export type LogsQuery = QueryOf<"listRunLogs">;
+export type LogPage = AnswerOf<"listRunLogs">;
+export type LogFilters = QueryOf<"streamRunLogs">;
 export type TimelineRecord = ItemOf<"listRunTimeline">;
 export type TimelineQuery = QueryOf<"listRunTimeline">;
 export type Artifact = ItemOf<"listRunArtifacts">;
 export type Output = ItemOf<"listRunOutputs">;
 export type ArtifactsQuery = QueryOf<"listRunArtifacts">;
+export type OutputsQuery = QueryOf<"listRunOutputs">;
+
+/** A question of a worker to people. */
+export type HumanRequest = AnswerOf<"getHumanRequest">;
+export type HumanRequestsQuery = QueryOf<"listHumanRequests">;
+export type HumanAnswer = BodyOf<"answerHumanRequest">;
+export type RunDeadLettersQuery = QueryOf<"listRunDeadLetters">;
+/** What came of sending dead letters again. */
+export type Retried = AnswerOf<"retryRunDeadLetters">;
 
 export type Channel = "events" | "logs" | "timeline" | "human";
 
@@ -74,6 +88,8 @@ export type RuntimeHealth = AnswerOf<"getRuntimeHealth">;
 export type RuntimeStatus = AnswerOf<"getRuntimeStatus">;
 export type Doctor = AnswerOf<"getRuntimeDoctor">;
 export type SystemSummary = AnswerOf<"getSystemSummary">;
+export type CollectReport = AnswerOf<"collectGarbage">;
+export type CollectGarbage = BodyOf<"collectGarbage">;
 export type Node = ItemOf<"listNodes">;
 export type NodesQuery = QueryOf<"listNodes">;
 export type Metrics = AnswerOf<"getMetrics">;

@@ -6,13 +6,24 @@ import type {
   Artifact,
   ArtifactsQuery,
   Channel,
+  DeadLetter,
   EventsQuery,
+  HumanAnswer,
+  HumanRequest,
+  HumanRequestsQuery,
+  LogFilters,
+  LogPage,
   LogRecord,
   LogsQuery,
   MergedEvent,
   NewRun,
+  ObservabilitySummary,
   Output,
+  OutputsQuery,
+  Retried,
   Run,
+  RunDeadLettersQuery,
+  RunDetail,
   RunEvent,
   RunResult,
   RunsQuery,
@@ -44,13 +55,13 @@ export class RunsResource {
    *
    * @example const { status, result } = await client.runs.startAndWait(jobId, { inputs: { topic: "bees" } });
    */
-  async startAndWait(jobId: string, run: NewRun = {}, options: KeyedOptions = {}): Promise<Run> {
+  async startAndWait(jobId: string, run: NewRun = {}, options: KeyedOptions = {}): Promise<RunDetail> {
     const { run_id: runId } = await this.start(jobId, run, options);
     return this.wait(runId, options);
   }
 
   /** Waits until a run has ended. @returns the run, completed, failed or cancelled */
-  async wait(runId: string, { signal }: CallOptions = {}): Promise<Run> {
+  async wait(runId: string, { signal }: CallOptions = {}): Promise<RunDetail> {
     // The narrowest channel: little but the terminal event comes.
     const ending = this.stream(runId, { channels: ["human"], signal });
     while (!(await ending.next()).done);
@@ -62,8 +73,13 @@ export class RunsResource {
     return pagesOf(this.#transport, "listRuns", { query }, options);
   }
 
-  async get(runId: string, options: CallOptions = {}): Promise<Run> {
+  async get(runId: string, options: CallOptions = {}): Promise<RunDetail> {
     return (await this.#transport.json("getRun", pathOf(runId), options)).value;
+  }
+
+  /** What happened in it, in numbers, and where to read on. */
+  async summary(runId: string, options: CallOptions = {}): Promise<ObservabilitySummary> {
+    return (await this.#transport.json("getObservabilitySummary", pathOf(runId), options)).value;
   }
 
   /** Stops dispatch; a task that is running may finish. @throws TroupeProblem `invalid_transition` after the end */
@@ -90,9 +106,20 @@ export class RunsResource {
     return (await this.#transport.json("getRunResult", pathOf(runId), options)).value;
   }
 
-  /** What its workers print and report, oldest first. */
+  /** What its workers print and report, oldest first unless the query says otherwise. */
   logs(runId: string, query: LogsQuery = {}, options: CallOptions = {}): Pages<LogRecord> {
     return pagesOf(this.#transport, "listRunLogs", { ...pathOf(runId), query }, options);
+  }
+
+  /**
+   * One page of its logs, with `last_event_id`: following the logs behind that id misses nothing and repeats nothing.
+   *
+   * @example
+   * const page = await client.runs.logPage(runId, { order: "desc", page_size: 20 });
+   * for await (const record of client.runs.followLogs(runId, { after: page.last_event_id })) console.log(record.message);
+   */
+  async logPage(runId: string, query: LogsQuery = {}, options: CallOptions = {}): Promise<LogPage> {
+    return (await this.#transport.json("listRunLogs", { ...pathOf(runId), query }, options)).value;
   }
 
   /** Its steps, agents, tasks and attempts as records of spans, oldest first. */
@@ -100,13 +127,13 @@ export class RunsResource {
     return pagesOf(this.#transport, "listRunTimeline", { ...pathOf(runId), query }, options);
   }
 
-  /** Every file that its workers left, oldest first. */
+  /** Its evidence under stable ids, then every file that its workers left, oldest first. */
   artifacts(runId: string, query: ArtifactsQuery = {}, options: CallOptions = {}): Pages<Artifact> {
     return pagesOf(this.#transport, "listRunArtifacts", { ...pathOf(runId), query }, options);
   }
 
   /** The files that the run was for, primary ones first. */
-  outputs(runId: string, query: ArtifactsQuery = {}, options: CallOptions = {}): Pages<Output> {
+  outputs(runId: string, query: OutputsQuery = {}, options: CallOptions = {}): Pages<Output> {
     return pagesOf(this.#transport, "listRunOutputs", { ...pathOf(runId), query }, options);
   }
 
@@ -129,6 +156,15 @@ export class RunsResource {
       RunEvent,
       undefined
     >;
+  }
+
+  /** As `follow`, with log records, those that the filters let through. */
+  followLogs(
+    runId: string,
+    { filters = {}, ...options }: FollowOptions & { readonly filters?: LogFilters } = {},
+  ): AsyncGenerator<LogRecord, undefined> {
+    const request = { ...pathOf(runId), query: filters };
+    return this.#follow("streamRunLogs", request, options, false) as AsyncGenerator<LogRecord, undefined>;
   }
 
   /**
@@ -154,6 +190,63 @@ export class RunsResource {
     return this.#transport.openLink(file.url, options);
   }
 
+  /** What its workers ask people, oldest first; `status: "pending"` is what waits for an answer. */
+  humanRequests(
+    runId: string,
+    query: HumanRequestsQuery = {},
+    options: CallOptions = {},
+  ): Pages<HumanRequest> {
+    return pagesOf(this.#transport, "listHumanRequests", { ...pathOf(runId), query }, options);
+  }
+
+  async humanRequest(runId: string, requestId: string, options: CallOptions = {}): Promise<HumanRequest> {
+    const request = { path: { run_id: runId, request_id: requestId } };
+    return (await this.#transport.json("getHumanRequest", request, options)).value;
+  }
+
+  /**
+   * Answers what a worker asks. The first answer stands; the same one may be given again.
+   *
+   * @throws TroupeProblem `already_answered`, `human_request_timed_out`, `run_ended`; `validation_failed` for a decision
+   *   that is not allowed
+   *
+   * @example await client.runs.answer(runId, "ship", { decision: "approve", comment: "Looks good." });
+   */
+  async answer(
+    runId: string,
+    requestId: string,
+    answer: HumanAnswer,
+    options: KeyedOptions = {},
+  ): Promise<HumanRequest> {
+    const request = { path: { run_id: runId, request_id: requestId }, body: answer };
+    return (await this.#transport.json("answerHumanRequest", request, options)).value;
+  }
+
+  /** Its messages that were not processed, newest first. */
+  deadLetters(runId: string, query: RunDeadLettersQuery = {}, options: CallOptions = {}): Pages<DeadLetter> {
+    return pagesOf(this.#transport, "listRunDeadLetters", { ...pathOf(runId), query }, options);
+  }
+
+  async deadLetter(runId: string, deadLetterId: string, options: CallOptions = {}): Promise<DeadLetter> {
+    const request = { path: { run_id: runId, dead_letter_id: deadLetterId } };
+    return (await this.#transport.json("getRunDeadLetter", request, options)).value;
+  }
+
+  /**
+   * Sends a dead letter again, as a new message to the same agent.
+   *
+   * @throws TroupeProblem `already_retried`, `run_ended`; `conflict` when its agent can take nothing
+   */
+  async retryDeadLetter(runId: string, deadLetterId: string, options: KeyedOptions = {}): Promise<Retried> {
+    const request = { path: { run_id: runId, dead_letter_id: deadLetterId } };
+    return (await this.#transport.json("retryRunDeadLetter", request, options)).value;
+  }
+
+  /** Sends every dead letter again that is open now. @throws TroupeProblem `run_ended` */
+  async retryDeadLetters(runId: string, options: KeyedOptions = {}): Promise<Retried> {
+    return (await this.#transport.json("retryRunDeadLetters", pathOf(runId), options)).value;
+  }
+
   async #control(
     runId: string,
     desired_state: "paused" | "running" | "cancelled",
@@ -164,7 +257,7 @@ export class RunsResource {
     return (await this.#transport.json("controlRun", request, { ...options, repeat: "always" })).value;
   }
 
-  #follow<Id extends "streamRun" | "streamRunEvents">(
+  #follow<Id extends "streamRun" | "streamRunEvents" | "streamRunLogs">(
     id: Id,
     request: RequestOf<Id>,
     { after = 0, ...options }: FollowOptions,

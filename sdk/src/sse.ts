@@ -16,14 +16,26 @@ export interface ServerSentEvent {
 /** Reads events until the body ends. */
 export async function* readServerSentEvents(
   body: AsyncIterable<Uint8Array>,
-): AsyncGenerator<ServerSentEvent> {
+): AsyncGenerator<ServerSentEvent, undefined> {
+  for await (const { data, ...block } of readBlocks(body)) if (data !== null) yield { ...block, data };
+}
+
+/** The same with ids that stand alone: they are no events, and their `data` is null. */
+export async function* readBlocks(
+  body: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Omit<ServerSentEvent, "data"> & { readonly data: string | null }, undefined> {
   let id = "";
+  let hasId = false;
   let type = "";
   let data: string[] = [];
   let dataChars = 0;
   for await (const line of readLines(body)) {
     if (line === "") {
-      if (data.length > 0) yield { id, type: type === "" ? "message" : type, data: data.join("\n") };
+      const isEvent = data.length > 0;
+      if (isEvent || hasId) {
+        yield { id, type: type === "" ? "message" : type, data: isEvent ? data.join("\n") : null };
+      }
+      hasId = false;
       type = "";
       data = [];
       dataChars = 0;
@@ -32,8 +44,10 @@ export async function* readServerSentEvents(
     const colon = line.indexOf(":");
     const field = colon === -1 ? line : line.slice(0, colon);
     const value = colon === -1 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
-    if (field === "id") id = value;
-    else if (field === "event") type = value;
+    if (field === "id") {
+      id = value;
+      hasId = true;
+    } else if (field === "event") type = value;
     else if (field === "data") {
       dataChars += value.length + 1;
       if (dataChars > EVENT_CHARS_MAX) throw tooLarge();

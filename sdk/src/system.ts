@@ -2,6 +2,8 @@
 
 import { type Pages, pagesOf } from "./pages.ts";
 import type {
+  CollectGarbage,
+  CollectReport,
   Doctor,
   Health,
   Metrics,
@@ -41,6 +43,14 @@ export class SystemResource {
 
   async summary(options: CallOptions = {}): Promise<SystemSummary> {
     return (await this.#transport.json("getSystemSummary", {}, options)).value;
+  }
+
+  /**
+   * Removes what is not kept any more, or with `dry_run` tells what would go. It takes as long as there is something to
+   * remove, and goes on when the call is given up.
+   */
+  async collectGarbage(body: CollectGarbage = {}, options: CallOptions = {}): Promise<CollectReport> {
+    return (await this.#transport.json("collectGarbage", { body }, options)).value;
   }
 
   nodes(query: NodesQuery = {}, options: CallOptions = {}): Pages<Node> {

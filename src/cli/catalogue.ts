@@ -47,6 +47,47 @@ const serving: readonly CatalogueEntry[] = [
   },
 ];
 
+/** What runs need people for. */
+const attentionEntries: readonly CatalogueEntry[] = [
+  {
+    name: "human",
+    words: ["[id]"],
+    summary: "List what runs ask people and nobody has answered yet.",
+    details: [
+      "Of one run, or of a job's latest one; without an id of every run of the gateway.",
+      ...eitherIds,
+    ],
+    options: either,
+    load: async () => (await import("./attention.ts")).human,
+  },
+  {
+    name: "answer",
+    words: ["<id>", "<request-id>", "<decision>"],
+    summary: "Answer what a run asks a person.",
+    details: ["The first answer stands. `troupe human` lists what is asked.", ...eitherIds],
+    options: [
+      { name: "comment", value: "TEXT", help: "For the worker, in your own words." },
+      { name: "data", value: "JSON", help: "For the worker: any JSON." },
+      ...either,
+    ],
+    load: async () => (await import("./attention.ts")).answer,
+  },
+  {
+    name: "dead-letters",
+    words: ["<id>"],
+    summary: "List the messages that a run gave up, newest first, or send them again.",
+    details: eitherIds,
+    options: [
+      { name: "retry", value: "DEAD-LETTER", help: "Send this one again, as a new message." },
+      { name: "retry-all", value: null, help: "Send every open one again." },
+      { name: "limit", value: "N", help: "How many at most. Default: 20." },
+      { name: "all", value: null, help: "All of them." },
+      ...either,
+    ],
+    load: async () => (await import("./attention.ts")).deadLetters,
+  },
+];
+
 const runtimeEntries: readonly CatalogueEntry[] = [
   {
     name: "run",
@@ -167,7 +208,7 @@ const local: readonly CatalogueEntry[] = [
 /** All commands, as `troupe help` lists them. */
 export const sections: readonly { readonly title: string; readonly entries: readonly CatalogueEntry[] }[] = [
   { title: "Serve", entries: serving },
-  { title: "Work with the gateway", entries: gatewayEntries },
+  { title: "Work with the gateway", entries: [...gatewayEntries, ...attentionEntries] },
   { title: "Work with the runtime API", entries: runtimeEntries },
   { title: "Here", entries: local },
 ];

@@ -7,6 +7,7 @@
 // K3. Following a job yields every event once and in order, across lost connections and restarts of the server.
 
 import { setTimeout as delay } from "node:timers/promises";
+import type { DeadLetter, HumanAnswer, HumanRequest, Retried } from "../../sdk/src/records.ts";
 import { readServerSentEvents } from "../../sdk/src/sse.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import type { BundleRecord, Health, HistoryEvent, JobDetail, JobSummary, RunArtifact } from "./wire.ts";
@@ -100,6 +101,11 @@ export class RuntimeClient {
     return this.#send("POST", `/jobs/cleanup${all ? "?all=true" : ""}`);
   }
 
+  /** Removes what is not kept any more, or tells what would go. */
+  collectGarbage(request: JsonObject): Promise<JsonObject> {
+    return this.#send("POST", "/system/gc", request);
+  }
+
   /** The history so far, oldest first. */
   async events(jobId: string): Promise<readonly HistoryEvent[]> {
     const items = listOf<JsonValue>(await this.#read(`/jobs/${encodeURIComponent(jobId)}/events`));
@@ -118,8 +124,32 @@ export class RuntimeClient {
     return this.#send("POST", `/bundles/${encodeURIComponent(bundleId)}/reload`);
   }
 
+  /** The files that a run's workers left, oldest first. */
   async artifacts(runId: string): Promise<readonly RunArtifact[]> {
-    return listOf<RunArtifact>(await this.#read(`/runs/${encodeURIComponent(runId)}/artifacts`));
+    const path = `/runs/${encodeURIComponent(runId)}/artifacts?evidence=false`;
+    return listOf<RunArtifact>(await this.#read(path));
+  }
+
+  /** What a run asks people and nobody has answered yet. */
+  async humanRequests(runId: string): Promise<readonly HumanRequest[]> {
+    return listOf<HumanRequest>(await this.#read(`/runs/${encodeURIComponent(runId)}/human?status=pending`));
+  }
+
+  async answer(runId: string, requestId: string, answer: HumanAnswer): Promise<HumanRequest> {
+    const path = `/runs/${encodeURIComponent(runId)}/human/${encodeURIComponent(requestId)}/response`;
+    return (await this.#send("POST", path, answer as JsonObject)) as unknown as HumanRequest;
+  }
+
+  /** Newest first. */
+  async deadLetters(runId: string): Promise<readonly DeadLetter[]> {
+    return listOf<DeadLetter>(await this.#read(`/runs/${encodeURIComponent(runId)}/dead-letters`));
+  }
+
+  /** @param deadLetterId null for all that are open */
+  async retryDeadLetters(runId: string, deadLetterId: string | null): Promise<Retried> {
+    const one = deadLetterId === null ? "" : `/${encodeURIComponent(deadLetterId)}`;
+    const path = `/runs/${encodeURIComponent(runId)}/dead-letters${one}/retry`;
+    return (await this.#send("POST", path)) as unknown as Retried;
   }
 
   /** Downloads what a link of an answer points to; the caller reads the body to its end. */

@@ -35,6 +35,11 @@ export function isResultObject({ type, payload }: HistoryEvent): boolean {
   return type === "log" && typeof payload.message === "string" && RESULT_OBJECT.test(payload.message);
 }
 
+/** Whether a person is asked something; one that is asked again was shown before. */
+export function isQuestion({ type, payload }: HistoryEvent): boolean {
+  return type === "human_input_requested" && payload.repeated !== true;
+}
+
 const AGENT_COLUMNS = 16;
 const TEXT_CHARS_MAX = 2_000;
 
@@ -50,7 +55,7 @@ function tone(event: HistoryEvent): Style | null {
   if (event.failure !== null || /_(failed|critical)$/.test(event.type)) return "red";
   if (/^(job_completed|service_passing)$/.test(event.type)) return "green";
   if (
-    /(retry_scheduled|dead_lettered|interrupted|recovered|paused|cancelled|truncated|modified)$/.test(
+    /(retry_scheduled|dead_lettered|interrupted|recovered|paused|cancelled|truncated|modified|input_requested)$/.test(
       event.type,
     )
   ) {
@@ -86,11 +91,32 @@ export function eventText(event: HistoryEvent): string {
       return retryText(payload);
     case "artifact_written":
       return `wrote ${cleanText(payload.name)}${typeof payload.size === "number" ? ` (${bytes(payload.size)})` : ""}`;
+    case "human_input_requested":
+      return `${payload.repeated === true ? "asks again" : "asks"}: ${questionText(payload)}`;
+    case "human_input_answered":
+      return `${cleanText(payload.request_id)} was answered ${cleanText(payload.decision)} by ${cleanText(payload.principal)}`;
+    case "human_input_timed_out":
+      return `${cleanText(payload.request_id)} was not answered in time: ${cleanText(payload.decision)}`;
+    case "message_retried":
+      return "a message that was given up is sent again";
     case "message_dead_lettered":
       return `gave up a message of type ${cleanText(payload.type)} (${cleanText(payload.reason)})`;
     default:
       return words(`${cleanText(event.type.replaceAll("_", " "))}${payloadText(payload)}`);
   }
+}
+
+/** What a worker asks a person, with the answers that are allowed. */
+export function questionText({ prompt, request_id: id, allowed_decisions: allowed }: JsonObject): string {
+  const question = cleanText(prompt ?? "") || cleanText(id);
+  return Array.isArray(allowed) && allowed.length > 0
+    ? `${question} (${allowed.map(cleanText).join(" / ")})`
+    : question;
+}
+
+/** The command by which a person answers. @param id of the run, or of the runtime's job */
+export function answerCommand(id: string, { request_id: requestId }: JsonObject): string {
+  return `troupe answer ${cleanText(id)} ${cleanText(requestId)} DECISION`;
 }
 
 function failureWords(event: HistoryEvent): string {

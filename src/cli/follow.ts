@@ -1,6 +1,6 @@
 // Watching a run: its events go to a live screen, or to plain lines, until the terminal event.
 
-import { eventLine, isWorthReading } from "./event-text.ts";
+import { answerCommand, eventLine, isQuestion, isWorthReading } from "./event-text.ts";
 import { applyEvent, newProgress } from "./progress.ts";
 import { renderScreen } from "./screen.ts";
 import type { Terminal } from "./terminal.ts";
@@ -26,7 +26,10 @@ export interface Watched {
 export async function watch(watched: Watched, terminal: Terminal, style: WatchStyle): Promise<void> {
   if (style === "live") return watchLive(watched, terminal);
   for await (const event of watched.events) {
-    if (style === "lines" && isWorthReading(event)) terminal.print(eventLine(event, terminal.paint));
+    if (style !== "lines" || !isWorthReading(event)) continue;
+    terminal.print(eventLine(event, terminal.paint));
+    // Silence would follow, and nobody would know why.
+    if (isQuestion(event)) terminal.print(`  Answer it: ${answerCommand(watched.id, event.payload)}`);
   }
 }
 

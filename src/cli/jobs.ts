@@ -5,6 +5,7 @@ import { type Call, exitCodes, UsageError } from "./command.ts";
 import { clientFor } from "./connection.ts";
 import { eventLine } from "./event-text.ts";
 import { endLines } from "./result-text.ts";
+import { summaryLines } from "./summary-text.ts";
 import { cleanText, duration, plural, table } from "./text.ts";
 import { type AgentSnapshot, type JobSummary, type RunArtifact, readEvent } from "./wire.ts";
 
@@ -62,9 +63,12 @@ export async function job(call: Call): Promise<number> {
   if (recent.length > 0) terminal.print(terminal.paint("bold", "Last events"));
   for (const event of recent) terminal.print(`  ${eventLine(readEvent(0, event), terminal.paint)}`);
   const { job_id: id, status, result, failure = null } = detail.job;
-  const place = ({ url }: { readonly url: string }) => new URL(url, client.baseUrl).href;
+  const address = (url: string) => new URL(url, client.baseUrl).href;
+  const place = ({ url }: { readonly url: string }) => address(url);
   const lines = endLines({ id, status, result, failure, files: artifacts, place }, terminal.paint);
-  for (const line of lines) terminal.print(line);
+  const [head = "", ...ending] = lines;
+  const summary = summaryLines(detail.job.observability_summary, address);
+  for (const line of [head, ...summary, ...ending]) terminal.print(line);
   return exitCodes.success;
 }
 

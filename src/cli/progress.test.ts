@@ -172,6 +172,44 @@ describe("the screen", () => {
     assert.ok(coloured[3]?.includes("\x1b[36mrunning\x1b[39m"));
   });
 
+  test("shows what people are asked until it is answered, and how to answer", () => {
+    const ask = (id: string, repeated = false): Row => [
+      2,
+      "human_input_requested",
+      "w",
+      {
+        request_id: id,
+        prompt: "Ship\nit?",
+        allowed_decisions: ["yes", "no"],
+        ...(repeated && { repeated }),
+      },
+    ];
+    const run = progressOf([0, "job_running", null], ask("ship"));
+    const asked = ["Waits for a person: Ship it? (yes / no)", "  troupe answer digest-1 ship DECISION"];
+    assert.deepEqual(screen(run).slice(-2), asked);
+    assert.match(screen(run)[2] ?? "", /^w .* asks: Ship it\? \(yes \/ no\)$/);
+    const answered = { request_id: "ship", decision: "yes", principal: "anonymous" };
+    for (const event of history([3, "human_input_answered", "w", answered], ask("ship", true))) {
+      applyEvent(run, event);
+    }
+    assert.equal(run.questions.size, 0, "asked again, it is still answered");
+    assert.match(screen(run).at(-1) ?? "", /asks again: /);
+    for (const event of history(ask("a"), ask("b"), ask("c"), ask("d"), ask("e"))) applyEvent(run, event);
+    assert.equal(screen(run).at(-1), "… and 2 more questions: troupe human digest-1");
+    for (const event of history([4, "human_input_timed_out", "w", { request_id: "b" }]))
+      applyEvent(run, event);
+    assert.deepEqual([...run.questions.keys()], ["a", "c", "d", "e"]);
+    for (const columns of [20, 80]) {
+      for (const height of [1, 3, 8, 20]) {
+        const lines = screen(run, columns, height);
+        assert.ok(lines.length <= Math.max(1, height - 1), `${lines.length} lines on ${height} rows`);
+        for (const line of lines) assert.ok(displayWidth(line) <= columns);
+      }
+    }
+    for (const event of history([5, "job_cancelled", null])) applyEvent(run, event);
+    assert.equal(run.questions.size, 0);
+  });
+
   test("never grows beyond the terminal, whatever its size and the number of agents", () => {
     const rows: Row[] = Array.from({ length: 300 }, (_, i) => [
       i,

@@ -1,6 +1,7 @@
 // The state of a run as a watcher sees it: built from its events alone, one after another, without a clock.
 
-import { eventText, isResultObject, progressPercent, progressText } from "./event-text.ts";
+import type { JsonObject } from "../engine/json.ts";
+import { eventText, isQuestion, isResultObject, progressPercent, progressText } from "./event-text.ts";
 import { cleanText } from "./text.ts";
 import type { HistoryEvent } from "./wire.ts";
 
@@ -28,6 +29,8 @@ export interface RunProgress {
   messages: number;
   artifacts: number;
   readonly agents: Map<string, AgentProgress>;
+  /** What people are asked and have not answered yet: the payloads of the questions, by their ids. */
+  readonly questions: Map<string, JsonObject>;
 }
 
 export function newProgress(): RunProgress {
@@ -39,6 +42,7 @@ export function newProgress(): RunProgress {
     messages: 0,
     artifacts: 0,
     agents: new Map(),
+    questions: new Map(),
   };
 }
 
@@ -66,6 +70,7 @@ function applyToJob(run: RunProgress, event: HistoryEvent, atMs: number): void {
     case "job_cancelled":
       run.jobState = event.type.slice("job_".length);
       run.endedAtMs = atMs;
+      run.questions.clear();
       for (const agent of run.agents.values()) if (isActive(agent)) agent.state = "stopped";
   }
 }
@@ -130,6 +135,15 @@ function applyToAgent(run: RunProgress, agent: AgentProgress, event: HistoryEven
       break;
     case "log":
       if (!isResultObject(event)) agent.text = cleanText(payload.message ?? payload) || agent.text;
+      break;
+    case "human_input_requested":
+      agent.text = eventText(event);
+      if (isQuestion(event)) run.questions.set(String(payload.request_id), payload);
+      break;
+    case "human_input_answered":
+    case "human_input_timed_out":
+      agent.text = eventText(event);
+      run.questions.delete(String(payload.request_id));
       break;
     case "artifact_written":
       run.artifacts++;

@@ -4,7 +4,8 @@ import { mkdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { type Failure, makeFailure } from "../engine/failure.ts";
+import { failure as makeFailure } from "../../test/support/failures.ts";
+import type { Failure } from "../engine/failure.ts";
 import type { JsonValue } from "../engine/json.ts";
 import type { Call } from "./command.ts";
 import { endLines } from "./result-text.ts";
@@ -66,14 +67,14 @@ describe("how a run ended", () => {
   });
 
   test("shows a failure with where, why, the end of stderr and what to do", () => {
-    const failure = makeFailure("executor.exit_nonzero", "count.py ended with exit code 2\nTraceback", 0, {
+    const failure = makeFailure("executor.exit_nonzero", "count.py ended with exit code 2\nTraceback", {
       agentId: "w\x1b[2J",
       attempt: 2,
       maxAttempts: 2,
       exitCode: 2,
       stderrTail: "one\n\x1b[31mtwo\n",
     });
-    assert.deepEqual(ended("failed", null, [], failure).slice(0, 8), [
+    assert.deepEqual(ended("failed", null, [], failure), [
       "digest-1 failed",
       "executor.exit_nonzero: count.py ended with exit code 2",
       "  agent w, attempt 2 of 2, exit code 2",
@@ -82,7 +83,10 @@ describe("how a run ended", () => {
       "  | one",
       "  | two",
       `  What to do: ${failure.remediation}`,
+      "  Read on: /api/v1/runs/run_1 /api/v1/runs/run_1/logs?agent_id=w%1B%5B2J /api/v1/runs/run_1/timeline",
     ]);
+    const ofOldServer = { ...failure, links: undefined } as unknown as Failure;
+    assert.equal(ended("failed", null, [], ofOldServer).at(-1), `  What to do: ${failure.remediation}`);
   });
 
   test("a huge result is cut, and says where the rest is", () => {

@@ -48,7 +48,7 @@ export function statusWord(status: string, paint: Paint): string {
   return paint(statusStyles[status] ?? "bold", cleanText(status));
 }
 
-/** What went wrong, and what to do about it. */
+/** What went wrong, what to do about it, and where to read on. */
 export function failureLines(failure: Failure, paint: Paint): readonly string[] {
   const { details } = failure;
   const where = [
@@ -67,7 +67,13 @@ export function failureLines(failure: Failure, paint: Paint): readonly string[] 
     const tail = cleanLines(details.stderr_tail.trimEnd()).slice(-STDERR_LINES_MAX);
     lines.push("  stderr:", ...tail.map((line) => `  | ${line}`));
   }
-  return [...lines, `  What to do: ${cleanText(failure.remediation)}`];
+  return [...lines, `  What to do: ${cleanText(failure.remediation)}`, ...linkLines(failure)];
+}
+
+/** The failure's links, as paths of the server. One of an older server has none. */
+function linkLines({ links = {} }: Partial<Failure>): readonly string[] {
+  const paths = Object.values(links).map(cleanText);
+  return paths.length === 0 ? [] : [`  Read on: ${paths.join(" ")}`];
 }
 
 function resultLines(result: JsonValue | undefined, id: string): readonly string[] {

@@ -1,5 +1,6 @@
 // A run as a screen: a head line and one line per agent, never more lines than the screen has, never wider. Pure.
 
+import { answerCommand, questionText } from "./event-text.ts";
 import { type AgentProgress, type AgentState, isActive, type RunProgress } from "./progress.ts";
 import type { Paint, Style } from "./terminal.ts";
 import { cleanText, displayWidth, duration, fit, pad, plural } from "./text.ts";
@@ -34,6 +35,7 @@ const AGENT_COLUMNS_MAX = 32;
 const STATE_COLUMNS = 9;
 const COUNT_COLUMNS = 8;
 const TIME_COLUMNS = 12;
+const QUESTIONS_SHOWN = 3;
 /** Head, titles, the line for the rest, and the cursor's own line. */
 const FRAME_ROWS = 4;
 
@@ -51,7 +53,8 @@ export function renderScreen(
   paint: Paint,
 ): readonly string[] {
   const columns = Math.max(20, size.columns);
-  const room = Math.max(0, size.rows - FRAME_ROWS);
+  const questions = questionLines(jobId, run, columns, paint);
+  const room = Math.max(0, size.rows - FRAME_ROWS - questions.length);
   const all = [...run.agents.values()];
   const shown = choose(all, room);
   const agentColumns = Math.min(
@@ -65,7 +68,28 @@ export function renderScreen(
   }
   for (const agent of shown) lines.push(agentLine(agent, agentColumns, columns, nowMs, paint));
   if (shown.length < all.length) lines.push(paint("dim", fit(restLine(all, shown), columns)));
+  lines.push(...questions);
   return lines.slice(0, Math.max(1, size.rows - 1));
+}
+
+/** What a person has to do for the run to go on. */
+function questionLines(
+  jobId: string,
+  { questions }: RunProgress,
+  columns: number,
+  paint: Paint,
+): readonly string[] {
+  const shown = [...questions.values()].slice(0, QUESTIONS_SHOWN);
+  const more = questions.size - shown.length;
+  return [
+    ...shown.flatMap((question) => [
+      paint("yellow", fit(`Waits for a person: ${questionText(question)}`, columns)),
+      fit(`  ${answerCommand(jobId, question)}`, columns),
+    ]),
+    ...(more > 0
+      ? [fit(`… and ${plural(more, "more question")}: troupe human ${cleanText(jobId)}`, columns)]
+      : []),
+  ];
 }
 
 function headLine(jobId: string, run: RunProgress, columns: number, nowMs: number, paint: Paint): string {

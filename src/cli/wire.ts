@@ -32,6 +32,7 @@ export interface JobDetail {
     readonly run_id?: string;
     readonly result: JsonValue;
     readonly failure?: Failure | null;
+    readonly observability_summary?: JsonValue;
   };
   readonly agents: readonly AgentSnapshot[];
   /** Newest first. */

@@ -90,7 +90,7 @@ describe("deleting a bundle", () => {
     const { body } = await upload(routes, formOf([["bundle", await zip()]]));
     const path = `/bundles/${body.bundle_id}`;
     const gate = new Gate();
-    core.records.gate = gate;
+    core.records.gates.push(gate);
     const created = ask("POST", "/jobs", { body: { bundle_id: body.bundle_id } });
     await gate.reached;
     assert.equal((await ask("DELETE", path)).status, 204);

@@ -114,6 +114,8 @@ export function bundleRoutes(api: FastifyInstance, services: GatewayServices, bu
     },
     async (request, reply) => {
       const { bundle_id: bundleId } = request.params;
+      const bundle = await bundles.get(bundleId);
+      if (bundle !== null) await bundles.letGo(bundle);
       await records.write(async (writes) => {
         if (await writes.bundleInUse(bundleId)) throw inUse(bundleId);
         if (!(await writes.deleteBundle(bundleId))) throw notFound(bundleId);

@@ -3,23 +3,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Ajv } from "ajv";
-import addFormats from "ajv-formats";
 import type { TSchema } from "typebox";
 import { aggregator, executor, graph, router } from "../../../test/support/graphs.ts";
-import {
-  ArtifactPageSchema,
-  DeadLetterPageSchema,
-  EventPageSchema,
-  LogPageSchema,
-  OutputPageSchema,
-  RunResultSchema,
-  TimelinePageSchema,
-  WorkflowProgressSchema,
-} from "./schemas/evidence.ts";
+import { formats } from "../shared/formats.ts";
+import { ArtifactPageSchema, OutputPageSchema } from "./schemas/artifacts.ts";
+import { DeadLetterPageSchema } from "./schemas/attention.ts";
+import { EventPageSchema, RunResultSchema, TimelinePageSchema } from "./schemas/evidence.ts";
+import { LogPageSchema } from "./schemas/logs.ts";
+import { WorkflowProgressSchema } from "./schemas/progress.ts";
+import { ObservabilitySummarySchema } from "./schemas/summary.ts";
 import { failed, startGateway, succeeded, type TestGateway } from "./test-gateway.ts";
 
-const ajv = new Ajv({ strict: false, allErrors: true });
-addFormats.default(ajv);
+const ajv = new Ajv({ strict: false, allErrors: true, formats });
 
 /** The schema with no room for fields that it does not name. */
 function closed(schema: unknown): unknown {
@@ -45,6 +40,7 @@ async function checkAll(
   const schemas = [
     [`/runs/${runId}/events`, EventPageSchema],
     [`/runs/${runId}/result`, RunResultSchema],
+    [`/runs/${runId}/observability-summary`, ObservabilitySummarySchema],
     [`/runs/${runId}/logs`, LogPageSchema],
     [`/runs/${runId}/timeline`, TimelinePageSchema],
     [`/runs/${runId}/artifacts`, ArtifactPageSchema],

@@ -4,7 +4,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { RunRecord } from "../../jobs/records.ts";
 import { readHistory } from "../../runs/run-history.ts";
-import type { PageToRead } from "../shared/paging.ts";
+import { pathOf } from "../shared/path-of.ts";
 import { findRun, historyOf, sendJson } from "./run-source.ts";
 import type { GatewayServices } from "./services.ts";
 
@@ -25,9 +25,10 @@ export async function sendHistory(
   { chosen, view }: { readonly chosen: () => Promise<RunRecord | null>; readonly view: HistoryView },
 ): Promise<FastifyReply> {
   const { page_size: pageSize, page_token: pageToken, ...filters } = request.query as Query;
-  const page = services.paging.read({
+  const { paging } = services;
+  const page = paging.read({
     principal: request.principal,
-    list: request.url.split("?", 1)[0] ?? "",
+    list: pathOf(request.url),
     filters,
     pageSize,
     pageToken: pageToken === undefined ? undefined : String(pageToken),
@@ -39,15 +40,7 @@ export async function sendHistory(
     limit: page.size,
     view: (seq, line) => view(run, seq, line),
   });
-  const next = nextAfterSeq === null ? null : tokenOf(services, page, [run.runId, nextAfterSeq]);
+  const next =
+    nextAfterSeq === null ? null : paging.tokenBehind(page, [run.runId, nextAfterSeq], items.length);
   return sendJson(reply, `{"items":[${items.join(",")}],"next_page_token":${JSON.stringify(next)}}`);
-}
-
-/** The token of the page behind a position, which no item need have. */
-function tokenOf(
-  { paging }: GatewayServices,
-  page: PageToRead,
-  position: readonly [string, number],
-): string | null {
-  return paging.answer({ ...page, size: 1 }, [position, position], (given) => given).next_page_token;
 }

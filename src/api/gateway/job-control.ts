@@ -1,9 +1,13 @@
 // POST /jobs/{job_id}/cancel, /pause, /resume: the same for every run of the job that has not ended.
+//
+// What is asked of the runs and the promised answer are one transaction; then the runs are brought to it. A request that
+// comes to nothing in between, because the runtime takes nothing or the process dies, has been heard all the same: a
+// retry with its key finds the promise, and sees to it that it is kept.
 
 import type { FastifyInstance } from "fastify";
 import type { DesiredState } from "../../jobs/records.ts";
 import type { Static } from "../shared/type.ts";
-import { sendIdempotent } from "./idempotent.ts";
+import { answerIdempotent, sendGiven } from "./idempotent.ts";
 import { idempotencyKeyHeader, responses } from "./schemas/common.ts";
 import { JobControlSchema, JobIdParams } from "./schemas/jobs.ts";
 import type { GatewayServices } from "./services.ts";
@@ -37,14 +41,17 @@ export function jobControlRoutes(api: FastifyInstance, services: GatewayServices
           ]),
         },
       },
-      (request, reply) =>
-        sendIdempotent(services, request, reply, async () => {
-          const jobId = request.params.job_id;
-          const runs = await services.runs.controlAll(jobId, desired);
-          const shown = runs.map((run) => ({ run_id: run.runId, status: run.status }));
-          const body = JSON.stringify({ job_id: jobId, runs: shown });
-          return async () => ({ status: 200, headers: {}, body });
-        }),
+      async (request, reply) => {
+        const { runs } = services;
+        const jobId = request.params.job_id;
+        const given = await answerIdempotent(services, request, async () => async (writes) => {
+          const controlled = await runs.askAll(writes, jobId, desired);
+          const shown = controlled.map(({ runId, status }) => ({ run_id: runId, status }));
+          return { status: 200, headers: {}, body: JSON.stringify({ job_id: jobId, runs: shown }) };
+        });
+        await runs.settle(jobId);
+        return sendGiven(reply, given);
+      },
     );
   }
 }

@@ -9,7 +9,7 @@ import { jobNotFound } from "../../jobs/runs.ts";
 import { etagOf, notModified, requireIfMatch, stale } from "../shared/etag.ts";
 import type { Static } from "../shared/type.ts";
 import { sendIdempotent } from "./idempotent.ts";
-import { renderFullJob } from "./job-detail.ts";
+import { renderCompactJob, renderFullJob } from "./job-detail.ts";
 import { sendPage } from "./page.ts";
 import { renderJob } from "./render-job.ts";
 import {
@@ -118,8 +118,8 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
     },
     async (request, reply) => {
       const job = await find(services, request.params.job_id);
-      const body =
-        request.query.view === "full" ? await renderFullJob(services, job) : renderJob(job, secrets);
+      const isFull = request.query.view === "full";
+      const body = await (isFull ? renderFullJob(services, job) : renderCompactJob(services, job));
       const etag = etagOf(job.revision, digestOf(body));
       if (notModified(request, etag)) return reply.code(304).header("etag", etag).send();
       return reply.type("application/json; charset=utf-8").header("etag", etag).send(body);

@@ -6,10 +6,10 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import Fastify from "fastify";
 import { until } from "../../../test/support/until.ts";
-import { DURATION_BUCKETS_MS, HttpCounts } from "./http-counts.ts";
+import { type Metric, metricsText } from "../../metrics/exposition.ts";
+import { ProcessMeter } from "../../metrics/process-meter.ts";
+import { HttpCounts } from "./http-counts.ts";
 import { flavourOf } from "./metrics.ts";
-import { type Metric, metricsText } from "./metrics-text.ts";
-import { ProcessMeter } from "./process-sample.ts";
 
 const prometheus =
   "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
@@ -80,23 +80,11 @@ test("OpenMetrics names a counter without _total, and ends with EOF", () => {
   assert.deepEqual(lines.slice(-2), ["# EOF", ""]);
 });
 
-test("durations fall into the bucket whose bound they do not pass, and buckets are cumulative", () => {
-  const counts = new HttpCounts();
-  for (const durationMs of [0, 1, 1.1, 2.5, 10_000, 10_001]) counts.count(200, durationMs);
-  const { durations } = counts.snapshot();
-  const at = (bound: (typeof DURATION_BUCKETS_MS)[number]) =>
-    durations.cumulative[DURATION_BUCKETS_MS.indexOf(bound)];
-  assert.deepEqual([at(1), at(2.5), at(2_500), at(10_000)], [2, 4, 4, 5]);
-  assert.equal(durations.cumulative.length, DURATION_BUCKETS_MS.length);
-  assert.deepEqual([durations.count, durations.sumMs], [6, 20_005.6]);
-});
-
 test("answers count by the class of their status, streams without a duration", () => {
   const counts = new HttpCounts();
   for (const status of [101, 200, 204, 304, 404, 429, 500, 599]) counts.count(status, null);
-  const { requests, durations } = counts.snapshot();
-  assert.deepEqual(requests, { "1xx": 1, "2xx": 2, "3xx": 1, "4xx": 2, "5xx": 2 });
-  assert.equal(durations.count, 0);
+  assert.deepEqual(counts.requests, { "1xx": 1, "2xx": 2, "3xx": 1, "4xx": 2, "5xx": 2 });
+  assert.equal(counts.durationSeconds.snapshot().count, 0);
 });
 
 test("a server's answers are counted whatever gives them, and its connections while they last", async (t) => {
@@ -117,16 +105,15 @@ test("a server's answers are counted whatever gives them, and its connections wh
   for (const path of ["/fine", "/broken", "/nowhere", "/stream"]) {
     await (await fetch(new URL(path, url))).text();
   }
-  await until("all four are counted", () => counts.snapshot().requests["2xx"] === 2);
-  const { requests, durations } = counts.snapshot();
-  assert.deepEqual(requests, { "1xx": 0, "2xx": 2, "3xx": 0, "4xx": 1, "5xx": 1 });
-  assert.equal(durations.count, 3, "the stream has no duration");
-  const before = counts.snapshot().connections;
+  await until("all four are counted", () => counts.requests["2xx"] === 2);
+  assert.deepEqual(counts.requests, { "1xx": 0, "2xx": 2, "3xx": 0, "4xx": 1, "5xx": 1 });
+  assert.equal(counts.durationSeconds.snapshot().count, 3, "the stream has no duration");
+  const before = counts.connections;
   const socket = connect(Number(url.port), url.hostname);
   await once(socket, "connect");
-  await until("the connection is seen", () => counts.snapshot().connections === before + 1);
+  await until("the connection is seen", () => counts.connections === before + 1);
   socket.destroy();
-  await until("its end is seen", () => counts.snapshot().connections === before);
+  await until("its end is seen", () => counts.connections === before);
 });
 
 test("the lag of the event loop is seen, and forgotten after the readings of two windows", async () => {

@@ -2,21 +2,17 @@
 // when that is asked for.
 
 import type { FastifyInstance } from "fastify";
+import { type Metric, metricsText, type TextFlavour, textTypes } from "../../metrics/exposition.ts";
+import type { ProcessSample } from "../../metrics/process-meter.ts";
+import { gauge, histogram, type RuntimeReading, runtimeMetrics } from "../../metrics/runtime-metrics.ts";
 import type { Static } from "../shared/type.ts";
-import { DURATION_BUCKETS_MS, type HttpCounts, type HttpSnapshot } from "./http-counts.ts";
-import { type Metric, metricsText, type TextFlavour, textTypes } from "./metrics-text.ts";
-import type { ProcessMeter, ProcessSample } from "./process-sample.ts";
+import type { HttpCounts } from "./http-counts.ts";
 import { responses } from "./schemas/common.ts";
 import { MetricsQuery, MetricsSchema, metricsTexts } from "./schemas/system.ts";
 import type { GatewayServices } from "./services.ts";
 import { problemOf } from "./system.ts";
 
-export interface Meters {
-  readonly http: HttpCounts;
-  readonly process: ProcessMeter;
-}
-
-export function metricsRoutes(api: FastifyInstance, services: GatewayServices, meters: Meters): void {
+export function metricsRoutes(api: FastifyInstance, services: GatewayServices, http: HttpCounts): void {
   api.get<{ Querystring: Static<typeof MetricsQuery> }>(
     "/metrics",
     {
@@ -32,36 +28,23 @@ export function metricsRoutes(api: FastifyInstance, services: GatewayServices, m
     },
     async (request, reply) => {
       reply.header("vary", "Accept").header("cache-control", "no-store");
-      const reading = await read(services, meters);
+      const reading = await services.metrics.read((await problemOf(services)) === null);
       const flavour = flavourOf(request.query.format, request.headers.accept);
-      if (flavour === "json") return shown(reading);
-      return reply.type(textTypes[flavour]).send(metricsText(asMetrics(reading), flavour));
+      if (flavour === "json") return shown(services, reading, http);
+      const metrics = [...runtimeMetrics(reading), ...gatewayMetrics(services, http)];
+      return reply.type(textTypes[flavour]).send(metricsText(metrics, flavour));
     },
   );
 }
 
-type Reading = Awaited<ReturnType<typeof read>>;
-
-async function read(services: GatewayServices, meters: Meters) {
-  return {
-    version: services.version,
-    startedAtMs: services.startedAtMs,
-    uptimeSeconds: Math.max(0, services.nowMs() - services.startedAtMs) / 1_000,
-    process: meters.process.sample(),
-    isAvailable: (await problemOf(services)) === null,
-    openJobs: services.engine.openJobs,
-    launchesWaiting: services.launcher.waiting,
-    pools: services.pools.snapshot(),
-    http: meters.http.snapshot(),
-  };
-}
-
 // ------------------------------------------------------------------------------------------------- JSON
 
-function shown({ process, http, ...reading }: Reading) {
+function shown(services: GatewayServices, reading: RuntimeReading, http: HttpCounts) {
+  const { process } = reading;
+  const durations = http.durationSeconds.snapshot();
   return {
     process: {
-      uptime_seconds: Math.floor(reading.uptimeSeconds),
+      uptime_seconds: Math.floor(Math.max(0, services.nowMs() - reading.startedAtMs) / 1_000),
       rss_bytes: process.rssBytes,
       heap_used_bytes: process.heapUsedBytes,
       heap_total_bytes: process.heapTotalBytes,
@@ -73,16 +56,24 @@ function shown({ process, http, ...reading }: Reading) {
     runtime: {
       available: reading.isAvailable,
       open_jobs: reading.openJobs,
-      launches_waiting: reading.launchesWaiting,
+      launches_waiting: services.launcher.waiting,
+      messages_waiting: reading.waiting.messages,
+      human_requests_waiting: reading.waiting.people,
+      stream_readers: reading.streamReaders,
+      runs_started: reading.meter.runsStarted,
+      runs_ended: reading.meter.runsEnded,
       executor_pools: reading.pools,
     },
     http: {
       requests: http.requests,
       connections: http.connections,
       duration_ms: {
-        count: http.durations.count,
-        sum: Math.round(http.durations.sumMs),
-        buckets: DURATION_BUCKETS_MS.map((le, i) => ({ le, count: http.durations.cumulative[i]! })),
+        count: durations.count,
+        sum: Math.round(durations.sum * 1_000),
+        buckets: http.durationSeconds.bounds.map((bound, i) => ({
+          le: bound * 1_000,
+          count: durations.cumulative[i]!,
+        })),
       },
     },
   };
@@ -96,99 +87,22 @@ export const lagShown = ({ p50Ms, p99Ms, maxMs }: ProcessSample["lag"]) => ({
 
 // ------------------------------------------------------------------------------------------- Prometheus
 
-function asMetrics(reading: Reading): readonly Metric[] {
-  return [...processMetrics(reading), ...runtimeMetrics(reading), ...httpMetrics(reading.http)];
-}
-
-const gauge = (name: string, help: string, value: number): Metric => ({
-  name,
-  help,
-  kind: "gauge",
-  samples: [{ value }],
-});
-
-function processMetrics({ process, version, startedAtMs }: Reading): readonly Metric[] {
-  const quantile = (name: string, valueMs: number) => ({
-    labels: { quantile: name },
-    value: valueMs / 1_000,
-  });
+/** What only the gateway has. */
+function gatewayMetrics({ launcher }: GatewayServices, http: HttpCounts): readonly Metric[] {
   return [
-    {
-      name: "troupe_build_info",
-      help: "The version that runs; always 1.",
-      kind: "gauge",
-      samples: [{ labels: { version }, value: 1 }],
-    },
-    gauge(
-      "process_start_time_seconds",
-      "When the process started, in seconds since 1970.",
-      startedAtMs / 1e3,
-    ),
-    gauge("process_resident_memory_bytes", "Resident memory.", process.rssBytes),
-    {
-      name: "process_cpu_seconds_total",
-      help: "Processor time used.",
-      kind: "counter",
-      samples: [{ value: process.cpuUserSeconds + process.cpuSystemSeconds }],
-    },
-    gauge("nodejs_heap_size_used_bytes", "Heap in use.", process.heapUsedBytes),
-    gauge("nodejs_heap_size_total_bytes", "Heap reserved.", process.heapTotalBytes),
-    gauge("nodejs_external_memory_bytes", "Memory of buffers outside the heap.", process.externalBytes),
-    {
-      name: "troupe_event_loop_lag_seconds",
-      help: "How long the event loop kept callers waiting, over the last minutes.",
-      kind: "gauge",
-      samples: [
-        quantile("0.5", process.lag.p50Ms),
-        quantile("0.99", process.lag.p99Ms),
-        quantile("1", process.lag.maxMs),
-      ],
-    },
-  ];
-}
-
-function runtimeMetrics({ isAvailable, openJobs, launchesWaiting, pools }: Reading): readonly Metric[] {
-  const perPool = (name: string, help: string, field: "capacity" | "in_use" | "queued"): Metric => ({
-    name,
-    help,
-    kind: "gauge",
-    samples: Object.entries(pools).map(([pool, of]) => ({ labels: { pool }, value: of[field] })),
-  });
-  return [
-    gauge("troupe_available", "1 while new work is accepted, else 0.", isAvailable ? 1 : 0),
-    gauge("troupe_open_jobs", "Runs in the runtime that have not ended.", openJobs),
-    gauge("troupe_launches_waiting", "Accepted runs that the runtime does not have yet.", launchesWaiting),
-    perPool("troupe_pool_slots", "Slots of an executor pool.", "capacity"),
-    perPool("troupe_pool_slots_in_use", "Slots that are held.", "in_use"),
-    perPool("troupe_pool_requests_queued", "Requests for slots that wait.", "queued"),
-  ];
-}
-
-function httpMetrics({ requests, connections, durations }: HttpSnapshot): readonly Metric[] {
-  const buckets = DURATION_BUCKETS_MS.map((bound, i) => ({
-    suffix: "_bucket" as const,
-    labels: { le: String(bound / 1_000) },
-    value: durations.cumulative[i]!,
-  }));
-  return [
+    gauge("troupe_launches_waiting", "Accepted runs that the runtime does not have yet.", launcher.waiting),
     {
       name: "troupe_http_requests_total",
       help: "Answers given, by class of status.",
       kind: "counter",
-      samples: Object.entries(requests).map(([status, value]) => ({ labels: { status }, value })),
+      samples: Object.entries(http.requests).map(([status, value]) => ({ labels: { status }, value })),
     },
-    gauge("troupe_http_connections", "Open connections to the gateway.", connections),
-    {
-      name: "troupe_http_request_duration_seconds",
-      help: "How long answers took; event streams are left out.",
-      kind: "histogram",
-      samples: [
-        ...buckets,
-        { suffix: "_bucket", labels: { le: "+Inf" }, value: durations.count },
-        { suffix: "_sum", value: durations.sumMs / 1_000 },
-        { suffix: "_count", value: durations.count },
-      ],
-    },
+    gauge("troupe_http_connections", "Open connections to the gateway.", http.connections),
+    histogram(
+      "troupe_http_request_duration_seconds",
+      "How long answers took; event streams are left out.",
+      http.durationSeconds,
+    ),
   ];
 }
 

@@ -1,10 +1,16 @@
 // What the OpenAPI document says beside its routes: who it is about, the tags, the headers, the names of schemas.
 
+import * as artifacts from "./schemas/artifacts.ts";
+import * as attention from "./schemas/attention.ts";
 import * as bundles from "./schemas/bundles.ts";
 import { ProblemSchema } from "./schemas/common.ts";
 import * as evidence from "./schemas/evidence.ts";
 import * as jobs from "./schemas/jobs.ts";
+import * as logs from "./schemas/logs.ts";
+import * as progress from "./schemas/progress.ts";
+import * as retention from "./schemas/retention.ts";
 import * as runs from "./schemas/runs.ts";
+import * as summary from "./schemas/summary.ts";
 import * as system from "./schemas/system.ts";
 
 export const description = `The gateway in front of the Troupe runtime: upload a bundle, create a job from it, start runs of the job, follow them, get their outputs.
@@ -96,6 +102,7 @@ export const namedSchemas: Readonly<Record<string, object>> = {
   CreateJob: jobs.CreateJobBody,
   UpdateJob: jobs.UpdateJobBody,
   Run: runs.RunSchema,
+  RunDetail: summary.RunDetailSchema,
   RunStatus: runs.RunStatus,
   DesiredState: runs.DesiredState,
   RunSummary: runs.RunSummarySchema,
@@ -105,17 +112,22 @@ export const namedSchemas: Readonly<Record<string, object>> = {
   RunEvent: itemOf(evidence.EventPageSchema),
   RunEventPage: evidence.EventPageSchema,
   RunResult: evidence.RunResultSchema,
-  LogRecord: itemOf(evidence.LogPageSchema),
-  LogPage: evidence.LogPageSchema,
+  LogRecord: itemOf(logs.LogPageSchema),
+  LogPage: logs.LogPageSchema,
   TimelineRecord: itemOf(evidence.TimelinePageSchema),
   TimelinePage: evidence.TimelinePageSchema,
-  Artifact: itemOf(evidence.ArtifactPageSchema),
-  ArtifactPage: evidence.ArtifactPageSchema,
-  Output: itemOf(evidence.OutputPageSchema),
-  OutputPage: evidence.OutputPageSchema,
-  DeadLetter: itemOf(evidence.DeadLetterPageSchema),
-  DeadLetterPage: evidence.DeadLetterPageSchema,
-  WorkflowProgress: evidence.WorkflowProgressSchema,
+  Artifact: itemOf(artifacts.ArtifactPageSchema),
+  ArtifactPage: artifacts.ArtifactPageSchema,
+  Output: itemOf(artifacts.OutputPageSchema),
+  OutputPage: artifacts.OutputPageSchema,
+  HumanRequest: attention.HumanRequestSchema,
+  HumanRequestPage: attention.HumanRequestPageSchema,
+  AnswerHuman: attention.AnswerHumanBody,
+  DeadLetter: attention.DeadLetterSchema,
+  DeadLetterPage: attention.DeadLetterPageSchema,
+  Retried: attention.RetriedSchema,
+  WorkflowProgress: progress.WorkflowProgressSchema,
+  ObservabilitySummary: summary.ObservabilitySummarySchema,
   Health: system.HealthSchema,
   RuntimeHealth: system.RuntimeHealthSchema,
   RuntimeStatus: system.RuntimeStatusSchema,
@@ -123,5 +135,7 @@ export const namedSchemas: Readonly<Record<string, object>> = {
   Node: system.NodeSchema,
   NodePage: system.NodePageSchema,
   SystemSummary: system.SystemSummarySchema,
+  CollectGarbage: retention.CollectBody,
+  CollectReport: retention.CollectReportSchema,
   Metrics: system.MetricsSchema,
 };

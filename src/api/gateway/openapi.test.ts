@@ -183,6 +183,8 @@ test("headers of requests are parameters, under the names that people know", () 
   for (const expected of [
     "POST /api/v1/jobs Idempotency-Key false",
     "POST /api/v1/bundles Idempotency-Key false",
+    "POST /api/v1/jobs/{job_id}/runs Idempotency-Key false",
+    "POST /api/v1/jobs/{job_id}/runs Traceparent false",
     "PATCH /api/v1/jobs/{job_id} If-Match true",
     "DELETE /api/v1/jobs/{job_id} If-Match true",
     "GET /api/v1/runs/{run_id}/events/stream Last-Event-ID false",

@@ -1,12 +1,14 @@
 // How a route answers with one page of a list.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Portion } from "../../jobs/records.ts";
 import type { Position } from "../shared/page-token.ts";
+import { pathOf } from "../shared/path-of.ts";
 import type { GatewayServices } from "./services.ts";
 
 export interface List<Row> {
-  /** Rows behind `after` in the list's order, at most `limit`. */
-  rows(limit: number, after: Position | null): Promise<readonly Row[]>;
+  /** Rows behind `after` in the list's order, at most `limit`; a portion where they may be fewer for their size. */
+  rows(limit: number, after: Position | null): Promise<readonly Row[] | Portion<Row>>;
   /** The whole sort key of a row. */
   positionOf(row: Row): Position;
   /** A row as JSON text. */
@@ -28,18 +30,17 @@ export async function sendPage<Row>(
   list: List<Row>,
 ): Promise<FastifyReply> {
   const { page_size: pageSize, page_token: pageToken, limit, ...filters } = request.query as ListQuery;
-  const { url } = request;
-  const queryAt = url.indexOf("?");
   const page = paging.read({
     principal: request.principal,
-    list: queryAt < 0 ? url : url.slice(0, queryAt),
+    list: pathOf(request.url),
     filters,
     limit,
     pageSize,
     pageToken,
   });
-  const rows = await list.rows(page.fetch, page.after);
-  const { items, next_page_token: next } = paging.answer(page, rows, list.positionOf);
+  const found = await list.rows(page.fetch, page.after);
+  const { rows, isCut } = "rows" in found ? found : { rows: found, isCut: false };
+  const { items, next_page_token: next } = paging.answer(page, rows, list.positionOf, isCut);
   const body = `{"items":[${items.map(list.render).join(",")}],"next_page_token":${JSON.stringify(next)}}`;
   return reply.type("application/json; charset=utf-8").send(body);
 }

@@ -1,13 +1,17 @@
 // A run as the gateway shows it. What is stored as JSON text is put into the answer as it is.
 
 import { isoTime } from "../../engine/event.ts";
+import { isTerminal } from "../../engine/ports.ts";
 import type { NewRun, RunRecord, RunSummary } from "../../jobs/records.ts";
+import { reasonMembers } from "../../runs/evidence/read-summary.ts";
+import { runLabel } from "../../runs/evidence/run-label.ts";
+import type { ObservabilitySummary } from "../../runs/evidence/summary.ts";
 
 const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);
 const text = (value: string | null) => (value === null ? "null" : JSON.stringify(value));
 
-/** @param nowMs wall time, for the duration of a run that is under way */
-export function renderRun(run: RunRecord, nowMs: number): string {
+/** @param nowMs wall time, for the duration of a run that is under way; null leaves that out */
+export function renderRun(run: RunRecord, nowMs: number | null): string {
   const id = text(run.runId);
   return (
     `{"run_id":${id},"job_id":${text(run.jobId)},"status":"${run.status}",` +
@@ -18,43 +22,33 @@ export function renderRun(run: RunRecord, nowMs: number): string {
     `"finished_at":${time(run.finishedAtMs)},"updated_at":${time(run.updatedAtMs)},` +
     `"duration_ms":${durationMs(run, nowMs)},"progress":${renderProgress(run)},` +
     `"result":${run.resultJson ?? "null"},"failure":${run.failureJson ?? "null"},` +
-    `"trace_id":"${run.traceId}","links":${renderLinks(run)}}`
+    `${reasonMembers(run.failureJson)},"trace_id":"${run.traceId}","links":${renderLinks(run)}}`
   );
 }
 
-function durationMs(run: RunRecord, nowMs: number): number | null {
-  return run.startedAtMs === null ? null : Math.max(0, (run.finishedAtMs ?? nowMs) - run.startedAtMs);
+/** A run with its summary. */
+export function renderRunDetail(run: RunRecord, summary: ObservabilitySummary, nowMs: number): string {
+  return `${renderRun(run, nowMs).slice(0, -1)},"observability_summary":${JSON.stringify(summary)}}`;
+}
+
+function durationMs(run: RunRecord, nowMs: number | null): number | null {
+  const untilMs = run.finishedAtMs ?? nowMs;
+  return run.startedAtMs === null || untilMs === null ? null : Math.max(0, untilMs - run.startedAtMs);
 }
 
 function renderProgress(run: RunRecord): string {
-  const { agentsDone, messages, tasksRunning } = run.progress;
+  const { agentsDone, messages, tasksRunning, humanPending } = run.progress;
   return (
     `{"agents_total":${run.agentsTotal},"agents_done":${agentsDone},"messages":${messages},` +
-    `"tasks_running":${tasksRunning},"label":${text(labelOf(run))}}`
+    `"tasks_running":${tasksRunning},"human_pending":${isTerminal(run.status) ? 0 : humanPending},"label":${text(labelOf(run))}}`
   );
 }
 
 /** What a person is told about where the run stands. */
 export function labelOf(run: RunRecord): string {
   if (run.label !== null) return run.label;
-  const agents = `${run.progress.agentsDone} of ${run.agentsTotal} agents done`;
-  switch (run.status) {
-    case "pending":
-    case "queued":
-      return "Waiting to start";
-    case "running":
-      return agents;
-    case "paused":
-      return `Paused, ${agents}`;
-    case "completed":
-      return "Completed";
-    case "failed":
-      return "Failed";
-    case "cancelled":
-      return "Cancelled";
-    default:
-      return run.status satisfies never;
-  }
+  const { agentsDone, humanPending: pending, humanPrompt: prompt } = run.progress;
+  return runLabel(run.status, { done: agentsDone, total: run.agentsTotal }, { pending, prompt });
 }
 
 function renderLinks(run: RunRecord): string {
@@ -63,7 +57,7 @@ function renderLinks(run: RunRecord): string {
     `{"self":"${self}","job":${text(`/api/v1/jobs/${run.jobId}`)},"events":"${self}/events",` +
     `"events_stream":"${self}/events/stream","stream":"${self}/stream","result":"${self}/result",` +
     `"logs":"${self}/logs","timeline":"${self}/timeline","artifacts":"${self}/artifacts",` +
-    `"outputs":"${self}/outputs"}`
+    `"outputs":"${self}/outputs","human":"${self}/human","dead_letters":"${self}/dead-letters","observability_summary":"${self}/observability-summary"}`
   );
 }
 
@@ -90,7 +84,15 @@ export function renderNewRun(run: NewRun): string {
       updatedAtMs: run.createdAtMs,
       resultJson: null,
       failureJson: null,
-      progress: { agentsDone: 0, messages: 0, tasksRunning: 0, eventCount: 0 },
+      tally: null,
+      progress: {
+        agentsDone: 0,
+        messages: 0,
+        tasksRunning: 0,
+        humanPending: 0,
+        humanPrompt: null,
+        eventCount: 0,
+      },
     },
     run.createdAtMs,
   );

@@ -269,6 +269,20 @@ describe("GET /runs/{run_id}/stream", () => {
     assert.ok(timeline?.includes("agent_started") && !timeline.includes("log"));
   });
 
+  test("one channel alone is not the plain stream of that name, though both are read at once", async () => {
+    await using gateway = await startGateway();
+    const { run, ref } = await runningRun(gateway);
+    const queries = ["/events/stream", "/stream?channels=events"];
+    const answers = await Promise.all(queries.map((query) => gateway.get(`/runs/${run.runId}${query}`)));
+    gateway.engine.taskEnded(ref, succeeded());
+    const [plain, merged] = await Promise.all(answers.map(async (answer) => framesIn(await answer.text())));
+    assert.ok(plain && plain.length > 0 && plain.every(({ data }) => data.channels === undefined));
+    assert.deepEqual(
+      merged?.map(({ data }) => data.channels?.events),
+      plain.map(({ data }) => data),
+    );
+  });
+
   test("refuses channels that do not exist", async () => {
     await using gateway = await startGateway();
     const { runId } = await endedRun(gateway);

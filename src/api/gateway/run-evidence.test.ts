@@ -120,42 +120,6 @@ describe("GET /runs/{run_id}/result", () => {
   });
 });
 
-describe("GET /runs/{run_id}/logs", () => {
-  test("are filtered by least level, agent and stream", async () => {
-    await using gateway = await startGateway();
-    const { runId } = await launchedRun(gateway);
-    const { ref } = await gateway.started("work");
-    const log = (level: string, stream: string, message: string) => ({
-      type: "log",
-      payload: { level, stream, message, attempt: 1 },
-    });
-    gateway.engine.taskEvents(ref, [
-      log("debug", "worker", "a"),
-      log("info", "stdout", "b"),
-      log("warn", "stderr", "c"),
-    ]);
-    gateway.engine.taskEnded(ref, failed);
-    await gateway.ended(runId);
-    const shown = async (query: string) =>
-      (await walk<{ message: string }>(gateway, `/runs/${runId}/logs?page_size=1&${query}`)).map(
-        (record) => record.message,
-      );
-    const failure = [
-      'An attempt of "work" failed: it failed',
-      'Agent "work" failed: it failed',
-      'A message for "work" became a dead letter: processing_failed',
-      "The run failed: it failed",
-    ];
-    assert.deepEqual(await shown(""), ["a", "b", "c", ...failure]);
-    assert.deepEqual(await shown("level=info"), ["b", "c", ...failure]);
-    assert.deepEqual(await shown("level=error"), [failure[1], failure[3]]);
-    assert.deepEqual(await shown("stream=stdout"), ["b"]);
-    assert.deepEqual(await shown("agent_id=work&level=warn&stream=runtime"), failure.slice(0, 3));
-    assert.deepEqual(await shown("agent_id=out"), []);
-    await problemIn(await gateway.get(`/runs/${runId}/logs?level=loud`), 400, "invalid_parameter");
-  });
-});
-
 describe("artifacts and outputs", () => {
   const bytes = randomBytes(5_000);
 
@@ -178,9 +142,9 @@ describe("artifacts and outputs", () => {
     await using gateway = await startGateway();
     const runId = await runWithFiles(gateway);
     const names = async (list: string) =>
-      (await walk<ArtifactEntry>(gateway, `/runs/${runId}/${list}?page_size=1`)).map((entry) => entry.name);
-    assert.deepEqual(await names("artifacts"), ["notes/ä.txt", "first.md", "main.html"]);
-    assert.deepEqual(await names("outputs"), ["main.html", "first.md"]);
+      (await walk<ArtifactEntry>(gateway, `/runs/${runId}/${list}page_size=1`)).map((entry) => entry.name);
+    assert.deepEqual(await names("artifacts?evidence=false&"), ["notes/ä.txt", "first.md", "main.html"]);
+    assert.deepEqual(await names("outputs?"), ["main.html", "first.md"]);
     const [entry] = (await gateway.json<Page<object>>(`/runs/${runId}/outputs`)).items;
     assert.deepEqual(Object.keys(entry ?? {}), [
       "artifact_id",
@@ -200,7 +164,8 @@ describe("artifacts and outputs", () => {
   test("an artifact's url serves its bytes under its own name, whole and in part, to GET and HEAD", async () => {
     await using gateway = await startGateway();
     const runId = await runWithFiles(gateway);
-    const [entry] = (await gateway.json<Page<ArtifactEntry>>(`/runs/${runId}/artifacts`)).items;
+    const [entry] = (await gateway.json<Page<ArtifactEntry>>(`/runs/${runId}/artifacts?evidence=false`))
+      .items;
     assert.ok(entry);
     assert.ok(entry.url.startsWith("/api/v1/"));
     const url = new URL(entry.url, gateway.url);
@@ -224,7 +189,8 @@ describe("artifacts and outputs", () => {
     await using gateway = await startGateway();
     const runId = await runWithFiles(gateway);
     const other = await launchedRun(gateway);
-    const [entry] = (await gateway.json<Page<ArtifactEntry>>(`/runs/${runId}/artifacts`)).items;
+    const [entry] = (await gateway.json<Page<ArtifactEntry>>(`/runs/${runId}/artifacts?evidence=false`))
+      .items;
     const paths = [
       `/runs/${other.runId}/artifacts/${entry?.artifact_id}`,
       `/runs/${runId}/artifacts/art_none`,
@@ -297,6 +263,7 @@ describe("what a job shows of its runs", () => {
       reason: "processing_failed",
       attempts: 1,
       status: "open",
+      retried_at: null,
     };
     assert.deepEqual(rest, expected);
     assert.doesNotMatch(JSON.stringify(letters), /secret-/);

@@ -1,22 +1,14 @@
-// GET /runs/{run_id}/result, /logs, /timeline: what a run came to, and what can be learnt from its history.
+// GET /runs/{run_id}/result, /timeline: what a run came to, and what can be learnt from its history.
 
 import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import type { RunRecord } from "../../jobs/records.ts";
-import { isOfAgent } from "../../runs/evidence/line.ts";
-import { type LogLevel, type LogStream, passes, toLog } from "../../runs/evidence/logs.ts";
 import { toTimeline } from "../../runs/evidence/timeline.ts";
 import type { Static } from "../shared/type.ts";
 import { type HistoryView, sendHistory } from "./history-page.ts";
 import { findRun, sendJson } from "./run-source.ts";
 import { responses } from "./schemas/common.ts";
-import {
-  LogPageSchema,
-  LogsQuery,
-  RunResultSchema,
-  TimelinePageSchema,
-  TimelineQuery,
-} from "./schemas/evidence.ts";
+import { RunResultSchema, TimelinePageSchema, TimelineQuery } from "./schemas/evidence.ts";
 import { RunIdParams } from "./schemas/runs.ts";
 import type { GatewayServices } from "./services.ts";
 
@@ -40,31 +32,6 @@ export function runEvidenceRoutes(api: FastifyInstance, services: GatewayService
       const run = await findRun(services, request.params.run_id);
       return sendJson(reply, renderResult(run, await isPartial(services, run)));
     },
-  );
-
-  api.get<RunParams & { Querystring: Static<typeof LogsQuery> }>(
-    "/runs/:run_id/logs",
-    {
-      schema: {
-        operationId: "listRunLogs",
-        tags: ["runs"],
-        summary: "Read the logs of a run",
-        description:
-          "What its workers print and report, and what the runtime says of attempts, agents and the run when something is not as it should be.",
-        params: RunIdParams,
-        querystring: LogsQuery,
-        response: responses({ 200: LogPageSchema }, [
-          "invalid_parameter",
-          "invalid_page_token",
-          "run_not_found",
-        ]),
-      },
-    },
-    (request, reply) =>
-      sendHistory(services, request, reply, {
-        chosen: () => findRun(services, request.params.run_id),
-        view: logsView(request.query as LogsFilter),
-      }),
   );
 
   api.get<RunParams>(
@@ -104,23 +71,6 @@ export function renderResult(run: RunRecord, partial: boolean): string {
     `{"run_id":${JSON.stringify(run.runId)},"status":"${run.status}","result":${run.resultJson ?? "null"},` +
     `"failure":${run.failureJson ?? "null"},${partial ? '"partial":true,' : ""}"finished_at":${finishedAt}}`
   );
-}
-
-interface LogsFilter {
-  readonly level?: LogLevel;
-  readonly agent_id?: string;
-  readonly stream?: LogStream;
-}
-
-export function logsView(filter: LogsFilter): HistoryView {
-  const level = filter.level ?? "trace";
-  const stream = filter.stream ?? null;
-  const agentJson = filter.agent_id === undefined ? null : JSON.stringify(filter.agent_id);
-  return (run, _seq, line) => {
-    if (agentJson !== null && !isOfAgent(line, agentJson)) return null;
-    const record = toLog(run, line);
-    return record === null || !passes(record, { level, stream }) ? null : JSON.stringify(record);
-  };
 }
 
 const timelineView: HistoryView = (run, seq, line) => {

@@ -1,15 +1,15 @@
 // GET /runs/{run_id}/artifacts and /outputs, and each artifact's bytes.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { isoTime } from "../../engine/event.ts";
 import type { ArtifactRecord } from "../../engine/ports.ts";
-import { artifactUrl } from "../../runs/evidence/run-context.ts";
+import { comparePlaces, evidencePlace } from "../../runs/store/evidence-names.ts";
+import { artifactEntry, fileNameOf, type StoredArtifact } from "../../runs/store/stored-artifact.ts";
 import { sendFile } from "../shared/file-answer.ts";
+import type { Position } from "../shared/page-token.ts";
 import { Problem, shown } from "../shared/problem.ts";
 import type { Static } from "../shared/type.ts";
 import { type List, sendPage } from "./page.ts";
 import { findRun } from "./run-source.ts";
-import { nothing, responses } from "./schemas/common.ts";
 import {
   ArtifactHeaders,
   ArtifactPageSchema,
@@ -17,7 +17,9 @@ import {
   ArtifactsQuery,
   bytesOf,
   OutputPageSchema,
-} from "./schemas/evidence.ts";
+  OutputsQuery,
+} from "./schemas/artifacts.ts";
+import { nothing, responses } from "./schemas/common.ts";
 import { RunIdParams } from "./schemas/runs.ts";
 import type { GatewayServices } from "./services.ts";
 
@@ -25,14 +27,15 @@ type RunParams = { Params: Static<typeof RunIdParams> };
 type FileParams = { Params: Static<typeof ArtifactParams> };
 
 export function runFileRoutes(api: FastifyInstance, services: GatewayServices): void {
-  api.get<RunParams>(
+  api.get<ArtifactsAsked>(
     "/runs/:run_id/artifacts",
     {
       schema: {
         operationId: "listRunArtifacts",
         tags: ["runs"],
         summary: "List the artifacts of a run",
-        description: "Every file that its workers left in SVC_OUTPUT_DIR, outputs included.",
+        description:
+          "Its evidence under stable ids (kind evidence: run, config, inputs, result, final_artifact, observability_summary_json, events_jsonl, logs_jsonl, errors_jsonl, timeline_jsonl, timeline_json, and full segments such as events_jsonl_001), then every file that its workers left in SVC_OUTPUT_DIR, outputs included. While the run goes on, evidence grows; what is listed is one reading of it.",
         params: RunIdParams,
         querystring: ArtifactsQuery,
         response: responses({ 200: ArtifactPageSchema }, [
@@ -42,7 +45,10 @@ export function runFileRoutes(api: FastifyInstance, services: GatewayServices): 
         ]),
       },
     },
-    (request, reply) => sendFiles(services, request, reply, artifacts),
+    async (request, reply) => {
+      const { runId } = await findRun(services, request.params.run_id);
+      return sendPage(services, request, reply, artifacts(services, runId, request.query.evidence ?? true));
+    },
   );
 
   api.get<RunParams>(
@@ -55,7 +61,7 @@ export function runFileRoutes(api: FastifyInstance, services: GatewayServices): 
         description:
           "The artifacts that the run was for: those that its manifest or a worker's result names, and final_artifact.*",
         params: RunIdParams,
-        querystring: ArtifactsQuery,
+        querystring: OutputsQuery,
         response: responses({ 200: OutputPageSchema }, [
           "invalid_parameter",
           "invalid_page_token",
@@ -63,7 +69,10 @@ export function runFileRoutes(api: FastifyInstance, services: GatewayServices): 
         ]),
       },
     },
-    (request, reply) => sendFiles(services, request, reply, outputs),
+    async (request, reply) => {
+      const { runId } = await findRun(services, request.params.run_id);
+      return sendPage(services, request, reply, outputs(services, runId));
+    },
   );
 
   const schema = {
@@ -71,7 +80,7 @@ export function runFileRoutes(api: FastifyInstance, services: GatewayServices): 
     tags: ["runs"],
     summary: "Download an artifact",
     description:
-      "Its bytes, as a download under its own name and content type. The ETag is their SHA-256; one range of bytes can be asked for.",
+      "An artifact's bytes, as a download under its own name and content type. The ETag is their SHA-256; one range of bytes can be asked for.",
     params: ArtifactParams,
     headers: ArtifactHeaders,
     response: responses(
@@ -93,13 +102,43 @@ export function runFileRoutes(api: FastifyInstance, services: GatewayServices): 
 
 // ------------------------------------------------------------------------------------------------ lists
 
-/** Ids are made in the order of time. */
-function artifacts({ journal }: GatewayServices, runId: string): List<ArtifactRecord> {
+type ArtifactsAsked = RunParams & { Querystring: Static<typeof ArtifactsQuery> };
+
+/** Where the part of a list begins that an artifact stands in; the sort key goes on with its place there. */
+const EVIDENCE = 0;
+const FILES = 1;
+
+interface Listed {
+  readonly artifact: StoredArtifact;
+  readonly position: Position;
+}
+
+/** Evidence first, then what workers left: ids are made in the order of time. */
+function artifacts({ runStore }: GatewayServices, runId: string, withEvidence: boolean): List<Listed> {
   return {
-    rows: (limit, after) => journal.artifactPage(runId, limit, after === null ? null : String(after[0])),
-    positionOf: ({ artifactId }) => [artifactId],
-    render: (artifact) => JSON.stringify(renderArtifact(runId, artifact)),
+    async rows(limit, after) {
+      const [part = EVIDENCE, ...place] = after ?? [];
+      const rows: Listed[] = [];
+      if (withEvidence && part === EVIDENCE) {
+        const evidence = (await runStore.evidence(runId)) ?? [];
+        const behind = evidence
+          .map(listedEvidence)
+          .filter((one) => comparePlaces(one.place, place.map(Number)) > 0);
+        rows.push(...behind.slice(0, limit));
+      }
+      if (rows.length === limit) return rows;
+      const afterId = part === FILES ? String(place[0]) : null;
+      const files = await runStore.files(runId, limit - rows.length, afterId);
+      return [...rows, ...files.map((artifact) => ({ artifact, position: [FILES, artifact.artifactId] }))];
+    },
+    positionOf: ({ position }) => position,
+    render: ({ artifact }) => JSON.stringify(artifactEntry(runId, artifact)),
   };
+}
+
+function listedEvidence(artifact: StoredArtifact) {
+  const place = evidencePlace(artifact.artifactId);
+  return { artifact, place, position: [EVIDENCE, ...place] };
 }
 
 function outputs({ journal }: GatewayServices, runId: string): List<ArtifactRecord> {
@@ -115,32 +154,8 @@ function outputs({ journal }: GatewayServices, runId: string): List<ArtifactReco
   };
 }
 
-async function sendFiles(
-  services: GatewayServices,
-  request: FastifyRequest<RunParams>,
-  reply: FastifyReply,
-  list: typeof artifacts,
-): Promise<FastifyReply> {
-  const { runId } = await findRun(services, request.params.run_id);
-  return sendPage(services, request, reply, list(services, runId));
-}
-
-function renderArtifact(runId: string, artifact: ArtifactRecord) {
-  return {
-    artifact_id: artifact.artifactId,
-    name: artifact.name,
-    kind: artifact.kind,
-    size: artifact.size,
-    sha256: artifact.sha256,
-    content_type: artifact.contentType,
-    url: artifactUrl(runId, artifact.artifactId),
-    created_at: isoTime(artifact.createdAtMs),
-    producer: artifact.agentId,
-  };
-}
-
 function renderOutput(runId: string, artifact: ArtifactRecord) {
-  return { ...renderArtifact(runId, artifact), title: artifact.title, primary: artifact.primary };
+  return { ...artifactEntry(runId, artifact), title: artifact.title, primary: artifact.primary };
 }
 
 // ------------------------------------------------------------------------------------------------ bytes
@@ -152,17 +167,12 @@ async function sendArtifact(
 ): Promise<FastifyReply> {
   const { run_id: runId, artifact_id: artifactId } = request.params;
   await findRun(services, runId);
-  const artifact = await services.journal.artifact(runId, artifactId);
-  const path = artifact === null ? null : await services.blobPath(artifact.sha256);
-  if (artifact === null || path === null) throw artifactNotFound(runId, artifactId);
+  const artifact = await services.runStore.find(runId, artifactId);
+  if (artifact === null) throw artifactNotFound(runId, artifactId);
+  const { open, size, sha256, contentType } = artifact;
   try {
-    return await sendFile(request, reply, {
-      path,
-      sizeBytes: artifact.size,
-      sha256: artifact.sha256,
-      contentType: artifact.contentType,
-      fileName: artifact.name.split("/").at(-1) ?? artifactId,
-    });
+    const fileName = fileNameOf(artifact);
+    return await sendFile(request, reply, { open, sizeBytes: size, sha256, contentType, fileName });
   } catch (error) {
     // It was removed just now.
     if ((error as NodeJS.ErrnoException).code === "ENOENT") throw artifactNotFound(runId, artifactId);

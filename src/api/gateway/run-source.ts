@@ -6,6 +6,8 @@ import { isTerminal } from "../../engine/ports.ts";
 import type { RunRecord } from "../../jobs/records.ts";
 import { historyOfUnlaunched } from "../../jobs/run-ends.ts";
 import { runNotFound } from "../../jobs/runs.ts";
+import type { LogSource } from "../../runs/log-page.ts";
+import type { AskedRun } from "../../runs/open-run.ts";
 import type { ReadEvents } from "../../runs/run-history.ts";
 import type { GatewayServices } from "./services.ts";
 
@@ -14,6 +16,12 @@ export async function findRun({ records }: GatewayServices, runId: string): Prom
   const run = await records.run(runId);
   if (run === null) throw runNotFound(runId);
   return run;
+}
+
+/** The run that something is asked of. @throws Refusal `run_not_found` */
+export async function askedRun(services: GatewayServices, runId: string): Promise<AskedRun> {
+  const { runtimeJobId, status } = await findRun(services, runId);
+  return { runId, jobId: runtimeJobId, status };
 }
 
 /**
@@ -33,7 +41,7 @@ export async function runOfJob(
 }
 
 /** The history of a run as it stands in this record. */
-export function historyOf({ journal }: GatewayServices, run: RunRecord): ReadEvents {
+export function historyOf({ journal }: Pick<GatewayServices, "journal">, run: RunRecord): ReadEvents {
   const unlaunched = historyOfUnlaunched(run);
   if (unlaunched === null) return (afterSeq) => journal.events(run.runtimeJobId, afterSeq);
   return async (afterSeq) => (afterSeq === 0 ? unlaunched : { firstSeq: afterSeq + 1, lines: [] });
@@ -46,6 +54,29 @@ export function liveHistoryOf(services: GatewayServices, run: RunRecord): ReadEv
     if (page.lines.length > 0 || afterSeq > 0) return page;
     const now = await services.records.run(run.runId);
     return now === null ? page : historyOf(services, now)(afterSeq);
+  };
+}
+
+/** The same for its log, which is read from either end. */
+export function logSourceOf(services: GatewayServices, run: RunRecord): LogSource {
+  const { journal } = services;
+  const { runtimeJobId: jobId } = run;
+  const after = historyOf(services, run);
+  const unlaunched = historyOfUnlaunched(run);
+  if (unlaunched === null) {
+    return {
+      run,
+      after,
+      before: (beforeSeq) => journal.eventsBefore(jobId, beforeSeq),
+      placeOfTime: (timeMs) => journal.placeOfTime(jobId, timeMs),
+    };
+  }
+  const nothing = { firstSeq: 1, lines: [] };
+  return {
+    run,
+    after,
+    before: async (beforeSeq) => (beforeSeq > 1 ? unlaunched : nothing),
+    placeOfTime: async () => ({ fromSeq: 1, toSeq: null }),
   };
 }
 

@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { graph, router, sensor } from "../../../test/support/graphs.ts";
+import { until } from "../../../test/support/until.ts";
+import type { JsonObject } from "../../engine/json.ts";
 import { startCore } from "../../jobs/test-core.ts";
 import { sendRaw } from "../shared/test-app.ts";
 import { startRoutes } from "./test-routes.ts";
@@ -22,7 +24,8 @@ describe("POST /jobs/{job_id}/runs", () => {
     const runId = String(accepted.body.run_id);
     await core.ended(runId);
     const { body } = await ask("GET", `/runs/${runId}`);
-    assert.deepEqual(Object.keys(body), Object.keys(accepted.body));
+    // The summary of a run that has just been accepted would tell nothing.
+    assert.deepEqual(Object.keys(body), [...Object.keys(accepted.body), "observability_summary"]);
     assert.deepEqual([body.status, body.inputs], ["completed", inputs]);
     for (const name of ["run_id", "job_id", "created_at", "trace_id", "trigger", "links"]) {
       assert.deepEqual(body[name], accepted.body[name], name);
@@ -39,7 +42,7 @@ describe("POST /jobs/{job_id}/runs", () => {
     );
     assert.deepEqual([...new Set(answers.map(({ status, text }) => `${status} ${text}`))].length, 1);
     assert.equal(answers.filter(({ headers }) => headers.has("idempotency-replayed")).length, 49);
-    const runs = await core.records.runs({ jobId, status: null, limit: 5, after: null });
+    const runs = await core.records.recentRuns(jobId, 5);
     assert.equal(runs.length, 1);
     await core.ended(runs[0]!.runId);
     assert.deepEqual(core.plans.begun, [jobId]);
@@ -57,7 +60,7 @@ describe("POST /jobs/{job_id}/runs", () => {
     const again = await routes.ask("POST", `/jobs/${jobId}/runs`, given);
     assert.equal(again.text, accepted.text);
     assert.equal((await routes.core.ended(String(again.body.run_id))).status, "completed");
-    const runs = await routes.core.records.runs({ jobId, status: null, limit: 5, after: null });
+    const runs = await routes.core.records.recentRuns(jobId, 5);
     assert.equal(runs.length, 1);
   });
 
@@ -124,6 +127,30 @@ describe("POST /jobs/{job_id}/cancel, pause and resume", () => {
     const other = await ask("POST", `/jobs/${jobId}/pause`, { headers });
     assert.equal(other.status, 409, "the key belongs to another path");
     assert.equal(other.body.code, "invalid_transition");
+  });
+
+  test("are promised once they are on disk: a retry of one that the runtime could not take then is the same answer, and kept", async () => {
+    await using routes = await startRoutes();
+    const { core, ask } = routes;
+    const { jobId } = await core.job(held);
+    const run = await core.start(jobId);
+    await core.whenRun(run.runId, (one) => one.launched);
+    core.broken.journal = true;
+    await core.start(jobId);
+    await until("a store that takes nothing", () => core.engine.unavailable !== null);
+    const headers = { "idempotency-key": "k" };
+    const first = await ask("POST", `/jobs/${jobId}/cancel`, { headers });
+    assert.deepEqual([first.status, first.body.code], [503, "unavailable"]);
+    core.broken.journal = false;
+    await until("a store that takes writes", () => core.engine.unavailable === null);
+    const again = await ask("POST", `/jobs/${jobId}/cancel`, { headers });
+    assert.deepEqual([again.status, again.headers.get("idempotency-replayed")], [200, "true"]);
+    const shown = again.body.runs as readonly JsonObject[];
+    assert.deepEqual(
+      shown.map(({ status }) => status),
+      ["cancelled", "cancelled"],
+    );
+    for (const { run_id } of shown) assert.equal((await core.find(String(run_id))).status, "cancelled");
   });
 
   test("take no fields", async () => {

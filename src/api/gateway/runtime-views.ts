@@ -12,13 +12,13 @@ import {
   tryToListen,
 } from "../../doctor/machine.ts";
 import { isoTime } from "../../engine/event.ts";
-import { lagShown, type Meters } from "./metrics.ts";
+import { lagShown } from "./metrics.ts";
 import { responses } from "./schemas/common.ts";
 import { DoctorSchema, RuntimeHealthSchema, RuntimeStatusSchema } from "./schemas/system.ts";
 import type { GatewayServices } from "./services.ts";
 import { healthOf, problemOf, uptimeSeconds } from "./system.ts";
 
-export function runtimeViewRoutes(api: FastifyInstance, services: GatewayServices, meters: Meters): void {
+export function runtimeViewRoutes(api: FastifyInstance, services: GatewayServices): void {
   const { engine, launcher, pools, stopping } = services;
 
   api.get(
@@ -41,7 +41,7 @@ export function runtimeViewRoutes(api: FastifyInstance, services: GatewayService
         open_jobs: engine.openJobs,
         launches_waiting: launcher.waiting,
         executor_pools: pools.snapshot(),
-        event_loop_lag_ms: lagShown(meters.process.lag()),
+        event_loop_lag_ms: lagShown(services.metrics.lag()),
         ...(problem !== null && { detail: problem }),
       };
     },

@@ -13,14 +13,19 @@ import { jobRoutes } from "./jobs.ts";
 import { metricsRoutes } from "./metrics.ts";
 import { refuseWebSockets } from "./no-websockets.ts";
 import { describeRoutes } from "./openapi.ts";
-import { ProcessMeter } from "./process-sample.ts";
+import { retentionRoutes } from "./retention.ts";
+import { runDeadLetterRoutes } from "./run-dead-letters.ts";
 import { runEventRoutes } from "./run-events.ts";
 import { runEvidenceRoutes } from "./run-evidence.ts";
 import { runFileRoutes } from "./run-files.ts";
+import { runHumanRoutes } from "./run-human.ts";
+import { runLogRoutes } from "./run-logs.ts";
+import { runSummaryRoutes } from "./run-summary.ts";
 import { runRoutes } from "./runs.ts";
 import { runtimeViewRoutes } from "./runtime-views.ts";
 import type { GatewayServices } from "./services.ts";
 import { systemRoutes } from "./system.ts";
+import { workflowProgressRoutes } from "./workflow-progress.ts";
 
 const HEAD_BYTES_MAX = 16 * 1024;
 const HEADERS_TIMEOUT_MS = 20_000;
@@ -60,23 +65,28 @@ export function gatewayServer(services: GatewayServices, logger: Logger): Fastif
   app.setChildLoggerFactory((given) => given);
   conventions.install(app);
   refuseWebSockets(app);
-  const meters = { http: new HttpCounts(), process: new ProcessMeter(services.nowMs) };
-  meters.http.watch(app);
-  app.addHook("onClose", async () => meters.process.stop());
+  const http = new HttpCounts();
+  http.watch(app);
   describeRoutes(app, services.version);
   docsRoutes(app);
   app.register(
     async (api) => {
       systemRoutes(api, services);
-      runtimeViewRoutes(api, services, meters);
-      metricsRoutes(api, services, meters);
+      retentionRoutes(api, services);
+      runtimeViewRoutes(api, services);
+      metricsRoutes(api, services, http);
       jobRoutes(api, services);
       jobControlRoutes(api, services);
       jobEvidenceRoutes(api, services);
+      workflowProgressRoutes(api, services);
       runRoutes(api, services);
       runEventRoutes(api, services);
       runEvidenceRoutes(api, services);
+      runSummaryRoutes(api, services);
       runFileRoutes(api, services);
+      runHumanRoutes(api, services);
+      runDeadLetterRoutes(api, services);
+      runLogRoutes(api, services);
       // In a scope of its own: only these routes take uploads.
       api.register(async (uploads) => bundleRoutes(uploads, services, config.bundleBytesMax));
     },

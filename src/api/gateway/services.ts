@@ -9,7 +9,13 @@ import type { Launcher } from "../../jobs/launcher.ts";
 import type { RecordCounter } from "../../jobs/record-counts.ts";
 import type { GatewayRecords } from "../../jobs/records.ts";
 import type { Runs } from "../../jobs/runs.ts";
+import type { MetricsSource } from "../../metrics/metrics-source.ts";
+import type { AttentionRecords } from "../../runs/attention-records.ts";
+import type { DeadLetters } from "../../runs/dead-letters.ts";
+import type { HumanAnswers } from "../../runs/human-answers.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
+import type { Retention } from "../../runs/retention.ts";
+import type { RunStore } from "../../runs/store/run-store.ts";
 import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
 import type { IdempotentRequests } from "../shared/idempotency.ts";
 import type { Paging } from "../shared/paging.ts";
@@ -28,7 +34,13 @@ export interface GatewayServices {
   readonly engine: Engine;
   /** The runtime's own records: histories, artifacts, what a runtime job looks like. */
   readonly journal: JobRecords;
+  /** What runs ask people, and their dead letters. */
+  readonly attention: AttentionRecords;
+  readonly humanAnswers: HumanAnswers;
+  readonly deadLetters: DeadLetters;
+  readonly retention: Retention;
   readonly streams: EventStreams;
+  readonly metrics: MetricsSource;
   readonly idempotency: IdempotentRequests;
   readonly paging: Paging;
   readonly pools: { snapshot(): Readonly<Record<string, PoolSnapshot>> };
@@ -39,8 +51,7 @@ export interface GatewayServices {
   readonly processId: string;
   readonly version: string;
   readonly startedAtMs: number;
-  /** Path of a stored artifact's bytes, or null when they are gone. */
-  readonly blobPath: (sha256: string) => Promise<string | null>;
+  readonly runStore: RunStore;
   readonly nowMs: () => number;
   /** Aborted when the server shuts down: open streams end. */
   readonly stopping: AbortSignal;

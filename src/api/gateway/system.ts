@@ -111,6 +111,7 @@ function describe({ config }: GatewayServices) {
     bundle_max_bytes: config.bundleBytesMax,
     requests_per_minute_max: config.requestsPerMinuteMax,
     retention_days: config.retentionDays,
+    retention_max_bytes: config.retentionBytesMax,
   };
 }
 

@@ -14,6 +14,10 @@ import { PoolSlots } from "../../execution/pools.ts";
 import type { NewRun } from "../../jobs/records.ts";
 import { RunEnds } from "../../jobs/run-ends.ts";
 import { EventFeed } from "../../runs/feed.ts";
+import { RunStore } from "../../runs/store/run-store.ts";
+import { ConfigurationSecrets } from "../../secrets/configuration.ts";
+import { openSecretKey } from "../../secrets/secret-key.ts";
+import { SqlAttentionRecords } from "../../store/attention-records.ts";
 import { FileBlobs } from "../../store/blobs.ts";
 import { SqlBundleRecords } from "../../store/bundle-records.ts";
 import { SqlGatewayRecords } from "../../store/gateway-records.ts";
@@ -24,10 +28,14 @@ import { Paging } from "../shared/paging.ts";
 import { EventStreams } from "../shared/sse.ts";
 import { startApp } from "../shared/test-app.ts";
 import { jobEvidenceRoutes } from "./job-evidence.ts";
+import { gatewayRunSource } from "./run-documents.ts";
 import { runEventRoutes } from "./run-events.ts";
 import { runEvidenceRoutes } from "./run-evidence.ts";
 import { runFileRoutes } from "./run-files.ts";
+import { runLogRoutes } from "./run-logs.ts";
+import { runSummaryRoutes } from "./run-summary.ts";
 import type { GatewayServices } from "./services.ts";
+import { workflowProgressRoutes } from "./workflow-progress.ts";
 
 export type TestGateway = Awaited<ReturnType<typeof startGateway>>;
 
@@ -51,20 +59,33 @@ export async function startGateway() {
     clock: systemClock,
     randomness: systemRandomness,
     journal: new SqliteJournal(database),
-    runner: { start: (task) => void starts.push(task), stop: () => {}, send: () => {} },
+    runner: {
+      start: (task) => void starts.push(task),
+      stop: () => {},
+      send: () => {},
+      respond: () => {},
+    },
     slots,
     feed,
     log: { warn: () => {}, error: () => {} },
   });
   const stopping = new AbortController();
+  const secrets = new ConfigurationSecrets(await openSecretKey({ home, given: null }));
+  const runStore = new RunStore({
+    home,
+    records: journal,
+    blobPath: async (sha256: string) => (await blobs.open(sha256))?.path ?? null,
+    findRun: (runId) => gatewayRunSource({ records, journal, secrets }, runId),
+  });
   const services = {
+    attention: new SqlAttentionRecords(database),
     records,
     journal,
     streams: new EventStreams({ feed, stopping: stopping.signal, log: { warn: () => {} } }),
     bundles,
     engine,
     paging: new Paging({ key: Buffer.alloc(32, 7), nowMs: systemClock.nowMs }),
-    blobPath: async (sha256: string) => (await blobs.open(sha256))?.path ?? null,
+    runStore,
     nowMs: systemClock.nowMs,
     stopping: stopping.signal,
   } as unknown as GatewayServices;
@@ -72,7 +93,10 @@ export async function startGateway() {
     runEventRoutes(api, services);
     runEvidenceRoutes(api, services);
     runFileRoutes(api, services);
+    runLogRoutes(api, services);
     jobEvidenceRoutes(api, services);
+    runSummaryRoutes(api, services);
+    workflowProgressRoutes(api, services);
   });
   const api = app.url;
   const get = (path: string, headers: Record<string, string> = {}) => fetch(`${api}${path}`, { headers });
@@ -125,6 +149,7 @@ export async function startGateway() {
         inputsJson: "{}",
         configOverridesJson: null,
         trigger: { kind: "api", id: null },
+        parentSpanId: null,
         traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
         agentsTotal: (await this.graphOf(jobId)).nodes.length,
         createdAtMs: systemClock.nowMs(),
@@ -147,6 +172,7 @@ export async function startGateway() {
         manifestJson,
         bundleFingerprint: null,
         configurationJson: null,
+        trace: null,
       });
     },
 
@@ -193,7 +219,7 @@ export async function startGateway() {
   };
 }
 
-const command = { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1 };
+const command = { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1, usage: null };
 
 export function succeeded(artifacts: readonly ArtifactRecord[] = []): TaskOutcome {
   return { kind: "succeeded", actions: noActions, command, artifacts, observation: null };

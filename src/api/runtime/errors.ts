@@ -1,10 +1,14 @@
 // The runtime API's errors: every body is exactly {error: string} (spec "Endpoints", "Errors").
 
-import type { IncomingMessage } from "node:http";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyServerOptions } from "fastify";
 import { BundleProblem } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/ports.ts";
+import { RunRefusal, type RunRefusalCode } from "../../runs/run-refusal.ts";
+import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
+import { pathOf } from "../shared/path-of.ts";
+import { Problem } from "../shared/problem.ts";
+import { readRest } from "../shared/read-rest.ts";
 
 /** An answer other than success; the message is for the caller. */
 export class ApiError extends Error {
@@ -23,7 +27,7 @@ export const bundleNotFound = (bundleId: string) => new ApiError(404, `Bundle ${
 
 export function answerErrors(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) =>
-    reply.code(404).send({ error: `There is no ${request.method} ${request.url.split("?")[0]}` }),
+    reply.code(404).send({ error: `There is no ${request.method} ${pathOf(request.url)}` }),
   );
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const { status, message } = describe(error);
@@ -34,25 +38,10 @@ export function answerErrors(app: FastifyInstance): void {
       request.log.warn({ url: request.url, reason: message }, "a request was refused");
       if (!(error instanceof EngineUnavailable) || error.mayRetry) reply.header("retry-after", "2");
     }
+    if (error instanceof Problem) {
+      for (const [name, value] of Object.entries(error.headers)) reply.header(name, value);
+    }
     return reply.code(status).send({ error: message });
-  });
-}
-
-/** What is read, and thrown away, of a body that is over the limit before the connection is closed. */
-const REST_BYTES_MAX = 64 * 1024 * 1024;
-
-/** A client that is still sending when its connection is closed sees a broken pipe instead of the answer. */
-function readRest(request: IncomingMessage): Promise<void> {
-  if (request.readableEnded || request.destroyed) return Promise.resolve();
-  return new Promise((resolve) => {
-    let left = REST_BYTES_MAX;
-    request.on("data", (chunk: Buffer) => {
-      left -= chunk.length;
-      if (left <= 0) resolve();
-    });
-    for (const end of ["end", "close", "error"]) request.once(end, () => resolve());
-    request.unpipe();
-    request.resume();
   });
 }
 
@@ -94,10 +83,24 @@ function describeConnectionError(code: string | undefined): { status: string; me
 /** The system's codes for a disk, or a user's share of it, that takes no more. */
 const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
+/** What is refused is in the way of what the run is, unless it says otherwise. */
+const refusalStatuses: Readonly<Partial<Record<RunRefusalCode, number>>> = {
+  human_request_not_found: 404,
+  dead_letter_not_found: 404,
+  validation_failed: 400,
+};
+
 function describe(error: FastifyError): { status: number; message: string } {
   if (error instanceof ApiError) return { status: error.status, message: error.message };
+  if (error instanceof RunRefusal) {
+    return { status: refusalStatuses[error.code] ?? 409, message: error.message };
+  }
   if (error instanceof BundleProblem) return { status: 400, message: error.message };
-  if (error instanceof EngineUnavailable || error instanceof JournalUnavailable) {
+  if (
+    error instanceof EngineUnavailable ||
+    error instanceof JournalUnavailable ||
+    error instanceof EvidenceUnavailable
+  ) {
     return { status: 503, message: error.message };
   }
   if (NO_ROOM.has(error.code)) {

@@ -2,9 +2,10 @@
 
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
+import { eventType } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/ports.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
-import { type EventView, eventType, frame } from "../shared/sse.ts";
+import { type EventView, frame } from "../shared/sse.ts";
 import { ApiError, jobNotFound } from "./errors.ts";
 import type { RuntimeServices } from "./services.ts";
 
@@ -26,6 +27,7 @@ export function jobEventRoutes(api: FastifyInstance, services: RuntimeServices):
     if (job === null) throw jobNotFound(jobId);
     const after = readLastEventId(request.headers["last-event-id"], job.eventCount);
     if (isTerminal(job.status) && after === job.eventCount) return reply.code(204).send();
+    if (request.method === "HEAD") return reply.type("text/event-stream; charset=utf-8").send();
     reply.hijack();
     streams.serve(reply.raw, eventView(records, jobId), after);
     return reply;
@@ -44,11 +46,11 @@ function eventView(records: JobRecords, jobId: string): EventView {
 }
 
 /** @returns the number of the last event the reader has; 0 without one */
-function readLastEventId(header: string | string[] | undefined, eventCount: number): number {
+export function readLastEventId(header: string | string[] | undefined, eventCount: number): number {
   if (header === undefined || header === "") return 0;
   const seq = typeof header === "string" && /^\d{1,15}$/.test(header) ? Number(header) : Number.NaN;
   if (!(seq <= eventCount)) {
-    throw new ApiError(400, `Last-Event-ID must be the id of an event of this job, at most ${eventCount}`);
+    throw new ApiError(400, `Last-Event-ID must be the id of an event of this run, at most ${eventCount}`);
   }
   return seq;
 }

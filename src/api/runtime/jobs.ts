@@ -7,6 +7,8 @@ import { withInputs } from "../../engine/inputs.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { isObject } from "../../engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../../engine/manifest.ts";
+import { parseTraceparent } from "../../engine/trace.ts";
+import { readSummary } from "../../runs/evidence/read-summary.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
 import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
 import type { JsonBody } from "../shared/json-body.ts";
@@ -29,7 +31,10 @@ export function jobRoutes(api: FastifyInstance, services: RuntimeServices): void
       body.bundle_id !== undefined && body.manifest_version === undefined
         ? await fromBundle(services, body)
         : fromManifest(body, request.body!.text);
-    const { jobId, runId } = await engine.submit(submission);
+    const { jobId, runId } = await engine.submit({
+      ...submission,
+      trace: parseTraceparent(request.headers.traceparent),
+    });
     reply.header("location", `/api/v1/jobs/${encodeURIComponent(jobId)}`);
     return reply.code(201).send({ id: jobId, status: "pending", run_id: runId });
   });
@@ -48,8 +53,9 @@ export function jobRoutes(api: FastifyInstance, services: RuntimeServices): void
   api.get<{ Params: { job_id: string } }>("/jobs/:job_id", async (request, reply) => {
     const detail = await records.detail(request.params.job_id, RECENT_EVENTS);
     if (detail === null) throw jobNotFound(request.params.job_id);
+    const summary = await readSummary(records, detail.job, services.nowMs());
     reply.type("application/json; charset=utf-8");
-    return renderDetail(detail, context);
+    return renderDetail(detail, summary, context);
   });
 
   api.post<{ Querystring: Record<string, unknown> }>("/jobs/cleanup", async (request) => {
@@ -58,7 +64,7 @@ export function jobRoutes(api: FastifyInstance, services: RuntimeServices): void
   });
 }
 
-function fromManifest(manifest: JsonObject, manifestJson: string): Submission {
+function fromManifest(manifest: JsonObject, manifestJson: string): Omit<Submission, "trace"> {
   const parsed = parseManifest(manifest);
   if (parsed.kind === "invalid") throw new ApiError(400, manifestProblemsText(parsed.problems));
   return {
@@ -71,7 +77,7 @@ function fromManifest(manifest: JsonObject, manifestJson: string): Submission {
 }
 
 /** A registered bundle, launched with its own manifest and configuration (CONTRACTS §6 "Runtime API"). */
-async function fromBundle(services: RuntimeServices, body: JsonObject): Promise<Submission> {
+async function fromBundle(services: RuntimeServices, body: JsonObject): Promise<Omit<Submission, "trace">> {
   const { bundle_id: bundleId, inputs, config } = body;
   if (typeof bundleId !== "string") throw new ApiError(400, "bundle_id must be a string");
   if (config !== undefined && !isObject(config)) throw new ApiError(400, "config must be a JSON object");

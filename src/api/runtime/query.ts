@@ -2,7 +2,7 @@
 
 import { ApiError } from "./errors.ts";
 
-type Query = Readonly<Record<string, unknown>>;
+export type Query = Readonly<Record<string, unknown>>;
 
 /** @returns the value, or null when it is absent */
 export function readWholeNumber(query: Query, name: string): number | null {
@@ -19,4 +19,36 @@ export function readBoolean(query: Query, name: string, fallback: boolean): bool
   if (value === "true") return true;
   if (value === "false") return false;
   throw new ApiError(400, `${name} must be true or false`);
+}
+
+/** @returns the value, or null when it is absent */
+export function readText(query: Query, name: string): string | null {
+  const value = query[name];
+  if (value === undefined) return null;
+  if (typeof value !== "string") throw new ApiError(400, `${name} may be given once`);
+  return value;
+}
+
+/** @returns the value, or null when it is absent */
+export function readOneOf<Value extends string>(
+  query: Query,
+  name: string,
+  values: readonly Value[],
+): Value | null {
+  const text = readText(query, name);
+  if (text === null) return null;
+  const value = values.find((one) => one === text);
+  if (value === undefined) throw new ApiError(400, `${name} must be one of ${values.join(", ")}`);
+  return value;
+}
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
+
+/** @returns the time in ms since 1970, or null when it is absent */
+export function readTimeMs(query: Query, name: string): number | null {
+  const text = readText(query, name);
+  if (text === null) return null;
+  const timeMs = TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(timeMs)) throw new ApiError(400, `${name} must be a time such as 2026-11-21T09:30:00Z`);
+  return timeMs;
 }

@@ -4,7 +4,9 @@
 import { join } from "node:path";
 import { isoTime } from "../../engine/event.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
-import { type AgentRecord, type ArtifactRecord, isTerminal } from "../../engine/ports.ts";
+import { type AgentRecord, isTerminal } from "../../engine/ports.ts";
+import { reasonMembers } from "../../runs/evidence/read-summary.ts";
+import type { ObservabilitySummary } from "../../runs/evidence/summary.ts";
 import type { JobDetail, JobRecord } from "../../runs/job-records.ts";
 
 export interface RenderContext {
@@ -16,7 +18,15 @@ const str = (text: string | null) => (text === null ? "null" : JSON.stringify(te
 
 /** An item of the job list. */
 export function renderSummary(job: JobRecord, context: RenderContext): string {
-  return `{${identity(job)},"run_id":${str(job.runId)},${aggregate(job, context)}}`;
+  return `{${identity(job)},"run_id":${str(job.runId)},${aggregate(job, context)},${evidence(job)}}`;
+}
+
+/** What went wrong, if anything did, and where its traces are. */
+function evidence({ failureJson, trace, status, humanPending }: JobRecord): string {
+  return (
+    `"failure":${failureJson ?? "null"},${reasonMembers(failureJson)},"trace_id":${str(trace.traceId)},` +
+    `"human_pending":${isTerminal(status) ? 0 : humanPending}`
+  );
 }
 
 function identity(job: JobRecord): string {
@@ -36,11 +46,16 @@ function aggregate(job: JobRecord, context: RenderContext): string {
 }
 
 /** The whole detail of a job: record, summary, agents, recent events, sandboxes. */
-export function renderDetail(detail: JobDetail, context: RenderContext): string {
+export function renderDetail(
+  detail: JobDetail,
+  summary: ObservabilitySummary,
+  context: RenderContext,
+): string {
   const manifest = viewOf(detail.manifestJson);
   const head = identity(detail.job);
   return (
-    `{"job":{${head},${renderJob(detail, manifest, context)}},` +
+    `{"job":{${head},${renderJob(detail, manifest, context)},` +
+    `"observability_summary":${JSON.stringify(summary)}},` +
     `"summary":{${head},${aggregate(detail.job, context)}},` +
     `"agents":[${renderAgents(detail, manifest, context).join(",")}],` +
     `"recent_events":[${detail.recentEvents.join(",")}],` +
@@ -61,7 +76,7 @@ function renderJob(detail: JobDetail, manifest: ManifestView, context: RenderCon
   return (
     `"run_id":${str(job.runId)},"type":"${job.type}",` +
     `"root_agent_ids":${job.rootAgentIdsJson},"result":${detail.resultJson ?? "{}"},` +
-    `"failure":${detail.failureJson ?? "null"},"partial":${job.partial},` +
+    `${evidence(job)},"partial":${job.partial},` +
     `"manifest_ref":${JSON.stringify(manifestRef)}`
   );
 }
@@ -176,21 +191,4 @@ function sandboxes(detail: JobDetail, manifest: ManifestView) {
         ]
       : [],
   );
-}
-
-/** An entry of a run's artifact list. */
-export function renderArtifact(runId: string, artifact: ArtifactRecord) {
-  return {
-    artifact_id: artifact.artifactId,
-    name: artifact.name,
-    kind: artifact.kind,
-    title: artifact.title,
-    primary: artifact.primary,
-    size: artifact.size,
-    sha256: artifact.sha256,
-    content_type: artifact.contentType,
-    url: `/api/v1/runs/${encodeURIComponent(runId)}/artifacts/${encodeURIComponent(artifact.artifactId)}`,
-    created_at: isoTime(artifact.createdAtMs),
-    producer: artifact.agentId,
-  };
 }

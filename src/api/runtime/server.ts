@@ -10,9 +10,16 @@ import { answerErrors, answerOutsideRoutes } from "./errors.ts";
 import { jobControlRoutes } from "./job-control.ts";
 import { jobEventRoutes } from "./job-events.ts";
 import { jobRoutes } from "./jobs.ts";
+import { metricsRoutes } from "./metrics.ts";
+import { retentionRoutes } from "./retention.ts";
+import { runDeadLetterRoutes } from "./run-dead-letters.ts";
+import { runEvidenceRoutes } from "./run-evidence.ts";
+import { runHumanRoutes } from "./run-human.ts";
+import { runLogRoutes } from "./run-logs.ts";
 import { runRoutes } from "./runs.ts";
 import type { RuntimeServices } from "./services.ts";
 import { systemRoutes } from "./system.ts";
+import { workflowProgressRoutes } from "./workflow-progress.ts";
 
 export interface ServerOptions {
   readonly bodyBytesMax: number;
@@ -52,10 +59,17 @@ export function runtimeServer(services: RuntimeServices, options: ServerOptions)
   app.register(
     async (api) => {
       systemRoutes(api, services);
+      retentionRoutes(api, services);
+      metricsRoutes(api, services);
       jobRoutes(api, services);
       jobControlRoutes(api, services);
       jobEventRoutes(api, services);
+      workflowProgressRoutes(api, services);
       runRoutes(api, services);
+      runHumanRoutes(api, services);
+      runDeadLetterRoutes(api, services);
+      runEvidenceRoutes(api, services);
+      runLogRoutes(api, services);
       // In a scope of its own: only these routes take uploads.
       api.register(async (uploads) => bundleRoutes(uploads, services, options.bundleBytesMax));
     },

@@ -3,21 +3,32 @@
 import type { Bundles } from "../../bundles/bundles.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { PoolSnapshot } from "../../execution/pools.ts";
+import type { MetricsSource } from "../../metrics/metrics-source.ts";
+import type { AttentionRecords } from "../../runs/attention-records.ts";
 import type { Cleanup } from "../../runs/cleanup.ts";
+import type { DeadLetters } from "../../runs/dead-letters.ts";
+import type { HumanAnswers } from "../../runs/human-answers.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
+import type { Retention } from "../../runs/retention.ts";
+import type { RunStore } from "../../runs/store/run-store.ts";
 import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
 import type { EventStreams } from "../shared/sse.ts";
 
 export interface RuntimeServices {
   readonly engine: Engine;
   readonly records: JobRecords;
+  /** What runs ask people, and their dead letters. */
+  readonly attention: AttentionRecords;
+  readonly humanAnswers: HumanAnswers;
+  readonly deadLetters: DeadLetters;
   readonly streams: EventStreams;
+  readonly metrics: MetricsSource;
   readonly bundles: Bundles;
   readonly secrets: ConfigurationSecrets;
   readonly cleanup: Cleanup;
+  readonly retention: Retention;
   readonly pools: PoolView;
-  /** Path of a stored artifact's bytes, or null when they are gone. */
-  readonly blobPath: (sha256: string) => Promise<string | null>;
+  readonly runStore: RunStore;
   readonly home: string;
   readonly nodeName: string;
   readonly version: string;

@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { until } from "../../../test/support/until.ts";
+import { fileBytes } from "../../runs/store/open-bytes.ts";
 import { type StoredFile, sendFile } from "./file-answer.ts";
 import { problemIn, startApp } from "./test-app.ts";
 
@@ -20,7 +21,7 @@ async function serve(bytes: Buffer, more: Partial<StoredFile> = {}) {
   await writeFile(path, bytes);
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   const file: StoredFile = {
-    path,
+    open: fileBytes({ path, size: bytes.length }),
     sizeBytes: bytes.length,
     sha256,
     contentType: "text/html; charset=utf-8",

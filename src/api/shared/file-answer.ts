@@ -1,18 +1,19 @@
 // A stored file as an answer: whole or in part, for a client that may have it already, or go away in the middle.
 //
-// D1. What is sent has the size and the hash that the headers say: stored files never change.
-// D2. The file is open only while it is being sent; it is closed when the client has it, or has left.
+// D1. What is sent has the size and the hash that the headers say: the bytes of a stored file never change.
+// D2. Nothing is open but while it is being sent; it is closed when the client has it, or has left.
 // D3. What a worker wrote is never run with the gateway's rights: it is downloaded, its type is not guessed, and
 //     were it shown after all, it is sandboxed.
 
-import { type FileHandle, open } from "node:fs/promises";
+import type { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { readRange } from "./byte-range.ts";
 import { notModified } from "./etag.ts";
 import { Problem } from "./problem.ts";
 
 export interface StoredFile {
-  readonly path: string;
+  /** Opens some of its bytes; both ends are included. Throws when they cannot be had. */
+  readonly open: (first: number, last: number) => Promise<Readable>;
   readonly sizeBytes: number;
   /** SHA-256 of its bytes as hex: its ETag. */
   readonly sha256: string;
@@ -27,7 +28,7 @@ const CACHE_CONTROL = "private, no-cache";
 /**
  * Sends the file for GET, and what GET would say of it for HEAD. The route must take both itself.
  *
- * @throws Problem `range_not_satisfiable`; the system's error when the file cannot be opened
+ * @throws Problem `range_not_satisfiable`; what opening the file throws
  */
 export async function sendFile(
   request: FastifyRequest,
@@ -71,7 +72,7 @@ async function sendBytes(
   const lengthBytes = last - first + 1;
   const isBodyless = request.method === "HEAD" || lengthBytes === 0;
   // What cannot be opened must not have announced a file.
-  const handle = isBodyless ? null : await openWhole(file);
+  const bytes = isBodyless ? undefined : await file.open(first, last);
   reply.code(status).headers({
     etag: `"${file.sha256}"`,
     "cache-control": CACHE_CONTROL,
@@ -84,17 +85,7 @@ async function sendBytes(
     "cross-origin-resource-policy": "same-origin",
   });
   if (status === 206) reply.header("content-range", `bytes ${first}-${last}/${file.sizeBytes}`);
-  return reply.send(handle?.createReadStream({ start: first, end: last }));
-}
-
-async function openWhole(file: StoredFile): Promise<FileHandle> {
-  const handle = await open(file.path, "r");
-  const { size } = await handle.stat();
-  if (size === file.sizeBytes) return handle;
-  await handle.close();
-  throw new Error(
-    `The stored file ${file.sha256} has ${size} bytes instead of ${file.sizeBytes}: it is damaged.`,
-  );
+  return reply.send(bytes);
 }
 
 function unsatisfiable(sizeBytes: number): Problem {

@@ -22,6 +22,12 @@ export interface Answer {
   readonly body: string;
 }
 
+/** An answer, and whether it was promised to an earlier request with the same key. */
+export interface GivenAnswer {
+  readonly answer: Answer;
+  readonly isReplay: boolean;
+}
+
 /** The effect, inside the transaction that keeps its answer. */
 export type Effect = (writes: GatewayWrites) => Promise<Answer>;
 
@@ -52,10 +58,7 @@ export class IdempotentRequests {
    * @param prepare checks the request and returns its effect; not called for a repeated request
    * @throws Problem `idempotency_key_reused`, `invalid_parameter`, and what `prepare` and the effect throw
    */
-  async answer(
-    request: IdempotentRequest,
-    prepare: () => Promise<Effect>,
-  ): Promise<{ readonly answer: Answer; readonly isReplay: boolean }> {
+  async answer(request: IdempotentRequest, prepare: () => Promise<Effect>): Promise<GivenAnswer> {
     const { key } = request;
     if (key === undefined) {
       const effect = await prepare();

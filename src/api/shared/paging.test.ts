@@ -76,6 +76,17 @@ test("limit ends the walk with the page that reaches it", () => {
   );
 });
 
+test("a token may stand behind a position that no item has; what was shown counts towards the limit", () => {
+  const pages = paging();
+  const next = (given: ListRequest, shown: number) => {
+    const pageToken = pages.tokenBehind(pages.read(given), ["run_1", 500], shown);
+    const { after, remaining } = pages.read({ ...given, pageToken });
+    return { after, remaining };
+  };
+  assert.deepEqual(next(request(), 0), { after: ["run_1", 500], remaining: null });
+  assert.deepEqual(next(request({ limit: 10 }), 3), { after: ["run_1", 500], remaining: 7 });
+});
+
 test("a token goes on behind the last item shown, with any page size and filters in any order", () => {
   const filters = { status: "failed", job_id: undefined, b: true };
   const pageToken = tokenOf(request({ filters }));

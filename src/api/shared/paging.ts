@@ -80,18 +80,29 @@ export class Paging {
    *
    * @param rows at most `page.fetch`, in the list's order, those behind `page.after`
    * @param positionOf the whole sort key of a row: no two rows share one
+   * @param isCut whether more rows follow, though these are fewer than `page.fetch`: large ones make a short page
    */
-  answer<Row>(page: PageToRead, rows: readonly Row[], positionOf: (row: Row) => Position): Page<Row> {
+  answer<Row>(
+    page: PageToRead,
+    rows: readonly Row[],
+    positionOf: (row: Row) => Position,
+    isCut = false,
+  ): Page<Row> {
     const items = rows.slice(0, page.size);
     const last = items.at(-1);
-    const remaining = page.remaining === null ? null : page.remaining - items.length;
-    const isLast = rows.length <= page.size || last === undefined || remaining === 0;
-    return {
-      items,
-      next_page_token: isLast
-        ? null
-        : encodePageToken(this.#key, page, { position: positionOf(last), remaining }, this.#nowMs()),
-    };
+    const hasMore = isCut || rows.length > page.size;
+    const isLast = !hasMore || last === undefined || items.length === page.remaining;
+    return { items, next_page_token: isLast ? null : this.tokenBehind(page, positionOf(last), items.length) };
+  }
+
+  /**
+   * The token of the page that begins behind a position, which no item need have.
+   *
+   * @param shown how many items `page` shows; they count towards the walk's limit
+   */
+  tokenBehind(page: PageToRead, position: Position, shown: number): string {
+    const remaining = page.remaining === null ? null : page.remaining - shown;
+    return encodePageToken(this.#key, page, { position, remaining }, this.#nowMs());
   }
 }
 

@@ -7,7 +7,7 @@ import { BundleProblem } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/ports.ts";
 import { Refusal } from "../../jobs/refusal.ts";
-import { notFound, Problem } from "./problem.ts";
+import { Problem } from "./problem.ts";
 import { BODY_BYTES_MAX, parseAnswer, problemIn, problemInRaw, send, sendRaw, startApp } from "./test-app.ts";
 
 const head = (line: string, ...headers: readonly string[]) =>
@@ -144,7 +144,6 @@ test("what features throw is answered by its code; a full disk and a stopped eng
       new Refusal("validation_failed", "No such bundle.", [
         { path: "/bundle_id", code: "unknown", message: "m" },
       ]),
-    missing: () => notFound("run", "r".repeat(5_000)),
     bundle: () => BundleProblem.of("/nodes/0", "missing", "node_id is missing"),
     engine: () => new EngineUnavailable("The engine is stopping."),
     journal: () => new JournalUnavailable("The database cannot commit."),
@@ -169,7 +168,6 @@ test("what features throw is answered by its code; a full disk and a stopped eng
   };
   await get("problem", 409, "conflict");
   assert.equal((await get("refusal", 422, "validation_failed")).errors?.[0]?.path, "/bundle_id");
-  await get("missing", 404, "run_not_found");
   assert.equal((await get("bundle", 422, "validation_failed")).errors?.[0]?.path, "/nodes/0");
   await get("engine", 503, "unavailable");
   await get("journal", 503, "unavailable");

@@ -8,6 +8,9 @@ import { BundleProblem } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/ports.ts";
 import { Refusal } from "../../jobs/refusal.ts";
+import { RunRefusal } from "../../runs/run-refusal.ts";
+import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
+import { pathOf } from "./path-of.ts";
 import { PROBLEM_TYPE, Problem, problemText, shown } from "./problem.ts";
 import { readRest } from "./read-rest.ts";
 import { RouteMethods } from "./route-methods.ts";
@@ -66,13 +69,6 @@ function nothingThere(request: FastifyRequest, routes: RouteMethods): Problem {
   });
 }
 
-/** The path of a request's URL, also of one that names the host. */
-function pathOf(url: string): string {
-  const path = url.replace(/^https?:\/\/[^/]*/i, "");
-  const end = path.search(/[?#]/);
-  return end < 0 ? path : path.slice(0, end);
-}
-
 function decoded(path: string): string {
   try {
     return decodeURIComponent(path);
@@ -88,9 +84,14 @@ const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 /** The problem that stands for an error, whatever was thrown. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof Refusal) return new Problem(error.code, error.message, { errors: error.errors });
+  if (error instanceof Refusal || error instanceof RunRefusal)
+    return new Problem(error.code, error.message, { errors: error.errors });
   if (error instanceof BundleProblem) return ofBundle(error);
-  if (error instanceof EngineUnavailable || error instanceof JournalUnavailable) {
+  if (
+    error instanceof EngineUnavailable ||
+    error instanceof JournalUnavailable ||
+    error instanceof EvidenceUnavailable
+  ) {
     return unavailable(error.message);
   }
   const { code, statusCode, message } = error as { code?: string; statusCode?: number; message?: string };

@@ -30,6 +30,16 @@ export const problemCodes = {
     "Artifact Not Found",
     "The run has no such artifact, or it was removed with age; list the run's artifacts.",
   ),
+  human_request_not_found: kind(
+    404,
+    "Human Request Not Found",
+    "The run has asked nothing under this id; list what it asks.",
+  ),
+  dead_letter_not_found: kind(
+    404,
+    "Dead Letter Not Found",
+    "The run has no dead letter with this id; list its dead letters.",
+  ),
   method_not_allowed: kind(405, "Method Not Allowed", "The path takes other methods; Allow lists them."),
   request_timeout: kind(408, "Request Timeout", "The request did not arrive in time; send it again."),
   conflict: kind(409, "Conflict", "The resource's state does not allow this; the detail says what would."),
@@ -38,6 +48,18 @@ export const problemCodes = {
     "Invalid Transition",
     "The run cannot go from its status to the desired state; read the run first.",
   ),
+  run_ended: kind(409, "Run Ended", "The run has ended and takes nothing any more; start a new one."),
+  already_answered: kind(
+    409,
+    "Already Answered",
+    "The request has another answer, which stands; the detail says whose and since when.",
+  ),
+  human_request_timed_out: kind(
+    409,
+    "Human Request Timed Out",
+    "The time for an answer was over; the worker was told the default action.",
+  ),
+  already_retried: kind(409, "Already Retried", "The dead letter was sent again before; look at the run."),
   idempotency_key_reused: kind(
     409,
     "Idempotency Key Reused",

@@ -63,15 +63,6 @@ export function problemText(problem: Problem, requestId: string): string {
   });
 }
 
-/** A resource that is not there, whatever the reason. */
-export function notFound(what: "job" | "run" | "bundle" | "artifact", id: string): Problem {
-  const { title } = problemCodes[`${what}_not_found`];
-  return new Problem(
-    `${what}_not_found`,
-    `${title}: ${shown(id)}. It was never there or has been removed; the list of ${what}s shows what there is.`,
-  );
-}
-
 /** What is wrong with a request. */
 export interface Mistakes {
   readonly entries: readonly ProblemEntry[];

@@ -1,6 +1,6 @@
 // A piece of a job's history as all readers of one view get it: rendered once, when the first of them takes it.
 
-import { terminalEventTypes } from "../../engine/event.ts";
+import { eventType, terminalEventTypes } from "../../engine/event.ts";
 import type { EventPage } from "../../runs/job-records.ts";
 
 /** One write to a reader: large enough to be cheap by the byte, small enough to be kept for a reader that stops. */
@@ -10,12 +10,6 @@ const FRAME_BYTES = 64;
 
 /** The frames of an event; null when the view leaves it out. */
 export type Render = (seq: number, line: string) => string | null;
-
-/** The type of an event, read from its line without parsing it. */
-export function eventType(line: string): string {
-  const from = line.indexOf('"type":"') + 8;
-  return line.slice(from, line.indexOf('"', from));
-}
 
 /** One event of a stream. Neither `type` nor `data` may contain a line break. */
 export function frame(seq: number, type: string, data: string): string {

@@ -44,15 +44,19 @@ export class Reader {
     this.#write([": still here\n\n"], nowMs);
   }
 
-  /** Writes `first`, which holds the next event, and what follows it in the channel, up to one write's size. */
+  /**
+   * Writes `first`, which holds the next event, and what follows it in the channel, up to one write's size; of events
+   * that the view leaves out, no more are looked at than of those that it shows.
+   */
   send(first: Chunk, nowMs: number): void {
     const parts: Buffer[] = [];
-    let writtenBytes = 0;
+    let takenBytes = 0;
     for (let chunk: Chunk | null = first; chunk !== null; chunk = this.channel.chunkAt(this.seq + 1)) {
-      if (writtenBytes > 0 && writtenBytes + chunk.sizeBytes > CHUNK_BYTES) break;
+      if (takenBytes > 0 && takenBytes + chunk.sizeBytes > CHUNK_BYTES) break;
+      const lineBytes = chunk.sizeBytes;
       const bytes = chunk.bytesFrom(this.seq + 1, this.channel.view.render);
       if (bytes.length > 0) parts.push(bytes);
-      writtenBytes += bytes.length;
+      takenBytes += Math.max(lineBytes, bytes.length);
       this.seq = chunk.lastSeq;
       if (chunk.isLast) this.isEnded = true;
       if (this.isEnded || !this.channel.isBehind(this.seq)) break;

@@ -8,9 +8,10 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
+import { eventType } from "../../engine/event.ts";
 import { EventFeed } from "../../runs/feed.ts";
 import type { EventPage } from "../../runs/job-records.ts";
-import { EventStreams, type EventView, eventType, frame } from "./sse.ts";
+import { EventStreams, type EventView, frame } from "./sse.ts";
 import { realThread, type Thread } from "./sse-pacer.ts";
 
 const lineOf = (seq: number, last: number, padding = "") =>
@@ -292,6 +293,31 @@ test("a reader to whom its view has shown nothing yet goes on waiting", async ()
   assert.deepEqual(await stream.ids(), [3]);
 });
 
+test("S5: a view that leaves nearly everything out looks at no more in one turn than one that shows it", async () => {
+  let sinceTurn = 0;
+  let most = 0;
+  await using served = await serve({
+    last: 901,
+    padding: "x".repeat(1_000),
+    thread: {
+      nowMs: () => {
+        sinceTurn = 0;
+        return realThread.nowMs();
+      },
+    },
+    view: {
+      render: () => {
+        most = Math.max(most, ++sinceTurn);
+        return null;
+      },
+    },
+  });
+  const answer = await open(served);
+  served.grow(901, 300);
+  assert.match(await answer.text(), /id: 901\n\n$/);
+  assert.ok(most > 0 && most <= 2 * 64, `${most} events in one turn`);
+});
+
 test("a view that leaves the terminal event out still ends, and tells its id", async () => {
   await using served = await serve({ last: 5, view: { render: () => null } });
   const stream = await open(served);
@@ -360,8 +386,28 @@ test("a reader that left before its stream began is not served, and holds nothin
     { key: "late", jobId: "job", read: never, exists: never, render: never },
     0,
   );
+  assert.equal(served.streams.readers, 0);
   served.grow(3);
   assert.deepEqual(await (await open(served)).ids(), upTo(3));
+});
+
+test("readers are counted over all streams, each until its connection is closed", async () => {
+  let opened = 0;
+  const view: Partial<EventView> = {
+    get key() {
+      return `view ${opened++ % 2}`;
+    },
+  };
+  await using served = await serve({ last: 2, view });
+  assert.equal(served.streams.readers, 0);
+  const leaving = [await openSocket(served), await openSocket(served)];
+  const staying = [await open(served), await open(served), await open(served)];
+  assert.equal(served.streams.readers, 5);
+  for (const socket of leaving) socket.destroy();
+  await holds(() => served.streams.readers === 3);
+  served.grow(2);
+  for (const stream of staying) assert.deepEqual(await stream.ids(), upTo(2));
+  await holds(() => served.streams.readers === 0);
 });
 
 test("shutdown ends all streams, those that come late too", async () => {

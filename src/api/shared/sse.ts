@@ -16,7 +16,7 @@ import { Pacer, realThread, type Thread } from "./sse-pacer.ts";
 import { Reader } from "./sse-reader.ts";
 
 export type { EventView } from "./sse-channel.ts";
-export { eventType, frame } from "./sse-chunk.ts";
+export { frame } from "./sse-chunk.ts";
 
 const HEARTBEAT_MS = 15_000;
 /** A reader whose connection does not take one write for this long is cut off; it may come back with its id. */
@@ -59,6 +59,11 @@ export class EventStreams {
       progress: () => this.#feed.publications,
     });
     this.#stopping.addEventListener("abort", () => this.#stop(), { once: true });
+  }
+
+  /** How many readers there are now, over all streams: each counts until its connection is closed. */
+  get readers(): number {
+    return this.#readers.size;
   }
 
   /**

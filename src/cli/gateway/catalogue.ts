@@ -60,6 +60,34 @@ const launch: CommandSpec = {
   load: async () => (await import("./launch.ts")).launch,
 };
 
+const logDetails = [
+  "A time is 30s, 10m, 2h or 3d, that long ago, or 2026-11-21T09:30:00Z.",
+  "With --follow, it ends when the run does.",
+];
+const logOptions: readonly OptionSpec[] = [
+  {
+    name: "level",
+    value: "LEVEL",
+    help: "The least urgent to show: trace, debug, info, warn, error or fatal.",
+  },
+  { name: "agent", value: "AGENT", help: "Only of this agent." },
+  { name: "text", value: "TEXT", help: "Only messages with this text in them, whatever its case." },
+  { name: "since", value: "TIME", help: "Only what was logged at this time or later." },
+  { name: "until", value: "TIME", help: "Only what was logged before this time." },
+  { name: "tail", value: "N", help: "Only the newest N." },
+  { name: "follow", value: null, help: "Wait for more until the run ends." },
+  ...streamed,
+];
+
+const logs: CommandSpec = {
+  name: "logs",
+  words: ["<run-id|job-id>"],
+  summary: "Print what a run's workers logged, oldest first; of a job, its latest run's.",
+  details: logDetails,
+  options: logOptions,
+  load: async () => (await import("./run-logs.ts")).logs,
+};
+
 const bundles: CommandGroup = {
   name: "bundles",
   summary: "Upload, list and delete bundles.",
@@ -258,16 +286,9 @@ const runs: CommandGroup = {
       name: "runs logs",
       words: ["<run-id>"],
       summary: "Print what a run's workers logged, oldest first.",
-      options: [
-        { name: "agent", value: "AGENT", help: "Only of this agent." },
-        {
-          name: "level",
-          value: "LEVEL",
-          help: "The least urgent to show: trace, debug, info, warn, error or fatal.",
-        },
-        ...streamed,
-      ],
-      load: async () => (await import("./run-records.ts")).logs,
+      details: logDetails,
+      options: logOptions,
+      load: async () => (await import("./run-logs.ts")).runLogs,
     },
     {
       name: "runs timeline",
@@ -288,7 +309,14 @@ const runs: CommandGroup = {
       name: "runs artifacts",
       words: ["<run-id>"],
       summary: "List every file that a run's workers left, oldest first.",
-      options: remote,
+      options: [
+        {
+          name: "evidence",
+          value: null,
+          help: "Instead, the run's record, events, logs, errors and timeline as files.",
+        },
+        ...remote,
+      ],
       load: async () => (await import("./run-files.ts")).artifacts,
     },
     {
@@ -302,10 +330,44 @@ const runs: CommandGroup = {
       name: "runs save",
       words: ["<run-id>", "<folder>"],
       summary: "Copy a run's outputs into a folder; its other files where it has no outputs.",
-      options: [{ name: "all", value: null, help: "Every file, not the outputs alone." }, ...remote],
+      options: [
+        { name: "all", value: null, help: "Every file, not the outputs alone." },
+        {
+          name: "evidence",
+          value: null,
+          help: "Also the run's record, events, logs, errors and timeline, in a folder evidence.",
+        },
+        ...remote,
+      ],
       load: async () => (await import("./run-files.ts")).save,
     },
   ],
 };
 
-export const gatewayEntries: readonly CatalogueEntry[] = [launch, bundles, jobs, runs];
+const gc: CommandSpec = {
+  name: "gc",
+  words: [],
+  summary: "Remove old runs, and files that belong to nothing; the program does so by itself each hour.",
+  details: [
+    "Ended runs go when they are older than SVC_RETENTION_DAYS of the program, or beyond its SVC_RETENTION_MAX_BYTES.",
+    "Open runs are never touched. --dry-run says what would go; the same command without it removes just that.",
+  ],
+  options: [
+    { name: "dry-run", value: null, help: "Remove nothing; say what would go." },
+    {
+      name: "older-than",
+      value: "AGE",
+      help: "In place of SVC_RETENTION_DAYS: a number with d, h or m, such as 7d; 0d: whatever their age.",
+    },
+    {
+      name: "max-bytes",
+      value: "SIZE",
+      help: "In place of SVC_RETENTION_MAX_BYTES: bytes, or with K, M, G, T; 0: no bound.",
+    },
+    { ...ofRuntime, help: "Ask the runtime API; --url is then its address." },
+    ...remote,
+  ],
+  load: async () => (await import("./gc.ts")).gc,
+};
+
+export const gatewayEntries: readonly CatalogueEntry[] = [launch, logs, bundles, jobs, runs, gc];

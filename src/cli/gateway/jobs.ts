@@ -2,6 +2,7 @@
 
 import type { DeadLetter, Job, JobControl } from "../../../sdk/src/index.ts";
 import type { JsonObject } from "../../engine/json.ts";
+import { letterHead, letterRow } from "../attention-text.ts";
 import { type Call, exitCodes, UsageError } from "../command.ts";
 import { eventLine } from "../event-text.ts";
 import { limitOf, runtimeJobs } from "../jobs.ts";
@@ -143,15 +144,8 @@ export async function deadLetters(call: Call): Promise<number> {
       call,
       {
         items: (pageSize) => client.jobs.deadLetters(id, { page_size: pageSize }),
-        head: ["DEAD LETTER", "FOR", "REASON", "ATTEMPTS", "WHEN", "MESSAGE"],
-        row: (letter) => [
-          cleanText(letter.dead_letter_id),
-          cleanText(letter.agent_id ?? ""),
-          cleanText(letter.reason),
-          String(letter.attempts),
-          ago(letter.created_at),
-          cleanText(letter.message.type ?? ""),
-        ],
+        head: letterHead,
+        row: letterRow,
         nothing: "No dead letters.",
       },
       limit,

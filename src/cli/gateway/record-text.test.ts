@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { JobDetail, LogRecord, Run, TimelineRecord, WorkflowProgress } from "../../../sdk/src/index.ts";
-import { makeFailure } from "../../engine/failure.ts";
+import { failure as makeFailure } from "../../../test/support/failures.ts";
 import { plainPaint } from "../terminal.ts";
 import {
   failureOf,
@@ -30,6 +30,11 @@ const job: JobDetail = {
   updated_at: now,
   latest_run: null,
   active_runs: 0,
+  failure: null,
+  reason: null,
+  status_reason: null,
+  trace_id: null,
+  observability_summary: null,
   etag: '"1"',
 };
 
@@ -47,9 +52,18 @@ const run: Run = {
   finished_at: null,
   updated_at: now,
   duration_ms: 1_250,
-  progress: { agents_total: 3, agents_done: 1, messages: 1, tasks_running: 1, label: HOSTILE },
+  progress: {
+    agents_total: 3,
+    agents_done: 1,
+    messages: 1,
+    tasks_running: 1,
+    human_pending: 0,
+    label: HOSTILE,
+  },
   result: null,
   failure: null,
+  reason: null,
+  status_reason: null,
   trace_id: "00",
   links: {},
 };
@@ -66,12 +80,16 @@ const progress: WorkflowProgress = {
     state: "running",
     attempt: i === 0 ? 2 : 1,
     started_at: now,
+    finished_at: null,
+    duration_ms: 7,
     failure: null,
     processed_messages: 1,
     mailbox_depth: 0,
     last_error: i === 0 ? HOSTILE : null,
   })),
   failure: null,
+  reason: null,
+  status_reason: null,
   trace_id: null,
   observability_summary: null,
   eta_ms: 12_000,
@@ -128,6 +146,13 @@ describe("records as lines", () => {
     assert.doesNotMatch(lines, /wanted|attempt/);
     assert.match(runLines({ ...run, desired_state: "cancelled" }).join("\n"), /^ {2}wanted +cancelled$/m);
   });
+  test("a run's summary stands among its own lines", () => {
+    const lines = runLines(run, [
+      ["retries", "2"],
+      ["failed at", null],
+    ]);
+    assert.deepEqual(lines.slice(-2), ["  retries   2", "  trace     00"]);
+  });
   test("a job with its graph shows who sends to whom", () => {
     const graph = {
       nodes: [
@@ -159,7 +184,7 @@ describe("records as lines", () => {
 });
 
 test("a failure is shown as one only when it is whole", () => {
-  const failure = makeFailure("executor.exit_nonzero", "exit code 7", 0);
+  const failure = makeFailure("executor.exit_nonzero", "exit code 7");
   assert.equal(failureOf(JSON.parse(JSON.stringify(failure)))?.code, "executor.exit_nonzero");
   assert.equal(failureOf(null), null);
   assert.equal(failureOf({ code: 7 }), null);

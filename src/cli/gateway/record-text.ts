@@ -25,15 +25,18 @@ export function ago(timestamp: string): string {
   return `${duration(Date.now() - Date.parse(timestamp))} ago`;
 }
 
+/** A named value; null leaves it out. */
+export type Field = readonly [name: string, value: string | null];
+
 /** Named values below one another, indented; those without a value are left out. */
-export function fieldLines(fields: readonly (readonly [string, string | null])[]): readonly string[] {
+export function fieldLines(fields: readonly Field[]): readonly string[] {
   const rows = fields.flatMap(([name, value]) => (value === null ? [] : [[name, cleanText(value)]]));
   const [, ...lines] = table(["", ""], rows);
   return lines.map((line) => `  ${line}`);
 }
 
-/** Where a run stands, without its result. */
-export function runLines(run: Run): readonly string[] {
+/** Where a run stands, without its result. @param more what its summary adds */
+export function runLines(run: Run, more: readonly Field[] = []): readonly string[] {
   const { progress } = run;
   const agents = `${progress.agents_done} of ${plural(progress.agents_total, "agent")} done`;
   return fieldLines([
@@ -44,6 +47,7 @@ export function runLines(run: Run): readonly string[] {
     ["now", progress.label],
     ["wanted", run.desired_state === run.status || run.finished_at !== null ? null : run.desired_state],
     ["attempt", run.attempt > 1 ? String(run.attempt) : null],
+    ...more,
     ["trace", run.trace_id],
   ]);
 }

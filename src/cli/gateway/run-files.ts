@@ -12,15 +12,18 @@ const FILES_PAGE = 200;
 
 export async function artifacts(call: Call): Promise<number> {
   const id = idOf(call, "run");
-  return withGateway(call, (session) =>
-    printList<Artifact>(
+  const isEvidence = call.flag("evidence") === true;
+  return withGateway(call, async (session) => {
+    const { runs } = session.client;
+    const code = await printList<Artifact>(
       call,
       {
-        items: (pageSize) => session.client.runs.artifacts(id, { page_size: pageSize }),
-        head: ["NAME", "KIND", "FROM", "SIZE", "LINK"],
+        items: (pageSize) =>
+          isEvidence ? evidenceOf(session, id) : runs.artifacts(id, { evidence: false, page_size: pageSize }),
+        head: ["NAME", isEvidence ? "ID" : "KIND", "FROM", "SIZE", "LINK"],
         row: (file) => [
           cleanText(file.name),
-          cleanText(file.kind),
+          cleanText(isEvidence ? file.artifact_id : file.kind),
           cleanText(file.producer ?? ""),
           bytes(file.size),
           cleanText(linkTo(session, file)),
@@ -28,8 +31,12 @@ export async function artifacts(call: Call): Promise<number> {
         nothing: "No files.",
       },
       null,
-    ),
-  );
+    );
+    if (!isEvidence && call.terminal.isScreen) {
+      call.terminal.note("Its events, logs, errors and timeline as files: --evidence");
+    }
+    return code;
+  });
 }
 
 export async function outputs(call: Call): Promise<number> {
@@ -57,7 +64,9 @@ export async function save(call: Call): Promise<number> {
   const id = idOf(call, "run");
   const [, folder = ""] = call.words;
   return withGateway(call, async (session) => {
-    const files = call.flag("all") ? await artifactsOf(session, id) : await filesOf(session, id);
+    const left = call.flag("all") ? await artifactsOf(session, id) : await filesOf(session, id);
+    const told = call.flag("evidence") ? await Array.fromAsync(evidenceOf(session, id)) : [];
+    const files = [...left, ...told.filter(isOwnFile).map(inFolder)];
     const places = await saveInto(session, files, folder);
     if (call.flag("json"))
       call.terminal.print(JSON.stringify(files.map((file) => placed(session, file, places))));
@@ -77,7 +86,25 @@ export async function filesOf(session: Session, runId: string): Promise<readonly
 }
 
 function artifactsOf({ client }: Session, runId: string): Promise<readonly RunFile[]> {
-  return Array.fromAsync(client.runs.artifacts(runId, { page_size: FILES_PAGE }));
+  return Array.fromAsync(client.runs.artifacts(runId, { evidence: false, page_size: FILES_PAGE }));
+}
+
+/** What the gateway tells of the run as files; a list begins with it. */
+async function* evidenceOf({ client }: Session, runId: string): AsyncGenerator<Artifact> {
+  for await (const artifact of client.runs.artifacts(runId, { page_size: FILES_PAGE })) {
+    if (artifact.kind !== "evidence") return;
+    yield artifact;
+  }
+}
+
+/** The final artifact is one of the files that workers left, under another id. */
+function isOwnFile({ artifact_id }: RunFile): boolean {
+  return artifact_id !== "final_artifact";
+}
+
+/** Evidence is saved in a folder of its own, apart from the files that workers named. */
+function inFolder(file: RunFile): RunFile {
+  return { ...file, name: `evidence/${file.name.split("/").at(-1)}` };
 }
 
 /** Downloads files into a folder. @returns where each one is, by artifact id */

@@ -1,18 +1,17 @@
-// What a run left in writing: `troupe runs events`, `logs`, `timeline`, `result`.
+// What a run left in writing: `troupe runs events`, `timeline`, `result`.
 
-import type { LogRecord, LogsQuery, TimelineRecord } from "../../../sdk/src/index.ts";
-import { type Call, UsageError } from "../command.ts";
+import type { TimelineRecord } from "../../../sdk/src/index.ts";
+import type { Call } from "../command.ts";
 import { eventLine } from "../event-text.ts";
 import { failureLines } from "../result-text.ts";
 import { cleanText } from "../text.ts";
 import { idOf } from "./ids.ts";
 import { printStream } from "./lists.ts";
-import { failureOf, historyEvent, logLine, timelineLine } from "./record-text.ts";
+import { failureOf, historyEvent, timelineLine } from "./record-text.ts";
 import { type Session, withGateway } from "./session.ts";
 import { exitCodeOf } from "./watching.ts";
 
 const PAGE = 200;
-const levels = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
 
 export async function events(call: Call): Promise<number> {
   const id = idOf(call, "run");
@@ -25,28 +24,6 @@ export function followEvents({ call, client }: Session, runId: string): Promise<
     ? client.runs.follow(runId)
     : client.runs.events(runId, { page_size: PAGE });
   return printStream(call, found, (event) => eventLine(historyEvent(event), call.terminal.paint));
-}
-
-export async function logs(call: Call): Promise<number> {
-  const id = idOf(call, "run");
-  const query: LogsQuery = {
-    agent_id: call.text("agent") ?? undefined,
-    level: levelOf(call),
-    page_size: PAGE,
-  };
-  return withGateway(call, ({ client }) =>
-    printStream<LogRecord>(call, client.runs.logs(id, query), (record) =>
-      logLine(record, call.terminal.paint),
-    ),
-  );
-}
-
-function levelOf(call: Call): (typeof levels)[number] | undefined {
-  const text = call.text("level");
-  if (text === null) return undefined;
-  const found = levels.find((level) => level === text);
-  if (found !== undefined) return found;
-  throw new UsageError(`--level: ${JSON.stringify(cleanText(text))} is none of ${levels.join(", ")}.`);
 }
 
 export async function timeline(call: Call): Promise<number> {

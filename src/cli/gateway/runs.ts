@@ -4,11 +4,12 @@ import type { Run, RunStatus, RunsQuery } from "../../../sdk/src/index.ts";
 import { type Call, exitCodes, UsageError } from "../command.ts";
 import { limitOf } from "../jobs.ts";
 import { readObject } from "../submission.ts";
+import { summaryFields } from "../summary-text.ts";
 import { cleanText, duration } from "../text.ts";
 import { checkedId, idOf } from "./ids.ts";
 import { printList } from "./lists.ts";
 import { ago, runLines } from "./record-text.ts";
-import { filesOf, placed } from "./run-files.ts";
+import { filesOf, linkTo, placed } from "./run-files.ts";
 import { type Session, withGateway } from "./session.ts";
 import { awaitRun, runEndLines, watchRun } from "./watching.ts";
 
@@ -101,7 +102,8 @@ export async function show(call: Call): Promise<number> {
       return exitCodes.success;
     }
     const [head = "", ...ending] = runEndLines(session, run, files);
-    for (const line of [head, ...runLines(run), ...ending]) terminal.print(line);
+    const summary = summaryFields(run.observability_summary, (url) => linkTo(session, { url }));
+    for (const line of [head, ...runLines(run, summary), ...ending]) terminal.print(line);
     return exitCodes.success;
   });
 }

@@ -39,7 +39,13 @@ export const JsonObjectSchema = (description: string, example: unknown = {}) =>
 
 export const pageQuery = {
   page_size: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "Items in a page, 1 to 200." }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 200,
+      default: 50,
+      description:
+        "Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its next_page_token.",
+    }),
   ),
   page_token: Type.Optional(
     Type.String({
@@ -54,7 +60,10 @@ export function pageOf(item: TSchema, what: string) {
     {
       items: Type.Array(item),
       next_page_token: nullable(
-        Type.String({ description: "Pass it back as page_token for the next page; null on the last one." }),
+        Type.String({
+          description:
+            "Pass it back as page_token for the next page; null on the last one, and on no other, however short.",
+        }),
       ),
     },
     { description: `A page of ${what}.` },

@@ -3,6 +3,7 @@
 import { Type } from "../../shared/type.ts";
 import { answerObject, JsonObjectSchema, nullable, pageOf, pageQuery, strictObject, Time } from "./common.ts";
 import { RunStatus, RunSummarySchema } from "./runs.ts";
+import { latestRunEvidence } from "./summary.ts";
 
 const Source = Type.Union([
   answerObject({ bundle_id: Type.String() }),
@@ -53,8 +54,12 @@ export const JobDetailSchema = answerObject(
       }),
     ),
     services: Type.Optional(Type.Array(JsonObjectSchema("A service that the manifest declares."))),
+    ...latestRunEvidence,
   },
-  { description: "A job; with view=full also its manifest, graph, recent runs and events, and services." },
+  {
+    description:
+      "A job with the summary of its latest run; with view=full also its manifest, graph, recent runs and events, and services.",
+  },
 );
 
 export const JobPageSchema = pageOf(JobSchema, "jobs, newest first");
@@ -115,6 +120,6 @@ export const DeleteJobQuery = strictObject({
 export const JobControlSchema = answerObject({
   job_id: Type.String(),
   runs: Type.Array(answerObject({ run_id: Type.String(), status: RunStatus }), {
-    description: "Every run that had not ended, and what it is now.",
+    description: "Every run that had not ended, oldest first, and what it comes to by this request.",
   }),
 });

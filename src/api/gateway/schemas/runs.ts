@@ -31,13 +31,21 @@ const Progress = answerObject({
   agents_done: Type.Integer({ description: "Agents that have done what there was for them so far." }),
   messages: Type.Integer({ description: "Messages sent so far." }),
   tasks_running: Type.Integer(),
+  human_pending: Type.Integer({ description: "Requests to people that nobody has answered yet." }),
   label: Type.String({ description: "For people.", examples: ["2 of 5 agents done"] }),
 });
 
 const Links = Type.Record(Type.String(), Type.String(), {
   description:
-    "Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts, outputs.",
+    "Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts, outputs, human, dead_letters, observability_summary.",
 });
+
+const Reason = nullable(
+  Type.String({ description: "For people: failure.desc, or null. Kept for clients that know no failure." }),
+);
+
+/** What old clients read in place of the failure. */
+export const reasonFields = { reason: Reason, status_reason: Reason };
 
 export const RunSchema = answerObject(
   {
@@ -57,6 +65,7 @@ export const RunSchema = answerObject(
     progress: Progress,
     result: nullable(JsonObjectSchema("Null until there is one.")),
     failure: nullable(JsonObjectSchema("svc.error.v1; null unless the run failed.")),
+    ...reasonFields,
     trace_id: Type.String({ description: "W3C trace id.", examples: ["4bf92f3577b34da6a3ce929d0e0e4736"] }),
     links: Links,
   },

@@ -54,7 +54,10 @@ export const HealthSchema = answerObject(
         body_max_bytes: Type.Integer({ description: "Of a JSON body." }),
         bundle_max_bytes: Type.Integer({ description: "Of an uploaded zip." }),
         requests_per_minute_max: Type.Integer({ description: "0: no limit." }),
-        retention_days: Type.Integer({ description: "How long ended runs are kept; 0: for ever." }),
+        retention_days: Type.Integer({ description: "How long ended runs are kept; 0: whatever their age." }),
+        retention_max_bytes: Type.Integer({
+          description: "What ended runs may have together in histories and artifacts; 0: no bound.",
+        }),
       },
       { description: "The settings that a client may want to know; no secret, no path." },
     ),
@@ -170,6 +173,15 @@ export const MetricsSchema = answerObject(
       available: Type.Boolean({ description: "Whether new work is accepted." }),
       open_jobs: Type.Integer(),
       launches_waiting: Type.Integer(),
+      messages_waiting: Type.Integer({ description: "In the mailboxes of all open runs." }),
+      human_requests_waiting: Type.Integer({ description: "What workers asked people, without an answer." }),
+      stream_readers: Type.Integer({ description: "Readers of event streams." }),
+      runs_started: Type.Integer({ description: "Since the process started." }),
+      runs_ended: answerObject({
+        completed: Type.Integer(),
+        failed: Type.Integer(),
+        cancelled: Type.Integer(),
+      }),
       executor_pools: Pools,
     }),
     http: answerObject({

@@ -1,0 +1,159 @@
+// The core of a running program: the store, the engine, what it runs on, and what looks after both; the same whatever
+// API is served.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { gatewayRunSource } from "./api/gateway/run-documents.ts";
+import { runtimeRunSource } from "./api/runtime/run-documents.ts";
+import { Bundles } from "./bundles/bundles.ts";
+import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { Engine } from "./engine/engine.ts";
+import type { EngineLog } from "./engine/ports.ts";
+import { PoolSlots } from "./execution/pools.ts";
+import { removeTree } from "./execution/remove-tree.ts";
+import { LocalTaskRunner } from "./execution/task-runner.ts";
+import { MeteredJournal, MeteredListener, MeteredSlots } from "./metrics/metered-ports.ts";
+import { RuntimeMeter } from "./metrics/runtime-meter.ts";
+import { Cleanup } from "./runs/cleanup.ts";
+import { DeadLetters } from "./runs/dead-letters.ts";
+import { EventFeed } from "./runs/feed.ts";
+import { HumanAnswers } from "./runs/human-answers.ts";
+import { Retention } from "./runs/retention.ts";
+import { RunStore } from "./runs/store/run-store.ts";
+import { ConfigurationSecrets } from "./secrets/configuration.ts";
+import { openSecretKey } from "./secrets/secret-key.ts";
+import { SqlAttentionRecords } from "./store/attention-records.ts";
+import { FileBlobs } from "./store/blobs.ts";
+import { SqlBundleRecords } from "./store/bundle-records.ts";
+import { SqlGatewayRecords } from "./store/gateway-records.ts";
+import { databaseFile, openHome } from "./store/home.ts";
+import { HomeLeftovers } from "./store/home-leftovers.ts";
+import { SqlJobRecords } from "./store/job-records.ts";
+import { SqlRetentionRecords } from "./store/retention-records.ts";
+import { openSqlite } from "./store/sqlite/database.ts";
+import { SqliteFreeSpace } from "./store/sqlite/free-space.ts";
+import { SqliteJournal } from "./store/sqlite/journal.ts";
+import { StoreWatch } from "./store/store-watch.ts";
+
+export type Core = Awaited<ReturnType<typeof openCore>>;
+
+/** The store, the engine and what it runs on. */
+export async function openCore(config: Config, log: Logger, undo: AsyncDisposableStack) {
+  const engineLog: EngineLog = {
+    warn: (fields, message) => log.warn(fields, message),
+    error: (fields, message) => log.error(fields, message),
+  };
+  const home = openHome(config.home);
+  undo.defer(() => home.release());
+  const key = await openSecretKey({ home: home.path, given: config.secretKey });
+  const secrets = new ConfigurationSecrets(key);
+  mkdirSync(join(home.path, "runs"), { recursive: true, mode: 0o700 });
+  const database = openSqlite(databaseFile(home.path));
+  undo.defer(() => database.close());
+  const blobs = new FileBlobs(join(home.path, "blobs"));
+  await blobs.sweep();
+  const bundles = await Bundles.open({
+    home: home.path,
+    records: new SqlBundleRecords(database),
+    bundleBytesMax: config.bundleBytesMax,
+    nowMs: systemClock.nowMs,
+  });
+  const records = new SqlJobRecords(database);
+  const feed = new EventFeed();
+  const meter = new RuntimeMeter(Object.keys(config.executorPools));
+  const slots = new PoolSlots(config.executorPools, systemRandomness.id);
+  const runner = new LocalTaskRunner({
+    home: home.path,
+    blobs,
+    payloadFolder: (fingerprint) => bundles.payloadFolder(fingerprint),
+    declaredOutputs: (jobId) => engine.declaredOutputs(jobId),
+    openConfiguration: (json) => secrets.open(json, process.env),
+    newId: systemRandomness.id,
+    clock: systemClock,
+    workerEnvPrefixes: config.workerEnvPrefixes,
+    runtimeEnv: process.env,
+    log: engineLog,
+  });
+  const engine = new Engine({
+    owner: systemRandomness.id(),
+    clock: systemClock,
+    randomness: systemRandomness,
+    journal: new MeteredJournal(new SqliteJournal(database), meter, stopwatch),
+    runner,
+    slots: new MeteredSlots(slots, meter, stopwatch),
+    feed,
+    log: engineLog,
+  });
+  runner.setListener(new MeteredListener(engine, meter));
+  const retentionRecords = new SqlRetentionRecords(database);
+  const cleanup = new Cleanup({
+    records,
+    retention: retentionRecords,
+    engine,
+    removeRunFiles: async (runId) => {
+      await removeTree(join(home.path, "runs", runId));
+      await runStore.remove(runId);
+    },
+    removeBlob: (sha256, sinceMs, options) => blobs.removeUnlessPutSince(sha256, sinceMs, options),
+    commandsEnded: (runId) => runner.commandsEnded(runId),
+    clock: systemClock,
+  });
+  const freeSpace = new SqliteFreeSpace(database);
+  const retention = new Retention({
+    records: retentionRecords,
+    cleanup,
+    limits: { olderThanDays: config.retentionDays, bytesMax: config.retentionBytesMax },
+    blobPages: () => blobs.pages(),
+    leftovers: new HomeLeftovers({
+      home: home.path,
+      isRunThere: (runId) => retentionRecords.isRunThere(runId),
+      remove: removeTree,
+    }),
+    removeSnapshots: (request) => bundles.removeUnused(request),
+    shrinkDatabase: () => freeSpace.shrink(),
+    clock: systemClock,
+    log: engineLog,
+  });
+  const blobPath = async (sha256: string) => (await blobs.open(sha256))?.path ?? null;
+  const store = new StoreWatch(database, systemClock.nowMs);
+  const gatewayRecords = new SqlGatewayRecords(store.database, systemClock.soon);
+  const runStore = new RunStore({
+    home: home.path,
+    records,
+    blobPath,
+    findRun: async (runId) =>
+      (await gatewayRunSource({ records: gatewayRecords, journal: records, secrets }, runId)) ??
+      (await runtimeRunSource({ records, secrets }, runId)),
+  });
+  const startedAtMs = systemClock.nowMs();
+  const attention = new SqlAttentionRecords(database);
+  const asking = { records: attention, jobs: records, engine };
+  return {
+    home: home.path,
+    log,
+    engineLog,
+    key,
+    secrets,
+    database,
+    bundles,
+    records,
+    feed,
+    slots,
+    runner,
+    engine,
+    meter,
+    people: {
+      attention,
+      humanAnswers: new HumanAnswers(asking),
+      deadLetters: new DeadLetters(asking),
+    },
+    cleanup,
+    retention,
+    store,
+    gatewayRecords,
+    runStore,
+    startedAtMs,
+  };
+}

@@ -1,0 +1,127 @@
+// What a running program serves: the runtime API, the gateway, or both, and the metrics that they share.
+
+import { hostname } from "node:os";
+import type { FastifyInstance } from "fastify";
+import { runtimeServer } from "./api/runtime/server.ts";
+import type { EventStreams } from "./api/shared/sse.ts";
+import type { Core } from "./app-core.ts";
+import type { Gateway } from "./app-gateway.ts";
+import { systemClock, systemRandomness } from "./clock.ts";
+import { type Config, runtimePortName } from "./config.ts";
+import { isLoopback } from "./config-parsers.ts";
+import { listen } from "./listen.ts";
+import { MetricsSource } from "./metrics/metrics-source.ts";
+import { ProcessMeter } from "./metrics/process-meter.ts";
+import { databaseFile } from "./store/home.ts";
+import { programVersion } from "./version.ts";
+
+/** What is served, each with /api/v1; null: not by this process. */
+export interface Served {
+  readonly gatewayUrl: string | null;
+  readonly runtimeUrl: string | null;
+}
+
+/** What the metrics of both APIs are read from. */
+export function openMetrics(core: Core, streams: EventStreams, undo: AsyncDisposableStack): MetricsSource {
+  const process = new ProcessMeter(systemClock.nowMs);
+  undo.defer(() => process.stop());
+  const { engine, meter, slots: pools, startedAtMs } = core;
+  return new MetricsSource({
+    version: programVersion(),
+    startedAtMs,
+    process,
+    meter,
+    engine,
+    pools,
+    streams,
+    databaseFile: databaseFile(core.home),
+  });
+}
+
+export interface Serving {
+  /** Filled with what listens. */
+  readonly servers: FastifyInstance[];
+  /** One for both APIs: they share its part of the thread. */
+  readonly streams: EventStreams;
+  readonly metrics: MetricsSource;
+  readonly stopping: AbortSignal;
+}
+
+/** Serves what the command is for: `up` both APIs, `gateway` one, everything else the other. */
+export async function serve(config: Config, core: Core, gateway: Gateway, serving: Serving): Promise<Served> {
+  const { command } = config;
+  const runtimeUrl = command === "gateway" ? null : await serveRuntime(config, core, serving);
+  const isGateway = command === "up" || command === "gateway";
+  const gatewayUrl = isGateway ? await serveGateway(config, core, gateway, serving) : null;
+  return { gatewayUrl, runtimeUrl };
+}
+
+async function serveRuntime(config: Config, core: Core, serving: Serving): Promise<string> {
+  const { servers, streams, metrics } = serving;
+  const server = runtimeServer(
+    {
+      ...core.people,
+      engine: core.engine,
+      records: core.records,
+      streams,
+      metrics,
+      bundles: core.bundles,
+      secrets: core.secrets,
+      cleanup: core.cleanup,
+      retention: core.retention,
+      pools: core.slots,
+      runStore: core.runStore,
+      home: core.home,
+      nodeName: hostname(),
+      version: programVersion(),
+      startedAtMs: core.startedAtMs,
+      nowMs: systemClock.nowMs,
+    },
+    {
+      bodyBytesMax: config.bodyBytesMax,
+      bundleBytesMax: config.bundleBytesMax,
+      isLoopback: isLoopback(config.runtimeApiHost),
+      logger: core.log,
+    },
+  );
+  servers.push(server);
+  const { runtimeApiHost: host, runtimeApiPort: port } = config;
+  return `${await listen(server, { host, port, variable: runtimePortName(config) })}/api/v1`;
+}
+
+async function serveGateway(
+  config: Config,
+  core: Core,
+  gateway: Gateway,
+  { servers, streams, metrics, stopping }: Serving,
+): Promise<string> {
+  // Loaded here because a runtime alone does not need it.
+  const { gatewayServer } = await import("./api/gateway/server.ts");
+  const server = gatewayServer(
+    {
+      ...gateway,
+      ...core.people,
+      bundles: core.bundles,
+      secrets: core.secrets,
+      engine: core.engine,
+      journal: core.records,
+      retention: core.retention,
+      streams,
+      metrics,
+      pools: core.slots,
+      runStore: core.runStore,
+      config,
+      home: core.home,
+      nodeName: hostname(),
+      processId: systemRandomness.id().slice(-8),
+      version: programVersion(),
+      startedAtMs: core.startedAtMs,
+      nowMs: systemClock.nowMs,
+      stopping,
+    },
+    core.log,
+  );
+  servers.push(server);
+  const { apiHost: host, apiPort: port } = config;
+  return `${await listen(server, { host, port, variable: "SVC_API_PORT" })}/api/v1`;
+}
