@@ -1,10 +1,11 @@
 // The measurements that need the program itself: memory, start, commands.
 
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { type Program, startProgram } from "../test/support/program.ts";
 import { send, submit, untilOver } from "./client.ts";
+import { measureEvidence } from "./evidence.ts";
 import { commands, fan } from "./manifests.ts";
+import { peakMb, residentMb } from "./memory.ts";
 
 export function startMeasured(): Promise<Program> {
   return startProgram({ env: { SVC_LOG_LEVEL: "warn" } });
@@ -42,6 +43,7 @@ export async function measureProgram(
     );
   }
   if (wanted("command")) await measureCommand(program, figures);
+  if (wanted("evidence")) await measureEvidence(figures);
   return figures;
 }
 
@@ -93,27 +95,4 @@ function spawnBare(): Promise<void> {
       .once("error", reject)
       .once("exit", () => resolve());
   });
-}
-
-function residentMb(pid: number): number {
-  return statusMb(pid, "VmRSS");
-}
-
-function peakMb(pid: number): number {
-  return statusMb(pid, "VmHWM");
-}
-
-/** `pid` may be a launcher that waits for the program: the larger of the two is the program. */
-function statusMb(pid: number, field: string): number {
-  const pids = [pid, ...childrenOf(pid)];
-  return Math.max(...pids.map((one) => read(one, field)));
-}
-
-function read(pid: number, field: string): number {
-  const text = readFileSync(`/proc/${pid}/status`, "utf8");
-  return Math.round(Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(text)?.[1] ?? 0) / 1_024);
-}
-
-function childrenOf(pid: number): number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
 }
