@@ -3,7 +3,7 @@
 // O1. A configuration opens whole or not at all.
 // O2. What a sealed value holds is taken literally but for `{"$env": …}`: a `$sealed` inside it is never opened.
 
-import type { FailureCode } from "../engine/failure.ts";
+import type { FailureCode } from "../engine/failure-catalogue.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { pointer } from "./pointer.ts";
 import type { Sealer } from "./sealer.ts";

@@ -31,7 +31,7 @@ export async function makeFixtures(program: Program): Promise<Fixtures> {
   const endless = graph("endless", [sensor("s")]);
   const runIds = [String(run.run_id), await startRun(program, await createJob(program, endless))];
   const doomed = await createJob(program, graph("doomed", [router("in")]));
-  const { items } = await call(program, "GET", `/runs/${runIds[0]}/artifacts`);
+  const { items } = await call(program, "GET", `/runs/${runIds[0]}/artifacts?evidence=false`);
   const artifactIds = (items as readonly JsonObject[]).map(({ artifact_id }) => String(artifact_id));
   const job = await call(program, "GET", `/jobs/${jobId}`);
   const bundleId = String((job.source as JsonObject).bundle_id);

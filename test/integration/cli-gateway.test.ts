@@ -223,13 +223,38 @@ describe("with a gateway that is up", () => {
       ["two"],
     );
     assert.equal((await troupe("runs", "logs", id, "--level", "loud").ended).code, 2);
-    assert.match(await done("runs", "timeline", id), /run +The run completed\n$/);
+    assert.match(await done("runs", "timeline", id), /run +The run completed \(.+\)\n$/);
     assert.deepEqual(JSON.parse(await done("runs", "result", id)), { a: 1 });
     assert.equal((await json("runs", "result", id)).status, "completed");
     const [artifact] = await json("runs", "artifacts", id);
     assert.equal(artifact.name, "kept.txt");
     assert.match(await done("runs", "artifacts", id), /^kept\.txt +\S+ +work +2 B +http:\S+$/m);
-    assert.match(await done("runs", "show", id), /progress +1 of 1 agent done/);
+    const shown = await done("runs", "show", id);
+    assert.match(shown, /progress +1 of 1 agent done/);
+    assert.match(
+      shown,
+      /recorded +\d+ events, .*\n(?:.*\n)* +evidence +events_jsonl, .* in http:\S+\/artifacts\/$/m,
+    );
+  });
+
+  test("a run's evidence is listed and saved apart from its files, and only when it is asked for", async () => {
+    const { run_id: id } = await json("launch", await bundle("told", 'echo x > "$SVC_OUTPUT_DIR/kept.txt"'));
+    const listed: { artifact_id: string; kind: string }[] = await json("runs", "artifacts", id, "--evidence");
+    assert.ok(listed.some(({ artifact_id }) => artifact_id === "logs_jsonl"));
+    assert.ok(listed.every(({ kind }) => kind === "evidence"));
+    assert.match(
+      await done("runs", "artifacts", id, "--evidence"),
+      /^events\.jsonl +events_jsonl .* http:\S+$/m,
+    );
+    const plain = join(folder, "saved plain");
+    await done("runs", "save", id, plain);
+    assert.deepEqual(await readdir(plain), ["kept.txt"]);
+    const whole = join(folder, "saved whole");
+    await done("runs", "save", id, whole, "--evidence");
+    assert.deepEqual((await readdir(whole)).sort(), ["evidence", "kept.txt"]);
+    const names = await readdir(join(whole, "evidence"));
+    assert.equal(names.length, listed.length);
+    assert.ok(names.includes("timeline.json") && names.includes("run.json"));
   });
 
   test("runs and jobs are steered by their ids, also by the commands of the runtime", async () => {

@@ -112,7 +112,7 @@ describe("with a runtime that is up", () => {
     const { code, err } = await watching.ended;
     assert.equal(code, 130);
     const jobId = jobIdOf(/--follow.*/.exec(err)?.[0].replace(/.*cancel /, "") ?? "");
-    assert.match((await troupe("job", jobId).ended).out, /left-\S+ running/);
+    assert.match((await troupe("job", jobId).ended).out, /left-\S+ running\n +took +\S/);
     await troupe("cancel", jobId).ended;
   });
 

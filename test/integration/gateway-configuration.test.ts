@@ -44,7 +44,7 @@ const jobWith = (configuration: JsonObject, files: Readonly<Record<string, JsonO
 /** Asserts what configuration a worker of a new run gets. */
 async function assertGiven(jobId: string, expected: JsonObject): Promise<void> {
   const { run } = await completed(program, jobId);
-  const [file] = await walk(program, `/runs/${run.run_id}/artifacts`);
+  const [file] = await walk(program, `/runs/${run.run_id}/artifacts?evidence=false`);
   const { text } = await ask(program, "GET", String(file?.url));
   assert.equal(text.trim(), digest(JSON.stringify(expected)), JSON.stringify(expected));
 }
@@ -105,7 +105,7 @@ describe("resolved_configuration", () => {
     const command = "echo $SVC_JOB_ID $SVC_RUN_ID > $SVC_OUTPUT_DIR/ids";
     const jobId = await createJob(program, graph("ids", [executor("in", command)]));
     const { run } = await completed(program, jobId);
-    const [file] = await walk(program, `/runs/${run.run_id}/artifacts`);
+    const [file] = await walk(program, `/runs/${run.run_id}/artifacts?evidence=false`);
     assert.equal((await ask(program, "GET", String(file?.url))).text, `${jobId} ${run.run_id}\n`);
   });
 });

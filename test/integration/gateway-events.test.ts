@@ -9,11 +9,12 @@ import {
   ask,
   assertProblem,
   call,
-  completed,
   createJob,
+  type EndedRun,
   ended,
   type Frame,
   frames,
+  happens,
   pathsOf,
   startGateway,
   startRun,
@@ -24,7 +25,10 @@ import type { Program } from "../support/program.ts";
 
 const REPORT = [
   { type: "log", payload: { level: "warn", message: "look here" } },
-  { type: "human_input_requested", payload: { prompt: "Go on?", allowed_decisions: ["yes", "no"] } },
+  {
+    type: "human_input_requested",
+    payload: { request_id: "go", prompt: "Go on?", allowed_decisions: ["yes", "no"] },
+  },
   { type: "my.own", payload: { n: 1 } },
 ];
 
@@ -37,10 +41,11 @@ before(async () => {
   gates = await makeGates();
   program = await startGateway({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
   const lines = REPORT.map((event) => `'${JSON.stringify(event)}'`).join(" ");
-  const command = `printf '%s\\n' ${lines} > $SVC_EVENT_STREAM; echo printed`;
+  const answered = 'until [ -s "$SVC_HUMAN_RESPONSES" ]; do sleep 0.05; done';
+  const command = `printf '%s\\n' ${lines} > $SVC_EVENT_STREAM; ${answered}; echo printed`;
   const nodes = [router("in"), executor("work", command)];
   jobId = await createJob(program, graph("told", nodes, [["in", "work"]]));
-  const { run, events } = await completed(program, jobId);
+  const { run, events } = await toldRun();
   runId = String(run.run_id);
   history = events as unknown as readonly JsonObject[];
 });
@@ -48,6 +53,14 @@ after(async () => {
   await program.stop();
   await gates.remove();
 });
+
+/** A run of the job, whose question is answered, from its start to its end. */
+async function toldRun(): Promise<EndedRun> {
+  const id = await startRun(program, jobId);
+  await happens(program, id, "human_input_requested");
+  await call(program, "POST", `/runs/${id}/human/go/response`, { decision: "yes" });
+  return ended(program, id);
+}
 
 const stream = `/runs/:run/events/stream`;
 const pathOf = (path: string, run = runId) => path.replace(":run", run);
@@ -161,6 +174,10 @@ describe("GET /runs/{run_id}/events/stream", () => {
       "/timeline",
       "/artifacts",
       "/outputs",
+      "/human",
+      "/human/go",
+      "/dead-letters",
+      "/dead-letters/dl_1",
     ];
     for (const path of below) {
       assertProblem(await ask(program, "GET", `/runs/run_none${path}`), 404, "run_not_found");
@@ -189,7 +206,7 @@ describe("GET /runs/{run_id}/stream", () => {
     assert.deepEqual(logs, await walk(program, `/runs/${runId}/logs`));
     const timeline = seen.flatMap((frame) => viewsOf(frame).timeline ?? []);
     assert.deepEqual(timeline, await walk(program, `/runs/${runId}/timeline`));
-    const [human] = seen.flatMap((frame): readonly JsonObject[] => {
+    const [human, answer, ...more] = seen.flatMap((frame): readonly JsonObject[] => {
       const view = viewsOf(frame).human as JsonObject | undefined;
       return view === undefined ? [] : [view];
     });
@@ -197,6 +214,7 @@ describe("GET /runs/{run_id}/stream", () => {
       [human?.run_id, human?.agent_id, human?.prompt, human?.allowed_decisions, human?.status],
       [runId, "work", "Go on?", ["yes", "no"], "pending"],
     );
+    assert.deepEqual([answer?.request_id, answer?.status, more], ["go", "answered", []]);
   });
 
   test("a stream of some channels has what they show, and always the terminal event", async () => {
@@ -253,7 +271,7 @@ describe("event history", () => {
 
   test("GET /jobs/{job_id}/events is that of the latest run, or of the one that run_id names", async () => {
     assert.deepEqual(await walk(program, `/jobs/${jobId}/events`, 7), history);
-    const { run } = await completed(program, jobId);
+    const { run } = await toldRun();
     const latest = await walk(program, `/jobs/${jobId}/events`);
     assert.equal(latest[0]?.run_id, run.run_id);
     assert.deepEqual(await walk(program, `/jobs/${jobId}/events?run_id=${runId}`), history);

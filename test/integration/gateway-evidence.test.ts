@@ -61,6 +61,7 @@ describe("result", () => {
       reason: "processing_failed",
       attempts: 2,
       status: "open",
+      retried_at: null,
     });
     assert.match(String(dead_letter_id), /./);
     assert.ok(Date.parse(String(created_at)) > 0);
@@ -171,8 +172,8 @@ describe("workflow-progress", () => {
     const of = () => call(program, "GET", `/jobs/${jobId}/workflow-progress`);
     const before = await of();
     assert.deepEqual(Object.keys(before), [
-      ...["job_id", "run_id", "status", "progress", "steps", "agents", "failure", "trace_id"],
-      ...["observability_summary", "eta_ms"],
+      ...["job_id", "run_id", "status", "progress", "steps", "agents", "failure", "reason", "status_reason"],
+      ...["trace_id", "observability_summary", "eta_ms"],
     ]);
     assert.deepEqual([before.job_id, before.run_id, before.status], [jobId, null, null]);
     const pending = ["in", "bad", "never"].map((id) => [id, "pending"]);
@@ -217,7 +218,7 @@ describe("artifacts and outputs", () => {
     const outputs = [{ path: "page.html", title: "The page", primary: true }];
     const jobId = await createJob(program, graph("files", [executor("in", write)], [], { outputs }));
     runId = String((await completed(program, jobId)).run.run_id);
-    artifacts = await walk(program, `/runs/${runId}/artifacts`, 1);
+    artifacts = await walk(program, `/runs/${runId}/artifacts?evidence=false`, 1);
   });
   const fileOf = (name: string) => artifacts.find((artifact) => artifact.name === name) ?? {};
 

@@ -10,14 +10,17 @@ import { zipOf } from "../support/bundle-files.ts";
 import {
   type Answer,
   ask,
+  call,
   createJob,
   ended,
+  happens,
   sendBundle,
   startGateway,
+  startRun,
   uploadBundle,
   walk,
 } from "../support/gateway-api.ts";
-import { graph, router } from "../support/graphs.ts";
+import { graph, router, sensor } from "../support/graphs.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
 
@@ -134,6 +137,63 @@ test(`${KILLS} times kill -9 between effect and answer: a retry with the same ke
     }
     await program.stop();
   } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+});
+
+const actions = [
+  ["cancel", "cancelled"],
+  ["pause", "paused"],
+] as const;
+const CONTROL_KILLS = 12;
+const RUNS_EACH = 12;
+
+test(`${CONTROL_KILLS} times kill -9 around the control of whole jobs: a retry with the same key gives the answer that was promised, and it is kept`, async () => {
+  const seed = Number(process.env.KILL_SEED ?? Math.floor(Date.now() % 1_000_000));
+  console.log(`kill seed ${seed}; again: KILL_SEED=${seed}`);
+  const random = new Random(seed);
+  const home = await temporaryHome();
+  const env = { SVC_LOG_LEVEL: "error" };
+  let program = await startGateway({ home, env });
+  try {
+    const bundleId = await uploadBundle(program, graph("held", [sensor("wait")]));
+    let unanswered = 0;
+    for (let kill = 0; kill < CONTROL_KILLS; kill++) {
+      const jobs = await Promise.all(
+        [...actions, ...actions].map(async ([action, status]) => {
+          const jobId = String((await call(program, "POST", "/jobs", { bundle_id: bundleId })).job_id);
+          const runIds = await Promise.all(Array.from({ length: RUNS_EACH }, () => startRun(program, jobId)));
+          for (const runId of runIds) await happens(program, runId, "agent_started");
+          const send = () => ask(program, "POST", `/jobs/${jobId}/${action}`, { headers: keyed(jobId) });
+          return { jobId, status, send, runs: runIds.toSorted().map((run_id) => ({ run_id, status })) };
+        }),
+      );
+      // Moments from the seed, as above.
+      const before = jobs.map(async ({ send }) => {
+        await delay(random.below(4));
+        return send().catch(() => null);
+      });
+      await delay(random.between(2, 12));
+      await program.kill();
+      const first = await Promise.all(before);
+      const committed = new Set(rowsOf(home, "SELECT key FROM idempotency").map(({ key }) => key));
+      program = await startGateway({ home, env });
+      for (const [i, { jobId, status, send, runs }] of jobs.entries()) {
+        const answered = first[i] ?? null;
+        const retried = await send();
+        assert.equal(retried.status, 200, retried.text);
+        assert.deepEqual(retried.body, { job_id: jobId, runs });
+        if (answered !== null) assert.deepEqual(said(retried), said(answered), "the answer is the same");
+        else if (committed.has(jobId)) unanswered++;
+        assert.equal(retried.headers.get("idempotency-replayed") === "true", committed.has(jobId));
+        if (status === "cancelled") for (const { run_id } of runs) await ended(program, run_id);
+        for (const run of await walk(program, `/jobs/${jobId}/runs`)) assert.equal(run.status, status);
+        await ask(program, "DELETE", `/jobs/${jobId}?force=true`, { headers: { "if-match": "*" } });
+      }
+    }
+    console.log(`${unanswered} of ${CONTROL_KILLS * 4} requests were committed and not answered`);
+  } finally {
+    await program.stop();
     await rm(home, { recursive: true, force: true });
   }
 });

@@ -1,7 +1,7 @@
 // Jobs: create, look up, list. Sentences in quotes are the specification's own, shortened.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import {
   ask,
@@ -12,37 +12,14 @@ import {
   ended,
   happens,
   pathsOf,
-  startGateway,
   startRun,
-  uploadBundle,
   walk,
 } from "../support/gateway-api.ts";
-import { executor, graph, router, sensor } from "../support/graphs.ts";
-import type { Program } from "../support/program.ts";
+import { executor, graph, router } from "../support/graphs.ts";
+import { startJobsGateway } from "../support/jobs-gateway.ts";
 
-let program: Program;
-let quick = "";
-let held = "";
-before(async () => {
-  program = await startGateway();
-  quick = await uploadBundle(program, graph("quick", [router("in")]));
-  held = await uploadBundle(program, graph("held", [sensor("wait")]));
-});
+const { program, quick, held, create, jobOf, get, remove, patch } = await startJobsGateway();
 after(() => program.stop());
-
-const create = (body: JsonObject) => ask(program, "POST", "/jobs", { body });
-const jobOf = async (bundleId: string, more: JsonObject = {}) =>
-  String((await call(program, "POST", "/jobs", { bundle_id: bundleId, ...more })).job_id);
-const get = (jobId: string, query = "") => ask(program, "GET", `/jobs/${jobId}${query}`);
-const remove = (jobId: string, ifMatch?: string, query = "") =>
-  ask(program, "DELETE", `/jobs/${jobId}${query}`, {
-    headers: { ...(ifMatch !== undefined && { "if-match": ifMatch }) },
-  });
-const patch = (jobId: string, body: unknown, ifMatch?: string) =>
-  ask(program, "PATCH", `/jobs/${jobId}`, {
-    body,
-    headers: { ...(ifMatch !== undefined && { "if-match": ifMatch }) },
-  });
 
 describe("POST /jobs", () => {
   test('"Object with job_id; ETag header", and 201 with Location', async () => {
@@ -127,6 +104,9 @@ describe("GET /jobs/{job_id}", () => {
       ...rest
     } = (await get(jobId, "?view=full")).body;
     assert.deepEqual(rest, compact);
+    const { failure, reason, status_reason, trace_id } = compact;
+    assert.deepEqual([failure, reason, status_reason, trace_id], [null, null, null, run.trace_id]);
+    assert.deepEqual(compact.observability_summary, run.observability_summary);
     assert.deepEqual(shown, manifest);
     assert.deepEqual((drawn as JsonObject).edges, [
       { edge_id: null, from_node: "in", to_node: "work", message_type: "todo" },

@@ -3,8 +3,18 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { askingGraph } from "../support/asking.ts";
 import { zipOf } from "../support/bundle-files.ts";
-import { type Answer, type Asked, ask, ended, sendBundle, startGateway } from "../support/gateway-api.ts";
+import {
+  type Answer,
+  type Asked,
+  ask,
+  ended,
+  happens,
+  sendBundle,
+  startGateway,
+} from "../support/gateway-api.ts";
+import { makeGivingUp } from "../support/giving-up.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
 import { Judge, openApiOf } from "../support/openapi.ts";
 import type { Program } from "../support/program.ts";
@@ -72,7 +82,17 @@ test("a session from the upload to the outputs, with every mistake on the way, i
   const runPath = `/runs/${runId}`;
   await judged("GET", runPath);
   assert.equal((await ended(program, runId)).run.status, "completed");
-  for (const path of ["", "/result", "/events", "/logs", "/timeline", "/artifacts", "/outputs"]) {
+  const views = [
+    "",
+    "/result",
+    "/observability-summary",
+    "/events",
+    "/logs",
+    "/timeline",
+    "/artifacts",
+    "/outputs",
+  ];
+  for (const path of views) {
     await judged("GET", runPath + path);
     await judged("GET", `/runs/none${path}`);
   }
@@ -81,6 +101,7 @@ test("a session from the upload to the outputs, with every mistake on the way, i
   await judged("GET", `${runPath}/logs?level=loud`);
   await judged("GET", `${runPath}/events/stream`);
   await judged("GET", `${runPath}/stream?channels=logs`);
+  await judged("GET", `${runPath}/logs/stream?level=warn`);
   const { items } = (await judged("GET", `${runPath}/events?page_size=200`)).body as {
     items: { id: number }[];
   };
@@ -123,10 +144,54 @@ test("a run that fails is as the document says, its failure included", async () 
   const { body } = await judged("POST", "/jobs", { body: { bundle_id: bundleId } });
   const run = await judged("POST", `/jobs/${body.job_id}/runs`, { body: {} });
   assert.equal((await ended(program, String(run.body.run_id))).run.status, "failed");
-  for (const path of ["", "/result", "/logs", "/timeline"])
+  for (const path of ["", "/result", "/observability-summary", "/logs", "/timeline"])
     await judged("GET", `/runs/${run.body.run_id}${path}`);
   await judged("GET", `/jobs/${body.job_id}/workflow-progress`);
   await judged("GET", `/jobs/${body.job_id}/dead-letters`);
+});
+
+test("a run that asks a person is as the document says, and so is its answer", async () => {
+  const questions = [{ request_id: "ship", prompt: "Ship it?", allowed_decisions: ["yes", "no"] }];
+  const bundleId = await uploaded(askingGraph("asking", questions));
+  const { body } = await judged("POST", "/jobs", { body: { bundle_id: bundleId } });
+  const run = await judged("POST", `/jobs/${body.job_id}/runs`, { body: {} });
+  const runPath = `/runs/${run.body.run_id}`;
+  await happens(program, String(run.body.run_id), "human_input_requested");
+  await judged("GET", runPath);
+  await judged("GET", `${runPath}/human?status=pending`);
+  await judged("GET", `${runPath}/human?status=never`);
+  await judged("GET", "/runs/none/human");
+  for (const path of ["ship", "nothing"]) await judged("GET", `${runPath}/human/${path}`);
+  const respond = (decision: string, id = "ship") =>
+    judged("POST", `${runPath}/human/${id}/response`, { body: { decision, data: { n: 1 } } });
+  for (const decision of ["perhaps", "yes", "no"]) await respond(decision);
+  await respond("yes", "nothing");
+  await ended(program, String(run.body.run_id));
+  await judged("GET", `${runPath}/human`);
+});
+
+test("dead letters are as the document says, and so is sending them again", async () => {
+  const givingUp = await makeGivingUp();
+  const bundleId = await uploaded(givingUp.manifest);
+  const { body } = await judged("POST", "/jobs", { body: { bundle_id: bundleId } });
+  const run = await judged("POST", `/jobs/${body.job_id}/runs`, { body: {} });
+  const letters = `/runs/${run.body.run_id}/dead-letters`;
+  await happens(program, String(run.body.run_id), "message_dead_lettered");
+  await givingUp.mend();
+  const { items } = (await judged("GET", `${letters}?status=open`)).body as {
+    items: { dead_letter_id: string }[];
+  };
+  const one = `${letters}/${items[0]?.dead_letter_id}`;
+  await judged("GET", one);
+  await judged("GET", `${letters}/none`);
+  for (const path of [`${one}/retry`, `${one}/retry`, `${letters}/none/retry`, `${letters}/retry`]) {
+    await judged("POST", path);
+  }
+  await judged("GET", one);
+  await judged("GET", `/jobs/${body.job_id}/dead-letters?status=retried`);
+  await judged("POST", `/jobs/${body.job_id}/cancel`);
+  await judged("POST", `${letters}/retry`);
+  await givingUp.remove();
 });
 
 test("the views of the system are as the document says", async () => {
@@ -142,6 +207,12 @@ test("the views of the system are as the document says", async () => {
     "/metrics?format=none",
   ]) {
     await judged("GET", path);
+  }
+});
+
+test("what is removed, and what would be, is told as the document says", async () => {
+  for (const body of [{ dry_run: true }, {}, { older_than_days: 7, max_bytes: 1_000 }, { max_bytes: -1 }]) {
+    await judged("POST", "/system/gc", { body });
   }
 });
 

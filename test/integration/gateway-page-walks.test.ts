@@ -13,6 +13,7 @@ import {
   startGateway,
   startRun,
   uploadBundle,
+  walk,
 } from "../support/gateway-api.ts";
 import { graph, router } from "../support/graphs.ts";
 import type { Program } from "../support/program.ts";
@@ -162,5 +163,63 @@ test("random tampering of page tokens never gives anything but 400", async () =>
     (await ask(program, "GET", `${list}?page_token=${token}`)).status,
     200,
     "the token itself is good",
+  );
+});
+
+const MIB = 1024 * 1024;
+
+/** The pages of a whole walk that asks for as many as there may be. */
+async function pagesOf(list: string): Promise<readonly (readonly JsonObject[])[]> {
+  const pages: (readonly JsonObject[])[] = [];
+  let token: string | null = null;
+  do {
+    const next: string = token === null ? "" : `&page_token=${token}`;
+    const answer = await ask(program, "GET", `${list}page_size=200${next}`);
+    assert.equal(answer.status, 200, answer.text.slice(0, 500));
+    assert.ok(answer.text.length < 9 * MIB, `a page of ${answer.text.length} characters`);
+    pages.push(answer.body.items as readonly JsonObject[]);
+    token = answer.body.next_page_token as string | null;
+  } while (token !== null);
+  return pages;
+}
+
+test("large items make shorter pages: each is bounded, and the walk meets every item once, whole", async () => {
+  const bundleId = await uploadBundle(program, graph("large", [router("in")]));
+  const text = "x".repeat(3 * MIB);
+  const jobIds: string[] = [];
+  for (let n = 0; n < 5; n++) {
+    const body = { bundle_id: bundleId, resolved_configuration: { n, text } };
+    jobIds.unshift(String((await call(program, "POST", "/jobs", body)).job_id));
+  }
+  const jobs = (await pagesOf("/jobs?limit=5&")).map((page) => page.map(({ job_id }) => job_id));
+  assert.deepEqual(jobs, [jobIds.slice(0, 2), jobIds.slice(2, 4), jobIds.slice(4)]);
+
+  const jobId = String(jobIds[0]);
+  const runIds: string[] = [];
+  for (let n = 0; n < 5; n++) runIds.unshift(await startRun(program, jobId, { inputs: { n, text } }));
+  for (let n = 0; n < 3; n++) runIds.unshift(await startRun(program, jobId));
+  for (const runId of runIds) await ended(program, runId);
+  for (const list of [
+    `/jobs/${jobId}/runs?`,
+    `/runs?job_id=${jobId}&`,
+    `/jobs/${jobId}/runs?status=completed&`,
+  ]) {
+    const pages = await pagesOf(list);
+    assert.deepEqual(
+      pages.flatMap((page) => page.map(({ run_id }) => run_id)),
+      runIds,
+    );
+    assert.ok(pages.length > 2, `${pages.length} pages`);
+    for (const run of pages.flat().slice(3)) assert.equal((run.inputs as JsonObject).text, text);
+  }
+  // A page that is full by its count is as before.
+  assert.deepEqual(
+    (await walk(program, `/jobs/${jobId}/runs`, 1)).map(({ run_id }) => run_id),
+    runIds,
+  );
+  const { recent_runs } = await call(program, "GET", `/jobs/${jobId}?view=full`);
+  assert.deepEqual(
+    (recent_runs as readonly JsonObject[]).map(({ run_id }) => run_id),
+    runIds,
   );
 });

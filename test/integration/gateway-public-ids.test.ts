@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
+import { askingGraph } from "../support/asking.ts";
 import { zipOf } from "../support/bundle-files.ts";
 import {
   type Answer,
@@ -12,11 +13,13 @@ import {
   ask,
   createJob,
   ended,
+  happens,
   sendBundle,
   startGateway,
   startRun,
   uploadBundle,
 } from "../support/gateway-api.ts";
+import { makeGivingUp } from "../support/giving-up.ts";
 import { executor, graph, module, router, sensor } from "../support/graphs.ts";
 import type { Program } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
@@ -74,6 +77,7 @@ test("the runtime job's id appears in no answer, header or stream of a whole ses
   const held = await createJob(program, graph("held", [sensor("wait")]));
   await say("GET", "/api/v1/jobs");
   for (const jobId of [...jobs, held]) await session(jobId);
+  await people();
   await conventions(held);
   await system();
   const runtimeJobIds = rowsOf(program.home, "SELECT runtime_job_id FROM runs").map((row) =>
@@ -114,12 +118,39 @@ async function session(jobId: string): Promise<void> {
   for (const { run_id, links } of listed.body.items as readonly JsonObject[]) {
     await say("GET", `/api/v1/runs/${run_id}`);
     for (const link of Object.values(links as Readonly<Record<string, string>>)) await say("GET", link);
+    await say("GET", `/api/v1/runs/${run_id}/logs/stream`);
     await say("GET", `/api/v1/jobs/${jobId}/workflow-progress?run_id=${run_id}`);
     const refused = { body: { desired_state: "running" } };
     await say("PATCH", `/api/v1/runs/${run_id}`, refused);
     const files = await say("GET", `/api/v1/runs/${run_id}/artifacts?page_size=200`);
     for (const { url } of files.body.items as readonly JsonObject[]) await say("GET", String(url));
   }
+}
+
+/** What runs ask people, and messages that are sent again. */
+async function people(): Promise<void> {
+  const question = { request_id: "ship", prompt: "Ship it?", allowed_decisions: ["yes"] };
+  const asking = await startRun(program, await createJob(program, askingGraph("asking", [question])));
+  await happens(program, asking, "human_input_requested");
+  const human = `/api/v1/runs/${asking}/human`;
+  for (const path of ["", "/ship", "/none"]) await say("GET", human + path);
+  for (const decision of ["no", "yes", "yes", "late"]) {
+    await say("POST", `${human}/ship/response`, { body: { decision, data: { n: 1 } } });
+  }
+  await ended(program, asking);
+  await say("GET", `/api/v1/runs/${asking}`);
+
+  const givingUp = await makeGivingUp();
+  const open = await startRun(program, await createJob(program, givingUp.manifest));
+  await happens(program, open, "message_dead_lettered");
+  const letters = `/api/v1/runs/${open}/dead-letters`;
+  const { items } = (await say("GET", letters)).body as { readonly items: readonly JsonObject[] };
+  const one = `${letters}/${items[0]?.dead_letter_id}`;
+  await say("GET", one);
+  for (const path of [one, one, `${letters}/none`, letters]) await say("POST", `${path}/retry`);
+  await say("PATCH", `/api/v1/runs/${open}`, { body: { desired_state: "cancelled" } });
+  await say("POST", `${letters}/retry`);
+  await givingUp.remove();
 }
 
 /** Bundles, definitions, and errors on purpose. */
@@ -154,6 +185,7 @@ async function system(): Promise<void> {
     "metrics",
   ];
   for (const view of [...views, "metrics?format=prometheus"]) await say("GET", `/api/v1/${view}`);
+  await say("POST", "/api/v1/system/gc", { body: { dry_run: true } });
   await say("GET", "/openapi.json");
   await say("GET", "/docs");
 }

@@ -56,11 +56,15 @@ test('"Job record": every field, with its type and value', async () => {
     },
   );
   const { jobId } = await run(program, manifest);
-  const { submitted_at, updated_at, run_id, ...job } = (await detailOf(jobId)).job;
+  const { submitted_at, updated_at, run_id, trace_id, observability_summary, ...job } = (
+    await detailOf(jobId)
+  ).job;
   assert.match(String(submitted_at), ISO);
   assert.match(String(updated_at), ISO);
   assert.ok(String(submitted_at) <= String(updated_at));
   assert.match(String(run_id), /^run_[0-9a-z]+$/);
+  assert.match(String(trace_id), /^[0-9a-f]{32}$/);
+  assert.equal((observability_summary as JsonObject).schema_version, "svc.observability_summary.v1");
   const { messages } = job.result as { messages: number[] };
   assert.deepEqual(job, {
     job_id: jobId,
@@ -73,6 +77,9 @@ test('"Job record": every field, with its type and value', async () => {
     root_agent_ids: ["b", "a"],
     result: { messages, count: 2, last_message: messages[1] ?? null },
     failure: null,
+    reason: null,
+    status_reason: null,
+    human_pending: 0,
     partial: false,
     manifest_ref: {
       graph_id: "record",

@@ -107,9 +107,10 @@ test('"include_terminal: default true; false excludes completed, failed, cancell
 
 test('"items carry job_id, graph_id, status, submitted_at, updated_at", and the other fields of the summary', async () => {
   const item = (await list("?include_terminal=false&limit=1"))[0] ?? {};
-  const { job_id, run_id, submitted_at, updated_at, nodes, last_event, ...rest } = item;
+  const { job_id, run_id, submitted_at, updated_at, nodes, last_event, trace_id, ...rest } = item;
   assert.equal(job_id, openIds.at(-1));
   assert.match(String(run_id), /^run_/);
+  assert.match(String(trace_id), /^[0-9a-f]{32}$/);
   for (const time of [submitted_at, updated_at])
     assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   assert.equal((nodes as readonly string[]).length, 1);
@@ -123,6 +124,10 @@ test('"items carry job_id, graph_id, status, submitted_at, updated_at", and the 
     executor_count: 0,
     active_executors: 0,
     sandbox_names: [],
+    failure: null,
+    reason: null,
+    status_reason: null,
+    human_pending: 0,
   });
 });
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import addFormats from "ajv-formats";
+import { formats } from "../../src/api/shared/formats.ts";
 import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
 import type { Program } from "./program.ts";
 
@@ -43,9 +43,7 @@ export class Judge {
 
   constructor(document: OpenApi) {
     this.#document = document;
-    this.#ajv = new Ajv2020({ strict: false, allErrors: true });
-    // Its types are those of a CommonJS module.
-    (addFormats as unknown as (ajv: Ajv2020) => void)(this.#ajv);
+    this.#ajv = new Ajv2020({ strict: false, allErrors: true, formats });
     this.#ajv.addSchema({ ...(closed(document as unknown as JsonValue) as JsonObject), $id: "openapi" });
   }
 

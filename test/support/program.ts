@@ -2,7 +2,7 @@
 // folder, its own port, real signals.
 //
 // G1. No program outlives the test process that started it, unless that process is ended by SIGKILL.
-// G2. A program never sees the tester's own SVC_* variables, and its home lies outside the checkout.
+// G2. A program never sees the tester's own SVC_* and OTEL_* variables, and its home lies outside the checkout.
 // G3. Starting resolves once the program has printed its URL, or rejects with everything it printed.
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -91,13 +91,13 @@ export function temporaryHome(): Promise<string> {
   return mkdtemp(join(tmpdir(), "troupe home "));
 }
 
-/** The environment of a program under test: the tester's own without SVC_*, any free port, few logs. */
+/** The environment of a program under test: the tester's own without SVC_* and OTEL_*, any free port, few logs. */
 export function programEnvironment(
   home: string,
   extra: Readonly<Record<string, string | undefined>> = {},
 ): Record<string, string> {
   const env: Record<string, string> = {};
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_"));
+  const own = Object.entries(process.env).filter(([name]) => !/^(SVC|OTEL)_/.test(name));
   const ports = { SVC_API_PORT: "0", SVC_RUNTIME_API_PORT: "0", SVC_GRPC_PORT: "0" };
   for (const [name, value] of [...own, ...Object.entries({ ...ports, SVC_HOME: home, ...extra })]) {
     if (value !== undefined) env[name] = value;

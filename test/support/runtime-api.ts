@@ -91,9 +91,9 @@ export async function jobDetail(program: Program, jobId: string): Promise<JobDet
   return (await call(program, "GET", `/jobs/${encodeURIComponent(jobId)}`)) as unknown as JobDetail;
 }
 
-/** The run's artifacts. */
+/** The files that the run's workers left. */
 export async function artifactsOf(program: Program, runId: string): Promise<readonly Artifact[]> {
-  const answer = await call(program, "GET", `/runs/${encodeURIComponent(runId)}/artifacts`);
+  const answer = await call(program, "GET", `/runs/${encodeURIComponent(runId)}/artifacts?evidence=false`);
   return answer.data as unknown as readonly Artifact[];
 }
 

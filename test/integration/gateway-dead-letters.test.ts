@@ -1,0 +1,247 @@
+// Dead letters over the gateway: what they say, who may send them again, and that each is sent again once.
+
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { JsonObject } from "../../src/engine/json.ts";
+import { Random } from "../simulation/random.ts";
+import {
+  type Answer,
+  ask,
+  assertProblem,
+  call,
+  createJob,
+  ended,
+  happens,
+  startGateway,
+  startRun,
+  walk,
+} from "../support/gateway-api.ts";
+import { type GivingUp, makeGivingUp } from "../support/giving-up.ts";
+import { type Program, temporaryHome } from "../support/program.ts";
+
+const retry = (program: Program, runId: string, what: string, headers = {}): Promise<Answer> =>
+  ask(program, "POST", `/runs/${runId}/dead-letters${what}/retry`, { headers });
+
+const lettersOf = (program: Program, runId: string, query = "", pageSize = 200) =>
+  walk(program, `/runs/${runId}/dead-letters${query}`, pageSize);
+
+/** Starts a run whose worker gives up `count` messages, and waits until it has. @returns the run's id */
+async function givenUp(program: Program, { manifest }: GivingUp, count: number): Promise<string> {
+  const jobId = await createJob(program, manifest);
+  const bodies = Array.from({ length: count }, (_, n) => ({ n }));
+  const runId = await startRun(program, jobId, { inputs: { $entrypoints: { in: bodies, hold: [{}] } } });
+  await nthHappens(program, runId, "message_dead_lettered", count);
+  return runId;
+}
+
+async function nthHappens(program: Program, runId: string, type: string, count: number): Promise<void> {
+  let seen = 0;
+  await happens(program, runId, (event) => event.type === type && ++seen === count);
+}
+
+/** Ends a run. @returns how many of its commands completed before */
+async function done(program: Program, runId: string): Promise<number> {
+  await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
+  return (await ended(program, runId)).of("sandbox_job_completed").length;
+}
+
+describe("a dead letter of a run that is open", () => {
+  let program: Program;
+  let givingUp: GivingUp;
+  before(async () => {
+    program = await startGateway();
+    givingUp = await makeGivingUp();
+  });
+  after(async () => {
+    await program.stop();
+    await givingUp.remove();
+  });
+
+  test("says whose message it was and why, and is sent again once its cause is mended", async () => {
+    const broken = await makeGivingUp();
+    const runId = await givenUp(program, broken, 3);
+    const letters = await lettersOf(program, runId, "", 1);
+    assert.deepEqual(
+      letters.map(({ message }) => (message as JsonObject).body),
+      [{ n: 2 }, { n: 1 }, { n: 0 }],
+    );
+    const [, letter] = letters;
+    const id = String(letter?.dead_letter_id);
+    const { message, created_at: createdAt, ...rest } = letter ?? {};
+    assert.deepEqual(rest, {
+      dead_letter_id: id,
+      run_id: runId,
+      agent_id: "worker",
+      reason: "processing_failed",
+      attempts: 1,
+      status: "open",
+      retried_at: null,
+    });
+    assert.deepEqual([(message as JsonObject).from, (message as JsonObject).to], ["in", "worker"]);
+    assert.deepEqual(await call(program, "GET", `/runs/${runId}/dead-letters/${id}`), letter);
+    const { job_id: jobId } = await call(program, "GET", `/runs/${runId}`);
+    assert.deepEqual(await walk(program, `/jobs/${jobId}/dead-letters`, 2), letters);
+
+    await broken.mend();
+    const answer = await retry(program, runId, `/${id}`);
+    assert.deepEqual([answer.status, answer.body], [202, { run_id: runId, retried: 1, not_deliverable: 0 }]);
+    await happens(program, runId, "sandbox_job_completed");
+    const now = await call(program, "GET", `/runs/${runId}/dead-letters/${id}`);
+    assert.deepEqual({ ...now, status: "open", retried_at: null }, letter);
+    assert.equal(now.status, "retried");
+    assert.ok(String(now.retried_at) > String(createdAt));
+    const ids = async (query: string) =>
+      (await lettersOf(program, runId, query, 1)).map((one) => one.dead_letter_id);
+    assert.deepEqual(await ids("?status=retried"), [id]);
+    assert.deepEqual(await ids("?status=open"), [letters[0]?.dead_letter_id, letters[2]?.dead_letter_id]);
+    assert.deepEqual(
+      (await walk(program, `/jobs/${jobId}/dead-letters?status=retried`)).map((one) => one.dead_letter_id),
+      [id],
+    );
+
+    const again = await retry(program, runId, `/${id}`);
+    assertProblem(again, 409, "already_retried");
+    assert.ok(String(again.body.detail).includes(String(now.retried_at)));
+    assert.equal(await done(program, runId), 1);
+    await broken.remove();
+  });
+
+  test("goes with all others that are open, and what fails again becomes a letter of its own", async () => {
+    const runId = await givenUp(program, givingUp, 250);
+    const answer = await retry(program, runId, "");
+    assert.deepEqual([answer.status, answer.body.retried, answer.body.not_deliverable], [202, 250, 0]);
+    await nthHappens(program, runId, "message_dead_lettered", 500);
+    assert.equal((await lettersOf(program, runId, "?status=retried")).length, 250);
+    const open = await lettersOf(program, runId, "?status=open");
+    const bodies = new Set(open.map(({ message }) => ((message as JsonObject).body as JsonObject).n));
+    assert.deepEqual([open.length, bodies.size], [250, 250]);
+    await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
+  });
+
+  test("is sent once, however many ask for it at the same time", async () => {
+    const broken = await makeGivingUp();
+    const runId = await givenUp(program, broken, 30);
+    const some = (await lettersOf(program, runId)).slice(0, 5).map((one) => `/${one.dead_letter_id}`);
+    await broken.mend();
+    const asks = ["", "", ...some, ...some, "", ""];
+    const answers = await Promise.all(asks.map((what) => retry(program, runId, what)));
+    const retried = answers.reduce((sum, { body }) => sum + Number(body.retried ?? 0), 0);
+    assert.equal(retried, 30);
+    for (const answer of answers) if (answer.status !== 202) assertProblem(answer, 409, "already_retried");
+    await nthHappens(program, runId, "sandbox_job_completed", 30);
+    assert.deepEqual((await retry(program, runId, "")).body.retried, 0);
+    assert.equal(await done(program, runId), 30);
+    await broken.remove();
+  });
+
+  test("is sent once under one key, which gets the first answer again", async () => {
+    const runId = await givenUp(program, givingUp, 2);
+    const key = { "idempotency-key": "again-1" };
+    const first = await retry(program, runId, "", key);
+    const second = await retry(program, runId, "", key);
+    assert.deepEqual([first.body.retried, second.text], [2, first.text]);
+    assert.equal(second.headers.get("idempotency-replayed"), "true");
+    await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
+  });
+
+  test("stays what it is when the run ends, and is not sent again", async () => {
+    const runId = await givenUp(program, givingUp, 1);
+    await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
+    const [letter] = await lettersOf(program, runId);
+    for (const what of ["", `/${letter?.dead_letter_id}`]) {
+      const answer = await retry(program, runId, what);
+      assertProblem(answer, 409, "run_ended");
+      assert.match(String(answer.body.detail), /cancelled/);
+    }
+    assert.equal((await lettersOf(program, runId))[0]?.status, "open");
+  });
+
+  test("is not found under another name, or in another run", async () => {
+    const runId = await givenUp(program, givingUp, 1);
+    const other = await givenUp(program, givingUp, 1);
+    const [letter] = await lettersOf(program, other);
+    for (const id of [letter?.dead_letter_id, "dl_nothing", "'\u0000", "x".repeat(4_000)]) {
+      const path = `/${encodeURIComponent(String(id))}`;
+      const found = await ask(program, "GET", `/runs/${runId}/dead-letters${path}`);
+      assertProblem(found, 404, "dead_letter_not_found");
+      assertProblem(await retry(program, runId, path), 404, "dead_letter_not_found");
+    }
+    for (const path of ["", "/dl_1"]) {
+      assertProblem(await ask(program, "GET", `/runs/run_nobody/dead-letters${path}`), 404, "run_not_found");
+      assertProblem(await retry(program, "run_nobody", path), 404, "run_not_found");
+    }
+    assertProblem(
+      await ask(program, "GET", `/runs/${runId}/dead-letters?status=new`),
+      400,
+      "invalid_parameter",
+    );
+  });
+
+  test("that nobody can take stays open, and the others go", async () => {
+    const jobId = await createJob(program, {
+      manifest_version: "1.0",
+      graph_id: "gone",
+      entrypoints: ["in", "hold"],
+      nodes: [
+        { node_id: "in", agent_type: "router", config: {} },
+        { node_id: "hold", agent_type: "sensor", config: {} },
+        // It has ended before anything can come to it.
+        { node_id: "gone", agent_type: "executor", type: "stream", config: { command: ["true"] } },
+        { node_id: "slow", agent_type: "executor", config: { command: ["sleep", "0.5"] } },
+      ],
+      edges: [
+        { from_node: "in", to_node: "slow" },
+        { from_node: "slow", to_node: "gone" },
+      ],
+    });
+    const runId = await startRun(program, jobId);
+    await happens(program, runId, "message_dead_lettered");
+    const [letter] = await lettersOf(program, runId);
+    assert.equal(letter?.reason, "target_gone");
+    const answer = await retry(program, runId, `/${letter?.dead_letter_id}`);
+    assertProblem(answer, 409, "conflict");
+    assert.deepEqual((await retry(program, runId, "")).body, {
+      run_id: runId,
+      retried: 0,
+      not_deliverable: 1,
+    });
+    assert.equal((await lettersOf(program, runId))[0]?.status, "open");
+    await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
+  });
+});
+
+test("over kill -9 in the middle of sending many again, none is lost and none is sent twice", async () => {
+  const seed = Number(process.env.KILL_SEED ?? Math.floor(Date.now() % 1_000_000));
+  console.log(`kill seed ${seed}; again: KILL_SEED=${seed}`);
+  const random = new Random(seed);
+  const count = 600;
+  const home = await temporaryHome();
+  const broken = await makeGivingUp();
+  let program = await startGateway({ home });
+  const runId = await givenUp(program, broken, count);
+  for (let kill = 0; kill < 3; kill++) {
+    const cut = retry(program, runId, "", { "idempotency-key": "all" }).catch(() => null);
+    // A moment from the seed, not a wait for anything.
+    await delay(random.below(40));
+    await program.kill();
+    await cut;
+    program = await startGateway({ home });
+  }
+  const last = await retry(program, runId, "", { "idempotency-key": "all" });
+  assert.equal(last.status, 202, last.text);
+  // Each gives up again: what was sent n times would have n further letters.
+  await nthHappens(program, runId, "message_retried", count);
+  const letters = await lettersOf(program, runId);
+  const first = letters.slice(-count);
+  assert.ok(first.every(({ status }) => status === "retried"));
+  await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
+  const { of } = await ended(program, runId);
+  const sent = of("message_retried").map(({ payload }) => payload.dead_letter_id);
+  assert.equal(new Set(sent).size, sent.length, "none is sent twice");
+  for (const { dead_letter_id: id } of first) assert.ok(sent.includes(id as string));
+  await program.stop();
+  await broken.remove();
+  await rm(home, { recursive: true, force: true });
+});
