@@ -98,7 +98,7 @@ export type CollectGarbage = {
   readonly dry_run?: boolean | undefined;
 
   /**
-   * Ended runs that are older go; a fraction is one of a day. 0: whatever their age. The program's
+   * Ended runs that are older go; a fraction is one of a day. 0: none goes for its age. The program's
    * SVC_RETENTION_DAYS when absent.
    */
   readonly older_than_days?: number | undefined;
@@ -941,88 +941,6 @@ export type Run = {
   readonly links: Readonly<Record<string, string>>;
 };
 
-/** One execution of a job, with its summary. */
-export type RunDetail = {
-  readonly run_id: string;
-
-  readonly job_id: string;
-
-  readonly status: RunStatus;
-
-  readonly desired_state: DesiredState;
-
-  /** As given at creation. */
-  readonly inputs: JsonObject;
-
-  /** As given at creation. */
-  readonly config_overrides: JsonObject | null;
-
-  readonly trigger: {
-    readonly kind: "api" | "blueprint" | "schedule" | "event";
-
-    /** Of the schedule, event or blueprint. */
-    readonly id: string | null;
-  };
-
-  readonly attempt: number;
-
-  /** When the run was accepted. */
-  readonly created_at: string;
-
-  /** When its graph began to run. */
-  readonly started_at: string | null;
-
-  /** When it ended. */
-  readonly finished_at: string | null;
-
-  /** Last change. */
-  readonly updated_at: string;
-
-  /** From its start to its end, or to now. */
-  readonly duration_ms: number | null;
-
-  readonly progress: {
-    readonly agents_total: number;
-
-    /** Agents that have done what there was for them so far. */
-    readonly agents_done: number;
-
-    /** Messages sent so far. */
-    readonly messages: number;
-
-    readonly tasks_running: number;
-
-    /** Requests to people that nobody has answered yet. */
-    readonly human_pending: number;
-
-    /** For people. */
-    readonly label: string;
-  };
-
-  /** Null until there is one. */
-  readonly result: JsonObject | null;
-
-  /** svc.error.v1; null unless the run failed. */
-  readonly failure: JsonObject | null;
-
-  /** For people: failure.desc, or null. Kept for clients that know no failure. */
-  readonly reason: string | null;
-
-  /** For people: failure.desc, or null. Kept for clients that know no failure. */
-  readonly status_reason: string | null;
-
-  /** W3C trace id. */
-  readonly trace_id: string;
-
-  /**
-   * Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts,
-   * outputs, human, dead_letters, observability_summary.
-   */
-  readonly links: Readonly<Record<string, string>>;
-
-  readonly observability_summary: ObservabilitySummary;
-};
-
 /** Something that happened in a run. It never changes, and none is missing between two ids. */
 export type RunEvent = {
   /** Its place in the run's history, from 1; what Last-Event-ID means. */
@@ -1552,7 +1470,7 @@ export interface Operations {
       };
       readonly body: ControlRun;
     };
-    readonly answer: RunDetail;
+    readonly answer: Run;
   };
 
   /**
@@ -1721,7 +1639,7 @@ export interface Operations {
         readonly run_id: string;
       };
     };
-    readonly answer: RunDetail;
+    readonly answer: Run;
   };
 
   /**

@@ -42,7 +42,6 @@ export interface JobVersion {
 
 export type Run = AnswerOf<"createRun">;
 /** A run with the summary of what happened in it. */
-export type RunDetail = AnswerOf<"getRun">;
 export type ObservabilitySummary = AnswerOf<"getObservabilitySummary">;
 export type RunStatus = Run["status"];
 export type NewRun = BodyOf<"createRun">;

@@ -23,7 +23,6 @@ import type {
   Retried,
   Run,
   RunDeadLettersQuery,
-  RunDetail,
   RunEvent,
   RunResult,
   RunsQuery,
@@ -55,13 +54,13 @@ export class RunsResource {
    *
    * @example const { status, result } = await client.runs.startAndWait(jobId, { inputs: { topic: "bees" } });
    */
-  async startAndWait(jobId: string, run: NewRun = {}, options: KeyedOptions = {}): Promise<RunDetail> {
+  async startAndWait(jobId: string, run: NewRun = {}, options: KeyedOptions = {}): Promise<Run> {
     const { run_id: runId } = await this.start(jobId, run, options);
     return this.wait(runId, options);
   }
 
   /** Waits until a run has ended. @returns the run, completed, failed or cancelled */
-  async wait(runId: string, { signal }: CallOptions = {}): Promise<RunDetail> {
+  async wait(runId: string, { signal }: CallOptions = {}): Promise<Run> {
     // The narrowest channel: little but the terminal event comes.
     const ending = this.stream(runId, { channels: ["human"], signal });
     while (!(await ending.next()).done);
@@ -73,7 +72,7 @@ export class RunsResource {
     return pagesOf(this.#transport, "listRuns", { query }, options);
   }
 
-  async get(runId: string, options: CallOptions = {}): Promise<RunDetail> {
+  async get(runId: string, options: CallOptions = {}): Promise<Run> {
     return (await this.#transport.json("getRun", pathOf(runId), options)).value;
   }
 

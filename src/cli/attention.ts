@@ -28,7 +28,8 @@ interface AskedRun {
   readonly id: string;
   requests(): AsyncIterable<HumanRequest>;
   answer(requestId: string, answer: HumanAnswer): Promise<HumanRequest>;
-  letters(pageSize: number): AsyncIterable<DeadLetter>;
+  /** @param limit of all of them; null for every one */
+  letters(pageSize: number, limit: number | null): AsyncIterable<DeadLetter>;
   /** @param deadLetterId null for all that are open */
   retry(deadLetterId: string | null): Promise<Retried>;
 }
@@ -66,8 +67,9 @@ async function onRuntime(call: Call, id: string): Promise<AskedRun> {
       yield* await client.humanRequests(runId);
     },
     answer: (requestId, answer) => client.answer(runId, requestId, answer),
-    letters: async function* () {
-      yield* await client.deadLetters(runId);
+    letters: async function* (_pageSize, limit) {
+      // One more than is shown tells whether there are more.
+      yield* await client.deadLetters(runId, limit === null ? null : limit + 1);
     },
     retry: (letter) => client.retryDeadLetters(runId, letter),
   };
@@ -154,7 +156,7 @@ export async function deadLetters(call: Call): Promise<number> {
     printList<DeadLetter>(
       call,
       {
-        items: (pageSize) => run.letters(pageSize),
+        items: (pageSize) => run.letters(pageSize, limit),
         head: letterHead,
         row: letterRow,
         nothing: `${cleanText(run.id)} has no dead letters.`,

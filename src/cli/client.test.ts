@@ -155,10 +155,14 @@ describe("requests", () => {
     await client.job("a/../b?c");
     await client.jobs({ limit: null, openOnly: false });
     await client.jobs({ limit: 3, openOnly: true });
+    await client.deadLetters("r/1", null);
+    await client.deadLetters("r/1", 21);
     assert.deepEqual(requests, [
       "GET /api/v1/jobs/a%2F..%2Fb%3Fc -",
       "GET /api/v1/jobs -",
       "GET /api/v1/jobs?limit=3&include_terminal=false -",
+      "GET /api/v1/runs/r%2F1/dead-letters -",
+      "GET /api/v1/runs/r%2F1/dead-letters?limit=21 -",
     ]);
   });
 });

@@ -140,9 +140,10 @@ export class RuntimeClient {
     return (await this.#send("POST", path, answer as JsonObject)) as unknown as HumanRequest;
   }
 
-  /** Newest first. */
-  async deadLetters(runId: string): Promise<readonly DeadLetter[]> {
-    return listOf<DeadLetter>(await this.#read(`/runs/${encodeURIComponent(runId)}/dead-letters`));
+  /** Newest first; the answer has all of them in one. @param limit null for all */
+  async deadLetters(runId: string, limit: number | null): Promise<readonly DeadLetter[]> {
+    const query = limit === null ? "" : `?limit=${limit}`;
+    return listOf<DeadLetter>(await this.#read(`/runs/${encodeURIComponent(runId)}/dead-letters${query}`));
   }
 
   /** @param deadLetterId null for all that are open */

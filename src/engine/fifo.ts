@@ -34,6 +34,12 @@ export class Fifo<T> {
     return item;
   }
 
+  /** Whether one of the items satisfies `test`. */
+  some(test: (item: T) => boolean): boolean {
+    for (let i = this.#head; i < this.#items.length; i++) if (test(this.#items[i]!)) return true;
+    return false;
+  }
+
   /** The longest run of items at the end that all satisfy `test`, oldest first. */
   tailWhile(test: (item: T) => boolean): readonly T[] {
     let from = this.#items.length;

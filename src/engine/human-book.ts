@@ -62,6 +62,7 @@ export class HumanBook {
   }
 }
 
-function charsOf({ prompt, response }: HumanRequest): number {
-  return prompt.length + (response?.comment?.length ?? 0) + (response?.dataJson?.length ?? 0);
+function charsOf({ prompt, allowedDecisions, response }: HumanRequest): number {
+  const decisions = allowedDecisions.reduce((chars, decision) => chars + decision.length, 0);
+  return prompt.length + decisions + (response?.comment?.length ?? 0) + (response?.dataJson?.length ?? 0);
 }

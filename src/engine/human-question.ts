@@ -25,12 +25,17 @@ export function readQuestion(payload: JsonValue): Question {
   const given = isObject(payload) ? payload : {};
   return {
     requestId: isRequestId(given.request_id) ? given.request_id : null,
-    prompt: typeof given.prompt === "string" ? given.prompt.slice(0, limits.humanPromptCharsMax) : "",
+    prompt: typeof given.prompt === "string" ? wellFormedStart(given.prompt) : "",
     allowedDecisions: decisions(given.allowed_decisions),
     defaultAction: isDecision(given.default_action) ? given.default_action : null,
     timeoutMs: timeoutMs(given.timeout_seconds),
     reply: given.reply === "message" ? "message" : "file",
   };
+}
+
+/** As the journal can hold it: an attempt after a restart is recognised by the same words. */
+function wellFormedStart(prompt: string): string {
+  return prompt.slice(0, limits.humanPromptCharsMax).toWellFormed();
 }
 
 /** A name that fits into a path: a word of letters, digits, _ . : and -, which begins with a letter, digit or _. */

@@ -82,6 +82,11 @@ describe("a question", () => {
     ],
     ["decisions that are no list", { allowed_decisions: "yes" }, { allowedDecisions: [] }],
     ["a prompt that is no text", { prompt: { a: 1 } }, { prompt: "" }],
+    [
+      "half a character at the prompt's end",
+      { prompt: `${"x".repeat(4_095)}😀` },
+      { prompt: `${"x".repeat(4_095)}\ufffd` },
+    ],
     ["a prompt beyond 4 KiB", { prompt: "x".repeat(5_000) }, { prompt: "x".repeat(4_096) }],
     ["a default that is no text", { default_action: 1 }, { defaultAction: null }],
     ["a time that is no number", { timeout_seconds: "5" }, { expiresAtMs: null }],
@@ -520,6 +525,23 @@ describe("a restart", () => {
     assert.equal(h.status(jobId), "completed");
   });
 
+  test("sends nobody an answer twice that waits for its agent already", async () => {
+    const h = new EngineHarness();
+    const jobId = await h.submit(one());
+    const question = { request_id: "ship", reply: "message" };
+    await ask(h, question);
+    await answer(h, jobId, "ship");
+    await h.restart();
+    assert.equal(h.started("worker").envelope.type, "init");
+    await ask(h, question);
+    await ask(h, question);
+    await h.end("worker");
+    assert.equal(h.started("worker").envelope.type, "human_response");
+    await h.end("worker");
+    assert.equal(h.status(jobId), "completed");
+    assert.equal(h.processed(jobId).worker, 2);
+  });
+
   test("keeps what was answered for the task that has not ended", async () => {
     const h = new EngineHarness();
     const jobId = await h.submit(one());
@@ -586,6 +608,26 @@ describe("a restart", () => {
 });
 
 describe("memory", () => {
+  test("is bounded by what was asked and answered, the decisions that were allowed included", async () => {
+    const h = new EngineHarness();
+    const jobId = await h.submit(one());
+    const allowed_decisions = Array.from(
+      { length: limits.humanDecisionsMax },
+      (_, n) => `${n} ${"x".repeat(190)}`,
+    );
+    const chars = allowed_decisions.join("").length;
+    const count = Math.floor(limits.humanClosedCharsMax / chars) + 1;
+    const names = Array.from({ length: count }, (_, n) => `r${n}`);
+    const events = names.map((request_id) => ({
+      type: REQUESTED,
+      payload: { request_id, allowed_decisions },
+    }));
+    h.engine.taskEvents(h.started("worker").ref, events);
+    await h.do(Promise.all(names.map((name) => h.engine.answerHuman(jobId, reply(name)))));
+    assert.deepEqual(await answer(h, jobId, "r0"), { kind: "unknown_request" });
+    assert.equal((await answer(h, jobId, "r1")).kind, "already_closed");
+  });
+
   test("forgets the oldest closed requests; a name that is forgotten is asked afresh", async () => {
     const h = new EngineHarness();
     const jobId = await h.submit(one());

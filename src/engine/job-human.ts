@@ -3,7 +3,7 @@
 // H1. A request closes once: by the first answer, or by its time being over. The answer is part of the same cut.
 // H2. An answer goes to the task that asked, into the file of whichever attempt of it runs; a long-lived command is
 //     also sent it as a message. When that task is gone, or was not to wait, it becomes a message to the agent.
-// H3. No attempt finds the same answer in its file twice.
+// H3. No attempt finds the same answer in its file twice, and no answer waits twice in a mailbox.
 // H4. While a job is paused its requests can be answered. Their time runs on, but it is over only when the job goes on.
 
 import { isoTime } from "./event.ts";
@@ -107,11 +107,16 @@ function askAgain(
   if (request.response === null) return chars;
   if (task === null) {
     // Whoever works on the answer and asks the same again has it in the hand; answering would go on for ever.
-    if (!isAnswerTo(request, cause)) sendMessage(job, agent, request);
+    if (!isAnswerTo(request, cause)) sendMessageAgain(job, agent, request);
   } else if (!isSameTask) hand(job, agent, now.request);
   // This attempt has it in its file, but listens to its stdin too.
-  else if (isLongLived(agent.node) && known.attempt !== task.attempt) sendMessage(job, agent, request);
+  else if (isLongLived(agent.node) && known.attempt !== task.attempt) sendMessageAgain(job, agent, request);
   return chars;
+}
+
+/** Sends an answer once more, unless it still waits in the mailbox: an attempt that is made again asks again. */
+function sendMessageAgain(job: Job, agent: AgentSlot, request: HumanRequest): void {
+  if (!agent.mailbox.some((message) => isAnswerTo(request, message))) sendMessage(job, agent, request);
 }
 
 function isAnswerTo(request: HumanRequest, cause: Message | null): boolean {

@@ -15,7 +15,7 @@ import * as human from "./job-human.ts";
 import * as mail from "./job-messages.ts";
 import { type Message, messageId, toEnvelope } from "./message.ts";
 import type { Lease, TaskKind, TaskOutcome, TaskRef, TaskState } from "./ports.ts";
-import { attemptSpan, traceparent } from "./trace.ts";
+import { agentSpan, attemptSpan, traceparent } from "./trace.ts";
 
 const BACKOFF_MS_MAX = 5 * 60 * 1_000;
 
@@ -262,10 +262,15 @@ function releaseLease(job: Job, agent: AgentSlot, task: Task, running: RunningSt
 type FailedOutcome = Extract<TaskOutcome, { kind: "failed" }>;
 
 export function failureOf(job: Job, agent: AgentSlot, task: Task, outcome: FailedOutcome): Failure {
-  const span = attemptSpan(job.runId, { task: task.seq, attempt: task.attempt });
+  const { nodeId } = agent.node;
+  // Only attempts of commands have spans in the timeline; slots that cannot be had fail a task before its first one.
+  const hasSpan = task.kind === "command" && task.attempt > 0;
+  const span = hasSpan
+    ? attemptSpan(job.runId, { task: task.seq, attempt: task.attempt })
+    : agentSpan(job.runId, nodeId);
   return job.makeFailure(outcome.code, outcome.message, span, {
-    agentId: agent.node.nodeId,
-    attempt: task.attempt,
+    agentId: nodeId,
+    ...(task.attempt > 0 && { attempt: task.attempt }),
     maxAttempts: maxAttempts(agent),
     ...(outcome.command?.exitCode != null && { exitCode: outcome.command.exitCode }),
     ...(outcome.command?.signal != null && { signal: outcome.command.signal }),

@@ -43,6 +43,11 @@ export function newTally(): Tally {
   };
 }
 
+/** A tally as it is kept; counts that were added later are 0 in earlier ones. */
+export function readTally(json: string): Tally {
+  return { ...newTally(), ...(JSON.parse(json) as Partial<Tally>) };
+}
+
 export interface TalliedEvent {
   readonly type: string;
   readonly payload: unknown;

@@ -39,7 +39,7 @@ import {
 } from "./command-failure.ts";
 import type { Litter } from "./litter.ts";
 import { agentFolders, attemptFolder } from "./paths.ts";
-import { makeRedactor, type Redactor, secretsOf } from "./redaction.ts";
+import { type Redactor, Redactors, secretsOf } from "./redaction.ts";
 import type { NamedOutput } from "./result.ts";
 import { SpawnerLost } from "./spawner.ts";
 import { StagingError } from "./staging.ts";
@@ -78,6 +78,7 @@ interface Attempt {
 export class HostLocalRunner {
   readonly #options: HostLocalOptions;
   readonly #workspaces = new Workspaces();
+  readonly #redactors = new Redactors();
 
   constructor(options: HostLocalOptions) {
     this.#options = options;
@@ -94,7 +95,7 @@ export class HostLocalRunner {
       return failed("executor.runner_unavailable", `There is no runner "${config.runnerModule}" here.`);
     }
     const secrets = secretsOf(config, task.configurationSecrets, this.#options.runtimeEnv);
-    const attempt = { task, config, control, report, redactor: makeRedactor(secrets) };
+    const attempt = { task, config, control, report, redactor: this.#redactors.of(secrets) };
     const disarm = armTimeout(this.#options.clock, task, control);
     try {
       return await this.#attempt(attempt);

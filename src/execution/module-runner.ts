@@ -27,7 +27,7 @@ import {
 import { AttemptOutput, redactActions } from "./attempt-output.ts";
 import { ModulePool, type ModuleThread } from "./module-pool.ts";
 import { isInside, joinInside } from "./paths.ts";
-import { makeRedactor, type Redactor, secretsOfModule } from "./redaction.ts";
+import { type Redactor, Redactors, secretsOfModule } from "./redaction.ts";
 import { checkEmit, checkList, listed, oversized, own } from "./result.ts";
 import { contextOf } from "./worker-contract.ts";
 
@@ -56,6 +56,7 @@ export interface ModuleRunnerOptions {
 export class ModuleRunner {
   readonly #options: ModuleRunnerOptions;
   readonly #pool: ModulePool;
+  readonly #redactors = new Redactors();
 
   constructor(options: ModuleRunnerOptions) {
     this.#options = options;
@@ -70,11 +71,12 @@ export class ModuleRunner {
   ): Promise<TaskOutcome> {
     const found = await this.#find(task, config);
     if (found.kind === "missing") return failed("module.load_failed", found.reason);
+    const { runtimeEnv } = this.#options;
+    const secrets = secretsOfModule(config.config, task.configurationSecrets, runtimeEnv);
+    const redactor = this.#redactors.of(secrets);
     const thread = await this.#thread(found.path, control);
     if (thread === null) return interrupted(control.reason ?? "stopped");
     const disarm = armTimeout(this.#options.clock, task, control);
-    const { runtimeEnv } = this.#options;
-    const redactor = makeRedactor(secretsOfModule(config.config, task.configurationSecrets, runtimeEnv));
     const output = new AttemptOutput({ attempt: task.ref.attempt, longLived: false, redactor, report });
     const release = printInto(thread, output, report);
     try {

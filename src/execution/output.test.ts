@@ -164,6 +164,15 @@ describe("a worker's output", () => {
     assert.match(outcome.kind === "failed" ? outcome.message : "", /It said: refused: \[redacted\]$/);
   });
 
+  it("shows nothing of a secret that is too long for a regular expression", async () => {
+    await using fixture = new RunnerFixture();
+    fixture.runtimeEnv.LONG_ONE = "long-value ".repeat(5_000);
+    const script = 'echo "before"; echo "$LONG_ONE"; echo "after"';
+    const outcome = await fixture.sh(script, { passEnv: ["LONG_ONE"] });
+    assert.equal(outcome.kind, "succeeded");
+    assert.deepEqual(fixture.listener.logs("stdout"), ["before", "[redacted]", "after"]);
+  });
+
   it("has all that a result object asks for redacted, but not the names of edges", async () => {
     await using fixture = new RunnerFixture();
     const outcome = await fixture.sh(

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { makeRedactor, secretsOf } from "./redaction.ts";
+import { makeRedactor, Redactors, secretsOf } from "./redaction.ts";
 import { executorConfig } from "./test-support.ts";
 
 describe("redaction", () => {
@@ -86,6 +86,39 @@ describe("redaction", () => {
     const redactor = makeRedactor(['\\"\\"\\"\\"\\', '"""""""""', "\\".repeat(12)]);
     const hostile = "\\".repeat(200_000) + '\\"'.repeat(100_000);
     assert.ok(redactor.text(hostile).length > 0);
+  });
+
+  it("finds secrets of any length and number", () => {
+    const ofChars = (chars: number) => 'a long "line" of a secret; '.repeat(chars / 27);
+    const lines = Array.from({ length: 10_000 }, (_, n) => `line ${n} of a secret`).join("\n");
+    for (const secret of [ofChars(5_000), ofChars(30_000), ofChars(500_000), "ü".repeat(10_000), lines]) {
+      const forms = [
+        secret,
+        JSON.stringify(secret).slice(1, -1),
+        encodeURIComponent(secret),
+        Buffer.from(`${secret}...`).toString("base64"),
+      ];
+      for (const others of [[], ["short-secret"]]) {
+        const redactor = makeRedactor([secret, ...others]);
+        for (const form of forms) {
+          const shown = redactor.text(`x ${form} ${others.join()} y`);
+          const isFound = /^x \[redacted\]\S{0,8} (?:\[redacted\])? y$/.test(shown);
+          assert.ok(isFound, `${secret.slice(0, 10)}: ${shown.length} characters are left`);
+        }
+        assert.equal(redactor.text("nothing of it"), "nothing of it");
+      }
+    }
+  });
+
+  it("is made once for the same secrets, and never taken for that of others", () => {
+    const redactors = new Redactors();
+    const one = redactors.of(["secret-value-1", "secret-value-2"]);
+    assert.equal(redactors.of(["secret-value-1", "secret-value-2"]), one);
+    assert.notEqual(redactors.of(["secret-value-1"]), one);
+    for (let n = 0; n < 100; n++) {
+      assert.equal(redactors.of([`secret-no-${n}`]).text(`x secret-no-${n}`), "x [redacted]");
+    }
+    assert.notEqual(redactors.of(["secret-value-1", "secret-value-2"]), one);
   });
 
   it("leaves nothing of a secret where a text was cut", () => {

@@ -5,6 +5,7 @@
 //     runtime's own.
 // Z2. Output is redacted line by line, so each long enough line of a secret counts as a secret of its own.
 // Z3. A secret is found as it is, as JSON and URLs spell it, and inside base64; not in other encodings, nor in pieces.
+// Z4. A secret may be of any length; of one of many thousand characters JSON within JSON is not recognised.
 
 import type { ExecutorConfig } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
@@ -12,6 +13,9 @@ import { looksSecret } from "../secrets/values.ts";
 
 const SECRET_CHARS_MIN = 8;
 const REPLACEMENT = "[redacted]";
+/** Of a form as the source of a regular expression: what is much longer cannot be compiled, or only slowly. */
+const PATTERN_CHARS_MAX = 16 * 1024;
+const GROUP_CHARS_MAX = 256 * 1024;
 
 export interface Redactor {
   /** Characters of the longest text that is redacted: a cut text needs that much overlap to be redacted whole. */
@@ -88,8 +92,13 @@ export function makeRedactor(secrets: readonly string[]): Redactor {
   // Longest first: a secret that begins with another one is replaced as a whole.
   forms.sort((a, b) => b.chars - a.chars);
   const longestChars = forms[0]?.chars ?? 0;
-  const pattern = new RegExp(forms.map((form) => form.pattern).join("|"), "g");
-  const text = (input: string) => input.replace(pattern, REPLACEMENT);
+  const long = forms.filter(isLongForm).flatMap(({ texts }) => texts);
+  const short = forms.filter((form) => !isLongForm(form)).map(({ pattern }) => pattern);
+  const patterns = groupsOf(short).map((group) => new RegExp(group.join("|"), "g"));
+  const text = (input: string) => {
+    const rest = long.reduce((left, form) => left.replaceAll(form, REPLACEMENT), input);
+    return patterns.reduce((left, pattern) => left.replace(pattern, REPLACEMENT), rest);
+  };
   return {
     longestChars,
     text,
@@ -102,20 +111,67 @@ export function makeRedactor(secrets: readonly string[]): Redactor {
   };
 }
 
+/** Of how many lists of secrets the redactors are kept. */
+const KEPT_MAX = 16;
+
+/** Makes redactors and keeps the latest: making one may take milliseconds, and attempts often have the same secrets. */
+export class Redactors {
+  readonly #kept = new Map<string, Redactor>();
+
+  of(secrets: readonly string[]): Redactor {
+    const key = JSON.stringify(secrets);
+    const redactor = this.#kept.get(key) ?? makeRedactor(secrets);
+    this.#kept.delete(key);
+    this.#kept.set(key, redactor);
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= KEPT_MAX) break;
+      this.#kept.delete(oldest);
+    }
+    return redactor;
+  }
+}
+
 interface Form {
   /** As the source of a regular expression. */
   readonly pattern: string;
+  /** What is looked for instead when that is too long. */
+  readonly texts: readonly string[];
   /** Characters of what it matches, without rare escapes. */
   readonly chars: number;
 }
 
 /** A secret as it is, as JSON and URLs spell it, and within what is encoded as base64. */
 function formsOf(secret: string): Form[] {
-  const inJson = { pattern: inJsonPattern(secret), chars: JSON.stringify(secret).length - 2 };
+  const json = JSON.stringify(secret).slice(1, -1);
+  // The pattern of a long text would be longer still.
+  const pattern = secret.length > PATTERN_CHARS_MAX ? secret : inJsonPattern(secret);
+  const inJson = { pattern, texts: [secret, json], chars: json.length };
   const inBase64 = [0, 1, 2].map((before) => base64Of(Buffer.from(secret), before));
   const inBase64Url = inBase64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_"));
   const others = [encodeURIComponent(secret.toWellFormed()), ...inBase64, ...inBase64Url];
-  return [inJson, ...others.map((text) => ({ pattern: RegExp.escape(text), chars: text.length }))];
+  return [
+    inJson,
+    ...others.map((text) => ({ pattern: RegExp.escape(text), texts: [text], chars: text.length })),
+  ];
+}
+
+/** Patterns that make one regular expression each: one of all of them might be too large. */
+function groupsOf(patterns: readonly string[]): string[][] {
+  const groups: string[][] = [];
+  let chars = Number.POSITIVE_INFINITY;
+  for (const pattern of patterns) {
+    chars += pattern.length;
+    if (chars > GROUP_CHARS_MAX) {
+      groups.push([]);
+      chars = pattern.length;
+    }
+    groups.at(-1)?.push(pattern);
+  }
+  return groups;
+}
+
+function isLongForm({ pattern }: Form): boolean {
+  return pattern.length > PATTERN_CHARS_MAX;
 }
 
 /** JSON within JSON within JSON within JSON: each time a backslash becomes two. */

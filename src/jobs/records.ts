@@ -14,7 +14,6 @@
 
 import type { BundleRecord } from "../bundles/records.ts";
 import type { JobStatus } from "../engine/ports.ts";
-import type { Tally } from "../engine/tally.ts";
 import type { Portion } from "../runs/portion.ts";
 
 export type { Portion } from "../runs/portion.ts";
@@ -79,7 +78,7 @@ export interface RunRecord extends NewRun {
   readonly resultJson: string | null;
   readonly failureJson: string | null;
   /** What its history amounts to; null until the journal has the runtime job. */
-  readonly tally: Tally | null;
+  readonly tallyJson: string | null;
   readonly progress: RunProgress;
 }
 

@@ -22,7 +22,7 @@ const waiting: RunRecord = {
   updatedAtMs: 2_000,
   resultJson: null,
   failureJson: null,
-  tally: null,
+  tallyJson: null,
   progress: {
     agentsDone: 0,
     messages: 0,
@@ -77,7 +77,7 @@ test("a run that the journal has is counted by it, and lasts to its end", () => 
     startedAtMs: 2_500,
     finishedAtMs: 4_000,
     updatedAtMs: 5_000,
-    tally: { ...newTally(), logs: 7 },
+    tallyJson: JSON.stringify({ ...newTally(), logs: 7 }),
     progress: { ...waiting.progress, eventCount: 30 },
   };
   const { logs, events } = countsOf(record);

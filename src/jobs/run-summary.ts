@@ -1,7 +1,7 @@
 // A run as its summary sees it: from its row alone, whether or not the journal ever had it.
 
 import { eventType } from "../engine/event.ts";
-import { countEvent, newTally, type Tally } from "../engine/tally.ts";
+import { countEvent, newTally, readTally, type Tally } from "../engine/tally.ts";
 import type { SummarizedRow } from "../runs/evidence/read-summary.ts";
 import type { RunRecord } from "./records.ts";
 import { historyOfUnlaunched } from "./run-ends.ts";
@@ -14,7 +14,7 @@ export function summarizedRun(run: RunRecord): SummarizedRow {
     updatedAtMs: run.finishedAtMs ?? run.updatedAtMs,
     trace: { traceId: run.traceId, parentSpanId: run.parentSpanId },
     eventCount: run.progress.eventCount,
-    tally: run.tally ?? unlaunchedTally(run),
+    tally: run.tallyJson === null ? unlaunchedTally(run) : readTally(run.tallyJson),
     failureJson: run.failureJson,
   };
 }

@@ -78,7 +78,7 @@ test("a blob that was put lately is kept, noted, and removed once it is old enou
   assert.equal(await s.isThere(), true);
   assert.equal(await s.notes(), 1);
   s.pass(LONG_MS);
-  assert.deepEqual(await cleanup.collectGarbage(), { count: 1, bytes: 12 });
+  assert.deepEqual(await cleanup.collectGarbage(), { count: 1, bytes: 12, refusal: null });
   assert.equal(await s.isThere(), false);
   assert.equal(await s.notes(), 0);
 });
@@ -169,4 +169,14 @@ test("a cleanup that was stopped leaves what is noted to the next start", async 
   assert.deepEqual(s.removedRuns, []);
   await s.cleanup().collectGarbage();
   assert.deepEqual(s.removedRuns, ["run_j-1"]);
+});
+
+test("a stop ends a cleanup between two of its transactions: it is held up by no number of jobs", async () => {
+  const s = await scene();
+  for (let i = 0; i < 60; i++) await s.finish(`j-${i}`);
+  const cleanup = s.cleanup();
+  const removing = cleanup.run({ all: false });
+  await cleanup.stop();
+  assert.equal((await removing).length, 25);
+  assert.equal((await s.cleanup().run({ all: false })).length, 35);
 });

@@ -6,6 +6,7 @@
 //     be committed.
 // U3. A run's folders are removed after its last command has ended, so that nothing is written into them afterwards.
 // U4. Removing takes a share of the thread, and a small one at a time.
+// U5. What the system does not let go (a worker's files may be another user's) stays noted, and keeps nothing else.
 
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../engine/ports.ts";
@@ -23,6 +24,11 @@ const PUT_TO_COMMIT_MS_MAX = 60 * 60 * 1_000;
 export interface Counted {
   readonly count: number;
   readonly bytes: number;
+}
+
+/** What was removed, and the first thing that the system refused to remove; null when there was none. */
+export interface Collected extends Counted {
+  readonly refusal: Error | null;
 }
 
 /** What became of a blob: it was put lately, it is gone (its size in bytes), it was not there. */
@@ -64,16 +70,16 @@ export class Cleanup {
    * Runs of durable jobs are left alone: they go with their job, or when they are old.
    *
    * @param request.all also open jobs: they are cancelled first
-   * @returns the ids of the jobs that were removed
+   * @returns the ids of the jobs that were removed; not all of them when it is stopped meanwhile
    */
   async run(request: { readonly all: boolean }): Promise<string[]> {
     if (request.all) await this.#cancelOpenJobs();
     const deleted: string[] = [];
-    for (;;) {
+    do {
       const jobIds = await this.#pace.step(() => this.#ports.retention.removeOwn(JOBS_PER_TRANSACTION));
       if (jobIds.length === 0) break;
       deleted.push(...jobIds);
-    }
+    } while (!this.#isStopped);
     await this.collectGarbage();
     return deleted;
   }
@@ -96,14 +102,15 @@ export class Cleanup {
    *
    * @returns the blobs that were removed
    */
-  collectGarbage(): Promise<Counted> {
+  collectGarbage(): Promise<Collected> {
     const collected = this.#collecting.then(() => this.#collect());
     this.#collecting = collected.catch(() => {});
     return collected;
   }
 
-  async #collect(): Promise<Counted> {
+  async #collect(): Promise<Collected> {
     const { retention } = this.#ports;
+    let refusal: Error | null = null;
     while (!this.#isStopped && (await this.#pace.step(() => this.#removeParts()))) {
       // One small transaction after the other, so that others write in between.
     }
@@ -117,7 +124,11 @@ export class Cleanup {
       const removed: FileGarbage[] = [];
       for (const garbage of page) {
         if (this.#isStopped) break;
-        const removal = await this.#remove(garbage);
+        const removal = await this.#remove(garbage).catch((error: unknown): BlobRemoval => {
+          if (!isRefusal(error)) throw error;
+          refusal ??= error;
+          return { kind: "kept" };
+        });
         if (removal.kind !== "kept") removed.push(garbage);
         if (removal.kind !== "removed") continue;
         count++;
@@ -125,7 +136,7 @@ export class Cleanup {
       }
       await retention.forgetGarbage(removed);
     }
-    return { count, bytes };
+    return { count, bytes, refusal };
   }
 
   #removeParts(): Promise<boolean> {
@@ -157,4 +168,9 @@ export class Cleanup {
     this.#pace.stop();
     await this.#collecting;
   }
+}
+
+/** Whether this is the system's own error about a file or folder. */
+export function isRefusal(error: unknown): error is Error {
+  return (error as NodeJS.ErrnoException | null)?.syscall !== undefined;
 }

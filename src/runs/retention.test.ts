@@ -215,6 +215,27 @@ test("a snapshot goes a day after the last who had it let it go, and not while a
   assert.notEqual(await s.bundles.launch("b", {}), null);
 });
 
+test("a snapshot stays for a run that was accepted and not launched yet, though its bundle is gone", async () => {
+  await using s = await retentionScene();
+  const source = await writeFiles(join(s.home, "source"), bundleFiles());
+  const { bundleId, fingerprint } = await s.bundles.registerFolder({ path: source, bundleId: "b" });
+  await s.gateway.write(async (writes) => {
+    await writes.insertJob({ ...job(1), bundleFingerprint: fingerprint });
+    await writes.insertRun(run(1, "job_0001"));
+    await writes.deleteBundle(bundleId);
+  });
+  s.pass(10 * DAY_MS);
+  const limits = { olderThanDays: 0.001, bytesMax: 1 };
+  assert.equal((await collect(s, limits)).bundles.count, 0);
+  assert.notEqual(await s.bundles.definition(fingerprint), null);
+  await s.gateway.write(async (writes) => {
+    await writes.endUnlaunched("run_0001", { status: "cancelled", failureJson: null }, s.clock.nowMs());
+    await writes.deleteJob("job_0001", 1);
+  });
+  while (await s.gateway.purgeDeleted(10));
+  assert.equal((await collect(s, limits)).bundles.count, 1);
+});
+
 test("a snapshot that a reload lets go stays for a day, however old it is", async () => {
   await using s = await retentionScene();
   const source = await writeFiles(join(s.home, "source"), bundleFiles());
@@ -296,6 +317,48 @@ test("a sweep that fails is told and counted, and the next one comes", async () 
   s.fire();
   await until("the end of a sweep", () => s.timers.size === 1);
   assert.deepEqual(await s.left(), []);
+});
+
+/** What the system says of a file of another user. */
+const refused = (path: string) =>
+  Object.assign(new Error(`EACCES: permission denied, unlink '${path}'`), {
+    code: "EACCES",
+    syscall: "unlink",
+  });
+
+test("what the system does not let go keeps nothing else: it is told, not counted, and tried again (R6)", async () => {
+  const held = new Set<string>();
+  await using s = await retentionScene({
+    mustRemove: (name) => {
+      if (held.has(name)) throw refused(name);
+    },
+  });
+  await everything(s);
+  s.pass(2 * DAY_MS);
+  const limits = { olderThanDays: 4.5, bytesMax: 0 };
+  const preview = await collect(s, limits, true);
+  for (const name of ["run_gone", "old", "run_own-4"]) held.add(name);
+  const first = await collect(s, limits);
+  assert.deepEqual([first.runs, first.blobs, first.bundles], [preview.runs, preview.blobs, preview.bundles]);
+  // Of four, both folders of the run and the one in tmp/ stay.
+  assert.deepEqual(first.leftovers, { count: 1, bytes: 3 });
+  assert.equal(s.warned.length, 4);
+  assert.equal(s.retention.totals.failures, 4);
+  assert.equal(s.removedRuns.includes("run_own-4"), false);
+  held.clear();
+  assert.deepEqual((await collect(s, limits)).leftovers, { count: 3, bytes: 15 });
+  assert.ok(s.removedRuns.includes("run_own-4"));
+});
+
+test("a preview knows what removed jobs have left, also when nothing goes for its age or size (R2)", async () => {
+  await using s = await retentionScene();
+  await s.ended("own", HOUR_MS, { history: 10, artifact: "its artifact" });
+  s.pass(2 * HOUR_MS);
+  // As a crash leaves it: the row is gone, the rest is noted.
+  await s.retentionRecords.removeOwn(1);
+  const preview = await collect(s, keepAll, true);
+  assert.deepEqual(preview.blobs, { count: 1, bytes: "its artifact".length });
+  assert.deepEqual(await collect(s, keepAll), preview);
 });
 
 test("requests take turns: the second one finds what the first has left (R3)", async () => {

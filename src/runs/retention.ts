@@ -6,9 +6,10 @@
 // R3. Sweeps and requests take turns: each sees what those before it have left.
 // R4. It takes a share of the thread, in steps of a few milliseconds (Pace), and memory for a page of ids.
 // R5. It may be killed at any point: what is half removed is seen by nobody, and the next start goes on (Cleanup, U1).
+// R6. A file that the system does not let go keeps nothing else: it is told, and tried again by a later sweep.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
-import type { Cleanup, Counted } from "./cleanup.ts";
+import { type BlobRemoval, type Cleanup, type Counted, isRefusal } from "./cleanup.ts";
 import { Pace } from "./pace.ts";
 import { type CutRequest, countThrough, findCut } from "./retention-cut.ts";
 import type { EndPosition, RemovedRuns, RetentionRecords } from "./retention-records.ts";
@@ -82,6 +83,8 @@ const LEFTOVER_AGE_MS = HOUR_MS;
 const SNAPSHOT_AGE_MS = DAY_MS;
 const RUNS_PER_TRANSACTION = 25;
 const NONE: Counted = { count: 0, bytes: 0 };
+/** Before every end. */
+const NO_END: EndPosition = { endedAtMs: -1, id: "" };
 
 export class Retention {
   readonly #ports: RetentionPorts;
@@ -168,9 +171,9 @@ export class Retention {
     const leftovers = isWalk ? await this.#removeLeftovers(isPreview) : NONE;
     const cut = await findCut(this.#ports.records, cutRequest, this.#step);
     const runs = isPreview ? await this.#countRuns(cut, cutRequest) : await this.#removeRuns(cut, cutRequest);
-    const noted = isPreview ? NONE : await this.#ports.cleanup.collectGarbage();
-    // What a preview leaves is named by rows that are still there.
-    const without = isPreview ? cut : null;
+    const noted = isPreview ? NONE : await this.#collectNoted();
+    // What a preview leaves is named by rows that are still there, also by those of jobs that are gone.
+    const without = isPreview ? (cut ?? NO_END) : null;
     const unnamed = isWalk ? await this.#removeBlobs(without, isPreview) : NONE;
     const bundles = await this.#removeSnapshots(without, isPreview);
     if (!isPreview) await this.#repeat(() => this.#ports.shrinkDatabase());
@@ -220,27 +223,48 @@ export class Retention {
     return sum(ended, { count, bytes: 0 });
   }
 
+  async #collectNoted(): Promise<Counted> {
+    const { count, bytes, refusal } = await this.#ports.cleanup.collectGarbage();
+    if (refusal !== null) this.#tell(refusal);
+    return { count, bytes };
+  }
+
   async #removeBlobs(without: EndPosition | null, isPreview: boolean): Promise<Counted> {
-    const { records, cleanup, blobPages } = this.#ports;
     let removed = NONE;
-    for await (const page of blobPages()) {
+    for await (const page of this.#ports.blobPages()) {
       if (this.#isStopped) break;
-      for (const sha256 of page) {
-        if (await records.isBlobNamed(sha256, without)) continue;
-        const removal = await cleanup.removeUnnamedBlob(sha256, { isPreview });
-        if (removal.kind === "removed") removed = sum(removed, { count: 1, bytes: removal.size });
-      }
+      const ofPage = await this.#pace.step(() => this.#removeBlobsOf(page, without, isPreview));
+      removed = sum(removed, ofPage);
+    }
+    return removed;
+  }
+
+  async #removeBlobsOf(
+    page: readonly string[],
+    without: EndPosition | null,
+    isPreview: boolean,
+  ): Promise<Counted> {
+    const { records, cleanup } = this.#ports;
+    let removed = NONE;
+    for (const sha256 of page) {
+      if (await records.isBlobNamed(sha256, without)) continue;
+      const removal = await this.#orTell<BlobRemoval>({ kind: "kept" }, () =>
+        cleanup.removeUnnamedBlob(sha256, { isPreview }),
+      );
+      if (removal.kind === "removed") removed = sum(removed, { count: 1, bytes: removal.size });
     }
     return removed;
   }
 
   #removeSnapshots(without: EndPosition | null, isPreview: boolean): Promise<Counted> {
     const { records, removeSnapshots, clock } = this.#ports;
-    return removeSnapshots({
-      isNamed: (fingerprint) => records.isSnapshotNamed(fingerprint, without),
-      beforeMs: clock.nowMs() - SNAPSHOT_AGE_MS,
-      isPreview,
-    });
+    return this.#orTell(NONE, () =>
+      removeSnapshots({
+        isNamed: (fingerprint) => records.isSnapshotNamed(fingerprint, without),
+        beforeMs: clock.nowMs() - SNAPSHOT_AGE_MS,
+        isPreview,
+      }),
+    );
   }
 
   async #removeLeftovers(isPreview: boolean): Promise<Counted> {
@@ -248,10 +272,30 @@ export class Retention {
     let removed = NONE;
     for await (const leftover of leftovers.find(clock.nowMs() - LEFTOVER_AGE_MS)) {
       if (this.#isStopped) break;
-      if (!isPreview) await leftovers.remove(leftover);
-      removed = sum(removed, { count: 1, bytes: leftover.bytes });
+      const isGone =
+        isPreview || (await this.#orTell(false, () => leftovers.remove(leftover).then(() => true)));
+      if (isGone) removed = sum(removed, { count: 1, bytes: leftover.bytes });
     }
     return removed;
+  }
+
+  /** Does what the system may refuse (R6); `refused` is what comes of it then. */
+  async #orTell<Result>(refused: Result, work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      this.#tell(error);
+      return refused;
+    }
+  }
+
+  #tell(refusal: Error): void {
+    this.#totals = { ...this.#totals, failures: this.#totals.failures + 1 };
+    this.#ports.log.warn(
+      { error: String(refusal) },
+      "something that belongs to nothing could not be removed; remove it by hand, or let a later sweep try again",
+    );
   }
 
   readonly #step = <Result>(work: () => Promise<Result>) => this.#pace.step(work);

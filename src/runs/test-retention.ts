@@ -2,7 +2,7 @@
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { EngineHarness } from "../../test/support/engine-harness.ts";
 import { changes, progress } from "../../test/support/journal-contract.ts";
 import { Bundles } from "../bundles/bundles.ts";
@@ -26,8 +26,14 @@ export const keepAll: RetentionLimits = { olderThanDays: 0, bytesMax: 0 };
 
 export type RetentionScene = Awaited<ReturnType<typeof retentionScene>>;
 
-/** @param given.limits those of the program */
-export async function retentionScene(given: { readonly limits?: RetentionLimits } = {}) {
+/**
+ * @param given.limits those of the program
+ * @param given.mustRemove asked before a folder of this name is removed; throws what the system would
+ */
+export async function retentionScene(
+  given: { readonly limits?: RetentionLimits; readonly mustRemove?: (name: string) => void } = {},
+) {
+  const mustRemove = given.mustRemove ?? (() => {});
   const home = await mkdtemp(join(tmpdir(), "troupe-retention-"));
   const database = openSqlite(join(home, "troupe.db"));
   const blobs = new FileBlobs(join(home, "blobs"));
@@ -61,7 +67,10 @@ export async function retentionScene(given: { readonly limits?: RetentionLimits 
     engine: new EngineHarness().engine,
     clock,
     removeBlob: (sha256, sinceMs, options) => blobs.removeUnlessPutSince(sha256, sinceMs, options),
-    removeRunFiles: async (runId) => void removedRuns.push(runId),
+    removeRunFiles: async (runId) => {
+      mustRemove(runId);
+      removedRuns.push(runId);
+    },
     commandsEnded: async () => {},
   });
   const freeSpace = new SqliteFreeSpace(database);
@@ -73,7 +82,10 @@ export async function retentionScene(given: { readonly limits?: RetentionLimits 
     leftovers: new HomeLeftovers({
       home,
       isRunThere: (runId) => retentionRecords.isRunThere(runId),
-      remove: removeTree,
+      remove: async (path) => {
+        mustRemove(basename(path));
+        await removeTree(path);
+      },
     }),
     removeSnapshots: (request) => bundles.removeUnused(request),
     shrinkDatabase: () => freeSpace.shrink(),

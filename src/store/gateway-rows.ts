@@ -13,7 +13,6 @@ import type {
   RunSummary,
   RunTrigger,
 } from "../jobs/records.ts";
-import { toTally } from "./rows.ts";
 import type { Schema } from "./schema.ts";
 
 /** A run with what its runtime job adds; all of that is null until the journal has the job. */
@@ -67,7 +66,7 @@ export function toRun(row: RunRow): RunRecord {
     updatedAtMs: Math.max(row.updated_at, row.job_updated_at ?? 0),
     resultJson: row.result_json,
     failureJson: row.failure_json ?? row.job_failure_json,
-    tally: launched && row.tally_json !== null ? toTally(row.tally_json) : null,
+    tallyJson: launched ? row.tally_json : null,
     progress: {
       agentsDone: Number(row.agents_done),
       messages: row.message_seq ?? 0,

@@ -2,6 +2,7 @@
 
 import { type Selectable, sql } from "kysely";
 import type { ArtifactRecord, JobStatus } from "../engine/ports.ts";
+import { readTally } from "../engine/tally.ts";
 import type {
   EventPage,
   JobDetail,
@@ -12,7 +13,7 @@ import type {
   PlaceOfTime,
 } from "../runs/job-records.ts";
 import { hole, limitHole, reusable, reusableWithin } from "./reusable-query.ts";
-import { toAgentRecord, toTally, toTaskRecord, toTrace } from "./rows.ts";
+import { toAgentRecord, toTaskRecord, toTrace } from "./rows.ts";
 import type { Database, Schema } from "./schema.ts";
 
 /** Segments of a page: a worker that prints now and then makes one of each line. */
@@ -338,7 +339,7 @@ function toJob(row: JobRow): JobRecord {
     bundleFingerprint: row.bundle_fingerprint,
     definitionId: row.definition_id,
     trace: toTrace(row),
-    tally: toTally(row.tally_json),
+    tally: readTally(row.tally_json),
     humanPending: row.human_pending,
     failureJson: row.failure_json,
     rootAgentIdsJson: row.root_agents_json,

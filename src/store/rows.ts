@@ -1,7 +1,6 @@
 // Rows as the records they stand for, where more than one reader needs the same.
 
 import type { AgentRecord, HumanRequest, HumanResponse, Lease, TaskRecord } from "../engine/ports.ts";
-import { newTally, type Tally } from "../engine/tally.ts";
 import { ownTrace, type TraceContext } from "../engine/trace.ts";
 import type { Schema } from "./schema.ts";
 
@@ -51,9 +50,4 @@ export function toHumanRequest(row: Schema["human_requests"]): HumanRequest {
 export function toTrace(row: Pick<Schema["jobs"], "run_id" | "trace_id" | "parent_span_id">): TraceContext {
   if (row.trace_id === "") return ownTrace(row.run_id);
   return { traceId: row.trace_id, parentSpanId: row.parent_span_id };
-}
-
-/** Counts that were added later are 0 for earlier jobs. */
-export function toTally(tallyJson: string): Tally {
-  return { ...newTally(), ...(JSON.parse(tallyJson) as Partial<Tally>) };
 }

@@ -106,7 +106,8 @@ describe("GET /jobs/{job_id}", () => {
     assert.deepEqual(rest, compact);
     const { failure, reason, status_reason, trace_id } = compact;
     assert.deepEqual([failure, reason, status_reason, trace_id], [null, null, null, run.trace_id]);
-    assert.deepEqual(compact.observability_summary, run.observability_summary);
+    const summary = await call(program, "GET", `/runs/${run.run_id}/observability-summary`);
+    assert.deepEqual(compact.observability_summary, summary);
     assert.deepEqual(shown, manifest);
     assert.deepEqual((drawn as JsonObject).edges, [
       { edge_id: null, from_node: "in", to_node: "work", message_type: "todo" },

@@ -160,6 +160,33 @@ describe("of a run that failed", () => {
   });
 });
 
+test("a reader is kept posted while nothing in a long history is for it, so that one who leaves is noticed", async () => {
+  const long = await run(program, graph("long", [executor("work", "seq 1 45000")]));
+  const runPath = `/runs/${jobOf(long).run_id}`;
+  const none = await (await fetch(`${program.api}${runPath}/logs?text=nowhere`)).text();
+  assert.match(none, /^\{"data":\[ {2,}\],"next":null,/);
+  const { data, last_event_id } = JSON.parse(none) as { data: unknown[]; last_event_id: number };
+  assert.deepEqual([data, last_event_id], [[], long.events.length]);
+  const timeline = await (await fetch(`${program.api}${runPath}/timeline`)).text();
+  assert.match(timeline, /\} {2,}[,\]]/);
+  const types = (JSON.parse(timeline) as { data: { type: string }[] }).data.map(({ type }) => type);
+  assert.deepEqual([types[0], types.at(-1)], ["run", "run"]);
+});
+
+test("HEAD on the streams of a run that goes on is answered at once, and leaves no stream behind", async () => {
+  const gate = gates.pipe("head");
+  const jobId = await submit(program, graph("head", [executor("work", `cat ${gate}`)]));
+  const { job } = (await get(path(jobId))) as { job: JsonObject };
+  for (const stream of [`/runs/${job.run_id}/stream`, path(jobId, "/events/stream")]) {
+    const answer = await fetch(program.api + stream, { method: "HEAD" });
+    assert.deepEqual([answer.status, await answer.text()], [200, ""]);
+    assert.match(answer.headers.get("content-type") ?? "", /^text\/event-stream/);
+  }
+  assert.equal(((await get(path(jobId))).job as JsonObject).status, "running");
+  await gates.open(gate);
+  await ended(program, jobId);
+});
+
 test("a result is there once the run has one", async () => {
   const gate = gates.pipe("result");
   const answer = `cat ${gate}; echo '{"complete_run": {"answer": 42}}'`;

@@ -102,7 +102,6 @@ export const namedSchemas: Readonly<Record<string, object>> = {
   CreateJob: jobs.CreateJobBody,
   UpdateJob: jobs.UpdateJobBody,
   Run: runs.RunSchema,
-  RunDetail: summary.RunDetailSchema,
   RunStatus: runs.RunStatus,
   DesiredState: runs.DesiredState,
   RunSummary: runs.RunSummarySchema,

@@ -5,7 +5,6 @@ import { isTerminal } from "../../engine/ports.ts";
 import type { NewRun, RunRecord, RunSummary } from "../../jobs/records.ts";
 import { reasonMembers } from "../../runs/evidence/read-summary.ts";
 import { runLabel } from "../../runs/evidence/run-label.ts";
-import type { ObservabilitySummary } from "../../runs/evidence/summary.ts";
 
 const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);
 const text = (value: string | null) => (value === null ? "null" : JSON.stringify(value));
@@ -24,11 +23,6 @@ export function renderRun(run: RunRecord, nowMs: number | null): string {
     `"result":${run.resultJson ?? "null"},"failure":${run.failureJson ?? "null"},` +
     `${reasonMembers(run.failureJson)},"trace_id":"${run.traceId}","links":${renderLinks(run)}}`
   );
-}
-
-/** A run with its summary. */
-export function renderRunDetail(run: RunRecord, summary: ObservabilitySummary, nowMs: number): string {
-  return `${renderRun(run, nowMs).slice(0, -1)},"observability_summary":${JSON.stringify(summary)}}`;
 }
 
 function durationMs(run: RunRecord, nowMs: number | null): number | null {
@@ -84,7 +78,7 @@ export function renderNewRun(run: NewRun): string {
       updatedAtMs: run.createdAtMs,
       resultJson: null,
       failureJson: null,
-      tally: null,
+      tallyJson: null,
       progress: {
         agentsDone: 0,
         messages: 0,

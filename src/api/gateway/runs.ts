@@ -1,17 +1,16 @@
 // POST /jobs/{job_id}/runs, GET /runs, GET /jobs/{job_id}/runs, GET /runs/{run_id}, PATCH /runs/{run_id}.
 
-import type { FastifyInstance, FastifyReply } from "fastify";
+import type { FastifyInstance } from "fastify";
 import type { JsonObject } from "../../engine/json.ts";
 import type { JobStatus } from "../../engine/ports.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
-import type { NewRun, RunRecord } from "../../jobs/records.ts";
+import type { NewRun } from "../../jobs/records.ts";
 import { jobNotFound, runNotFound } from "../../jobs/runs.ts";
 import type { Static } from "../shared/type.ts";
 import { sendIdempotent } from "./idempotent.ts";
 import { sendPage } from "./page.ts";
-import { renderNewRun, renderRun, renderRunDetail } from "./render-run.ts";
+import { renderNewRun, renderRun } from "./render-run.ts";
 import { sendJson } from "./run-source.ts";
-import { summaryOfRun } from "./run-summary.ts";
 import { responses } from "./schemas/common.ts";
 import { JobIdParams } from "./schemas/jobs.ts";
 import {
@@ -23,7 +22,6 @@ import {
   RunSchema,
   RunsQuery,
 } from "./schemas/runs.ts";
-import { RunDetailSchema } from "./schemas/summary.ts";
 import { startRunHeaders } from "./schemas/trace.ts";
 import type { GatewayServices } from "./services.ts";
 
@@ -122,13 +120,13 @@ export function runRoutes(api: FastifyInstance, services: GatewayServices): void
         tags: ["runs"],
         summary: "Get a run",
         params: RunIdParams,
-        response: responses({ 200: RunDetailSchema }, ["run_not_found"]),
+        response: responses({ 200: RunSchema }, ["run_not_found"]),
       },
     },
     async (request, reply) => {
       const run = await records.run(request.params.run_id);
       if (run === null) throw runNotFound(request.params.run_id);
-      return sendRun(services, reply, run);
+      return sendJson(reply, renderRun(run, services.nowMs()));
     },
   );
 
@@ -143,7 +141,7 @@ export function runRoutes(api: FastifyInstance, services: GatewayServices): void
           "Pausing stops dispatch; a task that is running may finish. Cancelling ends running commands; external actions already performed are not reversed. Asking for what the run already is changes nothing.",
         params: RunIdParams,
         body: ControlRunBody,
-        response: responses({ 200: RunDetailSchema }, [
+        response: responses({ 200: RunSchema }, [
           "malformed_json",
           "run_not_found",
           "invalid_transition",
@@ -155,18 +153,9 @@ export function runRoutes(api: FastifyInstance, services: GatewayServices): void
     },
     async (request, reply) => {
       const run = await runs.control(request.params.run_id, request.body.desired_state);
-      return sendRun(services, reply, run);
+      return sendJson(reply, renderRun(run, services.nowMs()));
     },
   );
-}
-
-async function sendRun(
-  services: GatewayServices,
-  reply: FastifyReply,
-  run: RunRecord,
-): Promise<FastifyReply> {
-  const summary = await summaryOfRun(services, run);
-  return sendJson(reply, renderRunDetail(run, summary, services.nowMs()));
 }
 
 function listRuns(

@@ -86,7 +86,8 @@ async function* timeline(records: JobRecords, job: JobRecord) {
       }
       if (slices.isOver) await slices.breathe();
     }
-    if (text !== "") yield text;
+    // A blank, so that it is noticed when the reader has left.
+    yield text || " ";
   }
   yield "]}";
 }

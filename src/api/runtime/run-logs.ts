@@ -79,7 +79,8 @@ async function* logs(source: LogSource, { filter, order, limit, position: given 
   yield '{"data":[';
   while (left > 0) {
     const page = await readLogs(source, { filter, order, limit: Math.min(left, RECORDS_PER_PAGE), position });
-    if (page.records.length > 0) yield separator + page.records.join(",");
+    // Of a page without records a blank: between two writes it is noticed that the reader has left.
+    yield page.records.length > 0 ? separator + page.records.join(",") : " ";
     if (page.records.length > 0) separator = ",";
     left -= page.records.length;
     ({ next: position, seenSeq } = page);

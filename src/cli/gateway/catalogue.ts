@@ -357,7 +357,7 @@ const gc: CommandSpec = {
     {
       name: "older-than",
       value: "AGE",
-      help: "In place of SVC_RETENTION_DAYS: a number with d, h or m, such as 7d; 0d: whatever their age.",
+      help: "In place of SVC_RETENTION_DAYS: a number with d, h or m, such as 7d; 0d: none goes for its age.",
     },
     {
       name: "max-bytes",

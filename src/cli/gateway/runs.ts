@@ -102,7 +102,7 @@ export async function show(call: Call): Promise<number> {
       return exitCodes.success;
     }
     const [head = "", ...ending] = runEndLines(session, run, files);
-    const summary = summaryFields(run.observability_summary, (url) => linkTo(session, { url }));
+    const summary = summaryFields(await session.client.runs.summary(id), (url) => linkTo(session, { url }));
     for (const line of [head, ...runLines(run, summary), ...ending]) terminal.print(line);
     return exitCodes.success;
   });

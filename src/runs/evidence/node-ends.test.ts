@@ -6,7 +6,7 @@ import { EngineHarness, failed } from "../../../test/support/engine-harness.ts";
 import { executor, graph, router } from "../../../test/support/graphs.ts";
 import { renderEvent } from "../../engine/event.ts";
 import { makeFailure } from "../../engine/failure.ts";
-import { END_EVENTS, nodeEnds } from "./node-ends.ts";
+import { nodeEnds } from "./node-ends.ts";
 
 const at = (ms: number) => new Date(Date.UTC(2026, 0, 1) + ms).toISOString();
 
@@ -84,7 +84,7 @@ test("everything else has its turn while many long failures are read", async () 
   const context = { agentId: "work", stderrTail: "e".repeat(4_000) };
   const failure = makeFailure("executor.exit_nonzero", "it broke", 1, place, context);
   const head = { nowMs: 1, type: "sandbox_job_failed", agentId: "work" };
-  const newest = new Array<string>(END_EVENTS).fill(renderEvent(head, { attempt: 1 }, failure));
+  const newest = new Array<string>(2_000).fill(renderEvent(head, { attempt: 1 }, failure));
   let hadTurn = false;
   setImmediate(() => {
     hadTurn = true;

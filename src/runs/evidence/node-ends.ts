@@ -6,9 +6,6 @@ import type { Failure } from "../../engine/failure.ts";
 import { Slices } from "../slices.ts";
 import { fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
 
-/** How many of the newest events `nodeEnds` is to be given: a bound, which few runs reach. */
-export const END_EVENTS = 2_000;
-
 export interface NodeEnd {
   /** It was at work, or waited for slots, when the run ended. */
   readonly isCutOff: boolean;
@@ -55,6 +52,11 @@ export async function nodeEnds(newest: readonly string[]): Promise<ReadonlyMap<s
     look(node, event);
   }
   return new Map([...seen].map(([agentId, node]) => [agentId, toEnd(node)]));
+}
+
+/** Whether an event of this type says anything of a node here; cheap. */
+export function tellsOfNodes(type: string): boolean {
+  return looks.has(type);
 }
 
 type Look = (node: Seen, event: ParsedEvent) => void;

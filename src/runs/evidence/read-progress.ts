@@ -1,11 +1,18 @@
 // How far a run has come, as the journal has it: the reads that workflow progress is made of, the same for both APIs.
 
+import { eventType } from "../../engine/event.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { isTerminal, type JobStatus } from "../../engine/ports.ts";
 import type { JobRecord, JobRecords } from "../job-records.ts";
-import { END_EVENTS, nodeEnds } from "./node-ends.ts";
+import { readNewest } from "../run-history.ts";
+import { nodeEnds, tellsOfNodes } from "./node-ends.ts";
 import { nodesOf, type ProgressSource } from "./progress.ts";
 import { readFailure } from "./read-summary.ts";
+
+/** How far back a history is looked at, unless the end of its run has cut something off. */
+const LOOK_BACK_EVENTS = 2_000;
+/** Lines that are taken up; more than one look ever finds (H1 of run-history.ts). */
+const LINES_MAX = 20_000;
 
 export interface JournalProgress extends ProgressSource {
   readonly job: JobRecord;
@@ -35,24 +42,24 @@ export async function readProgress(
     agents,
     tasks,
     mailboxDepths,
-    ends: await nodeEnds(hasEnds ? await newestEvents(records, jobId) : []),
+    ends: await nodeEnds(hasEnds ? await newestEvents(records, job, status) : []),
     failure: readFailure(job.failureJson),
     nowMs: given.nowMs,
   };
 }
 
-/** Newest first, at most END_EVENTS. */
+/** What the newest events tell of nodes, newest first. What was cut off may have waited since long before the end. */
 async function newestEvents(
   records: Pick<JobRecords, "eventsBefore">,
-  jobId: string,
+  { jobId, eventCount }: JobRecord,
+  status: JobStatus,
 ): Promise<readonly string[]> {
-  const newest: string[] = [];
-  let beforeSeq = Number.MAX_SAFE_INTEGER;
-  while (newest.length < END_EVENTS) {
-    const { firstSeq, lines } = await records.eventsBefore(jobId, beforeSeq);
-    if (lines.length === 0) break;
-    newest.push(...lines.slice(newest.length - END_EVENTS).reverse());
-    beforeSeq = firstSeq;
-  }
-  return newest;
+  const hasCutOff = status === "failed" || status === "cancelled";
+  const { items } = await readNewest((beforeSeq) => records.eventsBefore(jobId, beforeSeq), {
+    beforeSeq: null,
+    fromSeq: hasCutOff ? 1 : eventCount - LOOK_BACK_EVENTS + 1,
+    limit: LINES_MAX,
+    view: (_seq, line) => (tellsOfNodes(eventType(line)) ? line : null),
+  });
+  return items;
 }

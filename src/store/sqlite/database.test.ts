@@ -3,12 +3,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { after, test } from "node:test";
 import { changes } from "../../../test/support/journal-contract.ts";
+import { newTally } from "../../engine/tally.ts";
+import { ownTrace } from "../../engine/trace.ts";
 import { openHome } from "../home.ts";
 import { SqlJobRecords } from "../job-records.ts";
 import { SqlRetentionRecords } from "../retention-records.ts";
@@ -58,6 +60,42 @@ test("two programs that start at once on one file both find it migrated", async 
   for (const { code, said } of outcomes) if (code !== 0) assert.match(said, /is locked by another program/);
   assert.ok(outcomes.some(({ code }) => code === 0));
   assert.ok(tables(file).includes("jobs"));
+});
+
+test("a database of the version before keeps what it has, and an open run its trace", async () => {
+  const file = newFile();
+  const before = ["0001-initial.sql", "0002-gateway.sql"];
+  const old = new DatabaseSync(file);
+  old.exec("CREATE TABLE schema_migrations (name TEXT PRIMARY KEY)");
+  for (const name of before) {
+    old.exec(readFileSync(new URL(`./migrations/${name}`, import.meta.url), "utf8"));
+    old.prepare("INSERT INTO schema_migrations VALUES (?)").run(name);
+  }
+  const insert = (table: string, values: Readonly<Record<string, SQLInputValue>>) => {
+    const columns = old.prepare(`PRAGMA table_info(${table})`).all();
+    const required = columns.filter((column) => column.notnull === 1).map(({ name, type }) => [name, type]);
+    const row = { ...Object.fromEntries(required.map(([name, type]) => [name, emptyOf(type)])), ...values };
+    const holes = Object.keys(row).fill("?").join(", ");
+    old
+      .prepare(`INSERT INTO ${table} (${Object.keys(row).join(", ")}) VALUES (${holes})`)
+      .run(...(Object.values(row) as SQLInputValue[]));
+  };
+  const emptyOf = (type: unknown) => (type === "INTEGER" ? 0 : "[]");
+  for (const [id, terminal] of [["open", 0] as const, ["ended", 1] as const]) {
+    insert("jobs", { job_id: id, run_id: `run_${id}`, definition_id: "job_1", terminal });
+    insert("job_sources", { job_id: id });
+    const trace_id = id === "open" ? "a".repeat(32) : "b".repeat(32);
+    insert("runs", { run_id: `run_${id}`, runtime_job_id: id, job_id: "job_1", trace_id, terminal });
+  }
+  old.close();
+
+  const database = openSqlite(file);
+  const image = await new SqliteJournal(database).load("open");
+  assert.deepEqual(image?.insert.trace, { traceId: "a".repeat(32), parentSpanId: null });
+  assert.deepEqual(image?.progress.tally, newTally());
+  const ended = await new SqlJobRecords(database).find("ended");
+  assert.deepEqual(ended?.trace, ownTrace("run_ended"));
+  await database.close();
 });
 
 test("an older program refuses a newer schema, and names the migration it does not know", async () => {

@@ -4,7 +4,8 @@ import type { DatabaseSync } from "node:sqlite";
 import { limits } from "../../engine/limits.ts";
 import type { Message } from "../../engine/message.ts";
 import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../engine/ports.ts";
-import { toAgentRecord, toHumanRequest, toTally, toTaskRecord, toTrace } from "../rows.ts";
+import { readTally } from "../../engine/tally.ts";
+import { toAgentRecord, toHumanRequest, toTaskRecord, toTrace } from "../rows.ts";
 import type { Schema } from "../schema.ts";
 
 type JobRow = Schema["jobs"] & Schema["job_sources"];
@@ -87,7 +88,7 @@ function toProgress(row: JobRow): JobProgress {
     sandboxNames: JSON.parse(row.sandboxes_json) as string[],
     lastEventJson: row.last_event_json,
     partial: row.partial === 1,
-    tally: toTally(row.tally_json),
+    tally: readTally(row.tally_json),
     humanPending: row.human_pending,
     resultJson: row.result_json,
     failureJson: row.failure_json,

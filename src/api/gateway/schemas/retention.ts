@@ -13,7 +13,7 @@ export const CollectBody = strictObject(
         minimum: 0,
         maximum: 36_500,
         description:
-          "Ended runs that are older go; a fraction is one of a day. 0: whatever their age. The program's SVC_RETENTION_DAYS when absent.",
+          "Ended runs that are older go; a fraction is one of a day. 0: none goes for its age. The program's SVC_RETENTION_DAYS when absent.",
         examples: [7],
       }),
     ),

@@ -2,7 +2,7 @@
 
 import { Type } from "../../shared/type.ts";
 import { answerObject, JsonObjectSchema, nullable } from "./common.ts";
-import { RunSchema, RunStatus, reasonFields } from "./runs.ts";
+import { RunStatus, reasonFields } from "./runs.ts";
 
 const count = (description: string, example: number) =>
   Type.Integer({ minimum: 0, description, examples: [example] });
@@ -64,12 +64,6 @@ export const ObservabilitySummarySchema = answerObject(
     ),
   },
   { description: "What happened in a run, in numbers, and where to read on." },
-);
-
-/** A run as /runs/{run_id} answers it; lists, and the answer to its creation, leave the summary out. */
-export const RunDetailSchema = answerObject(
-  { ...RunSchema.properties, observability_summary: ObservabilitySummarySchema },
-  { description: "One execution of a job, with its summary." },
 );
 
 /** What a job's detail tells of its latest run; all of it null without one. */

@@ -11,6 +11,9 @@ ALTER TABLE jobs ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX jobs_ended ON jobs (updated_at, job_id, stored_bytes) WHERE terminal = 1;
 
 ALTER TABLE runs ADD COLUMN parent_span_id TEXT;
+-- What goes on stays in the trace that its run was given; for what has ended, the run's own row tells.
+UPDATE jobs SET trace_id = r.trace_id FROM runs AS r
+  WHERE jobs.terminal = 0 AND jobs.definition_id IS NOT NULL AND r.runtime_job_id = jobs.job_id;
 -- Those that never came to the runtime; the others end with their jobs.
 CREATE INDEX runs_ended_unlaunched ON runs (finished_at, run_id) WHERE terminal = 1 AND launched = 0;
 
