@@ -34,6 +34,7 @@ export function openMetrics(core: Core, streams: EventStreams, undo: AsyncDispos
     engine,
     pools,
     streams,
+    retention: core.retention,
     databaseFile: databaseFile(core.home),
   });
 }

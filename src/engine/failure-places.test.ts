@@ -43,6 +43,23 @@ describe("a failure names", () => {
     assert.equal(ofRun?.event_id, ofAgent?.number);
   });
 
+  test("the retry that follows it, for a module's attempt: no other event tells of that", async () => {
+    const h = new EngineHarness();
+    const config = { module: "m.mjs", max_attempts: 2, retry_backoff_ms: 1 };
+    const jobId = await h.submit(graph("m", [module("worker", config)]));
+    await h.end("worker", failed("module.threw"));
+    const [found, ...more] = failures(h, jobId);
+    assert.deepEqual(
+      [found?.type, found?.event_id, more],
+      ["sandbox_job_retry_scheduled", found?.number, []],
+    );
+    assert.deepEqual([found?.details.attempt, found?.details.category], [1, "user_code"]);
+    assert.equal(h.job(jobId).progress.tally.errors, 1);
+    await h.advance(1_000);
+    await h.end("worker");
+    assert.equal(h.status(jobId), "completed");
+  });
+
   test("the agent's span where an attempt has none: of a module, and of slots that cannot be had", async () => {
     const h = new EngineHarness();
     const ofModule = await h.submit(graph("m", [module("worker", { module: "m.mjs" })]));

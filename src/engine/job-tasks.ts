@@ -292,12 +292,15 @@ function retryLater(job: Job, agent: AgentSlot, task: Task, outcome: FailedOutco
   const dueAtMs = job.context.clock.nowMs() + delayMs;
   setState(job, task, { kind: "backoff", dueAtMs });
   agent.lastError = outcome.message;
-  job.event("sandbox_job_retry_scheduled", agent.node.nodeId, {
+  const payload = {
     task: task.seq,
     failed_attempt: task.attempt,
     delay_ms: delayMs,
     code: outcome.code,
-  });
+  };
+  // A command's failure stands in its own last event; a module has none.
+  const failure = task.kind === "command" ? undefined : failureOf(job, agent, task, outcome);
+  job.event("sandbox_job_retry_scheduled", agent.node.nodeId, payload, failure);
   job.timer(dueAtMs, { kind: "retry", taskSeq: task.seq });
 }
 

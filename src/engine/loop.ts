@@ -123,7 +123,8 @@ export class Loop {
         default:
           timer.what satisfies never;
       }
-      if (job.eventSeq !== before) this.changed(job);
+      // A module's next attempt begins without an event.
+      if (job.eventSeq !== before || job.draft.dirtyTasks.size > 0) this.changed(job);
     }
   }
 

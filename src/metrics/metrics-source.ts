@@ -14,6 +14,7 @@ export interface MetricsParts {
   readonly engine: { readonly openJobs: number; waiting(): RuntimeReading["waiting"] };
   readonly pools: { snapshot(): RuntimeReading["pools"] };
   readonly streams: { readonly readers: number };
+  readonly retention: { readonly totals: RuntimeReading["retention"] };
   /** The database's file. */
   readonly databaseFile: string;
 }
@@ -40,6 +41,7 @@ export class MetricsSource {
       waiting: engine.waiting(),
       streamReaders: streams.readers,
       pools: pools.snapshot(),
+      retention: this.#parts.retention.totals,
       storeBytes: await storeBytes(databaseFile),
       meter,
     };

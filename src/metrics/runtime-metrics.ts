@@ -16,6 +16,12 @@ export interface RuntimeReading {
   readonly streamReaders: number;
   readonly pools: Readonly<Record<string, PoolReading>>;
   readonly storeBytes: StoreBytes;
+  /** What retention has removed since the start, and how often something refused to go. */
+  readonly retention: {
+    readonly sweeps: number;
+    readonly failures: number;
+    readonly runs: { readonly count: number; readonly bytes: number };
+  };
   readonly meter: RuntimeMeter;
 }
 
@@ -33,7 +39,12 @@ export interface StoreBytes {
 }
 
 export function runtimeMetrics(reading: RuntimeReading): readonly Metric[] {
-  return [...processMetrics(reading), ...stateMetrics(reading), ...workMetrics(reading.meter)];
+  return [
+    ...processMetrics(reading),
+    ...stateMetrics(reading),
+    ...workMetrics(reading.meter),
+    ...retentionMetrics(reading.retention),
+  ];
 }
 
 export const gauge = (name: string, help: string, value: number): Metric => ({
@@ -127,6 +138,14 @@ function stateMetrics(reading: RuntimeReading): readonly Metric[] {
     gauge("troupe_store_database_bytes", "Size of the database file.", storeBytes.database),
     gauge("troupe_store_wal_bytes", "Size of the write-ahead log.", storeBytes.wal),
     gauge("troupe_store_disk_free_bytes", "What the disk of SVC_HOME has left.", storeBytes.diskFree),
+  ];
+}
+
+function retentionMetrics({ sweeps, failures, runs }: RuntimeReading["retention"]): readonly Metric[] {
+  return [
+    counter("troupe_retention_sweeps_total", "Sweeps for what is too old or too much.", sweeps),
+    counter("troupe_retention_runs_removed_total", "Runs that retention has removed.", runs.count),
+    counter("troupe_retention_failures_total", "Times that something could not be removed.", failures),
   ];
 }
 

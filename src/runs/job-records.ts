@@ -98,7 +98,6 @@ export interface JobRecords {
   /** Where a time stands in the history, found without reading it. */
   placeOfTime(jobId: string, timeMs: number): Promise<PlaceOfTime>;
   findRun(runId: string): Promise<JobRecord | null>;
-  artifacts(runId: string): Promise<readonly ArtifactRecord[]>;
   /** In the order of their ids, those behind `after`; at most `limit`. */
   artifactPage(runId: string, limit: number, after: string | null): Promise<readonly ArtifactRecord[]>;
   /** Outputs alone: primary ones first, each kind in the order of ids; those behind `after`, at most `limit`. */

@@ -152,10 +152,6 @@ export class SqlJobRecords implements JobRecords {
     }
   }
 
-  async artifacts(runId: string): Promise<readonly ArtifactRecord[]> {
-    return (await this.#queries.artifacts(runId)).map(toArtifact);
-  }
-
   async artifactPage(runId: string, limit: number, after: string | null): Promise<readonly ArtifactRecord[]> {
     return (await this.#queries.artifactPage(runId, after ?? "", limit)).map(toArtifact);
   }
@@ -280,7 +276,6 @@ function compileQueries(database: Database) {
         .orderBy("first_seq")
         .limit(sql.lit(SEGMENTS_PER_PAGE)),
     ),
-    artifacts: reusable(database, artifacts.orderBy("artifact_id")),
     artifactPage: reusable(
       database,
       artifacts.where("artifact_id", ">", hole<string>(1)).orderBy("artifact_id").limit(limitHole(2)),

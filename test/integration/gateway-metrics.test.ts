@@ -91,6 +91,7 @@ test("runs, attempts, waits and commits add up while they happen and afterwards"
   assert.equal(scraped.value("troupe_batch_events_sum"), allEvents);
   assert.equal(scraped.value("troupe_batch_events_count"), scraped.value("troupe_commit_seconds_count"));
   assert.equal(scraped.value("troupe_commit_failures_total"), 0);
+  assert.equal(scraped.value("troupe_retention_failures_total"), 0);
   assert.ok(scraped.value("troupe_store_database_bytes") > 0);
   assert.ok(scraped.value("troupe_store_disk_free_bytes") > 0);
   assert.equal(scraped.value("troupe_event_loop_lag_seconds", '{quantile="1"}') >= 0, true);

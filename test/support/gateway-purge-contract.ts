@@ -61,7 +61,7 @@ export function gatewayPurgeContract(test: ContractTest): void {
       assert.equal(await again.runtime.find(id), null);
       assert.deepEqual((await again.runtime.events(id, 0)).lines, []);
     }
-    assert.deepEqual(await again.runtime.artifacts("run_0001"), []);
+    assert.deepEqual(await again.runtime.artifactPage("run_0001", 100, null), []);
     await withoutParts(again);
     const garbage = await again.retention.fileGarbage(10, null);
     assert.deepEqual(
@@ -72,7 +72,7 @@ export function gatewayPurgeContract(test: ContractTest): void {
     await withJobs(again, job(1));
     await withRuns(again, run(1, "job_0001"));
     assert.equal((await again.records.job("job_0001"))?.activeRuns, 1);
-    assert.equal((await again.runtime.artifacts("run_0003")).length, 1);
+    assert.equal((await again.runtime.artifactPage("run_0003", 100, null)).length, 1);
   });
 
   test("an open run of a deleted job is left until it has ended", async (under) => {

@@ -104,7 +104,7 @@ export function gatewayRetentionContract(test: ContractTest): void {
     assert.equal(await again.runtime.detail("g-0001", 5), null);
     assert.deepEqual((await again.runtime.events("g-0001", 0)).lines, []);
     assert.deepEqual((await again.runtime.eventsBefore("g-0001", 9)).lines, []);
-    assert.deepEqual(await again.runtime.artifacts("run_0001"), []);
+    assert.deepEqual(await again.runtime.artifactPage("run_0001", 100, null), []);
     assert.equal(await again.runtime.artifact("run_0001", "art_1_sha-1"), null);
     assert.deepEqual(await again.runtime.artifactPage("run_0001", 9, null), []);
     assert.equal(await again.records.run("run_0001"), null);
