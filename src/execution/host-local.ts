@@ -101,7 +101,9 @@ export class HostLocalRunner {
       return await this.#attempt(attempt);
     } catch (error) {
       if (!(error instanceof AttemptFailure)) throw error;
-      return failed(error.code, attempt.redactor.text(error.message));
+      // Where the home is on this machine is nobody's business who reads of a run.
+      const message = error.message.replaceAll(this.#options.home, "SVC_HOME");
+      return failed(error.code, attempt.redactor.text(message));
     } finally {
       disarm();
     }

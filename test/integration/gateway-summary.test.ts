@@ -222,14 +222,22 @@ describe("workflow-progress", () => {
 
   test("a step has its attempt, when it began and ended, and how long it took", async () => {
     const gate = gates.pipe("times");
-    const jobId = await createJob(program, graph("times", [executor("work", ["cat", gate])]));
+    const nodes = [executor("first", "true"), executor("work", ["cat", gate])];
+    const jobId = await createJob(program, graph("times", nodes, [["first", "work"]]));
     const runId = await startRun(program, jobId);
-    const started = await happens(program, runId, "sandbox_job_started");
+    const isWork = ({ type, agent_id }: SeenEvent) => type === "sandbox_job_started" && agent_id === "work";
+    const started = await happens(program, runId, isWork);
+    const over = find((await progressOf(jobId)).steps, "step_id", "first");
+    assert.equal(over.attempt, 1, "a step that is through, while the run goes on");
+    assert.equal(
+      over.duration_ms,
+      Date.parse(String(over.finished_at)) - Date.parse(String(over.started_at)),
+    );
     const running = find((await progressOf(jobId)).steps, "step_id", "work");
     assert.deepEqual([running.attempt, running.state, running.finished_at], [1, "running", null]);
     assert.ok(Number(running.duration_ms) >= 0);
     await gates.open(gate);
-    const [completedEvent] = (await ended(program, runId)).of("sandbox_job_completed");
+    const [, completedEvent] = (await ended(program, runId)).of("sandbox_job_completed");
     const { attempt, started_at, finished_at, duration_ms } = find(
       (await progressOf(jobId)).steps,
       "step_id",

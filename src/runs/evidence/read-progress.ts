@@ -2,7 +2,7 @@
 
 import { eventType } from "../../engine/event.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import { isTerminal, type JobStatus } from "../../engine/ports.ts";
+import type { JobStatus } from "../../engine/ports.ts";
 import type { JobRecord, JobRecords } from "../job-records.ts";
 import { readNewest } from "../run-history.ts";
 import { nodeEnds, tellsOfNodes } from "./node-ends.ts";
@@ -19,8 +19,7 @@ export interface JournalProgress extends ProgressSource {
 }
 
 /**
- * The history is looked at only where the records do not say all: of a run that has ended, and of one that goes on
- * although an agent has failed.
+ * The newest of the history tell what the records do not: what has ended, when, and why.
  *
  * @param given.status the run's, where the caller shows one that it has read before; else the journal's
  * @returns null when the journal has no such job
@@ -34,7 +33,6 @@ export async function readProgress(
   if (detail === null) return null;
   const { job, manifestJson, agents, tasks, mailboxDepths } = detail;
   const status = given.status ?? job.status;
-  const hasEnds = isTerminal(status) || agents.some((agent) => agent.status === "failed");
   return {
     job,
     status,
@@ -42,7 +40,7 @@ export async function readProgress(
     agents,
     tasks,
     mailboxDepths,
-    ends: await nodeEnds(hasEnds ? await newestEvents(records, job, status) : []),
+    ends: await nodeEnds(await newestEvents(records, job, status)),
     failure: readFailure(job.failureJson),
     nowMs: given.nowMs,
   };
