@@ -36,7 +36,8 @@ describe("processes that stay", {
   after(async () => {
     try {
       await program.stop();
-      assert.deepEqual(processesWith(program.home), [], "nothing is left of any job");
+      // One that was killed a moment ago may still be on its way out; one that stays, stays for minutes.
+      await until("nothing is left of any job", () => processesWith(program.home).length === 0);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
