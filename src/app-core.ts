@@ -2,16 +2,21 @@
 // API is served.
 
 import { mkdirSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { gatewayRunSource } from "./api/gateway/run-documents.ts";
 import { runtimeRunSource } from "./api/runtime/run-documents.ts";
+import { RunTokens } from "./api/shared/run-token.ts";
 import { Bundles } from "./bundles/bundles.ts";
 import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
+import { isLoopback } from "./config-parsers.ts";
 import { Engine } from "./engine/engine.ts";
 import type { EngineLog } from "./engine/ports.ts";
+import { payloadsIn } from "./execution/payload.ts";
 import { PoolSlots } from "./execution/pools.ts";
+import { makeRedactor, secretsOfRuntime } from "./execution/redaction.ts";
 import { removeTree } from "./execution/remove-tree.ts";
 import { LocalTaskRunner } from "./execution/task-runner.ts";
 import { MeteredJournal, MeteredListener, MeteredSlots } from "./metrics/metered-ports.ts";
@@ -24,6 +29,7 @@ import { Retention } from "./runs/retention.ts";
 import { RunStore } from "./runs/store/run-store.ts";
 import { ConfigurationSecrets } from "./secrets/configuration.ts";
 import { openSecretKey } from "./secrets/secret-key.ts";
+import { ServiceRegistry } from "./services/registry.ts";
 import { SqlAttentionRecords } from "./store/attention-records.ts";
 import { FileBlobs } from "./store/blobs.ts";
 import { SqlBundleRecords } from "./store/bundle-records.ts";
@@ -36,6 +42,8 @@ import { openSqlite } from "./store/sqlite/database.ts";
 import { SqliteFreeSpace } from "./store/sqlite/free-space.ts";
 import { SqliteJournal } from "./store/sqlite/journal.ts";
 import { StoreWatch } from "./store/store-watch.ts";
+import { WEB_UI_POOL } from "./webui/inject.ts";
+import { RunEvents } from "./webui/run-events.ts";
 
 export type Core = Awaited<ReturnType<typeof openCore>>;
 
@@ -62,19 +70,36 @@ export async function openCore(config: Config, log: Logger, undo: AsyncDisposabl
   });
   const records = new SqlJobRecords(database);
   const feed = new EventFeed();
-  const meter = new RuntimeMeter(Object.keys(config.executorPools));
-  const slots = new PoolSlots(config.executorPools, systemRandomness.id);
+  const pools = { ...config.executorPools, [WEB_UI_POOL]: config.webUiPortEnd - config.webUiPortStart + 1 };
+  const meter = new RuntimeMeter(Object.keys(pools));
+  const slots = new PoolSlots(pools, systemRandomness.id);
+  const runTokens = new RunTokens(key.derive("run tokens"));
+  // Where nobody else can reach a dashboard and the gateway asks for nothing, a dashboard asks for nothing either.
+  const dashboardsAsk = config.apiToken !== null || !isLoopback(config.webUiHost);
+  const dashboardKey = (runId: string) => (dashboardsAsk ? runTokens.of(runId) : null);
+  const runEvents = new RunEvents(dashboardKey);
+  const payloadOf = payloadsIn(home.path, (fingerprint) => bundles.payloadFolder(fingerprint));
   const runner = new LocalTaskRunner({
     home: home.path,
     blobs,
-    payloadFolder: (fingerprint) => bundles.payloadFolder(fingerprint),
+    payloadOf,
     declaredOutputs: (jobId) => engine.declaredOutputs(jobId),
     openConfiguration: (json) => secrets.open(json, process.env),
+    runEvents: (runId) => runEvents.of(runId),
     newId: systemRandomness.id,
     clock: systemClock,
     workerEnvPrefixes: config.workerEnvPrefixes,
     runtimeEnv: process.env,
     log: engineLog,
+  });
+  const services = new ServiceRegistry({
+    clock: systemClock,
+    fraction: systemRandomness.fraction,
+    nodeName: hostname(),
+    run: runner.sideCommands.run,
+    payloadOf,
+    redact: makeRedactor(secretsOfRuntime(process.env)).text,
+    report: (jobId, change) => engine.serviceChanged(jobId, change),
   });
   const engine = new Engine({
     owner: systemRandomness.id(),
@@ -84,6 +109,7 @@ export async function openCore(config: Config, log: Logger, undo: AsyncDisposabl
     runner,
     slots: new MeteredSlots(slots, meter, stopwatch),
     feed,
+    services,
     log: engineLog,
   });
   runner.setListener(new MeteredListener(engine, meter));
@@ -142,7 +168,11 @@ export async function openCore(config: Config, log: Logger, undo: AsyncDisposabl
     feed,
     slots,
     runner,
+    runTokens,
+    runEvents,
+    dashboardKey,
     engine,
+    services,
     meter,
     people: {
       attention,

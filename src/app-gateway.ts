@@ -3,8 +3,12 @@
 import { randomBytes } from "node:crypto";
 import { IDEMPOTENCY_MS, IdempotentRequests } from "./api/shared/idempotency.ts";
 import { Paging } from "./api/shared/paging.ts";
+import { openBlueprints } from "./app-blueprints.ts";
 import type { Core } from "./app-core.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { Acceptance } from "./jobs/acceptance.ts";
+import { BlueprintLaunches } from "./jobs/blueprint-launches.ts";
 import { Definitions } from "./jobs/definitions.ts";
 import { Housekeeping } from "./jobs/housekeeping.ts";
 import { LaunchPlans } from "./jobs/launch-plans.ts";
@@ -17,19 +21,44 @@ import { SqlRecordCounter } from "./store/gateway-counts.ts";
 export type Gateway = ReturnType<typeof openGateway>;
 
 /** Durable jobs and their runs. They are looked after whatever API is served: their runs are the engine's. */
-export function openGateway(core: Core) {
+export function openGateway(config: Config, core: Core) {
   const { bundles, engine, feed, secrets, store, gatewayRecords: records, engineLog: log } = core;
   const clock = systemClock;
+  const opened = openBlueprints(config, core);
+  const { blueprints, preparation, webUiPorts } = opened;
   const ends = new RunEnds({ records, feed, clock });
-  const plans = new LaunchPlans({ bundles, secrets });
+  const plans = new LaunchPlans({ bundles, secrets, preparation });
   const turns = new KeyedTurns();
-  const launcher = new Launcher({ records, plans, engine, ends, turns, clock, log });
+  const launcher = new Launcher({
+    records,
+    plans,
+    preparation,
+    blueprints: opened.blueprintRecords,
+    ports: opened.portRecords,
+    webUiPorts,
+    secrets,
+    engine,
+    ends,
+    turns,
+    clock,
+    log,
+  });
   const newId = systemRandomness.id;
   const newTraceId = () => randomBytes(16).toString("hex");
-  const runs = new Runs({ records, bundles, launcher, turns, clock, newId, newTraceId });
+  const acceptance = new Acceptance({
+    bundles,
+    plans,
+    preparation,
+    blueprints,
+    webUiPorts,
+    secrets,
+    clock,
+  });
+  const runs = new Runs({ records, acceptance, launcher, turns, clock, newId, newTraceId });
   const definitions = new Definitions({
     records,
     bundles,
+    blueprints,
     runs,
     secrets,
     clock,
@@ -37,17 +66,32 @@ export function openGateway(core: Core) {
     collectGarbage: async () => void (await core.cleanup.collectGarbage()),
     log,
   });
+  // Runs of jobs that waited for their blueprint are to be launched, or fail.
+  blueprints.onSettled((jobIds) => {
+    for (const jobId of jobIds) launcher.settleSoon(jobId);
+  });
   const housekeeping = new Housekeeping({
     records,
     definitions,
     clock,
     log,
     idempotencyMs: IDEMPOTENCY_MS,
+    operations: opened.operationRecords,
+    retentionDays: config.retentionDays,
   });
   return {
     records,
     counter: new SqlRecordCounter(core.database),
     storeProblem: () => store.problem(),
+    ...opened,
+    launches: new BlueprintLaunches({
+      blueprints,
+      definitions,
+      runs,
+      preparation,
+      webUiPorts,
+      secrets,
+    }),
     definitions,
     runs,
     launcher,
@@ -55,9 +99,15 @@ export function openGateway(core: Core) {
     paging: new Paging({ key: core.key.derive("page tokens"), nowMs: clock.nowMs }),
     async start() {
       await launcher.recover();
+      await blueprints.recover();
+      // What a predecessor has prepared for runs that have ended meanwhile; nobody waits for it.
+      preparation.sweep().catch((error: unknown) => {
+        log.warn({ error: String(error) }, "what was prepared for ended runs could not be removed yet");
+      });
       housekeeping.start();
     },
     async stop() {
+      await blueprints.stop();
       await launcher.stop();
       await housekeeping.stop();
     },

@@ -1,5 +1,5 @@
 // The composition root: a configuration goes in, a running program comes out. Only this file and its parts (app-core,
-// app-gateway, app-serving) know what is plugged into which port.
+// app-gateway, app-blueprints, app-serving) know what is plugged into which port.
 
 import type { FastifyInstance } from "fastify";
 import { type Logger, pino } from "pino";
@@ -47,12 +47,13 @@ export async function startProgram(config: Config): Promise<RunningProgram> {
   const core = await openCore(config, log, undo);
   const { engine, runner, cleanup } = core;
   await exportTraces(core, undo);
-  const gateway = openGateway(core);
+  const gateway = openGateway(config, core);
   const stopping = new AbortController();
   const servers: FastifyInstance[] = [];
   undo.defer(async () => {
     engine.stop("The runtime is shutting down; try again once it has restarted.");
     stopping.abort();
+    core.services.stop();
     await Promise.all([cleanup.stop(), core.retention.stop()]);
     await gateway.stop();
     await core.runStore.stop();
@@ -69,6 +70,7 @@ export async function startProgram(config: Config): Promise<RunningProgram> {
   const metrics = openMetrics(core, streams, undo);
   const serving = { servers, streams, metrics, stopping: stopping.signal };
   const served = await serve(config, core, gateway, serving);
+  core.runEvents.servedAt(served.gatewayUrl);
   const recovered = await engine.recover();
   if (recovered > 0) log.info({ jobs: recovered }, "open jobs carry on");
   await gateway.start();

@@ -125,6 +125,16 @@ export function origins(text: string): Parsed<readonly string[]> {
   return found.size > 0 ? right(Object.freeze([...found])) : wrong("no origin is given.");
 }
 
+/** A web address in which `{port}` stands for a port. */
+export function portUrl(text: string): Parsed<string> {
+  const filled = text.replaceAll("{port}", "61000");
+  const url = URL.canParse(filled) ? new URL(filled) : null;
+  if (filled === text || url === null || !/^https?:$/.test(url.protocol) || url.search + url.hash !== "") {
+    return wrong(`${quoted(text)} is not a web address with {port} in it.`);
+  }
+  return right(text);
+}
+
 /** Prefixes of environment variables; SVC_ is put first when it is not among them. */
 export function prefixes(text: string): Parsed<readonly string[]> {
   const found = new Set(["SVC_"]);

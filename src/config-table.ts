@@ -15,6 +15,7 @@ import {
   type Parsed,
   poolCapacities,
   port,
+  portUrl,
   prefixes,
   secretKey,
   wholeNumber,
@@ -149,6 +150,43 @@ export const table = {
     fallback: () => Object.freeze([shippedExamples]),
     parse: folders,
     show: (value) => value.join(delimiter),
+  }),
+  webUiPortStart: setting<number>({
+    variable: "SVC_BLUEPRINT_WEB_UI_PORT_START",
+    meaning: "First port that dashboards of blueprints may have.",
+    example: "61000",
+    fallback: () => 61_000,
+    parse: wholeNumber(1_024, 65_535),
+  }),
+  webUiPortEnd: setting<number>({
+    variable: "SVC_BLUEPRINT_WEB_UI_PORT_END",
+    meaning: "Last port that dashboards of blueprints may have.",
+    example: "61049",
+    fallback: () => 61_049,
+    parse: wholeNumber(1_024, 65_535),
+  }),
+  webUiPortAllocationMode: setting<"probe" | "prepublished">({
+    variable: "SVC_BLUEPRINT_WEB_UI_PORT_ALLOCATION_MODE",
+    meaning:
+      "probe passes over ports on which something listens; prepublished does not look, because a container runtime listens on the ports it publishes.",
+    example: "prepublished",
+    fallback: () => "probe",
+    parse: oneOf({ probe: "probe", prepublished: "prepublished" }),
+  }),
+  webUiHost: setting<string>({
+    variable: "SVC_BLUEPRINT_WEB_UI_HOST",
+    meaning:
+      "Address that dashboards of blueprints bind. Beyond loopback they ask for a key, which their public URL has.",
+    example: "127.0.0.1",
+    fallback: () => "127.0.0.1",
+    parse: host,
+  }),
+  webUiPublicUrl: setting<string>({
+    variable: "SVC_BLUEPRINT_WEB_UI_PUBLIC_URL",
+    meaning: "URL under which browsers reach a dashboard; {port} stands for its port.",
+    example: "http://desktop.example.org:{port}/",
+    fallback: () => "http://127.0.0.1:{port}/",
+    parse: portUrl,
   }),
   bundleBytesMax: setting<number>({
     variable: "SVC_BUNDLE_MAX_BYTES",

@@ -140,7 +140,22 @@ function checkRelations(config: Config): readonly string[] {
       "SVC_DATABASE_URL: this version keeps its state in SQLite only; leave the variable unset. Example: SVC_DATABASE_URL=",
     );
   }
-  return [...problems, ...samePorts(config)];
+  return [...problems, ...samePorts(config), ...dashboardPorts(config)];
+}
+
+/** The range of ports that dashboards have is one, and no API listens in it. */
+function dashboardPorts(config: Config): readonly string[] {
+  const { webUiPortStart: start, webUiPortEnd: end } = config;
+  const [first, last] = [table.webUiPortStart.variable, table.webUiPortEnd.variable];
+  if (start > end) {
+    return [`${first}: ${start} lies behind ${last}, which is ${end}. Example: ${last}=${start}`];
+  }
+  return listenedPorts(config)
+    .filter(([, port]) => port >= start && port <= end)
+    .map(
+      ([variable, port, example]) =>
+        `${variable}: ${port} is one of the dashboards' ports, ${start} to ${end} (${first}, ${last}). Example: ${variable}=${example}`,
+    );
 }
 
 function runtimeAddresses(config: Config): readonly (readonly [string, string])[] {
@@ -151,14 +166,19 @@ function runtimeAddresses(config: Config): readonly (readonly [string, string])[
   ];
 }
 
-function samePorts(config: Config): readonly string[] {
-  const ports = [
+/** The ports of the command's APIs, each with its variable and an example. */
+function listenedPorts(config: Config): readonly (readonly [string, number, string])[] {
+  return [
     ...(config.command === "runtime" ? [] : [["SVC_API_PORT", config.apiPort, "54001"] as const]),
     ...(config.command === "gateway"
       ? []
       : [[runtimePortName(config), config.runtimeApiPort, "4000"] as const]),
     ["SVC_GRPC_PORT", config.grpcPort, "55051"] as const,
   ];
+}
+
+function samePorts(config: Config): readonly string[] {
+  const ports = listenedPorts(config);
   return ports.flatMap(([variable, value, example], i) => {
     const other = ports.slice(0, i).find((earlier) => earlier[1] === value && value !== 0);
     if (other === undefined) return [];

@@ -3,9 +3,12 @@
 // C1. It runs wherever fetch does, in Node and in browsers, and depends on nothing else.
 // C2. Every method takes a `signal`; what it throws is TroupeProblem, TroupeUnreachable or the signal's reason.
 
+import { BlueprintsResource } from "./blueprints.ts";
 import { BundlesResource } from "./bundles.ts";
 import { JobsResource } from "./jobs.ts";
+import { OperationsResource } from "./operations.ts";
 import { RunsResource } from "./runs.ts";
+import { ServicesResource } from "./services.ts";
 import { SystemResource } from "./system.ts";
 import { realTiming, type Timing } from "./timing.ts";
 import { Transport } from "./transport.ts";
@@ -38,9 +41,12 @@ export interface TroupeClientOptions {
 export class TroupeClient {
   /** Where the gateway is, ending with /api/v1. */
   readonly baseUrl: string;
+  readonly blueprints: BlueprintsResource;
   readonly bundles: BundlesResource;
   readonly jobs: JobsResource;
+  readonly operations: OperationsResource;
   readonly runs: RunsResource;
+  readonly services: ServicesResource;
   readonly system: SystemResource;
 
   constructor(options: TroupeClientOptions) {
@@ -57,9 +63,12 @@ export class TroupeClient {
       retries,
       timing: options.timing ?? realTiming,
     });
+    this.blueprints = new BlueprintsResource(transport);
     this.bundles = new BundlesResource(transport);
     this.jobs = new JobsResource(transport);
+    this.operations = new OperationsResource(transport);
     this.runs = new RunsResource(transport);
+    this.services = new ServicesResource(transport);
     this.system = new SystemResource(transport);
   }
 }

@@ -37,6 +37,8 @@ export interface Followed {
   readonly open: (lastId: number, isFirst: boolean) => Promise<Response>;
   /** Whether no id is left out between two events. */
   readonly isGapless: boolean;
+  /** The types of the events that nothing follows; those of a run when absent. */
+  readonly terminalTypes?: ReadonlySet<string>;
   readonly timing: Timing;
   readonly signal: AbortSignal | undefined;
 }
@@ -47,7 +49,7 @@ export interface Followed {
  * @throws TroupeProblem, TroupeUnreachable, or the signal's reason
  */
 export async function* followEvents(followed: Followed, after: number): AsyncGenerator<unknown, undefined> {
-  const { open, timing, signal } = followed;
+  const { open, timing, signal, terminalTypes = terminalEventTypes } = followed;
   const watch = <T>(reading: Promise<T>) => within(SILENCE_MS, reading, timing);
   let lastId = after;
   let isFirst = true;
@@ -69,7 +71,7 @@ export async function* followEvents(followed: Followed, after: number): AsyncGen
         lastId = id;
         fruitless = 0;
         yield data;
-        if (terminalEventTypes.has(event.type)) return;
+        if (terminalTypes.has(event.type)) return;
       }
     } catch (error) {
       signal?.throwIfAborted();

@@ -21,6 +21,11 @@ export interface OperationShape {
   readonly alsoAnswers?: readonly number[];
 }
 
+export type AddBlueprint = {
+  /** Makes everything anew, and puts it in the place of what there is once it is whole. */
+  readonly force?: boolean | undefined;
+};
+
 export type AnswerHuman = {
   /** One of the request's allowed_decisions, if it has any. */
   readonly decision: string;
@@ -65,6 +70,231 @@ export type ArtifactPage = {
 
   /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
+};
+
+/** A package of the catalog. */
+export type Blueprint = {
+  readonly blueprint_id: string;
+
+  readonly name: string;
+
+  readonly description: string;
+
+  readonly version: string | null;
+
+  readonly category: string | null;
+
+  readonly tags: readonly string[];
+
+  readonly state: BlueprintState;
+
+  /** Whether its runs have a web interface, as it is configured. */
+  readonly web_ui: boolean;
+
+  /** How many warnings the blueprint's own record has. */
+  readonly warning_count: number;
+};
+
+/** A package of the catalog, with everything that is known of it. */
+export type BlueprintDetail = {
+  readonly blueprint_id: string;
+
+  readonly name: string;
+
+  readonly description: string;
+
+  readonly version: string | null;
+
+  readonly category: string | null;
+
+  readonly tags: readonly string[];
+
+  readonly state: BlueprintState;
+
+  /** Whether its runs have a web interface, as it is configured. */
+  readonly web_ui: boolean;
+
+  /** How many warnings the blueprint's own record has. */
+  readonly warning_count: number;
+
+  /** Its folder in the catalog, by name; null when that has gone. */
+  readonly place: string | null;
+
+  /** JSON Schema of a run's inputs; null: anything. */
+  readonly input_schema: JsonObject | null;
+
+  /** JSON Schema of the configuration; null: anything. */
+  readonly config_schema: JsonObject | null;
+
+  /** The package's own; a run's config_overrides are laid over it. Secrets are shown as "********". */
+  readonly default_configuration: JsonObject;
+
+  /** What a machine must have before a run is accepted. */
+  readonly requirements: {
+    readonly commands: readonly string[];
+
+    readonly environment: readonly string[];
+
+    readonly platforms: readonly string[];
+
+    readonly cpu_cores: number | null;
+
+    readonly memory_bytes: number | null;
+
+    readonly disk_bytes: number | null;
+
+    /** Slots, by the pool's name. */
+    readonly pools: Readonly<Record<string, number>>;
+
+    readonly models: readonly string[];
+
+    readonly services: readonly {
+      readonly name: string;
+
+      readonly tags: readonly string[];
+
+      readonly node: string | null;
+    }[];
+  } | null;
+
+  readonly resources: readonly {
+    /** Workers find it in SVC_RESOURCES_DIR under this name. */
+    readonly name: string;
+
+    readonly title: string | null;
+
+    readonly from: string | null;
+
+    readonly prepare: readonly string[] | null;
+
+    readonly timeout_seconds: number;
+  }[];
+
+  readonly models: readonly {
+    readonly model_id: string;
+
+    readonly path: string;
+
+    readonly sha256: string | null;
+  }[];
+
+  /** Folders of the user's that a run takes, each given by its path in the configuration. */
+  readonly local_inputs: readonly {
+    /** Dotted path in the configuration that holds the folder's path. */
+    readonly config_path: string;
+
+    readonly payload_path: string;
+
+    readonly runtime_path: string;
+
+    readonly allowed_extensions: readonly string[] | null;
+
+    readonly linked_config_paths: readonly string[];
+  }[];
+
+  /** What was prepared for it; a removal can delete it. */
+  readonly owns: readonly {
+    readonly kind: "package" | "resource" | "model";
+
+    /** The package's fingerprint, or the name that the manifest declares. */
+    readonly id: string;
+
+    readonly bytes: number;
+
+    /** Whether it is whole. */
+    readonly ready: boolean;
+  }[];
+
+  readonly errors: readonly {
+    /**
+     * JSON Pointer into manifest.json; behind /config/default.json# into the configuration; or / and a
+     * file's name. Empty for the whole.
+     */
+    readonly path: string;
+
+    readonly code: string;
+
+    /** For people; stands by itself. */
+    readonly message: string;
+  }[];
+
+  readonly warnings: readonly {
+    /**
+     * JSON Pointer into manifest.json; behind /config/default.json# into the configuration; or / and a
+     * file's name. Empty for the whole.
+     */
+    readonly path: string;
+
+    readonly code: string;
+
+    /** For people; stands by itself. */
+    readonly message: string;
+  }[];
+
+  /** The latest addition or removal. */
+  readonly operation_id: string | null;
+
+  /** Jobs made from it. */
+  readonly jobs: number;
+
+  /** When it was added. */
+  readonly added_at: string | null;
+
+  readonly links: {
+    readonly self: string;
+
+    readonly additions: string;
+
+    readonly removals: string;
+
+    readonly validate: string;
+
+    readonly runs: string;
+
+    /** The latest addition or removal. */
+    readonly operation: string | null;
+  };
+};
+
+/** A page of blueprints, in the order of their ids. */
+export type BlueprintPage = {
+  readonly items: readonly Blueprint[];
+
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
+  readonly next_page_token: string | null;
+};
+
+/**
+ * available: only in the catalog. adding, removing: an operation is under way. added: runs start at
+ * once. failed: errors says why its addition did. broken: its folder has mistakes, which errors lists.
+ */
+export type BlueprintState = "available" | "adding" | "added" | "removing" | "failed" | "broken";
+
+/** What a launch would come to. */
+export type BlueprintValidation = {
+  /** Whether a launch as asked would be accepted now. */
+  readonly valid: boolean;
+
+  /** Everything that stands against it. */
+  readonly errors: readonly {
+    /** JSON Pointer into the request's body; of a broken blueprint into its files. May be empty. */
+    readonly path: string;
+
+    readonly code: string;
+
+    /** For people. */
+    readonly message: string;
+  }[];
+
+  readonly warnings: readonly {
+    /** JSON Pointer into the request's body; of a broken blueprint into its files. May be empty. */
+    readonly path: string;
+
+    readonly code: string;
+
+    /** For people. */
+    readonly message: string;
+  }[];
 };
 
 /** An uploaded package: manifest, configuration, payload. The same content has the same id. */
@@ -187,7 +417,10 @@ export type CreateRun = {
    */
   readonly inputs?: JsonObject | undefined;
 
-  /** For jobs made from a catalog blueprint only: laid over the job's configuration. */
+  /**
+   * For jobs made from a catalog blueprint only: laid over the job's configuration. The run, and the job
+   * from then on, use the blueprint's package as it is now.
+   */
   readonly config_overrides?: JsonObject | undefined;
 };
 
@@ -362,6 +595,10 @@ export type Job = {
 
   readonly name: string;
 
+  /**
+   * preparing: its blueprint is being added. failed_preparation: that failed, and a later addition may
+   * mend it.
+   */
   readonly status: "ready" | "preparing" | "failed_preparation";
 
   readonly source:
@@ -414,6 +651,10 @@ export type JobDetail = {
 
   readonly name: string;
 
+  /**
+   * preparing: its blueprint is being added. failed_preparation: that failed, and a later addition may
+   * mend it.
+   */
   readonly status: "ready" | "preparing" | "failed_preparation";
 
   readonly source:
@@ -478,6 +719,7 @@ export type JobDetail = {
   /** view=full: of the latest run, newest first. */
   readonly recent_events?: readonly JsonObject[] | undefined;
 
+  /** view=full. What open runs offer is at GET /services. */
   readonly services?: readonly JsonObject[] | undefined;
 
   /** svc.error.v1; null unless the latest run failed. */
@@ -501,6 +743,30 @@ export type JobPage = {
 
   /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
+};
+
+export type LaunchBlueprint = {
+  /**
+   * One body for every entrypoint, in place of the manifest's initial_inputs; {} leaves those.
+   * {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.
+   */
+  readonly inputs?: JsonObject | undefined;
+
+  /** Laid over the blueprint's configuration, for this run. */
+  readonly config_overrides?: JsonObject | undefined;
+
+  /** Of the job; the blueprint's when absent. */
+  readonly name?: string | undefined;
+};
+
+/** A run that was accepted, of a job that was made for it. */
+export type LaunchedBlueprint = {
+  readonly run_id: string;
+
+  /** The job that was made for the run. */
+  readonly job_id: string;
+
+  readonly status: "pending";
 };
 
 /**
@@ -777,6 +1043,86 @@ export type ObservabilitySummary = {
   }[];
 };
 
+/** Long work that goes on by itself, whatever becomes of the request that has begun it. */
+export type Operation = {
+  readonly operation_id: string;
+
+  /** What it does. */
+  readonly kind: "blueprint_addition" | "blueprint_removal";
+
+  /** The blueprint's id. */
+  readonly target: string;
+
+  readonly status: OperationStatus;
+
+  readonly progress: {
+    readonly percent: number;
+
+    /** What is being done, for people. */
+    readonly label: string;
+
+    /** The step under way; null before the first. */
+    readonly step: string | null;
+
+    readonly steps: readonly {
+      readonly name: string;
+
+      /** For people. */
+      readonly label: string;
+
+      /** skipped: there was nothing to do. */
+      readonly status: "pending" | "running" | "completed" | "failed" | "skipped";
+    }[];
+  };
+
+  /**
+   * What it has come to. Of an addition blueprint_id, version, fingerprint and size; of a removal
+   * removed, or preview after a dry run: {resources: [{kind, id, bytes, action}], jobs_affected,
+   * bytes_freed}. Null until it has completed.
+   */
+  readonly result: JsonObject | null;
+
+  readonly error: {
+    /** Stable, for programs. */
+    readonly code:
+      | "blueprint_not_found"
+      | "blueprint_broken"
+      | "blueprint_in_use"
+      | "requirements_not_met"
+      | "resource_failed"
+      | "model_failed"
+      | "configuration_unreadable"
+      | "disk_full"
+      | "internal";
+
+    /** What happened and what to do next, for people. */
+    readonly detail: string;
+
+    /** Whether the same request may succeed when it is made again, with a new Idempotency-Key. */
+    readonly retryable: boolean;
+  } | null;
+
+  /** When it was asked for. */
+  readonly created_at: string;
+
+  /** When it last changed. */
+  readonly updated_at: string;
+
+  /** When it ended; null while it goes on. */
+  readonly finished_at: string | null;
+};
+
+/** A page of operations, newest first. */
+export type OperationPage = {
+  readonly items: readonly Operation[];
+
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
+  readonly next_page_token: string | null;
+};
+
+/** The last two are final. */
+export type OperationStatus = "pending" | "running" | "completed" | "failed";
+
 export type Output = {
   readonly artifact_id: string;
 
@@ -847,6 +1193,17 @@ export type Problem = {
     | undefined;
 };
 
+export type RemoveBlueprint = {
+  /** Removes nothing: the result says what would go. */
+  readonly dry_run?: boolean | undefined;
+
+  /** Keeps its resources for the next addition. */
+  readonly keep_resources?: boolean | undefined;
+
+  /** Keeps its models for the next addition. */
+  readonly keep_models?: boolean | undefined;
+};
+
 /** What came of sending dead letters again. */
 export type Retried = {
   readonly run_id: string;
@@ -874,7 +1231,7 @@ export type Run = {
   /** As given at creation. */
   readonly inputs: JsonObject;
 
-  /** As given at creation. */
+  /** As given at creation; secrets are shown as "********". */
   readonly config_overrides: JsonObject | null;
 
   readonly trigger: {
@@ -1095,6 +1452,81 @@ export type RuntimeStatus = {
   readonly detail?: string | undefined;
 };
 
+/** A long-lived process that an open run offers, found by its name. */
+export type Service = {
+  /** The same for every attempt of its agent, and after a restart. */
+  readonly service_id: string;
+
+  readonly name: string;
+
+  /**
+   * passing only while every check has found it reachable; critical before the first time, and after
+   * failures.
+   */
+  readonly status: "passing" | "critical";
+
+  readonly tags: readonly string[];
+
+  /** As declared, with public_url, run_id, job_id and node. */
+  readonly meta: JsonObject;
+
+  /** The host that callers on its node use; 127.0.0.1 is that node itself. */
+  readonly address: string;
+
+  /** Null without one. */
+  readonly port: number | null;
+
+  /** What a browser is given; null without one. */
+  readonly public_url: string | null;
+
+  /** Null for a service of a job that was submitted to the runtime API. */
+  readonly job_id: string | null;
+
+  /** Null for a service of a job that was submitted to the runtime API. */
+  readonly run_id: string | null;
+
+  /** The agent whose command offers it; null for the job as a whole. */
+  readonly agent_id: string | null;
+
+  /** The machine it runs on. */
+  readonly node: string;
+
+  readonly checks: readonly {
+    readonly name: string;
+
+    readonly type: "http" | "tcp" | "grpc" | "script";
+
+    /**
+     * passing only while every check has found it reachable; critical before the first time, and after
+     * failures.
+     */
+    readonly status: "passing" | "critical";
+
+    /** What was found, for people. */
+    readonly output: string;
+
+    /** Failures in a row, up to now. */
+    readonly failures: number;
+
+    /** When it was made last; null before the first time. */
+    readonly last_checked_at: string | null;
+  }[];
+
+  /** When its job, or the command of its agent, began. */
+  readonly registered_at: string;
+
+  /** When its status changed last. */
+  readonly updated_at: string;
+};
+
+/** A page of services, by name. */
+export type ServicePage = {
+  readonly items: readonly Service[];
+
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
+  readonly next_page_token: string | null;
+};
+
 /** The cluster in a few numbers. */
 export type SystemSummary = {
   readonly nodes: readonly Node[];
@@ -1198,6 +1630,17 @@ export type UpdateJob = {
    * "NAME"} is read from the runtime's environment at launch.
    */
   readonly resolved_configuration?: JsonObject | null | undefined;
+};
+
+export type ValidateBlueprint = {
+  /**
+   * One body for every entrypoint, in place of the manifest's initial_inputs; {} leaves those.
+   * {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.
+   */
+  readonly inputs?: JsonObject | undefined;
+
+  /** What would be a launch's config_overrides. */
+  readonly config?: JsonObject | undefined;
 };
 
 /** How far a run of the job has come. */
@@ -1360,6 +1803,12 @@ export const problemCodes = [
   "human_request_not_found",
   /** The run has no dead letter with this id; list its dead letters. */
   "dead_letter_not_found",
+  /** The catalog has no blueprint of this id; list the blueprints, or see SVC_BLUEPRINT_CATALOG. */
+  "blueprint_not_found",
+  /** No operation has this id, or it was removed with age; list the operations. */
+  "operation_not_found",
+  /** No open run has such a service; list the services there are. */
+  "service_not_found",
   /** The path takes other methods; Allow lists them. */
   "method_not_allowed",
   /** The request did not arrive in time; send it again. */
@@ -1384,6 +1833,14 @@ export const problemCodes = [
   "bundle_in_use",
   /** The machine has no free port for the run; end other runs first. */
   "no_free_port",
+  /** The blueprint's folder has mistakes; GET the blueprint lists them. Mend them, then try again. */
+  "blueprint_broken",
+  /** The blueprint is being added or removed; wait for the operation that the detail names. */
+  "blueprint_busy",
+  /** Runs of the blueprint have not ended; wait for them or cancel them, then remove it. */
+  "blueprint_in_use",
+  /** This machine lacks what the package requires; errors names each requirement and what to do. */
+  "requirements_not_met",
   /** The resource has changed; the ETag header has the current one. Read it again, then retry. */
   "precondition_failed",
   /** The body is over the limit; send less. */
@@ -1404,6 +1861,8 @@ export const problemCodes = [
   "headers_too_large",
   /** The server's log has the cause under the request id. */
   "internal",
+  /** The service is there, and its checks do not pass; GET /services shows why. */
+  "service_not_passing",
   /** Wait as many seconds as Retry-After says, then try again. */
   "unavailable",
 ] as const;
@@ -1412,6 +1871,24 @@ export type ProblemCode = (typeof problemCodes)[number];
 
 /** What each operation takes and answers. */
 export interface Operations {
+  /**
+   * Add a blueprint (POST /api/v1/blueprints/{blueprint_id}/additions)
+   *
+   * Prepares it for runs: its package is copied, its resources are made, its models installed. Follow
+   * the operation at Location; it goes on whatever becomes of this request. A blueprint that is added
+   * and has not changed is through at once.
+   */
+  readonly addBlueprint: {
+    readonly request: {
+      readonly path: {
+        /** The blueprint's id. */
+        readonly blueprint_id: string;
+      };
+      readonly body: AddBlueprint;
+    };
+    readonly answer: Operation;
+  };
+
   /**
    * Answer what a run asks people (POST /api/v1/runs/{run_id}/human/{request_id}/response)
    *
@@ -1476,7 +1953,8 @@ export interface Operations {
   /**
    * Create a job (POST /api/v1/jobs)
    *
-   * Keep job_id and ETag: updates and the deletion need both.
+   * Keep job_id and ETag: updates and the deletion need both. A job of a blueprint that is not added is
+   * `preparing` until its addition has ended, and its ETag changes then.
    */
   readonly createJob: { readonly request: { readonly body: CreateJob }; readonly answer: Job };
 
@@ -1536,6 +2014,17 @@ export interface Operations {
       };
     };
     readonly answer: undefined;
+  };
+
+  /** Get a blueprint (GET /api/v1/blueprints/{blueprint_id}) */
+  readonly getBlueprint: {
+    readonly request: {
+      readonly path: {
+        /** The blueprint's id. */
+        readonly blueprint_id: string;
+      };
+    };
+    readonly answer: BlueprintDetail;
   };
 
   /** Get a bundle (GET /api/v1/bundles/{bundle_id}) */
@@ -1631,6 +2120,21 @@ export interface Operations {
     readonly answer: ObservabilitySummary;
   };
 
+  /**
+   * Get an operation (GET /api/v1/operations/{operation_id})
+   *
+   * Where the Location of a request points that began one.
+   */
+  readonly getOperation: {
+    readonly request: {
+      readonly path: {
+        /** The operation's id. */
+        readonly operation_id: string;
+      };
+    };
+    readonly answer: Operation;
+  };
+
   /** Get a run (GET /api/v1/runs/{run_id}) */
   readonly getRun: {
     readonly request: {
@@ -1669,6 +2173,22 @@ export interface Operations {
             readonly "if-none-match"?: string | undefined;
           }
         | undefined;
+    };
+    readonly answer: Response;
+  };
+
+  /**
+   * Look at a run (GET /api/v1/runs/{run_id}/dashboard)
+   *
+   * A page for people: the run's status, its graph, events, outputs, and what went wrong, live while it
+   * goes on.
+   */
+  readonly getRunDashboard: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
     };
     readonly answer: Response;
   };
@@ -1743,6 +2263,68 @@ export interface Operations {
         | undefined;
     };
     readonly answer: WorkflowProgress;
+  };
+
+  /**
+   * Launch a blueprint (POST /api/v1/blueprints/{blueprint_id}/runs)
+   *
+   * Makes a job of the blueprint and starts a run of it. A blueprint that is not added is added first;
+   * the run waits for that.
+   */
+  readonly launchBlueprint: {
+    readonly request: {
+      readonly path: {
+        /** The blueprint's id. */
+        readonly blueprint_id: string;
+      };
+      readonly headers?:
+        | {
+            /**
+             * W3C trace context of the caller: the run belongs to this trace, and its span is a child of the
+             * caller's. One that is malformed is ignored, and the run gets a trace of its own.
+             */
+            readonly traceparent?: string | undefined;
+          }
+        | undefined;
+      readonly body: LaunchBlueprint;
+    };
+    readonly answer: LaunchedBlueprint;
+  };
+
+  /**
+   * List blueprints (GET /api/v1/blueprints)
+   *
+   * What the folders of SVC_BLUEPRINT_CATALOG hold. A broken one is listed as broken, and hides no
+   * other.
+   */
+  readonly listBlueprints: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** Only those of this category. */
+            readonly category?: string | undefined;
+
+            /** Only those with this text in their id, name, description or a tag, whatever its case. */
+            readonly q?: string | undefined;
+
+            /**
+             * available: only in the catalog. adding, removing: an operation is under way. added: runs start at
+             * once. failed: errors says why its addition did. broken: its folder has mistakes, which errors lists.
+             */
+            readonly state?: BlueprintState | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: BlueprintPage;
   };
 
   /** List bundles (GET /api/v1/bundles) */
@@ -1902,6 +2484,9 @@ export interface Operations {
             /** false leaves out jobs whose latest run has ended. */
             readonly include_terminal?: boolean | undefined;
 
+            /** Jobs made from this blueprint only. */
+            readonly blueprint_id?: string | undefined;
+
             /**
              * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
              * next_page_token.
@@ -1933,6 +2518,35 @@ export interface Operations {
         | undefined;
     };
     readonly answer: NodePage;
+  };
+
+  /**
+   * List operations (GET /api/v1/operations)
+   *
+   * Newest first. Those that ended more than SVC_RETENTION_DAYS ago are gone.
+   */
+  readonly listOperations: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** Only those about this blueprint. */
+            readonly target?: string | undefined;
+
+            /** The last two are final. */
+            readonly status?: OperationStatus | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: OperationPage;
   };
 
   /**
@@ -2162,6 +2776,44 @@ export interface Operations {
     readonly answer: RunPage;
   };
 
+  /**
+   * List services (GET /api/v1/services)
+   *
+   * The services that open runs offer right now, by name, whether their checks pass or not.
+   */
+  readonly listServices: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** Services of this name only. */
+            readonly name?: string | undefined;
+
+            /** Tags that it must have, all of them: separated by commas, or the parameter repeated. */
+            readonly tag?: string | undefined;
+
+            /**
+             * passing only while every check has found it reachable; critical before the first time, and after
+             * failures.
+             */
+            readonly status?: "passing" | "critical" | undefined;
+
+            /** Services of this run. */
+            readonly run_id?: string | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: ServicePage;
+  };
+
   /** Pause every open run of a job (POST /api/v1/jobs/{job_id}/pause) */
   readonly pauseJob: {
     readonly request: {
@@ -2171,6 +2823,49 @@ export interface Operations {
       };
     };
     readonly answer: JobControl;
+  };
+
+  /**
+   * Remove a blueprint (POST /api/v1/blueprints/{blueprint_id}/removals)
+   *
+   * Deletes what was prepared for it, which adding it again makes anew; the catalog's folder stays. Look
+   * at a dry_run first: it ends with just what the removal would then remove. Its package stays while
+   * jobs have it, a model while another blueprint has it.
+   */
+  readonly removeBlueprint: {
+    readonly request: {
+      readonly path: {
+        /** The blueprint's id. */
+        readonly blueprint_id: string;
+      };
+      readonly body: RemoveBlueprint;
+    };
+    readonly answer: Operation;
+  };
+
+  /**
+   * Find a service by its name (GET /api/v1/services/{name}/resolve)
+   *
+   * The newest one of that name, tags and node whose checks pass. What was passing a moment ago may be
+   * gone now: be ready for a refused connection, and resolve again.
+   */
+  readonly resolveService: {
+    readonly request: {
+      readonly path: {
+        /** The service's name. */
+        readonly name: string;
+      };
+      readonly query?:
+        | {
+            /** Tags that it must have, all of them: separated by commas, or the parameter repeated. */
+            readonly tag?: string | undefined;
+
+            /** The machine that it must run on. */
+            readonly node?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: Service;
   };
 
   /** Resume every paused run of a job (POST /api/v1/jobs/{job_id}/resume) */
@@ -2216,6 +2911,24 @@ export interface Operations {
       };
     };
     readonly answer: Retried;
+  };
+
+  /**
+   * Follow an operation (GET /api/v1/operations/{operation_id}/events/stream)
+   *
+   * Server-sent events: operation_pending, operation_running, operation_progress, then
+   * operation_completed or operation_failed. Each event's id is its place in the history. Keep the id of
+   * each event that you have applied and send it as Last-Event-ID: the stream goes on right behind it.
+   * It closes after the terminal event; a reader that already has that one gets 204.
+   */
+  readonly streamOperationEvents: {
+    readonly request: {
+      readonly path: {
+        /** The operation's id. */
+        readonly operation_id: string;
+      };
+    };
+    readonly answer: Response;
   };
 
   /**
@@ -2330,10 +3043,34 @@ export interface Operations {
    * bundle_id. Uploading runs nothing.
    */
   readonly uploadBundle: { readonly request: Nothing; readonly answer: Bundle };
+
+  /**
+   * Say what would stand against a launch (POST /api/v1/blueprints/{blueprint_id}/validate)
+   *
+   * Makes nothing. Checks what a launch checks before it is accepted, and says everything at once;
+   * validators of the package are run.
+   */
+  readonly validateBlueprint: {
+    readonly request: {
+      readonly path: {
+        /** The blueprint's id. */
+        readonly blueprint_id: string;
+      };
+      readonly body: ValidateBlueprint;
+    };
+    readonly answer: BlueprintValidation;
+  };
 }
 
 /** How each operation is sent. */
 export const operations = {
+  addBlueprint: {
+    method: "POST",
+    path: "/api/v1/blueprints/{blueprint_id}/additions",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
   answerHumanRequest: {
     method: "POST",
     path: "/api/v1/runs/{run_id}/human/{request_id}/response",
@@ -2384,6 +3121,13 @@ export const operations = {
     answer: "none",
     takesKey: false,
   },
+  getBlueprint: {
+    method: "GET",
+    path: "/api/v1/blueprints/{blueprint_id}",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   getBundle: {
     method: "GET",
     path: "/api/v1/bundles/{bundle_id}",
@@ -2415,10 +3159,24 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  getOperation: {
+    method: "GET",
+    path: "/api/v1/operations/{operation_id}",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   getRun: { method: "GET", path: "/api/v1/runs/{run_id}", body: "none", answer: "json", takesKey: false },
   getRunArtifact: {
     method: "GET",
     path: "/api/v1/runs/{run_id}/artifacts/{artifact_id}",
+    body: "none",
+    answer: "bytes",
+    takesKey: false,
+  },
+  getRunDashboard: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/dashboard",
     body: "none",
     answer: "bytes",
     takesKey: false,
@@ -2473,6 +3231,20 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  launchBlueprint: {
+    method: "POST",
+    path: "/api/v1/blueprints/{blueprint_id}/runs",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
+  listBlueprints: {
+    method: "GET",
+    path: "/api/v1/blueprints",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   listBundles: { method: "GET", path: "/api/v1/bundles", body: "none", answer: "json", takesKey: false },
   listHumanRequests: {
     method: "GET",
@@ -2504,6 +3276,13 @@ export const operations = {
   },
   listJobs: { method: "GET", path: "/api/v1/jobs", body: "none", answer: "json", takesKey: false },
   listNodes: { method: "GET", path: "/api/v1/nodes", body: "none", answer: "json", takesKey: false },
+  listOperations: {
+    method: "GET",
+    path: "/api/v1/operations",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   listRunArtifacts: {
     method: "GET",
     path: "/api/v1/runs/{run_id}/artifacts",
@@ -2547,12 +3326,27 @@ export const operations = {
     takesKey: false,
   },
   listRuns: { method: "GET", path: "/api/v1/runs", body: "none", answer: "json", takesKey: false },
+  listServices: { method: "GET", path: "/api/v1/services", body: "none", answer: "json", takesKey: false },
   pauseJob: {
     method: "POST",
     path: "/api/v1/jobs/{job_id}/pause",
     body: "none",
     answer: "json",
     takesKey: true,
+  },
+  removeBlueprint: {
+    method: "POST",
+    path: "/api/v1/blueprints/{blueprint_id}/removals",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
+  resolveService: {
+    method: "GET",
+    path: "/api/v1/services/{name}/resolve",
+    body: "none",
+    answer: "json",
+    takesKey: false,
   },
   resumeJob: {
     method: "POST",
@@ -2574,6 +3368,13 @@ export const operations = {
     body: "none",
     answer: "json",
     takesKey: true,
+  },
+  streamOperationEvents: {
+    method: "GET",
+    path: "/api/v1/operations/{operation_id}/events/stream",
+    body: "none",
+    answer: "events",
+    takesKey: false,
   },
   streamRun: {
     method: "GET",
@@ -2609,5 +3410,12 @@ export const operations = {
     body: "multipart",
     answer: "json",
     takesKey: true,
+  },
+  validateBlueprint: {
+    method: "POST",
+    path: "/api/v1/blueprints/{blueprint_id}/validate",
+    body: "json",
+    answer: "json",
+    takesKey: false,
   },
 } as const satisfies Readonly<Record<keyof Operations, OperationShape>>;

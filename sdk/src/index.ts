@@ -1,14 +1,17 @@
 // The public face of the client: what programs import.
 
+export type { BlueprintsResource } from "./blueprints.ts";
 export type { BundleSource, BundlesResource } from "./bundles.ts";
 export { TroupeClient, type TroupeClientOptions } from "./client.ts";
 export { type ProblemEntry, TroupeProblem, TroupeUnreachable } from "./errors.ts";
 export { type FollowOptions, terminalEventTypes } from "./follow.ts";
 export type { JsonObject, ProblemCode } from "./generated.ts";
 export type { JobsResource } from "./jobs.ts";
+export type { OperationsResource } from "./operations.ts";
 export type { Page, Pages } from "./pages.ts";
 export type * from "./records.ts";
 export type { RunsResource } from "./runs.ts";
+export type { ServicesResource } from "./services.ts";
 export { readServerSentEvents, type ServerSentEvent } from "./sse.ts";
 export type { SystemResource } from "./system.ts";
 export type { CallOptions, KeyedOptions } from "./transport.ts";

@@ -82,6 +82,40 @@ export interface MergedEvent {
   };
 }
 
+/** A package of the catalog. */
+export type Blueprint = ItemOf<"listBlueprints">;
+export type BlueprintDetail = AnswerOf<"getBlueprint">;
+export type BlueprintsQuery = QueryOf<"listBlueprints">;
+export type BlueprintAddition = BodyOf<"addBlueprint">;
+export type BlueprintRemoval = BodyOf<"removeBlueprint">;
+export type BlueprintToCheck = BodyOf<"validateBlueprint">;
+export type BlueprintCheck = AnswerOf<"validateBlueprint">;
+export type BlueprintLaunch = BodyOf<"launchBlueprint">;
+export type LaunchedBlueprint = AnswerOf<"launchBlueprint">;
+
+/** Long work that goes on by itself. */
+export type Operation = AnswerOf<"getOperation">;
+export type OperationsQuery = QueryOf<"listOperations">;
+
+/** Something that happened in an operation. */
+export interface OperationEvent {
+  readonly id: number;
+  readonly operation_id: string;
+  readonly timestamp: string;
+  readonly type:
+    | "operation_pending"
+    | "operation_running"
+    | "operation_progress"
+    | "operation_completed"
+    | "operation_failed";
+  readonly payload: Operation["progress"] & Partial<Pick<Operation, "result" | "error">>;
+}
+
+/** A long-lived process that an open run offers. */
+export type Service = ItemOf<"listServices">;
+export type ServicesQuery = QueryOf<"listServices">;
+export type ResolveQuery = QueryOf<"resolveService">;
+
 export type Health = AnswerOf<"getHealth">;
 export type RuntimeHealth = AnswerOf<"getRuntimeHealth">;
 export type RuntimeStatus = AnswerOf<"getRuntimeStatus">;

@@ -290,10 +290,9 @@ describe("the gateway itself", () => {
       .filter((name) => name !== "generated.ts" && !name.endsWith(".test.ts"))
       .map((name) => readFileSync(join(folder, name), "utf8"))
       .join("\n");
-    // Artifacts are downloaded by the links that lists of them hold.
-    const missing = Object.keys(operations).filter(
-      (id) => !text.includes(`"${id}"`) && id !== "getRunArtifact",
-    );
+    // Artifacts are downloaded by the links that lists of them hold; a run's dashboard is a page for people.
+    const linked = ["getRunArtifact", "getRunDashboard"];
+    const missing = Object.keys(operations).filter((id) => !text.includes(`"${id}"`) && !linked.includes(id));
     assert.deepEqual(missing, []);
   });
 });

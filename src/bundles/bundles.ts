@@ -201,8 +201,33 @@ export class Bundles {
   }
 
   /** To be called before the record of a bundle is deleted (B5). */
-  letGo({ fingerprint }: BundleRecord): Promise<void> {
+  async letGo({ fingerprint }: BundleRecord): Promise<void> {
+    await this.#snapshots.touch(fingerprint);
+  }
+
+  /**
+   * Takes a folder in without a record of it: whoever is told the fingerprint writes it down within a day (S5 in
+   * snapshots.ts).
+   *
+   * @param path absolute
+   * @throws BundleProblem with everything that is wrong with the folder; errors of the system as they come
+   */
+  takeFolder(path: string): Promise<Snapshot> {
+    return this.#snapshots.withTemporary((folder) => this.#takeFolder(path, folder));
+  }
+
+  /** Keeps a snapshot for another day. @returns the time it has now, in ms since 1970; null when it is not there */
+  keep(fingerprint: string): Promise<number | null> {
     return this.#snapshots.touch(fingerprint);
+  }
+
+  /**
+   * Removes one snapshot, unless something has its name, or it was given to anybody at `beforeMs` or later.
+   *
+   * @returns its bytes, 0 when it is not there; null when it stays
+   */
+  removeSnapshot(fingerprint: string, request: UnusedSnapshots): Promise<number | null> {
+    return this.#snapshots.removeOne(fingerprint, request);
   }
 
   /** Removes the snapshots that nothing names any more; see Snapshots. */
@@ -264,11 +289,13 @@ export class Bundles {
     bundleId: string,
     source: Extract<BundleOrigin, { kind: "folder" }>,
   ): Promise<BundleRecord> {
-    const snapshot = await this.#snapshots.withTemporary(async (folder) => {
-      const limits = { bytesMax: this.#bytesMax, keepOut: this.#snapshots.root };
-      return this.#snapshots.take(await openFolder(source.path, limits), folder);
-    });
+    const snapshot = await this.takeFolder(source.path);
     return this.#save(recordOf(snapshot, { bundleId, source, nowMs: this.#nowMs() }));
+  }
+
+  async #takeFolder(path: string, folder: string): Promise<Snapshot> {
+    const limits = { bytesMax: this.#bytesMax, keepOut: this.#snapshots.root };
+    return this.#snapshots.take(await openFolder(path, limits), folder);
   }
 
   /** @returns the record as it is now: one of the same id lends it its time of creation */

@@ -101,7 +101,8 @@ async function walkFolder(walk: Walk, chain: readonly string[], prefix: string):
       found.push({ name: entry.name, isLink: entry.isSymbolicLink() });
     }
   } catch (error) {
-    walk.problems.add(prefix, "unreadable", `the folder ${shown(prefix)} cannot be read (${codeOf(error)})`);
+    const which = prefix === "" ? "itself" : shown(prefix);
+    walk.problems.add(prefix, "unreadable", `the folder ${which} cannot be read (${codeOf(error)})`);
   }
   for (const { name, isLink } of found.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     if (walk.entries > bundleLimits.entriesMax) return;

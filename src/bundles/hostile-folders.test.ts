@@ -57,6 +57,11 @@ test("a folder without a manifest, or with one that is no file, is refused", asy
   assert.deepEqual(await refusalsOf({ "manifest.json/x": "" }), ["/manifest.json missing_manifest"]);
 });
 
+test("a file in the place of the payload's folder is refused", async () => {
+  const refused = await refusalsOf({ "manifest.json": manifestJson, payloads: "" });
+  assert.deepEqual(refused, ["/payloads not_a_folder"]);
+});
+
 test("JSON files that cannot be read as JSON objects are refused, each", async () => {
   const files = { "manifest.json": "{", "config/default.json": "[]", "config/overwrite.json": "{}x" };
   assert.deepEqual(await refusalsOf(files), [

@@ -17,6 +17,7 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { bytesIn } from "../folder-bytes.ts";
 import { KeyedTurns } from "../keyed-turns.ts";
+import { forEachOf } from "../several.ts";
 import { syncFolder } from "../sync-folder.ts";
 import { type Definition, readDefinition } from "./definition.ts";
 import {
@@ -29,7 +30,6 @@ import {
 } from "./layout.ts";
 import { BundleProblem, type BundleProblemEntry, ProblemList, shown } from "./problem.ts";
 import type { SealedFile } from "./sealed-file.ts";
-import { forEachOf } from "./several.ts";
 
 export interface Snapshot {
   readonly fingerprint: string;
@@ -173,11 +173,32 @@ export class Snapshots {
     await syncFolder(this.root);
   }
 
-  /** To be called before a record lets go of the snapshot; one that is not there is no error (S5). */
-  async touch(fingerprint: string): Promise<void> {
-    const now = new Date(this.#nowMs());
-    await utimes(this.folder(fingerprint), now, now).catch((error: unknown) => {
+  /**
+   * To be called before a record lets go of the snapshot (S5).
+   *
+   * @returns the time that it has now, wall time in ms since 1970; null when it is not there, which is no error
+   */
+  async touch(fingerprint: string): Promise<number | null> {
+    const nowMs = this.#nowMs();
+    const now = new Date(nowMs);
+    try {
+      await utimes(this.folder(fingerprint), now, now);
+      return nowMs;
+    } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      return null;
+    }
+  }
+
+  /**
+   * Removes one snapshot, as `removeUnused` does it.
+   *
+   * @returns its bytes, 0 when it is not there; null when it stays
+   */
+  removeOne(fingerprint: string, request: UnusedSnapshots): Promise<number | null> {
+    return this.#turns.run(fingerprint, async () => {
+      const isThere = (await stat(this.folder(fingerprint)).catch(() => null)) !== null;
+      return isThere ? this.#removeUnused(fingerprint, request) : 0;
     });
   }
 
@@ -275,6 +296,12 @@ class Intake {
       for (const problem of error.problems) this.#problems.addEntry(problem);
       // Half of a file says nothing.
       await rm(join(this.#content, path), { force: true });
+    } else if (path === PAYLOADS_FOLDER) {
+      this.#problems.add(
+        path,
+        "not_a_folder",
+        `${shown(path)} is a file, and must be the folder of the payload`,
+      );
     } else if ((error as NodeJS.ErrnoException).code === "EEXIST") {
       // Names were compared as they are; a disk may compare them in its own way.
       const said = `${shown(path)} differs from another name in case or accents only, and this disk takes both for one`;

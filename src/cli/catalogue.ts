@@ -1,6 +1,7 @@
 // Every command of `troupe`: its words, its options, its help. The code behind a command is loaded when it runs.
 
 import { type CatalogueEntry, helpOption as help, jsonOption as json, type OptionSpec } from "./command.ts";
+import { blueprintEntries } from "./gateway/blueprint-catalogue.ts";
 import { gatewayEntries } from "./gateway/catalogue.ts";
 
 const url: OptionSpec = {
@@ -208,7 +209,7 @@ const local: readonly CatalogueEntry[] = [
 /** All commands, as `troupe help` lists them. */
 export const sections: readonly { readonly title: string; readonly entries: readonly CatalogueEntry[] }[] = [
   { title: "Serve", entries: serving },
-  { title: "Work with the gateway", entries: [...gatewayEntries, ...attentionEntries] },
+  { title: "Work with the gateway", entries: [...gatewayEntries, ...attentionEntries, ...blueprintEntries] },
   { title: "Work with the runtime API", entries: runtimeEntries },
   { title: "Here", entries: local },
 ];

@@ -39,7 +39,7 @@ async function dispatch(args: readonly string[], terminal: Terminal): Promise<nu
 }
 
 function callOf(spec: CommandSpec, args: readonly string[], terminal: Terminal): Call {
-  const { words, options } = parseWords(spec, args);
+  const { words, options, lists } = parseWords(spec, args);
   return {
     words,
     terminal,
@@ -48,6 +48,7 @@ function callOf(spec: CommandSpec, args: readonly string[], terminal: Terminal):
       const value = options.get(name);
       return typeof value === "string" ? value : null;
     },
+    texts: (name) => lists.get(name) ?? [],
     flag: (name) => {
       const value = options.get(name);
       return typeof value === "boolean" ? value : null;

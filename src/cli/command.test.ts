@@ -35,6 +35,12 @@ describe("the words of a command", () => {
   test("a value may begin with a dash behind =", () => {
     assert.deepEqual(parse(command("send"), "j", "a", "--body=-1").options, { body: "-1" });
   });
+  test("an option that may be given several times has all its values, in their order", () => {
+    const spec = command("blueprint", "run");
+    const { lists, options } = parseWords(spec, ["b", "--set", "a=1", "--name", "n", "--set=b=-2"]);
+    assert.deepEqual([...lists], [["set", ["a=1", "b=-2"]]]);
+    assert.deepEqual([...options], [["name", "n"]]);
+  });
 
   const wrong: readonly (readonly [string, string, readonly string[], RegExp])[] = [
     [

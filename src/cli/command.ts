@@ -25,6 +25,8 @@ export interface OptionSpec {
   /** What stands for the value in the help, such as FILE; null for a switch. */
   readonly value: string | null;
   readonly help: string;
+  /** Whether it may be given several times; then `texts` has all its values. */
+  readonly repeats?: boolean;
 }
 
 export interface CommandSpec {
@@ -59,6 +61,8 @@ export interface Call {
   readonly env: NodeJS.ProcessEnv;
   /** The value of an option, or null. */
   text(name: string): string | null;
+  /** The values of an option that may be given several times, in their order. */
+  texts(name: string): readonly string[];
   /** Whether a switch is on; null when it was not given. */
   flag(name: string): boolean | null;
 }
@@ -76,6 +80,8 @@ export class CommandFailed extends Error {
 export interface ParsedWords {
   readonly words: readonly string[];
   readonly options: ReadonlyMap<string, string | boolean>;
+  /** Of those that may be given several times. */
+  readonly lists: ReadonlyMap<string, readonly string[]>;
 }
 
 /**
@@ -85,6 +91,7 @@ export interface ParsedWords {
  */
 export function parseWords(spec: CommandSpec, args: readonly string[]): ParsedWords {
   const options = new Map<string, string | boolean>();
+  const lists = new Map<string, readonly string[]>();
   const words: string[] = [];
   for (const token of tokens(spec, args)) {
     if (token.kind === "positional") words.push(token.value);
@@ -92,10 +99,13 @@ export function parseWords(spec: CommandSpec, args: readonly string[]): ParsedWo
     const option = spec.options.find((known) => known.name === token.name);
     const negated = token.rawName.startsWith("--no-");
     if (option === undefined) throw unknownOption(spec, token.rawName);
-    options.set(option.name, optionValue(spec, option, { ...token, negated }));
+    const value = optionValue(spec, option, { ...token, negated });
+    if (option.repeats && typeof value === "string") {
+      lists.set(option.name, [...(lists.get(option.name) ?? []), value]);
+    } else options.set(option.name, value);
   }
   checkWords(spec, words);
-  return { words, options };
+  return { words, options, lists };
 }
 
 function tokens(spec: CommandSpec, args: readonly string[]) {

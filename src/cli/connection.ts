@@ -42,7 +42,7 @@ export function baseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
     throw new UsageError(
-      `--url: ${JSON.stringify(text)} is no address. Example: --url http://127.0.0.1:4000/api/v1`,
+      `--url: ${JSON.stringify(text)} is no address. Give one that \`troupe up\` prints: --url http://127.0.0.1:PORT/api/v1`,
     );
   }
   const path = url.pathname.replace(/\/+$/, "");

@@ -4,6 +4,7 @@ import { answerCommand, eventLine, isQuestion, isWorthReading } from "./event-te
 import { applyEvent, newProgress } from "./progress.ts";
 import { renderScreen } from "./screen.ts";
 import type { Terminal } from "./terminal.ts";
+import { fit } from "./text.ts";
 import type { HistoryEvent } from "./wire.ts";
 
 /** How often the screen is drawn: quick enough to feel live, slow enough to cost nothing. */
@@ -20,6 +21,8 @@ export function watchStyleFor(terminal: Terminal): WatchStyle {
 export interface Watched {
   readonly id: string;
   readonly events: AsyncIterable<HistoryEvent>;
+  /** A line that stays below the picture of a screen, once there is one. */
+  readonly footer?: () => string | null;
 }
 
 /** Shows a run's events until they end. Throws what the events throw, also when they are interrupted. */
@@ -33,9 +36,15 @@ export async function watch(watched: Watched, terminal: Terminal, style: WatchSt
   }
 }
 
-async function watchLive({ id, events }: Watched, terminal: Terminal): Promise<void> {
+async function watchLive({ id, events, footer }: Watched, terminal: Terminal): Promise<void> {
   const run = newProgress();
-  const draw = () => terminal.redraw(renderScreen(id, run, terminal.size(), Date.now(), terminal.paint));
+  const draw = () => {
+    const { columns, rows } = terminal.size();
+    const line = footer?.() ?? null;
+    const below = line === null ? [] : [fit(line, Math.max(20, columns))];
+    const size = { columns, rows: rows - below.length };
+    terminal.redraw([...renderScreen(id, run, size, Date.now(), terminal.paint), ...below]);
+  };
   const frames = setInterval(draw, FRAME_MS);
   try {
     for await (const event of events) applyEvent(run, event);

@@ -65,7 +65,7 @@ export async function job(call: Call): Promise<number> {
   const { job_id: id, status, result, failure = null } = detail.job;
   const address = (url: string) => new URL(url, client.baseUrl).href;
   const place = ({ url }: { readonly url: string }) => address(url);
-  const lines = endLines({ id, status, result, failure, files: artifacts, place }, terminal.paint);
+  const lines = endLines({ id, status, result, failure, files: artifacts, place, address }, terminal.paint);
   const [head = "", ...ending] = lines;
   const summary = summaryLines(detail.job.observability_summary, address);
   for (const line of [head, ...summary, ...ending]) terminal.print(line);

@@ -21,7 +21,8 @@ function ended(
   failure: Failure | null = null,
 ) {
   const place = ({ name }: { readonly name: string }) => `/files/${name}`;
-  return endLines({ id: "digest-1", status, result, failure, files, place }, plainPaint);
+  const address = (path: string) => `http://h${path}`;
+  return endLines({ id: "digest-1", status, result, failure, files, place, address }, plainPaint);
 }
 
 function file(name: string, kind: string, primary = false): RunArtifact {
@@ -83,7 +84,10 @@ describe("how a run ended", () => {
       "  | one",
       "  | two",
       `  What to do: ${failure.remediation}`,
-      "  Read on: /api/v1/runs/run_1 /api/v1/runs/run_1/logs?agent_id=w%1B%5B2J /api/v1/runs/run_1/timeline",
+      "  Read on:",
+      "    http://h/api/v1/runs/run_1",
+      "    http://h/api/v1/runs/run_1/logs?agent_id=w%1B%5B2J",
+      "    http://h/api/v1/runs/run_1/timeline",
     ]);
     const ofOldServer = { ...failure, links: undefined } as unknown as Failure;
     assert.equal(ended("failed", null, [], ofOldServer).at(-1), `  What to do: ${failure.remediation}`);

@@ -26,6 +26,8 @@ export interface EndedRun {
   readonly files: readonly EndedFile[];
   /** Where a file can be got: an address or a path. */
   place(file: EndedFile): string;
+  /** The address of a path of the server. */
+  address(path: string): string;
 }
 
 const statusStyles: Readonly<Record<string, Style>> = {
@@ -37,7 +39,7 @@ const statusStyles: Readonly<Record<string, Style>> = {
 /** The closing lines of a command that watched a run. */
 export function endLines(run: EndedRun, paint: Paint): readonly string[] {
   const lines = [`${cleanText(run.id)} ${statusWord(run.status, paint)}`];
-  if (run.failure !== null) lines.push(...failureLines(run.failure, paint));
+  if (run.failure !== null) lines.push(...failureLines(run.failure, paint, run.address));
   const result = resultLines(run.result, run.id);
   if (result.length > 0) lines.push(paint("bold", "Result"), ...result.map((line) => `  ${line}`));
   return [...lines, ...fileLines(run, paint)];
@@ -48,8 +50,16 @@ export function statusWord(status: string, paint: Paint): string {
   return paint(statusStyles[status] ?? "bold", cleanText(status));
 }
 
-/** What went wrong, what to do about it, and where to read on. */
-export function failureLines(failure: Failure, paint: Paint): readonly string[] {
+/**
+ * What went wrong, what to do about it, and where to read on.
+ *
+ * @param address the address of a path of the server
+ */
+export function failureLines(
+  failure: Failure,
+  paint: Paint,
+  address: (path: string) => string,
+): readonly string[] {
   const { details } = failure;
   const where = [
     details.agent_id === undefined ? null : `agent ${cleanText(details.agent_id)}`,
@@ -67,13 +77,13 @@ export function failureLines(failure: Failure, paint: Paint): readonly string[] 
     const tail = cleanLines(details.stderr_tail.trimEnd()).slice(-STDERR_LINES_MAX);
     lines.push("  stderr:", ...tail.map((line) => `  | ${line}`));
   }
-  return [...lines, `  What to do: ${cleanText(failure.remediation)}`, ...linkLines(failure)];
+  return [...lines, `  What to do: ${cleanText(failure.remediation)}`, ...linkLines(failure, address)];
 }
 
-/** The failure's links, as paths of the server. One of an older server has none. */
-function linkLines({ links = {} }: Partial<Failure>): readonly string[] {
-  const paths = Object.values(links).map(cleanText);
-  return paths.length === 0 ? [] : [`  Read on: ${paths.join(" ")}`];
+/** The failure's links, each on a line of its own, to be opened. One of an older server has none. */
+function linkLines({ links = {} }: Partial<Failure>, address: (path: string) => string): readonly string[] {
+  const found = Object.values(links).map((path) => `    ${cleanText(address(path))}`);
+  return found.length === 0 ? [] : ["  Read on:", ...found];
 }
 
 function resultLines(result: JsonValue | undefined, id: string): readonly string[] {

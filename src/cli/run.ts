@@ -139,9 +139,10 @@ async function ended(call: Call, { client, isOwn }: Connection, jobId: string): 
   const detail = await client.job(jobId);
   const artifacts = await artifactsOf(client, detail.job.run_id);
   const saved = await save(call, client, artifacts);
-  const place: Place = ({ artifact_id: id, url }) => saved.get(id) ?? new URL(url, client.baseUrl).href;
+  const address = (url: string) => new URL(url, client.baseUrl).href;
+  const place: Place = ({ artifact_id: id, url }) => saved.get(id) ?? address(url);
   const { status, result, failure = null } = detail.job;
-  const run = { id: jobId, status, result, failure, files: artifacts, place };
+  const run = { id: jobId, status, result, failure, files: artifacts, place, address };
   if (call.flag("json")) terminal.print(JSON.stringify(summary(detail, artifacts, place)));
   else for (const line of endLines(run, terminal.paint)) terminal.print(line);
   if (isOwn && artifacts.length > saved.size) {

@@ -45,6 +45,16 @@ describe("saving files", () => {
     assert.equal(places.get("art_1"), join(root, "a/report.md"));
     assert.deepEqual((await readdir(root)).sort(), ["a", "x", "x.part"]);
   });
+  test("of several files of one name the newest has it, in whatever order they come (S1)", async () => {
+    const root = join(folder, "new", "again");
+    const files = [
+      file("art_1", "summary", "old"),
+      file("art_3", "summary", "new"),
+      file("art_2", "summary", "mid"),
+    ];
+    await saveFiles(files, download, root);
+    assert.deepEqual(await found(root), { summary: "new", "art_1/summary": "old", "art_2/summary": "mid" });
+  });
   test("no name leads out of the folder, an id neither (S1)", async () => {
     const root = join(folder, "hostile");
     const names = ["../../out", "/etc/out", "a/../../../out", "..", "", "out/", "out/deeper"];

@@ -1,6 +1,7 @@
 // Saving a run's files into a folder: `troupe run --save`, `troupe runs save`.
 //
 // S1. A name from a worker never leads out of the folder, and no file takes the place of another one of the run.
+//     Of several of one name the newest has it; the others lie in folders that are called by their ids.
 // S2. A file appears under its name only when it is whole: its bytes are those that the server has the SHA-256 of.
 
 import { createHash } from "node:crypto";
@@ -8,8 +9,10 @@ import { createWriteStream } from "node:fs";
 import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { dirname, join, normalize, resolve, sep } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { makeFolder } from "../make-folder.ts";
 import { CommandFailed } from "./command.ts";
 import type { RunArtifact } from "./wire.ts";
+import { writeFailure } from "./write-failure.ts";
 
 export type SavedFile = Pick<RunArtifact, "artifact_id" | "name" | "sha256" | "url">;
 
@@ -27,14 +30,14 @@ export async function saveFiles<File extends SavedFile>(
 ): Promise<ReadonlyMap<string, string>> {
   const root = resolve(folder);
   const unfinished = await doing(root, async () => {
-    await mkdir(root, { recursive: true });
+    makeFolder(root);
     return mkdtemp(join(root, ".saving-"));
   });
   try {
     const places = new Map<string, string>();
-    const taken = new Set<string>();
+    const names = savedNames(files);
     for (const file of files) {
-      const place = join(root, savedName(file, taken));
+      const place = join(root, names.get(file.artifact_id)!);
       const partial = join(unfinished, String(places.size));
       const bytes = await download(file);
       await doing(place, async () => {
@@ -50,13 +53,18 @@ export async function saveFiles<File extends SavedFile>(
   }
 }
 
+/** Ids are in the order of time: a service writes its outputs again and again, and the last ones count. */
+function savedNames(files: readonly SavedFile[]): ReadonlyMap<string, string> {
+  const taken = new Set<string>();
+  const newestFirst = [...files].sort((a, b) => (a.artifact_id < b.artifact_id ? 1 : -1));
+  return new Map(newestFirst.map((file) => [file.artifact_id, savedName(file, taken)]));
+}
+
 async function doing<T>(place: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw new CommandFailed(
-      `Saving ${place} failed: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    throw new CommandFailed(`Saving ${place} failed: ${writeFailure(error)}`);
   }
 }
 

@@ -6,7 +6,7 @@ import { programVersion } from "../version.ts";
 import { type Call, CommandFailed, exitCodes } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { listenForInterrupts } from "./interrupts.ts";
-import { plural } from "./text.ts";
+import { cleanText, plural } from "./text.ts";
 
 export const up = (call: Call) => serve(call, "up");
 export const gateway = (call: Call) => serve(call, "gateway");
@@ -22,6 +22,7 @@ async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise
   try {
     const server = await startServer(config);
     announce(call, config, server);
+    if (server.gatewayUrl !== null) await warnOfCatalog(call, config);
     await aborted(interrupts.signal);
     terminal.note(farewell(server));
     await server.close();
@@ -65,6 +66,15 @@ function announce(call: Call, config: Config, { gatewayUrl, runtimeUrl }: Served
   if (runtimeUrl !== null) terminal.print(`  runtime API  ${runtimeUrl}`);
   terminal.print(`  home         ${config.home}`);
   terminal.print("Ready. Ctrl-C stops; running jobs carry on at the next start.");
+}
+
+/** The gateway serves what there is of the catalog; a folder or an index of it that is wrong shows nowhere else. */
+async function warnOfCatalog({ terminal }: Call, { blueprintCatalog }: Config): Promise<void> {
+  const { lookInto } = await import("../blueprints/catalog-folder.ts");
+  for (const folder of blueprintCatalog) {
+    const { problems } = await lookInto(folder);
+    for (const { message } of problems) terminal.note(cleanText(`warning: ${message}. (${folder})`));
+  }
 }
 
 function farewell({ openJobs }: RunningProgram): string {

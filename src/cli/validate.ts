@@ -3,7 +3,7 @@
 
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { posix } from "node:path";
-import { readDefinition } from "../bundles/definition.ts";
+import { type Definition, readDefinition } from "../bundles/definition.ts";
 import { openFolder } from "../bundles/folder-source.ts";
 import { type BundleFile, bundleLimits, PAYLOADS_FOLDER } from "../bundles/layout.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
@@ -23,20 +23,21 @@ export async function validate(call: Call): Promise<number> {
     throw new UsageError(`${target} does not exist; give a bundle folder or a manifest.`);
   }
   const { graph, problems } = found.isDirectory()
-    ? await inspectFolder(realpathSync(target), configFor(call, "client"))
+    ? graphOf(await inspectFolder(realpathSync(target), configFor(call, "client")))
     : inspectManifest(target);
   if (call.flag("json")) terminal.print(JSON.stringify({ valid: problems.length === 0, problems }));
   else if (graph !== null && problems.length === 0) terminal.print(validLine(graph));
   else {
-    const rows = problems.map(({ path, code, message }) => [
-      cleanText(path) || "/",
-      code,
-      cleanText(message),
-    ]);
-    for (const line of table(["WHERE", "CODE", "PROBLEM"], rows)) terminal.print(line);
+    for (const line of problemTable(problems, "PROBLEM")) terminal.print(line);
     terminal.note(`${cleanText(target)}: ${plural(problems.length, "problem")}.`);
   }
   return problems.length === 0 ? exitCodes.success : exitCodes.failure;
+}
+
+/** Problems or warnings as lines for people. */
+export function problemTable(entries: readonly BundleProblemEntry[], title: string): readonly string[] {
+  const rows = entries.map(({ path, code, message }) => [cleanText(path) || "/", code, cleanText(message)]);
+  return table(["WHERE", "CODE", title], rows);
 }
 
 function validLine(graph: Graph): string {
@@ -70,7 +71,25 @@ function inspectManifest(file: string): Inspection {
   return { graph: parsed.graph, problems: [] };
 }
 
-async function inspectFolder(folder: string, config: Config): Promise<Inspection> {
+export interface FolderInspection {
+  /** Null when the JSON files are not what they must be. */
+  readonly definition: Definition | null;
+  /** Null when the folder cannot be taken as it is. */
+  readonly files: readonly BundleFile[] | null;
+  readonly problems: readonly BundleProblemEntry[];
+}
+
+const graphOf = ({ definition, problems }: FolderInspection): Inspection => ({
+  graph: definition?.graph ?? null,
+  problems,
+});
+
+/**
+ * Everything that is wrong with a bundle's folder.
+ *
+ * @param folder absolute, without symlinks
+ */
+export async function inspectFolder(folder: string, config: Config): Promise<FolderInspection> {
   const bytesMax = config.bundleBytesMax * bundleLimits.expansionMax;
   // A home that does not exist yet lies nowhere; the root stands for it, which is inside no folder but itself.
   const keepOut = existsSync(config.home) ? config.home : posix.sep;
@@ -80,7 +99,8 @@ async function inspectFolder(folder: string, config: Config): Promise<Inspection
   const files = source.value?.files ?? null;
   await source.value?.close();
   const missing = graph === null || files === null ? [] : missingPayloads(graph, files);
-  return { graph, problems: [...source.problems, ...definition.problems, ...missing] };
+  const problems = [...source.problems, ...definition.problems, ...missing];
+  return { definition: definition.value, files, problems };
 }
 
 interface Settled<T> {
@@ -92,21 +112,35 @@ async function settle<T>(judgement: Promise<T>): Promise<Settled<T>> {
   try {
     return { value: await judgement, problems: [] };
   } catch (error) {
-    if (!(error instanceof BundleProblem)) throw error;
-    return { value: null, problems: error.problems };
+    if (error instanceof BundleProblem) return { value: null, problems: error.problems };
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    // A file that this user may not read, say: the message names it.
+    return {
+      value: null,
+      problems: [{ path: "", code: "unreadable", message: `cannot be read: ${message}` }],
+    };
   }
 }
 
-/** What nodes name in payloads/ and is not there, or lies elsewhere. */
-function missingPayloads(graph: Graph, files: readonly BundleFile[]): readonly BundleProblemEntry[] {
+/** Tells whether a file or folder of payloads/ is there, by its path in it. */
+export function payloadLookup(files: readonly BundleFile[]): (name: string) => boolean {
   const present = new Set([PAYLOADS_FOLDER]);
   for (const { path } of files) {
     for (let name = path; name !== "." && !present.has(name); name = posix.dirname(name)) present.add(name);
   }
+  return (name) => {
+    const place = posix.join(PAYLOADS_FOLDER, name).replace(/\/$/, "");
+    return present.has(place) && `${place}/`.startsWith(`${PAYLOADS_FOLDER}/`);
+  };
+}
+
+/** What nodes name in payloads/ and is not there, or lies elsewhere. */
+function missingPayloads(graph: Graph, files: readonly BundleFile[]): readonly BundleProblemEntry[] {
+  const isThere = payloadLookup(files);
   return graph.nodes.flatMap((node) =>
     payloadNames(node).flatMap((name) => {
-      const place = posix.join(PAYLOADS_FOLDER, name).replace(/\/$/, "");
-      if (present.has(place) && `${place}/`.startsWith(`${PAYLOADS_FOLDER}/`)) return [];
+      if (isThere(name)) return [];
       const message = `node ${JSON.stringify(node.nodeId)} needs ${JSON.stringify(name)}, which is not in payloads/`;
       return [{ path: `/nodes/${node.index}/config`, code: "missing_payload", message }];
     }),

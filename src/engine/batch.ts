@@ -4,8 +4,8 @@
 import type { Effects } from "./draft.ts";
 import type { Job } from "./job.ts";
 import { takeChanges } from "./job-image.ts";
+import type { JobChanges } from "./journal.ts";
 import { limits } from "./limits.ts";
-import type { JobChanges } from "./ports.ts";
 
 /** The engine accepts nothing now: it is shutting down, or the store cannot commit. */
 export class EngineUnavailable extends Error {
@@ -119,11 +119,12 @@ export class PendingBatch {
 export function withoutJobs(batch: Batch, jobIds: ReadonlySet<string>): Batch {
   return {
     changes: batch.changes.filter(({ jobId }) => !jobIds.has(jobId)),
-    effects: batch.effects.map(({ starts, stops, sends, responses }) => ({
+    effects: batch.effects.map(({ starts, stops, sends, responses, services }) => ({
       starts: starts.filter(({ ref }) => !jobIds.has(ref.jobId)),
       stops: stops.filter(({ jobId }) => !jobIds.has(jobId)),
       sends: sends.filter(({ ref }) => !jobIds.has(ref.jobId)),
       responses: responses.filter(({ ref }) => !jobIds.has(ref.jobId)),
+      services: services.filter(({ jobId }) => !jobIds.has(jobId)),
     })),
     waiters: [],
   };

@@ -11,8 +11,9 @@
 import { type Batch, EngineUnavailable, type PendingBatch, refuse, withoutJobs } from "./batch.ts";
 import type { EnginePorts } from "./engine.ts";
 import type { Job } from "./job.ts";
-import { slotsKey } from "./job-tasks.ts";
-import { isTerminal, JournalUnavailable } from "./ports.ts";
+import { isTerminal, JournalUnavailable } from "./journal.ts";
+import { tell } from "./service-port.ts";
+import { slotsKey } from "./slots-key.ts";
 
 const RETRY_MS_FIRST = 50;
 const RETRY_MS_MAX = 2_000;
@@ -148,7 +149,7 @@ export class CommitBarrier {
 
   /** The batch is on disk: tell everyone (E1). */
   #release(batch: Batch, lost: ReadonlySet<string>): void {
-    const { feed, runner } = this.#ports;
+    const { feed, runner, services } = this.#ports;
     for (const { jobId, progress, firstEventSeq, eventLines } of batch.changes) {
       if (lost.has(jobId)) continue;
       const terminal = isTerminal(progress.status);
@@ -164,6 +165,7 @@ export class CommitBarrier {
       for (const { ref, envelope } of effects.sends) if (!lost.has(ref.jobId)) runner.send(ref, envelope);
       for (const { ref, line } of effects.responses) if (!lost.has(ref.jobId)) runner.respond(ref, line);
       for (const ref of effects.stops) runner.stop(ref);
+      for (const news of effects.services) if (!lost.has(news.jobId)) tell(services, news);
     }
   }
 
@@ -176,6 +178,7 @@ export class CommitBarrier {
           this.#ports.runner.stop({ jobId, taskSeq: task.seq, attempt: task.attempt });
         }
       }
+      if (job.hasServices) this.#ports.services.jobClosed(jobId);
       this.#drop(job);
     }
     const error = new EngineUnavailable(

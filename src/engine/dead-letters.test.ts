@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { EngineHarness, failed, succeeded } from "../../test/support/engine-harness.ts";
 import { executor, graph, router } from "../../test/support/graphs.ts";
-import type { DeadLetterRecord } from "./ports.ts";
+import type { DeadLetterRecord } from "./journal.ts";
 
 /** A worker that gives up its first message, and one beside it that holds the job open. */
 async function withDeadLetter(ttlMs: number | null = null) {

@@ -5,16 +5,10 @@
 // B2. Taking the draft is one synchronous act, so a batch is a consistent cut of its job.
 
 import type { Fifo } from "./fifo.ts";
+import type { CollectedItems, DeadLetterRecord, DeadLetterRetry, HumanRequest } from "./journal.ts";
 import type { Envelope, Message } from "./message.ts";
-import type {
-  ArtifactRecord,
-  CollectedItems,
-  DeadLetterRecord,
-  DeadLetterRetry,
-  HumanRequest,
-  TaskRef,
-  TaskStart,
-} from "./ports.ts";
+import type { ServiceNews } from "./service-port.ts";
+import type { ArtifactRecord, TaskRef, TaskStart } from "./task-port.ts";
 
 /** What may happen outside only after the batch is on disk. */
 export interface Effects {
@@ -23,6 +17,7 @@ export interface Effects {
   readonly sends: { readonly ref: TaskRef; readonly envelope: Envelope }[];
   /** Answers of people, for commands that run: lines of JSON. */
   readonly responses: { readonly ref: TaskRef; readonly line: string }[];
+  readonly services: ServiceNews[];
 }
 
 export class Draft {
@@ -32,7 +27,7 @@ export class Draft {
   /** Those that changed, by the number of the event that asked. */
   readonly humanRequests = new Map<number, HumanRequest>();
   artifacts: ArtifactRecord[] = [];
-  effects: Effects = { starts: [], stops: [], sends: [], responses: [] };
+  effects: Effects = { starts: [], stops: [], sends: [], responses: [], services: [] };
   readonly dirtyAgents = new Set<number>();
   readonly dirtyTasks = new Set<number>();
   tasksRemoved: number[] = [];
@@ -137,7 +132,7 @@ export class Draft {
 
   takeEffects(): Effects {
     const effects = this.effects;
-    this.effects = { starts: [], stops: [], sends: [], responses: [] };
+    this.effects = { starts: [], stops: [], sends: [], responses: [], services: [] };
     return effects;
   }
 }

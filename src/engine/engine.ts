@@ -10,28 +10,24 @@ import * as deadLetters from "./job-dead-letters.ts";
 import * as human from "./job-human.ts";
 import { deliver } from "./job-messages.ts";
 import * as jobReports from "./job-reports.ts";
+import * as jobServices from "./job-services.ts";
 import * as jobTasks from "./job-tasks.ts";
+import type { HumanRequest, JobInsert, Journal } from "./journal.ts";
 import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
+import type { Clock, EngineLog, Feed, Lease, Randomness, Slots } from "./ports.ts";
+import { claimedJobs } from "./recovery.ts";
+import type { ServiceBoard, ServiceChange } from "./service-port.ts";
+import { parseSlotsKey, slotsKey } from "./slots-key.ts";
 import type {
-  Clock,
-  EngineLog,
-  Feed,
-  HumanRequest,
-  JobInsert,
-  Journal,
-  Lease,
-  Randomness,
-  Slots,
   TaskEvent,
   TaskListener,
   TaskOutcome,
   TaskRef,
   TaskRunner,
   WorkerActions,
-} from "./ports.ts";
-import { claimedJobs } from "./recovery.ts";
+} from "./task-port.ts";
 import { type Timer, TimerQueue } from "./timers.ts";
 import { ownTrace, type TraceContext } from "./trace.ts";
 
@@ -44,6 +40,7 @@ export interface EnginePorts {
   readonly runner: TaskRunner;
   readonly slots: Slots;
   readonly feed: Feed;
+  readonly services: ServiceBoard;
   readonly log: EngineLog;
 }
 
@@ -53,6 +50,8 @@ export interface Submission {
   readonly identity: GivenIdentity | null;
   readonly manifestJson: string;
   readonly bundleFingerprint: string | null;
+  /** Whether the run has a payload of its own, made of the bundle's. */
+  readonly hasOwnPayload: boolean;
   readonly configurationJson: string | null;
   /** The caller's trace; null: the run has one of its own. */
   readonly trace: TraceContext | null;
@@ -187,6 +186,7 @@ export class Engine implements TaskListener {
       rootAgentIds: graph.entrypoints.map((index) => graph.nodes[index]!.nodeId),
       manifestJson: submission.manifestJson,
       bundleFingerprint: submission.bundleFingerprint,
+      hasOwnPayload: submission.hasOwnPayload,
       definitionId: identity?.definitionId ?? null,
       trace: submission.trace ?? ownTrace(runId),
       configurationJson: submission.configurationJson,
@@ -328,11 +328,22 @@ export class Engine implements TaskListener {
     const job = this.#jobs.get(ref.jobId);
     // What a stopping runtime interrupts stays "running" in the journal: the next owner makes it again.
     const isHandedOver = this.#stopReason !== null && outcome.kind === "interrupted";
-    if (job !== undefined && !job.isOver && !isHandedOver && jobTasks.taskEnded(job, ref, outcome)) {
-      this.#loop.changed(job);
+    if (job !== undefined && !job.isOver && !isHandedOver) {
+      const node = job.hasServices ? jobTasks.commandNode(job, ref) : null;
+      if (jobTasks.taskEnded(job, ref, outcome)) {
+        if (node !== null && node.services.length > 0) this.#ports.services.agentEnded(job.jobId, node);
+        this.#loop.changed(job);
+      }
     }
     // After the job has noted the end: what is released may at once be granted to the same job.
-    this.#ports.slots.release(jobTasks.slotsKey(ref));
+    this.#ports.slots.release(slotsKey(ref));
+  }
+
+  /** What a check has found out about a service; dropped when the service, or its job, is over. */
+  serviceChanged(jobId: string, change: ServiceChange): void {
+    const job = this.#openJob(jobId);
+    if (job === null || this.#isLosing || !jobServices.serviceChanged(job, change)) return;
+    this.#loop.changed(job, "lazy");
   }
 
   /** Stopping while the store refuses: what is reported now is given up, and made again by the next start. */
@@ -346,7 +357,7 @@ export class Engine implements TaskListener {
   }
 
   #slotsGranted(key: string, lease: Lease): void {
-    const ref = jobTasks.parseSlotsKey(key);
+    const ref = parseSlotsKey(key);
     const job = this.#jobs.get(ref.jobId);
     if (
       job !== undefined &&

@@ -180,6 +180,47 @@ export const failureCatalogue = {
     meaning: "The manifest of a job that was accepted by another version is none that this one can run.",
     remediation: "Run `troupe validate` on the manifest; it names every problem.",
   },
+  "blueprint.not_prepared": {
+    category: "dependency",
+    retryable: false,
+    meaning: "The job's blueprint could not be prepared, so the run was not started.",
+    remediation:
+      "Read the blueprint's last operation, mend what it names, add the blueprint again, and start a new run.",
+  },
+  "preparation.folder_failed": {
+    category: "infrastructure",
+    retryable: true,
+    meaning: "A folder that the user chose could not be copied into the run's payload.",
+    remediation:
+      "Check that the folder is there, may be read, and does not change while it is copied; and that the disk has room.",
+  },
+  "preparation.input_invalid": {
+    category: "validation",
+    retryable: false,
+    meaning: "The configuration did not pass the package's own validation once its folders were staged.",
+    remediation: "Read the message, correct the configuration, and start a new run.",
+  },
+  "preparation.requirement_unmet": {
+    category: "dependency",
+    retryable: false,
+    meaning:
+      "Something that the package requires was there when the run was accepted, and is not there any more.",
+    remediation: "Provide what the message names, and start a new run.",
+  },
+  "preparation.no_free_port": {
+    category: "resource",
+    retryable: true,
+    meaning: "No port was free for the run's dashboard when it was launched.",
+    remediation:
+      "Wait until a run with a dashboard has ended, or widen the range of ports for dashboards; then start a new run.",
+  },
+  "service.required_unavailable": {
+    category: "dependency",
+    retryable: false,
+    meaning: "A service that the graph requires is not there, or its checks do not pass.",
+    remediation:
+      "Start what provides the service, wait until GET /services shows it as passing, and start a new run.",
+  },
   "inputs.invalid": {
     category: "validation",
     retryable: false,

@@ -1,6 +1,7 @@
 // The graph: a manifest that was found valid, compiled so that a message finds its receivers by one look-up.
 
 import type { JsonObject, JsonValue } from "./json.ts";
+import type { RequiredService, ServiceSpec } from "./service.ts";
 
 export type PlacementPolicy = "local" | "spread" | "binpack";
 export type RecoveryPolicy = "local_restart" | "cluster_recover" | "manual_recover";
@@ -55,6 +56,10 @@ export interface ExecutorConfig {
   readonly longLived: boolean;
   /** False when a command that may have run must not run a second time. */
   readonly safeToRetry: boolean;
+  /** Whether it is told where to read the live events of its run. */
+  readonly runEvents: boolean;
+  /** Whether the run goes on, whole, when it fails for good. */
+  readonly optional: boolean;
 }
 
 /** A file or folder of the payload that is copied into the agent's workspace under the name `as`. */
@@ -88,6 +93,8 @@ export interface GraphNode {
   /** Receivers of every message type, and of one; an edge carries one copy. */
   readonly toAll: readonly number[];
   readonly toByType: ReadonlyMap<string, readonly number[]>;
+  /** They live as long as a command of this agent runs. */
+  readonly services: readonly ServiceSpec[];
   /** Distance rank from the entrypoints: at quiescence, earlier aggregators form their result first. */
   readonly rank: number;
 }
@@ -95,6 +102,11 @@ export interface GraphNode {
 /** Whether the node's command lives as long as its job, and is sent messages while it runs. */
 export function isLongLived({ config }: GraphNode): boolean {
   return config.kind === "executor" && config.longLived;
+}
+
+/** Whether the run goes on without the agent, as if it had not been asked for anything. */
+export function isOptional({ config }: GraphNode): boolean {
+  return config.kind === "executor" && config.optional;
 }
 
 export interface Graph {
@@ -112,6 +124,9 @@ export interface Graph {
   readonly initialInputs: ReadonlyMap<number, readonly JsonValue[]>;
   readonly nodes: readonly GraphNode[];
   readonly indexOf: ReadonlyMap<string, number>;
+  /** They live as long as the job. */
+  readonly services: readonly ServiceSpec[];
+  readonly requiredServices: readonly RequiredService[];
   /** File names that, left in SVC_OUTPUT_DIR, are outputs of the run. */
   readonly outputs: readonly DeclaredOutput[];
 }

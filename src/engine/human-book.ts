@@ -3,8 +3,8 @@
 // K1. Memory is bounded: of the closed ones the oldest are forgotten first. One that is forgotten is asked afresh when
 //     a worker asks it again, and takes the place of the old one in the journal.
 
+import type { HumanRequest } from "./journal.ts";
 import { limits } from "./limits.ts";
-import type { HumanRequest } from "./ports.ts";
 
 export interface HumanEntry {
   readonly request: HumanRequest;

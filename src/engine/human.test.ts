@@ -7,7 +7,7 @@ import { EngineHarness, failed, interrupted, succeeded } from "../../test/suppor
 import { executor, graph } from "../../test/support/graphs.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
-import { noActions } from "./ports.ts";
+import { noActions } from "./task-port.ts";
 
 const REQUESTED = "human_input_requested";
 

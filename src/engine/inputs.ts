@@ -1,7 +1,11 @@
 // A launch's inputs, put in place of the manifest's initial_inputs (CONTRACTS §6 "Gateway runs").
 
 import type { Graph } from "./graph.ts";
-import { isObject, type JsonValue } from "./json.ts";
+import { isObject, type JsonObject, type JsonValue } from "./json.ts";
+import { quoted } from "./manifest/problems.ts";
+
+/** What is told of inputs that are wrong in many places. */
+const PROBLEMS_MAX = 100;
 
 export type InputsAnswer =
   | { readonly kind: "ok"; readonly graph: Graph }
@@ -20,26 +24,33 @@ export function withInputs(graph: Graph, inputs: JsonValue | undefined): InputsA
     const initialInputs = new Map(graph.entrypoints.map((index) => [index, [inputs]]));
     return { kind: "ok", graph: { ...graph, initialInputs } };
   }
-  return withAddressedInputs(graph, addressed);
+  return withAddressedInputs(graph, addressed, inputs);
 }
 
-function withAddressedInputs(graph: Graph, addressed: JsonValue): InputsAnswer {
+function withAddressedInputs(graph: Graph, addressed: JsonValue, inputs: JsonObject): InputsAnswer {
   if (!isObject(addressed)) {
     return {
       kind: "invalid",
       problems: ["inputs.$entrypoints must be an object of entrypoint to list of bodies"],
     };
   }
-  const problems: string[] = [];
+  const problems = Object.keys(inputs)
+    .filter((name) => name !== "$entrypoints")
+    .map((name) => `inputs has ${quoted(name)} beside $entrypoints, which would reach nobody`);
   const initialInputs = new Map(graph.initialInputs);
   for (const [nodeId, bodies] of Object.entries(addressed)) {
     const index = graph.indexOf.get(nodeId);
     if (index === undefined || !graph.entrypoints.includes(index)) {
-      problems.push(`inputs.$entrypoints names "${nodeId}", which is no entrypoint`);
+      problems.push(`inputs.$entrypoints names ${quoted(nodeId)}, which is no entrypoint`);
     } else if (Array.isArray(bodies) && bodies.length === 0) initialInputs.delete(index);
     else initialInputs.set(index, Array.isArray(bodies) ? bodies : [bodies]);
   }
   return problems.length > 0
-    ? { kind: "invalid", problems }
+    ? { kind: "invalid", problems: someOf(problems) }
     : { kind: "ok", graph: { ...graph, initialInputs } };
+}
+
+function someOf(problems: readonly string[]): readonly string[] {
+  const left = problems.length - PROBLEMS_MAX;
+  return left > 0 ? [...problems.slice(0, PROBLEMS_MAX), `and ${left} more`] : problems;
 }

@@ -6,6 +6,7 @@
 import type { Failure } from "./failure.ts";
 import type { Job } from "./job.ts";
 import * as human from "./job-human.ts";
+import * as services from "./job-services.ts";
 import * as jobTasks from "./job-tasks.ts";
 import { isObject, type JsonValue } from "./json.ts";
 
@@ -46,6 +47,7 @@ function end(job: Job, status: "completed" | "failed" | "cancelled"): void {
   if (job.isOver) throw new Error(`Job ${job.jobId} ended twice.`);
   job.status = status;
   for (const task of [...job.tasks.values()]) jobTasks.abandon(job, task);
+  services.jobEnded(job);
 }
 
 /** Stops dispatch. Running tasks go on; their results wait. Pausing a paused job changes nothing. */

@@ -12,10 +12,10 @@ import type { HumanEntry } from "./human-book.ts";
 import { type Question, questionPayload, readQuestion } from "./human-question.ts";
 import type { AgentSlot, Job, Task } from "./job.ts";
 import * as mail from "./job-messages.ts";
+import type { HumanRequest, HumanResponse } from "./journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { Message } from "./message.ts";
-import type { HumanRequest, HumanResponse } from "./ports.ts";
 
 /** The type of the message that carries an answer. */
 export const HUMAN_RESPONSE = "human_response";

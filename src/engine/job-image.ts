@@ -5,9 +5,10 @@ import type { Graph } from "./graph.ts";
 import { type AgentSlot, Job, type JobContext } from "./job.ts";
 import * as control from "./job-control.ts";
 import * as human from "./job-human.ts";
+import * as services from "./job-services.ts";
 import * as jobTasks from "./job-tasks.ts";
+import type { AgentRecord, AgentStatus, JobChanges, JobImage, JobProgress, TaskRecord } from "./journal.ts";
 import type { JsonValue } from "./json.ts";
-import type { AgentRecord, AgentStatus, JobChanges, JobImage, JobProgress, TaskRecord } from "./ports.ts";
 
 /** Takes everything that changed since the last call, as the job's part of the next batch. */
 export function takeChanges(job: Job): JobChanges {
@@ -176,6 +177,7 @@ function goOn(job: Job, image: JobImage): void {
     interrupted_tasks: interrupted,
     ...(isHeld && { held: "recovery_mode is manual_recover: resume the job to let it go on" }),
   });
+  services.jobTakenOver(job);
   if (isHeld) control.pause(job);
   for (const record of image.tasks) {
     const { taskSeq: seq, agentIndex, kind, state, attempt, failures, message } = record;

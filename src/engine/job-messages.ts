@@ -3,10 +3,10 @@
 
 import type { Action } from "./agents/step.ts";
 import type { AgentSlot, Job } from "./job.ts";
+import type { DeadLetterReason } from "./journal.ts";
 import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { type Envelope, type Message, messageId, toEnvelope } from "./message.ts";
-import type { DeadLetterReason } from "./ports.ts";
 
 export interface NewMessage {
   /** Index of the receiving agent. */

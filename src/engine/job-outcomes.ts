@@ -4,12 +4,12 @@
 import { type SucceededOutcome, stepExecutorOutcome, stepModuleOutcome } from "./agents/executor.ts";
 import { stepSensorFile } from "./agents/sensor.ts";
 import type { Failure } from "./failure.ts";
-import { isLongLived } from "./graph.ts";
+import { isLongLived, isOptional } from "./graph.ts";
 import type { AgentSlot, Job, Task } from "./job.ts";
 import * as control from "./job-control.ts";
 import * as mail from "./job-messages.ts";
 import { failureOf, removeTask } from "./job-tasks.ts";
-import type { TaskState } from "./ports.ts";
+import type { TaskState } from "./journal.ts";
 
 type EndedState = Extract<TaskState, { kind: "ended" }>;
 
@@ -60,11 +60,13 @@ function failForGood(job: Job, agent: AgentSlot, task: Task, failure: Failure): 
   job.event("agent_failed", agent.node.nodeId, { task: task.seq, attempts: task.attempt }, failure);
   const startedByNothing = isLongLived(agent.node) || task.kind === "file";
   if (!startedByNothing) mail.deadLetter(job, task.message, "processing_failed", task.attempt);
-  if (job.graph.failurePolicy === "fail_run") {
-    control.fail(job, failure);
-    return;
+  if (!isOptional(agent.node)) {
+    if (job.graph.failurePolicy === "fail_run") {
+      control.fail(job, failure);
+      return;
+    }
+    job.partial = true;
   }
-  job.partial = true;
   if (isLongLived(agent.node)) workerExited(job, agent);
   // Nobody watches for its file any more, so it must not hold the job open.
   else if (task.kind === "file") job.sensorDone(agent);

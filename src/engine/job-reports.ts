@@ -6,7 +6,7 @@ import * as human from "./job-human.ts";
 import { currentAttempt } from "./job-tasks.ts";
 import { limits } from "./limits.ts";
 import { type Message, toEnvelope } from "./message.ts";
-import type { TaskEvent, TaskRef, WorkerActions } from "./ports.ts";
+import type { TaskEvent, TaskRef, WorkerActions } from "./task-port.ts";
 
 /**
  * Events of a running attempt, checked by the runner. Logs beyond the run's limit end with one mark.

@@ -9,25 +9,19 @@
 
 import type { Failure } from "./failure.ts";
 import { failureCatalogue } from "./failure-catalogue.ts";
-import { isLongLived } from "./graph.ts";
+import { type GraphNode, isLongLived } from "./graph.ts";
 import type { AgentSlot, Job, Task } from "./job.ts";
 import * as human from "./job-human.ts";
 import * as mail from "./job-messages.ts";
+import * as services from "./job-services.ts";
+import type { TaskKind, TaskState } from "./journal.ts";
 import { type Message, messageId, toEnvelope } from "./message.ts";
-import type { Lease, TaskKind, TaskOutcome, TaskRef, TaskState } from "./ports.ts";
+import type { Lease } from "./ports.ts";
+import { slotsKey } from "./slots-key.ts";
+import type { TaskOutcome, TaskRef } from "./task-port.ts";
 import { agentSpan, attemptSpan, traceparent } from "./trace.ts";
 
 const BACKOFF_MS_MAX = 5 * 60 * 1_000;
-
-/** Names the slots of one attempt; also the only thing `Slots` knows about it. */
-export function slotsKey(ref: TaskRef): string {
-  return `${ref.jobId}/${ref.taskSeq}/${ref.attempt}`;
-}
-
-export function parseSlotsKey(key: string): TaskRef {
-  const [jobId = "", taskSeq, attempt] = key.split("/");
-  return { jobId, taskSeq: Number(taskSeq), attempt: Number(attempt) };
-}
 
 /** Whether the job may not complete before this task has ended. A companion ends with the job instead. */
 function holdsJobOpen(agent: AgentSlot): boolean {
@@ -134,6 +128,7 @@ function begin(job: Job, agent: AgentSlot, task: Task, lease: Lease | null): voi
       pool: lease?.pool ?? null,
       attempt: task.attempt,
     });
+    services.attemptBegan(job, agent);
   }
   job.draft.effects.starts.push({
     ref,
@@ -150,6 +145,7 @@ function begin(job: Job, agent: AgentSlot, task: Task, lease: Lease | null): voi
     agentState: agent.state,
     workflow: { graph_id: job.graph.graphId, job_name: job.graph.jobName, type: job.graph.type },
     bundleFingerprint: job.insert.bundleFingerprint,
+    hasOwnPayload: job.insert.hasOwnPayload,
     configurationJson: job.insert.configurationJson,
     traceparent: traceparent(
       job.insert.trace.traceId,
@@ -186,6 +182,12 @@ export function currentAttempt(job: Job, ref: TaskRef): { task: Task; running: R
   const task = job.tasks.get(ref.taskSeq);
   if (task?.state.kind !== "running" || task.attempt !== ref.attempt) return null;
   return { task, running: task.state };
+}
+
+/** The node whose command the report is about; null when the report is stale, or about no command (T2). */
+export function commandNode(job: Job, ref: TaskRef): GraphNode | null {
+  const current = currentAttempt(job, ref);
+  return current?.task.kind === "command" ? job.agents[current.task.agentIndex]!.node : null;
 }
 
 type RunningState = Extract<TaskState, { kind: "running" }>;
@@ -247,7 +249,10 @@ function recordCommandEnd(
 }
 
 function releaseLease(job: Job, agent: AgentSlot, task: Task, running: RunningState, reason: string): void {
-  if (task.kind === "command") job.runningTasks--;
+  if (task.kind === "command") {
+    job.runningTasks--;
+    services.attemptEnded(job, agent);
+  }
   const { lease, startedAtMs } = running;
   if (lease === null) return;
   job.event("executor_lease_released", agent.node.nodeId, {
@@ -369,7 +374,7 @@ export function abandon(job: Job, task: Task): void {
     if (job.draft.withdrawStart(ref)) job.context.slots.release(slotsKey(ref));
     else job.draft.effects.stops.push(ref);
     releaseLease(job, agent, task, task.state, "cancelled");
-  } else if (task.state.kind === "queued") job.context.slots.release(slotsKey(nextAttempt(job, task)));
+  } else withdrawRequest(job, task);
   removeTask(job, agent, task);
 }
 

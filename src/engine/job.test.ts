@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { EngineHarness, failed, interrupted, succeeded } from "../../test/support/engine-harness.ts";
 import type { JsonObject } from "./json.ts";
 import { parseManifest } from "./manifest.ts";
-import { noActions } from "./ports.ts";
+import { noActions } from "./task-port.ts";
 
 const router = (id: string, emitType?: string): JsonObject => ({
   node_id: id,
@@ -511,6 +511,26 @@ describe("long-lived workers", () => {
     assert.equal(h.events(job, "message_dead_lettered").length, 0);
     assert.equal(h.status(job), "running");
   });
+
+  test("an optional companion that fails for good changes neither the end of its job nor its result", async () => {
+    const h = new EngineHarness();
+    const companion = executor("beside", { lifecycle: "long_lived", optional: true, max_attempts: 2 });
+    const job = await h.submit(graph([executor("x"), companion, aggregator("sum")], [edge("x", "sum")]));
+    await h.end("beside", failed());
+    assert.equal(h.events(job, "agent_failed").length, 0);
+    await h.advance(1_000);
+    await h.end("beside", failed());
+    const [failure] = h.events(job, "agent_failed");
+    assert.equal(failure?.agent_id, "beside");
+    assert.equal(failure?.error?.code, "executor.exit_nonzero");
+    assert.equal(h.status(job), "running");
+    await h.restart();
+    assert.equal(h.starts.filter(({ agentId }) => agentId === "beside").length, 0);
+    await h.end("x");
+    assert.equal(h.status(job), "completed");
+    assert.equal(h.job(job).progress.partial, false);
+    assert.equal((h.result(job) as JsonObject).partial, undefined);
+  });
 });
 
 describe("sensors", () => {
@@ -729,6 +749,7 @@ describe("restart", () => {
       identity: null,
       manifestJson: JSON.stringify({ manifest_version: "1.0", graph_id: "g", ...circle }),
       bundleFingerprint: null,
+      hasOwnPayload: false,
       configurationJson: null,
       trace: null,
     });

@@ -1,8 +1,8 @@
 // A job: one graph at work, held by one owner, as a state machine.
 //
 // M1. All changes go through this class and its neighbours (job-steps, job-messages, job-tasks, job-reports,
-//     job-outcomes, job-rest, job-human, job-dead-letters, job-control, job-image), synchronously, one at a time;
-//     nothing here waits.
+//     job-outcomes, job-rest, job-human, job-dead-letters, job-services, job-control, job-image), synchronously, one
+//     at a time; nothing here waits.
 // M2. Every change is noted in the draft, so that the sum of the batches is the state.
 // M3. Built-in agents process every message exactly once: taking a message, the agent's new state and what it
 //     emits are one cut.
@@ -23,21 +23,14 @@ import * as human from "./job-human.ts";
 import * as mail from "./job-messages.ts";
 import { applyOutcome } from "./job-outcomes.ts";
 import * as rest from "./job-rest.ts";
+import * as services from "./job-services.ts";
 import * as steps from "./job-steps.ts";
 import * as jobTasks from "./job-tasks.ts";
+import { isTerminal, type JobInsert, type JobStatus, type TaskKind, type TaskState } from "./journal.ts";
 import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { type Message, messageId } from "./message.ts";
-import {
-  type Clock,
-  isTerminal,
-  type JobInsert,
-  type JobStatus,
-  type Randomness,
-  type Slots,
-  type TaskKind,
-  type TaskState,
-} from "./ports.ts";
+import type { Clock, Randomness, Slots } from "./ports.ts";
 import { countEvent, newTally, type Tally } from "./tally.ts";
 import type { TimerQueue } from "./timers.ts";
 import { runSpan, type Span } from "./trace.ts";
@@ -104,6 +97,8 @@ export class Job {
   /** What workers and messages are told as the job's id. */
   readonly publicJobId: string;
   readonly graph: Graph;
+  /** Whether the graph declares services. */
+  readonly hasServices: boolean;
   readonly context: JobContext;
   readonly draft = new Draft();
   readonly agents: AgentSlot[];
@@ -145,6 +140,7 @@ export class Job {
     this.epoch = identity.epoch;
     this.insert = identity.insert;
     this.graph = identity.graph;
+    this.hasServices = services.declaresServices(identity.graph);
     this.context = context;
     this.updatedAtMs = identity.insert.submittedAtMs;
     this.agents = identity.graph.nodes.map(newSlot);
@@ -178,6 +174,7 @@ export class Job {
     this.event("job_validated", null, { nodes: this.graph.nodes.length });
     this.event("job_scheduled", null, { placement_policy: this.graph.placementPolicy });
     this.event("job_running", null, {});
+    services.jobStarted(this);
     this.status = "running";
     this.startedAtMs = nowMs;
     if (this.graph.timeoutMs !== null) {

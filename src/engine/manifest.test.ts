@@ -66,6 +66,8 @@ test("a manifest with nothing but the required fields gets every default", () =>
         ["a", 0],
         ["b", 1],
       ],
+      services: [],
+      requiredServices: [],
       outputs: [],
     },
   );
@@ -394,6 +396,8 @@ test("an executor gets the documented defaults", () => {
     outputMessageType: "executor_result",
     longLived: false,
     safeToRetry: true,
+    runEvents: false,
+    optional: false,
   });
 });
 

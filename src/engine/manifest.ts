@@ -18,6 +18,7 @@ import { executorConfig } from "./manifest/executor-config.ts";
 import { Fields, kindOf, oneOf } from "./manifest/fields.ts";
 import { type ManifestProblem, Problems, quoted } from "./manifest/problems.ts";
 import { isNoNode, rankNodes, readRoutes } from "./manifest/routes.ts";
+import { type Ports, readPorts, readRequiredServices, readServices } from "./manifest/services.ts";
 
 export type { ManifestProblem } from "./manifest/problems.ts";
 
@@ -57,7 +58,8 @@ function compile(manifest: Fields): Graph {
   const graphId = readGraphId(manifest);
   const jobName = manifest.text("job_name");
   const type = manifest.choice("type", ["batch", "service"], "batch");
-  const drafts = readNodes(manifest);
+  const ports = readPorts(manifest);
+  const drafts = readNodes(manifest, ports);
   const indexOf = indexNodes(manifest, drafts);
   const entrypoints = readEntrypoints(manifest, indexOf);
   const initialInputs = readInitialInputs(manifest, indexOf, entrypoints);
@@ -69,7 +71,6 @@ function compile(manifest: Fields): Graph {
   });
   const outputs = readOutputs(manifest);
   manifest.ignored("metadata", "object");
-  for (const name of ["services", "required_services", "resources"]) manifest.ignored(name, "object or list");
   return {
     manifestVersion: "1.0",
     graphId,
@@ -80,6 +81,8 @@ function compile(manifest: Fields): Graph {
     initialInputs,
     nodes,
     indexOf,
+    services: readServices(manifest, ports),
+    requiredServices: readRequiredServices(manifest),
     outputs,
   };
 }
@@ -110,7 +113,7 @@ function readGraphId(manifest: Fields): string {
 
 type NodeDraft = Omit<GraphNode, "index" | "toAll" | "toByType" | "rank">;
 
-function readNodes(manifest: Fields): readonly NodeDraft[] {
+function readNodes(manifest: Fields, ports: Ports): readonly NodeDraft[] {
   if (manifest.raw("nodes") === undefined) {
     manifest.report("nodes", "missing", "is missing: it must be a non-empty list of nodes");
     return [];
@@ -127,7 +130,7 @@ function readNodes(manifest: Fields): readonly NodeDraft[] {
     );
     return [];
   }
-  return values.map((value, i) => readNode(manifest.objectIn("nodes", i, value)));
+  return values.map((value, i) => readNode(manifest.objectIn("nodes", i, value), ports));
 }
 
 /** Stands in for a node that is not even an object, so that the later ones keep their index. */
@@ -138,16 +141,19 @@ const brokenNode: NodeDraft = {
   role: null,
   config: { kind: "router", emitType: null },
   isSource: false,
+  services: [],
 };
 
-function readNode(node: Fields | null): NodeDraft {
+function readNode(node: Fields | null, ports: Ports): NodeDraft {
   if (node === null) return brokenNode;
   const nodeId = node.requiredName("node_id") ?? "";
   const type = node.text("type");
   const role = node.text("role");
-  node.ignored("resources", "object or list");
-  node.ignored("services", "object or list");
+  const services = readServices(node, readPorts(node, ports));
   const config = readConfig(node, type === "stream");
+  if (services.length > 0 && node.raw("agent_type") !== "executor") {
+    node.report("services", "no_command", "need a command to live with: only executors offer services");
+  }
   return {
     nodeId,
     agentType: config.kind,
@@ -155,6 +161,7 @@ function readNode(node: Fields | null): NodeDraft {
     role,
     config,
     isSource: config.kind === "executor" && type === "stream",
+    services,
   };
 }
 

@@ -4,9 +4,9 @@ import { renderEvent } from "./event.ts";
 import { makeFailure } from "./failure.ts";
 import type { Job, JobContext } from "./job.ts";
 import { recoverJob } from "./job-image.ts";
+import type { JobImage, Journal } from "./journal.ts";
 import { isObject } from "./json.ts";
 import { manifestProblemsText, parseManifest } from "./manifest.ts";
-import type { JobImage, Journal } from "./ports.ts";
 import { countEvent } from "./tally.ts";
 import { runSpan } from "./trace.ts";
 

@@ -84,7 +84,7 @@ function spanId(runId: string, name: string): string {
 }
 
 /** 64 bits of a text as hex, never all zero: two 32-bit mixes, enough to tell the spans of a trace apart. */
-function hash64(text: string): string {
+export function hash64(text: string): string {
   let a = 0x9e3779b9;
   let b = 0x85ebca6b;
   for (let i = 0; i < text.length; i++) {

@@ -8,7 +8,7 @@ import { lstat, opendir } from "node:fs/promises";
 import { basename, extname, join } from "node:path";
 import type { DeclaredOutput } from "../engine/graph.ts";
 import { limits } from "../engine/limits.ts";
-import type { ArtifactRecord } from "../engine/ports.ts";
+import type { ArtifactRecord } from "../engine/task-port.ts";
 import type { NamedOutput } from "./result.ts";
 import { isEmptyFolder } from "./small-folder.ts";
 

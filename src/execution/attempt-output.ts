@@ -7,7 +7,7 @@
 
 import type { JsonValue } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
-import type { TaskEvent, WorkerActions } from "../engine/ports.ts";
+import type { TaskEvent, WorkerActions } from "../engine/task-port.ts";
 import { type AttemptReport, logEvent } from "./attempt.ts";
 import { EventLines, redactEvent } from "./event-stream.ts";
 import { LineSplitter, Tail } from "./lines.ts";

@@ -1,14 +1,8 @@
 // One attempt as all runners see it: how it is asked to end, and where it reports to.
 
 import type { FailureCode } from "../engine/failure-catalogue.ts";
-import type {
-  Clock,
-  CommandResult,
-  TaskEvent,
-  TaskOutcome,
-  TaskStart,
-  WorkerActions,
-} from "../engine/ports.ts";
+import type { Clock } from "../engine/ports.ts";
+import type { CommandResult, TaskEvent, TaskOutcome, TaskStart, WorkerActions } from "../engine/task-port.ts";
 import { ResponseFile } from "./response-file.ts";
 import { WorkerInput } from "./worker-input.ts";
 

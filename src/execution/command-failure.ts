@@ -1,6 +1,6 @@
 // Why a command failed, in words that name the command, the cause and the next step.
 
-import type { CommandResult } from "../engine/ports.ts";
+import type { CommandResult } from "../engine/task-port.ts";
 import { AttemptFailure, type EndReason } from "./attempt.ts";
 
 const WORD_CHARS_MAX = 80;

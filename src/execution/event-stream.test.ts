@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isObject } from "../engine/json.ts";
-import type { TaskEvent } from "../engine/ports.ts";
+import type { TaskEvent } from "../engine/task-port.ts";
 import { EventLines } from "./event-stream.ts";
 import { makeRedactor } from "./redaction.ts";
 

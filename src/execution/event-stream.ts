@@ -6,7 +6,7 @@
 import { isWorkerEventType } from "../engine/event.ts";
 import { isObject, type JsonObject, type JsonValue, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
-import type { TaskEvent } from "../engine/ports.ts";
+import type { TaskEvent } from "../engine/task-port.ts";
 import type { Redactor } from "./redaction.ts";
 
 const WARNINGS_MAX = 20;

@@ -3,16 +3,18 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import type { SensorConfig } from "../engine/graph.ts";
-import type { Clock, TaskOutcome, TaskStart } from "../engine/ports.ts";
-import { noActions } from "../engine/ports.ts";
+import type { Clock } from "../engine/ports.ts";
+import type { TaskOutcome, TaskStart } from "../engine/task-port.ts";
+import { noActions } from "../engine/task-port.ts";
 import { type AttemptControl, AttemptFailure, type AttemptReport, interrupted, logEvent } from "./attempt.ts";
 import { joinInside } from "./paths.ts";
+import type { PayloadOf } from "./payload.ts";
 
 const POLL_MS = 500;
 
 export interface FileSensorOptions {
   readonly clock: Clock;
-  readonly payloadFolder: (fingerprint: string) => string;
+  readonly payloadOf: PayloadOf;
 }
 
 /** Looks for the sensor's file twice a second, until it is there or the attempt is asked to end. */
@@ -21,9 +23,9 @@ export async function watchFile(
   config: SensorConfig,
   control: AttemptControl,
   report: AttemptReport,
-  { clock, payloadFolder }: FileSensorOptions,
+  { clock, payloadOf }: FileSensorOptions,
 ): Promise<TaskOutcome> {
-  const path = placeOf(task, config, payloadFolder);
+  const path = placeOf(task, config, payloadOf);
   let warned = false;
   while (control.reason === null) {
     const found = await look(path);
@@ -41,18 +43,15 @@ export async function watchFile(
   return interrupted(control.reason);
 }
 
-function placeOf(
-  task: TaskStart,
-  { file }: SensorConfig,
-  payloadFolder: (fingerprint: string) => string,
-): string {
+function placeOf(task: TaskStart, { file }: SensorConfig, payloadOf: PayloadOf): string {
   if (file === null) throw new AttemptFailure("sensor.file_invalid", "The sensor names no file.");
   if (isAbsolute(file)) return file;
-  if (task.bundleFingerprint === null) {
+  const payload = payloadOf(task);
+  if (payload === null) {
     const message = `The sensor's file "${file}" is relative to the payload, but the job has no bundle.`;
     throw new AttemptFailure("sensor.file_invalid", message);
   }
-  const path = joinInside(payloadFolder(task.bundleFingerprint), file);
+  const path = joinInside(payload, file);
   if (path !== null) return path;
   throw new AttemptFailure("sensor.file_invalid", `The sensor's file "${file}" leaves the payload folder.`);
 }

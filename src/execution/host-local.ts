@@ -8,14 +8,14 @@
 
 import { mkdirSync } from "node:fs";
 import type { DeclaredOutput, ExecutorConfig } from "../engine/graph.ts";
+import type { EngineLog } from "../engine/ports.ts";
 import {
   type ArtifactRecord,
   type CommandResult,
-  type EngineLog,
   noActions,
   type TaskOutcome,
   type TaskStart,
-} from "../engine/ports.ts";
+} from "../engine/task-port.ts";
 import { type BlobStore, collectArtifacts, nameOf } from "./artifacts.ts";
 import {
   type AttemptControl,
@@ -39,13 +39,16 @@ import {
 } from "./command-failure.ts";
 import type { Litter } from "./litter.ts";
 import { agentFolders, attemptFolder } from "./paths.ts";
+import type { PayloadOf } from "./payload.ts";
 import { type Redactor, Redactors, secretsOf } from "./redaction.ts";
 import type { NamedOutput } from "./result.ts";
 import { SpawnerLost } from "./spawner.ts";
 import { StagingError } from "./staging.ts";
 import {
   commandWords,
+  findBrought,
   findWorkdir,
+  type RunEventsPlace,
   type WorkerPlaces,
   workerEnvironment,
   writeAttemptFiles,
@@ -57,12 +60,14 @@ export interface HostLocalOptions extends WorkerTools {
   readonly home: string;
   readonly blobs: BlobStore;
   readonly litter: Litter;
-  readonly payloadFolder: (fingerprint: string) => string;
+  readonly payloadOf: PayloadOf;
   readonly declaredOutputs: (jobId: string) => readonly DeclaredOutput[];
   readonly newId: () => string;
   /** Further prefixes under which workers find the contract's variables. */
   readonly workerEnvPrefixes: readonly string[];
   readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+  /** Where the live events of a run are read; null, or absent, when nobody serves them. */
+  readonly runEvents?: (runId: string) => RunEventsPlace | null;
   readonly log: EngineLog;
 }
 
@@ -73,6 +78,7 @@ interface Attempt {
   readonly control: AttemptControl;
   readonly report: AttemptReport;
   readonly redactor: Redactor;
+  readonly runEvents: RunEventsPlace | null;
 }
 
 export class HostLocalRunner {
@@ -94,8 +100,10 @@ export class HostLocalRunner {
     if (runner !== "HostLocal") {
       return failed("executor.runner_unavailable", `There is no runner "${config.runnerModule}" here.`);
     }
-    const secrets = secretsOf(config, task.configurationSecrets, this.#options.runtimeEnv);
-    const attempt = { task, config, control, report, redactor: this.#redactors.of(secrets) };
+    const runEvents = config.runEvents ? (this.#options.runEvents?.(task.runId) ?? null) : null;
+    const given = [...task.configurationSecrets, ...(runEvents?.token == null ? [] : [runEvents.token])];
+    const secrets = secretsOf(config, given, this.#options.runtimeEnv);
+    const attempt = { task, config, control, report, redactor: this.#redactors.of(secrets), runEvents };
     const disarm = armTimeout(this.#options.clock, task, control);
     try {
       return await this.#attempt(attempt);
@@ -126,9 +134,9 @@ export class HostLocalRunner {
   }
 
   async #prepare({ task, config, report }: Attempt): Promise<WorkerPlaces> {
-    const { home, payloadFolder } = this.#options;
+    const { home, payloadOf } = this.#options;
     const folders = agentFolders(home, task.runId, task.agentId);
-    const payload = task.bundleFingerprint === null ? null : payloadFolder(task.bundleFingerprint);
+    const payload = payloadOf(task);
     try {
       const changes = await this.#workspaces.prepare({ folders, payload, uploads: config.uploadPaths });
       if (changes.length > 0) {
@@ -138,7 +146,8 @@ export class HostLocalRunner {
       const workdir = await findWorkdir(config, folders.work);
       mkdirSync(folders.shared, { recursive: true, mode: 0o700 });
       const files = await writeAttemptFiles(task, attemptFolder(folders, task.ref));
-      return { files, workspace: folders.work, workdir, runFolder: folders.shared };
+      const brought = findBrought(home, task);
+      return { files, workspace: folders.work, workdir, runFolder: folders.shared, brought };
     } catch (error) {
       if (error instanceof StagingError) throw new AttemptFailure("executor.staging_failed", error.message);
       throw failureOfSystem("The agent's workspace could not be prepared", error);
@@ -179,7 +188,7 @@ export class HostLocalRunner {
   }
 
   async #spawn(attempt: Attempt, places: WorkerPlaces, output: AttemptOutput): Promise<WorkerProcess> {
-    const { task, config, report, redactor } = attempt;
+    const { task, config, report, redactor, runEvents } = attempt;
     const { trees, workerEnvPrefixes: prefixes, runtimeEnv } = this.#options;
     const words = commandWords(config, task, places);
     const mark = trees.newMark();
@@ -188,7 +197,7 @@ export class HostLocalRunner {
         {
           ...words,
           cwd: places.workdir,
-          env: workerEnvironment({ config, task, places, prefixes, mark, runtimeEnv }),
+          env: workerEnvironment({ config, task, places, prefixes, mark, runEvents, runtimeEnv }),
           mark,
           eventStreamPath: places.files.eventStream,
           takesInput: config.longLived,

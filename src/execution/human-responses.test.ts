@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { TaskStart } from "../engine/ports.ts";
+import type { TaskStart } from "../engine/task-port.ts";
 import { executorConfig, failedWith, RunnerFixture, taskStart } from "./test-support.ts";
 
 const LINE = '{"request_id":"ship","status":"answered","decision":"yes","comment":"it’s good"}';

@@ -5,7 +5,7 @@ import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import type { ModuleConfig } from "../engine/graph.ts";
-import type { TaskOutcome } from "../engine/ports.ts";
+import type { TaskOutcome } from "../engine/task-port.ts";
 import { RunnerFixture, type TaskChanges, taskStart } from "./test-support.ts";
 
 function moduleTask(module: string, changes: TaskChanges = {}) {

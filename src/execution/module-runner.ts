@@ -9,13 +9,8 @@ import { pathToFileURL } from "node:url";
 import type { ModuleConfig } from "../engine/graph.ts";
 import { isObject, type JsonValue, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
-import {
-  type Clock,
-  noActions,
-  type TaskOutcome,
-  type TaskStart,
-  type WorkerActions,
-} from "../engine/ports.ts";
+import type { Clock } from "../engine/ports.ts";
+import { noActions, type TaskOutcome, type TaskStart, type WorkerActions } from "../engine/task-port.ts";
 import {
   type AttemptControl,
   type AttemptReport,
@@ -27,6 +22,7 @@ import {
 import { AttemptOutput, redactActions } from "./attempt-output.ts";
 import { ModulePool, type ModuleThread } from "./module-pool.ts";
 import { isInside, joinInside } from "./paths.ts";
+import type { PayloadOf } from "./payload.ts";
 import { type Redactor, Redactors, secretsOfModule } from "./redaction.ts";
 import { checkEmit, checkList, listed, oversized, own } from "./result.ts";
 import { contextOf } from "./worker-contract.ts";
@@ -49,7 +45,7 @@ export type ThreadReply =
 
 export interface ModuleRunnerOptions {
   readonly clock: Clock;
-  readonly payloadFolder: (fingerprint: string) => string;
+  readonly payloadOf: PayloadOf;
   readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
 }
 
@@ -109,10 +105,10 @@ export class ModuleRunner {
   }
 
   async #find(task: TaskStart, config: ModuleConfig): Promise<Found> {
-    if (task.bundleFingerprint === null) {
+    const payload = this.#options.payloadOf(task);
+    if (payload === null) {
       return { kind: "missing", reason: `The module ${config.module} needs a bundle, and the job has none.` };
     }
-    const payload = this.#options.payloadFolder(task.bundleFingerprint);
     const named = joinInside(payload, config.module);
     if (named === null)
       return { kind: "missing", reason: `The module ${config.module} leaves the payload folder.` };

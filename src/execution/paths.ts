@@ -1,6 +1,9 @@
 // Where execution keeps things below SVC_HOME, and names that are safe to use there.
 //
 //   runs/<run>/shared/                                 SVC_RUN_DIR, for all workers of a run
+//   runs/<run>/prepared/payload/                       what the run uploads from, when that is not the bundle's own
+//   runs/<run>/prepared/resources/<name>               links to what was prepared for its blueprint, if anything was
+//   runs/<run>/prepared/models/<model>                 links to the files of models that its package works with
 //   runs/<run>/agents/<agent>/work/                    the agent's own workspace
 //   runs/<run>/agents/<agent>/attempts/<task>-<n>/     one attempt's files, gone when it is over
 //
@@ -8,7 +11,7 @@
 
 import { createHash } from "node:crypto";
 import { isAbsolute, join, normalize, relative, sep } from "node:path";
-import type { TaskStart } from "../engine/ports.ts";
+import type { TaskStart } from "../engine/task-port.ts";
 
 const PLAIN_NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const SLUG_CHARS_MAX = 40;
@@ -26,6 +29,20 @@ export function agentFolders(home: string, runId: string, agentId: string): Agen
   const run = join(home, "runs", folderName(runId));
   const agent = join(run, "agents", folderName(agentId));
   return { shared: join(run, "shared"), agent, work: join(agent, "work"), attempts: join(agent, "attempts") };
+}
+
+/** Where a launch is prepared that needs more than its bundle (src/preparation). */
+export interface PreparedFolders {
+  readonly root: string;
+  readonly payload: string;
+  readonly resources: string;
+  readonly models: string;
+}
+
+export function preparedFolders(home: string, runId: string): PreparedFolders {
+  const root = join(home, "runs", folderName(runId), "prepared");
+  const inside = (name: string) => join(root, name);
+  return { root, payload: inside("payload"), resources: inside("resources"), models: inside("models") };
 }
 
 export function attemptFolder(folders: AgentFolders, ref: TaskStart["ref"]): string {

@@ -9,7 +9,8 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { ExecutorConfig } from "../engine/graph.ts";
-import type { Clock, TaskStart } from "../engine/ports.ts";
+import type { Clock } from "../engine/ports.ts";
+import type { TaskStart } from "../engine/task-port.ts";
 import { procSource, psSource } from "./process-table.ts";
 import { ProcessTrees } from "./process-trees.ts";
 import {

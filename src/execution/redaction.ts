@@ -10,12 +10,15 @@
 import type { ExecutorConfig } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { looksSecret } from "../secrets/values.ts";
+import { SecretSieve } from "./secret-sieve.ts";
 
 const SECRET_CHARS_MIN = 8;
 const REPLACEMENT = "[redacted]";
 /** Of a form as the source of a regular expression: what is much longer cannot be compiled, or only slowly. */
 const PATTERN_CHARS_MAX = 16 * 1024;
 const GROUP_CHARS_MAX = 256 * 1024;
+/** With shorter words the sieve would stop at every other place. */
+const SIEVE_CHARS_MIN = 4;
 
 export interface Redactor {
   /** Characters of the longest text that is redacted: a cut text needs that much overlap to be redacted whole. */
@@ -95,7 +98,9 @@ export function makeRedactor(secrets: readonly string[]): Redactor {
   const long = forms.filter(isLongForm).flatMap(({ texts }) => texts);
   const short = forms.filter((form) => !isLongForm(form)).map(({ pattern }) => pattern);
   const patterns = groupsOf(short).map((group) => new RegExp(group.join("|"), "g"));
+  const sieve = sieveOf(forms);
   const text = (input: string) => {
+    if (sieve?.holds(input) === false) return input;
     const rest = long.reduce((left, form) => left.replaceAll(form, REPLACEMENT), input);
     return patterns.reduce((left, pattern) => left.replace(pattern, REPLACEMENT), rest);
   };
@@ -131,7 +136,15 @@ export class Redactors {
   }
 }
 
+/** Null when a secret has nothing by which all of its forms could be told. */
+function sieveOf(forms: readonly Form[]): SecretSieve | null {
+  const words = forms.map(({ word }) => word);
+  return words.some((word) => word.length < SIEVE_CHARS_MIN) ? null : new SecretSieve(words);
+}
+
 interface Form {
+  /** Stands, as it is, in everything that the form matches. */
+  readonly word: string;
   /** As the source of a regular expression. */
   readonly pattern: string;
   /** What is looked for instead when that is too long. */
@@ -145,14 +158,25 @@ function formsOf(secret: string): Form[] {
   const json = JSON.stringify(secret).slice(1, -1);
   // The pattern of a long text would be longer still.
   const pattern = secret.length > PATTERN_CHARS_MAX ? secret : inJsonPattern(secret);
-  const inJson = { pattern, texts: [secret, json], chars: json.length };
+  const inJson = { word: plainPart(secret), pattern, texts: [secret, json], chars: json.length };
   const inBase64 = [0, 1, 2].map((before) => base64Of(Buffer.from(secret), before));
   const inBase64Url = inBase64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_"));
   const others = [encodeURIComponent(secret.toWellFormed()), ...inBase64, ...inBase64Url];
   return [
     inJson,
-    ...others.map((text) => ({ pattern: RegExp.escape(text), texts: [text], chars: text.length })),
+    ...others.map((text) => ({
+      word: text,
+      pattern: RegExp.escape(text),
+      texts: [text],
+      chars: text.length,
+    })),
   ];
+}
+
+/** The longest part of a secret that every writer of JSON spells in the same way: ASCII but for `"`, `'`, `/` and `\\`. */
+function plainPart(secret: string): string {
+  const parts = secret.match(/[ !#-&(-.0-[\]-~]+/g) ?? [];
+  return parts.reduce((longest, part) => (part.length > longest.length ? part : longest), "");
 }
 
 /** Patterns that make one regular expression each: one of all of them might be too large. */

@@ -9,7 +9,7 @@ import { isWorkerEventType } from "../engine/event.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import { isObject, type JsonObject, type JsonValue, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
-import type { WorkerActions, WorkerEmit } from "../engine/ports.ts";
+import type { WorkerActions, WorkerEmit } from "../engine/task-port.ts";
 
 /** A file in the output folder that the worker named as an output. */
 export interface NamedOutput {

@@ -7,7 +7,7 @@
 
 import { spawn } from "node:child_process";
 import { closeSync, constants, openSync } from "node:fs";
-import type { ResourceUsage } from "../engine/ports.ts";
+import type { ResourceUsage } from "../engine/task-port.ts";
 import { LineSplitter } from "./lines.ts";
 import { machineSource } from "./process-table.ts";
 import { UsageMeter } from "./usage-meter.ts";

@@ -8,15 +8,8 @@ import { join } from "node:path";
 import { failureMessage } from "../engine/failure.ts";
 import type { DeclaredOutput } from "../engine/graph.ts";
 import type { Envelope } from "../engine/message.ts";
-import type {
-  Clock,
-  EngineLog,
-  TaskListener,
-  TaskOutcome,
-  TaskRef,
-  TaskRunner,
-  TaskStart,
-} from "../engine/ports.ts";
+import type { Clock, EngineLog } from "../engine/ports.ts";
+import type { TaskListener, TaskOutcome, TaskRef, TaskRunner, TaskStart } from "../engine/task-port.ts";
 import type { OpenedConfiguration } from "../secrets/configuration.ts";
 import { ConfigurationUnreadable } from "../secrets/open-configuration.ts";
 import type { BlobStore } from "./artifacts.ts";
@@ -33,15 +26,17 @@ import { watchFile } from "./file-sensor.ts";
 import { HostLocalRunner } from "./host-local.ts";
 import { Litter } from "./litter.ts";
 import { ModuleRunner } from "./module-runner.ts";
+import type { PayloadOf } from "./payload.ts";
 import { ProcessTrees } from "./process-trees.ts";
+import { SideCommands } from "./side-command.ts";
 import { Spawner } from "./spawner.ts";
+import type { RunEventsPlace } from "./worker-contract.ts";
 
 export interface LocalTaskRunnerOptions {
   /** SVC_HOME; only one runtime at a time may use it. */
   readonly home: string;
   readonly blobs: BlobStore;
-  /** The payloads/ folder of a bundle's snapshot. */
-  readonly payloadFolder: (fingerprint: string) => string;
+  readonly payloadOf: PayloadOf;
   /** What the job's manifest declares as outputs. */
   readonly declaredOutputs: (jobId: string) => readonly DeclaredOutput[];
   /**
@@ -56,6 +51,8 @@ export interface LocalTaskRunnerOptions {
   readonly workerEnvPrefixes: readonly string[];
   /** The runtime's own environment, from which workers inherit PATH, HOME, LANG, TZ, TMPDIR and pass_env. */
   readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+  /** Where the live events of a run are read; null, or absent, when nobody serves them. */
+  readonly runEvents?: (runId: string) => RunEventsPlace | null;
   readonly log: EngineLog;
 }
 
@@ -69,6 +66,8 @@ interface Running {
 const SWEEP_AFTER_MS = 5_000;
 
 export class LocalTaskRunner implements TaskRunner {
+  /** Programs beside the tasks; they end when the runner drains. */
+  readonly sideCommands: SideCommands;
   readonly #options: LocalTaskRunnerOptions;
   readonly #trees: ProcessTrees;
   readonly #spawner = new Spawner();
@@ -84,6 +83,7 @@ export class LocalTaskRunner implements TaskRunner {
   constructor(options: LocalTaskRunnerOptions) {
     this.#options = options;
     this.#trees = new ProcessTrees(options.home, options.clock);
+    this.sideCommands = new SideCommands({ ...options, trees: this.#trees });
     this.#fifos = new FifoSupply(join(options.home, "tmp", "pipes"));
     this.#litter = new Litter(join(options.home, "tmp", "attempts"), options.clock, options.log);
     this.#commands = new HostLocalRunner({
@@ -162,6 +162,7 @@ export class LocalTaskRunner implements TaskRunner {
     for (const { control } of this.#running.values()) control.end("draining");
     while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ ended }) => ended));
     this.#cancelSweep?.();
+    await this.sideCommands.close();
     await this.#trees.endStrays().catch((error: unknown) => {
       this.#options.log.warn({ error: String(error) }, "Some processes of ended commands may be left.");
     });

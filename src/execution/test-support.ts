@@ -9,19 +9,21 @@ import { dirname, join } from "node:path";
 import type { DeclaredOutput, ExecutorConfig } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
+import type { Clock } from "../engine/ports.ts";
 import type {
-  Clock,
   TaskEvent,
   TaskListener,
   TaskOutcome,
   TaskRef,
   TaskStart,
   WorkerActions,
-} from "../engine/ports.ts";
+} from "../engine/task-port.ts";
 import { ConfigurationSecrets } from "../secrets/configuration.ts";
 import { SecretKey } from "../secrets/secret-key.ts";
 import { FileBlobs } from "../store/blobs.ts";
+import { payloadsIn } from "./payload.ts";
 import { LocalTaskRunner } from "./task-runner.ts";
+import type { RunEventsPlace } from "./worker-contract.ts";
 
 /** The real clock; a test that ends leaves no timer behind that would keep its process. */
 export const realClock: Clock = {
@@ -59,6 +61,8 @@ export function executorConfig(changes: Partial<ExecutorConfig> = {}): ExecutorC
     outputMessageType: "executor_result",
     longLived: false,
     safeToRetry: true,
+    runEvents: false,
+    optional: false,
     ...changes,
   };
 }
@@ -88,6 +92,7 @@ export function taskStart({ body = {}, ...changes }: TaskChanges = {}): TaskStar
     agentState: null,
     workflow: { graph_id: "graph", job_name: null, type: "batch" },
     bundleFingerprint: null,
+    hasOwnPayload: false,
     configurationJson: null,
     traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     humanResponses: [],
@@ -196,6 +201,8 @@ export class RunnerFixture {
   /** Called when an attempt with a bundle is being staged. */
   onStaging: () => void = () => {};
   runtimeEnv: Record<string, string | undefined> = { ...process.env };
+  /** Where the live events of a run are read. */
+  runEvents: (runId: string) => RunEventsPlace | null = () => null;
 
   constructor(
     home: string = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-")),
@@ -209,16 +216,17 @@ export class RunnerFixture {
     this.runner = new LocalTaskRunner({
       home,
       blobs: this.blobs,
-      payloadFolder: () => {
+      payloadOf: payloadsIn(home, () => {
         this.onStaging();
         return this.payload;
-      },
+      }),
       declaredOutputs: () => this.outputs,
       openConfiguration: (json) => this.secrets.open(json, this.runtimeEnv),
       newId: () => String(++lastId),
       clock,
       workerEnvPrefixes: ["SVC_"],
       runtimeEnv: this.runtimeEnv,
+      runEvents: (runId) => this.runEvents(runId),
       log: {
         warn: (fields, message) => this.warnings.push(`${message} ${JSON.stringify(fields)}`),
         error: (fields, message) => this.warnings.push(`${message} ${JSON.stringify(fields)}`),

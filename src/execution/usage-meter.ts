@@ -9,7 +9,7 @@
 // W2. What a worker left running counts as far as it was seen; and no worker is reported with less than was seen.
 // W3. Looking takes at most a hundredth of one processor, however many workers run.
 
-import type { ResourceUsage } from "../engine/ports.ts";
+import type { ResourceUsage } from "../engine/task-port.ts";
 import { larger, MS_PER_TICK, reapedTicks, type SeenProcess, usageOf, usageOfTree } from "./process-usage.ts";
 
 /**

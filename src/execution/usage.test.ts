@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import type { ResourceUsage, TaskOutcome } from "../engine/ports.ts";
+import type { ResourceUsage, TaskOutcome } from "../engine/task-port.ts";
 import {
   commandOf,
   eventually,

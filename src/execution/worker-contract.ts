@@ -4,12 +4,12 @@
 //     config gives or passes on, and the contract's own names, which win over all others.
 // D2. A large body is written without blocking the event loop; the usual small ones are written at once.
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { realpath, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { ExecutorConfig } from "../engine/graph.ts";
-import type { TaskStart } from "../engine/ports.ts";
-import { isInside, joinInside } from "./paths.ts";
+import type { TaskStart } from "../engine/task-port.ts";
+import { isInside, joinInside, preparedFolders } from "./paths.ts";
 import { MARK_VARIABLE } from "./process-table.ts";
 import { removeTree } from "./remove-tree.ts";
 import { StagingError } from "./staging.ts";
@@ -132,6 +132,27 @@ export interface WorkerPlaces {
   readonly workspace: string;
   readonly workdir: string;
   readonly runFolder: string;
+  readonly brought: BroughtPlaces;
+}
+
+/** Where a worker finds what its package brings along or requires; null where there is nothing of the kind. */
+export interface BroughtPlaces {
+  readonly resources: string | null;
+  readonly models: string | null;
+}
+
+export function findBrought(home: string, { runId, hasOwnPayload }: TaskStart): BroughtPlaces {
+  if (!hasOwnPayload) return { resources: null, models: null };
+  const { resources, models } = preparedFolders(home, runId);
+  const ifThere = (folder: string) => (existsSync(folder) ? folder : null);
+  return { resources: ifThere(resources), models: ifThere(models) };
+}
+
+/** Where a worker reads the live events of its run. */
+export interface RunEventsPlace {
+  readonly url: string;
+  /** What it shows there; null when nobody asks for it. */
+  readonly token: string | null;
 }
 
 /** What `{name}` stands for in a command's words. */
@@ -149,6 +170,7 @@ function placeholders(task: TaskStart, places: WorkerPlaces): ReadonlyMap<string
     ["run_id", task.runId],
     ["agent_id", task.agentId],
     ["attempt", String(task.ref.attempt)],
+    ["node", process.execPath],
   ]);
 }
 
@@ -199,20 +221,22 @@ export interface WorkerEnvironment {
   readonly places: WorkerPlaces;
   readonly prefixes: readonly string[];
   readonly mark: string;
+  /** Null when the worker has not asked for them, or nobody serves them. */
+  readonly runEvents: RunEventsPlace | null;
   /** The runtime's own environment. */
   readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
 }
 
 /** Builds a worker's whole environment (D1). */
 export function workerEnvironment(given: WorkerEnvironment): Record<string, string> {
-  const { config, task, places, prefixes, mark, runtimeEnv } = given;
+  const { config, task, places, prefixes, mark, runEvents, runtimeEnv } = given;
   const env: Record<string, string> = {};
   for (const name of [...INHERITED, ...config.passEnv]) {
     const value = runtimeEnv[name];
     if (value !== undefined) env[name] = value;
   }
   Object.assign(env, config.environment);
-  const { files, workdir, runFolder } = places;
+  const { files, workdir, runFolder, brought } = places;
   const contract = {
     INPUT_FILE: files.input,
     MESSAGE_FILE: files.message,
@@ -230,6 +254,10 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
     RUN_DIR: runFolder,
     TRACEPARENT: task.traceparent,
     BLUEPRINT_CONFIG_JSON: task.configurationJson ?? "{}",
+    ...(brought.resources !== null && { RESOURCES_DIR: brought.resources }),
+    ...(brought.models !== null && { MODELS_DIR: brought.models }),
+    ...(runEvents !== null && { BLUEPRINT_RUN_EVENTS_URL: runEvents.url }),
+    ...(runEvents?.token != null && { BLUEPRINT_RUN_EVENTS_TOKEN: runEvents.token }),
   };
   for (const prefix of new Set(["SVC_", ...prefixes])) {
     for (const [name, value] of Object.entries(contract)) env[prefix + name] = value;

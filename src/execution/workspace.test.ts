@@ -13,7 +13,7 @@ import {
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import type { ExecutorConfig, Upload } from "../engine/graph.ts";
-import type { TaskOutcome } from "../engine/ports.ts";
+import type { TaskOutcome } from "../engine/task-port.ts";
 import { RunnerFixture, type TaskChanges } from "./test-support.ts";
 
 const bundle: TaskChanges = { bundleFingerprint: "f" };

@@ -5,8 +5,8 @@ import { describe, test } from "node:test";
 import { executor, graph, router, sensor } from "../../test/support/graphs.ts";
 import { until } from "../../test/support/until.ts";
 import type { JsonObject } from "../engine/json.ts";
+import { Refusal } from "../refusal.ts";
 import type { JobView } from "./records.ts";
-import { Refusal } from "./refusal.ts";
 import { Gate, restarted, startCore, type TestCore } from "./test-core.ts";
 
 const quick = graph("quick", [router("in")]);
@@ -29,7 +29,11 @@ describe("creating a job", () => {
     await using core = await startCore();
     const configuration = { api_key: "********", deep: { token: "********" } };
     await assert.rejects(
-      core.definitions.prepareCreate({ bundleId: "nothing", name: null, configuration }),
+      core.definitions.prepareCreate({
+        source: { kind: "bundle", bundleId: "nothing" },
+        name: null,
+        configuration,
+      }),
       (error: Refusal) => {
         const paths = error.errors.map(({ path }) => path);
         assert.deepEqual(paths.sort(), [
@@ -45,9 +49,10 @@ describe("creating a job", () => {
   test("is refused when the bundle is deleted between the check and the write", async () => {
     await using core = await startCore();
     const { bundleId } = await core.bundle(quick);
-    const insert = await core.definitions.prepareCreate({ bundleId, name: null, configuration: {} });
+    const source = { kind: "bundle", bundleId } as const;
+    const draft = await core.definitions.prepareCreate({ source, name: null, configuration: {} });
     await core.records.write((writes) => writes.deleteBundle(bundleId));
-    await assert.rejects(core.records.write(insert), refused("validation_failed"));
+    await assert.rejects(core.records.write(draft.insert), refused("validation_failed"));
   });
 
   test("holds the snapshot that the bundle had then (J1)", async () => {

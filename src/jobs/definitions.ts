@@ -1,19 +1,22 @@
-// Definitions: durable jobs, made from uploaded bundles.
+// Definitions: durable jobs, made from uploaded bundles or from blueprints of the catalog.
 //
-// J1. A definition holds the snapshot of the bundle it was made from; what happens to the bundle later does not
-//     change it.
+// J1. A definition holds the snapshot it was made from; what happens to the bundle or the blueprint later does not
+//     change it. A blueprint that is not added yet is: until then, its job has no snapshot and is not ready.
 // J2. A change names the revision it was made for; it lands on that revision or not at all.
 // J3. A deleted job is invisible at once; what it leaves is removed in the background, also after a restart.
 
+import type { BlueprintSource } from "../blueprints/blueprint-source.ts";
 import type { Bundles } from "../bundles/bundles.ts";
-import { isStringList, type JsonObject } from "../engine/json.ts";
+import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
+import type { Operation } from "../operations/records.ts";
+import { Refusal, type RefusalEntry } from "../refusal.ts";
 import type { ConfigurationSecrets } from "../secrets/configuration.ts";
+import { extensionsOf } from "./extensions.ts";
+import { type FoundSource, findSource, invalidJob } from "./job-sources.ts";
 import { mergePatch } from "./merge-patch.ts";
-import type { GatewayRecords, GatewayWrites, JobDefinition, JobView } from "./records.ts";
-import { Refusal, type RefusalEntry } from "./refusal.ts";
+import type { GatewayRecords, GatewayWrites, JobDefinition, JobSource, JobView } from "./records.ts";
 import { jobNotFound, type Runs } from "./runs.ts";
-import { storedBundle } from "./stored-bundle.ts";
 
 const PURGE_PAGE = 50;
 const FORCED_DELETE_ATTEMPTS = 5;
@@ -21,6 +24,7 @@ const FORCED_DELETE_ATTEMPTS = 5;
 export interface DefinitionsParts {
   readonly records: GatewayRecords;
   readonly bundles: Bundles;
+  readonly blueprints: BlueprintSource;
   readonly runs: Runs;
   readonly secrets: ConfigurationSecrets;
   readonly clock: Clock;
@@ -31,14 +35,24 @@ export interface DefinitionsParts {
 }
 
 export interface JobRequest {
-  readonly bundleId: string;
-  /** Null: the bundle's own. */
+  readonly source: JobSource;
+  /** Null: the source's own. */
   readonly name: string | null;
   readonly configuration: JsonObject;
 }
 
-/** What is still to be done of a checked request, in a transaction. */
-export type InsertJob = (writes: GatewayWrites) => Promise<JobView>;
+export interface CreatedJob {
+  readonly job: JobView;
+  /** The addition of its blueprint that it waits for. */
+  readonly addition: Operation | null;
+}
+
+/** A checked request: the job as it will most likely be, and what is still to be done, in a transaction. */
+export interface JobDraft {
+  readonly job: JobDefinition;
+  /** `Definitions.created` is to be called after its commit. @throws Refusal when the source has gone meanwhile */
+  insert(writes: GatewayWrites): Promise<CreatedJob>;
+}
 
 export interface JobPatch {
   readonly name?: string;
@@ -59,36 +73,53 @@ export class Definitions {
   /**
    * Checks a request for a job; writes nothing.
    *
-   * @throws Refusal `validation_failed` with every mistake; `conflict` when the bundle's content is gone
+   * @throws Refusal `validation_failed` with every mistake; `conflict` when the bundle's content is gone;
+   *   `blueprint_broken`, `blueprint_busy`
    */
-  async prepareCreate(request: JobRequest): Promise<InsertJob> {
-    const { bundles, secrets, clock } = this.#parts;
-    const { bundleId } = request;
-    const bundle = await bundles.get(bundleId);
+  async prepareCreate(request: JobRequest): Promise<JobDraft> {
+    const { secrets } = this.#parts;
     const sealed = secrets.sealGiven(request.configuration, {});
-    const errors: RefusalEntry[] = sealed.kind === "invalid" ? [...sealed.errors] : [];
-    if (bundle === null) errors.push(unknownBundle(bundleId));
-    if (sealed.kind === "invalid" || bundle === null) throw invalid(errors);
-    const { graph, manifest } = await storedBundle(bundles, bundle.fingerprint);
-    const nowMs = clock.nowMs();
+    const found = await findSource(this.#parts, request.source);
+    if (sealed.kind === "invalid" || !("settle" in found)) {
+      const ofSource = "settle" in found ? [] : found;
+      throw invalidJob([...(sealed.kind === "invalid" ? sealed.errors : []), ...ofSource]);
+    }
+    return this.draft(found, { name: request.name, configuration: sealed.value });
+  }
+
+  /** @param given.configuration sealed */
+  draft(
+    found: FoundSource,
+    given: { readonly name: string | null; readonly configuration: JsonObject },
+  ): JobDraft {
+    const { graph, manifest } = found.definition;
+    const nowMs = this.#parts.clock.nowMs();
     const job: JobDefinition = {
       jobId: `job_${this.#parts.newId()}`,
-      name: request.name ?? bundle.name,
-      status: "ready",
-      source: { kind: "bundle", bundleId },
-      bundleFingerprint: bundle.fingerprint,
+      name: given.name ?? found.name,
+      status: found.fingerprint === null ? "preparing" : "ready",
+      source: found.source,
+      bundleFingerprint: found.fingerprint,
       graphId: graph.graphId,
-      configurationJson: JSON.stringify(sealed.value),
+      configurationJson: JSON.stringify(given.configuration),
       extensions: extensionsOf(manifest),
       revision: 1,
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
     };
-    return async (writes) => {
-      if ((await writes.bundle(bundleId)) === null) throw invalid([unknownBundle(bundleId)]);
-      await writes.insertJob(job);
-      return { ...job, latestRun: null, activeRuns: 0 };
+    return {
+      job,
+      async insert(writes) {
+        const { addition, ...settled } = await found.settle(writes);
+        await writes.insertJob({ ...job, ...settled });
+        return { job: { ...job, ...settled, latestRun: null, activeRuns: 0 }, addition };
+      },
     };
+  }
+
+  /** To be called when the job is on disk: what it waits for is begun. */
+  created({ addition }: CreatedJob): void {
+    if (addition !== null) this.#parts.blueprints.begin(addition);
   }
 
   /**
@@ -119,9 +150,9 @@ export class Definitions {
     const { secrets } = this.#parts;
     // The patch is applied to what its author was shown, so that a secret it does not mention stays.
     const sealed = secrets.sealGiven(mergePatch(secrets.mask(stored), patch), stored);
-    if (sealed.kind === "invalid") throw invalid(sealed.errors);
+    if (sealed.kind === "invalid") throw invalidJob(sealed.errors);
     const json = JSON.stringify(sealed.value);
-    if (json.length > CONFIGURATION_CHARS_MAX) throw invalid([configurationTooLarge]);
+    if (json.length > CONFIGURATION_CHARS_MAX) throw invalidJob([configurationTooLarge]);
     return json;
   }
 
@@ -205,22 +236,4 @@ function hasActiveRuns(jobId: string, count: number): Refusal {
     "active_runs",
     `Job ${jobId} has ${count} run${count === 1 ? "" : "s"} that ${count === 1 ? "has" : "have"} not ended. Cancel first, or delete with ?force=true, which cancels them.`,
   );
-}
-
-function unknownBundle(bundleId: string) {
-  return {
-    path: "/bundle_id",
-    code: "unknown_bundle",
-    message: `there is no bundle ${JSON.stringify(bundleId)}; upload it with POST /api/v1/bundles`,
-  };
-}
-
-function invalid(errors: readonly RefusalEntry[]): Refusal {
-  const messages = errors.map((error) => error.message).join("; ");
-  return new Refusal("validation_failed", `The job cannot be as asked: ${messages}.`, errors);
-}
-
-/** The features that a package switches on for its jobs. */
-function extensionsOf(manifest: JsonObject): readonly string[] {
-  return isStringList(manifest.extensions) ? manifest.extensions : [];
 }

@@ -3,16 +3,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { graph, router } from "../../test/support/graphs.ts";
+import { operation } from "../../test/support/operation-records-contract.ts";
 import { until } from "../../test/support/until.ts";
+import { SqlOperationRecords } from "../store/operation-records.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import type { GatewayRecords } from "./records.ts";
 import { startCore, type TestCore } from "./test-core.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-function housekeeper({ records, definitions, clock }: TestCore, warned: string[] = []): Housekeeping {
+const RETENTION_DAYS = 30;
+
+function housekeeper(
+  { database, records, definitions, clock }: TestCore,
+  { warned = [], retentionDays = RETENTION_DAYS }: { warned?: string[]; retentionDays?: number } = {},
+): Housekeeping {
   const log = { warn: (_: unknown, message: string) => void warned.push(message), error: () => {} };
-  return new Housekeeping({ records, definitions, clock, log, idempotencyMs: DAY_MS });
+  const operations = new SqlOperationRecords(database);
+  const parts = { records, definitions, clock, log, operations };
+  return new Housekeeping({ ...parts, idempotencyMs: DAY_MS, retentionDays });
 }
 
 async function promise(core: TestCore, key: string): Promise<void> {
@@ -84,10 +93,32 @@ test("a round that fails is told, and the next one comes", async () => {
   const records: GatewayRecords = Object.create(core.records, {
     forgetIdempotency: { value: () => Promise.reject(new Error("no")) },
   });
-  const keeper = housekeeper({ ...core, records: records as TestCore["records"] }, warned);
+  const keeper = housekeeper({ ...core, records: records as TestCore["records"] }, { warned });
   keeper.start();
   await until("the next round's timer", () => core.clock.timers === 1);
-  assert.deepEqual(warned, ["expired idempotency records could not be removed yet"]);
+  assert.deepEqual(warned, ["expired idempotency records and old operations could not all be removed yet"]);
   await keeper.stop();
   assert.equal(core.clock.timers, 0);
+});
+
+test("old operations go with their events, unless everything is kept", async () => {
+  await using core = await startCore();
+  const operations = new SqlOperationRecords(core.database);
+  const finishedAtMs = core.clock.nowMs();
+  await core.records.write(async (writes) => {
+    await writes.operations.insert(operation(1, { status: "completed", finishedAtMs }), "{}");
+    await writes.operations.insert(operation(2), "{}");
+  });
+  const round = async (retentionDays: number) => {
+    const keeper = housekeeper(core, { retentionDays });
+    keeper.start();
+    await until("the end of a round", () => core.clock.timers === 1);
+    await keeper.stop();
+    return (await operations.operations({ target: null, status: null, limit: 5, after: null })).rows.length;
+  };
+  core.clock.aheadMs = (RETENTION_DAYS - 1) * DAY_MS;
+  assert.equal(await round(RETENTION_DAYS), 2);
+  core.clock.aheadMs = (RETENTION_DAYS + 1) * DAY_MS;
+  assert.equal(await round(0), 2);
+  assert.equal(await round(RETENTION_DAYS), 1);
 });

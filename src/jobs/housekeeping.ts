@@ -1,12 +1,16 @@
-// What the gateway's records need from time to time: promised answers that have expired go, and what deleted jobs have
-// left is removed.
+// What the gateway's records need from time to time: promised answers that have expired go, old operations go, and what
+// deleted jobs have left is removed.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
+import type { OperationRecords } from "../operations/records.ts";
 import type { Definitions } from "./definitions.ts";
 import type { GatewayRecords } from "./records.ts";
 
 const EVERY_MS = 10 * 60 * 1_000;
 const RECORDS_PER_STEP = 1_000;
+/** Each may have a few thousand events. */
+const OPERATIONS_PER_STEP = 10;
+const DAY_MS = 24 * 60 * 60 * 1_000;
 
 export interface HousekeepingParts {
   readonly records: GatewayRecords;
@@ -15,6 +19,9 @@ export interface HousekeepingParts {
   readonly log: EngineLog;
   /** How long an idempotency record is good. */
   readonly idempotencyMs: number;
+  readonly operations: Pick<OperationRecords, "forgetOperations">;
+  /** SVC_RETENTION_DAYS; 0: operations are kept. */
+  readonly retentionDays: number;
 }
 
 export class Housekeeping {
@@ -31,10 +38,11 @@ export class Housekeeping {
   start(): void {
     this.#parts.definitions.purge();
     this.#round = this.#forgetAnswers()
+      .then(() => this.#forgetOperations())
       .catch((error: unknown) => {
         this.#parts.log.warn(
           { error: String(error) },
-          "expired idempotency records could not be removed yet",
+          "expired idempotency records and old operations could not all be removed yet",
         );
       })
       .then(() => {
@@ -53,6 +61,15 @@ export class Housekeeping {
     const { records, clock, idempotencyMs } = this.#parts;
     const beforeMs = clock.nowMs() - idempotencyMs;
     while (!this.#isStopped && (await records.forgetIdempotency(beforeMs, RECORDS_PER_STEP)) > 0) {
+      // In small steps, so that others write in between.
+    }
+  }
+
+  async #forgetOperations(): Promise<void> {
+    const { operations, clock, retentionDays } = this.#parts;
+    if (retentionDays === 0) return;
+    const beforeMs = clock.nowMs() - retentionDays * DAY_MS;
+    while (!this.#isStopped && (await operations.forgetOperations(beforeMs, OPERATIONS_PER_STEP)) > 0) {
       // In small steps, so that others write in between.
     }
   }

@@ -15,8 +15,9 @@ const quick = graph("quick", [router("in")]);
 async function jobWith(core: TestCore, ofBundle: JsonObject | null, ofJob: JsonObject) {
   const files = ofBundle === null ? {} : { "config/default.json": ofBundle };
   const { bundleId } = await core.bundle(quick, files);
-  const request = { bundleId, name: null, configuration: ofJob };
-  return core.records.write(await core.definitions.prepareCreate(request));
+  const request = { source: { kind: "bundle", bundleId }, name: null, configuration: ofJob } as const;
+  const draft = await core.definitions.prepareCreate(request);
+  return (await core.records.write(draft.insert)).job;
 }
 
 async function configuration(core: TestCore, ofBundle: JsonObject | null, ofJob: JsonObject) {
@@ -77,6 +78,10 @@ test("a secret that was sealed with another key is said to be unreadable", async
   await using core = await startCore();
   const job = await jobWith(core, null, { token: "s3cret" });
   const otherKey = await openSecretKey({ home: core.home, given: Buffer.alloc(32, 3).toString("base64") });
-  const plans = new LaunchPlans({ bundles: core.bundles, secrets: new ConfigurationSecrets(otherKey) });
+  const plans = new LaunchPlans({
+    bundles: core.bundles,
+    secrets: new ConfigurationSecrets(otherKey),
+    preparation: core.preparation,
+  });
   await assert.rejects(plans.of(job), (error: unknown) => error instanceof ConfigurationUnreadable);
 });

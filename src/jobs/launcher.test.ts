@@ -49,7 +49,7 @@ describe("a run that was accepted", () => {
     await using first = await startCore();
     const job = await first.job(quick);
     const run = await first.accept(job.jobId);
-    await rm(join(first.home, "bundles", job.bundleFingerprint), { recursive: true });
+    await rm(join(first.home, "bundles", job.bundleFingerprint ?? ""), { recursive: true });
     await using core = await restarted(first);
     await core.recover();
     const ended = await core.ended(run.runId);

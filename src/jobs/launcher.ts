@@ -10,38 +10,31 @@
 //     a run that is launched or is not.
 // L5. Memory is bounded: runs that find no room in the queue are read from the records when it is empty.
 // L6. A run whose desired state is on disk comes to it, in its turn: at once, or with the next start.
+// L7. A run that has to be prepared is, outside its turn and beside the launches of others (launch-preparations.ts);
+//     then it takes its turn again, and is submitted if it is still to be launched.
+// L8. A run whose job waits for its blueprint waits with it: `settle` finds it when the job's addition has ended.
 
-import { BundleProblem } from "../bundles/problem.ts";
 import { EngineUnavailable } from "../engine/batch.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { FailureCode } from "../engine/failure-catalogue.ts";
-import { withInputs } from "../engine/inputs.ts";
-import type { JsonValue } from "../engine/json.ts";
-import { type Clock, type EngineLog, JournalUnavailable } from "../engine/ports.ts";
+import { JournalUnavailable } from "../engine/journal.ts";
 import type { KeyedTurns } from "../keyed-turns.ts";
-import { ConfigurationUnreadable } from "../secrets/open-configuration.ts";
-import type { LaunchPlans } from "./launch-plans.ts";
-import type { DesiredState, GatewayRecords, OpenRun, RunRecord } from "./records.ts";
-import type { RunEnds } from "./run-ends.ts";
+import { isToBeLaunched } from "./launch-preparations.ts";
+import type { DesiredState, OpenRun } from "./records.ts";
+import { Submissions, type SubmissionsParts } from "./submissions.ts";
 
 const LAUNCHES_AT_ONCE_MAX = 64;
 const QUEUE_MAX = 2_000;
 const RETRY_MS = 1_000;
 const RECORDS_PAGE = 500;
 
-export interface LauncherParts {
-  readonly records: GatewayRecords;
-  readonly plans: LaunchPlans;
-  readonly engine: Engine;
-  readonly ends: RunEnds;
+export interface LauncherParts extends SubmissionsParts {
   /** Shared with those who control runs (L4). */
   readonly turns: KeyedTurns;
-  readonly clock: Clock;
-  readonly log: EngineLog;
 }
 
 export class Launcher {
   readonly #parts: LauncherParts;
+  readonly #submissions: Submissions;
   /** Ids of runs that wait, in order; what is under way; and what waits for the retry. */
   #queue = new Set<string>();
   readonly #underWay = new Map<string, Promise<void>>();
@@ -56,11 +49,12 @@ export class Launcher {
 
   constructor(parts: LauncherParts) {
     this.#parts = parts;
+    this.#submissions = new Submissions(parts, (runId) => this.enqueue(runId));
   }
 
   /** Runs that wait for their launch or are being launched: as many as this, or more when it is thousands. */
   get waiting(): number {
-    return this.#queue.size + this.#later.size + this.#underWay.size;
+    return this.#queue.size + this.#later.size + this.#underWay.size + this.#submissions.preparing;
   }
 
   /** To be called once the run is on disk. */
@@ -98,6 +92,15 @@ export class Launcher {
     for await (const runs of this.#unsettled(jobId)) await Promise.all(runs.map((run) => this.#settle(run)));
   }
 
+  /** `settle` for a caller who can neither wait for it nor try it again. */
+  settleSoon(jobId: string): void {
+    this.settle(jobId).catch((error: unknown) => {
+      this.#parts.log.warn({ job_id: jobId, error: String(error) }, "a job's runs could not be settled yet");
+      this.#hasMore = true;
+      this.#retryLater();
+    });
+  }
+
   async #settle(run: OpenRun): Promise<void> {
     if (isToBeLaunched(run)) {
       this.enqueue(run.runId);
@@ -122,6 +125,7 @@ export class Launcher {
     if (run.launched) return applyDesiredState(engine, run.runtimeJobId, desiredState);
     if (desiredState === "cancelled") {
       await ends.cancelled(runId);
+      this.#submissions.drop(runId);
       return true;
     }
     await records.write(async (writes) => {
@@ -138,7 +142,7 @@ export class Launcher {
     this.#isStopped = true;
     this.#cancelRetry?.();
     await this.#reading;
-    await Promise.all(this.#underWay.values());
+    await Promise.all([this.#submissions.stop(), ...this.#underWay.values()]);
   }
 
   /** What is open and not as it should be, of one job or of all, oldest first, page by page. */
@@ -191,7 +195,7 @@ export class Launcher {
     this.#hasMore = false;
     for await (const runs of this.#unsettled(null)) {
       for (const run of runs) {
-        if (!isToBeLaunched(run)) continue;
+        if (!isToBeLaunched(run) || this.#submissions.isPreparing(run.runId)) continue;
         if (this.#queue.size >= QUEUE_MAX) this.#hasMore = true;
         else this.#queue.add(run.runId);
       }
@@ -203,7 +207,7 @@ export class Launcher {
     try {
       await this.#parts.turns.run(runId, async () => {
         const run = await this.#parts.records.run(runId);
-        if (run !== null && isToBeLaunched(run)) await this.#submit(run);
+        if (run !== null && isToBeLaunched(run)) await this.#submissions.submit(run);
       });
     } catch (error) {
       this.#isBlocked ||= isUnavailable(error);
@@ -214,34 +218,6 @@ export class Launcher {
       else this.#hasMore = true;
       this.#retryLater();
     }
-  }
-
-  async #submit(run: RunRecord): Promise<void> {
-    const { records, plans, engine, ends } = this.#parts;
-    const job = await records.job(run.jobId);
-    if (job === null) return;
-    const plan = await plans.of(job).catch((error: unknown) => {
-      const code = codeOf(error);
-      if (code === null) throw error;
-      return ends.makeFailure(run, code, (error as Error).message);
-    });
-    if ("schema_version" in plan) {
-      await ends.failed(run, plan);
-      return;
-    }
-    const answer = withInputs(plan.graph, JSON.parse(run.inputsJson) as JsonValue);
-    if (answer.kind === "invalid") {
-      await ends.failed(run, ends.makeFailure(run, "inputs.invalid", answer.problems.join("; ")));
-      return;
-    }
-    await engine.submit({
-      graph: answer.graph,
-      identity: { jobId: run.runtimeJobId, runId: run.runId, definitionId: run.jobId },
-      manifestJson: plan.manifestJson,
-      bundleFingerprint: plan.bundleFingerprint,
-      configurationJson: plan.configurationJson,
-      trace: { traceId: run.traceId, parentSpanId: run.parentSpanId },
-    });
   }
 
   #retryLater(): void {
@@ -256,19 +232,9 @@ export class Launcher {
   }
 }
 
-function isToBeLaunched({ launched, status, desiredState }: OpenRun): boolean {
-  return !launched && status === "pending" && desiredState === "running";
-}
-
 /** Whether the runtime or the store takes nothing at the moment. */
 function isUnavailable(error: unknown): error is EngineUnavailable | JournalUnavailable {
   return error instanceof EngineUnavailable || error instanceof JournalUnavailable;
-}
-
-/** The failure of a run whose job cannot be launched as it is; null for what may pass. */
-function codeOf(error: unknown): FailureCode | null {
-  if (error instanceof BundleProblem) return "runtime.bundle_missing";
-  return error instanceof ConfigurationUnreadable ? error.code : null;
 }
 
 /** Asks the runtime for what was asked of the run. @returns false when the job is not open there */

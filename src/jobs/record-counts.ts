@@ -1,7 +1,7 @@
 // How many jobs and runs there are, for summaries: counted up to a bound, so that asking costs the same however many
 // there are. A port, implemented in src/store.
 
-import type { JobStatus } from "../engine/ports.ts";
+import type { JobStatus } from "../engine/journal.ts";
 
 /** A count of `maximum` says: this many, or more. */
 export interface RecordCounts {

@@ -12,9 +12,12 @@
 //
 // Heavy parts stay JSON text (names end in Json): they were written as JSON and are answered as JSON.
 
+import type { BlueprintWrites } from "../blueprints/records.ts";
 import type { BundleRecord } from "../bundles/records.ts";
-import type { JobStatus } from "../engine/ports.ts";
+import type { JobStatus } from "../engine/journal.ts";
+import type { OperationWrites } from "../operations/records.ts";
 import type { Portion } from "../runs/portion.ts";
+import type { PortWrites } from "../webui/records.ts";
 
 export type { Portion } from "../runs/portion.ts";
 
@@ -28,8 +31,8 @@ export interface JobDefinition {
   readonly name: string;
   readonly status: "ready" | "preparing" | "failed_preparation";
   readonly source: JobSource;
-  /** The snapshot of the bundle that every run of this revision uses. */
-  readonly bundleFingerprint: string;
+  /** The snapshot that every run of this revision uses; null for a blueprint's job that is not ready. */
+  readonly bundleFingerprint: string | null;
   readonly graphId: string;
   /** What the client gave, secrets sealed (src/secrets); laid over the bundle's own at launch. */
   readonly configurationJson: string;
@@ -61,6 +64,8 @@ export interface NewRun {
   /** The span of whoever asked for the run; null without one. */
   readonly parentSpanId: string | null;
   readonly agentsTotal: number;
+  /** What a person is told about a run that prepares or waits; null otherwise. */
+  readonly label: string | null;
   readonly createdAtMs: number;
 }
 
@@ -69,8 +74,6 @@ export interface RunRecord extends NewRun {
   readonly desiredState: DesiredState;
   /** Whether the journal has the runtime job. */
   readonly launched: boolean;
-  /** What a person is told about a run that prepares or waits; null otherwise. */
-  readonly label: string | null;
   readonly startedAtMs: number | null;
   readonly finishedAtMs: number | null;
   readonly updatedAtMs: number;
@@ -131,6 +134,8 @@ export interface KeysetPage {
 export interface JobPage extends KeysetPage {
   /** False leaves out jobs whose latest run is terminal. */
   readonly includeTerminal: boolean;
+  /** Jobs made from this blueprint only; all of them when absent. */
+  readonly blueprintId?: string;
 }
 
 export interface RunPage extends KeysetPage {
@@ -175,7 +180,10 @@ export interface GatewayRecords {
   completedDurations(jobId: string, limit: number): Promise<readonly number[]>;
   /** Null when it has ended, or is gone. */
   openRun(runId: string): Promise<OpenRun | null>;
-  /** Open runs that are to be launched, or whose status is not the desired one. */
+  /**
+   * Open runs that are to be launched, or whose status is not the desired one. A run whose job is being prepared is
+   * not to be launched yet.
+   */
   unsettledRuns(page: OpenRunPage): Promise<readonly OpenRun[]>;
 
   idempotency(scope: string, key: string): Promise<IdempotencyRecord | null>;
@@ -198,6 +206,10 @@ export interface GatewayRecords {
 
 /** The writes of one transaction; reads inside see what it has written so far. */
 export interface GatewayWrites {
+  readonly operations: OperationWrites;
+  readonly blueprints: BlueprintWrites;
+  readonly ports: PortWrites;
+
   idempotency(scope: string, key: string): Promise<IdempotencyRecord | null>;
   saveIdempotency(record: IdempotencyRecord): Promise<void>;
 
@@ -218,6 +230,8 @@ export interface GatewayWrites {
   setDesiredState(runId: string, desired: DesiredState, nowMs: number): Promise<void>;
   /** For a run that is not launched: pending <-> paused, or what it is waiting for. */
   setWaiting(runId: string, status: "pending" | "paused", label: string | null, nowMs: number): Promise<void>;
+  /** For a run that is not launched, whatever its status: what it is waiting for. */
+  setLabel(runId: string, label: string | null, nowMs: number): Promise<void>;
   /** For a run that is not launched: it ends, and never will be. */
   endUnlaunched(
     runId: string,

@@ -8,9 +8,9 @@ import fc from "fast-check";
 import { executor, graph, router, sensor } from "../../test/support/graphs.ts";
 import { until } from "../../test/support/until.ts";
 import { EngineUnavailable } from "../engine/batch.ts";
-import { isTerminal, type JobStatus } from "../engine/ports.ts";
+import { isTerminal, type JobStatus } from "../engine/journal.ts";
+import { Refusal } from "../refusal.ts";
 import type { DesiredState, RunTrigger } from "./records.ts";
-import { Refusal } from "./refusal.ts";
 import { transition } from "./runs.ts";
 import { Gate, restarted, startCore } from "./test-core.ts";
 
@@ -77,7 +77,7 @@ describe("a request for a run", () => {
     await using first = await startCore();
     const job = await first.job(quick);
     await using core = await restarted(first);
-    await rm(join(core.home, "bundles", job.bundleFingerprint), { recursive: true });
+    await rm(join(core.home, "bundles", job.bundleFingerprint ?? ""), { recursive: true });
     await assert.rejects(core.accept(job.jobId), refused("conflict"));
     await core.bundle(quick);
     const run = await core.start(job.jobId);

@@ -5,29 +5,29 @@
 //     between still brings it about.
 // R3. Requests to control one run, and its launch, take effect one after the other.
 
-import type { Bundles } from "../bundles/bundles.ts";
 import { EngineUnavailable } from "../engine/batch.ts";
-import { withInputs } from "../engine/inputs.ts";
+import { isTerminal, type JobStatus } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
-import { type Clock, isTerminal, type JobStatus } from "../engine/ports.ts";
+import type { Clock } from "../engine/ports.ts";
 import type { TraceContext } from "../engine/trace.ts";
 import type { KeyedTurns } from "../keyed-turns.ts";
+import { Refusal } from "../refusal.ts";
+import type { Acceptance } from "./acceptance.ts";
 import type { Launcher } from "./launcher.ts";
 import type {
   DesiredState,
   GatewayRecords,
   GatewayWrites,
+  JobDefinition,
   NewRun,
   OpenRun,
   RunRecord,
   RunTrigger,
 } from "./records.ts";
-import { Refusal } from "./refusal.ts";
-import { storedBundle } from "./stored-bundle.ts";
 
 export interface RunsParts {
   readonly records: GatewayRecords;
-  readonly bundles: Bundles;
+  readonly acceptance: Acceptance;
   readonly launcher: Launcher;
   /** Shared with the launcher (R3). */
   readonly turns: KeyedTurns;
@@ -83,30 +83,33 @@ export class Runs {
   /**
    * Checks a request for a run; writes nothing.
    *
-   * @throws Refusal `job_not_found`; `validation_failed` with every mistake; `conflict` when the bundle's content is
-   *   gone
+   * @throws Refusal `job_not_found`, and what Acceptance.examine throws
    */
   async prepare(jobId: string, request: RunRequest): Promise<InsertRun> {
-    const { records, clock } = this.#parts;
-    const job = await records.job(jobId);
+    const job = await this.#parts.records.job(jobId);
     if (job === null) throw jobNotFound(jobId);
-    if (request.configOverrides !== null && job.source.kind === "bundle") throw overridesRefused();
-    const { graph } = await storedBundle(this.#parts.bundles, job.bundleFingerprint);
-    const answer = withInputs(graph, request.inputs);
-    if (answer.kind === "invalid") throw inputsRefused(answer.problems);
+    return this.prepareOf(job, request);
+  }
+
+  /** The same for a job that is at hand, such as one that is inserted in the same transaction. */
+  async prepareOf(job: JobDefinition, request: RunRequest): Promise<InsertRun> {
+    const { jobId } = job;
+    const found = await this.#parts.acceptance.examine(job, request);
     const run: NewRun = {
       runId: `run_${this.#parts.newId()}`,
       jobId,
-      runtimeJobId: `${graph.graphId}-${this.#parts.newId()}`,
+      runtimeJobId: `${found.graphId}-${this.#parts.newId()}`,
       inputsJson: JSON.stringify(request.inputs),
-      configOverridesJson: request.configOverrides === null ? null : JSON.stringify(request.configOverrides),
+      configOverridesJson: found.configOverridesJson,
       trigger: request.trigger,
       traceId: request.trace?.traceId ?? this.#parts.newTraceId(),
       parentSpanId: request.trace?.parentSpanId ?? null,
-      agentsTotal: graph.nodes.length,
-      createdAtMs: clock.nowMs(),
+      agentsTotal: found.agentsTotal,
+      label: found.label,
+      createdAtMs: this.#parts.clock.nowMs(),
     };
     return async (writes) => {
+      await found.settle(writes, run.runId);
       if (!(await writes.insertRun(run))) throw jobNotFound(jobId);
       return run;
     };
@@ -219,17 +222,4 @@ function nothingToControl(jobId: string, desired: DesiredState): Refusal {
     "invalid_transition",
     `Job ${jobId} has no run that has not ended, so there is nothing to bring to ${desired}. Start one with POST /api/v1/jobs/${jobId}/runs.`,
   );
-}
-
-function overridesRefused(): Refusal {
-  const message =
-    "config_overrides are for jobs that were made from a catalog blueprint; change this job's resolved_configuration instead";
-  return new Refusal("validation_failed", `${message}.`, [
-    { path: "/config_overrides", code: "not_allowed", message },
-  ]);
-}
-
-function inputsRefused(problems: readonly string[]): Refusal {
-  const errors = problems.map((message) => ({ path: "/inputs", code: "invalid_inputs", message }));
-  return new Refusal("validation_failed", `${problems.join("; ")}.`, errors);
 }

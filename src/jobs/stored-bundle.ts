@@ -4,7 +4,7 @@
 import type { Bundles } from "../bundles/bundles.ts";
 import type { Definition } from "../bundles/definition.ts";
 import { BundleProblem } from "../bundles/problem.ts";
-import { Refusal } from "./refusal.ts";
+import { Refusal } from "../refusal.ts";
 
 /** @throws Refusal `conflict` when the content has been removed or damaged from outside */
 export async function storedBundle(bundles: Bundles, fingerprint: string): Promise<Definition> {

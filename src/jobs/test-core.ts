@@ -8,8 +8,11 @@ import { until } from "../../test/support/until.ts";
 import { Bundles } from "../bundles/bundles.ts";
 import { systemClock, systemRandomness } from "../clock.ts";
 import { Engine } from "../engine/engine.ts";
+import { type Journal, JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
-import { type Clock, type Journal, JournalUnavailable, noActions, type TaskStart } from "../engine/ports.ts";
+import type { Clock } from "../engine/ports.ts";
+import { noServiceBoard } from "../engine/service-port.ts";
+import { noActions, type TaskStart } from "../engine/task-port.ts";
 import { PoolSlots } from "../execution/pools.ts";
 import { KeyedTurns } from "../keyed-turns.ts";
 import { EventFeed } from "../runs/feed.ts";
@@ -20,12 +23,15 @@ import { SqlGatewayRecords } from "../store/gateway-records.ts";
 import { SqlJobRecords } from "../store/job-records.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { SqliteJournal } from "../store/sqlite/journal.ts";
+import { Acceptance } from "./acceptance.ts";
+import { BlueprintLaunches } from "./blueprint-launches.ts";
 import { Definitions } from "./definitions.ts";
 import { LaunchPlans } from "./launch-plans.ts";
 import { Launcher } from "./launcher.ts";
-import type { GatewayWrites, JobDefinition, JobView, NewRun, RunRecord } from "./records.ts";
+import type { GatewayWrites, JobDefinition, JobSource, JobView, NewRun, RunRecord } from "./records.ts";
 import { RunEnds } from "./run-ends.ts";
 import { Runs } from "./runs.ts";
+import { openTestBlueprints } from "./test-blueprints.ts";
 
 /** A place where work is held until it is let go. */
 export class Gate {
@@ -49,6 +55,7 @@ export class HandClock implements Clock {
   aheadMs = 0;
   readonly soon = systemClock.soon;
   #timers: (() => void)[] = [];
+  #firesByItself = false;
 
   nowMs(): number {
     return systemClock.nowMs() + this.aheadMs;
@@ -56,9 +63,16 @@ export class HandClock implements Clock {
 
   after(_delayMs: number, run: () => void): () => void {
     this.#timers.push(run);
+    if (this.#firesByItself) this.soon(() => this.fire());
     return () => {
       this.#timers = this.#timers.filter((timer) => timer !== run);
     };
+  }
+
+  /** Whether what is to happen later happens next, whatever the time. */
+  set firesByItself(fires: boolean) {
+    this.#firesByItself = fires;
+    if (fires) this.fire();
   }
 
   get timers(): number {
@@ -74,7 +88,19 @@ export class HandClock implements Clock {
 class TestRecords extends SqlGatewayRecords {
   /** Hold the next writes before they begin, one each; null lets one through. */
   readonly gates: (Gate | null)[] = [];
+  /** Holds what is read next of one run, after it was read. */
+  readGate: { readonly runId: string; readonly gate: Gate } | null = null;
   isBroken = false;
+
+  override async run(runId: string): Promise<RunRecord | null> {
+    const run = await super.run(runId);
+    if (this.readGate?.runId === runId) {
+      const { gate } = this.readGate;
+      this.readGate = null;
+      await gate.pass();
+    }
+    return run;
+  }
 
   override async write<T>(work: (writes: GatewayWrites) => Promise<T>): Promise<T> {
     await this.gates.shift()?.pass();
@@ -142,19 +168,38 @@ export async function startCore(given: { readonly home?: string } = {}) {
     },
     slots,
     feed,
+    services: noServiceBoard,
     log,
   });
   const newId = systemRandomness.id;
   const turns = new KeyedTurns();
   const ends = new RunEnds({ records, feed, clock });
-  const plans = new TestPlans({ bundles, secrets });
-  const launcher = new Launcher({ records, plans, engine, ends, turns, clock, log });
+  const opened = openTestBlueprints({ home, database, records, bundles, feed, secrets });
+  const { blueprints, preparation, webUiPorts } = opened;
+  const plans = new TestPlans({ bundles, secrets, preparation });
+  const launcher = new Launcher({
+    records,
+    plans,
+    preparation,
+    blueprints: opened.blueprintRecords,
+    ports: opened.portRecords,
+    webUiPorts,
+    secrets,
+    engine,
+    ends,
+    turns,
+    clock,
+    log,
+  });
   const newTraceId = () => "4bf92f3577b34da6a3ce929d0e0e4736";
-  const runs = new Runs({ records, bundles, launcher, turns, clock, newId, newTraceId });
+  const looked = { bundles, plans, preparation, blueprints, webUiPorts, secrets, clock };
+  const acceptance = new Acceptance(looked);
+  const runs = new Runs({ records, acceptance, launcher, turns, clock, newId, newTraceId });
   const garbage: { collected: number; gate: Gate | null } = { collected: 0, gate: null };
   const definitions = new Definitions({
     records,
     bundles,
+    blueprints,
     runs,
     secrets,
     clock,
@@ -165,8 +210,13 @@ export async function startCore(given: { readonly home?: string } = {}) {
     },
     log,
   });
+  const launches = new BlueprintLaunches({ ...looked, definitions, runs });
+  blueprints.onSettled((jobIds) => {
+    for (const jobId of jobIds) launcher.settleSoon(jobId);
+  });
   let isOver = false;
   const core = {
+    ...opened,
     home,
     database,
     records,
@@ -182,6 +232,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
     runs,
     ends,
     definitions,
+    launches,
     broken,
     garbage,
     starts,
@@ -198,20 +249,32 @@ export async function startCore(given: { readonly home?: string } = {}) {
 
     async job(manifest: JsonObject, configuration: JsonObject = {}): Promise<JobView> {
       const { bundleId } = await this.bundle(manifest);
-      const insert = await definitions.prepareCreate({ bundleId, name: null, configuration });
-      return records.write(insert);
+      return this.create({ kind: "bundle", bundleId }, configuration);
+    },
+
+    async create(source: JobSource, configuration: JsonObject = {}): Promise<JobView> {
+      const draft = await definitions.prepareCreate({ source, name: null, configuration });
+      const created = await records.write(draft.insert);
+      definitions.created(created);
+      return created.job;
     },
 
     /** A run that is on disk, and not yet known to the launcher. */
-    async accept(jobId: string, inputs: JsonObject = {}): Promise<NewRun> {
+    async accept(
+      jobId: string,
+      inputs: JsonObject = {},
+      configOverrides: JsonObject | null = null,
+    ): Promise<NewRun> {
       const trigger = { kind: "api", id: null } as const;
-      return records.write(
-        await runs.prepare(jobId, { inputs, configOverrides: null, trigger, trace: null }),
-      );
+      return records.write(await runs.prepare(jobId, { inputs, configOverrides, trigger, trace: null }));
     },
 
-    async start(jobId: string, inputs: JsonObject = {}): Promise<NewRun> {
-      const run = await this.accept(jobId, inputs);
+    async start(
+      jobId: string,
+      inputs: JsonObject = {},
+      configOverrides: JsonObject | null = null,
+    ): Promise<NewRun> {
+      const run = await this.accept(jobId, inputs, configOverrides);
       runs.accepted(run);
       return run;
     },
@@ -254,6 +317,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
     async recover(): Promise<void> {
       await engine.recover();
       await launcher.recover();
+      await blueprints.recover();
     },
 
     /** Ends this process; the next one finds its files. */
@@ -261,6 +325,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
       if (!isOver) {
         isOver = true;
         engine.stop("the test is over");
+        await opened.stop();
         await launcher.stop();
         await definitions.stop();
         await engine.settledWithin(5_000);

@@ -1,18 +1,8 @@
 // The engine's ports with a meter at them: they do what the ports behind them do, and count it.
 
-import type {
-  Grant,
-  JobChanges,
-  JobImage,
-  Journal,
-  Lease,
-  Slots,
-  TaskEvent,
-  TaskListener,
-  TaskOutcome,
-  TaskRef,
-  WorkerActions,
-} from "../engine/ports.ts";
+import type { JobChanges, JobImage, Journal } from "../engine/journal.ts";
+import type { Grant, Lease, Slots } from "../engine/ports.ts";
+import type { TaskEvent, TaskListener, TaskOutcome, TaskRef, WorkerActions } from "../engine/task-port.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
 
 /** Monotonic milliseconds. */

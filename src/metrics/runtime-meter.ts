@@ -4,7 +4,7 @@
 // R1. A run counts as started, and as ended, when the batch that says so is on disk.
 // R2. Cardinality is bounded: pools, statuses and outcomes, never ids.
 
-import { isTerminal, type JobChanges } from "../engine/ports.ts";
+import { isTerminal, type JobChanges } from "../engine/journal.ts";
 import { Histogram } from "./histogram.ts";
 
 const COMMIT_SECONDS = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5];

@@ -1,7 +1,7 @@
 // What of a run a person may have to see to: what its workers asked people, and the messages that nobody could process.
 // Committed state only. Implemented by src/store; runs are named by their runtime jobs, whose ids never leave the process.
 
-import type { DeadLetterReason, HumanRequest } from "../engine/ports.ts";
+import type { DeadLetterReason, HumanRequest } from "../engine/journal.ts";
 import type { Portion } from "./portion.ts";
 
 export type HumanStatus = HumanRequest["status"];

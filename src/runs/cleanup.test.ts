@@ -8,7 +8,7 @@ import { after, test } from "node:test";
 import { EngineHarness } from "../../test/support/engine-harness.ts";
 import { changes, progress } from "../../test/support/journal-contract.ts";
 import { systemClock } from "../clock.ts";
-import type { ArtifactRecord } from "../engine/ports.ts";
+import type { ArtifactRecord } from "../engine/task-port.ts";
 import { FileBlobs } from "../store/blobs.ts";
 import { SqlJobRecords } from "../store/job-records.ts";
 import { SqlRetentionRecords } from "../store/retention-records.ts";

@@ -5,8 +5,8 @@
 
 import type { Engine } from "../engine/engine.ts";
 import { isoTime } from "../engine/event.ts";
+import { isTerminal } from "../engine/journal.ts";
 import type { Envelope } from "../engine/message.ts";
-import { isTerminal } from "../engine/ports.ts";
 import { KeyedTurns } from "../keyed-turns.ts";
 import type { AttentionRecords, DeadLetter } from "./attention-records.ts";
 import type { JobRecords } from "./job-records.ts";

@@ -7,9 +7,9 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Engine } from "../engine/engine.ts";
 import { isoTime } from "../engine/event.ts";
+import type { HumanRequest, HumanResponse } from "../engine/journal.ts";
 import type { JsonValue } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
-import type { HumanRequest, HumanResponse } from "../engine/ports.ts";
 import type { AttentionRecords } from "./attention-records.ts";
 import type { JobRecords } from "./job-records.ts";
 import { type AskedRun, whyNotOpen } from "./open-run.ts";

@@ -2,8 +2,9 @@
 //
 // Heavy parts stay JSON text (names end in Json): they were written as JSON and are answered as JSON.
 
-import type { AgentRecord, ArtifactRecord, JobStatus, TaskRecord } from "../engine/ports.ts";
+import type { AgentRecord, JobStatus, TaskRecord } from "../engine/journal.ts";
 import type { Tally } from "../engine/tally.ts";
+import type { ArtifactRecord } from "../engine/task-port.ts";
 import type { TraceContext } from "../engine/trace.ts";
 
 export interface JobRecord {

@@ -8,7 +8,8 @@ import { until } from "../../test/support/until.ts";
 import { systemClock, systemRandomness } from "../clock.ts";
 import { Engine } from "../engine/engine.ts";
 import { parseManifest } from "../engine/manifest.ts";
-import type { TaskStart } from "../engine/ports.ts";
+import { noServiceBoard } from "../engine/service-port.ts";
+import type { TaskStart } from "../engine/task-port.ts";
 import { PoolSlots } from "../execution/pools.ts";
 import { SqlAttentionRecords } from "../store/attention-records.ts";
 import { SqlJobRecords } from "../store/job-records.ts";
@@ -29,6 +30,7 @@ function start(database: SqliteDatabase) {
     runner: { start: (task) => void starts.push(task), stop: () => {}, send: () => {}, respond: () => {} },
     slots: new PoolSlots({ default: 4 }, systemRandomness.id),
     feed: { published: () => {} },
+    services: noServiceBoard,
     log: { warn: () => {}, error: () => {} },
   });
   const jobs = new SqlJobRecords(database);
@@ -61,6 +63,7 @@ async function runInNeed(first: Start): Promise<string> {
     identity: null,
     manifestJson: JSON.stringify(manifest),
     bundleFingerprint: null,
+    hasOwnPayload: false,
     configurationJson: null,
     trace: null,
   });

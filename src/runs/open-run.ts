@@ -1,7 +1,7 @@
 // A run that something is asked of, and what its caller is told when it is not open.
 
 import { EngineUnavailable } from "../engine/batch.ts";
-import { isTerminal, type JobStatus } from "../engine/ports.ts";
+import { isTerminal, type JobStatus } from "../engine/journal.ts";
 import type { JobRecords } from "./job-records.ts";
 import { RunRefusal } from "./run-refusal.ts";
 

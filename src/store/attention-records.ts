@@ -1,7 +1,7 @@
 // AttentionRecords with Kysely. Every filter has an index that ends in what the page is sorted by.
 
 import { sql } from "kysely";
-import type { DeadLetterReason, HumanRequest } from "../engine/ports.ts";
+import type { DeadLetterReason, HumanRequest } from "../engine/journal.ts";
 import type {
   AttentionRecords,
   DeadLetter,

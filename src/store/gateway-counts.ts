@@ -1,7 +1,7 @@
 // RecordCounter with Kysely: each count stops at its maximum, and reads an index without the rows behind it.
 
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
-import type { JobStatus } from "../engine/ports.ts";
+import type { JobStatus } from "../engine/journal.ts";
 import type { RecordCounter, RecordCounts } from "../jobs/record-counts.ts";
 import { limitHole, type ReusableQuery, reusable } from "./reusable-query.ts";
 import type { Database, Schema } from "./schema.ts";

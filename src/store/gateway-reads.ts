@@ -66,10 +66,13 @@ function jobReads(database: Database) {
     .where("d.job_id", "<", hole<string>(0))
     .orderBy("d.job_id", "desc")
     .limit(limitHole(1));
+  const ofBlueprint = page.where("d.blueprint_id", "=", hole<string>(2));
   return {
     job: reusable(database, jobById(database.kysely)),
     jobs: largeRows(database, page),
     openJobs: largeRows(database, page.where("d.latest_terminal", "=", literal(0))),
+    jobsOfBlueprint: largeRows(database, ofBlueprint),
+    openJobsOfBlueprint: largeRows(database, ofBlueprint.where("d.latest_terminal", "=", literal(0))),
   };
 }
 
@@ -252,12 +255,23 @@ export function openRunsOfJob(db: Kysely<Schema>) {
   return openRuns(db).where("r.job_id", "=", hole<string>(0)).orderBy("r.run_id");
 }
 
+/** Whether the job of the run in `r` waits for its blueprint. */
+function isBeingPrepared(eb: ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">) {
+  return eb.exists(
+    eb
+      .selectFrom("job_definitions as d")
+      .select("d.job_id")
+      .whereRef("d.job_id", "=", "r.job_id")
+      .where("d.status", "=", sql.lit("preparing")),
+  );
+}
+
 /** Of an open run: it is to be launched, or is not as it was asked to be. */
 function isUnsettled(eb: ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">) {
   const wantsPause = eb.parens("r.desired_state", "=", "paused");
   const isPaused = eb.parens("r.status", "=", "paused");
   return eb.or([
-    eb.and([eb("r.launched", "=", 0), eb("r.status", "=", "pending")]),
+    eb.and([eb("r.launched", "=", 0), eb("r.status", "=", "pending"), eb.not(isBeingPrepared(eb))]),
     eb("r.desired_state", "=", "cancelled"),
     eb(wantsPause, "<>", isPaused),
   ]);

@@ -151,7 +151,10 @@ async function readEverything(records: SqlGatewayRecords, limit: number): Promis
   for (const jobId of [null, "job_0001"]) {
     for (const status of [null, "failed"] as const) await records.runs({ ...page, jobId, status });
   }
-  for (const includeTerminal of [true, false]) await records.jobs({ ...page, includeTerminal });
+  for (const includeTerminal of [true, false]) {
+    await records.jobs({ ...page, includeTerminal });
+    await records.jobs({ ...page, includeTerminal, blueprintId: "digest" });
+  }
   await records.job("job_0001");
   await records.run("run_0001");
   await records.latestRun("job_0001");
@@ -174,6 +177,7 @@ async function writeEverything(records: SqlGatewayRecords): Promise<void> {
     await writes.setDesiredStates("job_0001", "paused", 1);
     await writes.setDesiredState("run_0001", "cancelled", 1);
     await writes.setWaiting("run_0001", "paused", null, 1);
+    await writes.setLabel("run_0001", "Copying", 1);
     await writes.endUnlaunched("run_0001", { status: "cancelled", failureJson: null }, 1);
     await writes.saveIdempotency(promise());
     await writes.bundle("b");

@@ -50,9 +50,15 @@ export class SqlGatewayRecords implements GatewayRecords {
     return row === undefined ? null : toJob(row);
   }
 
-  async jobs({ includeTerminal, limit, after }: JobPage): Promise<Portion<JobView>> {
-    const query = includeTerminal ? this.#reads.jobs : this.#reads.openJobs;
-    return mapped(await query(after ?? BEHIND_ALL_IDS, limit), toJob);
+  async jobs(page: JobPage): Promise<Portion<JobView>> {
+    return mapped(await this.#jobRows(page), toJob);
+  }
+
+  #jobRows({ includeTerminal, blueprintId, limit, after }: JobPage) {
+    const { jobs, openJobs, jobsOfBlueprint, openJobsOfBlueprint } = this.#reads;
+    const from = after ?? BEHIND_ALL_IDS;
+    if (blueprintId === undefined) return (includeTerminal ? jobs : openJobs)(from, limit);
+    return (includeTerminal ? jobsOfBlueprint : openJobsOfBlueprint)(from, limit, blueprintId);
   }
 
   async run(runId: string): Promise<RunRecord | null> {

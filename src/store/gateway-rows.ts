@@ -1,7 +1,7 @@
 // The gateway's rows as the records they stand for.
 
 import type { Selectable } from "kysely";
-import type { JobStatus } from "../engine/ports.ts";
+import type { JobStatus } from "../engine/journal.ts";
 import type {
   DesiredState,
   IdempotencyRecord,
@@ -14,6 +14,9 @@ import type {
   RunTrigger,
 } from "../jobs/records.ts";
 import type { Schema } from "./schema.ts";
+
+/** In place of a snapshot's fingerprint, while a job has none. */
+const NO_FINGERPRINT = "";
 
 /** A run with what its runtime job adds; all of that is null until the journal has the job. */
 export type RunRow = Omit<Selectable<Schema["runs"]>, "terminal"> & {
@@ -68,7 +71,8 @@ export function toRun(row: RunRow): RunRecord {
     failureJson: row.failure_json ?? row.job_failure_json,
     tallyJson: launched ? row.tally_json : null,
     progress: {
-      agentsDone: Number(row.agents_done),
+      // An agent that was added to the run beside its graph, such as its dashboard, is not among the total.
+      agentsDone: Math.min(Number(row.agents_done), row.agents_total),
       messages: row.message_seq ?? 0,
       tasksRunning: row.active_executors ?? 0,
       humanPending: row.human_pending ?? 0,
@@ -128,7 +132,7 @@ export function toJob(row: JobRow): JobView {
     name: row.name,
     status: row.status as JobDefinition["status"],
     source: sourceOf(row),
-    bundleFingerprint: row.bundle_fingerprint,
+    bundleFingerprint: row.bundle_fingerprint === NO_FINGERPRINT ? null : row.bundle_fingerprint,
     graphId: row.graph_id,
     configurationJson: row.configuration_json,
     extensions: JSON.parse(row.extensions_json) as string[],
@@ -187,7 +191,7 @@ export function definitionValues(job: JobDefinition) {
     status: job.status,
     bundle_id: job.source.kind === "bundle" ? job.source.bundleId : null,
     blueprint_id: job.source.kind === "blueprint" ? job.source.blueprintId : null,
-    bundle_fingerprint: job.bundleFingerprint,
+    bundle_fingerprint: job.bundleFingerprint ?? NO_FINGERPRINT,
     graph_id: job.graphId,
     revision: job.revision,
     updated_at: job.updatedAtMs,

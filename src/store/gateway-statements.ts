@@ -1,7 +1,9 @@
 // What the works of a group do again and again, compiled once. Arguments in the order of their holes.
 
 import { type Kysely, sql } from "kysely";
+import { blueprintStatements } from "./blueprint-rows.ts";
 import { jobById, openRunsOfJob, promiseByKey, runById } from "./gateway-reads.ts";
+import { portStatements } from "./port-records.ts";
 import { hole, statement } from "./reusable-query.ts";
 import type { Schema } from "./schema.ts";
 
@@ -9,6 +11,8 @@ export type GatewayStatements = ReturnType<typeof gatewayStatements>;
 
 export function gatewayStatements(db: Kysely<Schema>) {
   return {
+    ...portStatements(db),
+    ...blueprintStatements(db),
     job: statement(jobById(db)),
     run: statement(runById(db)),
     openRunsOfJob: statement(openRunsOfJob(db)),
@@ -43,6 +47,7 @@ export function gatewayStatements(db: Kysely<Schema>) {
         updated_at: hole(8),
         config_overrides_json: hole(9),
         inputs_json: hole(10),
+        label: hole(11),
       }),
     ),
     saveIdempotency: statement(

@@ -12,9 +12,12 @@ import type {
   OpenRun,
   RunRecord,
 } from "../jobs/records.ts";
+import { SqlBlueprintWrites } from "./blueprint-writes.ts";
 import { saveBundle, toBundle } from "./bundle-records.ts";
 import { definitionValues, toIdempotency, toJob, toOpenRun, toRun } from "./gateway-rows.ts";
 import type { GatewayStatements } from "./gateway-statements.ts";
+import { SqlOperationWrites } from "./operation-records.ts";
+import { SqlPortWrites } from "./port-records.ts";
 import type { Schema } from "./schema.ts";
 
 export class SqlGatewayWrites implements GatewayWrites {
@@ -24,6 +27,18 @@ export class SqlGatewayWrites implements GatewayWrites {
   constructor(db: Transaction<Schema>, statements: GatewayStatements) {
     this.#db = db;
     this.#statements = statements;
+  }
+
+  get operations(): SqlOperationWrites {
+    return new SqlOperationWrites(this.#db);
+  }
+
+  get blueprints(): SqlBlueprintWrites {
+    return new SqlBlueprintWrites(this.#db, this.#statements);
+  }
+
+  get ports(): SqlPortWrites {
+    return new SqlPortWrites(this.#db, this.#statements);
   }
 
   async idempotency(scope: string, key: string): Promise<IdempotencyRecord | null> {
@@ -104,6 +119,7 @@ export class SqlGatewayWrites implements GatewayWrites {
       run.createdAtMs,
       run.configOverridesJson,
       run.inputsJson,
+      run.label,
     );
     return true;
   }
@@ -145,6 +161,16 @@ export class SqlGatewayWrites implements GatewayWrites {
     await this.#db
       .updateTable("runs")
       .set({ status, label, updated_at: nowMs })
+      .where("run_id", "=", runId)
+      .where("launched", "=", 0)
+      .where("terminal", "=", 0)
+      .execute();
+  }
+
+  async setLabel(runId: string, label: string | null, nowMs: number): Promise<void> {
+    await this.#db
+      .updateTable("runs")
+      .set({ label, updated_at: nowMs })
       .where("run_id", "=", runId)
       .where("launched", "=", 0)
       .where("terminal", "=", 0)

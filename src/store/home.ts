@@ -3,9 +3,10 @@
 // H1. At most one program uses a home. The lock is the operating system's (an exclusive lock inside SQLite), so it
 //     ends with the process, however that ends.
 
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { makeFolder } from "../make-folder.ts";
 import { explain, isBusy, StoreUnusable } from "./sqlite/database.ts";
 
 export interface Home {
@@ -26,7 +27,7 @@ export const databaseFile = (home: string): string => join(home, "troupe.db");
  */
 export function openHome(path: string): Home {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeFolder(path, 0o700);
     const probe = join(path, ".write-test");
     writeFileSync(probe, "x");
     rmSync(probe);

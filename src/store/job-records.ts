@@ -1,8 +1,9 @@
 // JobRecords with Kysely: the reads of the edges.
 
 import { type Selectable, sql } from "kysely";
-import type { ArtifactRecord, JobStatus } from "../engine/ports.ts";
+import type { JobStatus } from "../engine/journal.ts";
 import { readTally } from "../engine/tally.ts";
+import type { ArtifactRecord } from "../engine/task-port.ts";
 import type {
   EventPage,
   JobDetail,

@@ -248,6 +248,7 @@ function compileReads(database: Database) {
     .select(one)
     .where("fingerprint", "=", named)
     .unionAll(db.selectFrom("job_definitions").select(one).where("bundle_fingerprint", "=", named))
+    .unionAll(db.selectFrom("blueprints").select(one).where("fingerprint", "=", named))
     .unionAll(ofBundle.where("terminal", "=", sql.lit(0)))
     .unionAll(
       ofBundle

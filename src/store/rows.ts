@@ -1,6 +1,7 @@
 // Rows as the records they stand for, where more than one reader needs the same.
 
-import type { AgentRecord, HumanRequest, HumanResponse, Lease, TaskRecord } from "../engine/ports.ts";
+import type { AgentRecord, HumanRequest, HumanResponse, TaskRecord } from "../engine/journal.ts";
+import type { Lease } from "../engine/ports.ts";
 import { ownTrace, type TraceContext } from "../engine/trace.ts";
 import type { Schema } from "./schema.ts";
 

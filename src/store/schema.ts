@@ -44,6 +44,7 @@ export interface Schema {
     partial: number;
     bundle_fingerprint: string | null;
     definition_id: string | null;
+    own_payload: number;
     trace_id: string;
     parent_span_id: string | null;
     tally_json: string;
@@ -172,6 +173,45 @@ export interface Schema {
     config_overrides_json: string | null;
     inputs_json: string;
   };
+  operations: {
+    operation_id: string;
+    kind: string;
+    target: string;
+    status: string;
+    terminal: number;
+    percent: number;
+    label: string;
+    step: string | null;
+    event_seq: number;
+    created_at: number;
+    updated_at: number;
+    finished_at: number | null;
+    steps_json: string;
+    request_json: string;
+    error_json: string | null;
+    result_json: string | null;
+  };
+  operation_events: { operation_id: string; seq: number; line: string };
+  blueprints: {
+    blueprint_id: string;
+    state: string;
+    fingerprint: string | null;
+    size_bytes: number;
+    operation_id: string | null;
+    added_at: number | null;
+    updated_at: number;
+    error_json: string | null;
+  };
+  blueprint_assets: {
+    blueprint_id: string;
+    kind: string;
+    asset_id: string;
+    recipe: string;
+    ready: number;
+    bytes: number;
+    created_at: number;
+  };
+  run_ports: { port: number; run_id: string; label: string };
   idempotency: {
     scope: string;
     key: string;

@@ -5,7 +5,7 @@
 //     the store takes writes again, whether or not anybody else writes.
 
 import { sql } from "kysely";
-import { JournalUnavailable } from "../engine/ports.ts";
+import { JournalUnavailable } from "../engine/journal.ts";
 import type { Database } from "./schema.ts";
 
 const PROBE_MS = 1_000;

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { EngineHarness, failed, interrupted, succeeded } from "../../test/support/engine-harness.ts";
 import { aggregator, executor, graph, module, router } from "../../test/support/graphs.ts";
 import type { JsonObject } from "../engine/json.ts";
-import type { TaskOutcome } from "../engine/ports.ts";
+import type { TaskOutcome } from "../engine/task-port.ts";
 import { agentSpan, attemptSpan, runSpan, taskSpan } from "../engine/trace.ts";
 import { toTimeline } from "../runs/evidence/timeline.ts";
 import type { FinishedSpan } from "./span.ts";

@@ -338,8 +338,13 @@ describe("stopping and starting again", () => {
       assert.equal(stopped.code, 0, stopped.err);
       assert.match(stopped.err, /1 open job handed to the next start/);
       await writeFile(gate, "");
-      const second = start(["up"], home, { SVC_RUNTIME_API_PORT: new URL(url).port });
+      const catalog = helpers.path("no-catalog");
+      const second = start(["up"], home, {
+        SVC_RUNTIME_API_PORT: new URL(url).port,
+        SVC_BLUEPRINT_CATALOG: catalog,
+      });
       await second.shows("Ready.");
+      await second.shows('warning: the folder "no-catalog" of SVC_BLUEPRINT_CATALOG is not there: make it');
       const { code, out } = await watching.ended;
       assert.equal(code, 0, out);
       assert.match(out, /job recovered/);

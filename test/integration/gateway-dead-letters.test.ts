@@ -109,14 +109,14 @@ describe("a dead letter of a run that is open", () => {
   });
 
   test("goes with all others that are open, and what fails again becomes a letter of its own", async () => {
-    const runId = await givenUp(program, givingUp, 250);
+    const runId = await givenUp(program, givingUp, 120);
     const answer = await retry(program, runId, "");
-    assert.deepEqual([answer.status, answer.body.retried, answer.body.not_deliverable], [202, 250, 0]);
-    await nthHappens(program, runId, "message_dead_lettered", 500);
-    assert.equal((await lettersOf(program, runId, "?status=retried")).length, 250);
+    assert.deepEqual([answer.status, answer.body.retried, answer.body.not_deliverable], [202, 120, 0]);
+    await nthHappens(program, runId, "message_dead_lettered", 240);
+    assert.equal((await lettersOf(program, runId, "?status=retried")).length, 120);
     const open = await lettersOf(program, runId, "?status=open");
     const bodies = new Set(open.map(({ message }) => ((message as JsonObject).body as JsonObject).n));
-    assert.deepEqual([open.length, bodies.size], [250, 250]);
+    assert.deepEqual([open.length, bodies.size], [120, 120]);
     await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
   });
 

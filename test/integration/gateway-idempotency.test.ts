@@ -25,7 +25,7 @@ import { type Program, temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
 
 const AT_ONCE = 50;
-const KILLS = 30;
+const KILLS = 12;
 
 /** What a POST is to bring about once. */
 interface Effect {
@@ -145,7 +145,7 @@ const actions = [
   ["cancel", "cancelled"],
   ["pause", "paused"],
 ] as const;
-const CONTROL_KILLS = 12;
+const CONTROL_KILLS = 6;
 const RUNS_EACH = 12;
 
 test(`${CONTROL_KILLS} times kill -9 around the control of whole jobs: a retry with the same key gives the answer that was promised, and it is kept`, async () => {

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { askingGraph } from "../support/asking.ts";
+import { type TestCatalog, testCatalog } from "../support/blueprint-catalog.ts";
 import { zipOf } from "../support/bundle-files.ts";
 import {
   type Answer,
@@ -19,13 +20,22 @@ import { executor, graph, router, sensor } from "../support/graphs.ts";
 import { Judge, openApiOf } from "../support/openapi.ts";
 import type { Program } from "../support/program.ts";
 
+let catalog: TestCatalog;
 let program: Program;
 let judge: Judge;
 before(async () => {
-  program = await startGateway({ args: ["gateway"] });
+  catalog = await testCatalog();
+  await catalog.write("digest", graph("digest", [router("in")]));
+  await catalog.write("broken", { graph_id: "broken" });
+  await catalog.write("needy", { ...graph("needy", [router("in")]), required_services: ["index"] });
+  const env = { SVC_BLUEPRINT_CATALOG: catalog.folder };
+  program = await startGateway({ args: ["gateway"], env });
   judge = new Judge(await openApiOf(program));
 });
-after(() => program.stop());
+after(async () => {
+  await program.stop();
+  await catalog[Symbol.asyncDispose]();
+});
 
 async function judged(method: string, path: string, asked: Asked = {}): Promise<Answer> {
   const answer = await ask(program, method, path, asked);
@@ -214,6 +224,42 @@ test("what is removed, and what would be, is told as the document says", async (
   for (const body of [{ dry_run: true }, {}, { older_than_days: 7, max_bytes: 1_000 }, { max_bytes: -1 }]) {
     await judged("POST", "/system/gc", { body });
   }
+});
+
+test("a session with a blueprint, from the catalog to its removal, is as the document says", async () => {
+  await judged("GET", "/blueprints");
+  await judged("GET", "/blueprints?page_size=0");
+  for (const id of ["digest", "broken", "none"]) await judged("GET", `/blueprints/${id}`);
+  for (const id of ["digest", "broken", "needy", "none"]) {
+    await judged("POST", `/blueprints/${id}/validate`, { body: { config: { token: "********" } } });
+  }
+  await judged("POST", "/blueprints/digest/validate", { body: { unknown: 1 } });
+
+  const added = await judged("POST", "/blueprints/digest/additions", { body: {} });
+  const operation = `/operations/${added.body.operation_id}`;
+  await judged("GET", `${operation}/events/stream`);
+  await judged("GET", operation);
+  await judged("GET", "/operations/none");
+  await judged("GET", "/operations?page_size=1");
+
+  const key = { "idempotency-key": "launch-1" };
+  const launch = { body: { config_overrides: { api_key: "k" }, name: "Launched" }, headers: key };
+  const launched = await judged("POST", "/blueprints/digest/runs", launch);
+  await judged("POST", "/blueprints/digest/runs", launch);
+  await judged("POST", "/blueprints/digest/runs", { body: {}, headers: key });
+  for (const id of ["broken", "needy", "none"]) await judged("POST", `/blueprints/${id}/runs`, { body: {} });
+  await judged("POST", "/blueprints/digest/runs", { body: { config_overrides: { a_token: "********" } } });
+  const runId = String(launched.body.run_id);
+  await ended(program, runId);
+  await judged("GET", `/runs/${runId}`);
+  await judged("GET", `/runs/${runId}/dashboard`);
+  await judged("GET", "/services");
+  await judged("GET", "/services/index/resolve");
+  await judged("GET", "/jobs?blueprint_id=digest");
+  await judged("POST", "/jobs", { body: { blueprint_id: "digest" } });
+  await judged("POST", "/jobs", { body: { blueprint_id: "broken" } });
+  await judged("POST", "/blueprints/digest/removals", { body: { dry_run: true } });
+  await judged("POST", "/blueprints/none/removals", { body: {} });
 });
 
 test("these sessions have met every operation that the document has", async () => {

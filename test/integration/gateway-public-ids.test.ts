@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { askingGraph } from "../support/asking.ts";
+import { type TestCatalog, testCatalog } from "../support/blueprint-catalog.ts";
 import { zipOf } from "../support/bundle-files.ts";
 import {
   type Answer,
@@ -23,12 +24,19 @@ import { makeGivingUp } from "../support/giving-up.ts";
 import { executor, graph, module, router, sensor } from "../support/graphs.ts";
 import type { Program } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
+import { until } from "../support/until.ts";
 
+let catalog: TestCatalog;
 let program: Program;
 before(async () => {
-  program = await startGateway({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
+  catalog = await testCatalog();
+  const env = { SVC_EXECUTOR_MAX_CONCURRENCY: "4", SVC_BLUEPRINT_CATALOG: catalog.folder };
+  program = await startGateway({ env });
 });
-after(() => program.stop());
+after(async () => {
+  await program.stop();
+  await catalog[Symbol.asyncDispose]();
+});
 
 /** Everything that was answered: status, headers and body or stream. */
 const heard: string[] = [];
@@ -78,6 +86,7 @@ test("the runtime job's id appears in no answer, header or stream of a whole ses
   await say("GET", "/api/v1/jobs");
   for (const jobId of [...jobs, held]) await session(jobId);
   await people();
+  await blueprints();
   await conventions(held);
   await system();
   const runtimeJobIds = rowsOf(program.home, "SELECT runtime_job_id FROM runs").map((row) =>
@@ -151,6 +160,33 @@ async function people(): Promise<void> {
   await say("PATCH", `/api/v1/runs/${open}`, { body: { desired_state: "cancelled" } });
   await say("POST", `${letters}/retry`);
   await givingUp.remove();
+}
+
+/** A blueprint from its addition to its removal, with a run that is prepared, has a validator and offers a service. */
+async function blueprints(): Promise<void> {
+  const show = { ...executor("show", SHOW_ALL), services: [{ name: "shown", port: 1 }] };
+  const validator = 'env | sort >&2; [ "$SVC_VALIDATION_STAGE" = native ] || exit 1\n';
+  await catalog.write("shown", graph("shown", [show]), { "payloads/own.txt": "own" });
+  await catalog.write("checked", graph("checked", [show]), { "payloads/validators/all.sh": validator });
+  for (const id of ["shown", "checked"]) {
+    const blueprint = `/api/v1/blueprints/${id}`;
+    await until("a catalog that was read again", async () => (await say("GET", blueprint)).status === 200);
+    const added = await say("POST", `${blueprint}/additions`, { body: {} });
+    const operation = String(added.headers.get("location"));
+    await say("GET", `${operation}/events/stream`);
+    await say("GET", operation);
+    await say("POST", `${blueprint}/validate`, { body: {} });
+    const launched = await say("POST", `${blueprint}/runs`, { body: { config_overrides: { a: 1 } } });
+    const { run_id: runId, job_id: jobId } = launched.body;
+    await happens(program, String(runId), ({ type }) => /^(job_failed|service_registered)$/.test(type));
+    for (const path of ["services", "services/shown/resolve", `runs/${runId}`, `runs/${runId}/dashboard`]) {
+      await say("GET", `/api/v1/${path}`);
+    }
+    await ended(program, String(runId));
+    await session(String(jobId));
+    await say("POST", `${blueprint}/removals`, { body: { dry_run: true } });
+  }
+  for (const list of ["blueprints", "operations"]) await say("GET", `/api/v1/${list}`);
 }
 
 /** Bundles, definitions, and errors on purpose. */

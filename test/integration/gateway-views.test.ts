@@ -57,7 +57,7 @@ describe("the runtime", () => {
     const before = await call(program, "GET", "/runtime/status");
     assert.equal(before.status, "running");
     assert.equal(before.open_jobs, 0);
-    assert.deepEqual(before.executor_pools, { default: idle(3), gpu: idle(1) });
+    assert.deepEqual(before.executor_pools, { default: idle(3), gpu: idle(1), "@web-ui": idle(50) });
     const held = await heldRun("status");
     const during = await call(program, "GET", "/runtime/status");
     assert.equal(during.open_jobs, 1);
@@ -115,7 +115,7 @@ describe("the cluster", () => {
       name: hostname(),
       self: true,
       status: "up",
-      executor_pools: { default: idle(3), gpu: idle(1) },
+      executor_pools: { default: idle(3), gpu: idle(1), "@web-ui": idle(50) },
     });
     assert.match(String(version), /^\d+\.\d+\.\d+$/);
     assert.match(String(startedAt), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -200,7 +200,7 @@ describe("metrics", () => {
     assert.deepEqual(Object.keys(lag as JsonObject), ["p50", "p99", "max"]);
     const { available, executor_pools: pools } = runtime as JsonObject;
     assert.equal(available, true);
-    assert.deepEqual(pools, { default: idle(3), gpu: idle(1) });
+    assert.deepEqual(pools, { default: idle(3), gpu: idle(1), "@web-ui": idle(50) });
   });
 
   test("Prometheus's text is there with Accept, and with format=prometheus", async () => {

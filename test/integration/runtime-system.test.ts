@@ -68,7 +68,7 @@ test('"System summary: nodes and jobs (objects with job_id and status)", and of 
     "self?": true,
     scheduler_hint: "local",
   });
-  assert.deepEqual(Object.keys(executor_pools as JsonObject).sort(), ["default", "gpu"]);
+  assert.deepEqual(Object.keys(executor_pools as JsonObject).sort(), ["@web-ui", "default", "gpu"]);
   assert.deepEqual(
     seen.jobs.find((job) => job.job_id === jobId),
     { job_id: jobId, status: "completed" },
@@ -79,6 +79,8 @@ test('"executor_pools: capacity, available, in_use, queued, active, all integers
   assert.deepEqual(poolsOf(await summary()), {
     default: { capacity: 3, available: 3, in_use: 0, queued: 0, active: 0 },
     gpu: { capacity: 2, available: 2, in_use: 0, queued: 0, active: 0 },
+    // For the dashboards of runs.
+    "@web-ui": { capacity: 50, available: 50, in_use: 0, queued: 0, active: 0 },
   });
   const gate = gates.pipe("pools");
   const holder = executor("holder", ["cat", gate], { pool: "gpu", pool_slots: 2 });

@@ -5,10 +5,13 @@
 // I2. Nothing is published, no task starts and no answer is handed over before what caused it is in the journal.
 // I3. Two epochs never both commit: once a newer epoch has written, an older one is refused.
 // I4. Nothing is written to a job after its terminal event.
+// I11. A service is registered and deregistered in turn, is passing or critical in between only, and none outlives
+//      its job.
 
 import assert from "node:assert/strict";
 import { terminalEventTypes } from "../../src/engine/event.ts";
-import type { JobChanges, TaskStart } from "../../src/engine/ports.ts";
+import type { JobChanges } from "../../src/engine/journal.ts";
+import type { TaskStart } from "../../src/engine/task-port.ts";
 import type { MemoryJournal } from "../support/memory-journal.ts";
 
 export interface SeenEvent {
@@ -96,6 +99,22 @@ export class Checker {
       );
     }
     this.#leases(jobId, events);
+    this.#services(jobId, events);
+  }
+
+  #services(jobId: string, events: readonly SeenEvent[]): void {
+    const living = new Set<unknown>();
+    for (const { type, payload } of events) {
+      const id = payload.service_id;
+      const what = `I11: ${jobId} has ${type} of ${String(payload.name)} at a wrong time`;
+      if (type === "service_registered") {
+        assert.ok(!living.has(id), what);
+        living.add(id);
+      }
+      if (type === "service_passing" || type === "service_critical") assert.ok(living.has(id), what);
+      if (type === "service_deregistered") assert.ok(living.delete(id), what);
+    }
+    assert.equal(living.size, 0, `I11: ${living.size} services of ${jobId} outlived it`);
   }
 
   /** Every lease that was acquired was released, and none twice. */

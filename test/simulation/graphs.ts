@@ -52,20 +52,35 @@ function dag(random: Random, index: number, withFailure: boolean): Scenario {
   const expected = model(nodes, edges, inputs);
   const arriving = expected.get("out") ?? 0;
   const completes = !withFailure && arriving > 0 && random.chance(0.6);
+  const companions = !withFailure && random.chance(0.2) ? [failingCompanion] : [];
   return {
     shape: withFailure ? "failing" : "dag",
     expected,
     resultCount: arriving,
     manifest: {
       ...head(`dag${index}`, random),
-      policies: { failure_policy: "continue" },
+      policies: { failure_policy: withFailure ? "continue" : "fail_run" },
       entrypoints,
       initial_inputs: inputs,
-      nodes: nodes.map((node) => manifestNode(node, completes ? arriving : null)),
+      nodes: [...nodes.map((node) => manifestNode(node, completes ? arriving : null)), ...companions],
       edges,
     },
   };
 }
+
+/** Beside the graph, and without any part in how the job ends. */
+const failingCompanion: JsonObject = {
+  node_id: "fails_beside",
+  agent_type: "executor",
+  config: {
+    command: ["true"],
+    lifecycle: "long_lived",
+    optional: true,
+    max_attempts: 3,
+    retry_backoff_ms: 100,
+    output_message_type: null,
+  },
+};
 
 function randomHabit(random: Random, withFailure: boolean): Node["habit"] {
   if (withFailure) return "fails";
@@ -77,6 +92,7 @@ function head(graphId: string, random: Random): JsonObject {
     manifest_version: "1.0",
     graph_id: graphId,
     job_name: random.chance(0.5) ? "a name" : null,
+    services: random.chance(0.3) ? [{ name: "whole", port: 1 }] : [],
   } as JsonObject;
 }
 
@@ -110,7 +126,9 @@ function manifestNode(node: Node, completeAfter: number | null): JsonObject {
     return { node_id: node.id, agent_type: "router", config: { emit_type: "work" } };
   if (node.kind === "executor") {
     const config = { command: ["true"], max_attempts: 3, retry_backoff_ms: 100, output_message_type: null };
-    return { node_id: node.id, agent_type: "executor", config };
+    // Every other one of them offers something while its command runs.
+    const services = node.id.length % 2 === 0 ? [{ name: node.id, port: 1 }] : [];
+    return { node_id: node.id, agent_type: "executor", config, services };
   }
   const config = node.id === "out" ? { complete_after: completeAfter } : { output_message_type: "work" };
   return { node_id: node.id, agent_type: "aggregator", config: dropNulls(config) };

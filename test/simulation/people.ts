@@ -5,8 +5,8 @@
 // I9. A dead letter is sent again once, and what is stored of it says so.
 
 import assert from "node:assert/strict";
-import type { HumanRequest } from "../../src/engine/ports.ts";
-import { isTerminal } from "../../src/engine/ports.ts";
+import type { HumanRequest } from "../../src/engine/journal.ts";
+import { isTerminal } from "../../src/engine/journal.ts";
 import type { StoredJob } from "../support/memory-journal.ts";
 import { parse } from "./checker.ts";
 import type { Process, World } from "./world.ts";

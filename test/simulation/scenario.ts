@@ -7,9 +7,9 @@
 // I7. Counts and results are those of the model: they do not depend on when the process crashed.
 
 import assert from "node:assert/strict";
+import { isTerminal } from "../../src/engine/journal.ts";
 import type { JsonValue } from "../../src/engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.ts";
-import { isTerminal } from "../../src/engine/ports.ts";
 import { parse } from "./checker.ts";
 import { randomScenario, type Scenario } from "./graphs.ts";
 import { People, retriedOf } from "./people.ts";
@@ -110,6 +110,7 @@ function submit(world: World, client: Client): void {
       identity: null,
       manifestJson,
       bundleFingerprint: null,
+      hasOwnPayload: false,
       configurationJson: null,
       trace: null,
     })
@@ -199,6 +200,9 @@ function judge(world: World, client: Client, people: People): void {
   }
   if (scenario.shape === "service" || (client.wasDisturbed && job.progress.status === "cancelled")) return;
   assert.equal(job.progress.status, "completed", `${jobId}: ${job.progress.failureJson}`);
+  if (scenario.shape !== "failing") {
+    assert.equal(job.progress.partial, false, `I7: ${jobId} is whole: nothing that it needs has failed`);
+  }
   const result = JSON.parse(job.progress.resultJson ?? "null") as { count?: number; messages?: unknown[] };
   if (scenario.resultCount !== null && scenario.resultCount > 0 && "count" in result) {
     assert.equal(result.count, scenario.resultCount, "I7: the result has every message once");

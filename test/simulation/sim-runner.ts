@@ -14,7 +14,7 @@ import {
   type TaskRef,
   type TaskRunner,
   type TaskStart,
-} from "../../src/engine/ports.ts";
+} from "../../src/engine/task-port.ts";
 import type { Process, World } from "./world.ts";
 
 /** A command that runs, and the answers in its file. */

@@ -3,7 +3,7 @@
 import { test } from "node:test";
 import { runSeed } from "./scenario.ts";
 
-const SEEDS = 2_000;
+const SEEDS = 1_000;
 
 test(`${SEEDS} seeds of crashes, partitions, failing disks and wrong answers break no invariant`, async () => {
   // Other seeds every day, the same ones all day: what fails in the morning can be looked at in the afternoon.

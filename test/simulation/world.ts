@@ -3,12 +3,14 @@
 
 import { Engine } from "../../src/engine/engine.ts";
 import { idSource } from "../../src/engine/ids.ts";
-import { type Clock, type JobChanges, type Journal, JournalUnavailable } from "../../src/engine/ports.ts";
+import { type JobChanges, type Journal, JournalUnavailable } from "../../src/engine/journal.ts";
+import type { Clock } from "../../src/engine/ports.ts";
 import { PoolSlots } from "../../src/execution/pools.ts";
 import { MemoryJournal } from "../support/memory-journal.ts";
 import { Checker } from "./checker.ts";
 import type { Random } from "./random.ts";
 import { SimRunner } from "./sim-runner.ts";
+import { SimServices } from "./sim-services.ts";
 
 export interface Faults {
   /** Probability that a commit fails once, per commit. */
@@ -86,6 +88,7 @@ export class World {
       feed: {
         published: (jobId, firstSeq, lines) => this.checker.published(jobId, firstSeq, lines),
       },
+      services: new SimServices(this, owned),
       log: { warn: () => {}, error: () => {} },
     });
     const process: Process = { name, engine, isAlive: true };

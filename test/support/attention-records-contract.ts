@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { DeadLetterRecord, Journal } from "../../src/engine/ports.ts";
+import type { DeadLetterRecord, Journal } from "../../src/engine/journal.ts";
 import type { AttentionRecords } from "../../src/runs/attention-records.ts";
 import type { Portion } from "../../src/runs/portion.ts";
 import { changes, humanRequest, next } from "./journal-contract.ts";

@@ -3,22 +3,20 @@
 
 import { Engine } from "../../src/engine/engine.ts";
 import { idSource } from "../../src/engine/ids.ts";
+import { type JobChanges, type Journal, JournalUnavailable } from "../../src/engine/journal.ts";
 import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.ts";
 import type { Envelope } from "../../src/engine/message.ts";
+import type { Clock, Feed } from "../../src/engine/ports.ts";
+import type { ServiceBoard } from "../../src/engine/service-port.ts";
 import {
-  type Clock,
   type CommandResult,
-  type Feed,
-  type JobChanges,
-  type Journal,
-  JournalUnavailable,
   noActions,
   type TaskOutcome,
   type TaskRef,
   type TaskStart,
   type WorkerActions,
-} from "../../src/engine/ports.ts";
+} from "../../src/engine/task-port.ts";
 import { PoolSlots } from "../../src/execution/pools.ts";
 import { MemoryJournal, type StoredJob } from "./memory-journal.ts";
 
@@ -45,6 +43,8 @@ export class EngineHarness {
   sends: { ref: TaskRef; envelope: Envelope }[] = [];
   responses: { ref: TaskRef; line: string }[] = [];
   published: string[] = [];
+  /** What the board of services was told. */
+  readonly told: string[] = [];
   /** Told of every publication. */
   observer: Feed["published"] = () => {};
   /** What the journal answers next, instead of writing; consumed one per commit. */
@@ -88,8 +88,18 @@ export class EngineHarness {
           this.observer(jobId, firstSeq, lines, terminal);
         },
       },
+      services: this.#board(),
       log: { warn: () => {}, error: () => {} },
     });
+  }
+
+  #board(): ServiceBoard {
+    return {
+      jobOpened: () => this.told.push("job opened"),
+      jobClosed: () => this.told.push("job closed"),
+      agentStarted: (_jobId, { nodeId }) => this.told.push(`${nodeId} started`),
+      agentEnded: (_jobId, { nodeId }) => this.told.push(`${nodeId} ended`),
+    };
   }
 
   #clock(): Clock {
@@ -168,6 +178,7 @@ export class EngineHarness {
       identity: null,
       manifestJson,
       bundleFingerprint: null,
+      hasOwnPayload: false,
       configurationJson: null,
       trace: null,
     });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { JobStatus } from "../../src/engine/ports.ts";
+import type { JobStatus } from "../../src/engine/journal.ts";
 import type { Portion, RunPage } from "../../src/jobs/records.ts";
 import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
 import { advance, job, launch, run } from "./gateway-samples.ts";
@@ -11,6 +11,22 @@ import { progress } from "./journal-contract.ts";
 const ids = (runs: readonly { readonly runId: string }[]) => runs.map((one) => Number(one.runId.slice(4)));
 
 export function gatewayPagesContract(test: ContractTest): void {
+  test("jobs of one blueprint are listed without the others, ended ones if asked for", async (under) => {
+    const { records } = under;
+    const of = (blueprintId: string) => ({ source: { kind: "blueprint", blueprintId } as const });
+    await withJobs(under, job(1, of("a")), job(2, of("b")), job(3, of("a")), job(4));
+    await withRuns(under, run(1, "job_0001"));
+    const end = { status: "cancelled", failureJson: null } as const;
+    await records.write((writes) => writes.endUnlaunched("run_0001", end, 5));
+    const list = async (blueprintId: string, includeTerminal: boolean) => {
+      const page = { blueprintId, includeTerminal, limit: 9, after: null };
+      return (await records.jobs(page)).rows.map(({ jobId }) => jobId);
+    };
+    assert.deepEqual(await list("a", true), ["job_0003", "job_0001"]);
+    assert.deepEqual(await list("a", false), ["job_0003"]);
+    assert.deepEqual(await list("nothing", true), []);
+  });
+
   filtersContract(test);
   sizesContract(test);
   recoveryContract(test);
@@ -118,6 +134,27 @@ function sizesContract(test: ContractTest): void {
 }
 
 function recoveryContract(test: ContractTest): void {
+  test("a run whose job is being prepared is unsettled only by what was asked of it", async (under) => {
+    const { records } = under;
+    const blueprint = {
+      source: { kind: "blueprint", blueprintId: "digest" },
+      bundleFingerprint: null,
+    } as const;
+    await withJobs(
+      under,
+      job(1, { ...blueprint, status: "preparing" }),
+      job(2, { ...blueprint, status: "failed_preparation" }),
+    );
+    await withRuns(under, run(1, "job_0001"), run(2, "job_0001"), run(3, "job_0002"));
+    await records.write((writes) => writes.setDesiredState("run_0002", "cancelled", 1));
+    const all = { jobId: null, limit: 9, after: null };
+    assert.deepEqual(ids(await records.unsettledRuns(all)), [2, 3]);
+    const outcome = { kind: "ready", fingerprint: "f", graphId: "g", extensions: [] } as const;
+    await records.write((writes) => writes.blueprints.settleJobs("digest", outcome, 2));
+    assert.deepEqual(ids(await records.unsettledRuns(all)), [1, 2, 3]);
+    assert.equal((await records.job("job_0001"))?.bundleFingerprint, "f");
+  });
+
   test("unsettled are the open runs that are to be launched, or are not as they were asked to be, oldest first", async (under) => {
     const { records, journal } = under;
     await withJobs(under, job(1), job(2));

@@ -1,7 +1,7 @@
 // The part of the gateway's contract that is about removal: what deleted jobs leave, and what others must leave alone.
 
 import assert from "node:assert/strict";
-import type { ArtifactRecord } from "../../src/engine/ports.ts";
+import type { ArtifactRecord } from "../../src/engine/task-port.ts";
 import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
 import { advance, job, launch, run } from "./gateway-samples.ts";
 import { agent, changes, progress } from "./journal-contract.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Journal } from "../../src/engine/ports.ts";
+import type { Journal } from "../../src/engine/journal.ts";
 import type { GatewayRecords, JobDefinition, NewRun } from "../../src/jobs/records.ts";
 import type { JobRecords } from "../../src/runs/job-records.ts";
 import type { RetentionRecords } from "../../src/runs/retention-records.ts";

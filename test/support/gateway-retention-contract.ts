@@ -1,8 +1,9 @@
 // The contract of what retention asks of the records (src/runs/retention-records.ts, N1 to N3).
 
 import assert from "node:assert/strict";
-import type { ArtifactRecord, JobProgress } from "../../src/engine/ports.ts";
+import type { JobProgress } from "../../src/engine/journal.ts";
 import { newTally } from "../../src/engine/tally.ts";
+import type { ArtifactRecord } from "../../src/engine/task-port.ts";
 import type { EndPosition, RetentionRecords } from "../../src/runs/retention-records.ts";
 import { withoutParts } from "./gateway-purge-contract.ts";
 import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";

@@ -1,7 +1,7 @@
 // The part of the gateway's contract that is about one run: how it waits, follows its runtime job, and ends.
 
 import assert from "node:assert/strict";
-import type { JobProgress } from "../../src/engine/ports.ts";
+import type { JobProgress } from "../../src/engine/journal.ts";
 import { newTally } from "../../src/engine/tally.ts";
 import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
 import { advance, job, launch, run } from "./gateway-samples.ts";
@@ -92,6 +92,22 @@ function waitingContract(test: ContractTest): void {
     await records.write((writes) => writes.setWaiting("run_0001", "pending", null, 3_002));
     const pending = await records.run("run_0001");
     assert.deepEqual([pending?.status, pending?.label], ["pending", null]);
+  });
+
+  test("a run that waits is told what for, from the beginning or later, whatever its status; one that is launched is not", async (under) => {
+    const { records, journal } = under;
+    await withJobs(under, job(1));
+    await withRuns(under, run(1, "job_0001", { label: "Waits" }), run(2, "job_0001"));
+    assert.equal((await records.run("run_0001"))?.label, "Waits");
+    await records.write(async (writes) => {
+      await writes.setWaiting("run_0001", "paused", null, 3_000);
+      await writes.setLabel("run_0001", "Copying", 3_001);
+    });
+    const paused = await records.run("run_0001");
+    assert.deepEqual([paused?.status, paused?.label, paused?.updatedAtMs], ["paused", "Copying", 3_001]);
+    await journal.commit([launch(run(2, "job_0001"))]);
+    await records.write((writes) => writes.setLabel("run_0002", "late", 9_000));
+    assert.equal((await records.run("run_0002"))?.label, null);
   });
 
   test("G3: a run that ends before its launch is over for good, with the reason and one event", async (under) => {

@@ -1,6 +1,6 @@
 // Gateway records for tests: complete, plain, and in the order of their numbers.
 
-import type { JobChanges, JobProgress } from "../../src/engine/ports.ts";
+import type { JobChanges, JobProgress } from "../../src/engine/journal.ts";
 import type { IdempotencyRecord, JobDefinition, NewRun } from "../../src/jobs/records.ts";
 import { changes, next, progress } from "./journal-contract.ts";
 
@@ -34,6 +34,7 @@ export function run(n: number, jobId: string, given: Partial<NewRun> = {}): NewR
     traceId: "0af7651916cd43dd8448eb211c80319c",
     parentSpanId: null,
     agentsTotal: 3,
+    label: null,
     createdAtMs: 2_000 + n,
     ...given,
   };

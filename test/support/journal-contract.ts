@@ -1,8 +1,7 @@
-// The journal's contract as a suite: every implementation passes it (ports.ts, J1 to J3).
+// The journal's contract as a suite: every implementation passes it (src/engine/journal.ts, J1 to J3).
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Message } from "../../src/engine/message.ts";
 import type {
   AgentRecord,
   HumanRequest,
@@ -10,7 +9,8 @@ import type {
   JobProgress,
   Journal,
   TaskRecord,
-} from "../../src/engine/ports.ts";
+} from "../../src/engine/journal.ts";
+import type { Message } from "../../src/engine/message.ts";
 import { newTally } from "../../src/engine/tally.ts";
 
 /** A journal under test: `reopen` gives it anew, with what is on disk only. */
@@ -230,6 +230,7 @@ export function changes(given: Partial<JobChanges> = {}): JobChanges {
       rootAgentIds: ["in"],
       manifestJson: '{"a": 1}',
       bundleFingerprint: null,
+      hasOwnPayload: false,
       definitionId: null,
       configurationJson: '{"b":2}',
       trace: { traceId: "0af7651916cd43dd8448eb211c80319c", parentSpanId: "b7ad6b7169203331" },

@@ -1,7 +1,6 @@
 // A journal in memory: the port's contract without a disk. The simulation runs on it, and so does the contract suite
 // that the real journals pass.
 
-import type { Message } from "../../src/engine/message.ts";
 import type {
   AgentRecord,
   CollectedItems,
@@ -13,8 +12,9 @@ import type {
   JobProgress,
   Journal,
   TaskRecord,
-} from "../../src/engine/ports.ts";
-import { isTerminal } from "../../src/engine/ports.ts";
+} from "../../src/engine/journal.ts";
+import { isTerminal } from "../../src/engine/journal.ts";
+import type { Message } from "../../src/engine/message.ts";
 
 export interface StoredJob {
   readonly insert: JobInsert;

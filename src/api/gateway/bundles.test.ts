@@ -74,6 +74,18 @@ describe("an upload", () => {
     });
   }
 
+  test("with a file whose part has no name is refused, and leaves no bundle", async () => {
+    await using routes = await startRoutes();
+    const head = (name: string) =>
+      `--b\r\ncontent-disposition: form-data; ${name}filename="a.zip"\r\ncontent-type: application/zip\r\n\r\nPK\r\n`;
+    const { status, body, text } = await routes.ask("POST", "/bundles", {
+      body: `${head("")}${head('name="bundle"; ')}--b--\r\n`,
+      headers: { "content-type": "multipart/form-data; boundary=b" },
+    });
+    assert.deepEqual([status, body.code], [422, "validation_failed"], text);
+    assert.deepEqual(await listed(routes), []);
+  });
+
   test("that is too large is refused, and the connection goes on", async () => {
     await using routes = await startRoutes();
     const large = new Uint8Array(BUNDLE_BYTES_MAX + 1);

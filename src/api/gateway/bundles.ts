@@ -7,14 +7,14 @@ import type { Bundles, ReceivedBundle } from "../../bundles/bundles.ts";
 import { BundleProblem, isUploadTooLarge } from "../../bundles/problem.ts";
 import type { BundleRecord } from "../../bundles/records.ts";
 import { isoTime } from "../../engine/event.ts";
-import { Refusal } from "../../jobs/refusal.ts";
+import { Refusal } from "../../refusal.ts";
 import { Problem } from "../shared/problem.ts";
 import type { Static } from "../shared/type.ts";
 import { pointerPart } from "../shared/validation-entries.ts";
 import { sendIdempotent } from "./idempotent.ts";
 import { sendPage } from "./page.ts";
 import { BundleIdParams, BundlePageSchema, BundleSchema, BundlesQuery } from "./schemas/bundles.ts";
-import { idempotencyKeyHeader, nothing, responses } from "./schemas/common.ts";
+import { bodyProblems, idempotencyKeyHeader, nothing, responses } from "./schemas/common.ts";
 import type { GatewayServices } from "./services.ts";
 
 type BundleParams = { Params: Static<typeof BundleIdParams> };
@@ -67,7 +67,7 @@ export function bundleRoutes(api: FastifyInstance, services: GatewayServices, bu
         tags: ["bundles"],
         summary: "List bundles",
         querystring: BundlesQuery,
-        response: responses({ 200: BundlePageSchema }, ["invalid_parameter", "invalid_page_token"]),
+        response: responses({ 200: BundlePageSchema }, ["invalid_page_token"]),
       },
     },
     (request, reply) =>
@@ -109,7 +109,11 @@ export function bundleRoutes(api: FastifyInstance, services: GatewayServices, bu
         tags: ["bundles"],
         summary: "Delete a bundle that no job uses",
         params: BundleIdParams,
-        response: responses({ 204: nothing("The bundle is gone.") }, ["bundle_not_found", "bundle_in_use"]),
+        response: responses({ 204: nothing("The bundle is gone.") }, [
+          "bundle_not_found",
+          "bundle_in_use",
+          ...bodyProblems,
+        ]),
       },
     },
     async (request, reply) => {
@@ -148,7 +152,8 @@ async function receive({ bundles }: GatewayServices, request: FastifyRequest): P
     const isBundle = value.type === "file" && value.fieldname === "bundle";
     if (isBundle && received === null && unknown.length === 0) received = await takeIn(bundles, value.file);
     else {
-      unknown.push(value.fieldname);
+      // The parser's type does not say so, but a part may come without a name.
+      unknown.push((value.fieldname as string | undefined) ?? "");
       if (value.type === "file") value.file.resume();
     }
   }

@@ -2,6 +2,8 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { JsonValue } from "../../engine/json.ts";
+import type { GatewayWrites } from "../../jobs/records.ts";
+import { Refusal } from "../../refusal.ts";
 import type { Effect, GivenAnswer } from "../shared/idempotency.ts";
 import { pathOf } from "../shared/path-of.ts";
 import type { GatewayServices } from "./services.ts";
@@ -39,6 +41,41 @@ export function answerIdempotent(
     },
     prepare,
   );
+}
+
+/** A request that starts something, such as a run. */
+export interface Start<Started> {
+  /** Checks the request. @returns what brings it about, in a transaction */
+  prepare(): Promise<(writes: GatewayWrites) => Promise<Started>>;
+  answer(started: Started): { readonly location: string; readonly body: string };
+  /** Called after the commit. */
+  started(started: Started): void;
+}
+
+/** Answers 202 under an Idempotency-Key. */
+export async function sendStarted<Started>(
+  services: GatewayServices,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  start: Start<Started>,
+): Promise<FastifyReply> {
+  const done: { started?: Started } = {};
+  const prepare = async (): Promise<Effect> => {
+    const bringAbout = await start.prepare();
+    return async (writes) => {
+      const started = await bringAbout(writes);
+      done.started = started;
+      const { location, body } = start.answer(started);
+      return { status: 202, headers: { location }, body };
+    };
+  };
+  const given = await answerIdempotent(services, request, prepare).catch((error: unknown) => {
+    // The ports on offer may all have been taken since, and others given back.
+    if (!(error instanceof Refusal && error.code === "no_free_port")) throw error;
+    return answerIdempotent(services, request, prepare);
+  });
+  if (done.started !== undefined) start.started(done.started);
+  return sendGiven(reply, given);
 }
 
 export function sendGiven(reply: FastifyReply, { answer, isReplay }: GivenAnswer): FastifyReply {

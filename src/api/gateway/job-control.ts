@@ -8,7 +8,7 @@ import type { FastifyInstance } from "fastify";
 import type { DesiredState } from "../../jobs/records.ts";
 import type { Static } from "../shared/type.ts";
 import { answerIdempotent, sendGiven } from "./idempotent.ts";
-import { idempotencyKeyHeader, responses } from "./schemas/common.ts";
+import { bodyProblems, idempotencyKeyHeader, responses } from "./schemas/common.ts";
 import { JobControlSchema, JobIdParams } from "./schemas/jobs.ts";
 import type { GatewayServices } from "./services.ts";
 
@@ -37,7 +37,7 @@ export function jobControlRoutes(api: FastifyInstance, services: GatewayServices
             "job_not_found",
             "invalid_transition",
             "idempotency_key_reused",
-            "unsupported_media_type",
+            ...bodyProblems,
           ]),
         },
       },

@@ -1,6 +1,7 @@
 // A job in detail: what its latest run came to; and in the full view manifest, graph for drawing, recent runs and
 // events, services.
 
+import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import type { JobView, RunRecord } from "../../jobs/records.ts";
 import { summarizedRun } from "../../jobs/run-summary.ts";
 import { storedBundle } from "../../jobs/stored-bundle.ts";
@@ -22,17 +23,41 @@ export async function renderCompactJob(services: GatewayServices, job: JobView):
 
 /** @throws Refusal `conflict` when the content of the job's bundle is gone */
 export async function renderFullJob(services: GatewayServices, job: JobView): Promise<string> {
-  const { bundles, records, secrets } = services;
-  const { graph, manifest } = await storedBundle(bundles, job.bundleFingerprint);
+  const { records, secrets } = services;
   const runs = await records.recentRuns(job.jobId, RECENT_RUNS);
   const latest = await records.latestRun(job.jobId);
+  return (
+    `{${renderJobMembers(job, secrets)}${await packageMembers(services, job)},` +
+    `"recent_runs":[${runs.map(renderRunSummary).join(",")}],` +
+    `"recent_events":[${(await recentEvents(services, latest)).join(",")}],` +
+    `${await evidenceMembers(services, latest)}}`
+  );
+}
+
+/** Nothing while the job waits for its package; a comma before each member. */
+async function packageMembers(
+  { bundles, secrets }: GatewayServices,
+  { bundleFingerprint }: JobView,
+): Promise<string> {
+  if (bundleFingerprint === null) return "";
+  const { graph, manifest } = await storedBundle(bundles, bundleFingerprint);
   const shown = secrets.mask(manifest);
   return (
-    `{${renderJobMembers(job, secrets)},"manifest":${JSON.stringify(shown)},` +
-    `"graph":${renderGraph(graph, manifest)},"recent_runs":[${runs.map(renderRunSummary).join(",")}],` +
-    `"recent_events":[${(await recentEvents(services, latest)).join(",")}],` +
-    `"services":${JSON.stringify(objectsIn(shown.services))},${await evidenceMembers(services, latest)}}`
+    `,"manifest":${JSON.stringify(shown)},"graph":${renderGraph(graph, manifest)},` +
+    `"services":${JSON.stringify(declaredServices(shown))}`
   );
+}
+
+/** The services of a manifest; those of a node name it. */
+function declaredServices(manifest: JsonObject): readonly JsonObject[] {
+  const ofNodes = objectsIn(manifest.nodes).flatMap(({ node_id = null, services }) =>
+    oneOrMany(services).map((service) => ({ ...service, node_id })),
+  );
+  return [...oneOrMany(manifest.services), ...ofNodes];
+}
+
+function oneOrMany(value: JsonValue | undefined): readonly JsonObject[] {
+  return isObject(value) ? [value] : objectsIn(value);
 }
 
 /** Of the latest run, as of its last batch: the answer has an ETag, which a clock must not change. */

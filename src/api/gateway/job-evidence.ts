@@ -35,7 +35,6 @@ export function jobEvidenceRoutes(api: FastifyInstance, services: GatewayService
         params: JobIdParams,
         querystring: JobEventsQuery,
         response: responses({ 200: EventPageSchema }, [
-          "invalid_parameter",
           "invalid_page_token",
           "job_not_found",
           "run_not_found",
@@ -62,7 +61,6 @@ export function jobEvidenceRoutes(api: FastifyInstance, services: GatewayService
         params: JobIdParams,
         querystring: JobDeadLettersQuery,
         response: responses({ 200: DeadLetterPageSchema }, [
-          "invalid_parameter",
           "invalid_page_token",
           "job_not_found",
           "run_not_found",

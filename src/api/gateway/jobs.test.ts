@@ -129,7 +129,7 @@ describe("the full view", () => {
     await using first = await startCore();
     const job = await first.job(quick);
     await using routes = await startRoutes(await startCore(await first.end()));
-    await rm(join(first.home, "bundles", job.bundleFingerprint), { recursive: true });
+    await rm(join(first.home, "bundles", job.bundleFingerprint ?? ""), { recursive: true });
     const full = await routes.ask("GET", `/jobs/${job.jobId}?view=full`);
     assert.deepEqual([full.status, full.body.code], [409, "conflict"]);
     assert.match(String(full.body.detail), /upload the same bundle again/);

@@ -3,16 +3,18 @@
 import { hash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import type { JsonObject } from "../../engine/json.ts";
-import type { JobView } from "../../jobs/records.ts";
-import { Refusal } from "../../jobs/refusal.ts";
+import type { CreatedJob } from "../../jobs/definitions.ts";
+import type { JobSource, JobView } from "../../jobs/records.ts";
 import { jobNotFound } from "../../jobs/runs.ts";
+import { Refusal } from "../../refusal.ts";
 import { etagOf, notModified, requireIfMatch, stale } from "../shared/etag.ts";
 import type { Static } from "../shared/type.ts";
-import { sendIdempotent } from "./idempotent.ts";
+import { answerIdempotent, sendGiven } from "./idempotent.ts";
 import { renderCompactJob, renderFullJob } from "./job-detail.ts";
 import { sendPage } from "./page.ts";
 import { renderJob } from "./render-job.ts";
 import {
+  bodyProblems,
   idempotencyKeyHeader,
   ifMatchHeader,
   ifNoneMatchHeader,
@@ -44,11 +46,14 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
         operationId: "createJob",
         tags: ["jobs"],
         summary: "Create a job",
-        description: "Keep job_id and ETag: updates and the deletion need both.",
+        description:
+          "Keep job_id and ETag: updates and the deletion need both. A job of a blueprint that is not added is `preparing` until its addition has ended, and its ETag changes then.",
         headers: idempotencyKeyHeader,
         body: CreateJobBody,
         response: responses({ 201: JobSchema }, [
           "malformed_json",
+          "blueprint_broken",
+          "blueprint_busy",
           "conflict",
           "idempotency_key_reused",
           "payload_too_large",
@@ -57,20 +62,25 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
         ]),
       },
     },
-    (request, reply) =>
-      sendIdempotent(services, request, reply, async () => {
+    async (request, reply) => {
+      let created: CreatedJob | null = null;
+      const given = await answerIdempotent(services, request, async () => {
         const { name, resolved_configuration: configuration } = request.body;
-        const insert = await definitions.prepareCreate({
-          bundleId: sourceOf(request.body),
+        const draft = await definitions.prepareCreate({
+          source: sourceOf(request.body),
           name: name ?? null,
           configuration: (configuration ?? {}) as JsonObject,
         });
         return async (writes) => {
-          const job = await insert(writes);
+          created = await draft.insert(writes);
+          const { job } = created;
           const headers = { location: `/api/v1/jobs/${job.jobId}`, etag: etagOf(job.revision) };
           return { status: 201, headers, body: renderJob(job, secrets) };
         };
-      }),
+      });
+      if (created !== null) definitions.created(created);
+      return sendGiven(reply, given);
+    },
   );
 
   api.get<{ Querystring: Static<typeof JobsQuery> }>(
@@ -81,7 +91,7 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
         tags: ["jobs"],
         summary: "List jobs",
         querystring: JobsQuery,
-        response: responses({ 200: JobPageSchema }, ["invalid_parameter", "invalid_page_token"]),
+        response: responses({ 200: JobPageSchema }, ["invalid_page_token"]),
       },
     },
     (request, reply) =>
@@ -89,6 +99,7 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
         rows: (limit, after) =>
           records.jobs({
             includeTerminal: request.query.include_terminal ?? true,
+            ...(request.query.blueprint_id !== undefined && { blueprintId: request.query.blueprint_id }),
             limit,
             after: after === null ? null : String(after[0]),
           }),
@@ -110,7 +121,6 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
         headers: ifNoneMatchHeader,
         querystring: JobViewQuery,
         response: responses({ 200: JobDetailSchema, 304: nothing("The client has this answer already.") }, [
-          "invalid_parameter",
           "job_not_found",
           "conflict",
         ]),
@@ -173,11 +183,11 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
         headers: ifMatchHeader,
         querystring: DeleteJobQuery,
         response: responses({ 204: nothing("The job is gone.") }, [
-          "invalid_parameter",
           "job_not_found",
           "active_runs",
           "precondition_failed",
           "precondition_required",
+          ...bodyProblems,
         ]),
       },
     },
@@ -208,8 +218,8 @@ function digestOf(body: string): string {
   return hash("sha256", body, "hex").slice(0, 16);
 }
 
-/** The bundle to make the job from: exactly one source is named. */
-function sourceOf(body: Static<typeof CreateJobBody>): string {
+/** What to make the job from: exactly one source is named. */
+function sourceOf(body: Static<typeof CreateJobBody>): JobSource {
   const { bundle_id: bundleId, blueprint_id: blueprintId } = body;
   if ((bundleId === undefined) === (blueprintId === undefined)) {
     const message = "exactly one of bundle_id and blueprint_id must be given";
@@ -218,9 +228,6 @@ function sourceOf(body: Static<typeof CreateJobBody>): string {
       { path, code: bundleId === undefined ? "missing" : "not_allowed", message },
     ]);
   }
-  if (bundleId !== undefined) return bundleId;
-  const message = `there is no blueprint ${JSON.stringify(blueprintId)} in the catalog`;
-  throw new Refusal("validation_failed", `The job cannot be as asked: ${message}.`, [
-    { path: "/blueprint_id", code: "unknown_blueprint", message },
-  ]);
+  if (bundleId !== undefined) return { kind: "bundle", bundleId };
+  return { kind: "blueprint", blueprintId: blueprintId ?? "" };
 }

@@ -23,7 +23,7 @@ export function metricsRoutes(api: FastifyInstance, services: GatewayServices, h
         description:
           "JSON, unless the Accept header prefers text/plain or application/openmetrics-text, or format=prometheus asks for Prometheus's text.",
         querystring: MetricsQuery,
-        response: responses({ 200: metricsTexts(MetricsSchema) }, ["invalid_parameter"]),
+        response: responses({ 200: metricsTexts(MetricsSchema) }),
       },
     },
     async (request, reply) => {

@@ -2,14 +2,18 @@
 
 import * as artifacts from "./schemas/artifacts.ts";
 import * as attention from "./schemas/attention.ts";
+import * as launches from "./schemas/blueprint-launches.ts";
+import * as blueprints from "./schemas/blueprints.ts";
 import * as bundles from "./schemas/bundles.ts";
 import { ProblemSchema } from "./schemas/common.ts";
 import * as evidence from "./schemas/evidence.ts";
 import * as jobs from "./schemas/jobs.ts";
 import * as logs from "./schemas/logs.ts";
+import * as operations from "./schemas/operations.ts";
 import * as progress from "./schemas/progress.ts";
 import * as retention from "./schemas/retention.ts";
 import * as runs from "./schemas/runs.ts";
+import * as services from "./schemas/services.ts";
 import * as summary from "./schemas/summary.ts";
 import * as system from "./schemas/system.ts";
 
@@ -25,8 +29,14 @@ export const description = `The gateway in front of the Troupe runtime: upload a
 
 export const tags = [
   { name: "bundles", description: "Uploaded packages: a manifest, configuration, payload." },
+  { name: "blueprints", description: "Packages of the catalog: what they take, need and own." },
+  {
+    name: "operations",
+    description: "Long work that goes on by itself: additions and removals of blueprints.",
+  },
   { name: "jobs", description: "Durable definitions of work, made from bundles." },
   { name: "runs", description: "Executions of jobs: control, events, results, files." },
+  { name: "services", description: "Long-lived processes that open runs offer, found by their names." },
   { name: "runtime", description: "The embedded runtime: what it does, and whether its machine is well." },
   { name: "system", description: "Health, nodes, summaries, metrics." },
 ];
@@ -95,6 +105,19 @@ export const namedSchemas: Readonly<Record<string, object>> = {
   Problem: ProblemSchema,
   Bundle: bundles.BundleSchema,
   BundlePage: bundles.BundlePageSchema,
+  Blueprint: blueprints.BlueprintSchema,
+  BlueprintState: blueprints.BlueprintState,
+  BlueprintDetail: blueprints.BlueprintDetailSchema,
+  BlueprintPage: blueprints.BlueprintPageSchema,
+  AddBlueprint: operations.AddBlueprintBody,
+  RemoveBlueprint: operations.RemoveBlueprintBody,
+  LaunchBlueprint: launches.LaunchBlueprintBody,
+  LaunchedBlueprint: launches.LaunchedBlueprintSchema,
+  ValidateBlueprint: launches.ValidateBlueprintBody,
+  BlueprintValidation: launches.BlueprintValidationSchema,
+  Operation: operations.OperationSchema,
+  OperationStatus: operations.OperationStatus,
+  OperationPage: operations.OperationPageSchema,
   Job: jobs.JobSchema,
   JobDetail: jobs.JobDetailSchema,
   JobPage: jobs.JobPageSchema,
@@ -127,6 +150,8 @@ export const namedSchemas: Readonly<Record<string, object>> = {
   Retried: attention.RetriedSchema,
   WorkflowProgress: progress.WorkflowProgressSchema,
   ObservabilitySummary: summary.ObservabilitySummarySchema,
+  Service: services.ServiceSchema,
+  ServicePage: services.ServicePageSchema,
   Health: system.HealthSchema,
   RuntimeHealth: system.RuntimeHealthSchema,
   RuntimeStatus: system.RuntimeStatusSchema,

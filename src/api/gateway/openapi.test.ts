@@ -62,6 +62,8 @@ before(async () => {
   } as unknown as GatewayServices;
   app = gatewayServer(services, pino({ level: "silent" }));
   app.addHook("onRoute", ({ method, url }) => {
+    // What a page is made of is its own affair.
+    if (url.startsWith("/api/v1/runs/:run_id/dashboard/")) return;
     for (const name of [method].flat()) if (name !== "HEAD") registered.push(`${name} ${url}`);
   });
   ({ body: text } = await app.inject("/openapi.json"));
@@ -135,7 +137,8 @@ test("every parameter is described, or says which values it takes", () => {
 test("every failure of every operation is a Problem with an example of each code", () => {
   for (const { name, operation } of operations()) {
     const failures = Object.entries(operation.responses).filter(([status]) => Number(status) >= 400);
-    for (const status of ["401", "403", "429", "500", "503"]) {
+    const ofBodies = name.startsWith("GET ") ? [] : ["413", "415", "422"];
+    for (const status of ["400", "401", "403", ...ofBodies, "429", "500", "503"]) {
       assert.ok(status in operation.responses, `${name} ${status}`);
     }
     for (const [status, failure] of failures) {

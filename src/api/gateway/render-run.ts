@@ -1,21 +1,28 @@
 // A run as the gateway shows it. What is stored as JSON text is put into the answer as it is.
 
 import { isoTime } from "../../engine/event.ts";
-import { isTerminal } from "../../engine/ports.ts";
+import { isTerminal } from "../../engine/journal.ts";
+import type { JsonObject } from "../../engine/json.ts";
 import type { NewRun, RunRecord, RunSummary } from "../../jobs/records.ts";
 import { reasonMembers } from "../../runs/evidence/read-summary.ts";
 import { runLabel } from "../../runs/evidence/run-label.ts";
+import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
 
 const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);
 const text = (value: string | null) => (value === null ? "null" : JSON.stringify(value));
 
-/** @param nowMs wall time, for the duration of a run that is under way; null leaves that out */
-export function renderRun(run: RunRecord, nowMs: number | null): string {
+export interface ShownRun {
+  readonly secrets: ConfigurationSecrets;
+  /** Wall time, for the duration of a run that is under way; null leaves that out. */
+  readonly nowMs: number | null;
+}
+
+export function renderRun(run: RunRecord, { secrets, nowMs }: ShownRun): string {
   const id = text(run.runId);
   return (
     `{"run_id":${id},"job_id":${text(run.jobId)},"status":"${run.status}",` +
     `"desired_state":"${run.desiredState}","inputs":${run.inputsJson},` +
-    `"config_overrides":${run.configOverridesJson ?? "null"},` +
+    `"config_overrides":${renderOverrides(run.configOverridesJson, secrets)},` +
     `"trigger":{"kind":"${run.trigger.kind}","id":${text(run.trigger.id)}},"attempt":1,` +
     `"created_at":${time(run.createdAtMs)},"started_at":${time(run.startedAtMs)},` +
     `"finished_at":${time(run.finishedAtMs)},"updated_at":${time(run.updatedAtMs)},` +
@@ -23,6 +30,12 @@ export function renderRun(run: RunRecord, nowMs: number | null): string {
     `"result":${run.resultJson ?? "null"},"failure":${run.failureJson ?? "null"},` +
     `${reasonMembers(run.failureJson)},"trace_id":"${run.traceId}","links":${renderLinks(run)}}`
   );
+}
+
+function renderOverrides(overridesJson: string | null, secrets: ConfigurationSecrets): string {
+  return overridesJson === null
+    ? "null"
+    : JSON.stringify(secrets.mask(JSON.parse(overridesJson) as JsonObject));
 }
 
 function durationMs(run: RunRecord, nowMs: number | null): number | null {
@@ -65,14 +78,13 @@ export function renderRunSummary(run: RunSummary): string {
 }
 
 /** A run at the moment of its acceptance. */
-export function renderNewRun(run: NewRun): string {
+export function renderNewRun(run: NewRun, secrets: ConfigurationSecrets): string {
   return renderRun(
     {
       ...run,
       status: "pending",
       desiredState: "running",
       launched: false,
-      label: null,
       startedAtMs: null,
       finishedAtMs: null,
       updatedAtMs: run.createdAtMs,
@@ -88,6 +100,6 @@ export function renderNewRun(run: NewRun): string {
         eventCount: 0,
       },
     },
-    run.createdAtMs,
+    { secrets, nowMs: run.createdAtMs },
   );
 }

@@ -17,7 +17,7 @@ import {
   DeadLettersQuery,
   RetriedSchema,
 } from "./schemas/attention.ts";
-import { idempotencyKeyHeader, responses } from "./schemas/common.ts";
+import { bodyProblems, idempotencyKeyHeader, responses } from "./schemas/common.ts";
 import { RunIdParams } from "./schemas/runs.ts";
 import type { GatewayServices } from "./services.ts";
 
@@ -40,11 +40,7 @@ export function runDeadLetterRoutes(api: FastifyInstance, services: GatewayServi
         description: "Newest first.",
         params: RunIdParams,
         querystring: DeadLettersQuery,
-        response: responses({ 200: DeadLetterPageSchema }, [
-          "invalid_parameter",
-          "invalid_page_token",
-          "run_not_found",
-        ]),
+        response: responses({ 200: DeadLetterPageSchema }, ["invalid_page_token", "run_not_found"]),
       },
     },
     async (request, reply) => {
@@ -94,7 +90,7 @@ export function runDeadLetterRoutes(api: FastifyInstance, services: GatewayServi
           "run_ended",
           "conflict",
           "idempotency_key_reused",
-          "unsupported_media_type",
+          ...bodyProblems,
         ]),
       },
     },
@@ -116,7 +112,7 @@ export function runDeadLetterRoutes(api: FastifyInstance, services: GatewayServi
           "run_not_found",
           "run_ended",
           "idempotency_key_reused",
-          "unsupported_media_type",
+          ...bodyProblems,
         ]),
       },
     },

@@ -1,7 +1,7 @@
 // A run of the gateway as the run store sees it: its history, and its row as small documents under public ids.
 
+import { isTerminal } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import { isTerminal } from "../../engine/ports.ts";
 import type { GatewayRecords, RunRecord } from "../../jobs/records.ts";
 import { summarizedRun } from "../../jobs/run-summary.ts";
 import { readSummary } from "../../runs/evidence/read-summary.ts";
@@ -35,7 +35,7 @@ export async function gatewayRunSource(parts: RunDocumentParts, runId: string): 
 
 function documentsOf({ journal, secrets }: RunDocumentParts, run: RunRecord): readonly RunDocument[] {
   return [
-    { name: "run", isFixed: false, text: async () => renderRun(run, null) },
+    { name: "run", isFixed: false, text: async () => renderRun(run, { secrets, nowMs: null }) },
     {
       name: "config",
       isFixed: true,

@@ -30,11 +30,7 @@ export function runEventRoutes(api: FastifyInstance, services: GatewayServices):
           "The whole history, oldest first. The last page of a run that goes on ends with what there is.",
         params: RunIdParams,
         querystring: EventsQuery,
-        response: responses({ 200: EventPageSchema }, [
-          "invalid_parameter",
-          "invalid_page_token",
-          "run_not_found",
-        ]),
+        response: responses({ 200: EventPageSchema }, ["invalid_page_token", "run_not_found"]),
       },
     },
     (request, reply) =>

@@ -45,11 +45,7 @@ export function runEvidenceRoutes(api: FastifyInstance, services: GatewayService
           "The steps of the run, its agents, their tasks and attempts, as records of spans (svc.timeline.v1).",
         params: RunIdParams,
         querystring: TimelineQuery,
-        response: responses({ 200: TimelinePageSchema }, [
-          "invalid_parameter",
-          "invalid_page_token",
-          "run_not_found",
-        ]),
+        response: responses({ 200: TimelinePageSchema }, ["invalid_page_token", "run_not_found"]),
       },
     },
     (request, reply) =>

@@ -1,7 +1,7 @@
 // GET /runs/{run_id}/artifacts and /outputs, and each artifact's bytes.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { ArtifactRecord } from "../../engine/ports.ts";
+import type { ArtifactRecord } from "../../engine/task-port.ts";
 import { comparePlaces, evidencePlace } from "../../runs/store/evidence-names.ts";
 import { artifactEntry, fileNameOf, type StoredArtifact } from "../../runs/store/stored-artifact.ts";
 import { sendFile } from "../shared/file-answer.ts";
@@ -38,11 +38,7 @@ export function runFileRoutes(api: FastifyInstance, services: GatewayServices): 
           "Its evidence under stable ids (kind evidence: run, config, inputs, result, final_artifact, observability_summary_json, events_jsonl, logs_jsonl, errors_jsonl, timeline_jsonl, timeline_json, and full segments such as events_jsonl_001), then every file that its workers left in SVC_OUTPUT_DIR, outputs included. While the run goes on, evidence grows; what is listed is one reading of it.",
         params: RunIdParams,
         querystring: ArtifactsQuery,
-        response: responses({ 200: ArtifactPageSchema }, [
-          "invalid_parameter",
-          "invalid_page_token",
-          "run_not_found",
-        ]),
+        response: responses({ 200: ArtifactPageSchema }, ["invalid_page_token", "run_not_found"]),
       },
     },
     async (request, reply) => {
@@ -62,11 +58,7 @@ export function runFileRoutes(api: FastifyInstance, services: GatewayServices): 
           "The artifacts that the run was for: those that its manifest or a worker's result names, and final_artifact.*",
         params: RunIdParams,
         querystring: OutputsQuery,
-        response: responses({ 200: OutputPageSchema }, [
-          "invalid_parameter",
-          "invalid_page_token",
-          "run_not_found",
-        ]),
+        response: responses({ 200: OutputPageSchema }, ["invalid_page_token", "run_not_found"]),
       },
     },
     async (request, reply) => {
@@ -180,7 +172,7 @@ async function sendArtifact(
   }
 }
 
-function artifactNotFound(runId: string, artifactId: string): Problem {
+export function artifactNotFound(runId: string, artifactId: string): Problem {
   return new Problem(
     "artifact_not_found",
     `Run ${shown(runId)} has no artifact ${shown(artifactId)}. GET /api/v1/runs/${encodeURIComponent(runId)}/artifacts lists those it has.`,

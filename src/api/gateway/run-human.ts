@@ -1,8 +1,8 @@
 // GET /runs/{run_id}/human, GET /runs/{run_id}/human/{request_id}, POST …/response: what a run's workers ask people.
 
 import type { FastifyInstance } from "fastify";
+import type { HumanRequest } from "../../engine/journal.ts";
 import type { JsonValue } from "../../engine/json.ts";
-import type { HumanRequest } from "../../engine/ports.ts";
 import { renderHumanRequest } from "../shared/attention-text.ts";
 import type { Static } from "../shared/type.ts";
 import { sendIdempotent } from "./idempotent.ts";
@@ -35,11 +35,7 @@ export function runHumanRoutes(api: FastifyInstance, services: GatewayServices):
         description: "Oldest first. status=pending: what waits for an answer.",
         params: RunIdParams,
         querystring: HumanRequestsQuery,
-        response: responses({ 200: HumanRequestPageSchema }, [
-          "invalid_parameter",
-          "invalid_page_token",
-          "run_not_found",
-        ]),
+        response: responses({ 200: HumanRequestPageSchema }, ["invalid_page_token", "run_not_found"]),
       },
     },
     async (request, reply) => {

@@ -32,11 +32,7 @@ export function runLogRoutes(api: FastifyInstance, services: GatewayServices): v
         description: `${WHAT} order=desc reads the newest records first, however long the log is.`,
         params: RunIdParams,
         querystring: LogsQuery,
-        response: responses({ 200: LogPageSchema }, [
-          "invalid_parameter",
-          "invalid_page_token",
-          "run_not_found",
-        ]),
+        response: responses({ 200: LogPageSchema }, ["invalid_page_token", "run_not_found"]),
       },
     },
     (request, reply) => sendLogs(services, request, reply),

@@ -2,7 +2,7 @@
 // ended before that.
 
 import type { FastifyReply } from "fastify";
-import { isTerminal } from "../../engine/ports.ts";
+import { isTerminal } from "../../engine/journal.ts";
 import type { RunRecord } from "../../jobs/records.ts";
 import { historyOfUnlaunched } from "../../jobs/run-ends.ts";
 import { runNotFound } from "../../jobs/runs.ts";

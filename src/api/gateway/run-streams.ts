@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { RunRecord } from "../../jobs/records.ts";
 import { conventionHeaders } from "../shared/conventions.ts";
 import { invalidParameters, oneMistake } from "../shared/problem.ts";
+import type { EventView } from "../shared/sse.ts";
 import type { Render } from "../shared/sse-chunk.ts";
 import { findRun, hasAll, liveHistoryOf } from "./run-source.ts";
 import { nothing, responses } from "./schemas/common.ts";
@@ -20,7 +21,7 @@ export function streamResponses(example: string) {
       200: streamOf("Open until the terminal event has been sent.", example),
       204: nothing("The reader has the terminal event already, and need not come back."),
     },
-    ["invalid_parameter", "run_not_found"],
+    ["run_not_found"],
   );
 }
 
@@ -45,31 +46,55 @@ export async function serveStream(
 ): Promise<FastifyReply> {
   const run = await findRun(services, request.params.run_id);
   const afterSeq = readLastEventId(request.headers["last-event-id"], run.progress.eventCount);
-  if (hasAll(run, afterSeq)) return reply.code(204).send();
+  return openStream(services, request, reply, {
+    hasAll: hasAll(run, afterSeq),
+    view: async () => {
+      const { runId, runtimeJobId } = run;
+      const { name, render, startSeq = 0 } = await viewOf(run);
+      const view = {
+        key: `${runId} ${name}`,
+        jobId: runtimeJobId,
+        read: liveHistoryOf(services, run),
+        exists: async () => (await services.records.run(runId)) !== null,
+        render,
+      };
+      return { view, afterSeq: Math.max(afterSeq, startSeq) };
+    },
+  });
+}
+
+export interface StreamToOpen {
+  /** Whether the reader has the terminal event: then there is nothing to stream. */
+  readonly hasAll: boolean;
+  /** Asked for when there is something to stream. */
+  readonly view: () => Promise<{ readonly view: EventView; readonly afterSeq: number }>;
+}
+
+/** Answers with a stream of events, or with 204 to a reader who has them all. */
+export async function openStream(
+  services: Pick<GatewayServices, "streams">,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  stream: StreamToOpen,
+): Promise<FastifyReply> {
+  if (stream.hasAll) return reply.code(204).send();
   if (request.method === "HEAD") return reply.type("text/event-stream; charset=utf-8").send();
-  const { runId, runtimeJobId } = run;
-  const { name, render, startSeq = 0 } = await viewOf(run);
+  const { view, afterSeq } = await stream.view();
   reply.hijack();
   for (const [header, value] of Object.entries(conventionHeaders(reply))) reply.raw.setHeader(header, value);
-  services.streams.serve(
-    reply.raw,
-    {
-      key: `${runId} ${name}`,
-      jobId: runtimeJobId,
-      read: liveHistoryOf(services, run),
-      exists: async () => (await services.records.run(runId)) !== null,
-      render,
-    },
-    Math.max(afterSeq, startSeq),
-  );
+  services.streams.serve(reply.raw, view, afterSeq);
   return reply;
 }
 
 /** @returns the number of the last event that the reader has; 0 without one */
-export function readLastEventId(header: string | string[] | undefined, eventCount: number): number {
+export function readLastEventId(
+  header: string | string[] | undefined,
+  eventCount: number,
+  what: "run" | "operation" = "run",
+): number {
   if (header === undefined || header === "") return 0;
   const seq = typeof header === "string" && /^\d{1,15}$/.test(header) ? Number(header) : Number.NaN;
   if (seq <= eventCount) return seq;
-  const message = `must be the id of an event of this run: a whole number, at most ${eventCount}`;
+  const message = `must be the id of an event of this ${what}: a whole number, at most ${eventCount}`;
   throw invalidParameters(oneMistake("last-event-id", "out_of_range", message));
 }

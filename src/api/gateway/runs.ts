@@ -1,13 +1,13 @@
 // POST /jobs/{job_id}/runs, GET /runs, GET /jobs/{job_id}/runs, GET /runs/{run_id}, PATCH /runs/{run_id}.
 
 import type { FastifyInstance } from "fastify";
+import type { JobStatus } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import type { JobStatus } from "../../engine/ports.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
 import type { NewRun } from "../../jobs/records.ts";
 import { jobNotFound, runNotFound } from "../../jobs/runs.ts";
 import type { Static } from "../shared/type.ts";
-import { sendIdempotent } from "./idempotent.ts";
+import { sendStarted } from "./idempotent.ts";
 import { sendPage } from "./page.ts";
 import { renderNewRun, renderRun } from "./render-run.ts";
 import { sendJson } from "./run-source.ts";
@@ -22,14 +22,14 @@ import {
   RunSchema,
   RunsQuery,
 } from "./schemas/runs.ts";
-import { startRunHeaders } from "./schemas/trace.ts";
+import { startRunHeaders, startRunProblems } from "./schemas/start-run.ts";
 import type { GatewayServices } from "./services.ts";
 
 type JobParams = { Params: Static<typeof JobIdParams> };
 type RunParams = { Params: Static<typeof RunIdParams> };
 
 export function runRoutes(api: FastifyInstance, services: GatewayServices): void {
-  const { records, runs } = services;
+  const { records, runs, secrets } = services;
 
   api.post<JobParams & { Body: Static<typeof CreateRunBody> }>(
     "/jobs/:job_id/runs",
@@ -43,35 +43,25 @@ export function runRoutes(api: FastifyInstance, services: GatewayServices): void
         params: JobIdParams,
         headers: startRunHeaders,
         body: CreateRunBody,
-        response: responses({ 202: RunSchema }, [
-          "malformed_json",
-          "job_not_found",
-          "conflict",
-          "idempotency_key_reused",
-          "payload_too_large",
-          "unsupported_media_type",
-          "validation_failed",
-        ]),
+        response: responses({ 202: RunSchema }, ["job_not_found", ...startRunProblems]),
       },
     },
-    async (request, reply) => {
+    (request, reply) => {
       const { inputs, config_overrides: overrides } = request.body;
-      let accepted: NewRun | null = null;
-      await sendIdempotent(services, request, reply, async () => {
-        const insert = await runs.prepare(request.params.job_id, {
-          inputs: (inputs ?? {}) as JsonObject,
-          configOverrides: (overrides as JsonObject | undefined) ?? null,
-          trigger: { kind: "api", id: null },
-          trace: parseTraceparent(request.headers.traceparent),
-        });
-        return async (writes) => {
-          accepted = await insert(writes);
-          const location = `/api/v1/runs/${accepted.runId}`;
-          return { status: 202, headers: { location }, body: renderNewRun(accepted) };
-        };
+      return sendStarted<NewRun>(services, request, reply, {
+        prepare: () =>
+          runs.prepare(request.params.job_id, {
+            inputs: (inputs ?? {}) as JsonObject,
+            configOverrides: (overrides as JsonObject | undefined) ?? null,
+            trigger: { kind: "api", id: null },
+            trace: parseTraceparent(request.headers.traceparent),
+          }),
+        answer: (run) => ({
+          location: `/api/v1/runs/${run.runId}`,
+          body: renderNewRun(run, secrets),
+        }),
+        started: (run) => runs.accepted(run),
       });
-      if (accepted !== null) runs.accepted(accepted);
-      return reply;
     },
   );
 
@@ -83,7 +73,7 @@ export function runRoutes(api: FastifyInstance, services: GatewayServices): void
         tags: ["runs"],
         summary: "List runs",
         querystring: RunsQuery,
-        response: responses({ 200: RunPageSchema }, ["invalid_parameter", "invalid_page_token"]),
+        response: responses({ 200: RunPageSchema }, ["invalid_page_token"]),
       },
     },
     (request, reply) => listRuns(services, request, reply, request.query.job_id ?? null),
@@ -98,11 +88,7 @@ export function runRoutes(api: FastifyInstance, services: GatewayServices): void
         summary: "List the runs of a job",
         params: JobIdParams,
         querystring: JobRunsQuery,
-        response: responses({ 200: RunPageSchema }, [
-          "invalid_parameter",
-          "invalid_page_token",
-          "job_not_found",
-        ]),
+        response: responses({ 200: RunPageSchema }, ["invalid_page_token", "job_not_found"]),
       },
     },
     async (request, reply) => {
@@ -126,7 +112,7 @@ export function runRoutes(api: FastifyInstance, services: GatewayServices): void
     async (request, reply) => {
       const run = await records.run(request.params.run_id);
       if (run === null) throw runNotFound(request.params.run_id);
-      return sendJson(reply, renderRun(run, services.nowMs()));
+      return sendJson(reply, renderRun(run, { secrets, nowMs: services.nowMs() }));
     },
   );
 
@@ -153,7 +139,7 @@ export function runRoutes(api: FastifyInstance, services: GatewayServices): void
     },
     async (request, reply) => {
       const run = await runs.control(request.params.run_id, request.body.desired_state);
-      return sendJson(reply, renderRun(run, services.nowMs()));
+      return sendJson(reply, renderRun(run, { secrets, nowMs: services.nowMs() }));
     },
   );
 }
@@ -165,7 +151,7 @@ function listRuns(
   jobId: string | null,
 ) {
   const { status } = request.query as { readonly status?: JobStatus };
-  const nowMs = services.nowMs();
+  const shown = { secrets: services.secrets, nowMs: services.nowMs() };
   return sendPage(services, request, reply, {
     rows: (limit, after) =>
       services.records.runs({
@@ -175,6 +161,6 @@ function listRuns(
         after: after === null ? null : String(after[0]),
       }),
     positionOf: (run) => [run.runId],
-    render: (run) => renderRun(run, nowMs),
+    render: (run) => renderRun(run, shown),
   });
 }

@@ -99,6 +99,7 @@ function checksOf(services: GatewayServices): readonly Check[] {
     one("ports", freePort),
     { name: "tools", run: checkTools },
     one("/proc", checkProc),
+    one("catalog", () => catalogFinding(services)),
   ];
 }
 
@@ -110,6 +111,19 @@ function storeFinding(problem: string | null): Finding {
     text: problem,
     mend: "Runs carry on by themselves once it is mended.",
   };
+}
+
+const NAMED_MAX = 5;
+
+async function catalogFinding({ catalog }: GatewayServices): Promise<Finding> {
+  const entries = await catalog.entries();
+  const problems = (await catalog.problems()).map(({ message }) => message);
+  const broken = entries.filter(({ kind }) => kind === "broken").map(({ blueprintId }) => blueprintId);
+  if (broken.length > 0) problems.push(`${broken.length} broken: ${broken.slice(0, NAMED_MAX).join(", ")}`);
+  const count = `${entries.length} blueprint${entries.length === 1 ? "" : "s"}`;
+  if (problems.length === 0) return { name: "catalog", state: "ok", text: count };
+  const mend = "GET /api/v1/blueprints/{blueprint_id} lists the mistakes of a broken one.";
+  return { name: "catalog", state: "warn", text: [count, ...problems.slice(0, NAMED_MAX)].join("; "), mend };
 }
 
 async function freePort(): Promise<Finding> {

@@ -4,16 +4,22 @@
 import Fastify, { type FastifyInstance, LogController } from "fastify";
 import type { Logger } from "pino";
 import { gatewayConventions } from "../shared/conventions.ts";
+import { blueprintLaunchRoutes } from "./blueprint-launches.ts";
+import { blueprintOperationRoutes } from "./blueprint-operations.ts";
+import { blueprintRoutes } from "./blueprints.ts";
 import { bundleRoutes } from "./bundles.ts";
 import { docsRoutes } from "./docs.ts";
 import { HttpCounts } from "./http-counts.ts";
 import { jobControlRoutes } from "./job-control.ts";
 import { jobEvidenceRoutes } from "./job-evidence.ts";
 import { jobRoutes } from "./jobs.ts";
+import { jsonSchemaRoutes } from "./json-schemas.ts";
 import { metricsRoutes } from "./metrics.ts";
 import { refuseWebSockets } from "./no-websockets.ts";
 import { describeRoutes } from "./openapi.ts";
+import { operationRoutes } from "./operations.ts";
 import { retentionRoutes } from "./retention.ts";
+import { runDashboardRoutes } from "./run-dashboard.ts";
 import { runDeadLetterRoutes } from "./run-dead-letters.ts";
 import { runEventRoutes } from "./run-events.ts";
 import { runEvidenceRoutes } from "./run-evidence.ts";
@@ -23,6 +29,7 @@ import { runLogRoutes } from "./run-logs.ts";
 import { runSummaryRoutes } from "./run-summary.ts";
 import { runRoutes } from "./runs.ts";
 import { runtimeViewRoutes } from "./runtime-views.ts";
+import { serviceRoutes } from "./service-routes.ts";
 import type { GatewayServices } from "./services.ts";
 import { systemRoutes } from "./system.ts";
 import { workflowProgressRoutes } from "./workflow-progress.ts";
@@ -38,6 +45,7 @@ export function gatewayServer(services: GatewayServices, logger: Logger): Fastif
   const { config } = services;
   const conventions = gatewayConventions({
     apiToken: config.apiToken,
+    runTokens: services.runTokens,
     corsOrigins: config.corsOrigins,
     requestsPerMinuteMax: config.requestsPerMinuteMax,
     nowMs: services.nowMs,
@@ -69,12 +77,17 @@ export function gatewayServer(services: GatewayServices, logger: Logger): Fastif
   http.watch(app);
   describeRoutes(app, services.version);
   docsRoutes(app);
+  jsonSchemaRoutes(app);
   app.register(
     async (api) => {
       systemRoutes(api, services);
       retentionRoutes(api, services);
       runtimeViewRoutes(api, services);
       metricsRoutes(api, services, http);
+      blueprintRoutes(api, services);
+      blueprintOperationRoutes(api, services);
+      operationRoutes(api, services);
+      blueprintLaunchRoutes(api, services);
       jobRoutes(api, services);
       jobControlRoutes(api, services);
       jobEvidenceRoutes(api, services);
@@ -84,9 +97,11 @@ export function gatewayServer(services: GatewayServices, logger: Logger): Fastif
       runEvidenceRoutes(api, services);
       runSummaryRoutes(api, services);
       runFileRoutes(api, services);
+      runDashboardRoutes(api, services);
       runHumanRoutes(api, services);
       runDeadLetterRoutes(api, services);
       runLogRoutes(api, services);
+      serviceRoutes(api, services);
       // In a scope of its own: only these routes take uploads.
       api.register(async (uploads) => bundleRoutes(uploads, services, config.bundleBytesMax));
     },

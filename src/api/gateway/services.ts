@@ -1,15 +1,20 @@
 // What the routes of the gateway call; made by src/app.ts.
 
+import type { Blueprints } from "../../blueprints/blueprints.ts";
+import type { Catalog } from "../../blueprints/catalog.ts";
+import type { BlueprintRecords } from "../../blueprints/records.ts";
 import type { Bundles } from "../../bundles/bundles.ts";
 import type { Config } from "../../config.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { PoolSnapshot } from "../../execution/pools.ts";
+import type { BlueprintLaunches } from "../../jobs/blueprint-launches.ts";
 import type { Definitions } from "../../jobs/definitions.ts";
 import type { Launcher } from "../../jobs/launcher.ts";
 import type { RecordCounter } from "../../jobs/record-counts.ts";
 import type { GatewayRecords } from "../../jobs/records.ts";
 import type { Runs } from "../../jobs/runs.ts";
 import type { MetricsSource } from "../../metrics/metrics-source.ts";
+import type { OperationRecords } from "../../operations/records.ts";
 import type { AttentionRecords } from "../../runs/attention-records.ts";
 import type { DeadLetters } from "../../runs/dead-letters.ts";
 import type { HumanAnswers } from "../../runs/human-answers.ts";
@@ -17,8 +22,10 @@ import type { JobRecords } from "../../runs/job-records.ts";
 import type { Retention } from "../../runs/retention.ts";
 import type { RunStore } from "../../runs/store/run-store.ts";
 import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
+import type { ServiceRegistry } from "../../services/registry.ts";
 import type { IdempotentRequests } from "../shared/idempotency.ts";
 import type { Paging } from "../shared/paging.ts";
+import type { RunTokens } from "../shared/run-token.ts";
 import type { EventStreams } from "../shared/sse.ts";
 
 export interface GatewayServices {
@@ -28,8 +35,15 @@ export interface GatewayServices {
   readonly storeProblem: () => Promise<string | null>;
   readonly definitions: Definitions;
   readonly runs: Runs;
+  readonly launches: BlueprintLaunches;
   readonly launcher: Launcher;
   readonly bundles: Bundles;
+  /** The folders of SVC_BLUEPRINT_CATALOG. */
+  readonly catalog: Catalog;
+  /** What was prepared of them. */
+  readonly blueprintRecords: BlueprintRecords;
+  readonly blueprints: Blueprints;
+  readonly operationRecords: OperationRecords;
   readonly secrets: ConfigurationSecrets;
   readonly engine: Engine;
   /** The runtime's own records: histories, artifacts, what a runtime job looks like. */
@@ -43,6 +57,7 @@ export interface GatewayServices {
   readonly metrics: MetricsSource;
   readonly idempotency: IdempotentRequests;
   readonly paging: Paging;
+  readonly runTokens: RunTokens;
   readonly pools: { snapshot(): Readonly<Record<string, PoolSnapshot>> };
   readonly config: Config;
   readonly home: string;
@@ -52,6 +67,10 @@ export interface GatewayServices {
   readonly version: string;
   readonly startedAtMs: number;
   readonly runStore: RunStore;
+  /** Long-lived processes that open runs offer. */
+  readonly services: ServiceRegistry;
+  /** The key that a run's dashboard asks browsers for; null when it asks for none. Absent: there are no dashboards. */
+  readonly dashboardKey?: (runId: string) => string | null;
   readonly nowMs: () => number;
   /** Aborted when the server shuts down: open streams end. */
   readonly stopping: AbortSignal;

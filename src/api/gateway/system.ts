@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import { sendPage } from "./page.ts";
 import { responses } from "./schemas/common.ts";
-import { HealthSchema, NodePageSchema, NodesQuery, SystemSummarySchema } from "./schemas/system.ts";
+import { AnyQuery, HealthSchema, NodePageSchema, NodesQuery, SystemSummarySchema } from "./schemas/system.ts";
 import type { GatewayServices } from "./services.ts";
 
 /** Enough for a person; whoever needs all of them reads the lists. */
@@ -22,6 +22,7 @@ export function systemRoutes(api: FastifyInstance, services: GatewayServices): v
         summary: "See whether the gateway lives",
         description: "Needs no authentication. 503 with the same body while the store takes no writes.",
         security: [],
+        querystring: AnyQuery,
         response: { ...responses({ 200: HealthSchema }), 503: HealthSchema },
       },
     },
@@ -63,7 +64,7 @@ export function systemRoutes(api: FastifyInstance, services: GatewayServices): v
         tags: ["system"],
         summary: "List the nodes",
         querystring: NodesQuery,
-        response: responses({ 200: NodePageSchema }, ["invalid_parameter", "invalid_page_token"]),
+        response: responses({ 200: NodePageSchema }, ["invalid_page_token"]),
       },
     },
     (request, reply) =>

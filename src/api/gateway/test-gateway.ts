@@ -9,7 +9,8 @@ import { Bundles } from "../../bundles/bundles.ts";
 import { systemClock, systemRandomness } from "../../clock.ts";
 import { Engine } from "../../engine/engine.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import { type ArtifactRecord, noActions, type TaskOutcome, type TaskStart } from "../../engine/ports.ts";
+import { noServiceBoard } from "../../engine/service-port.ts";
+import { type ArtifactRecord, noActions, type TaskOutcome, type TaskStart } from "../../engine/task-port.ts";
 import { PoolSlots } from "../../execution/pools.ts";
 import type { NewRun } from "../../jobs/records.ts";
 import { RunEnds } from "../../jobs/run-ends.ts";
@@ -67,6 +68,7 @@ export async function startGateway() {
     },
     slots,
     feed,
+    services: noServiceBoard,
     log: { warn: () => {}, error: () => {} },
   });
   const stopping = new AbortController();
@@ -152,6 +154,7 @@ export async function startGateway() {
         parentSpanId: null,
         traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
         agentsTotal: (await this.graphOf(jobId)).nodes.length,
+        label: null,
         createdAtMs: systemClock.nowMs(),
       };
       await records.write((writes) => writes.insertRun(run));
@@ -171,6 +174,7 @@ export async function startGateway() {
         identity: { jobId: runtimeJobId, runId, definitionId: jobId },
         manifestJson,
         bundleFingerprint: null,
+        hasOwnPayload: false,
         configurationJson: null,
         trace: null,
       });

@@ -31,11 +31,7 @@ export function workflowProgressRoutes(api: FastifyInstance, services: GatewaySe
         description: "Of the job's latest run, or of the one that run_id names. A job without runs has none.",
         params: JobIdParams,
         querystring: WorkflowProgressQuery,
-        response: responses({ 200: WorkflowProgressSchema }, [
-          "invalid_parameter",
-          "job_not_found",
-          "run_not_found",
-        ]),
+        response: responses({ 200: WorkflowProgressSchema }, ["job_not_found", "run_not_found"]),
       },
     },
     async (request, reply) => {
@@ -94,6 +90,7 @@ async function progressSource(
 
 /** A snapshot that was removed from outside says nothing; the job's runs will tell. */
 async function manifestOf({ bundles }: GatewayServices, job: JobView): Promise<JsonObject> {
+  if (job.bundleFingerprint === null) return {};
   try {
     return (await bundles.definition(job.bundleFingerprint)).manifest;
   } catch (error) {

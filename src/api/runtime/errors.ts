@@ -3,7 +3,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyServerOptions } from "fastify";
 import { BundleProblem } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
-import { JournalUnavailable } from "../../engine/ports.ts";
+import { JournalUnavailable } from "../../engine/journal.ts";
 import { RunRefusal, type RunRefusalCode } from "../../runs/run-refusal.ts";
 import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
 import { pathOf } from "../shared/path-of.ts";

@@ -2,9 +2,9 @@
 
 import type { FastifyInstance } from "fastify";
 import type { ControlAnswer } from "../../engine/engine.ts";
+import { isTerminal } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";
-import { isTerminal } from "../../engine/ports.ts";
 import type { JsonBody } from "../shared/json-body.ts";
 import { ApiError, invalidPayload, jobNotFound } from "./errors.ts";
 import type { RuntimeServices } from "./services.ts";

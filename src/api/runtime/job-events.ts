@@ -3,7 +3,7 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { eventType } from "../../engine/event.ts";
-import { isTerminal } from "../../engine/ports.ts";
+import { isTerminal } from "../../engine/journal.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
 import { type EventView, frame } from "../shared/sse.ts";
 import { ApiError, jobNotFound } from "./errors.ts";

@@ -15,6 +15,7 @@ import type { JsonBody } from "../shared/json-body.ts";
 import { ApiError, bundleNotFound, invalidPayload, jobNotFound } from "./errors.ts";
 import { readBoolean, readWholeNumber } from "./query.ts";
 import { type RenderContext, renderDetail, renderSummary } from "./render.ts";
+import { requireServices } from "./service-routes.ts";
 import type { RuntimeServices } from "./services.ts";
 
 const RECENT_EVENTS = 25;
@@ -31,6 +32,7 @@ export function jobRoutes(api: FastifyInstance, services: RuntimeServices): void
       body.bundle_id !== undefined && body.manifest_version === undefined
         ? await fromBundle(services, body)
         : fromManifest(body, request.body!.text);
+    requireServices(services.services, submission.graph.requiredServices);
     const { jobId, runId } = await engine.submit({
       ...submission,
       trace: parseTraceparent(request.headers.traceparent),
@@ -72,6 +74,7 @@ function fromManifest(manifest: JsonObject, manifestJson: string): Omit<Submissi
     identity: null,
     manifestJson,
     bundleFingerprint: null,
+    hasOwnPayload: false,
     configurationJson: null,
   };
 }
@@ -90,6 +93,7 @@ async function fromBundle(services: RuntimeServices, body: JsonObject): Promise<
     identity: null,
     manifestJson: launch.manifestJson,
     bundleFingerprint: launch.fingerprint,
+    hasOwnPayload: false,
     configurationJson: sealed(services.secrets, launch.configurationJson),
   };
 }

@@ -3,8 +3,8 @@
 
 import { join } from "node:path";
 import { isoTime } from "../../engine/event.ts";
+import { type AgentRecord, isTerminal } from "../../engine/journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
-import { type AgentRecord, isTerminal } from "../../engine/ports.ts";
 import { reasonMembers } from "../../runs/evidence/read-summary.ts";
 import type { ObservabilitySummary } from "../../runs/evidence/summary.ts";
 import type { JobDetail, JobRecord } from "../../runs/job-records.ts";

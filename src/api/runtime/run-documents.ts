@@ -2,8 +2,8 @@
 // small documents.
 
 import { isoTime } from "../../engine/event.ts";
+import { isTerminal } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import { isTerminal } from "../../engine/ports.ts";
 import { readSummary } from "../../runs/evidence/read-summary.ts";
 import type { JobRecord, JobRecords, JobTexts } from "../../runs/job-records.ts";
 import type { RunDocument, RunSource } from "../../runs/store/run-source.ts";

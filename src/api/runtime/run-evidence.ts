@@ -3,7 +3,7 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
-import { isTerminal } from "../../engine/ports.ts";
+import { isTerminal } from "../../engine/journal.ts";
 import { readSummary, reasonMembers } from "../../runs/evidence/read-summary.ts";
 import { toTimeline } from "../../runs/evidence/timeline.ts";
 import type { JobRecord, JobRecords } from "../../runs/job-records.ts";

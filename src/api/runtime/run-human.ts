@@ -2,8 +2,8 @@
 
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
+import type { HumanRequest } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import type { HumanRequest } from "../../engine/ports.ts";
 import { humanStatuses } from "../../runs/attention-records.ts";
 import type { GivenAnswer } from "../../runs/human-answers.ts";
 import { renderHumanRequest } from "../shared/attention-text.ts";

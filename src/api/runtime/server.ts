@@ -17,6 +17,7 @@ import { runEvidenceRoutes } from "./run-evidence.ts";
 import { runHumanRoutes } from "./run-human.ts";
 import { runLogRoutes } from "./run-logs.ts";
 import { runRoutes } from "./runs.ts";
+import { serviceRoutes } from "./service-routes.ts";
 import type { RuntimeServices } from "./services.ts";
 import { systemRoutes } from "./system.ts";
 import { workflowProgressRoutes } from "./workflow-progress.ts";
@@ -70,6 +71,7 @@ export function runtimeServer(services: RuntimeServices, options: ServerOptions)
       runDeadLetterRoutes(api, services);
       runEvidenceRoutes(api, services);
       runLogRoutes(api, services);
+      serviceRoutes(api, services);
       // In a scope of its own: only these routes take uploads.
       api.register(async (uploads) => bundleRoutes(uploads, services, options.bundleBytesMax));
     },

@@ -12,6 +12,7 @@ import type { JobRecords } from "../../runs/job-records.ts";
 import type { Retention } from "../../runs/retention.ts";
 import type { RunStore } from "../../runs/store/run-store.ts";
 import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
+import type { ServiceRegistry } from "../../services/registry.ts";
 import type { EventStreams } from "../shared/sse.ts";
 
 export interface RuntimeServices {
@@ -29,6 +30,8 @@ export interface RuntimeServices {
   readonly retention: Retention;
   readonly pools: PoolView;
   readonly runStore: RunStore;
+  /** Long-lived processes that open jobs offer. */
+  readonly services: ServiceRegistry;
   readonly home: string;
   readonly nodeName: string;
   readonly version: string;

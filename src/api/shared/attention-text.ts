@@ -2,7 +2,7 @@
 // is put into the answer as it is.
 
 import { isoTime } from "../../engine/event.ts";
-import type { HumanRequest, HumanResponse } from "../../engine/ports.ts";
+import type { HumanRequest, HumanResponse } from "../../engine/journal.ts";
 import type { DeadLetter } from "../../runs/attention-records.ts";
 import type { Retried } from "../../runs/dead-letters.ts";
 

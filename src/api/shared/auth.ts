@@ -1,4 +1,5 @@
-// Who is asking: the holder of the one API token, or, where none is set, anybody on this machine.
+// Who is asking: the holder of the one API token, a reader of one run with that run's token, or, where no API token is
+// set, anybody on this machine.
 //
 // A1. Secrets are compared as digests, in constant time.
 // A2. The principal is never the token; it may be stored and compared.
@@ -6,6 +7,7 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { Problem } from "./problem.ts";
+import type { AskedOfRun, RunTokens } from "./run-token.ts";
 
 export type Access =
   | { readonly kind: "granted"; readonly principal: string; readonly isBasic: boolean }
@@ -13,13 +15,19 @@ export type Access =
 
 export const ANONYMOUS = "anonymous";
 
+/** What is looked at of a request. */
+export interface Asking extends AskedOfRun {
+  readonly headers: IncomingHttpHeaders;
+}
+
 /**
  * Makes the check of a request's Authorization header.
  *
  * @param token the API token; null grants everything to `anonymous`
- * @returns a function that allocates nothing for a request that it grants, but the digest
+ * @param runTokens accepted beside it
+ * @returns a function that allocates nothing for a request that it grants to the API token, but the digest
  */
-export function authenticator(token: string | null): (headers: IncomingHttpHeaders) => Access {
+export function authenticator(token: string | null, runTokens: RunTokens): (asking: Asking) => Access {
   if (token === null) {
     const anybody: Access = Object.freeze({ kind: "granted", principal: ANONYMOUS, isBasic: false });
     return () => anybody;
@@ -28,12 +36,17 @@ export function authenticator(token: string | null): (headers: IncomingHttpHeade
   const principal = `token_${expected.toString("hex").slice(0, 16)}`;
   const byBearer: Access = Object.freeze({ kind: "granted", principal, isBasic: false });
   const byBasic: Access = Object.freeze({ kind: "granted", principal, isBasic: true });
-  return (headers) => {
+  return (asking) => {
+    const { headers } = asking;
     const given = credentials(headers.authorization);
-    if (given === null || !timingSafeEqual(digest(given.secret), expected)) return refused(headers);
-    return given.isBasic ? byBasic : byBearer;
+    if (given === null) return refused(headers);
+    if (timingSafeEqual(digest(given.secret), expected)) return given.isBasic ? byBasic : byBearer;
+    const runId = given.isBasic ? null : runTokens.runRead(asking, given.secret);
+    return runId === null ? refused(headers) : reader(runId);
   };
 }
+
+const reader = (runId: string): Access => ({ kind: "granted", principal: `run:${runId}`, isBasic: false });
 
 const digest = (text: string) => hash("sha256", text, "buffer");
 

@@ -16,11 +16,12 @@ import { Problem, shown } from "./problem.ts";
 import { answerProblems, sendProblem } from "./problem-answers.ts";
 import { callerOf, RateLimit } from "./rate-limit.ts";
 import { requestIds } from "./request-id.ts";
+import type { RunTokens } from "./run-token.ts";
 import { validateStrictly } from "./strict-validation.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Who asks: `anonymous`, or a fingerprint of the token. */
+    /** Who asks: `anonymous`, a fingerprint of the token, or `run:` and the id of the run whose token was sent. */
     principal: string;
   }
 }
@@ -28,6 +29,8 @@ declare module "fastify" {
 export interface ConventionSettings {
   /** Null: everybody on this machine is let in. */
   readonly apiToken: string | null;
+  /** Those who read one run with its own token. */
+  readonly runTokens: RunTokens;
   readonly corsOrigins: readonly string[];
   /** For each principal or client address; 0: no limit. */
   readonly requestsPerMinuteMax: number;
@@ -119,8 +122,8 @@ class Admission {
   readonly #origins: OriginPolicy;
   readonly #rate: RateLimit | null;
 
-  constructor({ apiToken, corsOrigins, requestsPerMinuteMax, nowMs }: ConventionSettings) {
-    this.#access = authenticator(apiToken);
+  constructor({ apiToken, runTokens, corsOrigins, requestsPerMinuteMax, nowMs }: ConventionSettings) {
+    this.#access = authenticator(apiToken, runTokens);
     this.#origins = new OriginPolicy({ hasToken: apiToken !== null, corsOrigins });
     this.#rate =
       requestsPerMinuteMax === 0 ? null : new RateLimit({ perMinute: requestsPerMinuteMax, nowMs });
@@ -144,7 +147,7 @@ class Admission {
 
   #admit(request: FastifyRequest): Problem | null {
     const { method, raw } = request;
-    const access = this.#access(raw.headers);
+    const access = this.#access(raw);
     const principal = access.kind === "granted" ? access.principal : ANONYMOUS;
     const limited = this.#rate === null ? null : this.#limit(this.#rate, principal, request);
     if (limited !== null) return limited;

@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { isObject, type JsonValue, parseJson } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";
 import { findJsonError } from "./json-syntax.ts";
-import { invalidBody, oneMistake, Problem } from "./problem.ts";
+import { invalidBody, oneMistake, Problem, shown } from "./problem.ts";
 import { pointerPart } from "./validation-entries.ts";
 
 declare module "fastify" {
@@ -56,7 +56,14 @@ function readBody(request: FastifyRequest, bytes: Buffer): JsonValue | undefined
   return parsed.value;
 }
 
-function refuseType({ mediaType, method }: FastifyRequest, consumes: RouteSchema["consumes"]): void {
+function refuseType({ mediaType, method, headers }: FastifyRequest, consumes: RouteSchema["consumes"]): void {
+  const coding = headers["content-encoding"] ?? "identity";
+  if (coding.toLowerCase() !== "identity") {
+    throw new Problem(
+      "unsupported_media_type",
+      `Bodies with the Content-Encoding ${shown(coding)} are not taken. Send the JSON as it is.`,
+    );
+  }
   if (mediaType === MERGE_PATCH && method !== "PATCH") {
     throw new Problem("unsupported_media_type", `${MERGE_PATCH} is for PATCH. Send application/json.`);
   }

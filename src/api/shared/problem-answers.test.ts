@@ -5,8 +5,8 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { BundleProblem } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
-import { JournalUnavailable } from "../../engine/ports.ts";
-import { Refusal } from "../../jobs/refusal.ts";
+import { JournalUnavailable } from "../../engine/journal.ts";
+import { Refusal } from "../../refusal.ts";
 import { Problem } from "./problem.ts";
 import { BODY_BYTES_MAX, parseAnswer, problemIn, problemInRaw, send, sendRaw, startApp } from "./test-app.ts";
 
@@ -104,12 +104,16 @@ test("JSON that nests too deep is refused, and __proto__ in a body neither crash
   assert.equal(({} as { polluted?: number }).polluted, undefined);
 });
 
-test("another content type, and none with a body, is 415; merge patches are for PATCH", async () => {
+test("another content type or coding, and no type with a body, is 415; merge patches are for PATCH", async () => {
   await using app = await startApp();
   for (const type of ["text/plain", "application/jsonx", "nonsense", "application/merge-patch+json"]) {
     const answer = await send(app, "POST", "/things", "{}", { "content-type": type });
     await problemIn(answer, 415, "unsupported_media_type");
   }
+  const packed = await send(app, "POST", "/things", '{"name":"a"}', { "content-encoding": "gzip" });
+  assert.match((await problemIn(packed, 415, "unsupported_media_type")).detail, /Content-Encoding "gzip"/);
+  const plain = await send(app, "POST", "/things", '{"name":"a"}', { "content-encoding": "Identity" });
+  assert.equal(plain.status, 201);
   const bare = `${head("POST /api/v1/things HTTP/1.1", "Content-Length: 2")}{}`;
   problemInRaw(await sendRaw(app, bare), 415, "unsupported_media_type");
   await problemIn(await send(app, "POST", "/uploads", '{"a":1}'), 415, "unsupported_media_type");
@@ -144,6 +148,10 @@ test("what features throw is answered by its code; a full disk and a stopped eng
       new Refusal("validation_failed", "No such bundle.", [
         { path: "/bundle_id", code: "unknown", message: "m" },
       ]),
+    long: () =>
+      new Refusal("validation_failed", `No ${"x".repeat(1_000_000)}.`, [
+        { path: "/bundle_id", code: "unknown", message: `no ${"x".repeat(1_000_000)}` },
+      ]),
     bundle: () => BundleProblem.of("/nodes/0", "missing", "node_id is missing"),
     engine: () => new EngineUnavailable("The engine is stopping."),
     journal: () => new JournalUnavailable("The database cannot commit."),
@@ -168,6 +176,8 @@ test("what features throw is answered by its code; a full disk and a stopped eng
   };
   await get("problem", 409, "conflict");
   assert.equal((await get("refusal", 422, "validation_failed")).errors?.[0]?.path, "/bundle_id");
+  // What was sent may be quoted, and comes back shortened.
+  assert.ok(JSON.stringify(await get("long", 422, "validation_failed")).length < 5_000);
   assert.equal((await get("bundle", 422, "validation_failed")).errors?.[0]?.path, "/nodes/0");
   await get("engine", 503, "unavailable");
   await get("journal", 503, "unavailable");

@@ -6,8 +6,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { BundleProblem } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
-import { JournalUnavailable } from "../../engine/ports.ts";
-import { Refusal } from "../../jobs/refusal.ts";
+import { JournalUnavailable } from "../../engine/journal.ts";
+import { Refusal } from "../../refusal.ts";
 import { RunRefusal } from "../../runs/run-refusal.ts";
 import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
 import { pathOf } from "./path-of.ts";
@@ -24,7 +24,9 @@ export function answerProblems(app: FastifyInstance): void {
     const isStray = request.is404 && !(error instanceof Problem);
     const problem = isStray ? nothingThere(request, routes) : ofRequest(request, error);
     note(request, problem, error);
-    if (problem.status !== 413) sendProblem(request, reply, problem);
+    // Too large, or no room on the disk: much of the body may still be on its way.
+    const isCutOff = problem.status === 413 || problem.status === 503;
+    if (!isCutOff) sendProblem(request, reply, problem);
     else void readRest(request.raw).then(() => sendProblem(request, reply, problem));
   });
 }

@@ -40,6 +40,21 @@ export const problemCodes = {
     "Dead Letter Not Found",
     "The run has no dead letter with this id; list its dead letters.",
   ),
+  blueprint_not_found: kind(
+    404,
+    "Blueprint Not Found",
+    "The catalog has no blueprint of this id; list the blueprints, or see SVC_BLUEPRINT_CATALOG.",
+  ),
+  operation_not_found: kind(
+    404,
+    "Operation Not Found",
+    "No operation has this id, or it was removed with age; list the operations.",
+  ),
+  service_not_found: kind(
+    404,
+    "Service Not Found",
+    "No open run has such a service; list the services there are.",
+  ),
   method_not_allowed: kind(405, "Method Not Allowed", "The path takes other methods; Allow lists them."),
   request_timeout: kind(408, "Request Timeout", "The request did not arrive in time; send it again."),
   conflict: kind(409, "Conflict", "The resource's state does not allow this; the detail says what would."),
@@ -72,6 +87,26 @@ export const problemCodes = {
   ),
   bundle_in_use: kind(409, "Bundle In Use", "A job was made from the bundle; delete the job first."),
   no_free_port: kind(409, "No Free Port", "The machine has no free port for the run; end other runs first."),
+  blueprint_broken: kind(
+    409,
+    "Blueprint Broken",
+    "The blueprint's folder has mistakes; GET the blueprint lists them. Mend them, then try again.",
+  ),
+  blueprint_busy: kind(
+    409,
+    "Blueprint Busy",
+    "The blueprint is being added or removed; wait for the operation that the detail names.",
+  ),
+  blueprint_in_use: kind(
+    409,
+    "Blueprint In Use",
+    "Runs of the blueprint have not ended; wait for them or cancel them, then remove it.",
+  ),
+  requirements_not_met: kind(
+    409,
+    "Requirements Not Met",
+    "This machine lacks what the package requires; errors names each requirement and what to do.",
+  ),
   precondition_failed: kind(
     412,
     "Precondition Failed",
@@ -94,6 +129,11 @@ export const problemCodes = {
   rate_limited: kind(429, "Too Many Requests", "Wait as many seconds as Retry-After says, then try again."),
   headers_too_large: kind(431, "Request Header Fields Too Large", "Send fewer or shorter headers."),
   internal: kind(500, "Internal Server Error", "The server's log has the cause under the request id."),
+  service_not_passing: kind(
+    503,
+    "Service Not Passing",
+    "The service is there, and its checks do not pass; GET /services shows why.",
+  ),
   unavailable: kind(503, "Service Unavailable", "Wait as many seconds as Retry-After says, then try again."),
 } as const satisfies Readonly<Record<string, ProblemKind>>;
 

@@ -21,6 +21,8 @@ export const PROBLEM_TYPE = "application/problem+json";
 
 const ENTRIES_MAX = 100;
 const SHOWN_CHARS_MAX = 200;
+/** Of a detail or a message: what somebody has sent may be quoted in it. */
+const TEXT_CHARS_MAX = 2_000;
 
 /**
  * An answer other than success.
@@ -40,11 +42,11 @@ export class Problem extends Error {
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
 
   constructor(code: ProblemCode, detail: string, extras: ProblemExtras = {}) {
-    super(detail, extras.cause === undefined ? undefined : { cause: extras.cause });
+    super(shortened(detail), extras.cause === undefined ? undefined : { cause: extras.cause });
     this.code = code;
     this.status = problemCodes[code].status;
     this.statusCode = this.status;
-    this.errors = extras.errors ?? [];
+    this.errors = (extras.errors ?? []).map((one) => ({ ...one, message: shortened(one.message) }));
     this.headers = extras.headers ?? {};
   }
 }
@@ -105,3 +107,6 @@ function firstOf({ entries, isCut }: Mistakes): readonly ProblemEntry[] {
 export function shown(text: string): string {
   return JSON.stringify(text.length <= SHOWN_CHARS_MAX ? text : `${text.slice(0, SHOWN_CHARS_MAX)}…`);
 }
+
+const shortened = (text: string) =>
+  text.length <= TEXT_CHARS_MAX ? text : `${text.slice(0, TEXT_CHARS_MAX - 1)}…`;

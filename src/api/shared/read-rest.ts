@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 
-/** What is read, and thrown away, of a body that is over the limit before the connection is closed. */
+/** What is read, and thrown away, of a body that was refused before the connection is closed. */
 const REST_BYTES_MAX = 64 * 1024 * 1024;
 
 /**

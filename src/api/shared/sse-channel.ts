@@ -5,6 +5,7 @@
 //     from the store by whoever still needs it.
 // N2. Nothing is kept while every reader has everything.
 
+import { terminalEventTypes } from "../../engine/event.ts";
 import type { EventFeed } from "../../runs/feed.ts";
 import type { EventPage } from "../../runs/job-records.ts";
 import { appendPage, CHUNK_BYTES, type Chunk, type Render } from "./sse-chunk.ts";
@@ -29,6 +30,8 @@ export interface EventView {
    * event: a reader that is cut off between two of one id would miss the second.
    */
   render: Render;
+  /** The types of the events that nothing follows; those of a run when absent. */
+  readonly terminalTypes?: ReadonlySet<string>;
 }
 
 /** What all channels hold together. */
@@ -53,6 +56,7 @@ export class Channel {
   /** The job was removed: who needs more than is held here gets no more. */
   isGone = false;
   readonly #memory: SharedMemory;
+  readonly #terminalTypes: ReadonlySet<string>;
   readonly #unsubscribe: () => void;
   /** What was published. */
   #live: Chunk[] = [];
@@ -67,6 +71,7 @@ export class Channel {
   constructor(view: EventView, feed: EventFeed, memory: SharedMemory, onNews: (channel: Channel) => void) {
     this.view = view;
     this.#memory = memory;
+    this.#terminalTypes = view.terminalTypes ?? terminalEventTypes;
     this.#unsubscribe = feed.subscribe(view.jobId, (page) => {
       this.#published(page);
       onNews(this);
@@ -88,7 +93,7 @@ export class Channel {
   /** @returns the chunk with the page's first event; of a very large page only the beginning is kept */
   keep(page: EventPage): Chunk {
     const chunks: Chunk[] = [];
-    appendPage(chunks, page, CHANNEL_BYTES_MAX / CHUNK_BYTES);
+    appendPage(chunks, page, this.#terminalTypes, CHANNEL_BYTES_MAX / CHUNK_BYTES);
     // Who asked for the page may have left meanwhile, and the channel with them.
     if (this.readers.size > 0) this.#pages.push(...chunks);
     this.#account();
@@ -132,7 +137,7 @@ export class Channel {
   #published(page: EventPage): void {
     const lastSeq = page.firstSeq + page.lines.length - 1;
     if (this.#endSeq !== null && this.#endSeq >= lastSeq) return;
-    appendPage(this.#live, page);
+    appendPage(this.#live, page, this.#terminalTypes);
     this.#endSeq = lastSeq;
     this.#account();
   }

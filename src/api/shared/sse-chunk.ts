@@ -1,6 +1,6 @@
 // A piece of a job's history as all readers of one view get it: rendered once, when the first of them takes it.
 
-import { eventType, terminalEventTypes } from "../../engine/event.ts";
+import { eventType } from "../../engine/event.ts";
 import type { EventPage } from "../../runs/job-records.ts";
 
 /** One write to a reader: large enough to be cheap by the byte, small enough to be kept for a reader that stops. */
@@ -89,9 +89,15 @@ interface Rendered {
 /**
  * Appends events to a list of chunks, of which the last one may still have room.
  *
+ * @param terminalTypes of the events that nothing follows
  * @param chunksMax the rest of the page is left out once the list is this long
  */
-export function appendPage(chunks: Chunk[], page: EventPage, chunksMax = Number.POSITIVE_INFINITY): void {
+export function appendPage(
+  chunks: Chunk[],
+  page: EventPage,
+  terminalTypes: ReadonlySet<string>,
+  chunksMax = Number.POSITIVE_INFINITY,
+): void {
   for (const [i, line] of page.lines.entries()) {
     const seq = page.firstSeq + i;
     let chunk = chunks.at(-1);
@@ -102,6 +108,6 @@ export function appendPage(chunks: Chunk[], page: EventPage, chunksMax = Number.
       chunks.push(chunk);
     }
     // Nothing follows the terminal event, so only a page's last line can be it.
-    if (i === page.lines.length - 1) chunk.isLast = terminalEventTypes.has(eventType(line));
+    if (i === page.lines.length - 1) chunk.isLast = terminalTypes.has(eventType(line));
   }
 }

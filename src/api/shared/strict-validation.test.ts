@@ -112,6 +112,28 @@ test("wrong and unknown query values are 400 invalid_parameter, each by its name
   }
 });
 
+test("a described route without a schema of its query takes no parameter (W5)", async () => {
+  let calls = 0;
+  await using app = await startApp({}, (api) => {
+    const body = { type: "object", properties: { dry_run: { type: "boolean" } } };
+    api.post("/removals", { schema: { body } }, async () => ++calls);
+    api.get("/plain", { schema: {} }, async () => ({}));
+    api.get("/page", { schema: { hide: true } }, async () => ({}));
+  });
+  for (const [method, path] of [
+    ["POST", "/removals?dry_run=true"],
+    ["GET", "/plain?dry_run=true"],
+  ] as const) {
+    const answer = await fetch(app.url + path, { method });
+    assert.deepEqual(entries(await problemIn(answer, 400, "invalid_parameter")), ["dry_run unknown_field"]);
+  }
+  assert.equal(calls, 0);
+  assert.equal((await fetch(`${app.url}/plain`)).status, 200);
+  assert.equal((await fetch(`${app.url}/plain?a=b`, { method: "HEAD" })).status, 400);
+  // What browsers are shown is no part of the API.
+  assert.equal((await fetch(`${app.url}/page?a=b`)).status, 200);
+});
+
 test("a header's schema is checked, but whether it must be there is left to the route", async () => {
   await using app = await startApp({}, (api) => {
     const headers = {

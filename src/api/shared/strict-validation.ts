@@ -5,12 +5,17 @@
 //     converted when they look exactly so.
 // W3. All mistakes are reported at once, and a bounded number of them, however many a large body holds.
 // W4. A schema is compiled when it is first used: starting is not slowed by routes that nobody calls.
+// W5. A described route without a schema of its query takes no parameter: `?dry_run=true` where the body has that field
+//     is a mistake, and not a request to go ahead.
 
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import type { FastifyInstance } from "fastify";
 import { formats } from "./formats.ts";
 import { invalidBody, invalidParameters, type Mistakes, type Problem, type ProblemEntry } from "./problem.ts";
 import { bodyEntries, parameterEntries } from "./validation-entries.ts";
+
+/** Of the query of a route that describes none (W5). */
+const NO_PARAMETERS = { type: "object", additionalProperties: false, properties: {} };
 
 /** Mistakes that are collected before the rest of a body is left unread. */
 const MISTAKES_MAX = 1_000;
@@ -21,6 +26,11 @@ export function validateStrictly(app: FastifyInstance): void {
     if (httpPart === "body") return bodyCheck(schema);
     // Whether a header must be there is its convention's business, which has an answer of its own for it (428).
     return parameterCheck(httpPart === "headers" ? { ...schema, required: [] } : schema);
+  });
+  app.addHook("onRoute", (route) => {
+    const { schema } = route;
+    if (schema === undefined || "hide" in schema || schema.querystring !== undefined) return;
+    route.schema = { ...schema, querystring: NO_PARAMETERS };
   });
   app.setSerializerCompiler(() => (data) => (typeof data === "string" ? data : JSON.stringify(data)));
 }

@@ -8,12 +8,8 @@ import {
   jsonOption as json,
   type OptionSpec,
 } from "../command.ts";
+import { url } from "./url-option.ts";
 
-const url: OptionSpec = {
-  name: "url",
-  value: "URL",
-  help: "The gateway to talk to. Default: http://127.0.0.1:<SVC_API_PORT>/api/v1",
-};
 const remote = [url, json, help];
 const streamed = [{ ...json, help: "Print one JSON object per line." }, url, help];
 

@@ -31,6 +31,15 @@ export function checkedId(id: string, kind: IdKind): string {
   );
 }
 
+/** The blueprint that a command was given as its first word. @throws UsageError when it cannot be one's id */
+export function blueprintIdOf(call: Call): string {
+  const id = call.words[0] ?? "";
+  if (/^[a-z0-9][a-z0-9_-]{0,63}$/.test(id)) return id;
+  throw new UsageError(
+    `${JSON.stringify(cleanText(id))} is no id of a blueprint. \`troupe blueprint list\` lists them.`,
+  );
+}
+
 /** Which of the gateway's things an id names; null when it is not one of the gateway's: the runtime's have a dash. */
 export function gatewayKind(id: string): "job" | "run" | null {
   const found = /^(job|run)_[0-9a-z]+$/.exec(id)?.[1];

@@ -8,6 +8,7 @@ import { cleanText } from "../text.ts";
 import { idOf } from "./ids.ts";
 import { printStream } from "./lists.ts";
 import { failureOf, historyEvent, timelineLine } from "./record-text.ts";
+import { linkTo } from "./run-files.ts";
 import { type Session, withGateway } from "./session.ts";
 import { exitCodeOf } from "./watching.ts";
 
@@ -37,14 +38,16 @@ export async function timeline(call: Call): Promise<number> {
 
 export async function result(call: Call): Promise<number> {
   const id = idOf(call, "run");
-  return withGateway(call, async ({ client }) => {
+  return withGateway(call, async (session) => {
     const { terminal } = call;
-    const found = await client.runs.result(id);
+    const found = await session.client.runs.result(id);
     if (call.flag("json")) terminal.print(JSON.stringify(found));
     else if (found.result !== null) terminal.print(JSON.stringify(found.result, null, 2));
     const failure = failureOf(found.failure);
     if (call.flag("json") || found.status === "completed") return exitCodeOf(found.status);
-    if (failure !== null) for (const line of failureLines(failure, terminal.paint)) terminal.note(line);
+    const address = (url: string) => linkTo(session, { url });
+    if (failure !== null)
+      for (const line of failureLines(failure, terminal.paint, address)) terminal.note(line);
     else if (found.finished_at !== null) terminal.note(`${id} ${cleanText(found.status)}: it has no result.`);
     else
       terminal.note(

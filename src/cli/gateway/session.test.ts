@@ -45,10 +45,11 @@ describe("what the gateway refuses becomes lines and an exit code (S3)", () => {
     const errors = [
       { path: "/a", code: "x", message: "is wrong" },
       { path: "/b", code: "x", message: "is \x1b[31mred" },
+      { path: "", code: "x", message: "All of it." },
     ];
     assert.deepEqual(await look(await serving(t, problem(422, { errors }))), {
       code: 2,
-      lines: ["troupe: It is so. (HTTP 422)", "  /a: is wrong", "  /b: is red"],
+      lines: ["troupe: It is so. (HTTP 422)", "  /a: is wrong", "  /b: is red", "  All of it."],
     });
   });
   test("of very many errors the first ones are shown", async (t) => {

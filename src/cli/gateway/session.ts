@@ -93,7 +93,9 @@ export function explained(error: unknown, hadToken: boolean): unknown {
 const inputStatuses: ReadonlySet<number> = new Set([400, 413, 415, 422]);
 
 function entryLines({ errors }: TroupeProblem): readonly string[] {
-  const lines = errors.slice(0, PROBLEM_ENTRIES_SHOWN).map(({ path, message }) => `  ${path}: ${message}`);
+  const lines = errors
+    .slice(0, PROBLEM_ENTRIES_SHOWN)
+    .map(({ path, message }) => `  ${path === "" ? "" : `${path}: `}${message}`);
   const more = errors.length - lines.length;
   return more > 0 ? [...lines, `  … and ${plural(more, "more error")}`] : lines;
 }

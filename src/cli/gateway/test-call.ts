@@ -10,7 +10,7 @@ export interface TestCall extends Call {
 }
 
 export function testCall(
-  options: Readonly<Record<string, string | boolean>> = {},
+  options: Readonly<Record<string, string | boolean | readonly string[]>> = {},
   words: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
 ): TestCall {
@@ -31,6 +31,7 @@ export function testCall(
       settle: () => {},
     },
     text: (name) => (typeof options[name] === "string" ? options[name] : null),
+    texts: (name) => (Array.isArray(options[name]) ? options[name] : []),
     flag: (name) => (typeof options[name] === "boolean" ? options[name] : null),
   };
 }

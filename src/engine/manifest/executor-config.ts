@@ -41,6 +41,8 @@ export function executorConfig(node: Fields, config: Fields, isStream: boolean):
     safeToRetry:
       having("idempotent").boolean("idempotent", true) &&
       having("safe_to_retry").boolean("safe_to_retry", true),
+    runEvents: config.boolean("run_events", false),
+    optional: config.boolean("optional", false),
   };
 }
 

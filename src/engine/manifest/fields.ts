@@ -60,11 +60,12 @@ export class Fields {
   /** Reports a problem of the field, or of something inside it. */
   report(place: string | readonly (string | number)[], code: string, said: string): void {
     const inside = typeof place === "string" ? [place] : place;
-    this.#problems.add([...this.#path(), ...inside], code, said);
+    this.#problems.add([...this.place(), ...inside], code, said);
   }
 
-  #path(): (string | number)[] {
-    const path = this.#parent === null ? [] : this.#parent.#path();
+  /** Names and indexes from the root to this object. */
+  place(): (string | number)[] {
+    const path = this.#parent === null ? [] : this.#parent.place();
     if (this.#list !== null) path.push(this.#list);
     if (this.#key !== null) path.push(this.#key);
     return path;

@@ -29,6 +29,7 @@ async function launch(h: EngineHarness, manifest: JsonObject): Promise<void> {
       identity: { jobId: RUNTIME_JOB, runId: RUN.runId, definitionId: "job_public" },
       manifestJson: JSON.stringify(manifest),
       bundleFingerprint: null,
+      hasOwnPayload: false,
       configurationJson: null,
       trace: null,
     }),

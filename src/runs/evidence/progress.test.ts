@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { EngineHarness } from "../../../test/support/engine-harness.ts";
 import { failure as makeFailure } from "../../../test/support/failures.ts";
 import { executor, graph } from "../../../test/support/graphs.ts";
-import type { AgentRecord, AgentStatus, JobStatus } from "../../engine/ports.ts";
+import type { AgentRecord, AgentStatus, JobStatus } from "../../engine/journal.ts";
 import { nodeEnds } from "./node-ends.ts";
 import {
   agentsDone,

@@ -3,14 +3,14 @@
 
 import { isoTime } from "../../engine/event.ts";
 import type { Failure } from "../../engine/failure.ts";
-import { isObject, type JsonObject } from "../../engine/json.ts";
 import {
   type AgentRecord,
   type AgentStatus,
   isTerminal,
   type JobStatus,
   type TaskRecord,
-} from "../../engine/ports.ts";
+} from "../../engine/journal.ts";
+import { isObject, type JsonObject } from "../../engine/json.ts";
 import { textField } from "./line.ts";
 import type { NodeEnd } from "./node-ends.ts";
 

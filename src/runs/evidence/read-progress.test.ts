@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EngineHarness } from "../../../test/support/engine-harness.ts";
 import { executor, graph } from "../../../test/support/graphs.ts";
-import type { JobStatus } from "../../engine/ports.ts";
+import type { JobStatus } from "../../engine/journal.ts";
 import type { JobDetail, JobRecord } from "../job-records.ts";
 import { workflowProgress } from "./progress.ts";
 import { readProgress } from "./read-progress.ts";

@@ -1,8 +1,8 @@
 // How far a run has come, as the journal has it: the reads that workflow progress is made of, the same for both APIs.
 
 import { eventType } from "../../engine/event.ts";
+import type { JobStatus } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import type { JobStatus } from "../../engine/ports.ts";
 import type { JobRecord, JobRecords } from "../job-records.ts";
 import { readNewest } from "../run-history.ts";
 import { nodeEnds, tellsOfNodes } from "./node-ends.ts";

@@ -1,6 +1,6 @@
 // What a person is told about where a run stands.
 
-import type { JobStatus } from "../../engine/ports.ts";
+import type { JobStatus } from "../../engine/journal.ts";
 
 /** Of whom a run waits for an answer. */
 export interface AskedPeople {

@@ -5,7 +5,7 @@
 // S2. It is small whatever the run did: at most OUTPUT_LINKS_MAX of its outputs are named.
 
 import type { Failure } from "../../engine/failure.ts";
-import { isTerminal, type JobStatus } from "../../engine/ports.ts";
+import { isTerminal, type JobStatus } from "../../engine/journal.ts";
 import type { JobRecord } from "../job-records.ts";
 import { artifactUrl } from "./run-context.ts";
 

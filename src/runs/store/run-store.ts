@@ -9,12 +9,12 @@
 
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { ArtifactRecord } from "../../engine/ports.ts";
+import type { ArtifactRecord } from "../../engine/task-port.ts";
+import { FewAtOnce } from "../../few-at-once.ts";
 import { KeyedTurns } from "../../keyed-turns.ts";
 import type { JobRecords } from "../job-records.ts";
 import { documentFiles, inListOrder, projectedFiles } from "./evidence-files.ts";
 import { type DocumentName, documentOf, FINAL_ARTIFACT_ID, isEvidenceId } from "./evidence-names.ts";
-import { FewAtOnce } from "./few-at-once.ts";
 import { fileBytes } from "./open-bytes.ts";
 import { HistoryCut, Projection } from "./projection.ts";
 import type { RunSource } from "./run-source.ts";

@@ -10,7 +10,7 @@ import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
-import { JournalUnavailable } from "../../engine/ports.ts";
+import { JournalUnavailable } from "../../engine/journal.ts";
 import type { Portion } from "../../jobs/records.ts";
 import type { Database, Schema } from "../schema.ts";
 import { WriteGate } from "./write-gate.ts";

@@ -1,9 +1,9 @@
 // Reading a job's image back: the sum of its batches, for recovery.
 
 import type { DatabaseSync } from "node:sqlite";
+import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../engine/journal.ts";
 import { limits } from "../../engine/limits.ts";
 import type { Message } from "../../engine/message.ts";
-import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../engine/ports.ts";
 import { readTally } from "../../engine/tally.ts";
 import { toAgentRecord, toHumanRequest, toTaskRecord, toTrace } from "../rows.ts";
 import type { Schema } from "../schema.ts";
@@ -67,6 +67,7 @@ function toInsert(row: JobRow): JobInsert {
     rootAgentIds: JSON.parse(row.root_agents_json) as string[],
     manifestJson: row.manifest_json,
     bundleFingerprint: row.bundle_fingerprint,
+    hasOwnPayload: row.own_payload === 1,
     definitionId: row.definition_id,
     configurationJson: row.configuration_json,
     trace: toTrace(row),

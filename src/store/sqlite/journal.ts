@@ -11,7 +11,7 @@ import {
   type JobProgress,
   type Journal,
   terminalStatuses,
-} from "../../engine/ports.ts";
+} from "../../engine/journal.ts";
 import { asUnavailable, type SqliteDatabase } from "./database.ts";
 import { imageReader } from "./journal-image.ts";
 import { RunFollower } from "./run-follower.ts";
@@ -96,6 +96,7 @@ export class SqliteJournal implements Journal {
       insert.executorCount,
       insert.bundleFingerprint,
       insert.definitionId,
+      insert.hasOwnPayload ? 1 : 0,
       insert.trace.traceId,
       insert.trace.parentSpanId,
       JSON.stringify(insert.rootAgentIds),
@@ -306,10 +307,10 @@ const STATEMENTS = {
   rollback: "ROLLBACK",
   probe: "UPDATE schema_migrations SET name = name",
   insertJob: `INSERT INTO jobs (job_id, run_id, graph_id, job_name, type, owner, epoch, revision, submitted_at,
-      placement_policy, recovery_policy, executor_count, bundle_fingerprint, definition_id,
+      placement_policy, recovery_policy, executor_count, bundle_fingerprint, definition_id, own_payload,
       trace_id, parent_span_id, root_agents_json,
       ${PROGRESS_COLUMNS.join(", ")})
-    VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${PROGRESS_COLUMNS.map(() => "?").join(", ")})
+    VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${PROGRESS_COLUMNS.map(() => "?").join(", ")})
     ON CONFLICT (job_id) DO NOTHING`,
   insertSource: "INSERT INTO job_sources (job_id, manifest_json, configuration_json) VALUES (?, ?, ?)",
   updateJob: `UPDATE jobs SET revision = revision + 1, ${PROGRESS_COLUMNS.map((name) => `${name} = ?`).join(", ")}

@@ -8,7 +8,7 @@
 // F4. A batch that changes no status writes nothing here: it costs one look at an index.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { isTerminal, type JobChanges } from "../../engine/ports.ts";
+import { isTerminal, type JobChanges } from "../../engine/journal.ts";
 
 export class RunFollower {
   readonly #update: StatementSync;

@@ -97,6 +97,7 @@ export const ProblemSchema = Type.Object(
 
 /** What any route may answer. */
 const always: readonly ProblemCode[] = [
+  "invalid_parameter",
   "unauthorized",
   "forbidden",
   "rate_limited",
@@ -104,13 +105,21 @@ const always: readonly ProblemCode[] = [
   "unavailable",
 ];
 
+/** What may be wrong with any body, also one that is sent to a route that takes none. */
+export const bodyProblems = [
+  "malformed_json",
+  "payload_too_large",
+  "unsupported_media_type",
+  "validation_failed",
+] as const satisfies readonly ProblemCode[];
+
 /** The responses of a route: its success, and every problem by status. */
 export function responses(
   success: Readonly<Record<number, TSchema | { readonly description: string; readonly content: unknown }>>,
   problems: readonly ProblemCode[] = [],
 ) {
   const byStatus = new Map<number, ProblemCode[]>();
-  for (const code of [...problems, ...always]) {
+  for (const code of new Set([...problems, ...always])) {
     const { status } = problemCodes[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }

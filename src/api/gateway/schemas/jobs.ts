@@ -13,7 +13,10 @@ const Source = Type.Union([
 const compact = {
   job_id: Type.String({ examples: ["job_01k9z1v7m3e8q2x4c6t8b0n5dg"] }),
   name: Type.String(),
-  status: Type.Union([Type.Literal("ready"), Type.Literal("preparing"), Type.Literal("failed_preparation")]),
+  status: Type.Union([Type.Literal("ready"), Type.Literal("preparing"), Type.Literal("failed_preparation")], {
+    description:
+      "preparing: its blueprint is being added. failed_preparation: that failed, and a later addition may mend it.",
+  }),
   source: Source,
   graph_id: Type.String(),
   resolved_configuration: JsonObjectSchema('Secrets are shown as "********".'),
@@ -53,7 +56,11 @@ export const JobDetailSchema = answerObject(
         description: "view=full: of the latest run, newest first.",
       }),
     ),
-    services: Type.Optional(Type.Array(JsonObjectSchema("A service that the manifest declares."))),
+    services: Type.Optional(
+      Type.Array(JsonObjectSchema("A service that the manifest, or a node of it, declares."), {
+        description: "view=full. What open runs offer is at GET /services.",
+      }),
+    ),
     ...latestRunEvidence,
   },
   {
@@ -110,6 +117,7 @@ export const JobsQuery = strictObject({
   include_terminal: Type.Optional(
     Type.Boolean({ default: true, description: "false leaves out jobs whose latest run has ended." }),
   ),
+  blueprint_id: Type.Optional(Type.String({ description: "Jobs made from this blueprint only." })),
   ...pageQuery,
 });
 

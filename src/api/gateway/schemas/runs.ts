@@ -54,7 +54,7 @@ export const RunSchema = answerObject(
     status: RunStatus,
     desired_state: DesiredState,
     inputs: JsonObjectSchema("As given at creation."),
-    config_overrides: nullable(JsonObjectSchema("As given at creation.")),
+    config_overrides: nullable(JsonObjectSchema('As given at creation; secrets are shown as "********".')),
     trigger: Trigger,
     attempt: Type.Integer(),
     created_at: Time("When the run was accepted."),
@@ -87,16 +87,18 @@ export const RunPageSchema = pageOf(RunSchema, "runs, newest first");
 
 export const RunIdParams = Type.Object({ run_id: Type.String({ description: "The run's id." }) });
 
+export const runInputs = JsonObjectSchema(
+  'One body for every entrypoint, in place of the manifest\'s initial_inputs; {} leaves those. {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.',
+  { topic: "bees" },
+);
+
 export const CreateRunBody = strictObject(
   {
-    inputs: Type.Optional(
-      JsonObjectSchema(
-        'One body for every entrypoint, in place of the manifest\'s initial_inputs; {} leaves those. {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.',
-        { topic: "bees" },
-      ),
-    ),
+    inputs: Type.Optional(runInputs),
     config_overrides: Type.Optional(
-      JsonObjectSchema("For jobs made from a catalog blueprint only: laid over the job's configuration."),
+      JsonObjectSchema(
+        "For jobs made from a catalog blueprint only: laid over the job's configuration. The run, and the job from then on, use the blueprint's package as it is now.",
+      ),
     ),
   },
   { examples: [{ inputs: { topic: "bees" } }] },

@@ -9,6 +9,9 @@ const oneOf = (values: readonly string[], options: { readonly description?: stri
     options,
   );
 
+/** Whatever a load balancer puts behind the path. */
+export const AnyQuery = Type.Object({}, { additionalProperties: true });
+
 const Version = Type.String({ description: "Of the program.", examples: ["0.1.0"] });
 const UptimeSeconds = Type.Integer({ description: "Since the start." });
 const Detail = Type.Optional(

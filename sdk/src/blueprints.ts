@@ -1,0 +1,93 @@
+// Blueprints: packages of the catalog, which are added, run and removed.
+
+import { type Pages, pagesOf } from "./pages.ts";
+import type {
+  Blueprint,
+  BlueprintAddition,
+  BlueprintCheck,
+  BlueprintDetail,
+  BlueprintLaunch,
+  BlueprintRemoval,
+  BlueprintsQuery,
+  BlueprintToCheck,
+  LaunchedBlueprint,
+  Operation,
+} from "./records.ts";
+import type { CallOptions, KeyedOptions, Transport } from "./transport.ts";
+
+export class BlueprintsResource {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** In the order of their ids; a broken one is listed as broken. */
+  list(query: BlueprintsQuery = {}, options: CallOptions = {}): Pages<Blueprint> {
+    return pagesOf(this.#transport, "listBlueprints", { query }, options);
+  }
+
+  /** What it takes, what it needs, and what was prepared for it. @throws TroupeProblem `blueprint_not_found` */
+  async get(blueprintId: string, options: CallOptions = {}): Promise<BlueprintDetail> {
+    return (await this.#transport.json("getBlueprint", pathOf(blueprintId), options)).value;
+  }
+
+  /**
+   * Begins to prepare a blueprint for runs. The operation goes on by itself: `client.operations.wait` for its end, or
+   * `follow` its progress.
+   *
+   * @param addition.force makes everything anew
+   * @throws TroupeProblem `blueprint_not_found`, `blueprint_broken`; `blueprint_busy` while another operation is open
+   *
+   * @example await client.operations.wait((await client.blueprints.add("document-digest")).operation_id);
+   */
+  async add(
+    blueprintId: string,
+    addition: BlueprintAddition = {},
+    options: KeyedOptions = {},
+  ): Promise<Operation> {
+    const request = { ...pathOf(blueprintId), body: addition };
+    return (await this.#transport.json("addBlueprint", request, options)).value;
+  }
+
+  /**
+   * Begins to delete what was prepared for a blueprint; with `dry_run` the operation only says what would go.
+   *
+   * @throws TroupeProblem `blueprint_in_use` while runs of it are open; `blueprint_busy`, `blueprint_not_found`
+   */
+  async remove(
+    blueprintId: string,
+    removal: BlueprintRemoval = {},
+    options: KeyedOptions = {},
+  ): Promise<Operation> {
+    const request = { ...pathOf(blueprintId), body: removal };
+    return (await this.#transport.json("removeBlueprint", request, options)).value;
+  }
+
+  /** Whether a launch would be accepted now, and everything that stands against it; starts nothing. */
+  async validate(
+    blueprintId: string,
+    launch: BlueprintToCheck = {},
+    options: CallOptions = {},
+  ): Promise<BlueprintCheck> {
+    const request = { ...pathOf(blueprintId), body: launch };
+    return (await this.#transport.json("validateBlueprint", request, { ...options, repeat: "always" })).value;
+  }
+
+  /**
+   * Makes a job of a blueprint and starts a run of it; one that is not added is added first. Acceptance is not
+   * completion: `client.runs.wait` for the end, or `follow` its events.
+   *
+   * @throws TroupeProblem `validation_failed`, `requirements_not_met`, `no_free_port`, `blueprint_broken`
+   */
+  async run(
+    blueprintId: string,
+    launch: BlueprintLaunch = {},
+    options: KeyedOptions = {},
+  ): Promise<LaunchedBlueprint> {
+    const request = { ...pathOf(blueprintId), body: launch };
+    return (await this.#transport.json("launchBlueprint", request, options)).value;
+  }
+}
+
+const pathOf = (blueprintId: string) => ({ path: { blueprint_id: blueprintId } });

@@ -1,0 +1,63 @@
+// Operations: long work that goes on by itself, and is looked at while it does.
+
+import { type FollowOptions, followEvents } from "./follow.ts";
+import { type Pages, pagesOf } from "./pages.ts";
+import type { Operation, OperationEvent, OperationsQuery } from "./records.ts";
+import type { CallOptions, Transport } from "./transport.ts";
+
+/** The types of the events that nothing follows. */
+const terminalTypes: ReadonlySet<string> = new Set(["operation_completed", "operation_failed"]);
+
+export class OperationsResource {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** Newest first. */
+  list(query: OperationsQuery = {}, options: CallOptions = {}): Pages<Operation> {
+    return pagesOf(this.#transport, "listOperations", { query }, options);
+  }
+
+  async get(operationId: string, options: CallOptions = {}): Promise<Operation> {
+    return (await this.#transport.json("getOperation", pathOf(operationId), options)).value;
+  }
+
+  /**
+   * Yields what happens in an operation, each event once and in order, and ends after the terminal one. A lost
+   * connection is made again behind the last event; a gateway that stays away for more than a minute is an error.
+   *
+   * @param options.after the id of the last event that you have applied, to go on from there
+   * @throws TroupeProblem `operation_not_found`; TroupeUnreachable
+   *
+   * @example for await (const { payload } of client.operations.follow(id)) console.log(payload.percent, payload.label);
+   */
+  follow(
+    operationId: string,
+    { after = 0, ...options }: FollowOptions = {},
+  ): AsyncGenerator<OperationEvent, undefined> {
+    const transport = this.#transport;
+    const open = (lastId: number, isFirst: boolean) =>
+      transport.open("streamOperationEvents", pathOf(operationId), {
+        ...options,
+        ...(lastId > 0 && { headers: { "last-event-id": String(lastId) } }),
+        ...(!isFirst && { repeat: "never" }),
+      });
+    const signal = transport.signalOf(options);
+    const followed = { open, isGapless: true, terminalTypes, timing: transport.settings.timing, signal };
+    return followEvents(followed, after) as AsyncGenerator<OperationEvent, undefined>;
+  }
+
+  /**
+   * Waits until an operation has ended. One that fails is no error here: look at its status and its error. A signal ends
+   * the waiting, not the operation.
+   */
+  async wait(operationId: string, { signal }: CallOptions = {}): Promise<Operation> {
+    const ending = this.follow(operationId, { signal });
+    while (!(await ending.next()).done);
+    return this.get(operationId, { signal });
+  }
+}
+
+const pathOf = (operationId: string) => ({ path: { operation_id: operationId } });

@@ -1,0 +1,29 @@
+// Services: long-lived processes that open runs offer, found by their names.
+
+import { type Pages, pagesOf } from "./pages.ts";
+import type { ResolveQuery, Service, ServicesQuery } from "./records.ts";
+import type { CallOptions, Transport } from "./transport.ts";
+
+export class ServicesResource {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** Those that open runs offer right now, by name, whether their checks pass or not. */
+  list(query: ServicesQuery = {}, options: CallOptions = {}): Pages<Service> {
+    return pagesOf(this.#transport, "listServices", { query }, options);
+  }
+
+  /**
+   * The newest of this name whose checks pass.
+   *
+   * @throws TroupeProblem `service_not_found`; `service_not_passing` after the client's usual retries
+   *
+   * @example const { public_url } = await client.services.resolve("blueprint-web-ui", { tag: "blueprint,digest" });
+   */
+  async resolve(name: string, query: ResolveQuery = {}, options: CallOptions = {}): Promise<Service> {
+    return (await this.#transport.json("resolveService", { path: { name }, query }, options)).value;
+  }
+}

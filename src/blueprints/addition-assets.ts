@@ -1,0 +1,199 @@
+// What an addition makes beside the package's snapshot: resources and models.
+//
+// A1. Every asset has a row before its first byte (B2 in records.ts).
+// A2. What is there and has not changed is not made again; what an addition that was cut off has made is found.
+
+import { createHash } from "node:crypto";
+import type { Definition } from "../bundles/definition.ts";
+import { OperationFailed } from "../operations/failures.ts";
+import type { OperationContext } from "../operations/progress.ts";
+import type { Operation } from "../operations/records.ts";
+import type { DeclaredModel, DeclaredResource, PackageDescription } from "./package-description.ts";
+import type { BlueprintsParts } from "./parts.ts";
+import type { BlueprintAsset } from "./records.ts";
+
+const VERSION_CHARS = 16;
+
+/** What is being added. */
+export interface Package {
+  readonly blueprintId: string;
+  readonly fingerprint: string;
+  readonly sizeBytes: number;
+  readonly definition: Definition;
+  readonly description: PackageDescription;
+  readonly takenAtMs: number;
+}
+
+/** A resource as it has to be. */
+export interface WantedResource {
+  readonly resource: DeclaredResource;
+  readonly recipe: string;
+  readonly version: string;
+}
+
+export class AdditionAssets {
+  readonly #parts: BlueprintsParts;
+
+  constructor(parts: BlueprintsParts) {
+    this.#parts = parts;
+  }
+
+  /** @returns the resources as they have to be, all of them there */
+  async makeResources(context: OperationContext, taken: Package): Promise<readonly WantedResource[]> {
+    const { records, resources, bundles, openConfiguration } = this.#parts;
+    const { blueprintId, definition, description, fingerprint } = taken;
+    const known = await this.#assetsByName(blueprintId, "resource");
+    const wanted: WantedResource[] = [];
+    const missing: WantedResource[] = [];
+    const isIdle = (await records.openRunsOf(blueprintId)) === 0;
+    for (const resource of description.resources) {
+      const want = await this.#wanted(context.operation, taken, resource);
+      wanted.push(want);
+      if (isIdle) await resources.tidy(blueprintId, resource.name, want.version);
+      if (!(await resources.has(blueprintId, resource.name, want.version))) missing.push(want);
+    }
+    if (missing.length === 0) {
+      await context.skip("resources");
+      return wanted;
+    }
+    await context.step("resources");
+    const configuration = opened(() => openConfiguration(definition.configuration ?? {}));
+    for (const [i, { resource, recipe, version }] of missing.entries()) {
+      const { name, title } = resource;
+      const place = missing.length === 1 ? "" : ` (${i + 1} of ${missing.length})`;
+      context.progress(i / missing.length, `Making ${title ?? name}${place}`);
+      if (!known.has(name)) await this.#claim({ blueprintId, kind: "resource", assetId: name, recipe });
+      const { signal } = context;
+      const payload = bundles.payloadFolder(fingerprint);
+      await resources.make({ blueprintId, resource, version, payload, configuration, signal });
+    }
+    return wanted;
+  }
+
+  /**
+   * The version of a resource that this addition is about: named after its recipe, so that the next addition finds what
+   * one that failed has made; a forced one has versions of its own.
+   */
+  async #wanted(
+    { operationId, request }: Operation,
+    { blueprintId, fingerprint }: Package,
+    resource: DeclaredResource,
+  ): Promise<WantedResource> {
+    // Its command may read any file of the package.
+    const recipe = digestOf({ fingerprint, resource: { ...resource } });
+    const version = recipe.slice(0, VERSION_CHARS);
+    if (request.force === true) return { resource, recipe, version: `${version}-${operationId}` };
+    const current = await this.#parts.resources.current(blueprintId, resource.name);
+    // A version says itself what it was made from; the row may be older than what runs find.
+    const isOfRecipe = current !== null && (current === version || current.startsWith(`${version}-`));
+    return { resource, recipe, version: isOfRecipe ? current : version };
+  }
+
+  async installModels(context: OperationContext, taken: Package): Promise<void> {
+    const { models, bundles } = this.#parts;
+    const { signal } = context;
+    const { blueprintId, description, fingerprint } = taken;
+    const payload = bundles.payloadFolder(fingerprint);
+    const known = await this.#assetsByName(blueprintId, "model");
+    const force = context.operation.request.force === true;
+    const missing: DeclaredModel[] = [];
+    for (const model of description.models) {
+      const asset = known.get(model.modelId);
+      if (force || asset === undefined || !(await this.#isInstalled(asset, model))) missing.push(model);
+    }
+    if (missing.length === 0) return context.skip("models");
+    await context.step("models");
+    const sizes = await Promise.all(missing.map((model) => models.sourceBytes({ model, payload })));
+    const totalBytes = Math.max(1, sumOf(sizes));
+    for (const [i, model] of missing.entries()) {
+      const { modelId: assetId } = model;
+      const doneBytes = sumOf(sizes.slice(0, i));
+      const label = `Installing the model ${assetId}`;
+      if (!known.has(assetId)) await this.#claim({ blueprintId, kind: "model", assetId, recipe: "" });
+      const progress = (bytes: number) => context.progress((doneBytes + bytes) / totalBytes, label);
+      progress(0);
+      const knownSha256 = force ? null : (known.get(assetId)?.recipe ?? "");
+      await models.install({ model, payload, knownSha256, signal, progress }, ({ sha256, bytes }) =>
+        this.#own({ blueprintId, kind: "model", assetId, recipe: sha256 }, bytes),
+      );
+    }
+  }
+
+  /** A model without a declared content is looked at again: its file may be another one by now. */
+  async #isInstalled(asset: BlueprintAsset, { modelId, sha256 }: DeclaredModel): Promise<boolean> {
+    if (!asset.ready || sha256 === null || sha256 !== asset.recipe) return false;
+    return (await this.#parts.models.bytes(modelId, sha256)) !== null;
+  }
+
+  /** Removes what the package as it is now does not need, while no run is open that might. */
+  async tidy(blueprintId: string, description: PackageDescription): Promise<void> {
+    const { records, resources, models, write } = this.#parts;
+    const isIdle = await write(async ({ blueprints }) => {
+      if ((await blueprints.openRunsOf(blueprintId)) > 0) return false;
+      // From here on no run is accepted that needs what goes.
+      for (const asset of await blueprints.assets(blueprintId)) {
+        if (!isDeclaredIn(description, asset)) await blueprints.saveAsset({ ...asset, ready: false });
+      }
+      return true;
+    });
+    if (!isIdle) return;
+    for (const asset of await records.assets(blueprintId)) {
+      const { kind, assetId } = asset;
+      const isDeclared = isDeclaredIn(description, asset);
+      const letGo = () => write((writes) => writes.blueprints.deleteAsset(asset));
+      if (kind === "model") {
+        const except = isDeclared ? "" : blueprintId;
+        const hasOwner = (sha256: string) => records.hasModelFile(assetId, sha256, except);
+        await models.removeUnowned(assetId, hasOwner, isDeclared ? undefined : letGo);
+      } else if (isDeclared) await resources.tidy(blueprintId, assetId, null);
+      else {
+        await resources.remove(blueprintId, assetId);
+        await letGo();
+      }
+    }
+  }
+
+  async #assetsByName(blueprintId: string, kind: BlueprintAsset["kind"]) {
+    const assets = await this.#parts.records.assets(blueprintId);
+    return new Map(assets.filter((one) => one.kind === kind).map((one) => [one.assetId, one]));
+  }
+
+  /** Writes down that something is about to be made (A1). */
+  #claim(asset: Pick<BlueprintAsset, "blueprintId" | "kind" | "assetId" | "recipe">): Promise<void> {
+    const { write, clock } = this.#parts;
+    const row = { ...asset, ready: false, bytes: 0, createdAtMs: clock.nowMs() };
+    return write((writes) => writes.blueprints.saveAsset(row));
+  }
+
+  /** Writes down that something is whole. */
+  #own(
+    asset: Pick<BlueprintAsset, "blueprintId" | "kind" | "assetId" | "recipe">,
+    bytes: number,
+  ): Promise<void> {
+    const { write, clock } = this.#parts;
+    const row = { ...asset, ready: true, bytes, createdAtMs: clock.nowMs() };
+    return write((writes) => writes.blueprints.saveAsset(row));
+  }
+}
+
+function isDeclaredIn({ resources, models }: PackageDescription, { kind, assetId }: BlueprintAsset): boolean {
+  if (kind === "resource") return resources.some(({ name }) => name === assetId);
+  return models.some(({ modelId }) => modelId === assetId);
+}
+
+function opened<T>(open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    if (!(error instanceof Error && error.name === "ConfigurationUnreadable")) throw error;
+    throw new OperationFailed("configuration_unreadable", error.message);
+  }
+}
+
+function digestOf(value: object): string {
+  return createHash("sha256").update(JSON.stringify(value)).digest("hex");
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, one) => sum + one, 0);
+}

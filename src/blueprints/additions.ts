@@ -1,0 +1,206 @@
+// Additions: a blueprint of the catalog becomes one that runs can be made of. Its package is taken in as a snapshot, its
+// resources are made and its models installed; then, in one transaction, it is added and the jobs that waited are ready.
+//
+// D1. Each step finds by itself what is done already, so that an addition which was cut off at any point goes on.
+// D2. What was added before stays usable until the new one is whole; of an addition that fails nothing half-done stays.
+
+import { BundleProblem, messagesOf } from "../bundles/problem.ts";
+import { JournalUnavailable } from "../engine/journal.ts";
+import { isStringList } from "../engine/json.ts";
+import { OperationFailed, OperationInterrupted } from "../operations/failures.ts";
+import type { OperationEnd, OperationHandler } from "../operations/operations.ts";
+import type { OperationContext } from "../operations/progress.ts";
+import type { Operation } from "../operations/records.ts";
+import { AdditionAssets, type Package, type WantedResource } from "./addition-assets.ts";
+import type { AdditionWrites } from "./blueprint-source.ts";
+import { descriptionOf } from "./describe-package.ts";
+import type { PackageDescription } from "./package-description.ts";
+import type { BlueprintsParts, FoundBlueprint } from "./parts.ts";
+import type { BlueprintAsset, PreparedBlueprint } from "./records.ts";
+
+export class Additions implements OperationHandler<AdditionWrites> {
+  readonly steps = [
+    { name: "check", label: "Looking at the blueprint" },
+    { name: "package", label: "Copying the package" },
+    { name: "resources", label: "Making its resources" },
+    { name: "models", label: "Installing its models" },
+    { name: "finish", label: "Finishing" },
+  ] as const;
+  readonly #parts: BlueprintsParts;
+  readonly #assets: AdditionAssets;
+  readonly #onSettled: (jobIds: readonly string[]) => void;
+
+  /** @param onSettled told of jobs that waited for an addition, once what has become of them is on disk */
+  constructor(parts: BlueprintsParts, onSettled: (jobIds: readonly string[]) => void) {
+    this.#parts = parts;
+    this.#assets = new AdditionAssets(parts);
+    this.#onSettled = onSettled;
+  }
+
+  async run(context: OperationContext): Promise<OperationEnd<AdditionWrites>> {
+    const { target: blueprintId } = context.operation;
+    await context.step("check");
+    const found = await this.#checked(context.operation);
+    await context.step("package");
+    const taken = await this.#take(found);
+    try {
+      const wanted = await this.#assets.makeResources(context, taken);
+      await this.#assets.installModels(context, taken);
+      await context.step("finish");
+      return await this.#finish(taken, wanted);
+    } catch (error) {
+      const isOver = !(context.signal.aborted || error instanceof JournalUnavailable);
+      if (isOver) await this.#forget(taken).catch(() => {});
+      throw isDiskFull(error) ? diskFull(blueprintId) : error;
+    }
+  }
+
+  async fail(writes: AdditionWrites, operation: Operation, nowMs: number): Promise<() => void> {
+    const { target: blueprintId, error } = operation;
+    const before = await writes.blueprints.prepared(blueprintId);
+    if (before === null) return () => {};
+    const state = before.state === "added" ? "added" : "failed";
+    await writes.blueprints.save({ ...before, state, updatedAtMs: nowMs, error });
+    // Also of one that stays added a job may wait: the package it was to have was replaced before it was written.
+    const jobIds = await writes.blueprints.settleJobs(blueprintId, { kind: "failed" }, nowMs);
+    return () => this.#onSettled(jobIds);
+  }
+
+  async #checked({ target: blueprintId, request }: Operation): Promise<FoundBlueprint> {
+    const { catalog, records } = this.#parts;
+    const found = await catalog.find(blueprintId);
+    if (found === null) {
+      throw new OperationFailed(
+        "blueprint_not_found",
+        `The catalog has no blueprint ${blueprintId} any more. Put its folder back, or see SVC_BLUEPRINT_CATALOG.`,
+      );
+    }
+    if (found.problems.length > 0 || found.description === null) {
+      throw broken(blueprintId, messagesOf(found.problems));
+    }
+    const isAdded = (await records.prepared(blueprintId))?.state === "added";
+    if (!isAdded || request.force === true) await this.#checkDisk(found.description);
+    return found;
+  }
+
+  async #checkDisk({ identity, requirements: { diskBytes } }: PackageDescription): Promise<void> {
+    if (diskBytes === null) return;
+    const free = await this.#parts.freeBytes();
+    if (free >= diskBytes) return;
+    throw new OperationFailed(
+      "requirements_not_met",
+      `The blueprint ${identity.blueprintId} requires ${diskBytes} bytes of free disk, and SVC_HOME has ${free}. Free some space, then add it again.`,
+    );
+  }
+
+  async #take({ blueprintId, folder }: FoundBlueprint): Promise<Package> {
+    const { bundles } = this.#parts;
+    try {
+      const { fingerprint, sizeBytes, definition } = await bundles.takeFolder(folder);
+      const { description, problems } = descriptionOf(definition, blueprintId);
+      // The folder may have changed since the catalog has looked at it.
+      if (description === null) throw broken(blueprintId, messagesOf(problems));
+      if (description.identity.blueprintId !== blueprintId) {
+        throw broken(blueprintId, `its folder now has the id ${description.identity.blueprintId}`);
+      }
+      const takenAtMs = await bundles.keep(fingerprint);
+      if (takenAtMs === null) throw new OperationInterrupted("the snapshot was removed meanwhile");
+      return { blueprintId, fingerprint, sizeBytes, definition, description, takenAtMs };
+    } catch (error) {
+      if (error instanceof BundleProblem)
+        throw broken(blueprintId, messagesOf(error.problems).replaceAll(folder, "its folder"));
+      throw isDiskFull(error) ? diskFull(blueprintId) : error;
+    }
+  }
+
+  async #finish(taken: Package, wanted: readonly WantedResource[]): Promise<OperationEnd<AdditionWrites>> {
+    const { bundles, records, resources } = this.#parts;
+    const { blueprintId, fingerprint, sizeBytes, description } = taken;
+    const before = await records.prepared(blueprintId);
+    if (before?.fingerprint != null && before.fingerprint !== fingerprint)
+      await bundles.keep(before.fingerprint);
+    const made: BlueprintAsset[] = [];
+    for (const { resource, recipe, version } of wanted) {
+      const bytes = await resources.show(blueprintId, resource.name, version);
+      const asset = { blueprintId, kind: "resource", assetId: resource.name, recipe } as const;
+      made.push({ ...asset, ready: true, bytes, createdAtMs: this.#parts.clock.nowMs() });
+    }
+    await this.#assets.tidy(blueprintId, description);
+    const addedAtMs = await bundles.keep(fingerprint);
+    if (addedAtMs === null) throw new OperationInterrupted("the snapshot was removed meanwhile");
+    const { version } = description.identity;
+    return {
+      result: { blueprint_id: blueprintId, version, fingerprint, size: sizeBytes },
+      commit: (writes, nowMs) => this.#add(writes, { taken, made, addedAtMs }, nowMs),
+    };
+  }
+
+  /** From here on runs are made of it, and the jobs that have waited are ready. */
+  async #add(
+    { blueprints }: AdditionWrites,
+    added: { readonly taken: Package; readonly made: readonly BlueprintAsset[]; readonly addedAtMs: number },
+    nowMs: number,
+  ): Promise<() => void> {
+    const { blueprintId, fingerprint, sizeBytes, definition } = added.taken;
+    const before = (await blueprints.prepared(blueprintId)) ?? unprepared(blueprintId);
+    const { addedAtMs } = added;
+    const now = {
+      state: "added",
+      fingerprint,
+      sizeBytes,
+      addedAtMs,
+      updatedAtMs: nowMs,
+      error: null,
+    } as const;
+    await blueprints.save({ ...before, ...now });
+    for (const asset of added.made) await blueprints.saveAsset(asset);
+    const { graph, manifest } = definition;
+    const extensions = isStringList(manifest.extensions) ? manifest.extensions : [];
+    const outcome = { kind: "ready", fingerprint, graphId: graph.graphId, extensions } as const;
+    const jobIds = await blueprints.settleJobs(blueprintId, outcome, nowMs);
+    return () => this.#onSettled(jobIds);
+  }
+
+  /** Takes back what an addition that fails has taken in; its assets stay claimed, and the next one goes on with them. */
+  async #forget({ blueprintId, fingerprint, takenAtMs }: Package): Promise<void> {
+    const { bundles, records } = this.#parts;
+    const isNamed = async () =>
+      (await records.prepared(blueprintId))?.fingerprint === fingerprint ||
+      (await records.isPackageUsed(fingerprint, blueprintId));
+    const beforeMs = takenAtMs + 1;
+    await bundles.removeSnapshot(fingerprint, { isNamed, beforeMs, isPreview: false });
+  }
+}
+
+/** A blueprint of which nothing is prepared yet. */
+export function unprepared(blueprintId: string): PreparedBlueprint {
+  return {
+    blueprintId,
+    state: "adding",
+    fingerprint: null,
+    sizeBytes: 0,
+    operationId: null,
+    addedAtMs: null,
+    updatedAtMs: 0,
+    error: null,
+  };
+}
+
+function broken(blueprintId: string, said: string): OperationFailed {
+  return new OperationFailed(
+    "blueprint_broken",
+    `The blueprint ${blueprintId} cannot be added: ${said}. Mend its folder, then add it again.`,
+  );
+}
+
+function isDiskFull(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ENOSPC" || code === "EDQUOT";
+}
+
+function diskFull(blueprintId: string): OperationFailed {
+  return new OperationFailed(
+    "disk_full",
+    `The disk of SVC_HOME has no room for the blueprint ${blueprintId}. Free some space, then add it again.`,
+  );
+}

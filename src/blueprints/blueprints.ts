@@ -1,0 +1,180 @@
+// Blueprints that are prepared on this machine: what jobs of them are made of, and the requests to add and remove them.
+//
+// P1. A blueprint is added or removed by one operation at a time; everything that it is, is in the records.
+// P2. A request is checked before it is written down, and what matters is looked at again in the transaction that
+//     writes it.
+
+import type { Definition } from "../bundles/definition.ts";
+import { BundleProblem, messagesOf } from "../bundles/problem.ts";
+import { busy, Operations, type OperationsParts } from "../operations/operations.ts";
+import type { Operation } from "../operations/records.ts";
+import { Refusal } from "../refusal.ts";
+import { Additions, unprepared } from "./additions.ts";
+import type { AdditionWrites, BlueprintForJob, BlueprintSource } from "./blueprint-source.ts";
+import { descriptionOf } from "./describe-package.ts";
+import type { BlueprintsParts } from "./parts.ts";
+import type { BlueprintWrites, PreparedBlueprint } from "./records.ts";
+import { inUseText, type RemovalRequest, Removals } from "./removals.ts";
+
+export interface AdditionRequest {
+  /** Makes everything anew. */
+  readonly force: boolean;
+}
+
+/** Writes a request down in a gateway transaction; `begin` is to be called after its commit. */
+export type WriteOperation = (writes: AdditionWrites) => Promise<Operation>;
+
+type OwnOperationsParts = Omit<OperationsParts<AdditionWrites>, "write" | "handlers" | "clock">;
+
+export class Blueprints implements BlueprintSource {
+  readonly #parts: BlueprintsParts;
+  readonly #operations: Operations<AdditionWrites>;
+  readonly #listeners = new Set<(jobIds: readonly string[]) => void>();
+
+  constructor(parts: BlueprintsParts, operations: OwnOperationsParts) {
+    this.#parts = parts;
+    const settled = (jobIds: readonly string[]) => {
+      if (jobIds.length > 0) for (const listener of this.#listeners) listener(jobIds);
+    };
+    this.#operations = new Operations({
+      ...operations,
+      write: parts.write,
+      clock: parts.clock,
+      handlers: { blueprint_addition: new Additions(parts, settled), blueprint_removal: new Removals(parts) },
+    });
+  }
+
+  /** Takes up what a predecessor has left. */
+  recover(): Promise<void> {
+    return this.#operations.recover();
+  }
+
+  /** Interrupts what is under way, which goes on with the next start. */
+  stop(): Promise<void> {
+    return this.#operations.stop();
+  }
+
+  /** Calls `listener` with the jobs that waited for an addition, once what has become of them is on disk. */
+  onSettled(listener: (jobIds: readonly string[]) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  begin(operation: Operation): void {
+    this.#operations.begin(operation);
+  }
+
+  async refuseRemoving(
+    blueprintId: string,
+    reads: Pick<BlueprintWrites, "prepared"> = this.#parts.records,
+  ): Promise<void> {
+    refuseRemoving(await reads.prepared(blueprintId));
+  }
+
+  async forJob(blueprintId: string): Promise<BlueprintForJob> {
+    const { records, catalog } = this.#parts;
+    const prepared = await records.prepared(blueprintId);
+    refuseRemoving(prepared);
+    if (prepared?.state === "added" && prepared.fingerprint !== null) {
+      return this.#added(blueprintId, prepared.fingerprint);
+    }
+    const found = await catalog.find(blueprintId);
+    if (found === null) throw notFound(blueprintId);
+    const { definition, description, problems } = found;
+    if (definition === null || description === null) throw broken(blueprintId, messagesOf(problems));
+    return { kind: "not_added", blueprintId, definition, description };
+  }
+
+  async #added(blueprintId: string, fingerprint: string): Promise<BlueprintForJob> {
+    let definition: Definition;
+    try {
+      definition = await this.#parts.bundles.definition(fingerprint);
+    } catch (error) {
+      if (!(error instanceof BundleProblem)) throw error;
+      throw broken(blueprintId, "what was prepared of it is gone or damaged; add it again with force");
+    }
+    const { description, problems } = descriptionOf(definition, blueprintId);
+    if (description === null) throw broken(blueprintId, messagesOf(problems));
+    return { kind: "added", blueprintId, fingerprint, definition, description };
+  }
+
+  async requestAddition(writes: AdditionWrites, blueprintId: string): Promise<Operation> {
+    const open = await writes.operations.open(blueprintId);
+    if (open === null) return this.#writeAddition(writes, blueprintId, { force: false });
+    if (open.kind !== "blueprint_addition") throw busy(open);
+    return open;
+  }
+
+  /** @throws Refusal `blueprint_not_found`, `blueprint_broken`; from what it returns `blueprint_busy` */
+  async prepareAddition(blueprintId: string, request: AdditionRequest): Promise<WriteOperation> {
+    const found = await this.#parts.catalog.find(blueprintId);
+    if (found === null) throw notFound(blueprintId);
+    if (found.description === null) throw broken(blueprintId, messagesOf(found.problems));
+    return (writes) => this.#writeAddition(writes, blueprintId, request);
+  }
+
+  async #writeAddition(
+    writes: AdditionWrites,
+    blueprintId: string,
+    { force }: AdditionRequest,
+  ): Promise<Operation> {
+    const operation = await this.#operations.request(writes, {
+      kind: "blueprint_addition",
+      target: blueprintId,
+      request: { force },
+    });
+    const before = (await writes.blueprints.prepared(blueprintId)) ?? unprepared(blueprintId);
+    const { operationId, createdAtMs: updatedAtMs } = operation;
+    // What is added stays so while it is added again.
+    const state = before.state === "added" ? "added" : "adding";
+    await writes.blueprints.save({ ...before, state, operationId, updatedAtMs, error: null });
+    return operation;
+  }
+
+  /** @throws Refusal `blueprint_not_found`; from what it returns `blueprint_busy`, `blueprint_in_use` */
+  async prepareRemoval(blueprintId: string, request: RemovalRequest): Promise<WriteOperation> {
+    const { catalog, records } = this.#parts;
+    const isKnown =
+      (await catalog.find(blueprintId)) !== null ||
+      (await records.prepared(blueprintId)) !== null ||
+      (await records.assets(blueprintId)).length > 0;
+    if (!isKnown) throw notFound(blueprintId);
+    return async (writes) => {
+      const openRuns = await writes.blueprints.openRunsOf(blueprintId);
+      if (openRuns > 0) throw new Refusal("blueprint_in_use", inUseText(blueprintId, openRuns));
+      const operation = await this.#operations.request(writes, {
+        kind: "blueprint_removal",
+        target: blueprintId,
+        request: { ...request },
+      });
+      const before = request.dry_run ? null : await writes.blueprints.prepared(blueprintId);
+      if (before !== null) {
+        const { operationId, createdAtMs: updatedAtMs } = operation;
+        await writes.blueprints.save({ ...before, operationId, updatedAtMs, error: null });
+      }
+      return operation;
+    };
+  }
+}
+
+function notFound(blueprintId: string): Refusal {
+  return new Refusal(
+    "blueprint_not_found",
+    `Blueprint ${blueprintId} was not found. GET /api/v1/blueprints lists the blueprints there are; SVC_BLUEPRINT_CATALOG names their folders.`,
+  );
+}
+
+function broken(blueprintId: string, said: string): Refusal {
+  return new Refusal(
+    "blueprint_broken",
+    `Blueprint ${blueprintId} cannot be used as it is: ${said}. GET /api/v1/blueprints/${blueprintId} lists its mistakes.`,
+  );
+}
+
+function refuseRemoving(prepared: PreparedBlueprint | null): void {
+  if (prepared?.state !== "removing") return;
+  const { blueprintId, operationId } = prepared;
+  throw new Refusal(
+    "blueprint_busy",
+    `Blueprint ${blueprintId} is being removed by operation ${operationId}. Wait until it has ended, then try again.`,
+  );
+}

@@ -1,0 +1,170 @@
+// Blueprints as clients see them: real folders, real records.
+
+import assert from "node:assert/strict";
+import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { readDefinition } from "../bundles/definition.ts";
+import { BundleProblem } from "../bundles/problem.ts";
+import type { JsonObject } from "../engine/json.ts";
+import { SqlBlueprintRecords } from "../store/blueprint-records.ts";
+import { SqlGatewayRecords } from "../store/gateway-records.ts";
+import { openSqlite } from "../store/sqlite/database.ts";
+import { Catalog } from "./catalog.ts";
+import { type BlueprintFilter, BlueprintViews } from "./catalog-views.ts";
+import type { PreparedBlueprint } from "./records.ts";
+
+const everything: BlueprintFilter = { category: null, text: null, state: null };
+
+/** A catalog folder, records, and packages that were "added" by copying a folder aside: its path is the fingerprint. */
+async function place() {
+  const root = await mkdtemp(join(tmpdir(), "catalog-views-"));
+  const folder = join(root, "catalog");
+  await mkdir(folder);
+  const database = openSqlite(":memory:");
+  const writes = new SqlGatewayRecords(database, (work) => setImmediate(work));
+  let nowMs = 1_000_000;
+  const views = new BlueprintViews({
+    catalog: new Catalog({ folders: [folder], nowMs: () => nowMs }),
+    records: new SqlBlueprintRecords(database),
+    packages: { definition: readDefinition },
+  });
+  return {
+    views,
+    /** Writes a blueprint's folder; the catalog sees it at once. */
+    async write(id: string, identity: JsonObject = {}, more: JsonObject = {}) {
+      const manifest = {
+        manifest_version: "1.0",
+        graph_id: id,
+        entrypoints: ["in"],
+        nodes: [{ node_id: "in", agent_type: "router" }],
+        ...more,
+      };
+      await mkdir(join(folder, id, "config"), { recursive: true });
+      await writeFile(join(folder, id, "manifest.json"), JSON.stringify(manifest));
+      await writeFile(join(folder, id, "config/default.json"), JSON.stringify({ identity }));
+      nowMs += 1_000;
+    },
+    async remove(id: string) {
+      await rm(join(folder, id), { recursive: true });
+      nowMs += 1_000;
+    },
+    /** @returns the fingerprint of a package like the folder as it is now */
+    async snapshot(id: string): Promise<string> {
+      const copy = join(root, `snapshot-${id}`);
+      await cp(join(folder, id), copy, { recursive: true });
+      return copy;
+    },
+    save: (blueprintId: string, more: Partial<PreparedBlueprint>) =>
+      writes.write(async (transaction) => {
+        await transaction.blueprints.save({
+          blueprintId,
+          state: "added",
+          fingerprint: null,
+          sizeBytes: 7,
+          operationId: "op_1",
+          addedAtMs: 5,
+          updatedAtMs: 5,
+          error: null,
+          ...more,
+        });
+      }),
+    ids: async (filter: Partial<BlueprintFilter> = {}, limit = 100, after: string | null = null) => {
+      const found = await views.list({ ...everything, ...filter }, { limit, after });
+      return found.map(({ blueprintId }) => blueprintId);
+    },
+    async [Symbol.asyncDispose]() {
+      await database.close();
+      await rm(root, { recursive: true });
+    },
+  };
+}
+
+const codes = (findings: readonly { readonly code: string }[] | undefined) =>
+  findings?.map(({ code }) => code);
+
+test("what is in the catalog and what is prepared are one list, in the order of their ids", async () => {
+  await using at = await place();
+  for (const id of ["b", "d", "a"]) await at.write(id);
+  await at.write("e", {}, { nodes: [] });
+  await at.save("c", { state: "failed", error: { code: "disk_full", detail: "No room.", retryable: true } });
+  assert.deepEqual(await at.ids(), ["a", "b", "c", "d", "e"]);
+  const views = await at.views.list(everything, { limit: 100, after: null });
+  assert.deepEqual(
+    views.map(({ state }) => state),
+    ["available", "available", "failed", "available", "broken"],
+  );
+  assert.deepEqual(codes(views[2]?.errors), ["disk_full"]);
+  assert.deepEqual(codes(views[4]?.errors), ["empty"]);
+  assert.deepEqual(
+    [await at.ids({}, 2), await at.ids({}, 2, "b"), await at.ids({}, 2, "e")],
+    [["a", "b"], ["c", "d"], []],
+  );
+});
+
+test("filters look at category, state, and text in id, name, description and tags, whatever its case", async () => {
+  await using at = await place();
+  await at.write("one", { name: "First", category: "reports", tags: ["CSV"] });
+  await at.write("two", { description: "Reads cSv files", category: "reports" });
+  await at.write("three", { category: "logs" });
+  await at.save("three", { state: "adding" });
+  assert.deepEqual(await at.ids({ category: "reports" }), ["one", "two"]);
+  assert.deepEqual(await at.ids({ text: "csv" }), ["one", "two"]);
+  assert.deepEqual(await at.ids({ text: "FIRST" }), ["one"]);
+  assert.deepEqual(await at.ids({ text: "thr" }), ["three"]);
+  assert.deepEqual(await at.ids({ state: "adding" }), ["three"]);
+  assert.deepEqual(await at.ids({ state: "available", category: "logs" }), []);
+});
+
+test("what was added is described, and a warning says how its folder has moved away from it", async () => {
+  await using at = await place();
+  await at.write("report", { name: "Before" });
+  const fingerprint = await at.snapshot("report");
+  await at.save("report", { fingerprint });
+  const same = await at.views.get("report");
+  assert.deepEqual([same?.state, same?.identity.name, same?.warnings], ["added", "Before", []]);
+
+  await at.write("report", { name: "After" });
+  const changed = await at.views.get("report");
+  assert.deepEqual([changed?.identity.name, codes(changed?.warnings)], ["Before", ["folder_changed"]]);
+
+  await at.write("report", { name: "After" }, { nodes: [] });
+  const broken = await at.views.get("report");
+  assert.deepEqual([broken?.state, codes(broken?.warnings)], ["added", ["folder_broken"]]);
+  assert.deepEqual(broken?.errors, []);
+
+  await at.remove("report");
+  const gone = await at.views.get("report");
+  assert.deepEqual(
+    [gone?.state, gone?.place, gone?.identity.name, codes(gone?.warnings)],
+    ["added", null, "Before", ["folder_gone"]],
+  );
+  assert.deepEqual(await at.ids(), ["report"]);
+});
+
+test("a package that somebody has removed from the disk does not keep the blueprint from being shown", async () => {
+  await using at = await place();
+  await at.write("report", { name: "Folder" });
+  await at.save("report", { fingerprint: "/nowhere" });
+  assert.equal((await at.views.get("report"))?.identity.name, "Folder");
+  await at.remove("report");
+  assert.equal((await at.views.get("report"))?.identity.name, "report");
+  await assert.rejects(readDefinition("/nowhere"), BundleProblem);
+});
+
+test("a failed blueprint whose folder is broken too is broken, and both reasons are told", async () => {
+  await using at = await place();
+  await at.write("report", {}, { nodes: [] });
+  await at.save("report", {
+    state: "failed",
+    error: { code: "blueprint_broken", detail: "It was broken.", retryable: true },
+  });
+  const view = await at.views.get("report");
+  assert.deepEqual([view?.state, codes(view?.errors)], ["broken", ["empty", "blueprint_broken"]]);
+});
+
+test("nobody has an id that is neither in the catalog nor prepared", async () => {
+  await using at = await place();
+  assert.equal(await at.views.get("nobody"), null);
+});

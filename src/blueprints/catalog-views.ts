@@ -1,0 +1,183 @@
+// Blueprints as clients see them: what the catalog's folder says, with what was prepared of it.
+//
+// V1. Everything that is in the catalog or prepared is shown, also when its folder is broken or has gone.
+// V2. What is described is what a run would get: the package that was added, else the folder. Where the two differ, a
+//     warning says so.
+
+import type { Definition } from "../bundles/definition.ts";
+import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
+import type { Catalog } from "./catalog.ts";
+import type { CatalogEntry } from "./catalog-entry.ts";
+import { descriptionOf } from "./describe-package.ts";
+import type { PackageDescription, PackageIdentity } from "./package-description.ts";
+import type { BlueprintAsset, BlueprintRecords, PreparedBlueprint } from "./records.ts";
+
+export const blueprintStates = ["available", "adding", "added", "removing", "failed", "broken"] as const;
+export type BlueprintState = (typeof blueprintStates)[number];
+
+export interface BlueprintView {
+  readonly blueprintId: string;
+  readonly identity: PackageIdentity;
+  readonly state: BlueprintState;
+  /** Null for one that is broken. */
+  readonly definition: Definition | null;
+  readonly description: PackageDescription | null;
+  /** Where the catalog has it; null when its folder has gone. */
+  readonly place: string | null;
+  readonly prepared: PreparedBlueprint | null;
+  /** Why it is broken, or why its latest operation failed. */
+  readonly errors: readonly BundleProblemEntry[];
+  readonly warnings: readonly BundleProblemEntry[];
+}
+
+export interface BlueprintDetail extends BlueprintView {
+  readonly assets: readonly BlueprintAsset[];
+  /** Jobs that are made of it. */
+  readonly jobs: number;
+}
+
+export interface BlueprintFilter {
+  readonly category: string | null;
+  /** Stands in the id, name, description or a tag, whatever its case. */
+  readonly text: string | null;
+  readonly state: BlueprintState | null;
+}
+
+export class BlueprintViews {
+  readonly #catalog: Catalog;
+  readonly #records: BlueprintRecords;
+  readonly #packages: { definition(fingerprint: string): Promise<Definition> };
+
+  /** @param parts.packages reads a prepared package by its fingerprint */
+  constructor(parts: {
+    readonly catalog: Catalog;
+    readonly records: BlueprintRecords;
+    readonly packages: { definition(fingerprint: string): Promise<Definition> };
+  }) {
+    this.#catalog = parts.catalog;
+    this.#records = parts.records;
+    this.#packages = parts.packages;
+  }
+
+  /**
+   * In the order of their ids.
+   *
+   * @param page.after the id of the last one shown; null for the first page
+   */
+  async list(
+    filter: BlueprintFilter,
+    page: { readonly limit: number; readonly after: string | null },
+  ): Promise<readonly BlueprintView[]> {
+    const [entries, prepared] = await Promise.all([this.#catalog.entries(), this.#records.allPrepared()]);
+    const entryOf = new Map(entries.map((entry) => [entry.blueprintId, entry]));
+    const preparedOf = new Map(prepared.map((one) => [one.blueprintId, one]));
+    const ids = [...new Set([...entryOf.keys(), ...preparedOf.keys()])].sort();
+    const found: BlueprintView[] = [];
+    for (const id of ids) {
+      if (page.after !== null && id <= page.after) continue;
+      if (found.length === page.limit) break;
+      const view = await this.#view(id, entryOf.get(id) ?? null, preparedOf.get(id) ?? null);
+      if (matches(view, filter)) found.push(view);
+    }
+    return found;
+  }
+
+  /** @returns null when neither the catalog nor what was prepared, and may have been kept by a removal, has this id */
+  async get(blueprintId: string): Promise<BlueprintDetail | null> {
+    const [entry, prepared] = await Promise.all([
+      this.#catalog.find(blueprintId),
+      this.#records.prepared(blueprintId),
+    ]);
+    const [assets, jobs] = await Promise.all([
+      this.#records.assets(blueprintId),
+      this.#records.jobsOf(blueprintId),
+    ]);
+    if (entry === null && prepared === null && assets.length === 0) return null;
+    return { ...(await this.#view(blueprintId, entry, prepared)), assets, jobs };
+  }
+
+  async #view(
+    blueprintId: string,
+    entry: CatalogEntry | null,
+    prepared: PreparedBlueprint | null,
+  ): Promise<BlueprintView> {
+    const state = stateOf(entry, prepared);
+    const added = prepared === null ? null : await this.#addedPackage(prepared);
+    const described = added === null ? entry : descriptionOf(added, blueprintId);
+    return {
+      blueprintId,
+      identity: { ...(described?.identity ?? nobody(blueprintId)), blueprintId },
+      state,
+      definition: added ?? entry?.definition ?? null,
+      description: described?.description ?? null,
+      place: entry?.place ?? null,
+      prepared,
+      errors: [...(state === "broken" ? (entry?.problems ?? []) : []), ...failureOf(prepared)],
+      warnings: [...((entry ?? described)?.warnings ?? []), ...differences(entry, added)],
+    };
+  }
+
+  /** Null without one, or when somebody has removed it from the disk. */
+  async #addedPackage({ fingerprint }: PreparedBlueprint): Promise<Definition | null> {
+    if (fingerprint === null) return null;
+    try {
+      return await this.#packages.definition(fingerprint);
+    } catch (error) {
+      if (error instanceof BundleProblem) return null;
+      throw error;
+    }
+  }
+}
+
+/** One that was added goes on being so when its folder breaks: runs have the package that was added. */
+export function stateOf(entry: CatalogEntry | null, prepared: PreparedBlueprint | null): BlueprintState {
+  const isBroken = entry?.kind === "broken";
+  if (prepared === null) return isBroken ? "broken" : "available";
+  return prepared.state === "failed" && isBroken ? "broken" : prepared.state;
+}
+
+function nobody(blueprintId: string): PackageIdentity {
+  return { blueprintId, name: blueprintId, description: "", version: null, category: null, tags: [] };
+}
+
+function failureOf(prepared: PreparedBlueprint | null): readonly BundleProblemEntry[] {
+  if (prepared === null || prepared.error === null) return [];
+  const { code, detail } = prepared.error;
+  return [{ path: "", code, message: detail }];
+}
+
+/** How the folder has moved away from what was added (V2). */
+function differences(entry: CatalogEntry | null, added: Definition | null): readonly BundleProblemEntry[] {
+  const warning = (code: string, message: string) => [{ path: "", code, message }];
+  if (entry === null) {
+    const said = "the catalog has its folder no more: it cannot be added again once it is removed";
+    return warning("folder_gone", said);
+  }
+  if (added === null) return [];
+  if (entry.kind === "broken") {
+    const [first] = entry.problems;
+    const said = `its folder in the catalog is broken now (${first?.message ?? ""}): runs go on with what was added`;
+    return warning("folder_broken", said);
+  }
+  if (isSamePackage(entry.definition, added)) return [];
+  const said =
+    "its folder in the catalog has changed: runs go on with what was added until it is added again";
+  return warning("folder_changed", said);
+}
+
+/** As far as the JSON files tell; payloads are compared when it is added again. */
+function isSamePackage(one: Definition, other: Definition): boolean {
+  return (
+    one.manifestJson === other.manifestJson &&
+    JSON.stringify(one.configuration) === JSON.stringify(other.configuration)
+  );
+}
+
+function matches({ blueprintId, identity, state }: BlueprintView, filter: BlueprintFilter): boolean {
+  if (filter.state !== null && filter.state !== state) return false;
+  if (filter.category !== null && filter.category !== identity.category) return false;
+  if (filter.text === null) return true;
+  const wanted = filter.text.toLowerCase();
+  const { name, description, tags } = identity;
+  return [blueprintId, name, description, ...tags].some((text) => text.toLowerCase().includes(wanted));
+}

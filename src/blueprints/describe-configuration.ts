@@ -1,0 +1,225 @@
+// What a resolved configuration says of a run itself: the user's folders it takes (`local_inputs`), and its web
+// interface (`web_ui`). The package's own defaults are read with the same functions as what a user has changed.
+
+import { posix } from "node:path";
+import type { Graph } from "../engine/graph.ts";
+import type { JsonObject } from "../engine/json.ts";
+import type { Fields } from "../engine/manifest/fields.ts";
+import { quoted } from "../engine/manifest/problems.ts";
+import {
+  dottedPathProblem,
+  extensionList,
+  type Finding,
+  isGiven,
+  nameList,
+  objectList,
+  plainPath,
+  Reading,
+  requiredDottedPath,
+} from "./describe-reading.ts";
+import type { LocalFolder, PackageIdentity, WebUi } from "./package-description.ts";
+
+const FOLDERS_MAX = 100;
+const NODES_NAMED_MAX = 5;
+
+const folderFields = [
+  "config_path",
+  "payload_path",
+  "runtime_path",
+  "allowed_extensions",
+  "linked_config_paths",
+] as const;
+
+interface Findings {
+  /** Their paths are JSON Pointers into the configuration. */
+  readonly problems: readonly Finding[];
+  readonly warnings: readonly Finding[];
+}
+
+export interface ReadFolders extends Findings {
+  readonly folders: readonly LocalFolder[];
+}
+
+export interface ReadWebUi extends Findings {
+  /** Null when there is none, it is not enabled, or it has a problem. */
+  readonly webUi: WebUi | null;
+}
+
+/**
+ * The folders of the user's that a run takes: `local_inputs.folders`.
+ *
+ * @param configuration as it is resolved; nothing but these declarations is looked at
+ * @param graph what the nodes upload: a folder that none of them uploads is a problem; null: nobody knows
+ */
+export function readLocalFolders(configuration: JsonObject, graph: Graph | null): ReadFolders {
+  const reading = new Reading(configuration);
+  const inputs = reading.fields.object("local_inputs");
+  reading.warnOfUnknown(inputs, ["folders"]);
+  const uploads = graph === null ? null : uploadsOf(graph);
+  const folders = objectList(inputs, "folders", FOLDERS_MAX, (folder) => {
+    reading.warnOfUnknown(folder, folderFields);
+    const configPath = requiredDottedPath(folder, "config_path");
+    const payloadPath = plainPath(folder, "payload_path");
+    const runtimePath = plainPath(folder, "runtime_path");
+    const allowedExtensions = extensionList(folder, "allowed_extensions");
+    const linkedConfigPaths = nameList(folder, "linked_config_paths", FOLDERS_MAX, (path) =>
+      path === configPath ? "it is the config_path itself" : dottedPathProblem(path),
+    );
+    if (payloadPath !== null && uploads !== null) checkUploaded(folder, payloadPath, uploads);
+    if (configPath === null || payloadPath === null || runtimePath === null) return null;
+    if (uploads !== null) warnOfElsewhere(reading, folder, { payloadPath, runtimePath, uploads });
+    return { configPath, payloadPath, runtimePath, allowedExtensions, linkedConfigPaths };
+  });
+  checkApart(inputs, folders);
+  checkSettings(inputs, folders);
+  return { folders, problems: reading.problems, warnings: reading.warnings };
+}
+
+interface NodeUpload {
+  readonly nodeId: string;
+  /** "." for the whole payload. */
+  readonly path: string;
+  readonly as: string;
+  /** Null when it is not a place in the workspace by its words. */
+  readonly workdir: string | null;
+}
+
+function uploadsOf(graph: Graph): readonly NodeUpload[] {
+  return graph.nodes.flatMap(({ nodeId, config }) => {
+    if (config.kind !== "executor") return [];
+    // An absolute one begins with one of the names that stand for the workspace.
+    const { workdir, uploadPaths } = config;
+    const seenFrom = workdir?.startsWith("/") ? null : (workdir ?? ".");
+    return uploadPaths.map(({ path, as }) => {
+      return { nodeId, path: withoutSlash(posix.normalize(path)), as, workdir: seenFrom };
+    });
+  });
+}
+
+const withoutSlash = (path: string) => (path.endsWith("/") ? path.slice(0, -1) : path);
+const isWithin = (folder: string, path: string) =>
+  folder === "." || path === folder || path.startsWith(`${folder}/`);
+
+function checkUploaded(folder: Fields, payloadPath: string, uploads: readonly NodeUpload[]): void {
+  if (uploads.some(({ path }) => isWithin(path, payloadPath))) return;
+  const [first] = uploads;
+  if (first === undefined) {
+    const said = `is ${quoted(payloadPath)}, and no node uploads anything: give the node that reads it an upload_path`;
+    folder.report("payload_path", "not_uploaded", said);
+    return;
+  }
+  const named = uploads
+    .slice(0, NODES_NAMED_MAX)
+    .map(({ nodeId, path }) => `node ${quoted(nodeId)} has the upload_path ${quoted(path)}`);
+  const more = uploads.length > named.length ? `, and ${uploads.length - named.length} more` : "";
+  const example = posix.join(first.path, payloadPath);
+  const said = `is ${quoted(payloadPath)}, which no node uploads: ${named.join(", ")}${more}; ${quoted(example)} would be inside`;
+  folder.report("payload_path", "not_uploaded", said);
+}
+
+/** Says when no node that uploads the folder finds it at its runtime_path; its command may change to another folder. */
+function warnOfElsewhere(
+  reading: Reading,
+  folder: Fields,
+  { payloadPath, runtimePath, uploads }: ElsewhereCheck,
+): void {
+  const found = uploads
+    .filter(({ path }) => isWithin(path, payloadPath))
+    .map(({ nodeId, path, as, workdir }) => {
+      const staged = posix.join("/", as, posix.relative(`/${path}`, `/${payloadPath}`));
+      return {
+        nodeId,
+        place: workdir === null ? runtimePath : posix.relative(posix.join("/", workdir), staged),
+      };
+    });
+  const [first] = found;
+  if (first === undefined || found.some(({ place }) => place === runtimePath)) return;
+  const said = `is ${quoted(runtimePath)}, but seen from its workdir the node ${quoted(first.nodeId)} has the folder at`;
+  reading.warn(folder, "runtime_path", "elsewhere", `${said} ${quoted(first.place)}`);
+}
+
+interface ElsewhereCheck {
+  readonly payloadPath: string;
+  readonly runtimePath: string;
+  readonly uploads: readonly NodeUpload[];
+}
+
+/** Two folders that were copied into one another would be neither. */
+function checkApart(inputs: Fields, folders: readonly LocalFolder[]): void {
+  const before = new Set<string>();
+  folders.forEach(({ configPath, payloadPath }, i) => {
+    const other = folders.findIndex(
+      (one, j) => j < i && (isWithin(one.payloadPath, payloadPath) || isWithin(payloadPath, one.payloadPath)),
+    );
+    if (other >= 0) {
+      const said = `lies in one place with that of ${quoted(folders[other]?.configPath ?? "")}: each folder needs its own`;
+      inputs.report(["folders", i, "payload_path"], "overlaps", said);
+    }
+    if (before.has(configPath)) {
+      const said = `is ${quoted(configPath)}, which another folder has already`;
+      inputs.report(["folders", i, "config_path"], "duplicate", said);
+    }
+    before.add(configPath);
+  });
+}
+
+/** A setting that held another one, as an object holds its fields, would take it away with the first path written there. */
+function checkSettings(inputs: Fields, folders: readonly LocalFolder[]): void {
+  const settings = folders.flatMap(({ configPath, linkedConfigPaths }, i) => [
+    { place: ["folders", i, "config_path"], path: configPath, isOwn: true },
+    ...linkedConfigPaths.map((path, j) => ({
+      place: ["folders", i, "linked_config_paths", j],
+      path,
+      isOwn: false,
+    })),
+  ]);
+  for (const [i, { place, path, isOwn }] of settings.entries()) {
+    const other = settings
+      .slice(0, i)
+      .find((one) => clash(one.path, path) || (one.path === path && one.isOwn !== isOwn));
+    if (other === undefined) continue;
+    const said = `is ${quoted(path)}, which cannot be set beside ${quoted(other.path)}: each folder needs settings of its own`;
+    inputs.report(place, "overlaps", said);
+  }
+}
+
+const clash = (one: string, other: string) => one.startsWith(`${other}.`) || other.startsWith(`${one}.`);
+
+/**
+ * The web interface that a configuration asks for: `web_ui`.
+ *
+ * @param identity lends its name as the title
+ */
+export function readWebUi(configuration: JsonObject, identity: Pick<PackageIdentity, "name">): ReadWebUi {
+  const reading = new Reading(configuration);
+  const webUi = reading.fields.object("web_ui");
+  reading.warnOfUnknown(webUi, ["enabled", "output"]);
+  const isThere = reading.fields.raw("web_ui") !== undefined;
+  if (isThere && webUi.raw("enabled") === undefined) {
+    reading.warn(
+      webUi,
+      "enabled",
+      "missing",
+      "is missing, so that there is no web interface: true turns it on",
+    );
+  }
+  const enabled = webUi.boolean("enabled", false);
+  const output = webUi.object("output");
+  reading.warnOfUnknown(output, ["adapter", "title", "page"]);
+  const adapter = output.choice("adapter", ["dashboard", "static_html"] as const, "dashboard");
+  const title = output.text("title") || identity.name;
+  const page = readPage(reading, output, adapter);
+  const { problems, warnings } = reading;
+  return { webUi: enabled && problems.length === 0 ? { adapter, title, page } : null, problems, warnings };
+}
+
+function readPage(reading: Reading, output: Fields, adapter: WebUi["adapter"]): string | null {
+  if (adapter === "static_html") {
+    return isGiven(output, "page", "the path of a page inside payloads/") ? plainPath(output, "page") : null;
+  }
+  if (output.raw("page") !== undefined) {
+    const said = `is ignored: only the adapter static_html has a page of its own`;
+    reading.warn(output, "page", "ignored", said);
+  }
+  return null;
+}

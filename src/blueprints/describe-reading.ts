@@ -1,0 +1,173 @@
+// How what a package declares is read: field by field, every mistake at once, and a word about names that nobody knows.
+//
+// R1. A known field that is wrong is a problem; an unknown one inside a declaration is a warning with the nearest name.
+// R2. Reading never throws and is linear in what is read; lists have a bound.
+
+import type { BundleProblemEntry } from "../bundles/problem.ts";
+import type { JsonObject, JsonValue } from "../engine/json.ts";
+import { Fields, kindOf, staysInside } from "../engine/manifest/fields.ts";
+import { type ManifestProblem, Problems, quoted } from "../engine/manifest/problems.ts";
+import { nearestName } from "../nearest-name.ts";
+
+/** A place to look at, in one sentence: `path` is a JSON Pointer into the document that was read. */
+export type Finding = ManifestProblem;
+
+/** One document that is being read, with what was found in it. */
+export class Reading {
+  readonly fields: Fields;
+  readonly #problems = new Problems();
+  readonly #warnings = new Problems();
+
+  constructor(document: JsonObject) {
+    this.fields = Fields.root(document, this.#problems);
+  }
+
+  get problems(): readonly Finding[] {
+    return this.#problems.list();
+  }
+
+  get warnings(): readonly Finding[] {
+    return this.#warnings.list();
+  }
+
+  warn(fields: Fields, name: string, code: string, said: string): void {
+    this.#warnings.add([...fields.place(), name], code, said);
+  }
+
+  /** Warns of each field that is not among `known` (R1). */
+  warnOfUnknown(fields: Fields, known: readonly string[]): void {
+    for (const name of Object.keys(fields.source)) {
+      if (known.includes(name)) continue;
+      const nearest = nearestName(name, known);
+      const hint = nearest === null ? `known are ${known.join(", ")}` : `did you mean ${quoted(nearest)}?`;
+      this.warn(fields, name, "unknown_field", `is no field that is known here, and is ignored: ${hint}`);
+    }
+  }
+}
+
+/** What was found in manifest.json, for a list that has other files' problems too. */
+export const inManifestFile = (finding: Finding) => inFile("", "manifest.json: ", finding);
+
+/** The same for the package's configuration, its two files laid over each other. */
+export const inConfiguration = (finding: Finding) =>
+  inFile("/config/default.json#", "the configuration: ", finding);
+
+function inFile(place: string, file: string, { path, code, message }: Finding): BundleProblemEntry {
+  return { path: `${place}${path}`, code, message: `${file}${message}` };
+}
+
+/** The list in a field; empty, and reported, when it has more than `max` items. */
+export function boundedList(fields: Fields, name: string, max: number): readonly JsonValue[] {
+  const list = fields.list(name);
+  if (list.length <= max) return list;
+  fields.report(name, "too_many", `has ${list.length} items: at most ${max} are allowed`);
+  return [];
+}
+
+/**
+ * A list of names, each once.
+ *
+ * @param wrong says what is wrong with a name; null when nothing is
+ */
+export function nameList(
+  fields: Fields,
+  name: string,
+  max: number,
+  wrong: (value: string) => string | null = () => null,
+): readonly string[] {
+  const found = new Set<string>();
+  boundedList(fields, name, max).forEach((value, i) => {
+    const text = fields.checkedName([name, i], value);
+    if (text === null) return;
+    const said = wrong(text) ?? (found.has(text) ? "it stands in the list twice" : null);
+    if (said === null) found.add(text);
+    else fields.report([name, i], "invalid_value", `is ${quoted(text)}: ${said}`);
+  });
+  return [...found];
+}
+
+/** The objects of a list, each read by `read`; what is no object is reported. */
+export function objectList<Item>(
+  fields: Fields,
+  name: string,
+  max: number,
+  read: (item: Fields) => Item | null,
+): readonly Item[] {
+  return boundedList(fields, name, max).flatMap((value, i) => {
+    const item = fields.objectIn(name, i, value);
+    const found = item === null ? null : read(item);
+    return found === null ? [] : [found];
+  });
+}
+
+/** A field that must be there. @returns whether it is */
+export function isGiven(fields: Fields, name: string, allowed: string): boolean {
+  if (fields.raw(name) !== undefined) return true;
+  fields.report(name, "missing", `is missing: it must be ${allowed}`);
+  return false;
+}
+
+/** A program and its arguments, started without a shell; null when it is absent or wrong. */
+export function commandWords(fields: Fields, name: string): readonly string[] | null {
+  if (fields.raw(name) === undefined) return null;
+  const words = boundedList(fields, name, 1_000);
+  if (words.length === 0 && Array.isArray(fields.raw(name))) {
+    fields.report(name, "empty", "names no program: it must be a list of the program and its arguments");
+  }
+  const found = words.flatMap((word, i) => {
+    if (typeof word !== "string") {
+      fields.report([name, i], "wrong_type", `must be a string, not ${kindOf(word)}`);
+    } else if (word.includes("\0") || (i === 0 && word === "")) {
+      fields.report([name, i], "invalid_value", "is no word that a program can be started with");
+    } else return [word];
+    return [];
+  });
+  return found.length > 0 && found.length === words.length ? found : null;
+}
+
+/** File extensions, in lower case; null when the field is absent. */
+export function extensionList(fields: Fields, name: string): readonly string[] | null {
+  if (fields.raw(name) === undefined) return null;
+  if (Array.isArray(fields.raw(name)) && fields.list(name).length === 0) {
+    fields.report(name, "empty", "is empty, so that no file would do: leave it out to take all files");
+  }
+  const found = nameList(fields, name, 100, (value) =>
+    /^\.[^/\\]+$/.test(value) ? null : 'it must begin with a dot, such as ".csv"',
+  );
+  return [...new Set(found.map((value) => value.toLowerCase()))];
+}
+
+const PATH_PARTS_MAX = 64;
+
+/** Says what is wrong with a dotted path into a configuration; null when nothing is. In a key, a dot is written "\.". */
+export function dottedPathProblem(path: string): string | null {
+  const parts = path.replace(/\\[.\\]/g, "_").split(".");
+  if (parts.includes("")) return 'it must be keys with dots between them, such as "documents.folder"';
+  if (parts.length > PATH_PARTS_MAX) return `it has more than ${PATH_PARTS_MAX} keys`;
+  return parts.includes("__proto__") ? "__proto__ is no key of a configuration" : null;
+}
+
+/** A dotted path that must be there; null when it is not, or is wrong. */
+export function requiredDottedPath(fields: Fields, name: string): string | null {
+  const path = fields.requiredName(name);
+  const said = path === null ? null : dottedPathProblem(path);
+  if (said === null) return path;
+  fields.report(name, "invalid_value", `is ${quoted(path ?? "")}: ${said}`);
+  return null;
+}
+
+/**
+ * A relative path whose parts do not begin with a dot: nothing that leaves its folder, and nothing hidden (spec
+ * "packaging" 3). Comes back without a slash at its end.
+ */
+export function plainPath(fields: Fields, name: string): string | null {
+  if (!isGiven(fields, name, "a relative path")) return null;
+  const path = fields.relativePath(name);
+  if (path === null) return null;
+  const parts = path.split("/").filter((part) => part !== "");
+  const hidden = parts.find((part) => part.startsWith("."));
+  if (hidden === undefined && staysInside(path) && parts.length > 0) return parts.join("/");
+  const said = `has the part ${quoted(hidden ?? "")}: no part may begin with a dot`;
+  fields.report(name, "dot_prefixed", `is ${quoted(path)}, which ${said}`);
+  return null;
+}

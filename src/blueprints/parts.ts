@@ -1,0 +1,43 @@
+// What additions and removals of blueprints work with.
+
+import type { Bundles } from "../bundles/bundles.ts";
+import type { Definition } from "../bundles/definition.ts";
+import type { BundleProblemEntry } from "../bundles/problem.ts";
+import type { JsonObject } from "../engine/json.ts";
+import type { Clock } from "../engine/ports.ts";
+import type { AdditionWrites } from "./blueprint-source.ts";
+import type { Models } from "./models.ts";
+import type { PackageDescription } from "./package-description.ts";
+import type { BlueprintRecords } from "./records.ts";
+import type { Resources } from "./resources.ts";
+
+/** A blueprint of the catalog, as its folder says it; without problems it has a definition and a description. */
+export interface FoundBlueprint {
+  readonly blueprintId: string;
+  /** Absolute. */
+  readonly folder: string;
+  readonly problems: readonly BundleProblemEntry[];
+  readonly definition: Definition | null;
+  readonly description: PackageDescription | null;
+}
+
+export interface BlueprintsParts {
+  readonly catalog: { find(blueprintId: string): Promise<FoundBlueprint | null> };
+  readonly bundles: Bundles;
+  readonly records: BlueprintRecords;
+  readonly write: <T>(work: (writes: AdditionWrites) => Promise<T>) => Promise<T>;
+  readonly resources: Resources;
+  readonly models: Models;
+  /**
+   * A package's own configuration as its commands get it, with the texts in it that must not be shown.
+   *
+   * @throws Error of the name ConfigurationUnreadable, whose message names the variables that are not set
+   */
+  readonly openConfiguration: (configuration: JsonObject) => {
+    readonly json: string;
+    readonly secrets: readonly string[];
+  };
+  /** Bytes that the disk of SVC_HOME has for what is written now. */
+  readonly freeBytes: () => Promise<number>;
+  readonly clock: Clock;
+}

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { JsonObject } from "../engine/json.ts";
+import { watch } from "./follow.ts";
+import { plainPaint, type Terminal } from "./terminal.ts";
+import { readEvent } from "./wire.ts";
+
+const event = (id: number, type: string, agentId: string | null, payload: JsonObject = {}) =>
+  readEvent(id, { id, type, timestamp: "2026-01-01T00:00:00.000Z", agent_id: agentId, payload });
+
+/** A screen of a few rows that keeps what it was last shown. */
+function screen(columns: number, rows: number) {
+  const shown = { lines: [] as readonly string[] };
+  const terminal: Terminal = {
+    isScreen: true,
+    paint: plainPaint,
+    print: () => assert.fail("a screen is drawn, not printed on"),
+    note: () => {},
+    size: () => ({ columns, rows }),
+    redraw: (lines) => {
+      shown.lines = lines;
+    },
+    settle: () => {},
+  };
+  return { shown, terminal };
+}
+
+test("on a screen the last footer stays below the picture, and both fit", async () => {
+  const { shown, terminal } = screen(40, 6);
+  let footer: string | null = null;
+  async function* events() {
+    yield event(1, "job_running", null);
+    for (let n = 0; n < 10; n++) yield event(2 + n, "agent_started", `agent-${n}`);
+    footer = `Dashboard http://127.0.0.1:61000/${"x".repeat(60)}`;
+    yield event(12, "job_completed", null);
+  }
+  await watch({ id: "run_1", events: events(), footer: () => footer }, terminal, "live");
+  assert.match(shown.lines[0] ?? "", /^run_1 {2}completed/);
+  assert.match(shown.lines.at(-1) ?? "", /^Dashboard http:\/\/127\.0\.0\.1:61000\/x+…$/);
+  assert.ok(shown.lines.length < 6);
+  assert.ok(shown.lines.every((line) => line.length <= 40));
+});
+
+test("without a footer the picture has the whole screen", async () => {
+  const { shown, terminal } = screen(80, 24);
+  async function* events() {
+    yield event(1, "job_completed", null);
+  }
+  await watch({ id: "run_1", events: events() }, terminal, "live");
+  assert.equal(shown.lines.length, 1);
+});

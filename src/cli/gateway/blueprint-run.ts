@@ -1,0 +1,39 @@
+// `troupe blueprint run`: from a blueprint of the catalog to the outputs of a run, in one command. What has to be added
+// or prepared first, the gateway adds and prepares; the run waits for it, and says so.
+
+import type { JsonObject } from "../../engine/json.ts";
+import type { Call } from "../command.ts";
+import { withSettings } from "../settings.ts";
+import { readObject } from "../submission.ts";
+import { cleanText } from "../text.ts";
+import { blueprintIdOf } from "./ids.ts";
+import { started, watchesAsked } from "./runs.ts";
+import { withGateway } from "./session.ts";
+import { watchLaunch } from "./watching.ts";
+
+export async function run(call: Call): Promise<number> {
+  const id = blueprintIdOf(call);
+  const launch = {
+    inputs: readObject(call, "input"),
+    config_overrides: overridesOf(call),
+    name: call.text("name") ?? undefined,
+  };
+  const watches = watchesAsked(call, true);
+  return withGateway(call, async (session) => {
+    const { client } = session;
+    const { run_id: runId, job_id: jobId } = await client.blueprints.run(id, launch);
+    if (!watches) return started(session, await client.runs.get(runId));
+    if (!call.flag("json")) {
+      call.terminal.print(cleanText(`Job ${jobId}`));
+      call.terminal.print(cleanText(`Run ${runId}`));
+    }
+    return watchLaunch(session, runId);
+  });
+}
+
+/** --config with every --set laid over it; undefined when there is neither. */
+function overridesOf(call: Call): JsonObject | undefined {
+  const file = readObject(call, "config");
+  const settings = call.texts("set");
+  return settings.length === 0 ? file : withSettings(file ?? {}, settings);
+}

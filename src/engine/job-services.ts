@@ -1,0 +1,92 @@
+// The services of a job in its history: that they were registered and deregistered. What their checks find out is the
+// board's to report (service-port.ts).
+//
+// S1. A service begins and ends in the same cut as what it lives with: the job, or an attempt of its agent. Those of the
+//     job outlive a restart; those of an attempt do not.
+// S2. Every service that was registered is deregistered before the terminal event, once.
+// S3. Between the two, and at no other time, the history says that it is passing or critical.
+// S4. A graph without services pays one look at a boolean.
+
+import type { Graph } from "./graph.ts";
+import type { AgentSlot, Job } from "./job.ts";
+import { type ServiceSpec, serviceId } from "./service.ts";
+import type { ServiceChange } from "./service-port.ts";
+
+export function declaresServices(graph: Graph): boolean {
+  return graph.services.length > 0 || graph.nodes.some(({ services }) => services.length > 0);
+}
+
+/** A new job: its own services are there from now on. */
+export function jobStarted(job: Job): void {
+  if (!job.hasServices) return;
+  tellOpened(job);
+  for (const service of job.graph.services) registered(job, null, service);
+}
+
+/** A job that was taken over: nothing new in its history, but this process has to look after it. */
+export function jobTakenOver(job: Job): void {
+  if (job.hasServices) tellOpened(job);
+}
+
+function tellOpened(job: Job): void {
+  const { jobId, runId, graph, insert } = job;
+  const { definitionId, bundleFingerprint, hasOwnPayload } = insert;
+  job.draft.effects.services.push({
+    kind: "job_opened",
+    jobId,
+    job: { jobId, runId, definitionId, bundleFingerprint, hasOwnPayload, graph },
+  });
+}
+
+/** The job ends; those of its running attempts have been deregistered with them. */
+export function jobEnded(job: Job): void {
+  if (!job.hasServices) return;
+  for (const service of job.graph.services) deregistered(job, null, service, "the job has ended");
+  job.draft.effects.services.push({ kind: "job_closed", jobId: job.jobId });
+}
+
+/** An attempt of the agent's command begins. */
+export function attemptBegan(job: Job, { node }: AgentSlot): void {
+  if (node.services.length === 0) return;
+  for (const service of node.services) registered(job, node.nodeId, service);
+  job.draft.effects.services.push({ kind: "agent_started", jobId: job.jobId, node });
+}
+
+/** An attempt that had begun is over, for whatever reason. */
+export function attemptEnded(job: Job, { node }: AgentSlot): void {
+  for (const service of node.services)
+    deregistered(job, node.nodeId, service, "the agent's command has ended");
+}
+
+/** @returns whether the service lives, and the change is in the history (S3) */
+export function serviceChanged(job: Job, change: ServiceChange): boolean {
+  const { type, agentId, serviceId: id, name, reason } = change;
+  if (agentId !== null) {
+    const index = job.graph.indexOf.get(agentId);
+    if (index === undefined || job.agents[index]?.task?.state.kind !== "running") return false;
+  }
+  job.event(type, agentId, { service_id: id, name, reason });
+  return true;
+}
+
+function registered(job: Job, agentId: string | null, service: ServiceSpec): void {
+  const { name, port, portLabel, address, publicUrl, tags } = service;
+  job.event("service_registered", agentId, {
+    service_id: serviceId(job.runId, agentId, service),
+    name,
+    ...(address !== null && { address }),
+    port,
+    ...(portLabel !== null && { port_label: portLabel }),
+    public_url: publicUrl,
+    tags,
+  });
+}
+
+function deregistered(job: Job, agentId: string | null, service: ServiceSpec, reason: string): void {
+  const { name } = service;
+  job.event("service_deregistered", agentId, {
+    service_id: serviceId(job.runId, agentId, service),
+    name,
+    reason,
+  });
+}

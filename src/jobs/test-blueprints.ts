@@ -1,0 +1,160 @@
+// For tests of jobs: real blueprints from a catalog folder of the test's own, and real preparation of launches, which a
+// test may hold at one moment.
+
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { Blueprints } from "../blueprints/blueprints.ts";
+import { Catalog } from "../blueprints/catalog.ts";
+import { Models } from "../blueprints/models.ts";
+import { Resources } from "../blueprints/resources.ts";
+import type { Bundles } from "../bundles/bundles.ts";
+import { systemClock, systemRandomness } from "../clock.ts";
+import type { JsonObject } from "../engine/json.ts";
+import { ProcessTrees } from "../execution/process-trees.ts";
+import { SideCommands } from "../execution/side-command.ts";
+import { Preparation } from "../preparation/launch-preparation.ts";
+import type {
+  LaunchSubject,
+  PreparationProgress,
+  PreparedLaunch,
+  PreparingRun,
+} from "../preparation/preparation.ts";
+import type { EventFeed } from "../runs/feed.ts";
+import type { ConfigurationSecrets } from "../secrets/configuration.ts";
+import { SqlBlueprintRecords } from "../store/blueprint-records.ts";
+import { SqlOperationRecords } from "../store/operation-records.ts";
+import { SqlPortRecords } from "../store/port-records.ts";
+import type { Database } from "../store/schema.ts";
+import { WebUiPorts } from "../webui/ports.ts";
+import type { GatewayRecords } from "./records.ts";
+
+class TestPreparation extends Preparation {
+  /** Holds each preparation at its beginning, when it is set; the run's id is given. */
+  hold: ((runId: string, signal: AbortSignal) => Promise<void>) | null = null;
+  /** Runs in the order in which their preparations were begun. */
+  readonly begun: string[] = [];
+  underWay = 0;
+
+  override async prepare(
+    run: PreparingRun,
+    subject: LaunchSubject,
+    progress: PreparationProgress,
+  ): Promise<PreparedLaunch> {
+    this.begun.push(run.runId);
+    this.underWay++;
+    try {
+      await this.hold?.(run.runId, progress.signal);
+      return await super.prepare(run, subject, progress);
+    } finally {
+      this.underWay--;
+    }
+  }
+}
+
+export interface TestBlueprintsParts {
+  readonly home: string;
+  readonly database: Database;
+  readonly records: GatewayRecords;
+  readonly bundles: Bundles;
+  readonly feed: EventFeed;
+  readonly secrets: ConfigurationSecrets;
+}
+
+export function openTestBlueprints(parts: TestBlueprintsParts) {
+  const { home, database, records, bundles, feed, secrets } = parts;
+  const folder = join(home, "catalog");
+  const log = { warn: () => {}, error: () => {} };
+  const clock = systemClock;
+  const newId = systemRandomness.id;
+  const trees = new ProcessTrees(home, clock);
+  const commands = new SideCommands({ trees, clock, runtimeEnv: process.env });
+  const resources = new Resources({ home, runCommand: commands.run });
+  const blueprintRecords = new SqlBlueprintRecords(database);
+  const portRecords = new SqlPortRecords(database);
+  const unmet: { services: readonly { readonly service: string; readonly reason: string }[] } = {
+    services: [],
+  };
+  let aheadMs = 0;
+  const models = new Models(home);
+  const blueprints = new Blueprints(
+    {
+      // Its time leaps with each file that the test writes: what it read before is looked at again.
+      catalog: new Catalog({ folders: [folder], nowMs: () => clock.nowMs() + aheadMs }),
+      bundles,
+      records: blueprintRecords,
+      write: (work) => records.write(work),
+      resources,
+      models,
+      openConfiguration: (configuration) => secrets.open(JSON.stringify(secrets.seal(configuration)), {}),
+      freeBytes: async () => Number.MAX_SAFE_INTEGER,
+      clock,
+    },
+    { records: new SqlOperationRecords(database), feed, newId, log },
+  );
+  const preparation = new TestPreparation({
+    home,
+    snapshotPayload: (fingerprint) => bundles.payloadFolder(fingerprint),
+    resourceFolders: (blueprintId) => resources.folders(blueprintId),
+    modelFile: (modelId, sha256) => models.file(modelId, sha256),
+    blueprints: blueprintRecords,
+    unmetServices: (required) =>
+      unmet.services.filter(({ service }) => required.some(({ name }) => name === service)),
+    pools: { default: 4 },
+    secrets,
+    sideCommand: commands.run,
+    workerEnvPrefixes: ["SVC_"],
+    runtimeEnv: process.env,
+    webUiPlace: { host: "127.0.0.1", publicUrl: "http://127.0.0.1:{port}" },
+    feed,
+    openRun: (runId) => records.openRun(runId),
+    commandsEnded: async () => {},
+    newId,
+    clock,
+    log,
+  });
+  const webUiPorts = new WebUiPorts({
+    records: portRecords,
+    start: 1,
+    end: 2,
+    mode: "prepublished",
+    host: "127.0.0.1",
+    clock,
+  });
+
+  return {
+    blueprints,
+    blueprintRecords,
+    portRecords,
+    preparation,
+    webUiPorts,
+    /** Services that are not there when they are required. */
+    unmet,
+
+    /** Puts a blueprint into the catalog, or a new version of it. @param files further ones, by their paths */
+    async catalog(
+      blueprintId: string,
+      manifest: JsonObject,
+      files: Readonly<Record<string, JsonObject | string>> = {},
+    ): Promise<void> {
+      for (const [name, content] of Object.entries({ "manifest.json": manifest, ...files })) {
+        const path = join(folder, blueprintId, name);
+        await mkdir(dirname(path), { recursive: true });
+        await writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
+      }
+      aheadMs += 60_000;
+    },
+
+    /** Adds a blueprint of the catalog to the end. @returns the operation, as it has ended */
+    async add(blueprintId: string, request = { force: false }) {
+      const insert = await blueprints.prepareAddition(blueprintId, request);
+      const operation = await records.write(insert);
+      blueprints.begin(operation);
+      return operation;
+    },
+
+    async stop(): Promise<void> {
+      await blueprints.stop();
+      await commands.close();
+    },
+  };
+}

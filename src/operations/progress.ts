@@ -1,0 +1,146 @@
+// One operation under way: its record as it is on disk, and the changes that its handler makes to it.
+//
+// P1. Changes are written one after the other, each in a transaction of its own, and published after their commit (O1).
+// P2. Progress is written at most every PROGRESS_EVERY_MS, and less often the longer the operation takes, so that its
+//     history stays a few thousand events long; of what comes faster the latest counts.
+// P3. Progress that cannot be written is forgotten; any other change that cannot be written stops the handler.
+
+import { JournalUnavailable } from "../engine/journal.ts";
+import type { JsonObject } from "../engine/json.ts";
+import type { Clock } from "../engine/ports.ts";
+import { entered, eventLine, type OperationChange, progressed, skipped } from "./operation-change.ts";
+import type { Operation, OperationWrites } from "./records.ts";
+
+const PROGRESS_EVERY_MS = 250;
+/** The share of its age that an operation waits between two reports. */
+const AGE_SHARE = 1 / 400;
+
+/** What a handler needs of an operation under way. */
+export interface OperationContext {
+  /** As it is on disk. */
+  readonly operation: Operation;
+  /** Aborted when the program stops: the handler ends as soon as it can, and is called again by the next start. */
+  readonly signal: AbortSignal;
+  /**
+   * Enters a step; the one before it is completed.
+   * @throws JournalUnavailable
+   */
+  step(name: string): Promise<void>;
+  /**
+   * There is nothing to do in this step.
+   * @throws JournalUnavailable
+   */
+  skip(name: string): Promise<void>;
+  /** Tells how far the step under way has come, 0 to 1; as often as is convenient. */
+  progress(fraction: number, label: string): void;
+  /**
+   * Keeps what a handler that is called again must know, as `operation.result`; nobody else sees it before the end.
+   * @throws JournalUnavailable
+   */
+  remember(result: JsonObject): Promise<void>;
+}
+
+export interface ProgressParts {
+  readonly write: <T>(work: (writes: { readonly operations: OperationWrites }) => Promise<T>) => Promise<T>;
+  readonly published: (operation: Operation, line: string) => void;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+export class OperationProgress implements OperationContext {
+  readonly #parts: ProgressParts;
+  readonly #beganAtMs: number;
+  #operation: Operation;
+  #turn: Promise<unknown> = Promise.resolve();
+  #latest: { readonly fraction: number; readonly label: string } | null = null;
+  #cancelTimer: (() => void) | null = null;
+  #reportedAtMs = 0;
+
+  constructor(operation: Operation, parts: ProgressParts) {
+    this.#operation = operation;
+    this.#parts = parts;
+    this.#beganAtMs = parts.clock.nowMs();
+  }
+
+  get operation(): Operation {
+    return this.#operation;
+  }
+
+  get signal(): AbortSignal {
+    return this.#parts.signal;
+  }
+
+  async step(name: string): Promise<void> {
+    this.#forgetProgress();
+    await this.change((before, nowMs) => entered(before, name, nowMs));
+  }
+
+  async skip(name: string): Promise<void> {
+    this.#forgetProgress();
+    await this.change((before, nowMs) => skipped(before, name, nowMs));
+  }
+
+  progress(fraction: number, label: string): void {
+    this.#latest = { fraction, label };
+    if (this.#cancelTimer !== null) return;
+    const { clock } = this.#parts;
+    const nowMs = clock.nowMs();
+    const everyMs = Math.max(PROGRESS_EVERY_MS, (nowMs - this.#beganAtMs) * AGE_SHARE);
+    const waitMs = Math.max(0, this.#reportedAtMs + everyMs - nowMs);
+    this.#cancelTimer = clock.after(waitMs, () => this.#report());
+  }
+
+  remember(result: JsonObject): Promise<void> {
+    return this.#inTurn(async () => {
+      const operation = { ...this.#operation, result };
+      await this.#parts.write((writes) => writes.operations.save(operation, null));
+      this.#operation = operation;
+    });
+  }
+
+  /**
+   * Makes a change that is told.
+   *
+   * @param make null: there is nothing to change
+   * @throws JournalUnavailable
+   */
+  change(make: (before: Operation, nowMs: number) => OperationChange | null): Promise<void> {
+    return this.#inTurn(async () => {
+      const change = make(this.#operation, this.#parts.clock.nowMs());
+      if (change === null) return;
+      const line = eventLine(change);
+      await this.#parts.write((writes) => writes.operations.save(change.operation, line));
+      this.#operation = change.operation;
+      this.#parts.published(change.operation, line);
+    });
+  }
+
+  /** No report comes after this; resolves when none is under way. */
+  async close(): Promise<void> {
+    this.#forgetProgress();
+    await this.#turn;
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const mine = this.#turn.then(work);
+    this.#turn = mine.catch(() => {});
+    return mine;
+  }
+
+  #report(): void {
+    const latest = this.#latest;
+    this.#forgetProgress();
+    if (latest === null) return;
+    this.#reportedAtMs = this.#parts.clock.nowMs();
+    const { fraction, label } = latest;
+    this.change((before, nowMs) => progressed(before, fraction, label, nowMs)).catch((error: unknown) => {
+      if (!(error instanceof JournalUnavailable)) throw error;
+    });
+  }
+
+  #forgetProgress(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    this.#latest = null;
+  }
+}

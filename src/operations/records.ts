@@ -1,0 +1,83 @@
+// Operations: long work that a client asked for and looks at while it goes on (spec gateway-api "Operation", CONTRACTS §3).
+// Ports, implemented in src/store.
+//
+// O1. An operation is on disk before its work begins, and every change of it before anybody is told.
+// O2. It ends once, as completed or failed; nothing changes afterwards.
+// O3. Its history is gapless: the n-th event has the number n, and the last one is the terminal one.
+
+import type { JsonObject } from "../engine/json.ts";
+import type { EventPage } from "../runs/job-records.ts";
+import type { Portion } from "../runs/portion.ts";
+
+export type OperationKind = "blueprint_addition" | "blueprint_removal";
+
+export const operationStatuses = ["pending", "running", "completed", "failed"] as const;
+export type OperationStatus = (typeof operationStatuses)[number];
+
+export interface OperationStep {
+  readonly name: string;
+  /** For people, such as "Copying the package". */
+  readonly label: string;
+  readonly status: "pending" | "running" | "completed" | "failed" | "skipped";
+}
+
+export interface OperationError {
+  readonly code: string;
+  /** What happened, and what to do next. */
+  readonly detail: string;
+  /** Whether the same request, with a new idempotency key, may succeed. */
+  readonly retryable: boolean;
+}
+
+export interface Operation {
+  /** `op_` and a time-ordered id. */
+  readonly operationId: string;
+  readonly kind: OperationKind;
+  /** What it is about: a blueprint's id. Of one target at most one operation is open. */
+  readonly target: string;
+  readonly status: OperationStatus;
+  /** 0 to 100. */
+  readonly percent: number;
+  readonly label: string;
+  /** The step under way; null before the first and after the last. */
+  readonly step: string | null;
+  readonly steps: readonly OperationStep[];
+  /** What was asked for; enough to carry on after a restart. */
+  readonly request: JsonObject;
+  readonly result: JsonObject | null;
+  readonly error: OperationError | null;
+  /** Number of the last event. */
+  readonly eventSeq: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  readonly finishedAtMs: number | null;
+}
+
+/** Newest first. */
+export interface OperationPage {
+  readonly target: string | null;
+  readonly status: OperationStatus | null;
+  readonly limit: number;
+  /** The last id of the page before. */
+  readonly after: string | null;
+}
+
+export interface OperationRecords {
+  operation(operationId: string): Promise<Operation | null>;
+  operations(page: OperationPage): Promise<Portion<Operation>>;
+  /** Oldest first: those that a predecessor has left. */
+  openOperations(): Promise<readonly Operation[]>;
+  /** Events behind `afterSeq`, at most `limit`. */
+  operationEvents(operationId: string, afterSeq: number, limit: number): Promise<EventPage>;
+  /** Removes operations that ended before `beforeMs`, with their events, at most `limit`; returns how many. */
+  forgetOperations(beforeMs: number, limit: number): Promise<number>;
+}
+
+/** The part of a gateway transaction that writes operations. */
+export interface OperationWrites {
+  /** The one of this target that has not ended. */
+  open(target: string): Promise<Operation | null>;
+  insert(operation: Operation, eventLine: string): Promise<void>;
+  /** @param eventLine the event with the number `operation.eventSeq`; null when nothing happened that is told */
+  save(operation: Operation, eventLine: string | null): Promise<void>;
+}

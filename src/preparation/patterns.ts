@@ -1,0 +1,38 @@
+// Regular expressions from packages, on texts from users: some pairs of them take years.
+//
+// R1. However many there are in one check, they hold up the event loop for BUDGET_MS together at most; the rest is not
+//     judged then, which is a mistake that its asker tells.
+
+import { endsWithin } from "./within-time.ts";
+
+export const patternLimits = { patternCharsMax: 1_000, textCharsMax: 10_000 } as const;
+
+/** Some five hundred ordinary matches. */
+const BUDGET_MS = 100;
+
+export type PatternVerdict = "matches" | "differs" | "too_long" | "too_slow" | "invalid_pattern";
+
+/** The patterns of one check. A pattern is unicode-aware, and found anywhere in the text unless it has anchors. */
+export class PatternBudget {
+  #leftMs = BUDGET_MS;
+
+  judge(pattern: string, text: string): PatternVerdict {
+    const { patternCharsMax, textCharsMax } = patternLimits;
+    if (pattern.length > patternCharsMax || text.length > textCharsMax) return "too_long";
+    const timeout = Math.floor(this.#leftMs);
+    if (timeout < 1) return "too_slow";
+    const startedAtMs = performance.now();
+    let isMatch = false;
+    const match = () => {
+      isMatch = new RegExp(pattern, "u").test(text);
+    };
+    try {
+      if (!endsWithin(timeout, match)) return "too_slow";
+      return isMatch ? "matches" : "differs";
+    } catch {
+      return "invalid_pattern";
+    } finally {
+      this.#leftMs -= performance.now() - startedAtMs;
+    }
+  }
+}

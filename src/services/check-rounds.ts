@@ -1,0 +1,68 @@
+// The checks of all instances, again and again.
+//
+// R1. A check is made at its interval, and never while it is still under way.
+// R2. Only so many are under way at a time, however many services there are; the others wait in turn, and no job's slow
+//     checks hold up those of another one (lane.ts).
+// R3. Those that began together drift apart: each comes a little earlier than its interval, by chance.
+// R4. What is found out about an instance that is over counts for nothing, and no check of it goes on.
+
+import { type CheckParts, makeCheck } from "./check.ts";
+import { type CheckState, delayMsAfter } from "./check-state.ts";
+import type { ServiceInstance } from "./instance.ts";
+import { Lane } from "./lane.ts";
+
+const CHECKS_AT_ONCE_MAX = 32;
+/** Programs cost more than connections. */
+const SCRIPTS_AT_ONCE_MAX = 4;
+/** At most this part of an interval is left out. */
+const DRIFT = 0.1;
+
+export interface RoundsParts extends CheckParts {
+  /** From 0 up to, not including, 1. */
+  readonly fraction: () => number;
+  /** Told after every check. */
+  readonly onChecked: (instance: ServiceInstance) => void;
+}
+
+export class CheckRounds {
+  readonly #parts: RoundsParts;
+  readonly #connections = new Lane(CHECKS_AT_ONCE_MAX);
+  readonly #scripts = new Lane(SCRIPTS_AT_ONCE_MAX);
+
+  constructor(parts: RoundsParts) {
+    this.#parts = parts;
+  }
+
+  /** Begins the checks of an instance, soon; they go on until it is over. */
+  begin(instance: ServiceInstance): void {
+    instance.spec.checks.forEach((_check, index) => {
+      this.#later(instance, index, 0);
+    });
+  }
+
+  #later(instance: ServiceInstance, index: number, delayMs: number): void {
+    const check = instance.spec.checks[index]!;
+    const lane = check.kind === "script" ? this.#scripts : this.#connections;
+    const cancel = this.#parts.clock.after(delayMs, () => {
+      instance.timers.delete(index);
+      lane.add(instance.job.jobId, () => this.#make(instance, index));
+    });
+    instance.timers.set(index, cancel);
+  }
+
+  async #make(instance: ServiceInstance, index: number): Promise<void> {
+    if (instance.isOver) return;
+    const { clock, fraction, onChecked } = this.#parts;
+    const check = instance.spec.checks[index]!;
+    const fromMs = clock.nowMs();
+    const result = await makeCheck(this.#parts, instance, check, instance.over);
+    if (instance.isOver) return;
+    const nowMs = clock.nowMs();
+    const state: CheckState = instance.checked(index, result, nowMs);
+    onChecked(instance);
+    // From the check's beginning; a clock that was set back must not make it wait twice.
+    const tookMs = Math.max(0, nowMs - fromMs);
+    const delayMs = delayMsAfter(state, check) * (1 - DRIFT * fraction());
+    this.#later(instance, index, Math.max(0, delayMs - tookMs));
+  }
+}

@@ -1,0 +1,122 @@
+// One check, made once: whatever happens, it ends in time and says what it found.
+
+import { tmpdir } from "node:os";
+import type { Clock } from "../engine/ports.ts";
+import type { ServiceCheck } from "../engine/service.ts";
+import type { PayloadOf } from "../execution/payload.ts";
+import type { RunSideCommand } from "../execution/side-command.ts";
+import type { CheckResult } from "./check-state.ts";
+import { checkGrpc } from "./checks/grpc.ts";
+import { checkHttp } from "./checks/http.ts";
+import { checkScript, type ScriptAsked } from "./checks/script.ts";
+import { authority, type Target } from "./checks/target.ts";
+import { checkTcp } from "./checks/tcp.ts";
+import type { ServiceView } from "./instance.ts";
+
+const OUTPUT_CHARS_MAX = 200;
+/** The calling process's own network, also where "localhost" means something else. */
+const LOCAL_ADDRESS = "127.0.0.1";
+
+export interface CheckParts {
+  readonly clock: Clock;
+  readonly run: RunSideCommand;
+  readonly payloadOf: PayloadOf;
+  /** Takes the runtime's own secrets out of a text. */
+  readonly redact: (text: string) => string;
+}
+
+/** Where callers reach a service. */
+export function addressOf({ spec }: Pick<ServiceView, "spec">): string {
+  return spec.address ?? LOCAL_ADDRESS;
+}
+
+/** Makes a check. Never throws. @param signal ends it early */
+export async function makeCheck(
+  parts: CheckParts,
+  service: ServiceView,
+  check: ServiceCheck,
+  signal: AbortSignal,
+): Promise<CheckResult> {
+  const host = check.address ?? addressOf(service);
+  const port = check.port ?? service.spec.port;
+  const { passed, output } =
+    check.kind === "script"
+      ? await script(parts, service, { check, spec: service.spec, host, port }, signal)
+      : port === null
+        ? { passed: false, output: noPort(service.spec.portLabel) }
+        : await connection(parts, check, { host, port }, signal);
+  return { passed, output: short(output) };
+}
+
+/** A program has its own end in time. */
+function script(parts: CheckParts, { job }: ServiceView, asked: ScriptAsked, signal: AbortSignal) {
+  const folder = parts.payloadOf(job) ?? tmpdir();
+  return checkScript(asked, { ...parts, folder }, signal);
+}
+
+type ConnectionCheck = Exclude<ServiceCheck, { kind: "script" }>;
+
+async function connection(
+  { clock }: CheckParts,
+  check: ConnectionCheck,
+  target: Target,
+  signal: AbortSignal,
+): Promise<CheckResult> {
+  // A signal of its own, for this check alone: what is left listening to it goes away with it, whereas the service's
+  // signal lives as long as the service.
+  const end = new AbortController();
+  let isLate = false;
+  const stop = () => end.abort();
+  const cancel = clock.after(check.timeoutMs, () => {
+    isLate = true;
+    stop();
+  });
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    return await Promise.race([probe(check, target, end.signal), aborted(end.signal)]);
+  } catch (error) {
+    const reason = isLate ? `no answer within ${check.timeoutMs} ms` : messageOf(error);
+    return { passed: false, output: `${authority(target)}: ${reason}` };
+  } finally {
+    cancel();
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+/** Rejects with the signal, so that a check ends in time whatever becomes of its connection. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    const stopped = () => reject(new Error("stopped"));
+    if (signal.aborted) stopped();
+    else signal.addEventListener("abort", stopped, { once: true });
+  });
+}
+
+function probe(check: ConnectionCheck, target: Target, signal: AbortSignal): Promise<CheckResult> {
+  switch (check.kind) {
+    case "http":
+      return checkHttp(check, target, signal);
+    case "tcp":
+      return checkTcp(target, signal);
+    case "grpc":
+      return checkGrpc(check.service, target, signal);
+    default:
+      return check satisfies never;
+  }
+}
+
+const noPort = (label: string | null) =>
+  label === null ? "it has no port" : `"${label}" has no number: give it one in resources.ports`;
+
+/** What the system says of an address is the code; the rest of its sentence repeats the address. */
+function messageOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code ?? message;
+}
+
+/** One line of bounded length. */
+function short(text: string): string {
+  const line = text.replaceAll(/[\p{Cc}\s]+/gu, " ").trim();
+  return line.length <= OUTPUT_CHARS_MAX ? line : `${line.slice(0, OUTPUT_CHARS_MAX - 1).toWellFormed()}…`;
+}

@@ -1,0 +1,78 @@
+// The events that the feed can show: the latest ones, and which of them pass its filter. Pure.
+//
+// S1. What is kept is bounded in number and in characters, whatever the run does: the oldest go first.
+// S2. A new event costs one look at the filter; only a changed filter looks at all that is kept.
+
+import { eventText } from "./event-text.js";
+import { clean } from "./format.js";
+
+const KEPT_MAX = 5_000;
+const CHARS_MAX = 16 * 1024 * 1024;
+/** They are dropped this many at a time, so that one costs nothing to speak of. */
+const DROPPED_AT_ONCE = 500;
+
+/** What of an event is looked through for a text. */
+const SEARCHED_CHARS_MAX = 2_000;
+
+export class FeedStore {
+  #entries = [];
+  #matches = [];
+  #chars = 0;
+  #filter = { level: 0, type: "", agent: "", text: "" };
+  /** Events that were kept once. */
+  dropped = 0;
+  /** How many have passed the filter since it was set, those dropped since included. */
+  passed = 0;
+
+  /** The entries that pass the filter, oldest first: {event, level, text}. */
+  get matches() {
+    return this.#matches;
+  }
+
+  get kept() {
+    return this.#entries.length;
+  }
+
+  /**
+   * @param level how urgent it is, from 0
+   * @param chars how long it was as text, about
+   */
+  add(event, level, chars) {
+    const entry = { event, level, text: clean(eventText(event)), chars };
+    this.#entries.push(entry);
+    this.#chars += chars;
+    if (this.#passes(entry)) {
+      this.#matches.push(entry);
+      this.passed++;
+    }
+    while (this.#entries.length > KEPT_MAX + DROPPED_AT_ONCE || this.#chars > CHARS_MAX) this.#drop();
+  }
+
+  /** @param filter {level: at least this, type, agent, text}; "" means any */
+  setFilter(filter) {
+    this.#filter = { ...filter, text: filter.text.toLowerCase() };
+    this.#matches = this.#entries.filter((entry) => this.#passes(entry));
+    this.passed = this.#matches.length;
+  }
+
+  #drop() {
+    const gone = this.#entries.splice(0, Math.min(DROPPED_AT_ONCE, Math.max(1, this.#entries.length - 1)));
+    for (const { chars } of gone) this.#chars -= chars;
+    this.dropped += gone.length;
+    const firstId = this.#entries[0]?.event.id ?? Number.POSITIVE_INFINITY;
+    let outside = 0;
+    while (outside < this.#matches.length && this.#matches[outside].event.id < firstId) outside++;
+    this.#matches.splice(0, outside);
+    if (gone.length === 0) this.#chars = 0;
+  }
+
+  #passes({ event, level, text }) {
+    const filter = this.#filter;
+    if (level < filter.level) return false;
+    if (filter.type !== "" && event.type !== filter.type) return false;
+    if (filter.agent !== "" && event.agent_id !== filter.agent) return false;
+    if (filter.text === "") return true;
+    const searched = `${event.type}\n${event.agent_id ?? ""}\n${text.slice(0, SEARCHED_CHARS_MAX)}`;
+    return searched.toLowerCase().includes(filter.text);
+  }
+}

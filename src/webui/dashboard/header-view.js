@@ -1,0 +1,105 @@
+// The top of the page: what runs, how it is, for how long, how far, and whether what is shown is up to date. It also
+// speaks: changes of state, and nothing else, are announced to those who listen to the page.
+
+import { byId, setAttribute, setText } from "./dom.js";
+import { clean, duration, plural } from "./format.js";
+import { progressOf } from "./model.js";
+
+export const statusNames = new Map([
+  ["pending", "Pending"],
+  ["queued", "Queued"],
+  ["running", "Running"],
+  ["paused", "Paused"],
+  ["completed", "Completed"],
+  ["failed", "Failed"],
+  ["cancelled", "Cancelled"],
+]);
+
+const signs = new Map([
+  ["completed", "✓"],
+  ["failed", "✗"],
+  ["cancelled", "⊘"],
+  ["paused", "‖"],
+]);
+
+const connectionNames = new Map([
+  ["connecting", "Connecting"],
+  ["live", "Live"],
+  ["reconnecting", "Reconnecting"],
+  ["ended", "Ended: all events are here"],
+  ["gone", "The run was deleted"],
+  ["refused", "Not let in: reload the page"],
+  ["replaced", "This address shows another run now: reload the page"],
+  ["saved", "A saved run"],
+]);
+
+export class HeaderView {
+  #page;
+  #offsetMs;
+  #said = { status: null, connection: null };
+
+  constructor(page) {
+    this.#page = page;
+    const { config } = page;
+    // The reader's clock may be wrong; times in events are the server's.
+    this.#offsetMs = Date.parse(config.now ?? "") - Date.now() || 0;
+    setText(byId("title"), clean(config.title));
+    setText(byId("run-id"), config.run_id ?? "saved run");
+  }
+
+  draw() {
+    const { model, run, connection } = this.#page;
+    const status = this.#status();
+    const name = statusNames.get(status) ?? status;
+    const shown = model.isPartial && status === "completed" ? `${name}, in part` : name;
+    setText(byId("status"), shown);
+    setAttribute(byId("status"), "data-state", status);
+    setAttribute(document.querySelector(".top"), "data-status", status);
+    const { percent, done, total } = progressOf(model);
+    const bar = byId("progress");
+    setAttribute(bar, "aria-valuenow", percent);
+    bar.firstElementChild.style.inlineSize = `${percent}%`;
+    setText(byId("progress-text"), labelOf({ status, run, done, total }));
+    const mark = signs.get(status) ?? (status === "running" ? `${percent}%` : "");
+    document.title = `${mark === "" ? "" : `${mark} `}${clean(this.#page.config.title)}`;
+    const reached = connectionNames.get(connection) ?? connection;
+    setText(byId("connection"), reached);
+    setAttribute(byId("connection"), "data-connection", connection);
+    this.#announce(shown, reached);
+    this.tick();
+  }
+
+  /** Time goes by without events. */
+  tick() {
+    const { model, run } = this.#page;
+    const startedMs = Date.parse(model.startedAt ?? run?.started_at ?? "");
+    const endedMs = Date.parse(model.endedAt ?? run?.finished_at ?? "");
+    const untilMs = Number.isNaN(endedMs) ? Date.now() + this.#offsetMs : endedMs;
+    setText(byId("elapsed"), Number.isNaN(startedMs) ? "–" : duration(Math.max(0, untilMs - startedMs)));
+  }
+
+  /** The events know it first; before the first of them, and for a run that waits, its record does. */
+  #status() {
+    const { model, run } = this.#page;
+    return model.lastId > 0 ? model.status : (run?.status ?? "pending");
+  }
+
+  #announce(status, connection) {
+    const said = this.#said;
+    const news = [];
+    if (said.status !== null && said.status !== status) news.push(`The run is now: ${status}.`);
+    // A connection that is made says nothing new, unless one was lost; and of the end, the run's status tells.
+    const isNews = ![null, "Connecting"].includes(said.connection) && !connection.startsWith("Ended");
+    if (isNews && said.connection !== connection) news.push(`Connection: ${connection}.`);
+    this.#said = { status, connection };
+    if (news.length > 0) setText(byId("announcer"), news.join(" "));
+  }
+}
+
+function labelOf({ status, run, done, total }) {
+  // What is prepared before the graph begins is only told by the run's record.
+  const label = run?.progress?.label;
+  const isBeforeStart = status === "pending" || status === "queued";
+  if (isBeforeStart && typeof label === "string") return clean(label);
+  return total === 0 ? "" : `${done} of ${plural(total, "agent")} done`;
+}

@@ -1,0 +1,22 @@
+// Which run has which port. Ports, implemented in src/store.
+//
+// P1. A port is in use as long as the run that was given it has not ended; ending is all it takes to give it back.
+// P2. Giving one away is a write like any other, so no two open runs ever have the same.
+
+export interface PortRecords {
+  /** The ports of runs that have not ended. */
+  portsInUse(): Promise<ReadonlySet<number>>;
+  /** Those that no open run has, of runs that ended at `sinceMs` or later: their dashboards may not be gone yet. */
+  portsFreedSince(sinceMs: number): Promise<ReadonlySet<number>>;
+  /** The ports that a run was given, by label. */
+  portsOf(runId: string): Promise<ReadonlyMap<string, number>>;
+}
+
+/** The part of a gateway transaction that gives ports away. */
+export interface PortWrites {
+  /**
+   * Gives the run the first of these ports that no open run has.
+   * @returns null when all of them are in use
+   */
+  reserve(runId: string, label: string, candidates: readonly number[]): Promise<number | null>;
+}

@@ -1,0 +1,333 @@
+// The dashboard of a run in a real browser: of real runs of the real program, which tests hold and let go.
+
+import assert from "node:assert/strict";
+import { readFile, rm } from "node:fs/promises";
+import { after, before, describe, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import type { JsonObject } from "../../src/engine/json.ts";
+import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
+import { type Gates, makeGates } from "../support/gates.ts";
+import { call, createJob, ended, happens, startGateway, startRun, walk } from "../support/gateway-api.ts";
+import { aggregator, executor, graph, router } from "../support/graphs.ts";
+import { type Program, temporaryHome } from "../support/program.ts";
+import { until } from "../support/until.ts";
+
+let program: Program;
+let browser: Browser;
+let gates: Gates;
+const ports = { SVC_BLUEPRINT_WEB_UI_PORT_START: "62300", SVC_BLUEPRINT_WEB_UI_PORT_END: "62339" };
+
+if (noChromium === false) {
+  before(async () => {
+    [program, browser, gates] = await Promise.all([
+      startGateway({ env: ports }),
+      launchChromium(),
+      makeGates(),
+    ]);
+  });
+  after(async () => {
+    await browser.close();
+    await program.stop();
+    await gates.remove();
+  });
+}
+
+/** Starts a run with a dashboard. @returns its id, and where its dashboard is once that can be reached */
+async function runWithDashboard(at: Program, manifest: JsonObject): Promise<{ runId: string; url: string }> {
+  const config = { web_ui: { enabled: true, output: { title: "Digest of <i>bees</i>" } } };
+  const jobId = await createJob(at, manifest, {}, { "config/default.json": config });
+  const runId = await startRun(at, jobId);
+  return { runId, url: await dashboardOf(at, runId) };
+}
+
+const dashboardOf = (at: Program, runId: string): Promise<string> =>
+  until("the dashboard can be reached", async () => {
+    const services = await walk(at, "/services");
+    const found = services.find((service) => service.run_id === runId && service.status === "passing");
+    return found === undefined ? null : String(found.public_url);
+  });
+
+const gatewayPage = (at: Program, runId: string) => `${at.api}/runs/${runId}/dashboard`;
+
+async function seeStatus(page: Page, status: string): Promise<void> {
+  await page.locator("#status", { hasText: new RegExp(`^${status}$`) }).waitFor();
+}
+
+async function isGone(url: string): Promise<boolean> {
+  try {
+    await (await fetch(url)).text();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+const tell = (type: string, payload: JsonObject) =>
+  `printf '%s\\n' '${JSON.stringify({ type, payload })}' > "$SVC_EVENT_STREAM"`;
+
+describe("the dashboard", { skip: noChromium }, () => {
+  test("shows three browsers a run as it goes, and what it came to, after its server is gone, too", async () => {
+    const gate = gates.pipe("held");
+    const write =
+      'mkdir -p "$SVC_OUTPUT_DIR"; echo "<h1>Bees</h1><script>parent.hacked=1</script>" > "$SVC_OUTPUT_DIR/digest.html"; head -c 200000 /dev/urandom > "$SVC_OUTPUT_DIR/all.bin"';
+    const { runId, url } = await runWithDashboard(
+      program,
+      graph(
+        "digest",
+        [
+          router("plan"),
+          executor("reader", `${tell("progress", { percent: 40, label: "4 of 10 pages" })}; cat ${gate}`),
+          executor("report", write),
+        ],
+        [
+          ["plan", "reader"],
+          ["reader", "report"],
+        ],
+        {
+          outputs: [
+            { path: "digest.html", title: "The digest", primary: true },
+            { path: "all.bin", title: "Everything" },
+          ],
+        },
+      ),
+    );
+    const pages = await Promise.all([
+      openPage(browser, url),
+      openPage(browser, url, { colorScheme: "dark" }),
+      openPage(browser, gatewayPage(program, runId)),
+    ]);
+    for (const { page } of pages) {
+      await seeStatus(page, "Running");
+      await page.locator("#connection", { hasText: /^Live$/ }).waitFor();
+      await page.locator('.box[data-state="running"]', { hasText: "4 of 10 pages" }).waitFor();
+      assert.equal(await page.locator(".box").count(), 3);
+      assert.equal(await page.locator('.box[data-state="pending"]').count(), 1);
+    }
+    assert.equal(await pages[0].page.locator("h1").innerText(), "Digest of <i>bees</i>");
+    await gates.open(gate);
+    await happens(program, runId, "job_completed");
+    const [output] = (await walk(program, `/runs/${runId}/outputs`)).filter(
+      ({ title }) => title === "Everything",
+    );
+    const bytes = Buffer.from(await (await fetch(program.url + String(output?.url))).arrayBuffer());
+    for (const { page, complaints, requested } of pages) {
+      await seeStatus(page, "Completed");
+      await page.locator("#progress[aria-valuenow='100']").waitFor();
+      assert.deepEqual(await page.locator(".output .lead").allInnerTexts(), ["The digest", "Everything"]);
+      const frame = page.frameLocator(".preview iframe");
+      assert.equal(await frame.locator("h1").innerText(), "Bees");
+      assert.equal(await page.evaluate("window.hacked"), undefined);
+      const downloading = page.waitForEvent("download");
+      await page.getByRole("link", { name: "Download Everything" }).click();
+      const download = await downloading;
+      assert.ok(bytes.equals(await readFile(await download.path())));
+      // The frame's script is what was refused.
+      assert.deepEqual(
+        complaints.filter((text) => !/Blocked script execution in .*preview/.test(text)),
+        [],
+      );
+      for (const one of requested) assert.ok(one.startsWith("http://127.0.0.1:") || one === "data:,", one);
+    }
+    const worker = pages[0]!;
+    await until("its server is gone", () => isGone(url));
+    await worker.page.locator("#connection", { hasText: "Ended" }).waitFor();
+    await worker.page.locator("#feed li", { hasText: "The run completed" }).waitFor();
+    await Promise.all(pages.map(({ page }) => page.context().close()));
+  });
+
+  test("tells why a run failed, and shows hostile names and messages as the text that they are", async () => {
+    const hostile = '<img src=x onerror="window.hacked=1">';
+    const script = `echo '<script>window.hacked=1</script>'; printf '\\342\\200\\256gnp.exe \\033[31mred\\n'; head -c 100000 /dev/zero | tr '\\0' '<'; echo; mkdir -p "$SVC_OUTPUT_DIR"; echo '<script>1</script>' > "$SVC_OUTPUT_DIR/$0.txt"; echo "it's broken" >&2; exit 3`;
+    const jobId = await createJob(
+      program,
+      graph("hostile", [executor(hostile, ["sh", "-c", script, "<b>&amp;"])], [], {
+        outputs: [{ path: "<b>&amp;.txt", title: hostile, primary: true }],
+      }),
+    );
+    const { run } = await ended(program, await startRun(program, jobId));
+    const { page, complaints } = await openPage(browser, gatewayPage(program, String(run.run_id)));
+    await seeStatus(page, "Failed");
+    const failure = page.getByRole("region", { name: "What went wrong" });
+    const text = await failure.innerText();
+    for (const part of ["executor.exit_nonzero", hostile, "Exit code\n3", "What to do:", "it's broken"]) {
+      assert.ok(text.includes(part), `${part} is missing in: ${text}`);
+    }
+    await page.locator("#feed li", { hasText: "<script>window.hacked=1</script>" }).waitFor();
+    await page.locator("#feed li", { hasText: "\ufffdgnp.exe red" }).waitFor();
+    const longest = await page
+      .locator("#feed li .said")
+      .evaluateAll((rows) => Math.max(...rows.map((row) => String(row.textContent).length)));
+    assert.ok(longest <= 600);
+    assert.equal(await page.locator(".box .name").first().textContent(), `${hostile.slice(0, 23)}…`);
+    assert.equal(await page.evaluate("window.hacked"), undefined);
+    assert.equal(await page.locator("main img, main b").count(), 0);
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+  });
+
+  test("of thousands of events keeps 500 in the document, stands still for who scrolls back, and filters", async () => {
+    const gate = gates.pipe("lines");
+    const { url } = await runWithDashboard(
+      program,
+      graph("lines", [
+        executor(
+          "talker",
+          `seq -f 'line %g' 6000; cat ${gate}; ${tell("mine", { message: "odd" })}; echo last`,
+        ),
+      ]),
+    );
+    const { page } = await openPage(browser, url);
+    await page.locator("#feed li", { hasText: /line 6000$/ }).waitFor();
+    const rows = page.locator("#feed > li");
+    assert.equal(await rows.count(), 500);
+    assert.match(await page.locator("#events-count").innerText(), /no longer kept here/);
+    await page.locator("#feed").hover();
+    await page.mouse.wheel(0, -2_000);
+    await page.locator("#follow[aria-pressed='false']").waitFor();
+    await page.getByRole("button", { name: "Show older events" }).click();
+    assert.equal(await rows.count(), 500);
+    await page.locator("#feed li", { hasText: /line 5400$/ }).waitFor();
+    const before = await rows.last().innerText();
+    await gates.open(gate);
+    await seeStatus(page, "Completed");
+    await page.locator("#events-count", { hasText: "new below" }).waitFor();
+    assert.equal(await rows.last().innerText(), before);
+    await page.getByRole("button", { name: "Follow" }).click();
+    await page.locator("#feed li", { hasText: "The run completed" }).waitFor();
+    assert.equal(await rows.count(), 500);
+    await page.getByRole("combobox", { name: "Type" }).selectOption("mine");
+    assert.equal(await rows.count(), 1);
+    await page.getByRole("combobox", { name: "Type" }).selectOption("");
+    await page.getByRole("searchbox", { name: "Contains" }).fill("LINE 4321");
+    await page.locator("#feed > li:only-child", { hasText: "line 4321" }).waitFor();
+    await page.context().close();
+  });
+
+  test("is walked by keyboard, says how a person answers, and has nothing that axe would mend, light and dark, wide and narrow", async () => {
+    const question = { request_id: "ship", prompt: "Ship it?", allowed_decisions: ["yes", "no"] };
+    const gate = gates.pipe("asked");
+    const { runId, url } = await runWithDashboard(
+      program,
+      graph(
+        "ask",
+        [
+          router("plan"),
+          executor(
+            "asker",
+            `${tell("human_input_requested", question)}; echo careful >&2; cat ${gate}; exit 1`,
+          ),
+          executor("twice", "exit 1", { max_attempts: 2, retry_backoff_ms: 60_000 }),
+          aggregator("all"),
+        ],
+        [
+          ["plan", "asker"],
+          ["plan", "twice"],
+          ["asker", "all"],
+        ],
+      ),
+    );
+    const looks = [
+      { colorScheme: "light", viewport: { width: 1280, height: 900 } },
+      { colorScheme: "dark", viewport: { width: 1280, height: 900 } },
+      { colorScheme: "light", viewport: { width: 360, height: 740 } },
+    ] as const;
+    const pages = await Promise.all(looks.map((look) => openPage(browser, url, look)));
+    for (const { page } of pages) {
+      const people = page.getByRole("region", { name: "Waiting for a person" });
+      await people.getByText(`troupe answer ${runId} ship yes`).waitFor();
+      await page.locator('[data-state="retrying"]').first().waitFor({ state: "attached" });
+      assert.deepEqual(await accessibilityProblems(page), []);
+      const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+      assert.ok(Number(overflow) <= 0);
+    }
+    const page = pages[0]!.page;
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate("document.activeElement.className"), "skip");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate("document.activeElement.id"), "main");
+    await page.getByRole("button", { name: "List" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "asker" }).focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate("document.activeElement.id"), "feed");
+    assert.equal(await page.getByRole("combobox", { name: "Agent" }).inputValue(), "asker");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.locator("#feed li pre", { hasText: '"agent_id": "asker"' }).waitFor();
+    await page.keyboard.press("ArrowUp");
+    assert.equal(
+      await page.evaluate("document.activeElement.nextElementSibling.querySelector('pre') !== null"),
+      true,
+    );
+    await page.keyboard.press("Tab");
+    assert.equal(
+      await page.evaluate(
+        "document.activeElement === document.body || !document.activeElement.closest('#feed')",
+      ),
+      true,
+    );
+    await gates.open(gate);
+    for (const one of pages) {
+      await seeStatus(one.page, "Failed");
+      await one.page.locator("#announcer", { hasText: "Failed" }).waitFor({ state: "attached" });
+      assert.deepEqual(await accessibilityProblems(one.page), []);
+      assert.deepEqual(one.complaints, []);
+      await one.page.context().close();
+    }
+  });
+
+  test("draws a graph of 500 agents in a few boxes, and lists those of most interest", async () => {
+    const workers = Array.from({ length: 500 }, (_, i) => router(`w${i}`));
+    const edges = workers.map(({ node_id }) => ["in", String(node_id)] as const);
+    const jobId = await createJob(program, graph("many", [router("in"), ...workers], edges));
+    const { run } = await ended(program, await startRun(program, jobId));
+    const { page } = await openPage(browser, gatewayPage(program, String(run.run_id)));
+    await seeStatus(page, "Completed");
+    await page.locator(".box.many", { hasText: "500 × router" }).waitFor();
+    assert.equal(await page.locator(".box").count(), 2);
+    await page.getByRole("button", { name: "List" }).click();
+    assert.equal(await page.locator("#list tbody tr").count(), 200);
+    await page.context().close();
+  });
+});
+
+test("pages go on by themselves after the program was killed and started again: no event is missing, none is there twice", {
+  skip: noChromium,
+}, async () => {
+  const home = await temporaryHome();
+  const gate = gates.pipe("killed");
+  const first = await startGateway({ env: ports, home });
+  const { runId, url } = await runWithDashboard(
+    first,
+    graph("killed", [executor("early", "echo one"), executor("held", `cat ${gate}`)], [["early", "held"]]),
+  );
+  await happens(first, runId, ({ type, agent_id }) => type === "sandbox_job_started" && agent_id === "held");
+  const pages = await Promise.all([url, gatewayPage(first, runId)].map((one) => openPage(browser, one)));
+  for (const { page } of pages) await page.locator("#connection", { hasText: /^Live$/ }).waitFor();
+  await first.kill();
+  for (const { page } of pages) await page.locator("#connection", { hasText: "Reconnecting" }).waitFor();
+  const env = { ...ports, SVC_API_PORT: new URL(first.url).port };
+  const second = await startGateway({ env, home });
+  try {
+    for (const { page } of pages) await page.locator("#connection", { hasText: /^Live$/ }).waitFor();
+    await gates.open(gate);
+    for (const { page } of pages) await seeStatus(page, "Completed");
+    const { events } = await ended(second, runId);
+    for (const { page } of pages) {
+      await page.getByRole("combobox", { name: "Level" }).selectOption("0");
+      await page.locator("#feed li", { hasText: "The run completed" }).waitFor();
+      const types = await page
+        .locator("#feed > li")
+        .evaluateAll((rows) => rows.map((row) => row.querySelector(".type")?.textContent ?? "log"));
+      assert.deepEqual(
+        types,
+        events.map(({ type }) => type),
+      );
+      await page.context().close();
+    }
+    assert.equal((await call(second, "GET", `/runs/${runId}`)).status, "completed");
+  } finally {
+    await second.stop();
+    await rm(home, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,70 @@
+// A Chromium for tests that click, type and look: Playwright's, with the machine's own browser.
+
+import { createRequire } from "node:module";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { findBrowser } from "./browser.ts";
+
+/** Why tests of pages are skipped here, or false. */
+export const noChromium: string | false = findBrowser() === null && "there is no Chromium";
+
+export function launchChromium(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: findBrowser() ?? "",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"],
+  });
+}
+
+export interface WatchedPage {
+  readonly page: Page;
+  /** Violations of the content policy, uncaught errors, dialogs; not requests that failed. */
+  readonly complaints: readonly string[];
+  /** Every URL that was asked for. */
+  readonly requested: readonly string[];
+}
+
+/** Opens a page in a context of its own, which a test closes with `page.context().close()`. */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<WatchedPage> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  const requested: string[] = [];
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("dialog", (dialog) => {
+    complaints.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("console", (message) => {
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) {
+      complaints.push(message.text());
+    }
+  });
+  page.on("request", (request) => requested.push(request.url()));
+  await page.goto(url);
+  return { page, complaints, requested };
+}
+
+const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+interface AxeResults {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly nodes: readonly { readonly html: string }[];
+  }[];
+}
+
+/** What axe finds wrong with the page as it is now, as lines: WCAG 2.2 A and AA, and best practices. */
+export async function accessibilityProblems(page: Page): Promise<readonly string[]> {
+  // As the debugger does it: the page's own policy forbids other scripts.
+  const session = await page.context().newCDPSession(page);
+  const { readFile } = await import("node:fs/promises");
+  await session.send("Runtime.evaluate", { expression: await readFile(axePath, "utf8") });
+  await session.detach();
+  const results = (await page.evaluate("axe.run({ iframes: false })")) as AxeResults;
+  return results.violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`),
+  );
+}
