@@ -1,43 +1,63 @@
-"""Lists the documents and deals them out: one message per document, to the reader with the least to read.
+"""Lists the documents and deals them out to the readers, in batches that are small enough to show progress.
 
-Input: {} for every document, or {"documents": ["01-….md", …]} for some of them.
+Input: {} for every document, or {"documents": ["01-….md", …]} for some of them, by path or by name.
 """
 
 import os
-from pathlib import Path
 
+import library
 import worker
 
-FOLDER = Path("documents")
-EXTENSIONS = {".md", ".txt"}
+DOCUMENTS_MAX = 5_000
+# A reader's share in so many messages: enough to see it move, few enough that starting commands costs little.
+BATCHES_PER_READER = 12
+SHOWN_MAX = 20
 
 
-def choose(wanted):
-    found = {path.name: path for path in FOLDER.rglob("*") if path.suffix.lower() in EXTENSIONS and path.is_file()}
-    missing = [name for name in wanted if name not in found]
+def choose(found, wanted):
+    by_name = {path.name: file for file, path in found.items()}
+    missing = [name for name in wanted if name not in found and name not in by_name]
     if missing:
-        worker.give_up(f"Not in payloads/documents: {', '.join(missing)}. It holds: {', '.join(sorted(found))}.")
-    chosen = [found[name] for name in wanted] if wanted else list(found.values())
+        worker.give_up(f"Not in the folder: {shown(missing)}. It holds: {shown(found)}.")
+    # A document that is asked for twice is read once.
+    chosen = list(dict.fromkeys(name if name in found else by_name[name] for name in wanted)) or list(found)
     if not chosen:
-        worker.give_up("payloads/documents holds no .md or .txt file; put the documents to digest there.")
+        worker.give_up(f"The folder holds no document. Documents are: {', '.join(sorted(library.EXTENSIONS))}.")
+    if len(chosen) > DOCUMENTS_MAX:
+        worker.give_up(f"{len(chosen):,} documents are more than {DOCUMENTS_MAX:,}; digest them folder by folder.")
     return chosen
 
 
-def deal(documents, readers):
+def shown(names):
+    names = list(names)
+    more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
+    return ", ".join(names[:SHOWN_MAX]) + more
+
+
+def deal(sizes, readers):
     """The largest first, each to the reader with the fewest bytes so far: all end at about the same time."""
-    bytes_of = [0] * readers
-    for path in sorted(documents, key=lambda path: (-path.stat().st_size, path.name)):
+    hands, bytes_of = [[] for _ in range(readers)], [0] * readers
+    for file in sorted(sizes, key=lambda file: (-sizes[file], file)):
         reader = bytes_of.index(min(bytes_of))
-        bytes_of[reader] += path.stat().st_size
-        yield reader + 1, path
+        hands[reader].append(file)
+        bytes_of[reader] += sizes[file] + 1
+    return hands
+
+
+def batches(hand):
+    length = -(-len(hand) // BATCHES_PER_READER)
+    return [hand[start : start + length] for start in range(0, len(hand), length)] if hand else []
 
 
 given = worker.body()
-documents = choose(given.get("documents", []) if isinstance(given, dict) else [])
-worker.report("progress", percent=100, label=f"{len(documents)} documents to read")
+found = library.documents()
+chosen = choose(found, given.get("documents") or [] if isinstance(given, dict) else [])
+hands = deal({file: found[file].stat().st_size for file in chosen}, int(os.environ["READERS"]))
+worker.report("progress", percent=100, label=f"{len(chosen)} documents to read")
 worker.answer(
     emit_messages=[
-        {"type": f"for-reader-{reader}", "body": {"file": path.relative_to(FOLDER).as_posix()}}
-        for reader, path in deal(documents, int(os.environ["READERS"]))
+        {"type": f"for-reader-{reader}", "body": {"batch": f"{reader}-{number}", "files": files}}
+        for reader, hand in enumerate(hands, 1)
+        for number, files in enumerate(batches(hand), 1)
     ]
 )

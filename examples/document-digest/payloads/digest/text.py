@@ -1,9 +1,8 @@
-"""Plain text analysis with the standard library: sentences, words, terms, an extractive summary."""
+"""Plain text analysis with the standard library: words, terms, an extractive summary."""
 
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
 
 STOP_WORDS = frozenset(
     """a able about above across after again against all almost alone along already also although always am
@@ -24,35 +23,22 @@ STOP_WORDS = frozenset(
     those though thousand three through till time times to together too took towards tried try turn turns twenty
     twice two under until up upon us use used uses usually value very want wanted wants was way we week well
     went were what whatever when where whether which while who whoever whole whom whose why will wish with
-    within without word words work works world worth would write writes written year yes yet you your yourself""".split()
+    within without word words work works world worth would write writes written year yes yet you your yourself
+    aber alle als also am an auch auf aus bei bin bis bist da damit dann das dass dem den der des die dies diese
+    dieser dieses doch dort du durch ein eine einem einen einer eines er es etwas für gegen hat haben hier ich
+    ihm ihn ihr ihre im in ist jede jeder jetzt kann kein keine mehr mein mit muss nach nicht noch nur ob oder
+    ohne sein seine sich sie sind so über um und uns unter vom von vor war was weil wenn werden wie wir wird
+    wurde wurden zu zum zur
+    au aux avec car ce ces cette comme dans de des deux donc du elle elles en entre est et être eux faire fait
+    il ils je la le les leur leurs lui mais même mes moi mon ne nos notre nous on ont ou où par pas peut plus
+    pour qu que qui quoi sa sans se ses si son sont sous sur ta te tes ton tous tout très tu un une vos votre
+    vous été
+    al algo como con contra cuando del desde donde el ella ellos en era eran es esa ese eso esta este esto está
+    están fue fueron ha han hasta hay la las le les lo los más mi mucho muy no nos nosotros o otra otro para
+    pero por porque que quien se ser si sin sobre son su sus también te tiene todo todos un una uno unos y ya yo""".split()
 )
 
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
-MARKUP = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
-SENTENCE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"”’)]))\s+(?=[\"“‘(]*[A-Z0-9])")
-
-
-@dataclass
-class Document:
-    title: str
-    headings: list[str]
-    sentences: list[str]
-
-
-def parse(source, fallback_title):
-    """Takes a text apart; lines that begin with # are headings, the first of them the title."""
-    headings, paragraphs = [], [""]
-    for line in source.splitlines():
-        heading = HEADING.match(line)
-        if heading:
-            headings.append(heading[2])
-        if heading or not line.strip():
-            paragraphs.append("")
-        else:
-            paragraphs[-1] += " " + MARKUP.sub("", line.strip())
-    sentences = [sentence for text in paragraphs for sentence in SENTENCE_END.split(text.strip()) if sentence]
-    return Document(headings[0] if headings else fallback_title, headings[1:], sentences)
 
 
 def words(sentence):

@@ -12,9 +12,9 @@ def body():
         return json.load(file)
 
 
-def config():
-    """The section "digest" of config/default.json, with what the user changed for this job."""
-    return json.loads(os.environ.get("SVC_BLUEPRINT_CONFIG_JSON") or "{}").get("digest", {})
+def config(section="digest"):
+    """A section of config/default.json, with what the user changed for this job."""
+    return json.loads(os.environ.get("SVC_BLUEPRINT_CONFIG_JSON") or "{}").get(section) or {}
 
 
 def report(type, **payload):
