@@ -68,11 +68,7 @@ async function measurePair(api: string, figures: Map<string, string>): Promise<v
 async function measureThroughput(api: string, jobs: number, figures: Map<string, string>): Promise<void> {
   const manifest = JSON.stringify(pair);
   const from = performance.now();
-  const ids: string[] = [];
-  let started = 0;
-  await inParallel(SUBMITTERS, async () => {
-    while (started++ < jobs) ids.push(await submit(api, manifest));
-  });
+  const ids = await submitMany(api, manifest, jobs);
   const submittedMs = performance.now() - from;
   // Jobs complete in order of submission, so the last ones being over means that all are; every one is looked at
   // outside the measured time.
@@ -88,6 +84,16 @@ async function measureThroughput(api: string, jobs: number, figures: Map<string,
   );
   figures.set("  submissions/s", Math.round((jobs / submittedMs) * 1_000).toLocaleString("en"));
   figures.set("  with a GET of each job besides", Math.round((jobs / seenMs) * 1_000).toLocaleString("en"));
+}
+
+/** @returns the jobs' ids, in the order of their answers */
+export async function submitMany(api: string, manifest: string, jobs: number): Promise<string[]> {
+  const ids: string[] = [];
+  let started = 0;
+  await inParallel(SUBMITTERS, async () => {
+    while (started++ < jobs) ids.push(await submit(api, manifest));
+  });
+  return ids;
 }
 
 async function measureList(api: string, figures: Map<string, string>): Promise<void> {

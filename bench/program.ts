@@ -4,8 +4,13 @@ import { spawn } from "node:child_process";
 import { type Program, startProgram } from "../test/support/program.ts";
 import { send, submit, untilOver } from "./client.ts";
 import { measureEvidence } from "./evidence.ts";
-import { commands, fan } from "./manifests.ts";
+import { submitMany } from "./load.ts";
+import { commands, fan, pair } from "./manifests.ts";
 import { peakMb, residentMb } from "./memory.ts";
+import { processorMs } from "./processor.ts";
+
+/** Each costs some 200 µs, and the system counts in steps of 10 ms. */
+const PROCESSOR_JOBS = 15_000;
 
 export function startMeasured(): Promise<Program> {
   return startProgram({ env: { SVC_LOG_LEVEL: "warn" } });
@@ -41,6 +46,15 @@ export async function measureProgram(
       "resident after a job of 10,000 agents",
       `${residentMb(fresh.pid)} MB (peak ${peakMb(fresh.pid)} MB)`,
     );
+  }
+  if (wanted("processor")) {
+    await using fresh = await startMeasured();
+    const manifest = JSON.stringify(pair);
+    await submitMany(fresh.api, manifest, 2_000);
+    const before = processorMs(fresh.pid);
+    await submitMany(fresh.api, manifest, PROCESSOR_JOBS);
+    const perJob = (processorMs(fresh.pid) - before) / PROCESSOR_JOBS;
+    figures.set("processor time per two-step job", `${Math.round(perJob * 1_000)} µs`);
   }
   if (wanted("command")) await measureCommand(program, figures);
   if (wanted("evidence")) await measureEvidence(figures);
