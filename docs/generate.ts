@@ -20,6 +20,9 @@ const subjects: Readonly<Record<string, string>> = {
   job: "The whole run",
   manifest: "The manifest",
   inputs: "The inputs",
+  blueprint: "Blueprints",
+  preparation: "The preparation of a launch",
+  service: "Services",
   runtime: "The runtime",
 };
 
