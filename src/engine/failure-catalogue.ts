@@ -214,6 +214,13 @@ export const failureCatalogue = {
     remediation:
       "Wait until a run with a dashboard has ended, or widen the range of ports for dashboards; then start a new run.",
   },
+  "preparation.unexpected_error": {
+    category: "infrastructure",
+    retryable: true,
+    meaning: "The preparation of the launch met an error that is not the package's, at each of many tries.",
+    remediation:
+      "An error of the system, such as EIO, tells what is wrong with the machine or the disk of SVC_HOME; any other is in the runtime's log. Mend it, then start a new run.",
+  },
   "service.required_unavailable": {
     category: "dependency",
     retryable: false,

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { executor, graph, router } from "../../test/support/graphs.ts";
@@ -110,9 +110,13 @@ test("four slow preparations hold up the fifth, and no run that needs none (V1, 
   const plain = await core.start((await core.job(quick)).jobId);
   assert.equal((await core.ended(plain.runId)).status, "completed");
   assert.equal(core.preparation.underWay, 4);
+  // The first four; among themselves they begin as their files are read.
   assert.deepEqual(
-    core.preparation.begun,
-    runs.slice(0, 4).map(({ runId }) => runId),
+    core.preparation.begun.toSorted(),
+    runs
+      .slice(0, 4)
+      .map(({ runId }) => runId)
+      .toSorted(),
   );
   hold.open();
   await Promise.all(runs.map(({ runId }) => core.endCommand(runId)));
@@ -272,6 +276,27 @@ test("an error that nobody foresaw is tried again; the others go on (L2)", async
   core.preparation.hold = null;
   core.clock.fire();
   await begunOf(core, run.runId);
+});
+
+test("an error that stays is told, and fails the run at the last try (V6)", async () => {
+  await using core = await startCore();
+  const { job } = await readingJob(core);
+  core.preparation.hold = async () => {
+    throw Object.assign(new Error("EIO: i/o error, read '/a/place'"), {
+      code: "EIO",
+      errno: -constants.errno.EIO,
+    });
+  };
+  const run = await core.start(job.jobId);
+  await core.whenRun(run.runId, ({ label }) => label === "Preparing again after EIO (i/o error)");
+  core.clock.firesByItself = true;
+  const ended = await core.ended(run.runId);
+  assert.equal(ended.status, "failed");
+  const { code, details } = JSON.parse(ended.failureJson ?? "{}");
+  assert.equal(code, "preparation.unexpected_error");
+  assert.match(details.message, /in 60 tries, the last time because of EIO \(i\/o error\)\.$/);
+  assert.equal(core.preparation.begun.length, 60);
+  await leavesNothing(core, run.runId);
 });
 
 describe("a run whose services are not there yet, such as after a restart (V5)", () => {

@@ -8,12 +8,16 @@
 // V4. Nothing here survives the process: the next one prepares anew what was not submitted.
 // V5. One whose services are not there yet waits for them outside of the four, for a while (service-waits.ts); what is
 //     missing then fails the run.
+// V6. One that meets an error that nobody foresaw is begun again by the launcher, and its run is told; at the last try
+//     the error fails the run.
 
+import { getSystemErrorMessage } from "node:util";
 import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { WebUi } from "../blueprints/package-description.ts";
 import type { BlueprintRecords } from "../blueprints/records.ts";
 import { BundleProblem, messagesOf } from "../bundles/problem.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
+import { JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import type { Preparation } from "../preparation/launch-preparation.ts";
@@ -31,6 +35,8 @@ import { ServiceWaits, waitLabel } from "./service-waits.ts";
 const AT_ONCE_MAX = 4;
 const WAITING_MAX = 100_000;
 const OUTCOMES_MAX = 100;
+/** The launcher begins one again after a second: more than a minute, for what passes by itself. */
+const TRIES_MAX = 60;
 
 /** What came of the preparation of a run. */
 export type PreparationOutcome =
@@ -67,6 +73,8 @@ export class LaunchPreparations {
   readonly #serviceWaits: ServiceWaits;
   /** Runs in `#waiting` whose wait for services is over. */
   readonly #hasWaited = new Set<string>();
+  /** How often the preparation of a run was interrupted until now (V6). */
+  readonly #interruptions = new Map<string, number>();
   #isStopped = false;
 
   /** @param onEnd called when a preparation has ended: there is an outcome, or the run was not to be launched then */
@@ -111,6 +119,7 @@ export class LaunchPreparations {
     this.#waiting.delete(runId);
     this.#hasWaited.delete(runId);
     this.#serviceWaits.drop(runId);
+    this.#interruptions.delete(runId);
     this.#outcomes.delete(runId);
     this.#underWay.get(runId)?.abort.abort();
   }
@@ -141,13 +150,30 @@ export class LaunchPreparations {
 
   async #work(runId: string, signal: AbortSignal): Promise<void> {
     const label = new LabelWriter(this.#parts, runId);
-    const outcome = await this.#prepare(runId, { signal, report: label.report }).catch(toOutcome);
+    const outcome = await this.#prepare(runId, { signal, report: label.report }).catch((error: unknown) =>
+      this.#outcomeOfError(runId, error),
+    );
     if (outcome?.kind === "waits") return this.#waitForServices(runId, outcome, label, signal);
-    await label.end();
+    await label.end(
+      outcome?.kind === "interrupted" ? `Preparing again after ${reasonOf(outcome.error)}` : null,
+    );
     if (outcome === null || signal.aborted) return;
+    if (outcome.kind !== "interrupted") this.#interruptions.delete(runId);
     this.#outcomes.set(runId, outcome);
     const [oldest] = this.#outcomes.keys();
     if (this.#outcomes.size > OUTCOMES_MAX && oldest !== undefined) this.#outcomes.delete(oldest);
+  }
+
+  #outcomeOfError(runId: string, error: unknown): PreparationOutcome {
+    const code = failureCodeOf(error);
+    if (code !== null) return failed(code, (error as Error).message);
+    // A store that takes nothing holds up all runs, and is no fault of this one.
+    if (error instanceof JournalUnavailable) return { kind: "interrupted", error };
+    const tries = (this.#interruptions.get(runId) ?? 0) + 1;
+    this.#interruptions.set(runId, tries);
+    if (tries < TRIES_MAX) return { kind: "interrupted", error };
+    const message = `The launch could not be prepared in ${tries} tries, the last time because of ${reasonOf(error)}.`;
+    return failed("preparation.unexpected_error", message);
   }
 
   async #waitForServices(
@@ -231,9 +257,11 @@ export function failureCodeOf(error: unknown): FailureCode | null {
   return null;
 }
 
-function toOutcome(error: unknown): PreparationOutcome {
-  const code = failureCodeOf(error);
-  return code === null ? { kind: "interrupted", error } : failed(code, (error as Error).message);
+/** Without the places of this machine that are in an error's own text. */
+function reasonOf(error: unknown): string {
+  const { code, errno } = error as NodeJS.ErrnoException;
+  if (code === undefined || errno === undefined) return "an error of the runtime itself, which is in its log";
+  return `${code} (${getSystemErrorMessage(errno)})`;
 }
 
 function failed(code: FailureCode, message: string): PreparationOutcome {

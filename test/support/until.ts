@@ -10,16 +10,18 @@ const LIMIT_MS = 60_000;
  * Looks again and again until `probe` gives something other than null or false.
  *
  * @param what the fact, for the message when it does not come true
+ * @param limitMs for what takes long on a slow machine even when all is well
  * @returns what the probe gave
  */
 export async function until<T>(
   what: string,
   probe: () => Promise<T | null | false> | T | null | false,
+  limitMs: number = LIMIT_MS,
 ): Promise<T> {
-  for (let looks = 0; looks < LIMIT_MS / LOOK_EVERY_MS; looks++) {
+  for (let looks = 0; looks < limitMs / LOOK_EVERY_MS; looks++) {
     const found = await probe();
     if (found !== null && found !== false) return found;
     await delay(LOOK_EVERY_MS);
   }
-  throw new Error(`It did not come true within a minute: ${what}`);
+  throw new Error(`It did not come true within ${limitMs / 1_000} s: ${what}`);
 }
