@@ -14,8 +14,8 @@ import { type ProcessTree, type ProcessTrees, signalGroup } from "./process-tree
 
 /** Of each of the two; what comes back may have been cut when it is that long. */
 export const OUTPUT_BYTES_MAX = 256 * 1024;
-/** Between SIGTERM and SIGKILL. */
-const GRACE_MS = 2_000;
+/** Between SIGTERM and SIGKILL: short enough that a validator is ended, and named, within its check's time. */
+const GRACE_MS = 1_000;
 const INHERITED = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"] as const;
 
 export interface SideCommand {

@@ -1,9 +1,11 @@
 // What is said before a run is accepted: everything that stands against it at once, and nothing is changed.
 
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { until } from "../../test/support/until.ts";
 import { writeFiles } from "../bundles/test-support.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { folderConfig, type LaunchPlace, makeLaunchPlace, manifest } from "./test-launch.ts";
@@ -237,6 +239,41 @@ test("a check that takes too long says so, beside what it has found by then", as
   assert.deepEqual(
     errors.map(({ code }) => code),
     ["required", "check_timeout"],
+  );
+});
+
+test("a validator that ignores its end is killed and named before the check's own time is over", {
+  timeout: 60_000,
+}, async () => {
+  const timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
+  let nowMs = 0;
+  await using place = await makeLaunchPlace({
+    clock: {
+      nowMs: () => nowMs,
+      soon: (run) => setImmediate(run),
+      after: (delayMs, run) => {
+        const timer = { atMs: nowMs + delayMs, run };
+        timers.add(timer);
+        return () => timers.delete(timer);
+      },
+    },
+  });
+  const begun = join(place.folder, "begun");
+  const subject = await place.subject({
+    payload: { "validators/stubborn.sh": `trap "" TERM; echo > '${begun}'; while :; do sleep 0.1; done` },
+  });
+  const check = place.preparation.check(subject);
+  await until("the validator", () => existsSync(begun));
+  const next = () => [...timers].sort((a, b) => a.atMs - b.atMs).find(({ atMs }) => atMs <= 9_500);
+  for (let timer = next(); timer !== undefined; timer = next()) {
+    timers.delete(timer);
+    nowMs = timer.atMs;
+    timer.run();
+  }
+  const { errors } = await check;
+  assert.deepEqual(
+    errors.map(({ code, message }) => [code, message.split(":")[0]]),
+    [["validator_failed", "validators/stubborn.sh took too long"]],
   );
 });
 

@@ -9,6 +9,7 @@ import { Bundles } from "../bundles/bundles.ts";
 import { writeFiles } from "../bundles/test-support.ts";
 import { systemClock, systemRandomness } from "../clock.ts";
 import type { JsonObject } from "../engine/json.ts";
+import type { Clock } from "../engine/ports.ts";
 import { ProcessTrees } from "../execution/process-trees.ts";
 import { SideCommands } from "../execution/side-command.ts";
 import { EventFeed } from "../runs/feed.ts";
@@ -49,6 +50,12 @@ export const manifest = {
   ],
 } as const;
 
+/** Real time, of which a check and its validators have thirty times as much: a machine may stand still for a while. */
+const patientClock: Clock = {
+  ...systemClock,
+  after: (delayMs, run) => systemClock.after(30 * delayMs, run),
+};
+
 export interface PackageOptions {
   readonly manifest?: JsonObject;
   readonly config?: JsonObject;
@@ -86,7 +93,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
   });
   const trees = new ProcessTrees(home, systemClock);
   const runtimeEnv = changes.runtimeEnv ?? { PATH: process.env.PATH };
-  const side = new SideCommands({ trees, clock: systemClock, runtimeEnv });
+  const side = new SideCommands({ trees, clock: changes.clock ?? patientClock, runtimeEnv });
   const feed = new EventFeed();
   const secrets = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 7)));
   const openRuns = new Map<string, string>([["run_1", "reader-1"]]);
@@ -104,7 +111,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
     workerEnvPrefixes: ["SVC_"],
     runtimeEnv,
     newId: systemRandomness.id,
-    clock: systemClock,
+    clock: patientClock,
     feed,
     openRun: async (runId) => {
       const runtimeJobId = openRuns.get(runId);
