@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import type { Definition } from "../bundles/definition.ts";
 import type { JsonObject, JsonValue } from "../engine/json.ts";
 import { parseManifest } from "../engine/manifest.ts";
@@ -246,6 +246,39 @@ test("an unknown field is a warning with the nearest name, and no problem", () =
       ["/resources/0/form", "from"],
       ["/config/default.json#/local_inputs/folder", "folders"],
       ["/config/default.json#/web_ui/ouput", "output"],
+    ],
+  );
+});
+
+test("a field of the graph that looks like a slip is a warning, and a note of one's own is none", () => {
+  const { warnings, description } = described({
+    entrypoints: ["a"],
+    owner: "me",
+    nodes: [
+      {
+        node_id: "a",
+        agent_type: "executor",
+        comand: "x",
+        config: { command: ["x"], max_atempts: 2, environment: { comand: "1" }, emit_type: 1, note: 1 },
+        services: [{ name: "s", port: 1, checks: [{ type: "http", intervall_ms: 1 }] }],
+      },
+      { node_id: "b", agent_type: "router", config: { emitt_type: "t", max_atempts: 2 } },
+    ],
+    edges: [{ from_node: "a", to_node: "b", mesage_type: "t" }],
+    policies: { failure_polcy: "continue" },
+    entrypoint: "a",
+  });
+  assert.notEqual(description, null);
+  assert.deepEqual(
+    warnings.map(({ path, message }) => [path, /did you mean "(\w+)"/.exec(message)?.[1]]),
+    [
+      ["/nodes/0/comand", "command"],
+      ["/nodes/0/config/max_atempts", "max_attempts"],
+      ["/nodes/0/services/0/checks/0/intervall_ms", "interval_ms"],
+      ["/nodes/1/config/emitt_type", "emit_type"],
+      ["/edges/0/mesage_type", "message_type"],
+      ["/policies/failure_polcy", "failure_policy"],
+      ["/entrypoint", "entrypoints"],
     ],
   );
 });

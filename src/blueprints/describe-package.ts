@@ -14,6 +14,7 @@ import { readIdentity } from "./describe-identity.ts";
 import { inConfiguration, inManifestFile, Reading } from "./describe-reading.ts";
 import { readModels, readRequirements, readResources } from "./describe-requirements.ts";
 import { readInputRules } from "./describe-rules.ts";
+import { warnOfMisspelt } from "./misspelt-fields.ts";
 import type { PackageDescription, PackageIdentity } from "./package-description.ts";
 import { schemaProblem } from "./schema-check.ts";
 
@@ -55,6 +56,7 @@ export function describePackage(text: PackageText, folderName: string): Describe
     models: readModels(manifest),
     inputRules: readInputRules(manifest),
   };
+  warnOfMisspelt(text.manifest, manifest);
   const launch = launchFindings(configuration ?? {}, graph, identity);
   const problems = [
     ...manifest.problems.map(inManifestFile),

@@ -31,7 +31,12 @@ export class Reading {
   }
 
   warn(fields: Fields, name: string, code: string, said: string): void {
-    this.#warnings.add([...fields.place(), name], code, said);
+    this.warnAt([...fields.place(), name], code, said);
+  }
+
+  /** @param path names and indexes from the document's root */
+  warnAt(path: readonly (string | number)[], code: string, said: string): void {
+    this.#warnings.add(path, code, said);
   }
 
   /** Warns of each field that is not among `known` (R1). */

@@ -1,0 +1,69 @@
+// Fields of a manifest that look like slips of a known one. Others are left alone: a manifest may carry notes of one's
+// own. What is known is what manifestSchema names, so that a person is told what an editor would have completed.
+
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { quoted } from "../engine/manifest/problems.ts";
+import { nearestName } from "../nearest-name.ts";
+import type { Reading } from "./describe-reading.ts";
+import { manifestSchema } from "./schema-manifest.ts";
+import { packageFields } from "./schema-package.ts";
+import type { Schema } from "./schema-parts.ts";
+
+/** Comparing one with all known names takes a few microseconds. */
+const UNKNOWN_FIELDS_MAX = 1_000;
+
+/** Warns of them; what a package declares beyond its graph is read, and warned of, elsewhere. */
+export function warnOfMisspelt(manifest: JsonObject, reading: Reading): void {
+  let unknownFields = 0;
+  const look = (value: JsonValue, said: readonly Schema[], path: readonly (string | number)[]) => {
+    const schemas = said.flatMap((one) => applying(one, value));
+    if (Array.isArray(value)) {
+      const items = schemas.flatMap((one) => (isObject(one.items) ? [one.items] : []));
+      value.forEach((item, i) => {
+        look(item, items, [...path, i]);
+      });
+      return;
+    }
+    // With names of the author's own choice, such as variables of an environment, none is a slip.
+    if (!isObject(value) || schemas.some((one) => isObject(one.additionalProperties))) return;
+    const properties = propertiesOf(schemas);
+    const known = [...properties.keys()];
+    for (const [name, member] of Object.entries(value)) {
+      const ofMember = properties.get(name);
+      if (ofMember !== undefined) {
+        if (path.length > 0 || !Object.hasOwn(packageFields, name)) look(member, ofMember, [...path, name]);
+        continue;
+      }
+      if (++unknownFields > UNKNOWN_FIELDS_MAX) return;
+      const nearest = nearestName(name, known);
+      if (nearest === null) continue;
+      const hint = `is no field that is known here, and is ignored: did you mean ${quoted(nearest)}?`;
+      reading.warnAt([...path, name], "unknown_field", hint);
+    }
+  };
+  look(manifest, [manifestSchema], []);
+}
+
+/** The schema itself, and those of its alternatives and conditions that may say something of the value. */
+function applying(schema: Schema, value: JsonValue): readonly Schema[] {
+  const parts = [...schemasIn(schema.anyOf), ...schemasIn(schema.allOf)];
+  if (isObject(schema.then) && isObject(schema.if) && meets(value, schema.if)) parts.push(schema.then);
+  return [schema, ...parts.flatMap((part) => applying(part, value))];
+}
+
+/** Whether an object has the constants that a condition of manifestSchema asks for. */
+function meets(value: JsonValue, condition: Schema): boolean {
+  if (!isObject(value) || !isObject(condition.properties)) return false;
+  return Object.entries(condition.properties).every(([name, of]) => isObject(of) && of.const === value[name]);
+}
+
+/** What is said of each field, by its name. */
+function propertiesOf(schemas: readonly Schema[]): ReadonlyMap<string, readonly Schema[]> {
+  const all = schemas.flatMap(({ properties }) => (isObject(properties) ? Object.entries(properties) : []));
+  const byName = Map.groupBy(all, ([name]) => name);
+  return new Map([...byName].map(([name, said]) => [name, schemasIn(said.map(([, schema]) => schema))]));
+}
+
+function schemasIn(list: JsonValue | undefined): readonly Schema[] {
+  return Array.isArray(list) ? list.filter(isObject) : [];
+}
