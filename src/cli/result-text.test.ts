@@ -143,6 +143,8 @@ describe("what is submitted", () => {
       b: [2, 3],
     });
     assert.deepEqual(withInputs(manifest, {}), manifest);
+    assert.throws(() => withInputs(manifest, { $entrypoints: { b: [2] }, n: 1 }), /"n" beside \$entrypoints/);
+    assert.throws(() => withInputs(manifest, { $entrypoints: [2] }), /must be an object/);
   });
 
   test("a folder is submitted by its real path, with inputs and configuration", () => {

@@ -98,12 +98,20 @@ export function readObject(call: Call, option: string): JsonObject | undefined {
 /**
  * The inputs in place of the manifest's own: one body for every entrypoint, or bodies for some of them by name
  * (`{"$entrypoints": {"id": [bodies]}}`; the others keep theirs).
+ *
+ * @throws UsageError for inputs that would reach nobody
  */
 export function withInputs(manifest: JsonObject, inputs: JsonObject): JsonObject {
   if (Object.keys(inputs).length === 0) return manifest;
   const own = isObject(manifest.initial_inputs) ? manifest.initial_inputs : {};
-  if (isObject(inputs.$entrypoints)) {
-    return { ...manifest, initial_inputs: { ...own, ...inputs.$entrypoints } };
+  const { $entrypoints: addressed, ...beside } = inputs;
+  if (addressed !== undefined) {
+    if (!isObject(addressed))
+      throw new UsageError("$entrypoints must be an object of entrypoint to list of bodies.");
+    const [lost] = Object.keys(beside);
+    if (lost !== undefined)
+      throw new UsageError(`The inputs have "${lost}" beside $entrypoints, which would reach nobody.`);
+    return { ...manifest, initial_inputs: { ...own, ...addressed } };
   }
   const entrypoints = isStringList(manifest.entrypoints) ? manifest.entrypoints : [];
   return { ...manifest, initial_inputs: Object.fromEntries(entrypoints.map((id) => [id, [inputs]])) };

@@ -2,7 +2,7 @@
 // failure of a run that was.
 
 import type { WebUi } from "../blueprints/package-description.ts";
-import type { FailureCode } from "../engine/failure-catalogue.ts";
+import { type FailureCode, failureCatalogue } from "../engine/failure-catalogue.ts";
 import type { ConfigurationUnreadable } from "../secrets/open-configuration.ts";
 import { type LaunchCheck, type LaunchProblem, PreparationFailed } from "./preparation.ts";
 import { SERVICE_UNAVAILABLE } from "./requirements.ts";
@@ -35,7 +35,8 @@ export class Findings {
 
   /** The machine lacks a variable or the key that the configuration needs. */
   addUnreadable({ code, message }: ConfigurationUnreadable): void {
-    this.#unmet.push({ part: "launch", path: "", code, message });
+    const { remediation } = failureCatalogue[code];
+    this.#unmet.push({ part: "launch", path: "", code, message: `${message} ${remediation}` });
   }
 
   addTimeout(timeoutMs: number): void {

@@ -201,7 +201,7 @@ export class Fields {
     const value = this.raw(name);
     if (value === undefined) return fallback;
     if (Number.isSafeInteger(value) && isWithin(value as number, range)) return value as number;
-    this.#reportNumber(name, value, `a whole number ${within(range)}`);
+    this.#reportNumber(name, value, `a whole number${within(range)}`);
     return fallback;
   }
 
@@ -209,7 +209,7 @@ export class Fields {
     const value = this.raw(name);
     if (value === undefined) return fallback;
     if (typeof value === "number" && isWithin(value, range)) return value;
-    this.#reportNumber(name, value, `a number ${within(range)}`);
+    this.#reportNumber(name, value, `a number${within(range)}`);
     return fallback;
   }
 
@@ -270,9 +270,10 @@ function isWithin(value: number, range: Range): boolean {
 }
 
 function within(range: Range): string {
+  if (range.min === -Number.MAX_VALUE && range.max === Number.MAX_VALUE) return "";
   return range.max === Number.MAX_SAFE_INTEGER
-    ? `of at least ${range.min}`
-    : `from ${range.min} to ${range.max}`;
+    ? ` of at least ${range.min}`
+    : ` from ${range.min} to ${range.max}`;
 }
 
 /** Whether a path is relative and its `..` never climb above where it starts. */
