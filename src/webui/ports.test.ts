@@ -1,8 +1,9 @@
 // Which ports are on offer (P3 to P5), with real sockets; who gets one is the store's business (port-records.test.ts).
 
 import assert from "node:assert/strict";
-import { createServer, type Server } from "node:net";
+import type { Server } from "node:net";
 import { test } from "node:test";
+import { closed, freePorts, listenAt } from "../../test/support/ports.ts";
 import { systemClock } from "../clock.ts";
 import { WebUiPorts, type WebUiPortsParts } from "./ports.ts";
 import type { PortRecords } from "./records.ts";
@@ -29,39 +30,23 @@ function portsOf(start: number, end: number, given: Partial<WebUiPortsParts> = {
   });
 }
 
-/** Servers on `count` ports in a row, below those that the system gives to whoever asks for any. */
+/** Servers on `count` ports in a row that are this test's own. */
 async function listenInRow(
   count: number,
 ): Promise<{ readonly start: number; readonly servers: readonly Server[] }> {
-  for (;;) {
-    const start = 20_000 + Math.floor(Math.random() * 10_000);
-    const servers: Server[] = [];
-    try {
-      while (servers.length < count) servers.push(await listen(start + servers.length));
-      return { start, servers };
-    } catch {
-      await Promise.all(servers.map(close));
-    }
-  }
+  const start = await freePorts(count);
+  const servers: Server[] = [];
+  while (servers.length < count) servers.push(await listenAt(start + servers.length));
+  return { start, servers };
 }
-
-function listen(port: number): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen({ port, host: "127.0.0.1" }, () => resolve(server));
-  });
-}
-
-const close = (server: Server) => new Promise<void>((resolve) => server.close(() => resolve()));
 
 test("in mode probe, ports on which a stranger listens are passed over, and come back when it has gone", async () => {
   const { start, servers } = await listenInRow(5);
-  await close(servers[1]!);
-  await close(servers[3]!);
+  await closed(servers[1]!);
+  await closed(servers[3]!);
   const ports = portsOf(start, start + 4);
   assert.deepEqual(await ports.candidates(), [start + 1, start + 3]);
-  await Promise.all([0, 2, 4].map((i) => close(servers[i]!)));
+  await Promise.all([0, 2, 4].map((i) => closed(servers[i]!)));
   assert.deepEqual(await ports.candidates(), [start, start + 1, start + 2, start + 3, start + 4]);
 });
 
@@ -69,12 +54,12 @@ test("in mode prepublished nobody looks: whatever no open run has is on offer", 
   const { start, servers } = await listenInRow(3);
   const ports = portsOf(start, start + 2, { mode: "prepublished", records: recordsOf([start + 1]) });
   assert.deepEqual(await ports.candidates(), [start, start + 2]);
-  await Promise.all(servers.map(close));
+  await Promise.all(servers.map(closed));
 });
 
 test("many who look at the same moment do not take each other for strangers", async () => {
   const { start, servers } = await listenInRow(20);
-  await Promise.all(servers.map(close));
+  await Promise.all(servers.map(closed));
   const ports = portsOf(start, start + 19);
   const all = Array.from({ length: 20 }, (_, i) => start + i);
   const offers = await Promise.all(Array.from({ length: 50 }, () => ports.candidates()));
@@ -83,16 +68,16 @@ test("many who look at the same moment do not take each other for strangers", as
 
 test("a port whose run has just ended is on offer although its dashboard still listens, behind all others", async () => {
   const { start, servers } = await listenInRow(3);
-  await close(servers[2]!);
+  await closed(servers[2]!);
   const freed = portsOf(start, start + 2, { records: recordsOf([], [start]) });
   assert.deepEqual(await freed.candidates(), [start + 2, start]);
   const inUse = portsOf(start, start + 2, { records: recordsOf([start + 2]) });
   assert.deepEqual(await inUse.candidates(), []);
-  await Promise.all([0, 1].map((i) => close(servers[i]!)));
+  await Promise.all([0, 1].map((i) => closed(servers[i]!)));
 });
 
 test("no more than 256 of a large range are on offer", async () => {
-  const offer = await portsOf(20_000, 60_000).candidates();
+  const offer = await portsOf(40_000, 60_000).candidates();
   assert.equal(offer.length, 256);
 });
 

@@ -24,9 +24,9 @@ const signs = new Map([
 
 /** More edges than this are one path: each for itself would only be drawn, never changed. */
 const SINGLE_EDGES_MAX = 400;
-/** More than fits: the texts lie in a frame that cuts off what is wider. */
-const NAME_CHARS = 24;
-const STATE_CHARS = 30;
+/** As many as fit with an ellipsis at the end; of a text of wide letters, a frame cuts off the rest. */
+const NAME_CHARS = 21;
+const STATE_CHARS = 26;
 const BAR_WIDTH = measure.width - 44;
 
 export class GraphView {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/support/fast-check.ts";
 
 const load = (name: string) => import(new URL(name, import.meta.url).href);
 const { apply, createModel, progressOf, shownState, stateNames } = await load("./model.js");

@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
+import { closed, freePorts, listenAt } from "../../../test/support/ports.ts";
 import { pagePolicy } from "../../api/gateway/run-dashboard.ts";
 
 const SERVER = join(import.meta.dirname, "server.mjs");
@@ -32,10 +33,16 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Starts the server and waits until it says where it is. */
-async function start(env: Record<string, string>, cwd = folder, script = SERVER): Promise<Dashboard> {
-  const child = spawn(process.execPath, [script], { cwd, env, stdio: ["pipe", "pipe", "inherit"] });
+/** Starts the server and waits until it says where it is. @param onStderr sees what it complains of */
+async function start(
+  env: Record<string, string>,
+  cwd = folder,
+  script = SERVER,
+  onStderr: (text: string) => void = (text) => process.stderr.write(text),
+): Promise<Dashboard> {
+  const child = spawn(process.execPath, [script], { cwd, env, stdio: "pipe" });
   started.push(child);
+  child.stderr.on("data", (chunk: Buffer) => onStderr(String(chunk)));
   for await (const text of child.stdout.iterator({ destroyOnReturn: false })) {
     const url = /http:\S+/.exec(String(text))?.[0];
     if (url !== undefined) return { url, process: child };
@@ -288,7 +295,7 @@ describe("beside a run that was saved with its outputs", () => {
 // ------------------------------------------------------------------------------------------- a live run
 
 /** A gateway that tells what the test says. */
-interface Upstream {
+interface Upstream extends Disposable {
   readonly url: string;
   readonly server: Server;
   /** Last-Event-ID and Authorization of every request for the stream. */
@@ -323,6 +330,7 @@ async function startUpstream(): Promise<Upstream> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const upstream: Upstream = {
+    [Symbol.dispose]: () => server.close().closeAllConnections(),
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1/runs/${RUN}/events/stream`,
     server,
     asked: [],
@@ -338,16 +346,10 @@ async function startUpstream(): Promise<Upstream> {
   return upstream;
 }
 
+// Each with a gateway of its own: dashboards of other tests go on asking theirs.
 describe("as a worker of a run", () => {
-  let upstream: Upstream;
-  before(async () => {
-    upstream = await startUpstream();
-  });
-  after(() => upstream.server.close().closeAllConnections());
-
   test("any number of browsers share one connection, which goes on where it broke off; none gets an event twice", async () => {
-    upstream.asked.length = 0;
-    upstream.events = [];
+    using upstream = await startUpstream();
     upstream.events[9] = line(10, "job_completed");
     const connected = once(upstream.server, "asked");
     const { url } = await start({ SVC_BLUEPRINT_RUN_EVENTS_URL: upstream.url });
@@ -375,6 +377,7 @@ describe("as a worker of a run", () => {
   });
 
   test("files are handed through in parts, and never as pages of this server", async () => {
+    using upstream = await startUpstream();
     const { url } = await start({ SVC_BLUEPRINT_RUN_EVENTS_URL: upstream.url });
     const answer = await fetch(`${url}files/art_1`, { headers: { range: "bytes=1-2" } });
     assert.equal(answer.status, 206);
@@ -389,28 +392,31 @@ describe("as a worker of a run", () => {
   });
 
   test("asked to end with its run, it stays until a browser has the end; without one it ends at once", async () => {
+    using lonely = await startUpstream();
+    const alone = await start({ SVC_BLUEPRINT_RUN_EVENTS_URL: lonely.url });
+    alone.process.kill("SIGTERM");
+    // It has not seen the run's end: whoever sent the signal, the runtime takes it for a failure if it did not.
+    assert.deepEqual(await once(alone.process, "exit"), [143, null]);
+
+    using upstream = await startUpstream();
     upstream.events = [line(1), line(2, "job_completed")];
     const connected = once(upstream.server, "asked");
     const watched = await start({ SVC_BLUEPRINT_RUN_EVENTS_URL: upstream.url });
     await connected;
     const browser = await fetch(`${watched.url}events`);
     upstream.send(1, 1);
-    const stream = upstream.stream;
     const ended = once(watched.process, "exit");
+    // It stays for three seconds at most: nothing that takes time may come before the run's end.
     watched.process.kill("SIGTERM");
-    const alone = await start({ SVC_BLUEPRINT_RUN_EVENTS_URL: upstream.url });
-    alone.process.kill("SIGTERM");
-    // It has not seen the run's end: whoever sent the signal, the runtime takes it for a failure if it did not.
-    assert.deepEqual(await once(alone.process, "exit"), [143, null]);
-    upstream.stream = stream;
+    assert.equal((await raw(watched.url, "/healthz")).status, 200);
     upstream.send(2, 2);
     assert.deepEqual(idsIn(await browser.text()), [1, 2]);
     assert.deepEqual(await ended, [0, null]);
   });
 
   test("with a token it shows that, and asks browsers for it: once in the address, from then on as a cookie", async () => {
+    using upstream = await startUpstream();
     const token = "a-token-of-this-run";
-    upstream.asked.length = 0;
     const connected = once(upstream.server, "asked");
     const { url } = await start({
       SVC_BLUEPRINT_RUN_EVENTS_URL: upstream.url,
@@ -437,6 +443,7 @@ describe("as a worker of a run", () => {
   });
 
   test("without a token it answers only to names of this machine", async () => {
+    using upstream = await startUpstream();
     const { url } = await start({
       SVC_BLUEPRINT_RUN_EVENTS_URL: upstream.url,
       SVC_WEB_UI_PUBLIC_URL: "http://desk.example:8080/",
@@ -450,6 +457,7 @@ describe("as a worker of a run", () => {
   });
 
   test("a page of the blueprint's own is served with what lies beside it, and the run's data below /_run/", async () => {
+    using upstream = await startUpstream();
     const own = join(folder, "own");
     await cp(import.meta.dirname, own, { recursive: true, filter: (path) => !path.endsWith(".ts") });
     await mkdir(join(own, "site/parts"), { recursive: true });
@@ -482,14 +490,18 @@ describe("as a worker of a run", () => {
     assert.equal((await raw(url, "/config.json")).status, 404);
   });
 
-  test("a port that is taken is waited for", async () => {
-    const holder = createServer().listen(0, "127.0.0.1");
-    await once(holder, "listening");
-    const { port } = holder.address() as AddressInfo;
-    const starting = start({ SVC_BLUEPRINT_RUN_EVENTS_URL: upstream.url, SVC_WEB_UI_PORT: String(port) });
-    const tried = Promise.race([starting.then(() => "listens"), once(holder, "connection")]);
-    holder.close();
-    assert.equal(await tried, "listens");
+  test("a port that is taken is waited for", async (t) => {
+    using upstream = await startUpstream();
+    const port = await freePorts(1);
+    const holder = await listenAt(port);
+    t.after(() => closed(holder));
+    let said = "";
+    const env = { SVC_WEB_UI_PORT: String(port), NODE_DEBUG: "net" };
+    const starting = start({ SVC_BLUEPRINT_RUN_EVENTS_URL: upstream.url, ...env }, folder, SERVER, (text) => {
+      said += text;
+      // Node tells each time that a port is asked for: at the second time, the first one was in vain.
+      if (said.split("setupListenHandle").length > 2) holder.close();
+    });
     assert.equal(new URL((await starting).url).port, String(port));
   });
 });
