@@ -17,7 +17,8 @@ import { defaultUrl } from "./connection.ts";
 import { cleanText } from "./text.ts";
 
 const COMMIT_WARN_MS = 20;
-const LOOK_TIMEOUT_MS = 2_000;
+/** A person waits, and for nothing else: what answers late on a busy machine is there all the same. */
+const LOOK_TIMEOUT_MS = 10_000;
 
 /** @param config null when it is not valid; what depends on it is left out */
 export async function checkMachine(config: Config | null): Promise<readonly Finding[]> {
@@ -28,7 +29,7 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
     if (home.every(({ state }) => state !== "fail")) findings.push(await checkStore(config.home));
     findings.push(await checkPort(config));
   }
-  return [...findings, ...(await checkTools()), checkProc()];
+  return [...findings, ...(await checkTools({ timeoutMs: LOOK_TIMEOUT_MS })), checkProc()];
 }
 
 /** Opens the store of the home, and times synced commits beside it, on the same disk. */

@@ -122,19 +122,23 @@ const tools: readonly Tool[] = [
   },
 ];
 
-/** The programs that workers are run with, on this process's PATH. */
-export function checkTools(): Promise<readonly Finding[]> {
-  return Promise.all(tools.map(checkTool));
+/**
+ * The programs that workers are run with, on this process's PATH.
+ *
+ * @param timeoutMs after which a program that says nothing counts as missing
+ */
+export function checkTools({ timeoutMs = TOOL_TIMEOUT_MS } = {}): Promise<readonly Finding[]> {
+  return Promise.all(tools.map((tool) => checkTool(tool, timeoutMs)));
 }
 
-function checkTool({ name, args, missing, need }: Tool): Promise<Finding> {
+function checkTool({ name, args, missing, need }: Tool, timeoutMs: number): Promise<Finding> {
   return new Promise((resolve) => {
-    execFile(name, args, { timeout: TOOL_TIMEOUT_MS, killSignal: "SIGKILL" }, (error, stdout) => {
+    execFile(name, args, { timeout: timeoutMs, killSignal: "SIGKILL" }, (error, stdout) => {
       // One that is there but complains (a mkfifo without --version) is there.
       if (error !== null && typeof error.code === "string") {
         resolve({ name, state: missing, text: "not found on the PATH", mend: need });
       } else if (error?.killed === true) {
-        const text = `did not answer within ${TOOL_TIMEOUT_MS / 1_000} s`;
+        const text = `did not answer within ${timeoutMs / 1_000} s`;
         resolve({ name, state: missing, text, mend: need });
       } else {
         const [line = ""] = stdout.split("\n", 1);
