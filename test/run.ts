@@ -4,16 +4,19 @@
 import { spawnSync } from "node:child_process";
 import { globSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { fileURLToPath } from "node:url";
 import { memoryFolder } from "./support/memory-folder.ts";
 
-const root = new URL("..", import.meta.url).pathname;
+const root = fileURLToPath(new URL("..", import.meta.url));
 const words = process.argv.slice(2);
+const LONGEST = /\/(simulation|kill|dashboard|cli-gateway|gateway-fire-[a-z]+|gateway-guide)\.test\.ts$/;
 const files = globSync(
   ["src/**/*.test.ts", "sdk/{generator,src,test}/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
   { cwd: root },
 )
   .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
-  .sort();
+  // The longest ones first, so that none of them is what is left in the end.
+  .sort((a, b) => Number(LONGEST.test(b)) - Number(LONGEST.test(a)) || (a < b ? -1 : 1));
 /** One more than there are cores: many tests wait, for a process to end or for a time to be over. */
 const FILES_AT_ONCE = availableParallelism() + 1;
 /** A test that hangs fails, instead of holding up everybody. */

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { terminalEventTypes as engineTerminalTypes } from "../../src/engine/event.ts";
+import { freePorts } from "../../test/support/ports.ts";
 import {
   type Answer,
   clientOf,
-  closedPort,
   event,
   frame,
   hangUp,
@@ -145,7 +145,7 @@ describe("following a run", () => {
   });
 
   test("a gateway that was never there is an error after the usual retries (F3)", async () => {
-    const { client, pauses } = clientOf(`http://127.0.0.1:${await closedPort()}`);
+    const { client, pauses } = clientOf(`http://127.0.0.1:${await freePorts(1)}`);
     await assert.rejects(collect(client.runs.follow("r")), { name: "TroupeUnreachable" });
     assert.equal(pauses.length, 4);
   });
@@ -182,11 +182,14 @@ describe("following a run", () => {
     const frames = Array.from({ length: count }, (_, i) =>
       frame(i + 1, i + 1 === count ? "job_completed" : "log"),
     );
+    const history = Buffer.from(frames.join(""));
+    const starts = [0];
+    for (const one of frames) starts.push(starts.at(-1)! + Buffer.byteLength(one));
     const random = seeded(20_261_121);
     let cuts = 0;
     const cutting: Answer = (request, response) => {
       const last = Number(request.headers["last-event-id"] ?? 0);
-      const rest = Buffer.from(frames.slice(last).join(""));
+      const rest = history.subarray(starts[last]);
       response.writeHead(200, { "content-type": "text/event-stream" });
       if (cuts++ >= 500) response.end(rest);
       else response.write(rest.subarray(0, Math.floor(random() * 1_200)), () => response.destroy());

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type Answer, clientOf, closedPort, hangUp, json, problem, serving } from "../test/server.ts";
+import { freePorts } from "../../test/support/ports.ts";
+import { type Answer, clientOf, hangUp, json, problem, serving } from "../test/server.ts";
 import { TroupeClient } from "./client.ts";
 import { TroupeProblem, TroupeUnreachable } from "./errors.ts";
 import { realTiming, type Timing } from "./timing.ts";
@@ -155,7 +156,7 @@ describe("errors", () => {
   });
 
   test("nobody there: the address and the reason", async () => {
-    const { client } = clientOf(`http://127.0.0.1:${await closedPort()}`, { retries: 0 });
+    const { client } = clientOf(`http://127.0.0.1:${await freePorts(1)}`, { retries: 0 });
     await assert.rejects(client.system.health(), {
       name: "TroupeUnreachable",
       status: null,

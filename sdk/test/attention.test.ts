@@ -24,6 +24,7 @@ async function startRun(manifest: Parameters<typeof zipOf>[0][string]): Promise<
 
 async function happens(runId: string, wanted: string): Promise<void> {
   for await (const { type } of client.runs.follow(runId)) if (type === wanted) return;
+  assert.fail(`run ${runId} ended without ${wanted}`);
 }
 
 test("what a run asks is found, seen on its channel, and answered once", async () => {
@@ -48,8 +49,9 @@ test("what a run asks is found, seen on its channel, and answered once", async (
   await assert.rejects(client.runs.humanRequest(runId, "other"), { code: "human_request_not_found" });
 });
 
-test("dead letters are found and sent again, one or all", async () => {
+test("dead letters are found and sent again, one or all", async (t) => {
   const givingUp = await makeGivingUp();
+  t.after(() => givingUp.remove());
   const runId = await startRun({ ...givingUp.manifest, initial_inputs: { in: [{ n: 0 }] } });
   await happens(runId, "message_dead_lettered");
   const [letter] = await Array.fromAsync(client.runs.deadLetters(runId, { status: "open" }));
@@ -62,5 +64,4 @@ test("dead letters are found and sent again, one or all", async () => {
   assert.equal((await client.runs.retryDeadLetters(runId)).retried, 0);
   await client.runs.cancel(runId);
   await assert.rejects(client.runs.retryDeadLetters(runId), { code: "run_ended" });
-  await givingUp.remove();
 });

@@ -87,6 +87,7 @@ async function visit<T>(url: string, told: Promise<T>): Promise<T> {
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
+    "--disable-dev-shm-usage",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
@@ -107,8 +108,10 @@ async function visit<T>(url: string, told: Promise<T>): Promise<T> {
   try {
     return await Promise.race([told, early]);
   } finally {
-    if (browser.pid !== undefined && browser.exitCode === null) process.kill(-browser.pid, "SIGKILL");
+    const runs = browser.exitCode === null && browser.signalCode === null;
+    if (browser.pid !== undefined && runs) process.kill(-browser.pid, "SIGKILL");
     await ended;
-    await rm(profile, { recursive: true, force: true, maxRetries: 5 });
+    // Its children go a moment later.
+    await rm(profile, { recursive: true, force: true, maxRetries: 20 });
   }
 }

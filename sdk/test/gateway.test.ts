@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { type Program, startProgram, temporaryHome } from "../../test/support/program.ts";
 import { operations } from "../src/generated.ts";
 import { type RunEvent, TroupeClient, type TroupeProblem } from "../src/index.ts";
@@ -235,15 +236,19 @@ describe("a connection that breaks", () => {
     assert.ok(proxy.connections > 5, `${proxy.connections} connections`);
   });
 
-  test("following goes on when the gateway was killed and has come back", async () => {
+  test("following goes on when the gateway was killed and has come back", async (t) => {
     const home = await temporaryHome();
-    const first = await startProgram({ args: ["gateway"], home });
+    let second: Program | null = null;
+    t.after(async () => {
+      await second?.stop();
+      await rm(home, { recursive: true, force: true, maxRetries: 20 });
+    });
+    await using first = await startProgram({ args: ["gateway"], home });
     await using proxy = await flakyProxy(first.url);
     const own = new TroupeClient({ baseUrl: proxy.url });
     const { job_id } = await jobOf(await waitingZip(), own);
     const { run_id } = await own.runs.start(job_id);
     const seen: RunEvent[] = [];
-    let second: Program | null = null;
     for await (const event of own.runs.follow(run_id)) {
       seen.push(event);
       if (event.type === "job_running" && second === null) {
@@ -255,8 +260,6 @@ describe("a connection that breaks", () => {
     }
     assert.equal(seen.at(-1)?.type, "job_cancelled");
     assert.deepEqual(seen, await Array.fromAsync(own.runs.events(run_id)));
-    await second?.stop();
-    await rm(home, { recursive: true, force: true });
   });
 });
 
@@ -285,7 +288,7 @@ describe("the gateway itself", () => {
 
   test("has no operation that no method of the client sends", async () => {
     const { readFileSync, globSync } = await import("node:fs");
-    const folder = new URL("../src/", import.meta.url).pathname;
+    const folder = fileURLToPath(new URL("../src/", import.meta.url));
     const text = globSync("*.ts", { cwd: folder })
       .filter((name) => name !== "generated.ts" && !name.endsWith(".test.ts"))
       .map((name) => readFileSync(join(folder, name), "utf8"))

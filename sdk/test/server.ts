@@ -22,6 +22,8 @@ export async function serving(context: TestContext, ...answers: readonly Answer[
     requests.push({ method: request.method ?? "", url: request.url ?? "", headers: request.headers });
     answer?.(request, response);
   });
+  // Not after some seconds: a test that is held up between two requests would take it for a connection that is lost.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   context.after(() => {
     server.closeAllConnections();
@@ -95,12 +97,3 @@ export const event = (id: number, type = "log") => ({
 
 export const frame = (id: number, type = "log") =>
   `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(event(id, type))}\n\n`;
-
-/** A port that was free a moment ago, and that nobody listens on. */
-export async function closedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, type TestContext, test } from "node:test";
+import { freePorts } from "../../test/support/ports.ts";
 import { RuntimeClient } from "./client.ts";
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
@@ -17,6 +18,8 @@ async function serving(context: TestContext, ...answers: readonly Answer[]) {
     requests.push(`${request.method} ${request.url} ${request.headers["last-event-id"] ?? "-"}`);
     answer?.(request, response);
   });
+  // Or a connection could be closed just as the next request goes out on it.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   context.after(() => {
     server.closeAllConnections();
@@ -96,7 +99,7 @@ describe("following a job (K3)", () => {
   });
 
   test("a server that was never there is an error at once", async () => {
-    const client = new RuntimeClient({ baseUrl: `http://127.0.0.1:${await closedPort()}/api/v1` });
+    const client = new RuntimeClient({ baseUrl: `http://127.0.0.1:${await freePorts(1)}/api/v1` });
     await assert.rejects(collect(client.follow("j")), { name: "Unreachable", message: /connection refused/ });
   });
 
@@ -166,12 +169,3 @@ describe("requests", () => {
     ]);
   });
 });
-
-/** A port that was free a moment ago, and that nobody listens on. */
-async function closedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { UsageError } from "./command.ts";
 import { withSettings } from "./settings.ts";

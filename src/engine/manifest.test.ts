@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import type { ExecutorConfig, Graph, SensorConfig } from "./graph.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";

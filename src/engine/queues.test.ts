@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { Fifo } from "./fifo.ts";
 import { idSource } from "./ids.ts";
 import { TimerQueue } from "./timers.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import type { SensorConfig } from "../engine/graph.ts";
-import { RunnerFixture, realClock, type TaskChanges, taskStart } from "./test-support.ts";
+import { eventually, RunnerFixture, realClock, type TaskChanges, taskStart } from "./test-support.ts";
 
 function fileTask(file: string | null, changes: TaskChanges = {}) {
   const config: SensorConfig = {
@@ -48,7 +48,7 @@ describe("a file sensor", () => {
     const path = join(fixture.home, "late", "file");
     const task = fileTask(path, { bundleFingerprint: null });
     fixture.runner.start(task);
-    while (looks.length < 3) await new Promise((resolve) => setImmediate(resolve));
+    await eventually(() => looks.length >= 3);
     assert.equal(fixture.listener.outcomes.size, 0);
     mkdirSync(join(path, ".."));
     writeFileSync(path, "x");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { LineSplitter, Tail } from "./lines.ts";
 
 function split(lineBytesMax: number, chunks: readonly (string | Buffer)[]): [string, boolean][] {

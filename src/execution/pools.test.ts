@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { PoolSlots } from "./pools.ts";
 
 function counter(): () => string {

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { ExecutorConfig } from "../engine/graph.ts";
+import { limits } from "../engine/limits.ts";
 import type { Clock } from "../engine/ports.ts";
 import type { TaskStart } from "../engine/task-port.ts";
 import { procSource, psSource } from "./process-table.ts";
@@ -17,6 +18,7 @@ import {
   eventually,
   executorConfig,
   hastyClock,
+  holding,
   isRunning,
   RunnerFixture,
   realClock,
@@ -46,17 +48,24 @@ async function startReady(
   return { task, pids: pidsIn(fixture) };
 }
 
-/** Children outside the group; the second one also without the mark. The script goes on when they are there. */
-const ESCAPE =
-  "setsid sh -c 'echo pid $$; touch up; exec sleep 1000' & until [ -e up ]; do sleep 0.01; done;";
+/**
+ * Children outside the group; the second one also without the mark. The script goes on when the first one is there: a
+ * shell that waits for ever without starting anything, as a program that is just being started shows no mark.
+ */
+const escaping = (silence = "") =>
+  `mkfifo never; setsid sh -c 'echo pid $$; ${silence} : > up; read x < never' & until [ -e up ]; do sleep 0.01; done;`;
+const ESCAPE = escaping();
 const CLEARED = "setsid env -i /bin/sh -c 'echo pid $$; exec /bin/sleep 1000' &";
+
+/** How long the process table may be looked at before a signal; without this limit, where parentage is all there is. */
+const LOOK_MS = 1_000;
+const patientClock = holding(LOOK_MS).clock;
+const hastyPatientClock = holding(LOOK_MS, hastyClock).clock;
 
 describe("the process tree of a worker", () => {
   it("is gone when the command ended by itself and left children in its group", async () => {
     // Without sweeps: what is gone, the end of the command has ended.
-    const after: Clock["after"] = (delayMs, run) =>
-      delayMs === 5_000 ? () => {} : realClock.after(delayMs, run);
-    await using fixture = new RunnerFixture(undefined, { ...realClock, after });
+    await using fixture = new RunnerFixture(undefined, holding(5_000).clock);
     assert.equal((await fixture.sh("sleep 1000 >/dev/null 2>&1 & echo pid $!")).kind, "succeeded");
     assert.equal((await fixture.sh("sleep 1000 & echo pid $!")).kind, "succeeded");
     const pids = pidsIn(fixture);
@@ -81,9 +90,7 @@ describe("the process tree of a worker", () => {
       return () => {};
     };
     await using fixture = new RunnerFixture(undefined, { ...realClock, after });
-    const outcome = await fixture.sh(
-      "setsid sh -c 'echo pid $$; touch up; exec sleep 1000 >/dev/null 2>&1' & until [ -e up ]; do sleep 0.01; done",
-    );
+    const outcome = await fixture.sh(escaping("exec >/dev/null 2>&1;"));
     assert.equal(outcome.kind, "succeeded");
     const [pid = 0] = pidsIn(fixture);
     assert.equal(await isRunning(pid), true);
@@ -96,13 +103,8 @@ describe("the process tree of a worker", () => {
 
   it("is ended at the timeout, also where it ignores SIGTERM, left the group or cleared its environment", async () => {
     const timeoutMs = 77_000;
-    let timeOut = () => {};
-    const after: Clock["after"] = (delayMs, run) => {
-      if (delayMs !== timeoutMs) return hastyClock.after(delayMs, run);
-      timeOut = run;
-      return () => {};
-    };
-    await using fixture = new RunnerFixture(undefined, { ...hastyClock, after });
+    const { clock, fire: timeOut } = holding(timeoutMs, hastyPatientClock);
+    await using fixture = new RunnerFixture(undefined, clock);
     const { listener } = fixture;
     const script = `trap "" TERM; ${ESCAPE} ${CLEARED} echo pid $$; echo ready; while :; do sleep 1; done`;
     const { task } = await startReady(fixture, script, { timeoutMs });
@@ -116,7 +118,8 @@ describe("the process tree of a worker", () => {
   });
 
   it("may use SIGTERM to end in order, children included, and is reported as interrupted by a stop", async () => {
-    await using fixture = new RunnerFixture();
+    // It has all the time it wants: nothing is killed.
+    await using fixture = new RunnerFixture(undefined, holding(limits.killGraceMs).clock);
     const { runner, listener } = fixture;
     const child = `sh -c 'trap "sleep 0.2; echo child ended; exit 0" TERM; echo child; touch up; while :; do sleep 0.05; done' &`;
     const { task } = await startReady(
@@ -131,7 +134,7 @@ describe("the process tree of a worker", () => {
   });
 
   it("is remembered when its leader goes first: a child without group, mark and parent is ended after the grace", async () => {
-    await using fixture = new RunnerFixture(undefined, hastyClock);
+    await using fixture = new RunnerFixture(undefined, hastyPatientClock);
     const { runner, listener } = fixture;
     const script = `(trap "" TERM; exec setsid env -i /bin/sh -c 'echo pid $$; exec /bin/sleep 1000') & echo ready; wait`;
     const { task } = await startReady(fixture, script);
@@ -170,16 +173,20 @@ describe("what a dead runtime left running", () => {
   it("is ended by its successor on the same home, and nobody else's processes are", async () => {
     const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
     const predecessor = spawn(process.execPath, [ORPHANING, home], {
-      stdio: ["ignore", "pipe", "ignore"],
+      stdio: ["ignore", "pipe", "inherit"],
     });
     let said = "";
     predecessor.stdout.on("data", (chunk: Buffer) => {
       said += chunk.toString();
     });
-    await eventually(() => said.includes("\n"));
+    const closed = once(predecessor, "close");
+    try {
+      await eventually(() => said.includes("\n") || predecessor.exitCode !== null);
+    } finally {
+      predecessor.kill("SIGKILL");
+    }
+    await closed;
     const pids = JSON.parse(said) as number[];
-    predecessor.kill("SIGKILL");
-    await new Promise((resolve) => predecessor.once("close", resolve));
     for (const pid of pids) assert.ok(await isRunning(pid), String(pid));
 
     await using other = new RunnerFixture();
@@ -224,8 +231,12 @@ describe("without /proc", { skip: !hasPs }, () => {
     ];
     const [ours = 0, others = 0] = children.map(({ pid }) => pid);
     try {
-      const longAgo = { ...realClock, nowMs: () => Date.now() - 3_600_000 };
-      const mine = new ProcessTrees(home, realClock, psSource);
+      // As `ps` tells their start: it reckons from the machine's, and may be seconds off.
+      const table = await psSource.read("");
+      const startedMs = Date.parse(table.find(({ pid }) => pid === ours)?.start ?? "");
+      const then = { ...realClock, nowMs: () => startedMs };
+      const longAgo = { ...realClock, nowMs: () => startedMs - 3_600_000 };
+      const mine = new ProcessTrees(home, then, psSource);
       mine.started(mine.newMark(), ours, null);
       new ProcessTrees(home, longAgo, psSource).started("", others, null);
       assert.equal(await new ProcessTrees(home, realClock, psSource).endStrays(), 1);
@@ -240,17 +251,22 @@ describe("without /proc", { skip: !hasPs }, () => {
 
   it("a worker's tree is found by its group and by parentage", async () => {
     const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
-    const trees = new ProcessTrees(home, realClock, psSource);
+    const trees = new ProcessTrees(home, patientClock, psSource);
     const child = spawn("sh", ["-c", "setsid sh -c 'echo $$; exec sleep 1000' & wait"], {
       detached: true,
       stdio: ["ignore", "pipe", "inherit"],
     });
     const [line] = (await once(child.stdout, "data")) as [Buffer];
-    const tree = trees.started(trees.newMark(), child.pid ?? 0, null);
-    await trees.signal(tree, "SIGTERM");
-    assert.equal(await trees.kill(tree), true);
-    assert.equal(await isRunning(Number(line)), false);
-    rmSync(home, { recursive: true });
+    try {
+      const tree = trees.started(trees.newMark(), child.pid ?? 0, null);
+      await trees.signal(tree, "SIGTERM");
+      assert.equal(await trees.kill(tree), true);
+      assert.equal(await isRunning(Number(line)), false);
+    } finally {
+      for (const pid of [child.pid ?? 0, Number(line)])
+        if (await isRunning(pid)) process.kill(pid, "SIGKILL");
+      rmSync(home, { recursive: true });
+    }
   });
 });
 
@@ -264,7 +280,12 @@ describe("the process table", () => {
     });
     try {
       const pid = child.pid ?? 0;
-      await eventually(() => readFileSync(`/proc/${pid}/comm`, "utf8") === "sleep\n");
+      // While a program is being started, it has its name already and shows no environment yet.
+      await eventually(
+        () =>
+          readFileSync(`/proc/${pid}/comm`, "utf8") === "sleep\n" &&
+          readFileSync(`/proc/${pid}/environ`, "utf8").includes("SVC_TASK_MARK"),
+      );
       const fromProc = (await procSource.read("home:")).find((entry) => entry.pid === pid);
       assert.deepEqual(fromProc, {
         pid,

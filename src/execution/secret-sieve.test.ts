@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { SecretSieve } from "./secret-sieve.ts";
 
 const letters = fc.constantFrom("a", "b", "c", "\u00e9", "\u4e16");

@@ -1,23 +1,26 @@
 // Side commands: bounded in time and output, and nothing is left of them.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { processesWith, runs, seesProcesses } from "../../test/support/processes.ts";
+import { until } from "../../test/support/until.ts";
 import { systemClock } from "../clock.ts";
-import { procSource } from "./process-table.ts";
+import type { Clock } from "../engine/ports.ts";
 import { ProcessTrees } from "./process-trees.ts";
 import { SideCommands } from "./side-command.ts";
+import { holding } from "./test-support.ts";
 
 const home = realpathSync(mkdtempSync(join(tmpdir(), "side-command-")));
 after(() => rmSync(home, { recursive: true, force: true }));
 
-function commands() {
-  const trees = new ProcessTrees(home, systemClock);
+function commands(clock: Clock = systemClock) {
+  const trees = new ProcessTrees(home, clock);
   const side = new SideCommands({
     trees,
-    clock: systemClock,
+    clock,
     runtimeEnv: { PATH: process.env.PATH, SECRET: "x" },
   });
   const sh = (script: string, { timeoutMs = 30_000, environment = {} } = {}, signal?: AbortSignal) =>
@@ -25,18 +28,8 @@ function commands() {
   return { side, sh };
 }
 
-async function processesOf(word: string): Promise<number> {
-  const { readdirSync, readFileSync } = await import("node:fs");
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => {
-      try {
-        return readFileSync(`/proc/${pid}/cmdline`, "latin1").includes(word);
-      } catch {
-        return false;
-      }
-    }).length;
-}
+/** How many processes of a command run, by a word that is in its environment: programs inherit that. */
+const processesOf = (word: string) => processesWith(`WORD=${word}`).filter(runs).length;
 
 test("it tells how the command ended and what it printed, in a folder and an environment of its own", async () => {
   const { sh } = commands();
@@ -71,23 +64,37 @@ test("output beyond the bound is read and dropped, and its end is kept", async (
 });
 
 test("when its time is over the whole tree goes, also what ignores SIGTERM and what left the group", {
-  skip: !procSource.seesMarks,
+  skip: !seesProcesses,
 }, async () => {
-  const { sh } = commands();
-  const word = `marked-${process.pid}-timeout`;
-  const ended = await sh(`trap '' TERM; setsid sh -c 'sleep 300 # ${word}' & sleep 300 # ${word}`, {
-    timeoutMs: 300,
+  // What takes a second or more, as the time between SIGTERM and SIGKILL does, is over at once.
+  const hasty: Clock = {
+    ...systemClock,
+    after: (delayMs, run) => systemClock.after(delayMs < 1_000 ? delayMs : 0, run),
+  };
+  const { clock, fire: timeOut } = holding(77_000, hasty);
+  const { sh } = commands(clock);
+  const word = `${home} timeout`;
+  const escaped = "setsid sh -c ': > up; read x < never' & until [ -e up ]; do sleep 0.01; done;";
+  const command = sh(`trap '' TERM; mkfifo never; ${escaped} : > ready; read x < never`, {
+    timeoutMs: 77_000,
+    environment: { WORD: word },
   });
-  assert.equal(ended.kind, "timed_out");
-  assert.equal(await processesOf(word), 0);
+  await until("both wait", () => existsSync(join(home, "ready")));
+  assert.equal(processesOf(word), 2);
+  // Both ignore SIGTERM.
+  timeOut();
+  assert.equal((await command).kind, "timed_out");
+  assert.equal(processesOf(word), 0);
 });
 
-test("a descendant that stays behind neither holds the owner up nor outlives the command", async () => {
+test("a descendant that stays behind neither holds the owner up nor outlives the command", {
+  skip: !seesProcesses,
+}, async () => {
   const { sh } = commands();
-  const word = `marked-${process.pid}-left`;
-  const ended = await sh(`sh -c 'sleep 300 # ${word}' & echo done`);
+  const word = `${home} left`;
+  const ended = await sh("sleep 300 & echo done", { environment: { WORD: word } });
   assert.equal(ended.kind === "exited" && ended.stdout, "done\n");
-  assert.equal(await processesOf(word), 0);
+  assert.equal(processesOf(word), 0);
 });
 
 test("closing ends what runs, and refuses what comes after", async () => {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import { limits } from "../engine/limits.ts";
 import { FifoSupply, openReadEnd } from "./fifos.ts";
 import { machineSource } from "./process-table.ts";
 import { Spawner } from "./spawner.ts";
@@ -14,7 +15,7 @@ import {
   eventually,
   executorConfig,
   failedWith,
-  hastyClock,
+  holding,
   isRunning,
   RunnerFixture,
   taskStart,
@@ -141,12 +142,18 @@ describe("the spawner", () => {
     runtime.stdout.on("data", (chunk: Buffer) => {
       said += chunk.toString();
     });
-    await eventually(() => said.includes("\n"));
-    const pids = JSON.parse(said) as number[];
-    const spawnerPid = pids.map(parentOf).find((pid) => !pids.includes(pid) && parentOf(pid) === runtime.pid);
-    assert.ok(spawnerPid !== undefined);
-    runtime.kill("SIGKILL");
-    await eventually(async () => !(await isRunning(spawnerPid)));
+    let pids: number[] = [];
+    let spawnerPid: number | undefined;
+    try {
+      await eventually(() => said.includes("\n") || runtime.exitCode !== null);
+      pids = JSON.parse(said) as number[];
+      spawnerPid = pids.map(parentOf).find((pid) => !pids.includes(pid) && parentOf(pid) === runtime.pid);
+    } finally {
+      runtime.kill("SIGKILL");
+    }
+    const found = spawnerPid;
+    assert.ok(found !== undefined);
+    await eventually(async () => !(await isRunning(found)));
     await using successor = new RunnerFixture(home);
     assert.equal(await successor.runner.endPredecessors(), pids.length);
   });
@@ -156,7 +163,8 @@ describe("a spawner that is killed", () => {
   it("fails the attempts under way as the machine's failure, ends their processes, and is replaced", async () => {
     await using fixture = new RunnerFixture();
     const quiet = ">/dev/null 2>&1";
-    const script = `setsid sleep 1000 ${quiet} & echo $PPID; echo $!; echo $$; printf 'last words' >&2;`;
+    // Whoever has read the ids kills: what is to be found afterwards is printed before.
+    const script = `printf 'last words' >&2; setsid sleep 1000 ${quiet} & echo $PPID; echo $!; echo $$;`;
     const outcome = fixture.sh(`${script} exec sleep 1000 ${quiet}`);
     await fixture.listener.until(() => fixture.listener.logs("stdout").length === 3);
     const [spawnerPid = 0, ...pids] = fixture.listener.logs("stdout").map(Number);
@@ -168,13 +176,15 @@ describe("a spawner that is killed", () => {
   });
 
   it("does not change why an attempt ended that was asked to", async () => {
-    await using fixture = new RunnerFixture(undefined, hastyClock);
+    const { clock, fire: endGrace } = holding(limits.killGraceMs);
+    await using fixture = new RunnerFixture(undefined, clock);
     const task = taskStart({ config: executorConfig({ command: ["sh", "-c", STUBBORN] }) });
     fixture.runner.start(task);
     await fixture.listener.until(() => fixture.listener.logs("stdout").length === 1);
     fixture.runner.stop(task.ref);
     await fixture.listener.until(() => fixture.listener.logs("stdout").length === 2);
     process.kill(Number(fixture.listener.logs("stdout")[0]), "SIGKILL");
+    endGrace();
     assert.equal((await fixture.listener.outcome(task.ref)).kind, "interrupted");
   });
 

@@ -43,6 +43,36 @@ export const hastyClock: Clock = {
   after: (delayMs, run) => realClock.after(delayMs === limits.killGraceMs ? delayMs / 10 : delayMs, run),
 };
 
+/**
+ * A clock on which what waits for exactly `delayMs` waits until the test says so: a limit that must not be hit by a
+ * machine that stands still for a while.
+ *
+ * @returns `fire` lets it happen, once for each that waits and was not taken back
+ */
+export function holding(
+  delayMs: number,
+  base: Clock = realClock,
+): { readonly clock: Clock; readonly fire: () => void } {
+  const held = new Set<() => void>();
+  const after: Clock["after"] = (givenMs, run) => {
+    if (givenMs !== delayMs) return base.after(givenMs, run);
+    const once = () => run();
+    held.add(once);
+    return () => held.delete(once);
+  };
+  const fire = () => {
+    for (const run of held) {
+      held.delete(run);
+      run();
+    }
+  };
+  return { clock: { ...base, after }, fire };
+}
+
+/** How long a broken program can hold up a test; no test asserts on it. */
+const LIMIT_MS = 120_000;
+const SHOWN_CHARS_MAX = 2_000;
+
 export function executorConfig(changes: Partial<ExecutorConfig> = {}): ExecutorConfig {
   return {
     kind: "executor",
@@ -158,7 +188,19 @@ export class RecordingListener implements TaskListener {
   }
 
   async until(test: () => boolean): Promise<void> {
-    while (!test()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    let isLate = false;
+    const limit = setTimeout(() => {
+      isLate = true;
+      this.#changed();
+    }, LIMIT_MS);
+    try {
+      while (!test()) {
+        if (isLate) throw new Error(`What was waited for was not reported. There was ${this.#shown()}`);
+        await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      }
+    } finally {
+      clearTimeout(limit);
+    }
   }
 
   async outcome(ref: TaskRef): Promise<TaskOutcome> {
@@ -179,6 +221,12 @@ export class RecordingListener implements TaskListener {
   /** Messages of the logs of one stream. */
   logs(stream: string): JsonValue[] {
     return this.payloads("log").flatMap((log) => (log.stream === stream ? [log.message ?? null] : []));
+  }
+
+  /** What was reported last, for a message. */
+  #shown(): string {
+    const { events, actions, outcomes } = this;
+    return JSON.stringify({ outcomes: [...outcomes], actions, events }).slice(0, SHOWN_CHARS_MAX);
   }
 
   #changed(): void {
@@ -286,7 +334,11 @@ export async function isRunning(pid: number): Promise<boolean> {
 
 /** Polls a fact about the machine that nothing announces. */
 export async function eventually(test: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await test())) await new Promise((resolve) => setTimeout(resolve, 5));
+  const untilMs = performance.now() + LIMIT_MS;
+  while (!(await test())) {
+    if (performance.now() > untilMs) throw new Error(`It did not come true: ${test}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
 }
 
 /** The message of an outcome that must be a failure of this code. */

@@ -2,21 +2,26 @@
 // are there, belong to the right command, and add up.
 
 import assert from "node:assert/strict";
-import { existsSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { describe, it } from "node:test";
+import { existsSync, readFileSync } from "node:fs";
+import { after, describe, it } from "node:test";
+import { makeGates } from "../../test/support/gates.ts";
+import { limits } from "../engine/limits.ts";
 import type { ResourceUsage, TaskOutcome } from "../engine/task-port.ts";
 import {
   commandOf,
   eventually,
   executorConfig,
-  hastyClock,
+  holding,
   isRunning,
   RunnerFixture,
   taskStart,
 } from "./test-support.ts";
 
 const MB = 1_024 * 1_024;
+/** More than the spawner reads between two looks, and less than it reads of the memory of one process. */
+const LOOK_BYTES = 1_000;
+/** The longest time between two looks at a worker. */
+const LOOK_EVERY_MS = 1_000;
 
 function usageOf(outcome: TaskOutcome): ResourceUsage {
   const { usage } = commandOf(outcome);
@@ -29,7 +34,36 @@ const burn = (seconds: number) => `import time\nwhile time.process_time() < ${se
 
 const python = (source: string) => ({ config: executorConfig({ command: ["python3", "-c", source] }) });
 
-describe("what a command has used", { skip: !existsSync("/proc/self/stat") && "needs /proc" }, () => {
+/** Pipes, because who waits at one uses nothing meanwhile. */
+const gates = await makeGates();
+after(() => gates.remove());
+
+/** Shell that waits until the gate is opened. */
+const waitAt = (gate: string) => `read x < '${gate}'`;
+
+/** Waits until workers have printed so many lines. @returns the numbers in the last one */
+async function lines({ listener }: RunnerFixture, count: number): Promise<number[]> {
+  await listener.until(() => listener.logs("stdout").length >= count);
+  const numbers = String(listener.logs("stdout").at(-1)).split(" ").map(Number);
+  // 0 would be this process's own group.
+  assert.ok(
+    numbers.every((pid) => pid > 1),
+    JSON.stringify(numbers),
+  );
+  return numbers;
+}
+
+/** Waits until the spawner has looked at its workers from now on. It reads nothing else while none starts or ends. */
+async function looked(spawnerPid: number): Promise<void> {
+  const tell = (file: string) => readFileSync(`/proc/${spawnerPid}/${file}`, "latin1");
+  const read = () => Number(/^rchar: (\d+)$/m.exec(tell("io"))?.[1]);
+  // A look that is under way may be at something older.
+  await eventually(() => /.*\) S /s.test(tell("stat")));
+  const before = read();
+  await eventually(() => read() >= before + LOOK_BYTES);
+}
+
+describe("what a command has used", { skip: !existsSync("/proc/self/io") && "needs /proc" }, () => {
   it("is its CPU time", async () => {
     await using fixture = new RunnerFixture();
     const { cpuMs } = usageOf(await fixture.run(python(burn(0.3))));
@@ -40,10 +74,21 @@ describe("what a command has used", { skip: !existsSync("/proc/self/stat") && "n
 
   it("is the most memory that it held, also when that was given back before its end", async () => {
     await using fixture = new RunnerFixture();
-    const source = "import time\nb = b'x' * (120 * 1024 * 1024)\ntime.sleep(0.3)\ndel b\ntime.sleep(1.2)";
-    const { rssBytesMax } = usageOf(await fixture.run(python(source)));
+    const [first, second] = [gates.pipe("large"), gates.pipe("small")];
+    const source = `import os
+b = b"x" * (120 << 20)
+del b
+print(os.getppid(), flush=True)
+open("${first}").read()`;
+    const large = fixture.run(python(source));
+    await looked((await lines(fixture, 1))[0] ?? 0);
+    await gates.open(first);
+    const { rssBytesMax } = usageOf(await large);
     assert.ok(rssBytesMax !== null && rssBytesMax >= 100 * MB && rssBytesMax < 400 * MB, `${rssBytesMax}`);
-    const small = usageOf(await fixture.sh("sleep 0.5"));
+    const shell = fixture.sh(`echo $PPID; ${waitAt(second)}`);
+    await looked((await lines(fixture, 2))[0] ?? 0);
+    await gates.open(second);
+    const small = usageOf(await shell);
     assert.ok(small.rssBytesMax !== null && small.rssBytesMax < 50 * MB, `${small.rssBytesMax}`);
   });
 
@@ -51,68 +96,97 @@ describe("what a command has used", { skip: !existsSync("/proc/self/stat") && "n
     await using fixture = new RunnerFixture();
     const waited = usageOf(await fixture.sh(`python3 -c '${burn(0.2)}'; python3 -c '${burn(0.2)}'; true`));
     assert.ok(waited.cpuMs >= 380 && waited.cpuMs < 2_000, `${waited.cpuMs} ms`);
-    // What is left was seen before, and is looked at once more when the shell has ended.
-    const burning = `(python3 -c '${burn(0.3)}'; : > burnt; exec sleep 1000) &`;
-    const source = `import time\nb = b"x" * (60 << 20)\nopen("held", "w")\ntime.sleep(1000)`;
-    const untilBoth = "while [ ! -e burnt ] || [ ! -e held ]; do sleep 0.02; done";
-    const left = usageOf(await fixture.sh(`${burning} python3 -c '${source}' & ${untilBoth}`));
+    // What is left was seen before it worked, and is looked at once more when the shell has ended.
+    const [toBurn, toHold, burnt, held] = ["to-burn", "to-hold", "burnt", "held"].map(gates.pipe);
+    assert.ok(toBurn !== undefined && toHold !== undefined);
+    const burning = `(${waitAt(toBurn)}; python3 -c '${burn(0.3)}'; : > '${burnt}'; exec sleep 1000) &`;
+    const source = `import time\nb = b"x" * (60 << 20)\nopen("${held}", "w").close()\ntime.sleep(1000)`;
+    const keeping = `(${waitAt(toHold)}; exec python3 -c '${source}') &`;
+    const outcome = fixture.sh(`${burning} ${keeping} echo $PPID; read x < '${burnt}'; read x < '${held}'`);
+    await looked((await lines(fixture, 1))[0] ?? 0);
+    await gates.open(toBurn);
+    await gates.open(toHold);
+    const left = usageOf(await outcome);
     assert.ok(left.cpuMs >= 280, `${left.cpuMs} ms`);
     assert.ok((left.rssBytesMax ?? 0) >= 60 * MB, `${left.rssBytesMax}`);
   });
 
   it("is told of one that fails and of one that is ended at its timeout", async () => {
-    await using fixture = new RunnerFixture(undefined, hastyClock);
+    const timeoutMs = 77_000;
+    const { clock, fire: timeOut } = holding(timeoutMs);
+    await using fixture = new RunnerFixture(undefined, clock);
     const failed = await fixture.run(python(`${burn(0.2)}\nraise SystemExit(4)`));
     assert.equal(failed.kind, "failed");
     assert.ok(usageOf(failed).cpuMs >= 180);
-    const endless = await fixture.run({ ...python("while True: pass"), timeoutMs: 600 });
+    const source = `${burn(0.2)}\nimport os\nprint(os.getppid(), flush=True)\nwhile True: pass`;
+    const running = fixture.run({ ...python(source), timeoutMs });
+    await lines(fixture, 1);
+    timeOut();
+    const endless = await running;
     assert.equal(endless.kind === "failed" && endless.code, "executor.timeout");
-    assert.ok(usageOf(endless).cpuMs >= 100, `${usageOf(endless).cpuMs} ms`);
+    assert.ok(usageOf(endless).cpuMs >= 180, `${usageOf(endless).cpuMs} ms`);
   });
 
   it("belongs to the one that used it, among others", async () => {
     await using fixture = new RunnerFixture();
-    const agents = (kind: string) => Array.from({ length: 3 }, (_, i) => ({ agentId: `${kind}-${i}` }));
-    const [busy, idle] = await Promise.all([
-      Promise.all(agents("busy").map((agent) => fixture.run({ ...agent, ...python(burn(0.4)) }))),
-      Promise.all(agents("idle").map((agent) => fixture.sh("sleep 1", {}, agent))),
-    ]);
-    for (const outcome of busy) {
-      const { cpuMs } = usageOf(outcome);
-      assert.ok(cpuMs >= 350 && cpuMs < 1_500, `${cpuMs} ms`);
+    const start = (agentId: string, work: string) => {
+      const gate = gates.pipe(agentId);
+      const outcome = fixture.sh(`${work}; echo $PPID $$; ${waitAt(gate)}`, {}, { agentId });
+      return { agentId, gate, outcome };
+    };
+    const busy = ["busy-1", "busy-2"].map((agentId) => start(agentId, `python3 -c '${burn(0.4)}'`));
+    const idle = ["idle-1", "idle-2"].map((agentId) => start(agentId, "true"));
+    await lines(fixture, 4);
+    // One after the other, so that nobody has ended at the same moment.
+    const cpuMsOf = async ({ gate, outcome }: ReturnType<typeof start>) => {
+      await gates.open(gate);
+      return usageOf(await outcome).cpuMs;
+    };
+    for (const one of [busy[0], idle[0], idle[1], busy[1]]) {
+      assert.ok(one !== undefined);
+      const cpuMs = await cpuMsOf(one);
+      if (busy.includes(one)) assert.ok(cpuMs >= 380 && cpuMs < 1_500, `${one.agentId}: ${cpuMs} ms`);
+      else assert.ok(cpuMs <= 200, `${one.agentId}: ${cpuMs} ms`);
     }
-    for (const outcome of idle) assert.ok(usageOf(outcome).cpuMs <= 200, `${usageOf(outcome).cpuMs} ms`);
   });
 
   it("belongs to the one that used it also when several are found to have ended at once", async () => {
     await using fixture = new RunnerFixture();
-    const { listener } = fixture;
-    const script = (work: string) =>
-      `${work}; sleep 1.5; echo $PPID $$; while [ ! -e "$SVC_RUN_DIR/go" ]; do sleep 0.02; done`;
-    const outcomes = [
-      fixture.sh(script(`python3 -c '${burn(0.4)}'`), {}, { agentId: "busy" }),
-      fixture.sh(script("true"), {}, { agentId: "idle" }),
-    ];
-    await listener.until(() => listener.logs("stdout").length === 2);
-    const ids = listener.logs("stdout").map((line) => String(line).split(" ").map(Number));
-    const spawnerPid = ids[0]?.[0] ?? 0;
-    const pids = ids.map(([, pid = 0]) => pid);
-    // 0 would be this process's own group.
-    assert.ok(spawnerPid > 1 && pids.every((pid) => pid > 1), JSON.stringify(ids));
-    // While it stands still both end, and it finds both when it goes on.
+    const opened: string[] = [];
+    const start = (agentId: string, work: string) => {
+      const gate = gates.pipe(`once-${agentId}`);
+      opened.push(gate);
+      return fixture.sh(`${work}; echo $PPID $$; ${waitAt(gate)}`, {}, { agentId });
+    };
+    const busy = start("busy", `python3 -c '${burn(0.4)}'`);
+    const [spawnerPid = 0] = await lines(fixture, 1);
+    // It is alone: the look is one at what it has used.
+    await looked(spawnerPid);
+    const idle = [1, 2, 3].map((n) => start(`idle-${n}`, "true"));
+    await lines(fixture, 4);
+    const pids = fixture.listener.logs("stdout").map((line) => Number(String(line).split(" ")[1]));
+    // While the spawner stands still all end, and it finds all when it goes on.
     process.kill(spawnerPid, "SIGSTOP");
-    writeFileSync(join(fixture.home, "runs/run_1/shared/go"), "");
-    for (const pid of pids) await eventually(async () => !(await isRunning(pid)));
-    process.kill(spawnerPid, "SIGCONT");
-    const [ofBusy = 0, ofIdle = 0] = (await Promise.all(outcomes)).map((outcome) => usageOf(outcome).cpuMs);
-    assert.ok(ofBusy >= 300 && ofIdle <= 150, `${ofBusy} and ${ofIdle} ms`);
+    // So long that a look at each is due: none was looked at later than others, and what was seen decides.
+    const untilMs = performance.now() + LOOK_EVERY_MS;
+    try {
+      for (const gate of opened) await gates.open(gate);
+      for (const pid of pids) await eventually(async () => !(await isRunning(pid)));
+      await eventually(() => performance.now() >= untilMs);
+    } finally {
+      process.kill(spawnerPid, "SIGCONT");
+    }
+    const [ofBusy = 0, ...ofIdle] = (await Promise.all([busy, ...idle])).map((one) => usageOf(one).cpuMs);
+    assert.ok(ofBusy >= 300 && ofIdle.every((ms) => ms <= 100), `${ofBusy} and ${ofIdle} ms`);
   });
 
   it("adds up over many short ones at once", async () => {
     await using fixture = new RunnerFixture();
-    const shell = "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; times";
+    // Each uses a tick at least, whatever the machine's speed: nothing smaller is told.
+    const shell = `user=0m0.00; while [ "\${user#0m0.00}" != "$user" ]; do
+      i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; times > said; read user system < said; done; times`;
     const outcomes = await Promise.all(
-      Array.from({ length: 200 }, (_, i) => fixture.sh(shell, {}, { agentId: `agent-${i}` })),
+      Array.from({ length: 100 }, (_, i) => fixture.sh(shell, {}, { agentId: `agent-${i}` })),
     );
     const measuredMs = outcomes.reduce((sum, outcome) => sum + usageOf(outcome).cpuMs, 0);
     // What the shells say of themselves: minutes and seconds, user and system, on the first line.
@@ -126,21 +200,27 @@ describe("what a command has used", { skip: !existsSync("/proc/self/stat") && "n
         )
       );
     }, 0);
-    assert.ok(saidMs > 200, `${saidMs} ms`);
+    assert.ok(saidMs >= 1_000, `${saidMs} ms`);
     assert.ok(measuredMs >= 0.8 * saidMs && measuredMs < 3 * saidMs + 2_000, `${measuredMs} of ${saidMs} ms`);
   });
 
   it("is unknown when the process that measures was killed, and known again of the next command", async () => {
-    await using fixture = new RunnerFixture(undefined, hastyClock);
+    const timeoutMs = 77_000;
+    const { clock, fire: timeOut } = holding(timeoutMs);
+    const { clock: bothHeld, fire: endGrace } = holding(limits.killGraceMs, clock);
+    await using fixture = new RunnerFixture(undefined, bothHeld);
     const stubborn = "trap 'echo asked' TERM; echo $PPID; while :; do sleep 0.1; done";
     const config = executorConfig({ command: ["sh", "-c", stubborn] });
-    const task = taskStart({ config, timeoutMs: 200 });
+    const task = taskStart({ config, timeoutMs });
     fixture.runner.start(task);
+    await fixture.listener.until(() => fixture.listener.logs("stdout").length === 1);
+    timeOut();
     // One that was not asked to end would have no outcome of its own.
     await fixture.listener.until(() => fixture.listener.logs("stdout").length === 2);
     const spawnerPid = Number(fixture.listener.logs("stdout")[0]);
     assert.ok(spawnerPid > 1);
     process.kill(spawnerPid, "SIGKILL");
+    endGrace();
     const ended = await fixture.listener.outcome(task.ref);
     assert.equal(ended.kind === "failed" && ended.code, "executor.timeout");
     assert.equal(commandOf(ended).usage, null);

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { executor, graph, router } from "../../test/support/graphs.ts";
 import { until } from "../../test/support/until.ts";
 import type { JsonObject } from "../engine/json.ts";
@@ -51,9 +51,19 @@ describe("a job of a blueprint", () => {
   test("that is not added waits for the addition, which it asks for once", async () => {
     await using core = await startCore();
     await core.catalog("digest", quick);
-    const jobs = await Promise.all([core.create(source), core.create(source), core.create(source)]);
-    for (const job of jobs) assert.deepEqual([job.status, job.bundleFingerprint], ["preparing", null]);
-    for (const { jobId } of jobs) {
+    // All are on disk before the addition begins, which may take no time at all.
+    const created = await Promise.all(
+      Array.from({ length: 3 }, async () => {
+        const draft = await core.definitions.prepareCreate({ source, name: null, configuration: {} });
+        return core.records.write(draft.insert);
+      }),
+    );
+    for (const { job } of created) {
+      assert.deepEqual([job.status, job.bundleFingerprint], ["preparing", null]);
+    }
+    for (const one of created) core.definitions.created(one);
+    for (const { job } of created) {
+      const { jobId } = job;
       const ready = await jobIs(core, jobId, "ready");
       assert.deepEqual([ready.graphId, ready.revision], ["quick", 2]);
       assert.equal(typeof ready.bundleFingerprint, "string");

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { executor, graph, router, sensor } from "../../test/support/graphs.ts";
 import { until } from "../../test/support/until.ts";
 import { EngineUnavailable } from "../engine/batch.ts";

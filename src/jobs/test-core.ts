@@ -328,7 +328,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
         await opened.stop();
         await launcher.stop();
         await definitions.stop();
-        await engine.settledWithin(5_000);
+        await engine.settledWithin(60_000);
         await database.close();
       }
       return { home };

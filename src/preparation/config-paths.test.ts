@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { isBlank, partsOf, pointerOf, valueAt, withoutBlankAt, withValueAt } from "./config-paths.ts";
 

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import type { InputRule } from "../blueprints/package-description.ts";
 import type { JsonValue } from "../engine/json.ts";
 import { brokenRules, hasExtension } from "./input-rules.ts";

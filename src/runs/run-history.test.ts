@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { type HistoryPage, type NewestPage, readHistory, readNewest } from "./run-history.ts";
 
 /** A history of `count` lines that is read in pieces of different sizes. */

@@ -1,10 +1,18 @@
-// Long work in slices: what else there is to do comes in between.
+// Long work in slices: what else there is to do comes in between. The time is the test's own.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { Slices } from "./slices.ts";
 
-test("what waits for the thread has its turn while the work goes on", async () => {
+/** Stops the clock that slices look at. */
+function stopTime(t: TestContext): { nowMs: number } {
+  const time = { nowMs: 1_000 };
+  t.mock.method(performance, "now", () => time.nowMs);
+  return time;
+}
+
+test("what waits for the thread has its turn while the work goes on", async (t) => {
+  const time = stopTime(t);
   let isDone = false;
   let turns = 0;
   const others = () => {
@@ -13,24 +21,28 @@ test("what waits for the thread has its turn while the work goes on", async () =
   };
   setImmediate(others);
   const slices = new Slices();
-  const endMs = performance.now() + 20;
-  let breaths = 0;
-  while (performance.now() < endMs) {
-    if (!slices.isOver) continue;
-    breaths++;
+  for (let breaths = 1; breaths <= 5; breaths++) {
+    time.nowMs += 2;
+    assert.ok(slices.isOver);
     await slices.breathe();
     assert.ok(turns >= breaths - 1);
   }
   isDone = true;
-  // Each slice is at least 2 ms long, and one that has begun is not over.
-  assert.ok(breaths >= 1 && breaths <= 10, `${breaths} breaths`);
-  assert.ok(turns >= 1);
+  assert.ok(turns >= 4, `${turns} turns`);
 });
 
-test("a new slice begins with the breath, not before", async () => {
+test("a slice takes 2 ms, and a new one begins with the breath, not before", async (t) => {
+  const time = stopTime(t);
   const slices = new Slices();
-  while (!slices.isOver);
+  assert.equal(slices.isOver, false);
+  time.nowMs += 1.9;
+  assert.equal(slices.isOver, false);
+  time.nowMs += 5;
   assert.equal(slices.isOver, true);
   await slices.breathe();
   assert.equal(slices.isOver, false);
+  time.nowMs += 1.9;
+  assert.equal(slices.isOver, false);
+  time.nowMs += 0.2;
+  assert.equal(slices.isOver, true);
 });

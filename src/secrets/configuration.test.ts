@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { ConfigurationSecrets } from "./configuration.ts";
 import { Sealer } from "./sealer.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { afterCheck, type CheckState, delayMsAfter, newCheck, together } from "./check-state.ts";
 
 const timing = fc.record({

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { systemClock } from "../clock.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { ProcessTrees } from "../execution/process-trees.ts";
@@ -43,7 +43,9 @@ after(async () => {
 
 /** Makes the only check of a service once. */
 function checked(check: JsonObject, port: number | null, signal?: AbortSignal): Promise<CheckResult> {
-  const spec = specOf({ ...(port === null ? { port_label: "later" } : { port }), checks: [check] });
+  // The machine may stand still for longer than checks usually have.
+  const patient = { timeout_ms: 60_000, ...check };
+  const spec = specOf({ ...(port === null ? { port_label: "later" } : { port }), checks: [patient] });
   const job = serviceJob("job", []);
   const origin = { serviceId: "svc", spec, job, agentId: null, registeredAtMs: 0, order: 1 };
   const instance = new ServiceInstance(origin);
@@ -102,7 +104,7 @@ test("http: a body without an end is left after 64 KiB", async () => {
     };
     more();
   });
-  const result = await checked({ type: "http", contains: "never", timeout_ms: 60_000 }, server.port);
+  const result = await checked({ type: "http", contains: "never" }, server.port);
   assert.equal(result.output, "HTTP 200, the text is not in the body");
 });
 
@@ -126,9 +128,8 @@ test("a server that does not answer is left in time, and one that is not there i
 test("a check that its owner no longer wants ends at once", async () => {
   await using silent = await serve(createTcpServer());
   const over = new AbortController();
-  const slow = { timeout_ms: 60_000 };
-  const running = ["http", "grpc"].map((type) => checked({ type, ...slow }, silent.port, over.signal));
-  running.push(checked({ type: "script", command: ["sleep", "60"], ...slow }, null, over.signal));
+  const running = ["http", "grpc"].map((type) => checked({ type }, silent.port, over.signal));
+  running.push(checked({ type: "script", command: ["sleep", "60"] }, null, over.signal));
   over.abort();
   for (const result of await Promise.all(running)) assert.equal(result.passed, false);
 });
@@ -142,10 +143,7 @@ test("http: a server that switches protocols in place of an answer ends the chec
     }),
   );
   const output = `127.0.0.1:${server.port}: the connection was closed without an answer`;
-  assert.deepEqual(await checked({ type: "http", timeout_ms: 60_000 }, server.port), {
-    passed: false,
-    output,
-  });
+  assert.deepEqual(await checked({ type: "http" }, server.port), { passed: false, output });
   assert.equal(sockets.length, 1);
 });
 

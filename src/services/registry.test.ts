@@ -5,7 +5,7 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { until } from "../../test/support/until.ts";
 import { systemClock } from "../clock.ts";
 import type { JsonObject } from "../engine/json.ts";
@@ -53,7 +53,13 @@ function startRegistry(clock: Clock = systemClock) {
   };
 }
 
-const quick = (type: string, more: JsonObject = {}) => ({ type, interval_ms: 100, ...more });
+/** Made often; and whatever the machine does, an answer that comes is in time. */
+const quick = (type: string, more: JsonObject = {}) => ({
+  type,
+  interval_ms: 100,
+  timeout_ms: 60_000,
+  ...more,
+});
 
 test("a service is passing only once it has been reached, and critical when it is not any more (G2)", async () => {
   using started = startRegistry();
@@ -89,7 +95,8 @@ test("failures_before_critical is counted in a row, and one check of several is 
   assert.ok(passing("web"));
   answers.push(500, 500, 500);
   await until("it is critical", () => changes.includes("web service_critical"));
-  assert.match(started.reasons.at(-1) ?? "", /^http: HTTP 500/);
+  // It may be well again by now.
+  assert.match(started.reasons[changes.indexOf("web service_critical")] ?? "", /^http: HTTP 500/);
 });
 
 test("services of an agent live as long as its command, and those of a job as long as it (G1)", async () => {
@@ -126,8 +133,7 @@ test("an answer that comes after the end of what was asked for counts for nothin
   const { registry, changes } = started;
   const { promise: asked, resolve: onAsked } = Promise.withResolvers<ServerResponse>();
   await using server = await serveHttp((_request, response) => onAsked(response));
-  const slow = quick("http", { timeout_ms: 60_000 });
-  const job = serviceJob("job", [], [{ name: "web", port: server.port, checks: [slow] }]);
+  const job = serviceJob("job", [], [{ name: "web", port: server.port, checks: [quick("http")] }]);
   registry.jobOpened(job);
   registry.agentStarted("job", workerOf(job));
   const response = await asked;
@@ -160,7 +166,7 @@ test("200 services that are checked ten times a second have 32 connections at a 
     Array.from({ length: 20 }, (_, i) => ({
       name: `s${from + i}`,
       port: server.port,
-      checks: [quick("http", { path: `/${from + i}`, timeout_ms: 60_000 })],
+      checks: [quick("http", { path: `/${from + i}` })],
     }));
   for (let n = 0; n < 200; n += 20) registry.jobOpened(serviceJob(`job${n}`, services(n)));
   await until("as many as may be are under way", () => waiting.length === 32);
@@ -230,6 +236,7 @@ test("the newest passing one is resolved, by name, all tags and node", async () 
   registry.jobOpened(serviceJob("second", web(server.port, ["a", "b"])));
   registry.jobOpened(serviceJob("third", web(dead, ["a", "c"])));
   await until("two of them pass", () => started.list({ status: "passing" }).length === 2);
+  await until("the third does not", () => started.changes.includes("web service_critical"));
   assert.equal(passing("web")?.job.jobId, "second");
   assert.equal(passing("web", ["a"], "here")?.job.jobId, "second");
   assert.equal(passing("web", ["a", "b"])?.job.jobId, "second");

@@ -1,7 +1,14 @@
 // For tests of services: declarations in few words, jobs that offer them, and real servers to check.
 
+import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
-import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
+import {
+  type AddressInfo,
+  connect,
+  createServer as createTcpServer,
+  type Server,
+  type Socket,
+} from "node:net";
 import type { Graph, GraphNode } from "../engine/graph.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../engine/manifest.ts";
@@ -67,8 +74,29 @@ export async function serve(server: Server): Promise<TestServer> {
 
 export const serveHttp = (listener: RequestListener): Promise<TestServer> => serve(createServer(listener));
 
-/** A port on which nothing listens. */
+/**
+ * A port on which nothing listens, and nothing can for as long as this process lives: it is the other end of a
+ * connection.
+ */
 export async function closedPort(): Promise<number> {
+  const server = createTcpServer((socket) => void socket.unref()).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  server.unref();
+  const { port } = server.address() as AddressInfo;
+  for (;;) {
+    const localPort = await freePort();
+    const socket = connect({ host: "127.0.0.1", port, localAddress: "127.0.0.1", localPort }).unref();
+    try {
+      await once(socket, "connect");
+      return localPort;
+    } catch (error) {
+      // Somebody was quicker.
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    }
+  }
+}
+
+async function freePort(): Promise<number> {
   await using server = await serve(createTcpServer());
   return server.port;
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { renderEvent } from "../engine/event.ts";
 import { SqlJobRecords } from "./job-records.ts";
 import { openSqlite } from "./sqlite/database.ts";

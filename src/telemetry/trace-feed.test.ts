@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import fc from "fast-check";
 import { EngineHarness, failed, interrupted, succeeded } from "../../test/support/engine-harness.ts";
+import { fc } from "../../test/support/fast-check.ts";
 import { aggregator, executor, graph, module, router } from "../../test/support/graphs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { TaskOutcome } from "../engine/task-port.ts";

@@ -152,6 +152,8 @@ class Tailing(InFolder):
                         os.truncate(self.folder / name, 0)
             read += self.read()
             self.assertEqual(sorted(read), sorted(written), f"seed {seed}")
+            for followed in self.tail.files.values():
+                os.close(followed.fd)
 
 
 class RulesOverLines(unittest.TestCase):

@@ -9,18 +9,21 @@ import {
   errorsOf,
   fingerprintOf,
   finished,
+  gatedCatalog,
   launch,
   launched,
   startCatalog,
   type TestFolder,
   userFolder,
 } from "../support/catalog-blueprints.ts";
-import { assertProblem, call, happens, pathsOf } from "../support/gateway-api.ts";
+import { assertProblem, call, ended, happens, pathsOf } from "../support/gateway-api.ts";
 import type { Program } from "../support/program.ts";
 
 const ID = "document-digest";
 /** Ends a test that would hang; none asserts on time. */
-const limit = { timeout: 90_000 };
+const limit = { timeout: 200_000 };
+/** Three for each of the readers: when the first one is read, others are begun and others wait. */
+const DOCUMENTS = 12;
 
 let program: Program;
 before(async () => {
@@ -100,7 +103,7 @@ describe("the blueprint document-digest", { concurrency: 2 }, () => {
     assert.match((await errorsOf(program, ID, folderIs(hollow)))[0]?.[1] ?? "", /all empty/);
 
     await using linked = await userFolder({ "a.md": "Some text." });
-    await symlink("/etc/hostname", join(linked.path, "b.md"));
+    await symlink(join(hollow.path, "a.md"), join(linked.path, "b.md"));
     const refused = await launch(program, ID, folderIs(linked));
     assertProblem(refused, 422, "validation_failed");
     assert.match(refused.text, /b\.md/);
@@ -118,21 +121,25 @@ describe("the blueprint document-digest", { concurrency: 2 }, () => {
   it("gives the same report, byte for byte, when the program is killed in the middle", limit, async () => {
     await using home = await userFolder();
     await using folder = await userFolder();
-    for (let i = 0; i < 24; i++) {
+    for (let i = 0; i < DOCUMENTS; i++) {
       await folder.write(
         `${i}.md`,
         `# Number ${i}\n\n${`The topic of number ${i} is bridges and rain. `.repeat(200)}`,
       );
     }
-    await using first = await startCatalog({ home: home.path });
+    await using catalog = await gatedCatalog(ID, "digest/report.py");
+    const env = { SVC_BLUEPRINT_CATALOG: catalog.folder };
+    await using first = await startCatalog({ home: home.path, env });
     const runId = await launched(first, ID, folderIs(folder));
     await happens(first, runId, "metric");
     await first.kill();
 
-    await using second = await startCatalog({ home: home.path });
+    await catalog.open();
+    await using second = await startCatalog({ home: home.path, env });
     const after = await finished(second, runId);
+    assert.equal((await ended(second, runId)).of("job_recovered").length, 1);
     const undisturbed = await finished(second, await launched(second, ID, folderIs(folder)));
-    assert.equal(after.result.documents, 24);
+    assert.equal(after.result.documents, DOCUMENTS);
     assert.deepEqual(after.outputs, undisturbed.outputs);
   });
 });

@@ -21,8 +21,8 @@ const missing = ["bash", "curl", "python3"].find(
 
 test("the guide's session runs as it stands", {
   skip: missing && `there is no ${missing}`,
-  timeout: 120_000,
-}, async () => {
+  timeout: 200_000,
+}, async (t) => {
   const blocks = [...guide.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = ""]) => block);
   assert.ok(blocks.length >= 8);
   const folder = await mkdtemp(join(tmpdir(), "troupe guide "));
@@ -34,7 +34,11 @@ test("the guide's session runs as it stands", {
       .join("\n")
       .replaceAll("http://127.0.0.1:54001/api", `${program.url}/api`);
     const env = programEnvironment(join(folder, "home"), { SVC_API_PORT: new URL(program.url).port });
-    const shell = spawn("bash", ["-euo", "pipefail"], { cwd: folder, env });
+    // A group of its own, so that a session that hangs ends with all its commands.
+    const shell = spawn("bash", ["-euo", "pipefail"], { cwd: folder, env, detached: true });
+    t.after(() => {
+      if (shell.exitCode === null && shell.pid !== undefined) process.kill(-shell.pid, "SIGKILL");
+    });
     shell.stdin.end(script);
     const [printed, complained] = await Promise.all([
       text(shell.stdout),

@@ -20,7 +20,7 @@ import { until } from "../support/until.ts";
 
 const ID = "log-watch";
 /** Ends a test that would hang; none asserts on time. */
-const limit = { timeout: 90_000 };
+const limit = { timeout: 200_000 };
 
 let program: Program;
 before(async () => {
@@ -108,9 +108,10 @@ describe("the blueprint log-watch", { concurrency: 2 }, () => {
     const runId = await launched(program, ID, watching(folder, { refresh_seconds: 3_600 }));
     await isWatching(program, runId);
     await appendFile(join(folder.path, "app.log"), "ERROR the first\n");
-    await until("findings.jsonl has it", async () =>
-      (await outputsOf(program, runId)).get("findings.jsonl")?.includes("ERROR the first"),
-    );
+    await until("findings.jsonl has it", async () => {
+      const findings = (await outputsOf(program, runId)).get("findings.jsonl") ?? "";
+      return findings.includes("ERROR the first");
+    });
     await cancelled(program, runId);
   });
 
@@ -169,7 +170,11 @@ describe("the blueprint log-watch", { concurrency: 2 }, () => {
     await appendFile(log, "ERROR before\n");
     await happens(program, runId, about("before"));
     for (const pid of await watchersOf(runId)) process.kill(pid, "SIGKILL");
-    await happens(program, runId, "sandbox_job_failed");
+    await happens(
+      program,
+      runId,
+      ({ type, agent_id }) => type === "sandbox_job_failed" && agent_id === "watch",
+    );
     await appendFile(log, "ERROR meanwhile\n");
     await happens(program, runId, about("meanwhile"));
     const { of } = await cancelled(program, runId);

@@ -249,7 +249,7 @@ describe("without a runtime", () => {
   });
 
   test("up names a port that is taken, and exits with 1", async (context) => {
-    const holder = createServer();
+    const holder = createServer((socket) => socket.destroy());
     context.after(() => void holder.close());
     await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", resolve));
     const port = String((holder.address() as { port: number }).port);
@@ -325,7 +325,9 @@ describe("stopping and starting again", () => {
     const home = await temporaryHome();
     const gate = helpers.path("gate");
     try {
-      const first = start(["up"], home);
+      // For the second start too: a port of the system's choice could be anybody's by then.
+      const SVC_RUNTIME_API_PORT = String(await closedPort());
+      const first = start(["up"], home, { SVC_RUNTIME_API_PORT });
       await first.shows("Ready.");
       const url = /runtime API +(http:\S+)/.exec(first.printed())?.[1] ?? assert.fail("no address");
       const command = `echo started; while [ ! -e '${gate}' ]; do sleep 0.05; done`;
@@ -333,14 +335,13 @@ describe("stopping and starting again", () => {
       const watching = start(["run", manifest, "--watch", "--url", url], home);
       await watching.shows("started");
       first.child.kill("SIGINT");
-      first.child.kill("SIGINT");
       const stopped = await first.ended;
       assert.equal(stopped.code, 0, stopped.err);
       assert.match(stopped.err, /1 open job handed to the next start/);
       await writeFile(gate, "");
       const catalog = helpers.path("no-catalog");
       const second = start(["up"], home, {
-        SVC_RUNTIME_API_PORT: new URL(url).port,
+        SVC_RUNTIME_API_PORT,
         SVC_BLUEPRINT_CATALOG: catalog,
       });
       await second.shows("Ready.");

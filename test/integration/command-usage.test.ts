@@ -25,11 +25,14 @@ test("every attempt tells its CPU time and its peak memory, and the summary adds
       max_attempts: 2,
       retry_backoff_ms: 0,
     }),
-    executor("large", python("b = b'x' * (100 << 20)\ntime.sleep(1.5)")),
+    // Held until somebody must have looked at it; in pieces, so that a machine that stood still meanwhile is no reason to end.
+    executor("large", python("b = b'x' * (100 << 20)\nfor _ in range(40): time.sleep(0.05)")),
     aggregator("all"),
   ];
-  const names = ["busy", "failing", "large"];
-  const edges = names.flatMap((name) => [["in", name] as const, [name, "all"] as const]);
+  // One after the other: of commands that end at the same moment nobody can tell for certain which of them used what.
+  const edges = ["busy", "failing", "large", "all"].map(
+    (name, i, all) => [all[i - 1] ?? "in", name] as const,
+  );
   const job = await run(program, graph("usage", nodes, edges));
   assert.equal(job.status, "completed", JSON.stringify(job.detail.job));
   const payloads = ["sandbox_job_failed", "sandbox_job_completed"].flatMap((type) => job.of(type));
@@ -37,7 +40,7 @@ test("every attempt tells its CPU time and its peak memory, and the summary adds
   const rssBytes = payloads.map(({ payload }) => Number(payload.max_rss_bytes));
   for (const [i, { agent_id }] of payloads.entries()) {
     const ms = cpuMs[i] ?? 0;
-    if (agent_id !== "large") assert.ok(ms >= 250 && ms < 2_000, `${agent_id}: ${ms} ms`);
+    if (agent_id !== "large") assert.ok(ms >= 250 && ms < 3_000, `${agent_id}: ${ms} ms`);
   }
   assert.equal(payloads.length, 4);
   assert.ok(Math.max(...rssBytes) >= 100 * 1_024 * 1_024, JSON.stringify(rssBytes));

@@ -386,7 +386,7 @@ describe("a kill -9 in the middle", () => {
       { ...manifest, models: [{ model_id: "m", path: "m.bin" }] },
       { ...files, "payloads/m.bin": "m" },
     );
-    const first = await restarted(home, own.folder);
+    await using first = await restarted(home, own.folder);
     const asked = await request(first, "slow", "additions");
     const operationId = String(asked.body.operation_id);
     await until("the command has begun", () =>

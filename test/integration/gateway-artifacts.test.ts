@@ -65,9 +65,9 @@ async function assertServed(program: Program, entries: readonly Entry[]): Promis
 
 const folderOf = (program: Program, runId: string) => join(program.home, "evidence", runId);
 
-/** A worker that logs this many lines of about 100 characters. */
-const talking = (lines: number) =>
-  executor("talks", `seq 1 ${lines} | sed 's/$/ ${"x".repeat(90)}/'`, { timeout_seconds: 120 });
+/** A worker that logs this many lines of so many characters. */
+const talking = (lines: number, chars = 100) =>
+  executor("talks", `seq 1 ${lines} | sed 's/$/ ${"x".repeat(chars - 10)}/'`, { timeout_seconds: 120 });
 
 describe("what is listed", () => {
   let program: Program;
@@ -175,7 +175,7 @@ describe("what is listed", () => {
     const home = await temporaryHome();
     try {
       const keyed = (digit: string) => startGateway({ home, env: { SVC_SECRET_KEY: digit.repeat(64) } });
-      const first = await keyed("1");
+      await using first = await keyed("1");
       const configuration = { resolved_configuration: { api_key: "sealed with the first key" } };
       const jobId = await createJob(first, graph("closed", [router("in")]), configuration);
       await first.stop();
@@ -263,7 +263,7 @@ describe("the disk", () => {
     try {
       const through = onOwnDisk(home, { sizeBytes: 128 * MiB });
       await using program = await startGateway({ home, through });
-      const jobId = await createJob(program, graph("long", [talking(40_000)]));
+      const jobId = await createJob(program, graph("long", [talking(10_000, 1_000)]));
       const runId = String((await completed(program, jobId)).run.run_id);
       const seen = (path: string) => asSeenBy(program.pid, path);
       const { bavail, bsize } = await statfs(seen(home));
@@ -297,9 +297,9 @@ describe("kill -9", () => {
 
   test("in the middle of a projection: the next start goes on, and comes to the same bytes as from nothing", async () => {
     const home = await temporaryHome();
+    let program = await startGateway({ home });
     try {
-      let program = await startGateway({ home });
-      const jobId = await createJob(program, graph("long", [talking(60_000)]));
+      const jobId = await createJob(program, graph("long", [talking(20_000, 1_100)]));
       const runId = String((await completed(program, jobId)).run.run_id);
       for (const file of ["events.001.jsonl", "events.002.jsonl"]) {
         const list = ask(program, "GET", `/runs/${runId}/artifacts`).catch(() => null);
@@ -314,20 +314,20 @@ describe("kill -9", () => {
       program = await startGateway({ home });
       assert.deepEqual(await listOf(program, runId), listed);
       await assertServed(program, listed);
-      await program.stop();
     } finally {
+      await program.stop();
       await rm(home, { recursive: true, force: true });
     }
   });
 
   test("in the middle of a run that is looked at: its history and its evidence go on together", async () => {
     const home = await temporaryHome();
+    let program = await startGateway({ home });
     try {
-      let program = await startGateway({ home });
-      const slowly = executor("talks", "for i in $(seq 1 200); do echo line $i; sleep 0.01; done", {
-        max_attempts: 3,
-      });
-      const jobId = await createJob(program, graph("slow", [slowly]));
+      const gate = join(home, "gate");
+      const wait = `until [ -e '${gate}' ]; do sleep 0.02; done`;
+      const script = `for i in $(seq 1 100); do echo line $i; if [ $i = 60 ]; then ${wait}; else sleep 0.01; fi; done`;
+      const jobId = await createJob(program, graph("slow", [executor("talks", script, { max_attempts: 3 })]));
       const runId = await startRun(program, jobId);
       let lines = 0;
       for await (const { type } of follow(program, runId)) {
@@ -336,8 +336,9 @@ describe("kill -9", () => {
         if (lines === 40) break;
       }
       await program.kill();
+      await writeFile(gate, "");
       program = await startGateway({ home });
-      await ended(program, runId);
+      assert.equal((await ended(program, runId)).of("job_recovered").length, 1);
       const listed = await remade(program, runId);
       const events = await walk(program, `/runs/${runId}/events`);
       const url = listed.find(({ artifact_id }) => artifact_id === "events_jsonl")!.url;
@@ -348,8 +349,8 @@ describe("kill -9", () => {
         told.map((line) => JSON.parse(line) as unknown),
         events,
       );
-      await program.stop();
     } finally {
+      await program.stop();
       await rm(home, { recursive: true, force: true });
     }
   });

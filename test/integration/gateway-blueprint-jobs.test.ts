@@ -112,7 +112,7 @@ test("a job whose blueprint is being added is shown and run; a killed program's 
   const home = await temporaryHome();
   const env = { SVC_BLUEPRINT_CATALOG: catalog.folder };
   try {
-    const first = await startGateway({ env, home });
+    await using first = await startGateway({ env, home });
     const jobId = String((await call(first, "POST", "/jobs", { blueprint_id: "slow" })).job_id);
     const runId = await startRun(first, jobId);
     await labelIs(first, runId, /^Waiting for the blueprint to be added$/);
@@ -121,12 +121,11 @@ test("a job whose blueprint is being added is shown and run; a killed program's 
     const progress = await call(first, "GET", `/jobs/${jobId}/workflow-progress`);
     assert.equal((progress.progress as JsonObject).label, "Waiting for the blueprint to be added");
     await first.kill();
-    const second = await startGateway({ env, home });
+    await using second = await startGateway({ env, home });
     assert.equal((await call(second, "GET", `/jobs/${jobId}`)).status, "preparing");
     await writeFile(join(catalog.folder, "open"), "");
     assert.equal((await ended(second, runId)).run.status, "completed");
     await jobIs(second, jobId, "ready");
-    await second.stop();
   } finally {
     await rm(home, { recursive: true, force: true });
   }

@@ -222,18 +222,17 @@ describe("a launch that is being prepared", () => {
     const home = await temporaryHome();
     const env = { SVC_BLUEPRINT_CATALOG: catalog.folder };
     try {
-      const first = await startGateway({ env, home });
+      await using first = await startGateway({ env, home });
       const jobId = await readyJob(first, "killed", { resolved_configuration: { documents: { folder } } });
       const runId = await startRun(first, jobId);
       await labelIs(first, runId, /validators/);
       await first.kill();
       await writeFile(join(users, "open"), "");
-      const second = await startGateway({ env, home });
+      await using second = await startGateway({ env, home });
       const { run } = await ended(second, runId);
       assert.equal(run.status, "completed", JSON.stringify(run.failure));
       assert.deepEqual((run.result as JsonObject).files, ["k.txt"]);
       await until("nothing that was prepared", () => !existsSync(preparedIn(home, runId)));
-      await second.stop();
     } finally {
       await rm(home, { recursive: true, force: true });
     }

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { type Dirent, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
@@ -56,21 +56,35 @@ const patch = (jobId: string, resolved_configuration: JsonObject) =>
   });
 
 /** The files of the home that have this text in them. */
-function filesWith(text: string): readonly string[] {
-  const entries = readdirSync(program.home, { recursive: true, withFileTypes: true });
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => bytesOf(path).includes(text));
+function filesWith(text: string, folder = program.home): readonly string[] {
+  // Not `recursive`, which fails when a folder goes before its turn has come.
+  return entriesOf(folder).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return filesWith(text, path);
+    return entry.isFile() && bytesOf(path).includes(text) ? [path] : [];
+  });
 }
 
-/** Nothing when the file is gone: what an ended attempt leaves is removed at any time. */
+/** Nothing when it is gone: what an ended attempt leaves is removed at any time. */
+function entriesOf(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    return nothingWhenGone(error) ?? [];
+  }
+}
+
 function bytesOf(path: string): Buffer {
   try {
     return readFileSync(path);
-  } catch {
-    return Buffer.of();
+  } catch (error) {
+    return nothingWhenGone(error) ?? Buffer.of();
   }
+}
+
+function nothingWhenGone(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  return null;
 }
 
 describe("resolved_configuration", () => {

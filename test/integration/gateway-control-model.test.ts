@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import * as fc from "fast-check";
 import type { JsonObject } from "../../src/engine/json.ts";
+import { fc } from "../support/fast-check.ts";
 import {
   ask,
   assertProblem,
@@ -159,6 +159,6 @@ test("random sequences of run control agree with a model of the matrix", async (
       const removed = await ask(program, "DELETE", `/jobs/${job_id}?force=true`, { headers });
       assert.equal(removed.status, 204, removed.text);
     }),
-    { numRuns: 40, endOnFailure: true },
+    { numRuns: 20, endOnFailure: true },
   );
 });

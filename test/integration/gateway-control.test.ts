@@ -2,6 +2,8 @@
 // specification's own, shortened.
 
 import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
@@ -21,6 +23,7 @@ import {
 } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
 import type { Program } from "../support/program.ts";
+import { until } from "../support/until.ts";
 
 let program: Program;
 let gates: Gates;
@@ -50,7 +53,8 @@ async function runThatIs(from: From): Promise<string> {
   const jobId = from === "completed" ? quick : from === "failed" ? broken : held;
   const runId = await startRun(program, jobId);
   if (jobId !== held) await ended(program, runId);
-  else await happens(program, runId, "agent_started");
+  // The last thing that happens to it: after that its record changes no more.
+  else await happens(program, runId, "agent_message_received");
   if (from === "paused" || from === "cancelled") await want(runId, from);
   if (from === "cancelled") await ended(program, runId);
   assert.equal(await statusOf(runId), from);
@@ -135,18 +139,25 @@ describe("what control does to work", () => {
     const { run, of } = await ended(program, runId);
     assert.equal(run.status, "completed");
     assert.deepEqual([of("job_paused").length, of("job_resumed").length], [1, 1]);
+    // Looked at in the end: what was begun too early need not have been seen while the run was paused.
+    const second = of("sandbox_job_started").find(({ agent_id }) => agent_id === "second");
+    assert.ok(Number(second?.id) > Number(of("job_resumed")[0]?.id), "nothing is begun before");
   });
 
   test('"Cancel ends running commands: SIGTERM to the process tree"', async () => {
-    const [ready, gone] = [gates.pipe("ready"), gates.pipe("gone")];
-    const command = `trap 'echo terminated > ${gone}; exit 1' TERM; echo > ${ready}; while :; do sleep 0.01; done`;
+    const ready = gates.pipe("ready");
+    // A file, and no pipe: one that is killed while it waits for a reader would say nothing.
+    const said = join(gates.folder, "said");
+    const command = `trap 'echo terminated > ${said}; exit 1' TERM; echo > ${ready}; while :; do sleep 0.01; done`;
     const runId = await startRun(
       program,
       await createJob(program, graph("ending", [executor("in", command)])),
     );
     await gates.released(ready);
     await want(runId, "cancelled");
-    assert.equal(await gates.released(gone), "terminated\n");
+    await until("the command was asked to end, and did what it does then", () => {
+      return existsSync(said) && readFileSync(said, "utf8") === "terminated\n";
+    });
     assert.equal((await ended(program, runId)).run.status, "cancelled");
   });
 

@@ -141,26 +141,28 @@ describe("GET /runs/{run_id}/events/stream", () => {
     const gate = gates.pipe("watched");
     const watched = await createJob(program, graph("watched", [executor("in", ["cat", gate])]));
     const run = await startRun(program, watched);
-    const path = pathOf(stream, run);
-    const started = Promise.withResolvers<number>();
-    const follow = async (after: number) => {
-      const seen: Frame[] = [];
-      for await (const frame of frames(program, path, { "last-event-id": String(after) })) {
-        seen.push(frame);
-        if (frame.event === "sandbox_job_started") started.resolve(frame.id);
-      }
-      return seen;
+    const { id } = await happens(program, run, "sandbox_job_started");
+    const follow = (after: number) => {
+      const { promise: isLive, resolve } = Promise.withResolvers<void>();
+      const read = async () => {
+        const seen: Frame[] = [];
+        for await (const frame of frames(program, pathOf(stream, run), { "last-event-id": String(after) })) {
+          seen.push(frame);
+          if (frame.id === id) resolve();
+        }
+        return seen;
+      };
+      return { after, isLive, seen: read() };
     };
-    const early = Array.from({ length: 20 }, () => follow(0));
-    const id = await started.promise;
-    const late = Array.from({ length: 5 }, () => follow(id));
+    const places = [...Array.from({ length: 20 }, () => 0), ...Array.from({ length: 5 }, () => id - 1)];
+    const readers = places.map(follow);
+    // All have what there is so far, and wait for the rest; these others have it already.
+    await Promise.all(readers.map(({ isLive, seen }) => Promise.race([isLive, seen])));
+    readers.push(...Array.from({ length: 5 }, () => follow(id)));
     await gates.open(gate);
-    const whole = await walk(program, `/runs/${run}/events`).then(async () => {
-      await Promise.all(early);
-      return walk(program, `/runs/${run}/events`);
-    });
-    for (const seen of await Promise.all(early)) assert.deepEqual(dataOf(seen), whole);
-    for (const seen of await Promise.all(late)) assert.deepEqual(dataOf(seen), whole.slice(id));
+    await ended(program, run);
+    const whole = await walk(program, `/runs/${run}/events`);
+    for (const { after, seen } of readers) assert.deepEqual(dataOf(await seen), whole.slice(after));
   });
 
   test("a run that is not there: 404 run_not_found, on every route below it", async () => {

@@ -47,7 +47,8 @@ function handlesAllowed(): number {
   return Number(/^Max open files +\S+ +(\d+)/m.exec(limits)?.[1] ?? 0);
 }
 
-describe("hostile clients", () => {
+// Two at once: one of them waits for half a minute until the program has lost its patience.
+describe("hostile clients", { concurrency: 2 }, () => {
   test("10,000 connections are held; more are closed; those that are held are served, and so is everybody afterwards", async (t) => {
     const [most, more] = [10_000, 300];
     const allowed = handlesAllowed();
@@ -59,17 +60,28 @@ describe("hostile clients", () => {
     const before = memoryOf(program.pid).nowBytes;
     const sockets: Socket[] = [];
     const outcomes: Promise<"served" | "closed">[] = [];
+    let leftMeanwhile = 0;
     try {
       for (let i = 0; i < most + more; i += 100) {
         const some = await Promise.all(Array.from({ length: 100 }, () => dial(program)));
         sockets.push(...some);
         // Who never asks for anything is closed after a while; who has been answered may stay.
-        outcomes.push(...some.map((socket) => asked(socket)));
+        outcomes.push(
+          ...some.map(async (socket) => {
+            const outcome = await asked(socket);
+            // On a slow machine the first ones have been idle for so long that their places are given to others.
+            if (outcome === "served") socket.once("end", () => leftMeanwhile++);
+            return outcome;
+          }),
+        );
       }
       const seen = await Promise.all(outcomes);
       const closed = seen.filter((outcome) => outcome === "closed").length;
       // The test has connections of its own besides.
-      assert.ok(closed >= more && closed <= more + 10, `${closed} were closed`);
+      assert.ok(
+        closed >= more - leftMeanwhile && closed <= more + 10,
+        `${closed} were closed, and ${leftMeanwhile} that had been served`,
+      );
       const held = sockets[seen.lastIndexOf("served")];
       assert.ok(held !== undefined);
       assert.equal(await asked(held), "served");

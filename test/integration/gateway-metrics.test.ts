@@ -62,13 +62,16 @@ test("runs, attempts, waits and commits add up while they happen and afterwards"
   }
   const cancelled = await Promise.all(waiting.slice(0, 2).map((runId) => ended(program, runId)));
 
+  await until(
+    "the three that wait are open alone",
+    async () => (await scrape()).value("troupe_open_jobs") === 3,
+  );
   const scraped = await scrape();
   assert.equal(scraped.value("troupe_runs_started_total"), 91);
   assert.deepEqual(
     ["completed", "failed", "cancelled"].map((status) => ends(scraped, status)),
     [80, 6, 2],
   );
-  assert.equal(scraped.value("troupe_open_jobs"), 3);
   assert.equal(scraped.value("troupe_run_duration_seconds_count"), 88);
 
   const ofType = (type: string) =>
@@ -99,17 +102,16 @@ test("runs, attempts, waits and commits add up while they happen and afterwards"
 
 test("readers of streams are counted while they read, and what waits while it waits", async () => {
   const runId = await startRun(program, await createJob(program, graph("held", [sensor("wait")])));
-  const before = (await scrape()).value("troupe_sse_subscribers");
+  const subscribers = async () => (await scrape()).value("troupe_sse_subscribers");
+  // Those who have stopped listening count until the server notices.
+  await until("earlier readers are gone", async () => (await subscribers()) === 0);
   const readers = Array.from({ length: 4 }, () => follow(program, runId));
   for (const reader of readers) await reader.next();
-  assert.equal((await scrape()).value("troupe_sse_subscribers"), before + 4);
+  assert.equal(await subscribers(), 4);
   for (const reader of readers) await reader.return(undefined);
-  await until(
-    "the readers are gone",
-    async () => (await scrape()).value("troupe_sse_subscribers") === before,
-  );
+  await until("the readers are gone", async () => (await subscribers()) === 0);
 
-  const worker = executor("work", ["sleep", "60"], { pool: "io" });
+  const worker = executor("work", ["sleep", "600"], { pool: "io" });
   const job = await createJob(program, graph("queue", [worker]));
   const runs = [await startRun(program, job), await startRun(program, job)];
   await until("one waits for the other's slot", async () => {

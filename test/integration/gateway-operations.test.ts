@@ -1,7 +1,7 @@
 // Operations as clients see them: pages, streams that are left and taken up again, and the command line.
 
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
@@ -13,6 +13,7 @@ import type { Program } from "../support/program.ts";
 const catalog = await testCatalog();
 const gate = join(catalog.folder, "gate");
 const secondGate = join(catalog.folder, "second-gate");
+const thirdGate = join(catalog.folder, "third-gate");
 /** A resource that is made as soon as there is a file `at`. */
 function held(at: string): JsonObject {
   const prepare = ["sh", "-c", `while [ ! -e ${at} ]; do sleep 0.05; done; echo made > index`];
@@ -22,6 +23,7 @@ let program: Program;
 before(async () => {
   await catalog.write("slow", { resources: [held(gate)] });
   await catalog.write("wanted-twice", { resources: [held(secondGate)] });
+  await catalog.write("shown", { resources: [held(thirdGate)] });
   await catalog.write("quick", { resources: [{ name: "notes", from: "notes.txt" }] });
   await catalog.write("failing", {
     resources: [{ name: "none", prepare: ["sh", "-c", "echo no >&2; exit 3"] }],
@@ -112,21 +114,27 @@ test("two additions that are asked for at once: one begins, and the other is tol
 
 test("the command line adds, shows, previews, asks for --yes, removes, and lists what was done", async () => {
   const run = (...words: string[]) => start([...words, "--url", program.api], program.home).ended;
-  const added = await run("blueprint", "add", "quick", "--force");
+  await writeFile(thirdGate, "");
+  await operate(program, "shown", "additions");
+  await rm(thirdGate);
+  // Made anew, and held: of what is made at once nothing need be told, because only the latest progress is.
+  const adding = start(["blueprint", "add", "shown", "--force", "--url", program.api], program.home);
+  await adding.shows("Making The index");
+  await writeFile(thirdGate, "");
+  const added = await adding.ended;
   assert.equal(added.code, 0, added.err);
-  assert.match(added.err, /Making notes/);
-  const listed = await run("blueprint", "list", "--text", "QUICK");
-  assert.match(listed.out, /quick +added/);
+  const listed = await run("blueprint", "list", "--text", "SHOWN");
+  assert.match(listed.out, /shown +added/);
   assert.doesNotMatch(listed.out, /slow/);
-  const shown = await run("blueprint", "show", "quick");
-  assert.match(shown.out, /resource notes, 5 B/);
+  const shown = await run("blueprint", "show", "shown");
+  assert.match(shown.out, /resource index, 5 B/);
 
-  const preview = await run("blueprint", "remove", "quick", "--dry-run");
+  const preview = await run("blueprint", "remove", "shown", "--dry-run");
   assert.match(preview.out, /This would go:/);
-  const unasked = await run("blueprint", "remove", "quick");
+  const unasked = await run("blueprint", "remove", "shown");
   assert.equal(unasked.code, 2);
   assert.match(unasked.err, /--yes/);
-  const removed = await run("blueprint", "remove", "quick", "--yes");
+  const removed = await run("blueprint", "remove", "shown", "--yes");
   assert.equal(removed.code, 0, removed.err);
   assert.match(removed.out, /Removed:/);
 

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { readFile, rm } from "node:fs/promises";
-import { type AddressInfo, createServer, type Server } from "node:net";
+import type { Server } from "node:net";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
@@ -18,6 +18,7 @@ import {
   startRun,
 } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { closed, freePorts, listenAt } from "../support/ports.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { dial, read, request } from "../support/raw-http.ts";
 import { refusedStart } from "../support/refusal.ts";
@@ -91,10 +92,10 @@ describe("settings", () => {
   let holder: Server;
   let port = 0;
   before(async () => {
-    holder = createServer().listen(0, "127.0.0.1");
-    await new Promise((resolve) => holder.once("listening", resolve));
-    port = (holder.address() as AddressInfo).port;
+    port = await freePorts(1);
+    holder = await listenAt(port);
   });
+  after(() => holder.close());
 
   test('"a taken port names the port and who to ask", "exit code 1 for anything else that stops the start"', async () => {
     const home = await temporaryHome();
@@ -113,7 +114,7 @@ describe("settings", () => {
   });
 
   test('"The port is set by the environment variable SVC_API_PORT", for `troupe gateway` too', async () => {
-    await new Promise((resolve) => holder.close(resolve));
+    await closed(holder);
     await using gateway = await startGateway({
       args: ["gateway"],
       env: { SVC_API_PORT: String(port), SVC_ENV: "test" },

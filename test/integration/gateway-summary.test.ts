@@ -22,6 +22,7 @@ import {
 } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
+import { until } from "../support/until.ts";
 
 let program: Program;
 let gates: Gates;
@@ -154,8 +155,8 @@ describe("observability-summary", () => {
 
   test("after kill -9 in the middle of a run, its counts are still those of the lists", async () => {
     const home = await temporaryHome();
+    let crashed = await startGateway({ home });
     try {
-      let crashed = await startGateway({ home });
       const gate = gates.pipe("crash");
       const nodes = [executor("first", worker("true")), executor("second", ["cat", gate])];
       const runId = await startRun(
@@ -174,8 +175,8 @@ describe("observability-summary", () => {
       const { counts, retry_count, status } = await call(crashed, "GET", path);
       assert.deepEqual([status, retry_count], ["completed", 1]);
       assert.deepEqual(counts, await countsOf(crashed, over));
-      await crashed.stop();
     } finally {
+      await crashed.stop();
       await rm(home, { recursive: true, force: true });
     }
   });
@@ -188,7 +189,7 @@ describe("observability-summary", () => {
     const full = () => ask(program, "GET", `/jobs/${waits}?view=full`);
     const first = await full();
     const before = Number((await summaryOf(runId)).duration_ms);
-    while (Number((await summaryOf(runId)).duration_ms) === before);
+    await until("the run is older", async () => Number((await summaryOf(runId)).duration_ms) > before);
     assert.equal((await full()).headers.get("etag"), first.headers.get("etag"));
     await gates.open(gate);
     await ended(program, runId);

@@ -98,10 +98,13 @@ describe("the runtime", () => {
     assert.match(String(body.status), /^(ok|warn|fail)$/);
   });
 
-  test("who asks the doctor again at once gets the same findings", async () => {
+  test("who asks the doctor again within five seconds gets the same findings", async () => {
     const first = await call(program, "GET", "/runtime/doctor");
     const many = await Promise.all(Array.from({ length: 20 }, () => call(program, "GET", "/runtime/doctor")));
-    for (const one of many) assert.equal(one.checked_at, first.checked_at);
+    const checkedAt = [first, ...many].map((one) => Date.parse(String(one.checked_at)));
+    const times = [...new Set(checkedAt)].sort((a, b) => a - b);
+    // Seldom more than one: findings may have become too old in between.
+    for (const [i, time] of times.entries()) assert.ok(i === 0 || time - times[i - 1]! >= 5_000, `${times}`);
   });
 });
 
@@ -182,14 +185,15 @@ describe("metrics", () => {
 
   test("an event stream counts as a request without a duration", async () => {
     const jobId = await createJob(program, graph("streamed", [router("in")]));
+    const before = await requests();
     const runId = await startRun(program, jobId);
     await ended(program, runId);
-    const before = await requests();
     for (let i = 0; i < 3; i++) await ask(program, "GET", `/runs/${runId}/events/stream`);
     const total = (of: typeof before) => Object.values(of.requests).reduce((sum, n) => sum + n, 0);
     const withoutDuration = (of: typeof before) => total(of) - of.duration_ms.count;
     await until("all are counted", async () => {
-      return withoutDuration(await requests()) === withoutDuration(before) + 3;
+      // The one to the run's end is one more.
+      return withoutDuration(await requests()) === withoutDuration(before) + 4;
     });
   });
 
@@ -227,7 +231,8 @@ describe("metrics", () => {
 test("while the store takes no writes: health is 503 degraded, the views say why, and reading goes on", async () => {
   const jobId = await createJob(program, graph("locked", [router("in")]));
   {
-    using other = new DatabaseSync(join(program.home, "troupe.db"));
+    // The program may be writing at this very moment.
+    using other = new DatabaseSync(join(program.home, "troupe.db"), { timeout: 60_000 });
     other.exec("BEGIN EXCLUSIVE");
     assertProblem(await ask(program, "POST", `/jobs/${jobId}/runs`, { body: {} }), 503, "unavailable");
     for (const path of ["/health", "/runtime/health"]) {

@@ -3,7 +3,6 @@
 
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -23,6 +22,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, sensor } from "../support/graphs.ts";
+import { closed, freePorts, listenAt } from "../support/ports.ts";
 import { processesWith, runs } from "../support/processes.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
@@ -35,30 +35,6 @@ const held = graph("held", [sensor("wait")]);
 
 const heldJob = (program: Program, config: JsonObject = webUi) =>
   createJob(program, held, {}, { "config/default.json": config });
-
-/** The first of `count` ports in a row that are free, below those that the system gives to whoever asks for any. */
-async function freePorts(count: number): Promise<number> {
-  for (;;) {
-    const first = 10_000 + Math.floor(Math.random() * 20_000);
-    const servers: Server[] = [];
-    try {
-      for (let i = 0; i < count; i++) servers.push(await listen(first + i));
-      return first;
-    } catch {
-      // One of them is taken; others are not.
-    } finally {
-      await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-    }
-  }
-}
-
-function listen(port: number): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen({ port, host: "127.0.0.1" }, () => resolve(server));
-  });
-}
 
 const rangeOf = (first: number, count: number) => ({
   SVC_BLUEPRINT_WEB_UI_PORT_START: String(first),
@@ -161,6 +137,11 @@ describe("a run with a dashboard", () => {
     const jobId = await createJob(program, graph("one", [work]), {}, { "config/default.json": webUi });
     const runId = await startRun(program, jobId);
     await happens(program, runId, "service_passing");
+    await happens(
+      program,
+      runId,
+      (event) => event.type === "sandbox_job_started" && event.agent_id === "work",
+    );
     const { progress } = await call(program, "GET", `/runs/${runId}`);
     const { agents_total, agents_done, tasks_running } = progress as JsonObject;
     assert.deepEqual([agents_total, agents_done, tasks_running], [1, 0, 2]);
@@ -251,8 +232,13 @@ describe("a run with a dashboard", () => {
 
   test("passes over a port on which a stranger listens", async (t) => {
     const first = Number(env.SVC_BLUEPRINT_WEB_UI_PORT_START);
-    const stranger = await until("the last dashboard has gone", () => listen(first).catch(() => null));
-    t.after(() => stranger.close());
+    // All of them: a port that a dashboard is leaving is on offer too, when no other one is.
+    const free = [0, 1, 2].map((i) =>
+      until(`the dashboard at ${first + i} has gone`, () => listenAt(first + i).catch(() => null)),
+    );
+    const [stranger, ...others] = await Promise.all(free);
+    t.after(() => stranger?.close());
+    await Promise.all(others.map(closed));
     const jobId = await heldJob(program);
     const runId = await startRun(program, jobId);
     assert.notEqual(portOf(program, runId), first);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { aggregator, answer, executor, graph, router } from "../support/graphs.ts";
-import { path, run, submit } from "../support/job-watch.ts";
+import { ended, path, run, submit } from "../support/job-watch.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { call, request } from "../support/runtime-api.ts";
 
@@ -67,7 +67,7 @@ describe("names", () => {
         continue;
       }
       assert.equal(status, 201, JSON.stringify(name));
-      const detail = await call(program, "GET", path(String(body.id)));
+      const { detail } = await ended(program, String(body.id));
       const [agent] = detail.agents as readonly JsonObject[];
       assert.equal(agent?.agent_id, name);
       assert.deepEqual((detail.job as JsonObject).result, {
@@ -160,9 +160,9 @@ describe("names", () => {
         JSON.stringify(name),
       );
     }
-    const { job } = (await call(program, "GET", path(jobId))) as { job: JsonObject };
-    assert.equal(job.status, "completed");
-    const { messages } = job.result as { messages: JsonObject[] };
+    const { status, result } = await ended(program, jobId);
+    assert.equal(status, "completed");
+    const { messages } = result as { messages: JsonObject[] };
     assert.deepEqual(
       messages.slice(1),
       evilNames.slice(1).map((name) => ({ [name]: name })),

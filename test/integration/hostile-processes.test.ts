@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { oneCommand } from "../support/manifests.ts";
-import { processesWith, runs, seesProcesses } from "../support/processes.ts";
+import { processesWith, seesProcesses } from "../support/processes.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { call, follow, historyOf, type SeenEvent } from "../support/runtime-api.ts";
 import { until } from "../support/until.ts";
@@ -49,16 +49,17 @@ describe("processes that stay", {
     return String((await call(program, "POST", "/jobs", manifest)).id);
   }
 
-  async function pidsOf(name: string, count: number): Promise<readonly number[]> {
-    return await until(`${count} processes of ${name} have started`, async () => {
+  /** Waits until so many processes of a job have written that they are there. */
+  async function started(name: string, count: number): Promise<void> {
+    await until(`${count} processes of ${name} have started`, async () => {
       const text = await readFile(join(folder, name), "utf8").catch(() => "");
-      const pids = text.split("\n").slice(0, -1).map(Number);
-      return pids.length >= count ? pids : null;
+      return text.split("\n").length > count;
     });
   }
 
-  async function allGone(pids: readonly number[]): Promise<void> {
-    await until(`processes ${pids.join(", ")} are gone`, () => pids.every((pid) => !runs(pid)));
+  /** By what they inherit and not by their ids, which others are given soon on a machine that starts very many. */
+  async function allGone(name: string): Promise<void> {
+    await until(`nothing is left of ${name}`, () => processesWith(join(folder, name)).length === 0);
   }
 
   /** A job that must run to its end while the others are at work. */
@@ -75,42 +76,38 @@ describe("processes that stay", {
 
   test("a command that leaves children behind completes, and its children are ended", async () => {
     const jobId = await submit("leaving", SLEEPERS);
-    const pids = await pidsOf("leaving", 3);
+    await started("leaving", 3);
     await besides();
     assert.equal((await lastOf(jobId)).type, "job_completed");
-    await allGone(pids);
+    await allGone("leaving");
   });
 
   test("a deaf command and all its children are ended when its job is cancelled", async () => {
     const jobId = await submit("cancelled", `${DEAF_SLEEPERS}\nwait`);
-    const pids = await pidsOf("cancelled", 3);
+    await started("cancelled", 3);
     const answer = await call(program, "POST", `/jobs/${jobId}/cancel`);
     assert.equal(answer.status, "cancelled", "the answer does not wait for the processes");
     await besides();
     assert.equal((await lastOf(jobId)).type, "job_cancelled");
-    await allGone(pids);
+    await allGone("cancelled");
   });
 
   test("a deaf command and all its children are ended at its timeout, and the failure says so", async () => {
-    const jobId = await submit("late", `${DEAF_SLEEPERS}\nwait`, { timeout_seconds: 1 });
-    const pids = await pidsOf("late", 3);
+    // On a busy machine its time may be over before all of them have started; whatever has is ended then.
+    const jobId = await submit("late", `${DEAF_SLEEPERS}\nwait`, { timeout_seconds: 2 });
     const last = await lastOf(jobId);
     assert.equal(last.error?.code, "executor.timeout", JSON.stringify(last));
-    assert.match(JSON.stringify(last.error), /after 1 s, its timeout/);
+    assert.match(JSON.stringify(last.error), /after 2 s, its timeout/);
     await besides();
-    await allGone(pids);
+    await allGone("late");
   });
 
   test("a command whose leader ends at SIGTERM while its children are deaf leaves none of them", async () => {
     const children = "(trap '' TERM; echo started >> \"$PIDS\"; exec setsid sleep 300) &\n".repeat(3);
     const jobId = await submit("half-deaf", `${children}wait`);
-    await pidsOf("half-deaf", 3);
-    const before = await until("they sleep", () => {
-      const pids = processesWith(join(folder, "half-deaf"));
-      return pids.length >= 4 ? pids : null;
-    });
+    await started("half-deaf", 3);
     await call(program, "POST", `/jobs/${jobId}/cancel`);
-    await allGone(before);
+    await allGone("half-deaf");
   });
 
   test("200 deaf children at once are all ended", async () => {
@@ -121,23 +118,27 @@ describe("processes that stay", {
       "wait",
     ].join("\n");
     const jobId = await submit("bomb", bomb);
-    const pids = await pidsOf("bomb", 200);
+    await started("bomb", 200);
     await besides();
     await call(program, "POST", `/jobs/${jobId}/cancel`);
     await besides();
-    await allGone(pids);
+    await allGone("bomb");
   });
 
   test("a command that hops from process to process does not survive its cancellation", async () => {
-    // Few at a time and 20,000 in all, which takes far longer than the test: each one starts the next and is gone.
-    const hop = '[ "$1" -lt 20000 ] || exec echo survived >> "$PIDS"; setsid sh "$0" $(($1+1)) & exit 0';
-    const command = `cat > hop.sh <<'EOF'\n${hop}\nEOF\necho hopping >> "$PIDS"; sh hop.sh 0; sleep 300`;
+    // Few at a time: each one starts the next and is gone. By itself it ends only when this test's folder is removed.
+    const hop = '[ -e "$PIDS" ] || exit 0; setsid sh "$0" & exit 0';
+    const command = `cat > hop.sh <<'EOF'\n${hop}\nEOF\necho hopping >> "$PIDS"; sh hop.sh; sleep 300`;
     const jobId = await submit("hopping", command);
-    await pidsOf("hopping", 1);
+    await started("hopping", 1);
     await call(program, "POST", `/jobs/${jobId}/cancel`);
     await besides();
-    await until("nothing of it is left", () => processesWith(join(folder, "hopping")).length === 0);
-    assert.equal(await readFile(join(folder, "hopping"), "utf8"), "hopping\n", "it did not end by itself");
+    // One look may miss who hops meanwhile.
+    let looks = 0;
+    await until("nothing of it is left", () => {
+      looks = processesWith(join(folder, "hopping")).length === 0 ? looks + 1 : 0;
+      return looks === 10;
+    });
   });
 
   test("a job is not held up by an escaped process that keeps its stdout open", async () => {
@@ -145,6 +146,7 @@ describe("processes that stay", {
     const jobId = await submit("holding", command);
     for await (const { type } of follow(program, jobId)) if (type === "sandbox_job_completed") break;
     assert.equal((await lastOf(jobId)).type, "job_completed");
-    await allGone(await pidsOf("holding", 1));
+    await started("holding", 1);
+    await allGone("holding");
   });
 });

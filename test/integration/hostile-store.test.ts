@@ -161,12 +161,11 @@ test("a store that takes no writes when the program is asked to stop: it stops, 
   const outside = await mkdtemp(join(tmpdir(), "troupe-gate-"));
   const gate = join(outside, "open");
   try {
-    const first = await startProgram({ home });
+    await using first = await startProgram({ home });
     const waiting = String((await call(first, "POST", "/jobs", gated(gate))).id);
     await started(first, waiting);
     {
-      using other = new DatabaseSync(join(home, "troupe.db"));
-      other.exec("BEGIN EXCLUSIVE");
+      using _lock = lockedBy(home);
       await writeFile(gate, "");
       await until("the command has ended", async () => (await children(first)) === 0);
       assert.deepEqual(await first.stop(), { code: 0, signal: null });
@@ -196,8 +195,7 @@ test("a database locked by another program: the same, until the lock is gone", a
     await endedWell(program, String((await call(program, "POST", "/jobs", plain)).id));
     await started(program, waiting);
     {
-      using other = new DatabaseSync(join(program.home, "troupe.db"));
-      other.exec("BEGIN EXCLUSIVE");
+      using other = lockedBy(program.home);
       await refusesAll(program, /locked by another program.*Close that program/, ear);
       await writeFile(gate, "");
       await until("the command has ended", async () => (await children(program)) === 0);
@@ -212,6 +210,13 @@ test("a database locked by another program: the same, until the lock is gone", a
     await rm(outside, { recursive: true, force: true });
   }
 });
+
+/** Takes the database's lock as another program; what is being written at this moment is waited for. */
+function lockedBy(home: string): DatabaseSync {
+  const other = new DatabaseSync(join(home, "troupe.db"), { timeout: 60_000 });
+  other.exec("BEGIN EXCLUSIVE");
+  return other;
+}
 
 async function untilRefused(program: Program, manifest: JsonObject): Promise<Refused> {
   for (;;) {

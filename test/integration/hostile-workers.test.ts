@@ -271,11 +271,12 @@ test("prints 1 GB: memory and logs stay bounded, and other jobs go on beside it"
 
 /** Waits for the job's end, and gives its last events, oldest first, without reading all of its history. */
 async function lastEvents(program: Program, jobId: string): Promise<readonly JsonObject[]> {
-  return await until(`job ${jobId} has ended`, async () => {
+  const look = async () => {
     const detail = await call(program, "GET", `/jobs/${jobId}`);
     if ((detail.job as JsonObject).status === "running") return null;
     return (detail.recent_events as readonly JsonObject[]).toReversed();
-  });
+  };
+  return await until(`job ${jobId} has ended`, look, 180_000);
 }
 
 async function writeTamperingBundle(folder: string): Promise<void> {

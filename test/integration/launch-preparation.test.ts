@@ -13,6 +13,7 @@ import type { Files } from "../support/bundle-files.ts";
 import { ask, assertProblem, call, ended, pathsOf, startGateway, startRun } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
+import { slowReads } from "../support/slow-reads.ts";
 import { until } from "../support/until.ts";
 
 /** Gives its configuration, the files that it finds and its resources as the run's result. */
@@ -68,7 +69,7 @@ before(async () => {
   await catalog.write("borrowing", { ...reader, requirements }, files);
   const native = `[ "$SVC_VALIDATION_STAGE" = staged ] || echo '{"errors": ["not from there"]}'\n`;
   await catalog.write("particular", reader, { ...files, "payloads/validators/place.sh": native });
-  program = await startGateway({ env: env() });
+  program = await startGateway({ env: { ...env(), ...slowReads } });
 });
 after(async () => {
   await program.stop();
@@ -82,7 +83,7 @@ async function folderWith(...names: readonly string[]): Promise<string> {
   return folder;
 }
 
-/** A folder with one file that takes no room and whose copy takes a while. */
+/** A folder with one file that takes no room. */
 async function largeFolder(sizeBytes: number): Promise<string> {
   const folder = await folderWith();
   await using file = await open(join(folder, "large.bin"), "w");

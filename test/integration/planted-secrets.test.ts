@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { type Dirent, readdirSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -220,8 +220,12 @@ const historyOf = async (runId: string) => (await ask(`/runs/${runId}/events/str
 
 async function untilItSays(runId: string, text: string): Promise<void> {
   const answer = await ask(`/runs/${runId}/logs/stream?text=${encodeURIComponent(text)}`);
-  for await (const chunk of answer.body ?? []) if (Buffer.from(chunk).includes(text)) return;
-  assert.fail(`the run ended without saying ${text}`);
+  let said = "";
+  for await (const chunk of answer.body ?? []) {
+    said += Buffer.from(chunk).toString("latin1");
+    if (said.includes(text)) return;
+  }
+  assert.fail(`the run ended without saying ${text}; it said:\n${said}`);
 }
 
 const forms = (secrets: Readonly<Record<string, string>>) =>
@@ -244,7 +248,7 @@ function assertNoneIn(
 
 function assertNoneInHome(): void {
   let files = 0;
-  for (const entry of readdirSync(home, { recursive: true, withFileTypes: true })) {
+  for (const entry of entriesBelow(home)) {
     const path = relative(home, join(entry.parentPath, entry.name));
     assertNoneIn(path, "the name of a file", { ...planted, ...inManifest });
     if (!entry.isFile()) continue;
@@ -257,12 +261,22 @@ function assertNoneInHome(): void {
   assert.ok(files > 5, `only ${files} files were found`);
 }
 
-/** Nothing when the file is gone: what an ended attempt leaves is removed at any time. */
-function bytesOf(path: string): Buffer {
+/** What is in a folder and in those below it. Not read in one call, which fails when one of them is gone meanwhile. */
+function entriesBelow(folder: string): readonly Dirent[] {
+  const entries = orGone<Dirent[]>([], () => readdirSync(folder, { withFileTypes: true }));
+  const below = entries.filter((entry) => entry.isDirectory());
+  return [...entries, ...below.flatMap(({ name }) => entriesBelow(join(folder, name)))];
+}
+
+const bytesOf = (path: string) => orGone(Buffer.of(), () => readFileSync(path));
+
+/** Reads what may be gone: what an ended attempt leaves is removed at any time. */
+function orGone<Read>(gone: Read, read: () => Read): Read {
   try {
-    return readFileSync(path);
-  } catch {
-    return Buffer.of();
+    return read();
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, "ENOENT");
+    return gone;
   }
 }
 

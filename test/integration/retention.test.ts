@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, statSync } from "node:fs";
 import { mkdir, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { databaseFile } from "../../src/store/home.ts";
@@ -105,18 +106,35 @@ test("the size of what is kept is kept to, oldest ends first", async () => {
   assert.deepEqual((await gc(program, { max_bytes: 4_999 })).runs, { count: 1, bytes: 500 });
 });
 
+/** Has the database never come to the end of removing a run when so many are left. @returns takes that back */
+function holdRemovalAt(home: string, runs: number): () => void {
+  const change = (statement: string) => {
+    using database = new DatabaseSync(databaseFile(home));
+    database.exec(statement);
+  };
+  const forEver =
+    "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) SELECT count(*) FROM numbers";
+  change(
+    `CREATE TRIGGER held AFTER DELETE ON runs WHEN (SELECT count(*) FROM runs) = ${runs} BEGIN ${forEver}; END`,
+  );
+  return () => change("DROP TRIGGER held");
+}
+
 test("a program that is killed in the middle of a removal has whole runs, and finishes it", async () => {
   const home = await newHome();
-  await seedOldRuns({ home, count: 4_000, agoMs: (i) => 2 * DAY_MS + i, events: 40, of: "gateway" });
+  await seedOldRuns({ home, count: 1_000, agoMs: (i) => 2 * DAY_MS + i, events: 40, of: "gateway" });
+  // The removal never comes farther than this: it is inside a transaction until the program is killed.
+  const mend = holdRemovalAt(home, 500);
   await using first = await startGateway({ home });
   const open = await startRun(first, await createJob(first, graph("waits", [sensor("s")])));
   const asked = gc(first, { older_than_days: 1 }).catch(() => null);
-  await until("a part of the runs is gone", () => count(home, "runs") < 3_500);
+  await until("a part of the runs is gone", () => count(home, "runs") < 700);
   await first.kill();
   await asked;
+  mend();
 
   const left = count(home, "runs");
-  assert.ok(left > 1, `${left} runs are left`);
+  assert.ok(left >= 500, `${left} runs are left`);
   const broken = rowsOf(
     home,
     `SELECT j.job_id FROM jobs j LEFT JOIN events e ON e.job_id = j.job_id WHERE j.terminal = 1
@@ -273,14 +291,14 @@ test("troupe gc previews and removes, on either API", async () => {
 
 test("what runs at this moment is never in the way: runs complete while others are removed", async () => {
   const home = await newHome();
-  await seedOldRuns({ home, count: 3_000, agoMs: (i) => 2 * DAY_MS + i, events: 20, of: "gateway" });
+  await seedOldRuns({ home, count: 1_000, agoMs: (i) => 2 * DAY_MS + i, events: 20, of: "gateway" });
   await using program = await startGateway({ home });
   const jobId = await createJob(program, graph("quick", [router("in")]));
   const asked = gc(program, { older_than_days: 1 });
   const started: string[] = [];
   for (let i = 0; i < 30; i++) started.push(await startRun(program, jobId));
   const { runs } = await asked;
-  assert.equal((runs as JsonObject).count, 3_000);
+  assert.equal((runs as JsonObject).count, 1_000);
   for (const runId of started) {
     await until(
       `the end of ${runId}`,

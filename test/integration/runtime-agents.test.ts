@@ -1,7 +1,7 @@
 // Sensors and modules as their configuration asks for them. Sentences in quotes are the contract's own, shortened.
 
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
@@ -57,7 +57,9 @@ describe("sensors", () => {
     const file = join(gates.folder, "awaited.txt");
     const jobId = await submit(program, observing({ file }));
     await happens(program, jobId, "agent_started");
-    await writeFile(file, "12345");
+    // Whole at once: a sensor that looks while it is written sees an empty one.
+    await writeFile(`${file}.part`, "12345");
+    await rename(`${file}.part`, file);
     const seen = (await ended(program, jobId)).result.last_message as JsonObject;
     assert.equal(seen.path, file);
     assert.equal(seen.size, 5);

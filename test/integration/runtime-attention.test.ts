@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { askingGraph } from "../support/asking.ts";
 import { makeGivingUp } from "../support/giving-up.ts";
-import { executor, graph, router } from "../support/graphs.ts";
+import { answer as answering, executor, graph } from "../support/graphs.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { call, follow, historyOf, jobDetail, request } from "../support/runtime-api.ts";
 
@@ -126,8 +126,9 @@ test("what is no answer is refused, and says why", async () => {
   assert.match(String(late.body.error), /cancelled, which is final/);
 });
 
-test("dead letters are listed and sent again, one or all", async () => {
+test("dead letters are listed and sent again, one or all", async (t) => {
   const givingUp = await makeGivingUp();
+  t.after(() => givingUp.remove());
   const { jobId, runId } = await submit({
     ...givingUp.manifest,
     initial_inputs: { in: [{ n: 0 }, { n: 1 }, { n: 2 }] },
@@ -152,16 +153,13 @@ test("dead letters are listed and sent again, one or all", async () => {
   assert.equal((await list(`/runs/${runId}/dead-letters?status=retried`)).length, 3);
   await call(program, "POST", `/jobs/${jobId}/cancel`);
   assert.equal((await request(program, "POST", `/runs/${runId}/dead-letters/retry`)).status, 409);
-  await givingUp.remove();
 });
 
 test("a list that is longer than a page is whole, in order, and as long as is asked for", async () => {
-  const nodes = [router("in"), executor("work", ["false"])];
+  // Letters to nobody: one command makes all of them.
+  const messages = Array.from({ length: 230 }, (_, n) => ({ type: "t", body: { n }, to: "nobody" }));
   const { jobId, runId } = await submit(
-    graph("many", nodes, [["in", "work"]], {
-      policies: { failure_policy: "continue" },
-      initial_inputs: { in: Array.from({ length: 230 }, (_, n) => ({ n })) },
-    }),
+    graph("many", [executor("work", answering({ emit_messages: messages }))]),
   );
   await historyOf(program, jobId);
   const numbers = async (query: string) =>

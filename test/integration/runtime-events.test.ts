@@ -31,7 +31,7 @@ const long = (graphId: string) =>
       ["b", "all"],
     ],
     {
-      initial_inputs: { a: Array.from({ length: 6_000 }, (_, i) => ({ i, padding: "x".repeat(100) })) },
+      initial_inputs: { a: Array.from({ length: 3_000 }, (_, i) => ({ i, padding: "x".repeat(100) })) },
     },
   );
 
@@ -109,17 +109,17 @@ describe("GET /jobs/:job_id/events", () => {
     }
   });
 
-  test("a history of tens of thousands of events comes whole, and equals the stream, which has no gap", async () => {
+  test("a history of more than ten thousand events comes whole, and equals the stream, which has no gap", async () => {
     const jobId = await submit(program, long("long"));
     const { events } = await ended(program, jobId);
     assert.deepEqual(
       events.map((event) => event.id),
       Array.from({ length: events.length }, (_, i) => i + 1),
     );
-    assert.ok(events.length > 24_000);
+    assert.ok(events.length > 12_000);
     const whole = await history(jobId);
     assert.equal(whole.length, events.length);
-    for (const i of [0, 1, 512, 4_095, 20_000, events.length - 1]) {
+    for (const i of [0, 1, 512, 4_095, 10_000, events.length - 1]) {
       const { id, ...event } = events[i] as SeenEvent;
       assert.deepEqual(whole[i], event, String(id));
     }

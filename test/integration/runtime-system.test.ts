@@ -2,14 +2,13 @@
 // quotes are the specification's own, shortened.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
 import { hostname } from "node:os";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { executor, graph, router } from "../support/graphs.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
+import { freePorts } from "../support/ports.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { exchange, request as rawRequest } from "../support/raw-http.ts";
 import { call, request } from "../support/runtime-api.ts";
@@ -26,20 +25,11 @@ after(async () => {
 });
 
 test('"the port is changed with the environment variable SVC_API_PORT"', async () => {
-  const port = await freePort();
+  const port = await freePorts(1);
   await using other = await startProgram({ env: { SVC_API_PORT: String(port) } });
   assert.equal(new URL(other.url).port, String(port));
   assert.equal((await call(other, "GET", "/health")).status, "ok");
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 interface Summary {
   readonly nodes: readonly JsonObject[];

@@ -3,12 +3,11 @@
 import { test } from "node:test";
 import { runSeed } from "./scenario.ts";
 
-const SEEDS = 1_000;
+const SEEDS = 2_000;
 
 test(`${SEEDS} seeds of crashes, partitions, failing disks and wrong answers break no invariant`, async () => {
-  // Other seeds every day, the same ones all day: what fails in the morning can be looked at in the afternoon.
-  const first = Math.floor(Date.now() / 86_400_000) * 10_000;
-  for (let seed = first; seed < first + SEEDS; seed++) {
+  // The same ones on every day: a change is judged by what it changes. Others: npm run simulate -- --from 20000.
+  for (let seed = 1; seed <= SEEDS; seed++) {
     await runSeed(seed).catch((cause: unknown) => {
       throw new Error(`Seed ${seed} failed; again: npm run simulate -- --seed ${seed}`, { cause });
     });

@@ -3,20 +3,45 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Answer, ask, call, ended, startGateway, walk } from "./gateway-api.ts";
+import { dashboardPorts } from "./ports.ts";
 import type { Program, ProgramOptions } from "./program.ts";
 
-/** Dashboards of these tests stay out of the way of a program that somebody uses on this machine. */
-const PORTS = { SVC_BLUEPRINT_WEB_UI_PORT_START: "61300", SVC_BLUEPRINT_WEB_UI_PORT_END: "61339" };
+const examples = fileURLToPath(new URL("../../examples", import.meta.url));
 
 /** A gateway whose catalog is the project's own examples. */
-export function startCatalog(options: ProgramOptions = {}): Promise<Program> {
+export async function startCatalog(options: ProgramOptions = {}): Promise<Program> {
   const slots = { SVC_EXECUTOR_POOL_CAPACITIES: "default=4" };
-  return startGateway({ ...options, env: { ...PORTS, ...slots, ...options.env } });
+  // Two programs that look for a free port at the same moment would find the same one.
+  return startGateway({ ...options, env: { ...(await dashboardPorts()), ...slots, ...options.env } });
+}
+
+export interface GatedCatalog extends AsyncDisposable {
+  /** For SVC_BLUEPRINT_CATALOG. */
+  readonly folder: string;
+  /** Lets the script go on, now and whenever it is started again. */
+  open(): Promise<void>;
+}
+
+/**
+ * A catalog of one of the examples, one of whose programs in Python waits at its beginning until it is let go: what
+ * happens to a run before that happens in the middle of it.
+ *
+ * @param script its path in the payload
+ */
+export async function gatedCatalog(blueprintId: string, script: string): Promise<GatedCatalog> {
+  const { path, [Symbol.asyncDispose]: dispose } = await userFolder();
+  await cp(join(examples, blueprintId), join(path, blueprintId), { recursive: true });
+  const file = join(path, blueprintId, "payloads", script);
+  const gate = join(path, "gate");
+  const wait = `import os, time\nwhile not os.path.exists(${JSON.stringify(gate)}):\n    time.sleep(0.02)\n`;
+  await writeFile(file, wait + (await readFile(file, "utf8")));
+  return { folder: path, open: () => writeFile(gate, ""), [Symbol.asyncDispose]: dispose };
 }
 
 export interface TestFolder extends AsyncDisposable {

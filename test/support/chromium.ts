@@ -7,8 +7,12 @@ import { findBrowser } from "./browser.ts";
 /** Why tests of pages are skipped here, or false. */
 export const noChromium: string | false = findBrowser() === null && "there is no Chromium";
 
+/** How long a page that does not come can hold up a test run; no test asserts on it. */
+const LIMIT_MS = 90_000;
+
 export function launchChromium(): Promise<Browser> {
   return chromium.launch({
+    timeout: LIMIT_MS,
     executablePath: findBrowser() ?? "",
     args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"],
   });
@@ -29,6 +33,7 @@ export async function openPage(
   options: BrowserContextOptions = {},
 ): Promise<WatchedPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(LIMIT_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
   const requested: string[] = [];

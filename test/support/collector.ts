@@ -47,7 +47,12 @@ export async function startCollector(port = 0): Promise<Collector> {
   const held = new Set<ServerResponse>();
   const server = createServer(async (request, response) => {
     let text = "";
-    for await (const chunk of request.setEncoding("utf8")) text += chunk;
+    try {
+      for await (const chunk of request.setEncoding("utf8")) text += chunk;
+    } catch {
+      // The program was ended in the middle of sending.
+      return;
+    }
     requests.push({ path: request.url ?? "", headers: request.headers });
     if (collector.answering === "never") {
       held.add(response);
@@ -56,7 +61,10 @@ export async function startCollector(port = 0): Promise<Collector> {
     if (collector.answering === 200) spans.push(...spansOf(JSON.parse(text) as WireRequest));
     response.writeHead(collector.answering, { "content-type": "application/json" }).end("{}");
   });
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, "127.0.0.1", resolve);
+  });
   const address = server.address() as AddressInfo;
   const stop = async () => {
     for (const response of held) response.destroy();

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { createServer } from "node:net";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
-import { programEnvironment } from "./program.ts";
+import { freePorts } from "./ports.ts";
+import { programEnvironment, within } from "./program.ts";
 
 const launcher = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 
@@ -22,6 +22,9 @@ export interface Started {
   shows(text: string): Promise<void>;
   printed(): string;
 }
+
+/** How long a text that does not come can hold up a test run; no test asserts on it. */
+const SHOWN_LIMIT_MS = 120_000;
 
 /** Those that run, so that a test that failed half way leaves none behind. */
 const running = new Set<ChildProcess>();
@@ -70,7 +73,11 @@ export function start(
     const early = ended.then(() =>
       assert.ok(out.includes(text) || err.includes(text), `ended early:\n${out}${err}`),
     );
-    await Promise.race([shown, early]);
+    await within(
+      SHOWN_LIMIT_MS,
+      Promise.race([shown, early]),
+      () => `it does not show ${JSON.stringify(text)}; it printed:\n${out}${err}`,
+    );
   };
   return { child, ended, shows, printed: () => out };
 }
@@ -85,11 +92,5 @@ export function oneCommand(graphId: string, command: string, config: Record<stri
   });
 }
 
-/** A port that nothing listens on. */
-export async function closedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
+/** A port that nothing listens on, and that only the caller's own programs will. */
+export const closedPort = (): Promise<number> => freePorts(1);

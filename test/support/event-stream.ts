@@ -4,7 +4,6 @@
 import type { Program } from "./program.ts";
 
 export interface Block {
-  /** The block's fields; a comment has none. */
   readonly fields: ReadonlyMap<string, string>;
   readonly text: string;
 }
@@ -54,7 +53,8 @@ async function* read({ body }: Response): AsyncGenerator<Block, undefined> {
   for await (const text of body.pipeThrough(new TextDecoderStream())) {
     const whole = (rest + text).split("\n\n");
     rest = whole.pop() ?? "";
-    for (const block of whole) yield { fields: fieldsOf(block), text: block };
+    // Not the signs of life: when one of them comes is up to the clock.
+    for (const block of whole) if (!block.startsWith(":")) yield { fields: fieldsOf(block), text: block };
   }
 }
 

@@ -1,10 +1,20 @@
-// Commands that wait until a test lets them go, and that tell it when they are dead: named pipes, so that nobody
-// polls and nobody sleeps.
+// Commands that wait until a test lets them go, and that tell it when they are dead: named pipes, so that no command
+// polls or sleeps.
 
 import { execFileSync } from "node:child_process";
-import { mkdtemp, open, readFile, rm } from "node:fs/promises";
+import { constants, openSync } from "node:fs";
+import { mkdtemp, open, rm } from "node:fs/promises";
+import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { until } from "./until.ts";
+
+/**
+ * A test never waits inside an open of the system: that would take one of the four threads that everything with files
+ * goes through, and could not be given up.
+ */
+const WITHOUT_WAITING = constants.O_NONBLOCK;
 
 export interface Gates {
   /** A folder of the test's own. */
@@ -15,6 +25,8 @@ export interface Gates {
   open(path: string): Promise<void>;
   /** Resolves when every process that held the pipe open for writing has ended, with what they wrote. */
   released(path: string): Promise<string>;
+  /** Whether any process has the pipe open for reading; `exec 9<>pipe` does that without waiting for a writer. */
+  isHeld(path: string): Promise<boolean>;
   remove(): Promise<void>;
 }
 
@@ -26,6 +38,7 @@ export interface Gates {
  */
 export async function makeGates(): Promise<Gates> {
   const folder = await mkdtemp(join(tmpdir(), "troupe-gates-"));
+  const readers = new Set<Socket>();
   return {
     folder,
     pipe: (name) => {
@@ -33,11 +46,34 @@ export async function makeGates(): Promise<Gates> {
       execFileSync("mkfifo", [path]);
       return path;
     },
-    open: async (path) => {
-      const file = await open(path, "w");
-      await file.close();
+    open: async (path) => void (await until(`a command reads ${path}`, () => letGo(path))),
+    released: async (path) => {
+      const fd = openSync(path, constants.O_RDONLY | WITHOUT_WAITING);
+      // Ends when the last writer has gone, not before the first one has come.
+      const reader = new Socket({ fd, readable: true, writable: false });
+      readers.add(reader);
+      try {
+        return await text(reader);
+      } finally {
+        readers.delete(reader);
+      }
     },
-    released: (path) => readFile(path, "utf8"),
-    remove: () => rm(folder, { recursive: true, force: true }),
+    isHeld: letGo,
+    remove: async () => {
+      // Those of a test that failed.
+      for (const reader of readers) reader.destroy();
+      await rm(folder, { recursive: true, force: true });
+    },
   };
+}
+
+/** @returns false when nobody reads the pipe yet */
+async function letGo(path: string): Promise<boolean> {
+  try {
+    await (await open(path, constants.O_WRONLY | WITHOUT_WAITING)).close();
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENXIO") return false;
+    throw error;
+  }
 }

@@ -174,13 +174,17 @@ export async function walk(program: Program, list: string, pageSize = 200): Prom
 
 // --------------------------------------------------------------------------------------------- streams
 
+/** How long a run that never ends can hold up a test run; no test asserts on it. */
+const STREAM_LIMIT_MS = 180_000;
+
 /** The frames of a stream until it ends, or until the caller stops listening. @param path below /api/v1 */
 export async function* frames(
   program: Program,
   path: string,
   headers: Readonly<Record<string, string>> = {},
 ): AsyncGenerator<Frame, undefined> {
-  const answer = await fetch(urlOf(program, path), { headers: { ...headers } });
+  const signal = AbortSignal.timeout(STREAM_LIMIT_MS);
+  const answer = await fetch(urlOf(program, path), { headers: { ...headers }, signal });
   if (answer.status === 204) return;
   if (!answer.ok || answer.body === null) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
   let rest = "";
@@ -224,11 +228,16 @@ export async function happens(
 ): Promise<SeenEvent> {
   const matches = typeof wanted === "string" ? (event: SeenEvent) => event.type === wanted : wanted;
   const seen: string[] = [];
-  for await (const event of follow(program, runId)) {
-    if (matches(event)) return event;
-    seen.push(event.type);
+  const without = () => `without ${String(wanted)}; it has: ${seen.join(", ")}`;
+  try {
+    for await (const event of follow(program, runId)) {
+      if (matches(event)) return event;
+      seen.push(event.type);
+    }
+  } catch (cause) {
+    throw new Error(`the stream of run ${runId} broke off ${without()}`, { cause });
   }
-  return assert.fail(`run ${runId} ended without ${String(wanted)}; it has: ${seen.join(", ")}`);
+  return assert.fail(`run ${runId} ended ${without()}`);
 }
 
 export interface EndedRun {

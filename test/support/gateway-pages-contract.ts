@@ -1,9 +1,9 @@
 // The part of the gateway's contract that is about lists: filters, order, and walks while everything changes.
 
 import assert from "node:assert/strict";
-import fc from "fast-check";
 import type { JobStatus } from "../../src/engine/journal.ts";
 import type { Portion, RunPage } from "../../src/jobs/records.ts";
+import { fc } from "./fast-check.ts";
 import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
 import { advance, job, launch, run } from "./gateway-samples.ts";
 import { progress } from "./journal-contract.ts";

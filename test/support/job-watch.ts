@@ -58,11 +58,16 @@ export async function happens(
 ): Promise<SeenEvent> {
   const matches = typeof wanted === "string" ? (event: SeenEvent) => event.type === wanted : wanted;
   const seen: string[] = [];
-  for await (const event of follow(program, jobId)) {
-    if (matches(event)) return event;
-    seen.push(event.type);
+  const without = () => `without ${String(wanted)}; it has: ${seen.join(", ")}`;
+  try {
+    for await (const event of follow(program, jobId)) {
+      if (matches(event)) return event;
+      seen.push(event.type);
+    }
+  } catch (cause) {
+    throw new Error(`the stream of job ${jobId} broke off ${without()}`, { cause });
   }
-  return assert.fail(`job ${jobId} ended without ${String(wanted)}; it has: ${seen.join(", ")}`);
+  return assert.fail(`job ${jobId} ended ${without()}`);
 }
 
 /** Path of a job below the API's prefix; whatever its id is. */

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import fc from "fast-check";
 import type { Journal } from "../../src/engine/journal.ts";
 import type { GatewayRecords } from "../../src/jobs/records.ts";
 import type { PortRecords } from "../../src/webui/records.ts";
+import { fc } from "./fast-check.ts";
 import { advance, job, launch, run } from "./gateway-samples.ts";
 
 export interface PortsUnderTest {

@@ -67,7 +67,10 @@ export async function startProgram(options: ProgramOptions = {}): Promise<Progra
   const exited = exitOf(child);
   const read = collectOutput(child);
   const removeHome = () =>
-    options.home === undefined ? rm(home, { recursive: true, force: true }) : Promise.resolve();
+    // What a killed program has left may still write there for a moment.
+    options.home === undefined
+      ? rm(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
+      : Promise.resolve();
   try {
     const url = await urlOf(child, read, exited);
     return program({ child, exited, url, home, output: read, removeHome });
@@ -199,7 +202,7 @@ function urlOf(child: ChildProcess, output: () => string, exited: Promise<Exit>)
 }
 
 /** A limit on how long a broken program can hold up a test run; no test asserts on it. */
-async function within<T>(limitMs: number, promise: Promise<T>, message: () => string): Promise<T> {
+export async function within<T>(limitMs: number, promise: Promise<T>, message: () => string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(message())), limitMs);

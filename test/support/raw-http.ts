@@ -45,13 +45,14 @@ export function everything(socket: Socket): Promise<string> {
 
 /** Reads until the connection has brought `count` whole answers. */
 export async function read(socket: Socket, count: number): Promise<readonly RawAnswer[]> {
-  let text = "";
+  const chunks: Buffer[] = [];
+  // Together, as a chunk may end in the middle of a character.
+  const found = () => answers(Buffer.concat(chunks).toString("utf8"));
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
-    text += String(chunk);
-    const found = answers(text);
-    if (found.length >= count) return found;
+    chunks.push(chunk as Buffer);
+    if (found().length >= count) break;
   }
-  return answers(text);
+  return found();
 }
 
 /** A request's head and body; Host, Content-Type and Content-Length are added unless they are given. */

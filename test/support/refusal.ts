@@ -2,7 +2,10 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { type ProgramOptions, programEnvironment, programWords } from "./program.ts";
+import { type ProgramOptions, programEnvironment, programWords, within } from "./program.ts";
+
+/** How long a program that hangs can hold up a test run; no test asserts on it. */
+const LIMIT_MS = 60_000;
 
 export interface Refusal {
   readonly code: number | null;
@@ -23,9 +26,13 @@ export async function refusedStart(options: ProgramOptions & { readonly home: st
       if (text.includes("Ready.")) child.kill("SIGKILL");
     });
   }
-  const code = await new Promise<number | null>((resolve, reject) => {
+  const ended = new Promise<number | null>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", resolve);
+  });
+  const code = await within(LIMIT_MS, ended, () => {
+    child.kill("SIGKILL");
+    return `the program neither started nor ended within ${LIMIT_MS} ms; it printed:\n${text}`;
   });
   assert.ok(!text.includes("Ready."), `the program started:\n${text}`);
   // A person reads this: a few lines, and nothing of the program's inside.

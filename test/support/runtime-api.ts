@@ -104,9 +104,14 @@ export async function bytesOf(program: Program, url: string): Promise<Buffer> {
   return Buffer.from(await answer.arrayBuffer());
 }
 
+/** How long a job that never ends can hold up a test run; no test asserts on it. */
+const STREAM_LIMIT_MS = 180_000;
+
 /** Follows a job's live stream from its first event until it ends or the caller stops listening. */
 export async function* follow(program: Program, jobId: string): AsyncGenerator<SeenEvent> {
-  const answer = await fetch(`${program.api}/jobs/${encodeURIComponent(jobId)}/events/stream`);
+  const answer = await fetch(`${program.api}/jobs/${encodeURIComponent(jobId)}/events/stream`, {
+    signal: AbortSignal.timeout(STREAM_LIMIT_MS),
+  });
   if (!answer.ok || answer.body === null) throw new Error(`stream: ${answer.status} ${await answer.text()}`);
   let rest = "";
   for await (const text of answer.body.pipeThrough(new TextDecoderStream())) {

@@ -5,6 +5,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { executor, graph, router, sensor } from "../../../test/support/graphs.ts";
+import { until } from "../../../test/support/until.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { startCore } from "../../jobs/test-core.ts";
 import { startRoutes } from "./test-routes.ts";
@@ -107,9 +108,10 @@ describe("the full view", () => {
     assert.deepEqual(await events(), []);
     const run = await core.start(jobId);
     await core.whenRun(run.runId, (one) => one.launched);
-    const [start] = core.starts;
+    // What was launched is on disk before its command is begun.
+    const start = await until("the command is begun", () => core.starts[0] ?? null);
     const log = { type: "log", payload: { level: "info", message: "x" } };
-    for (let n = 0; n < 60; n++) core.engine.taskEvents(start!.ref, [log]);
+    for (let n = 0; n < 60; n++) core.engine.taskEvents(start.ref, [log]);
     await core.endCommand(run.runId);
     const { progress } = await core.ended(run.runId);
     const shown = await events();

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { readdirSync, readlinkSync } from "node:fs";
+import { readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
@@ -16,7 +16,8 @@ import { problemIn, startApp } from "./test-app.ts";
 
 /** A server with one file. */
 async function serve(bytes: Buffer, more: Partial<StoredFile> = {}) {
-  const folder = await mkdtemp(join(tmpdir(), "file-answer-"));
+  // As /proc shows it.
+  const folder = await mkdtemp(join(realpathSync(tmpdir()), "file-answer-"));
   const path = join(folder, "blob");
   await writeFile(path, bytes);
   const sha256 = createHash("sha256").update(bytes).digest("hex");

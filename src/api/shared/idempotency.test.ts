@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import fc from "fast-check";
+import { fc } from "../../../test/support/fast-check.ts";
 import type { JsonValue } from "../../engine/json.ts";
 import type { GatewayWrites } from "../../jobs/records.ts";
 import { restarted, startCore, type TestCore } from "../../jobs/test-core.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/support/fast-check.ts";
 import { findJsonError } from "./json-syntax.ts";
 
 test("the offset is that of the first character that cannot stand where it stands", () => {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/support/fast-check.ts";
 import { PAGE_TOKEN_MS } from "./page-token.ts";
 import { type ListRequest, Paging } from "./paging.ts";
 import { Problem } from "./problem.ts";

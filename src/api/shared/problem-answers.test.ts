@@ -205,7 +205,6 @@ test("bytes that are no HTTP, too many headers, slow and hostless requests, tunn
       400,
       "malformed_request",
     ],
-    ["GET /api/v1/health HTTP/1.1\r\nHost: 127", 408, "request_timeout"],
     ["GET /api/v1/health HTTP/1.1\r\n\r\n", 400, "malformed_request"],
     [head("CONNECT a:80 HTTP/1.1"), 400, "malformed_request"],
     [head("GET /api/v1/things/%zz HTTP/1.1"), 400, "malformed_request"],
@@ -213,6 +212,10 @@ test("bytes that are no HTTP, too many headers, slow and hostless requests, tunn
     [head(`GET /api/v1/${"x".repeat(9_000)} HTTP/1.1`), 414, "uri_too_long"],
   ] as const;
   for (const [bytes, status, code] of cases) problemInRaw(await sendRaw(app, bytes), status, code);
+  // On a server of its own: nobody else's request is late because the machine stood still.
+  await using hasty = await startApp({}, () => {}, { headersTimeout: 500 });
+  const half = "GET /api/v1/health HTTP/1.1\r\nHost: 127";
+  problemInRaw(await sendRaw(hasty, half), 408, "request_timeout");
   // Node's own refusals of these have no body: an unknown expectation is ignored, HTTP/1.0 needs no host.
   assert.equal((await sendRaw(app, head("GET /api/v1/health HTTP/1.1", "Expect: wonders"))).status, 200);
   assert.equal((await sendRaw(app, "GET /api/v1/health HTTP/1.0\r\n\r\n")).status, 200);

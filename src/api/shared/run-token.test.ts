@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import fc from "fast-check";
 import type { FastifyInstance } from "fastify";
+import { fc } from "../../../test/support/fast-check.ts";
 import { RunTokens } from "./run-token.ts";
 import { problemIn, problemInRaw, sendRaw, startApp, TOKEN } from "./test-app.ts";
 

@@ -18,10 +18,15 @@ export interface TestApp extends AsyncDisposable {
   readonly logged: readonly string[];
 }
 
-/** Starts the server; it ends with the scope of `await using`. */
+/**
+ * Starts the server; it ends with the scope of `await using`.
+ *
+ * @param limits.headersTimeout what a request's head may take, in ms; longer than any machine stands still when absent
+ */
 export async function startApp(
   settings: Partial<ConventionSettings> = {},
   addRoutes: (app: FastifyInstance) => void = () => {},
+  { headersTimeout = 60_000 }: { readonly headersTimeout?: number } = {},
 ): Promise<TestApp> {
   const conventions = gatewayConventions({
     apiToken: null,
@@ -35,8 +40,7 @@ export async function startApp(
   const logged: string[] = [];
   const app = Fastify({
     ...conventions.serverOptions,
-    // Longer than a busy machine keeps a request waiting, and short enough for the test that waits for it.
-    http: { ...conventions.serverOptions.http, headersTimeout: 2_000, connectionsCheckingInterval: 50 },
+    http: { ...conventions.serverOptions.http, headersTimeout, connectionsCheckingInterval: 50 },
     bodyLimit: BODY_BYTES_MAX,
     forceCloseConnections: true,
     logger: { level: "warn", stream: { write: (line: string) => void logged.push(line) } },

@@ -3,6 +3,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, type TestContext, test } from "node:test";
 import { TroupeUnreachable } from "../../../sdk/src/index.ts";
+import { freePorts } from "../../../test/support/ports.ts";
 import { explain } from "../cli.ts";
 import { exitCodes } from "../command.ts";
 import { explained, withGateway } from "./session.ts";
@@ -10,6 +11,8 @@ import { testCall } from "./test-call.ts";
 
 async function serving(context: TestContext, answer: RequestListener): Promise<string> {
   const server = createServer(answer);
+  // Or a connection could be closed just as the next request goes out on it.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   context.after(() => {
     server.closeAllConnections();
@@ -95,10 +98,7 @@ describe("what the gateway refuses becomes lines and an exit code (S3)", () => {
 
 describe("finding the gateway (S1)", () => {
   test("one that is not there is said after a single attempt", async () => {
-    const closed = createServer();
-    await new Promise<void>((resolve) => closed.listen(0, "127.0.0.1", resolve));
-    const { port } = closed.address() as AddressInfo;
-    await new Promise((resolve) => closed.close(resolve));
+    const port = await freePorts(1);
     const expected = [
       `troupe: No Troupe gateway answers at http://127.0.0.1:${port}/api/v1.`,
       "Start one with `troupe up`, or name another with --url.",

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/support/fast-check.ts";
 import { renderEvent } from "../../engine/event.ts";
 import { logLevels } from "../../engine/event-views.ts";
 import { type LogFilter, logView, nameOfFilter } from "./log-filter.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/support/fast-check.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { toLog } from "../evidence/logs.ts";
 import { renderEvent } from "../evidence/public-event.ts";

@@ -1,0 +1,98 @@
+// The gateway's commands and their connection: a token, nobody who answers, a gateway that dies while it is followed; the
+// real command against the real program.
+
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { writeFolder } from "../support/bundle-files.ts";
+import { closedPort, oneCommand, start } from "../support/command-line.ts";
+import { happens, startGateway } from "../support/gateway-api.ts";
+import { temporaryHome } from "../support/program.ts";
+
+let folder = "";
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "troupe cli connection "));
+});
+after(() => rm(folder, { recursive: true, force: true }));
+
+/** A bundle's folder with one command in it. @returns its path */
+const bundle = (name: string, command: string): Promise<string> =>
+  writeFolder(join(folder, name), { "manifest.json": oneCommand(name, command) });
+
+test("a token is taken from SVC_API_TOKEN, and missed with words", async () => {
+  const token = "correct-horse-battery-staple";
+  await using program = await startGateway({ env: { SVC_API_TOKEN: token } });
+  const troupe = (env: Record<string, string>, ...args: string[]) =>
+    start([...args, "--url", program.api], program.home, env).ended;
+  const command = `echo made > "$SVC_OUTPUT_DIR/final_artifact.txt"`;
+  const target = await bundle("guarded", command);
+  const saved = join(folder, "guarded saved");
+  const launched = await troupe({ SVC_API_TOKEN: token }, "launch", target, "--save", saved);
+  assert.equal(launched.code, 0, launched.out + launched.err);
+  assert.equal(await readFile(join(saved, "final_artifact.txt"), "utf8"), "made\n");
+  const without = await troupe({}, "launch", target);
+  assert.equal(without.code, 1);
+  assert.match(without.err, /\(HTTP 401\)\nSet SVC_API_TOKEN to the token/);
+  const wrong = await troupe({ SVC_API_TOKEN: "wrong-horse-battery-staple" }, "runs");
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.err, /SVC_API_TOKEN is set here, but the gateway has another token/);
+  assert.ok(!(without.err + wrong.err + launched.out).includes("horse"));
+});
+
+test("without a gateway every command says at once that nobody answers, and what to start", async () => {
+  const home = await temporaryHome();
+  try {
+    const port = String(await closedPort());
+    const target = await bundle("alone", "true");
+    for (const args of [
+      ["runs"],
+      ["jobs", "show", "job_1"],
+      ["launch", target],
+      ["events", "run_1", "--follow"],
+    ]) {
+      const { code, out, err } = await start(args, home, { SVC_API_PORT: port }).ended;
+      assert.deepEqual([code, out], [1, ""], args.join(" "));
+      const expected = `troupe: No Troupe gateway answers at http://127.0.0.1:${port}/api/v1.\nStart one with \`troupe up\``;
+      assert.ok(err.startsWith(expected), err);
+    }
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+});
+
+test("a gateway that dies while it is followed is found again when it is back: no event is lost or twice", async () => {
+  const home = await temporaryHome();
+  const gate = join(folder, "survived gate");
+  // A port of the system's choice could be anybody's by the time of the second start.
+  const env = { SVC_API_PORT: String(await closedPort()) };
+  const first = await startGateway({ home, env });
+  const url = ["--url", first.api];
+  try {
+    const command = `echo started; while [ ! -e '${gate}' ]; do sleep 0.05; done`;
+    const watching = start(["launch", await bundle("survived", command), ...url], home);
+    await watching.shows("work              started");
+    const id = /run_[0-9a-z]{8,}/.exec(watching.printed())?.[0] ?? assert.fail(watching.printed());
+    const following = start(["runs", "events", id, "--follow", "--json", ...url], home);
+    await following.shows('"message":"started"');
+    await first.kill();
+    await using second = await startGateway({ home, env });
+    await happens(second, id, "job_recovered");
+    await writeFile(gate, "");
+    const watched = await watching.ended;
+    assert.equal(watched.code, 0, watched.err);
+    assert.match(watched.out, /job recovered.*run_\S+ completed\n/s);
+    const followed = await following.ended;
+    assert.equal(followed.code, 0, followed.err);
+    const lines = followed.out.trim().split("\n");
+    const ids = lines.map((line) => JSON.parse(line).id);
+    assert.deepEqual(
+      ids,
+      ids.map((_, i) => i + 1),
+    );
+  } finally {
+    await first.kill();
+    await rm(home, { recursive: true, force: true });
+  }
+});
