@@ -12,6 +12,7 @@ import { Refusal } from "../refusal.ts";
 import { Additions, unprepared } from "./additions.ts";
 import type { AdditionWrites, BlueprintForJob, BlueprintSource } from "./blueprint-source.ts";
 import { descriptionOf } from "./describe-package.ts";
+import { blueprintNotFound } from "./not-found.ts";
 import type { BlueprintsParts } from "./parts.ts";
 import type { BlueprintWrites, PreparedBlueprint } from "./records.ts";
 import { inUseText, type RemovalRequest, Removals } from "./removals.ts";
@@ -78,7 +79,7 @@ export class Blueprints implements BlueprintSource {
       return this.#added(blueprintId, prepared.fingerprint);
     }
     const found = await catalog.find(blueprintId);
-    if (found === null) throw notFound(blueprintId);
+    if (found === null) throw await blueprintNotFound(blueprintId, this.#parts.catalog);
     const { definition, description, problems } = found;
     if (definition === null || description === null) throw broken(blueprintId, messagesOf(problems));
     return { kind: "not_added", blueprintId, definition, description };
@@ -107,7 +108,7 @@ export class Blueprints implements BlueprintSource {
   /** @throws Refusal `blueprint_not_found`, `blueprint_broken`; from what it returns `blueprint_busy` */
   async prepareAddition(blueprintId: string, request: AdditionRequest): Promise<WriteOperation> {
     const found = await this.#parts.catalog.find(blueprintId);
-    if (found === null) throw notFound(blueprintId);
+    if (found === null) throw await blueprintNotFound(blueprintId, this.#parts.catalog);
     if (found.description === null) throw broken(blueprintId, messagesOf(found.problems));
     return (writes) => this.#writeAddition(writes, blueprintId, request);
   }
@@ -137,7 +138,7 @@ export class Blueprints implements BlueprintSource {
       (await catalog.find(blueprintId)) !== null ||
       (await records.prepared(blueprintId)) !== null ||
       (await records.assets(blueprintId)).length > 0;
-    if (!isKnown) throw notFound(blueprintId);
+    if (!isKnown) throw await blueprintNotFound(blueprintId, this.#parts.catalog);
     return async (writes) => {
       const openRuns = await writes.blueprints.openRunsOf(blueprintId);
       if (openRuns > 0) throw new Refusal("blueprint_in_use", inUseText(blueprintId, openRuns));
@@ -154,13 +155,6 @@ export class Blueprints implements BlueprintSource {
       return operation;
     };
   }
-}
-
-function notFound(blueprintId: string): Refusal {
-  return new Refusal(
-    "blueprint_not_found",
-    `Blueprint ${blueprintId} was not found. GET /api/v1/blueprints lists the blueprints there are; SVC_BLUEPRINT_CATALOG names their folders.`,
-  );
 }
 
 function broken(blueprintId: string, said: string): Refusal {

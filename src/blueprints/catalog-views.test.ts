@@ -164,7 +164,9 @@ test("a failed blueprint whose folder is broken too is broken, and both reasons 
   assert.deepEqual([view?.state, codes(view?.errors)], ["broken", ["empty", "blueprint_broken"]]);
 });
 
-test("nobody has an id that is neither in the catalog nor prepared", async () => {
+test("an id that is neither in the catalog nor prepared is refused, with the one that was probably meant", async () => {
   await using at = await place();
-  assert.equal(await at.views.get("nobody"), null);
+  await at.write("report");
+  await assert.rejects(at.views.get("nobody"), { code: "blueprint_not_found" });
+  await assert.rejects(at.views.get("reprot"), { message: /Did you mean "report"\?/ });
 });

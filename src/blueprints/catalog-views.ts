@@ -9,6 +9,7 @@ import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import type { Catalog } from "./catalog.ts";
 import type { CatalogEntry } from "./catalog-entry.ts";
 import { descriptionOf } from "./describe-package.ts";
+import { blueprintNotFound } from "./not-found.ts";
 import type { PackageDescription, PackageIdentity } from "./package-description.ts";
 import type { BlueprintAsset, BlueprintRecords, PreparedBlueprint } from "./records.ts";
 
@@ -82,8 +83,8 @@ export class BlueprintViews {
     return found;
   }
 
-  /** @returns null when neither the catalog nor what was prepared, and may have been kept by a removal, has this id */
-  async get(blueprintId: string): Promise<BlueprintDetail | null> {
+  /** @throws Refusal `blueprint_not_found` when neither the catalog nor what was prepared, and may have been kept by a removal, has this id */
+  async get(blueprintId: string): Promise<BlueprintDetail> {
     const [entry, prepared] = await Promise.all([
       this.#catalog.find(blueprintId),
       this.#records.prepared(blueprintId),
@@ -92,7 +93,9 @@ export class BlueprintViews {
       this.#records.assets(blueprintId),
       this.#records.jobsOf(blueprintId),
     ]);
-    if (entry === null && prepared === null && assets.length === 0) return null;
+    if (entry === null && prepared === null && assets.length === 0) {
+      throw await blueprintNotFound(blueprintId, this.#catalog);
+    }
     return { ...(await this.#view(blueprintId, entry, prepared)), assets, jobs };
   }
 

@@ -21,8 +21,14 @@ export interface FoundBlueprint {
   readonly description: PackageDescription | null;
 }
 
+/** What is needed of the catalog. */
+export interface FindsBlueprints {
+  find(blueprintId: string): Promise<FoundBlueprint | null>;
+  entries(): Promise<readonly Pick<FoundBlueprint, "blueprintId">[]>;
+}
+
 export interface BlueprintsParts {
-  readonly catalog: { find(blueprintId: string): Promise<FoundBlueprint | null> };
+  readonly catalog: FindsBlueprints;
   readonly bundles: Bundles;
   readonly records: BlueprintRecords;
   readonly write: <T>(work: (writes: AdditionWrites) => Promise<T>) => Promise<T>;

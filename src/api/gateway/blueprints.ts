@@ -5,7 +5,6 @@ import { type BlueprintDetail, type BlueprintView, BlueprintViews } from "../../
 import { readLocalFolders, readWebUi } from "../../blueprints/describe-configuration.ts";
 import type { Requirements } from "../../blueprints/package-description.ts";
 import { isoTime } from "../../engine/event.ts";
-import { Refusal } from "../../refusal.ts";
 import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
 import type { Static } from "../shared/type.ts";
 import { sendPage } from "./page.ts";
@@ -63,16 +62,8 @@ export function blueprintRoutes(api: FastifyInstance, services: GatewayServices)
     async (request) => {
       const { blueprint_id: blueprintId } = request.params;
       const detail = await views.get(blueprintId);
-      if (detail === null) throw blueprintNotFound(blueprintId);
       return { ...compact(detail), ...rest(detail, services.secrets) };
     },
-  );
-}
-
-export function blueprintNotFound(blueprintId: string): Refusal {
-  return new Refusal(
-    "blueprint_not_found",
-    `Blueprint ${blueprintId} is in no folder of the catalog. GET /api/v1/blueprints lists those there are.`,
   );
 }
 
