@@ -40,6 +40,8 @@ const env = { NODE_COMPILE_CACHE: join(root, "node_modules", ".cache", "troupe")
 
 if (typeof process.execve === "function") process.execve(node, [node, ...args], env);
 
-const child = spawn(node, args, { stdio: "inherit", env });
+// The channel carries nothing: src/main.ts ends when it breaks, which is when this process was killed.
+const stdio = given[0] === "--node" ? "inherit" : ["inherit", "inherit", "inherit", "ipc"];
+const child = spawn(node, args, { stdio, env });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
 child.on("exit", (code, signal) => process.exit(signal ? 128 + constants.signals[signal] : code));
