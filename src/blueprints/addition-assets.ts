@@ -2,6 +2,8 @@
 //
 // A1. Every asset has a row before its first byte (B2 in records.ts).
 // A2. What is there and has not changed is not made again; what an addition that was cut off has made is found.
+// A3. What a killed process had half-made is gone before the first addition of the next one looks at its blueprint: that
+//     may fail, or come to make something else.
 
 import { createHash } from "node:crypto";
 import type { Definition } from "../bundles/definition.ts";
@@ -34,8 +36,21 @@ export interface WantedResource {
 export class AdditionAssets {
   readonly #parts: BlueprintsParts;
 
+  #sweep: Promise<void> | null = null;
+
   constructor(parts: BlueprintsParts) {
     this.#parts = parts;
+  }
+
+  /** Removes, once, what a killed process has left half-made, of any blueprint (A3). */
+  sweep(): Promise<void> {
+    const { resources, models } = this.#parts;
+    // What cannot be removed is nobody's hindrance, unless it is in the way of what is made: then that fails.
+    this.#sweep ??= Promise.all([resources.sweep(), models.sweep()]).then(
+      () => {},
+      () => {},
+    );
+    return this.#sweep;
   }
 
   /** @returns the resources as they have to be, all of them there */
@@ -143,7 +158,9 @@ export class AdditionAssets {
       const letGo = () => write((writes) => writes.blueprints.deleteAsset(asset));
       if (kind === "model") {
         const except = isDeclared ? "" : blueprintId;
-        const hasOwner = (sha256: string) => records.hasModelFile(assetId, sha256, except);
+        const isRead = await this.#isReadByOthers(blueprintId, assetId);
+        const hasOwner = async (sha256: string) =>
+          isRead || (await records.hasModelFile(assetId, sha256, except));
         await models.removeUnowned(assetId, hasOwner, isDeclared ? undefined : letGo);
       } else if (isDeclared) await resources.tidy(blueprintId, assetId, null);
       else {
@@ -151,6 +168,15 @@ export class AdditionAssets {
         await letGo();
       }
     }
+  }
+
+  /** Whether runs of other blueprints are open that may read any content of a model, also one that nobody has any more. */
+  async #isReadByOthers(blueprintId: string, modelId: string): Promise<boolean> {
+    const { records } = this.#parts;
+    for (const owner of await records.modelOwners(modelId)) {
+      if (owner !== blueprintId && (await records.openRunsOf(owner)) > 0) return true;
+    }
+    return false;
   }
 
   async #assetsByName(blueprintId: string, kind: BlueprintAsset["kind"]) {

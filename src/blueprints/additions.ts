@@ -3,6 +3,8 @@
 //
 // D1. Each step finds by itself what is done already, so that an addition which was cut off at any point goes on.
 // D2. What was added before stays usable until the new one is whole; of an addition that fails nothing half-done stays.
+// D3. Before anything of what was added before is replaced, what replaces it is whole and written down: an addition that
+//     was cut off behind that finishes with it, whatever the catalog says by then.
 
 import { BundleProblem, messagesOf } from "../bundles/problem.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
@@ -40,13 +42,14 @@ export class Additions implements OperationHandler<AdditionWrites> {
   async run(context: OperationContext): Promise<OperationEnd<AdditionWrites>> {
     const { target: blueprintId } = context.operation;
     await context.step("check");
-    const found = await this.#checked(context.operation);
-    await context.step("package");
-    const taken = await this.#take(found);
+    await this.#assets.sweep();
+    const whole = await this.#whole(context.operation);
+    const taken = whole ?? (await this.#taken(context));
     try {
       const wanted = await this.#assets.makeResources(context, taken);
-      await this.#assets.installModels(context, taken);
+      if (whole === null) await this.#assets.installModels(context, taken);
       await context.step("finish");
+      if (whole === null) await context.remember({ taken: taken.fingerprint, size: taken.sizeBytes });
       return await this.#finish(taken, wanted);
     } catch (error) {
       const isOver = !(context.signal.aborted || error instanceof JournalUnavailable);
@@ -64,6 +67,31 @@ export class Additions implements OperationHandler<AdditionWrites> {
     // Also of one that stays added a job may wait: the package it was to have was replaced before it was written.
     const jobIds = await writes.blueprints.settleJobs(blueprintId, { kind: "failed" }, nowMs);
     return () => this.#onSettled(jobIds);
+  }
+
+  async #taken(context: OperationContext): Promise<Package> {
+    const found = await this.#checked(context.operation);
+    await context.step("package");
+    return this.#take(found);
+  }
+
+  /** The package that an earlier run of this operation has made whole (D3); null when there is none, or it is gone. */
+  async #whole({ target: blueprintId, result }: Operation): Promise<Package | null> {
+    if (typeof result?.taken !== "string") return null;
+    const { bundles } = this.#parts;
+    const fingerprint = result.taken;
+    const takenAtMs = await bundles.keep(fingerprint);
+    if (takenAtMs === null) return null;
+    try {
+      const definition = await bundles.definition(fingerprint);
+      const { description } = descriptionOf(definition, blueprintId);
+      if (description === null) return null;
+      const sizeBytes = Number(result.size);
+      return { blueprintId, fingerprint, sizeBytes, definition, description, takenAtMs };
+    } catch (error) {
+      if (error instanceof BundleProblem) return null;
+      throw error;
+    }
   }
 
   async #checked({ target: blueprintId, request }: Operation): Promise<FoundBlueprint> {

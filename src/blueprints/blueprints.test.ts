@@ -2,10 +2,11 @@
 // is there in the end is what an undisturbed process leaves.
 
 import assert from "node:assert/strict";
-import { mkdir, readFile, rm } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { blueprintFiles, filesIn } from "../../test/support/blueprint-operations.ts";
+import { writeFolder } from "../../test/support/bundle-files.ts";
 import { fc } from "../../test/support/fast-check.ts";
 import { job, run } from "../../test/support/gateway-samples.ts";
 import { until } from "../../test/support/until.ts";
@@ -144,6 +145,54 @@ async function withBlueprint(use: (under: TestHome, expected: readonly string[])
   await use(under, expected);
 }
 
+/** Words and an index of them. @param isFirst has notes as well */
+const editions = (text: string, isFirst: boolean) =>
+  blueprintFiles(
+    "digest",
+    {
+      resources: [
+        { name: "index", prepare: ["sh", "-c", "cat $SVC_PAYLOAD_DIR/words/a.txt > index"] },
+        { name: "words", from: "words" },
+        ...(isFirst ? [{ name: "notes", from: "words" }] : []),
+      ],
+    },
+    { "payloads/words/a.txt": text },
+  );
+
+/**
+ * Adds a blueprint anew with a process that dies on the way; by the next one, its folder has gone.
+ *
+ * @returns how the addition ended, and whether a process came to its death
+ */
+async function addWithoutFolder(
+  death: Death,
+): Promise<{ readonly status: string; readonly hasDied: boolean }> {
+  await using under = await testHome();
+  await under.writeBlueprint("digest", editions("alpha", true));
+  await survive(under, "addition", []);
+  await under.writeBlueprint("digest", editions("beta", false));
+  const dying = await under.start(death);
+  const operation = await under.request(requested(dying, "addition"));
+  dying.blueprints.begin(operation);
+  const hasDied = await Promise.race([dying.died.then(() => true), under.ended(operation).then(() => false)]);
+  await rm(join(under.home, "../catalog/digest"), { recursive: true });
+  await (await under.start()).blueprints.recover();
+  const { status } = await under.ended(operation);
+  const found = await new Resources({
+    home: under.home,
+    runCommand: async () => ({ kind: "aborted" }),
+  }).folders("digest");
+  const isNew = status === "completed";
+  assert.deepEqual([...found.keys()].sort(), isNew ? ["index", "words"] : ["index", "notes", "words"]);
+  assert.equal(await readFile(join(found.get("index") ?? "", "index"), "utf8"), isNew ? "beta" : "alpha");
+  assert.equal(await readFile(join(found.get("words") ?? "", "a.txt"), "utf8"), isNew ? "beta" : "alpha");
+  const assets = await under.blueprintRecords.assets("digest");
+  assert.ok(assets.every(({ ready }) => ready));
+  assert.equal((await under.blueprintRecords.prepared("digest"))?.state, "added");
+  await checkHistory(under, operation.operationId);
+  return { status, hasDied };
+}
+
 describe("a process that dies", () => {
   /** More than any of the operations makes. */
   const WRITES = 16;
@@ -155,6 +204,16 @@ describe("a process that dies", () => {
       while ((await cycle(under, expected, [{ atWrite, isCommitted: atWrite % 2 === 0 }])) > 0) atWrite++;
       assert.ok(atWrite > 5 && atWrite < WRITES, String(atWrite));
     }));
+
+  test("while a blueprint is added anew, whose folder is gone by the next start: it is all as before, or all new", async () => {
+    const statuses = new Set<string>();
+    for (let atWrite = 0; atWrite < WRITES; atWrite++) {
+      const { status, hasDied } = await addWithoutFolder({ atWrite, isCommitted: true });
+      if (!hasDied) break;
+      statuses.add(status);
+    }
+    assert.deepEqual([...statuses], ["failed", "completed"]);
+  });
 
   test("again and again: the last one finishes it all the same", () =>
     withBlueprint((under, expected) =>
@@ -169,6 +228,27 @@ describe("a process that dies", () => {
         { numRuns: 6 },
       ),
     ));
+});
+
+test("what a killed process had half-made is gone after the next start, also when its addition fails", async () => {
+  await using under = await testHome();
+  await under.writeBlueprint("digest", files("alpha"));
+  await survive(under, "addition", []);
+  const before = await left(under);
+  const dying = await under.start({ atWrite: 0, isCommitted: true });
+  const operation = await under.request(requested(dying, "forced"));
+  dying.blueprints.begin(operation);
+  await dying.died;
+  for (const folder of ["index~other.part", "index~other.payload"]) {
+    await writeFolder(join(under.home, "resources/digest", folder), { half: "half" });
+  }
+  await symlink("index~other", join(under.home, "resources/digest/index~link"));
+  await writeFile(join(under.home, "models/tiny/part"), "half");
+  await rm(join(under.home, "../catalog/digest"), { recursive: true });
+  await (await under.start()).blueprints.recover();
+  assert.equal((await under.ended(operation)).error?.code, "blueprint_not_found");
+  assert.deepEqual(await left(under), before);
+  assert.ok(!(await readdir(join(under.home, "resources/digest"))).includes("index~link"));
 });
 
 test("a run keeps the resources that it has found; they go with the next addition when no run is open", async () => {
@@ -195,14 +275,42 @@ test("a run keeps the resources that it has found; they go with the next additio
   await assert.rejects(readFile(index), { code: "ENOENT" });
 });
 
+const withModel = (blueprintId: string, text: string) =>
+  blueprintFiles(
+    blueprintId,
+    { models: [{ model_id: "tiny", path: "tiny.bin" }] },
+    { "payloads/tiny.bin": text },
+  );
+
+test("a run keeps the model that it has found, also when another blueprint brings its own of that name", async () => {
+  await using under = await testHome();
+  const add = async (blueprintId: string) => {
+    const { blueprints } = await under.start();
+    const operation = await under.request(blueprints.prepareAddition(blueprintId, { force: false }));
+    blueprints.begin(operation);
+    assert.equal((await under.ended(operation)).status, "completed");
+  };
+  const sizes = async () => [...(await filesIn(under.home, "models")).values()].sort();
+  await under.writeBlueprint("digest", withModel("digest", "four"));
+  await under.writeBlueprint("other", withModel("other", "eight888"));
+  await add("digest");
+  await under.records.write(async (writes) => {
+    await writes.insertJob(job(1, { source: { kind: "blueprint", blueprintId: "digest" } }));
+    await writes.insertRun(run(1, "job_0001"));
+  });
+  await under.writeBlueprint("digest", withModel("digest", "sixsix"));
+  await add("digest");
+  await add("other");
+  assert.deepEqual(await sizes(), [4, 6, 8]);
+  await under.records.write((writes) =>
+    writes.endUnlaunched("run_0001", { status: "cancelled", failureJson: null }, 9),
+  );
+  await add("other");
+  assert.deepEqual(await sizes(), [6, 8]);
+});
+
 test("of a model that two blueprints have with contents of their own, a removal deletes just what its preview shows", async () => {
   await using under = await testHome();
-  const withModel = (blueprintId: string, text: string) =>
-    blueprintFiles(
-      blueprintId,
-      { models: [{ model_id: "tiny", path: "tiny.bin" }] },
-      { "payloads/tiny.bin": text },
-    );
   await under.writeBlueprint("digest", withModel("digest", "four"));
   await under.writeBlueprint("other", withModel("other", "sixsix"));
   const { blueprints } = await under.start();

@@ -17,6 +17,8 @@ import type { DeclaredModel } from "./package-description.ts";
 
 const SHA256_PATTERN = /^[0-9a-f]{64}$/;
 const CHUNK_BYTES = 1024 * 1024;
+/** A model's file while it is written. */
+const PART = "part";
 
 export interface InstallRequest {
   readonly model: DeclaredModel;
@@ -41,6 +43,11 @@ export class Models {
   /** @param home SVC_HOME */
   constructor(home: string) {
     this.#root = join(home, "models");
+  }
+
+  /** Removes what was being written when a process was killed; to be called before anything is written. */
+  async sweep(): Promise<void> {
+    for (const model of await namesIn(this.#root)) await rm(join(this.#root, model, PART), { force: true });
   }
 
   /**
@@ -94,7 +101,7 @@ export class Models {
    * Removes the files of a model that have no owner (M2).
    *
    * @param hasOwner whether any blueprint has the content
-   * @param letGo called first, in the same turn
+   * @param letGo called last, in the same turn: a row outlives what it owns (B2 in records.ts)
    */
   removeUnowned(
     modelId: string,
@@ -126,7 +133,7 @@ export class Models {
     const { model } = request;
     const folder = this.#folder(model.modelId);
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const part = join(folder, "part");
+    const part = join(folder, PART);
     await rm(part, { force: true });
     try {
       const copied = await copyHashed(source, part, request);

@@ -203,8 +203,9 @@ function isConcerned({ kind, action }: PlannedItem, removal: RemovalRequest): bo
 }
 
 export function inUseText(blueprintId: string, openRuns: number): string {
-  const runs = openRuns === 1 ? "1 run has" : `${openRuns} runs have`;
-  return `${runs} not ended of the jobs of blueprint ${blueprintId}. Wait for them or cancel them, then remove it again.`;
+  const runs = `${openRuns} ${openRuns === 1 ? "run" : "runs"} of blueprint ${blueprintId}`;
+  const [have, them] = openRuns === 1 ? ["has", "it"] : ["have", "them"];
+  return `${runs} ${have} not ended. Wait for ${them} or cancel ${them}, then remove the blueprint again.`;
 }
 
 function planOf(resources: readonly PlannedItem[], jobs_affected: number): RemovalPlan {

@@ -2,7 +2,8 @@
 //
 //   resources/<blueprint>/<name>              a link to the version that runs find
 //   resources/<blueprint>/<name>~<version>/   a version, whole
-//   resources/<blueprint>/<name>~<version>.part/, .payload/   one that is being made; gone when that has ended
+//   resources/<blueprint>/<name>~<version>.part/, .payload/   one that is being made; gone when that has ended, and of
+//                                             a killed process with the next addition
 //
 // R1. A version is complete and on disk before its name exists, and is never changed afterwards by anybody here.
 // R2. The link is moved from version to version in one step: it never leads to nothing, nor to half of something.
@@ -23,6 +24,8 @@ import { syncTree } from "../sync-tree.ts";
 import type { DeclaredResource } from "./package-description.ts";
 
 const PRINTED_CHARS_MAX = 2_000;
+/** No resource has a "~" in its name. */
+const HALF_MADE = /~(?:link|.*\.part|.*\.payload)$/;
 
 export interface ResourceRequest {
   readonly blueprintId: string;
@@ -43,6 +46,16 @@ export class Resources {
   constructor(parts: { readonly home: string; readonly runCommand: RunSideCommand }) {
     this.#home = parts.home;
     this.#runCommand = parts.runCommand;
+  }
+
+  /** Removes what was being made when a process was killed; to be called before anything is made. */
+  async sweep(): Promise<void> {
+    const root = join(this.#home, "resources");
+    for (const blueprint of await namesIn(root)) {
+      for (const name of await namesIn(join(root, blueprint))) {
+        if (HALF_MADE.test(name)) await removeTree(join(root, blueprint, name));
+      }
+    }
   }
 
   /** Whether this version is there, whole. */

@@ -86,7 +86,8 @@ export class OperationProgress implements OperationContext {
     const { clock } = this.#parts;
     const nowMs = clock.nowMs();
     const everyMs = Math.max(PROGRESS_EVERY_MS, (nowMs - this.#beganAtMs) * AGE_SHARE);
-    const waitMs = Math.max(0, this.#reportedAtMs + everyMs - nowMs);
+    // A clock that was set back must not make it wait for that long.
+    const waitMs = Math.min(everyMs, Math.max(0, this.#reportedAtMs + everyMs - nowMs));
     this.#cancelTimer = clock.after(waitMs, () => this.#report());
   }
 

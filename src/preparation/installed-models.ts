@@ -44,8 +44,11 @@ export async function findModel(
   for (const owner of ownFirst) {
     const assets = await blueprints.assets(owner);
     const model = assets.find(({ kind, assetId, ready }) => kind === "model" && assetId === modelId && ready);
-    if (model === undefined || (wanted !== null && model.recipe !== wanted)) continue;
-    const file = await modelFile(modelId, model.recipe);
+    if (model === undefined) continue;
+    // An addition that goes on, or has failed, may have brought the next package's content beside this one's.
+    const sha256 = owner === blueprintId ? (wanted ?? model.recipe) : model.recipe;
+    if (wanted !== null && sha256 !== wanted) continue;
+    const file = await modelFile(modelId, sha256);
     if (file !== null) return file;
   }
   return null;

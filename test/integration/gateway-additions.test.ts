@@ -1,6 +1,7 @@
 // Additions and removals of blueprints, over the real program with catalog folders of the test's own.
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -220,6 +221,29 @@ describe("adding a blueprint", () => {
     assert.deepEqual([...(await filesIn(program.home, "models/forged"))], []);
   });
 
+  const pinned = (weights: string) => ({
+    model_id: "pinned",
+    path: "m.bin",
+    sha256: createHash("sha256").update(weights).digest("hex"),
+  });
+  const modelFile = '[ "$(cat "$SVC_MODELS_DIR/pinned")" = first ]';
+  const withPinned = oneCommand("pinned", modelFile);
+  givenBlueprint("pinned", { ...withPinned, models: [pinned("first")] }, { "payloads/m.bin": "first" });
+  test("that brings a model's next content and fails then leaves runs the content that was added", async () => {
+    await succeed(program, "pinned", "additions");
+    const missing = { model_id: "missing", path: "nothing.bin" };
+    await catalog.write(
+      "pinned",
+      { ...withPinned, models: [pinned("second"), missing] },
+      { "payloads/m.bin": "second" },
+    );
+    const failed = await operate(program, "pinned", "additions");
+    assert.equal((failed.error as JsonObject).code, "model_failed");
+    const launched = await call(program, "POST", "/blueprints/pinned/runs", {});
+    const events = await Array.fromAsync(frames(program, `/runs/${launched.run_id}/events/stream`));
+    assert.equal(events.at(-1)?.event, "job_completed");
+  });
+
   givenBlueprint("broken", { nodes: [] });
   const gate = join(catalog.folder, "gate-busy");
   givenBlueprint("busy", ...madeBy(`while [ ! -e ${gate} ]; do sleep 0.05; done`));
@@ -350,7 +374,7 @@ describe("removing a blueprint", () => {
         409,
         "blueprint_in_use",
       );
-      assert.match(String(problem.detail), /1 run has not ended/);
+      assert.match(String(problem.detail), /1 run of blueprint used has not ended\. Wait for it/);
     }
     await writeFile(gate, "");
     await Array.fromAsync(frames(program, `/runs/${runId}/events/stream`));
