@@ -173,17 +173,29 @@ function checkSettings(inputs: Fields, folders: readonly LocalFolder[]): void {
       isOwn: false,
     })),
   ]);
-  for (const [i, { place, path, isOwn }] of settings.entries()) {
-    const other = settings
-      .slice(0, i)
-      .find((one) => clash(one.path, path) || (one.path === path && one.isOwn !== isOwn));
-    if (other === undefined) continue;
-    const said = `is ${quoted(path)}, which cannot be set beside ${quoted(other.path)}: each folder needs settings of its own`;
-    inputs.report(place, "overlaps", said);
+  const own = new Set<string>();
+  const linked = new Set<string>();
+  /** One of those below, by what holds it. */
+  const below = new Map<string, string>();
+  for (const { place, path, isOwn } of settings) {
+    const holders = holdersOf(path);
+    const isTaken = (one: string) => own.has(one) || linked.has(one);
+    const isSame = (isOwn ? linked : own).has(path);
+    const other = holders.find(isTaken) ?? below.get(path) ?? (isSame ? path : undefined);
+    if (other !== undefined) {
+      const said = `is ${quoted(path)}, which cannot be set beside ${quoted(other)}: each folder needs settings of its own`;
+      inputs.report(place, "overlaps", said);
+    }
+    (isOwn ? own : linked).add(path);
+    for (const holder of holders) below.set(holder, below.get(holder) ?? path);
   }
 }
 
-const clash = (one: string, other: string) => one.startsWith(`${other}.`) || other.startsWith(`${one}.`);
+/** The paths of the objects that hold what a path leads to: "a" and "a.b" for "a.b.c". */
+function holdersOf(path: string): readonly string[] {
+  const dots = path.replace(/\\[.\\]/g, "__").matchAll(/\./g);
+  return [...dots].map(({ index }) => path.slice(0, index));
+}
 
 /**
  * The web interface that a configuration asks for: `web_ui`.

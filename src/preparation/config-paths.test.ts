@@ -4,7 +4,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
 import type { JsonObject } from "../engine/json.ts";
-import { isBlank, partsOf, pointerOf, valueAt, withoutBlankAt, withValueAt } from "./config-paths.ts";
+import {
+  blanksTakenAt,
+  canSetAt,
+  isBlank,
+  partsOf,
+  pointerOf,
+  valueAt,
+  withValueAt,
+  withValuesAt,
+} from "./config-paths.ts";
 
 const escaped = (part: string) => part.replaceAll("\\", "\\\\").replaceAll(".", "\\.");
 const part = fc.string({ minLength: 1, maxLength: 6 }).filter((text) => text !== "__proto__");
@@ -25,10 +34,11 @@ test("a value that was put at a path is found there, and is gone as a blank that
       const copy = structuredClone(before);
       const changed = withValueAt(before, at, value as never);
       assert.deepEqual(before, copy, "the original stays as it was");
+      assert.equal(canSetAt(before, at), changed !== before);
       if (changed === before) return;
       assert.deepEqual(valueAt(changed, at), value);
       const blank = withValueAt(before, at, " ");
-      assert.equal(valueAt(withoutBlankAt(blank, at), at), undefined);
+      assert.equal(valueAt(blanksTakenAt([at])(blank), at), undefined);
     }),
   );
 });
@@ -63,7 +73,7 @@ test("a path through a text changes nothing; a blank one is nothing", () => {
 });
 
 test("what is blank on the way to a path goes with it; what says something, and the items of lists, stay", () => {
-  const at = (base: JsonObject, path = "documents.folder") => withoutBlankAt(base, path);
+  const at = (base: JsonObject, path = "documents.folder") => blanksTakenAt([path])(base);
   assert.deepEqual(at({ documents: "", note: "" }), { note: "" });
   assert.deepEqual(at({ documents: null }), {});
   assert.deepEqual(at({ documents: { folder: " ", depth: 1 } }), { documents: { depth: 1 } });
@@ -72,6 +82,42 @@ test("what is blank on the way to a path goes with it; what says something, and 
   }
   assert.deepEqual(at({ list: ["", { a: "" }] }, "list.0"), { list: ["", { a: "" }] });
   assert.deepEqual(at({ list: ["", { a: "" }] }, "list.1.a"), { list: ["", {}] });
+});
+
+test("many paths change what one after the other would", () => {
+  const value = fc.oneof(fc.constant(" "), fc.jsonValue());
+  const settings = fc.array(fc.tuple(path, value), { maxLength: 6 });
+  fc.assert(
+    fc.property(fc.object({ maxDepth: 3 }), settings, (base, given) => {
+      const before = JSON.parse(JSON.stringify(base)) as JsonObject;
+      const changes = given.map(([at, put]) => ({ path: at, value: put as never }));
+      const copies = structuredClone([before, changes]);
+      const changed = withValuesAt(before, changes);
+      const paths = changes.map((one) => one.path);
+      const cleaned = blanksTakenAt(paths)(changed);
+      assert.deepEqual([before, changes], copies, "the originals stay as they were");
+      const inTurn = changes.reduce((one, { path: at, value: put }) => withValueAt(one, at, put), before);
+      assert.deepEqual(changed, inTurn);
+      assert.deepEqual(
+        cleaned,
+        paths.reduce((one, at) => blanksTakenAt([at])(one), changed),
+      );
+    }),
+  );
+});
+
+test("thousands of paths, and an object of as many keys, take no time to speak of", () => {
+  const paths = Array.from({ length: 10_000 }, (_, i) => `setting_${i}`);
+  const object = Object.fromEntries(paths.map((at) => [at, "x"]));
+  const startedAtMs = performance.now();
+  withValuesAt(
+    object,
+    paths.map((at) => ({ path: at, value: "y" })),
+  );
+  const clean = blanksTakenAt(paths);
+  clean(object);
+  for (let i = 0; i < 10_000; i++) clean({});
+  assert.ok(performance.now() - startedAtMs < 5_000);
 });
 
 test("a pointer names the same place", () => {

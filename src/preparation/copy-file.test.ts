@@ -12,6 +12,8 @@ import {
   readdir,
   readFile,
   readlink,
+  realpath,
+  rename,
   rm,
   stat,
   symlink,
@@ -32,7 +34,7 @@ let folder = "";
 let canClone = false;
 
 before(async () => {
-  folder = await mkdtemp(join(tmpdir(), "copy-"));
+  folder = await realpath(await mkdtemp(join(tmpdir(), "copy-")));
   await writeFile(join(folder, "probe"), "x");
   canClone = await copyFile(
     join(folder, "probe"),
@@ -132,6 +134,24 @@ test("a link in place of the file that was found is not followed", async () => {
   await symlink(join(folder, "target"), join(folder, "swapped"));
   const copying = new FileCopier(never).copy(join(folder, "swapped"), join(folder, "swapped.copy"), () => {});
   await assert.rejects(copying, FileChanged);
+});
+
+test("a folder that has become a link by the time it is copied is not followed out of the user's", async () => {
+  const from = join(folder, "swapping");
+  const outside = join(folder, "elsewhere");
+  for (const place of [join(from, "sub"), outside]) {
+    await mkdir(place, { recursive: true });
+    await writeFile(join(place, "a.txt"), place);
+  }
+  const scan = await scanFolder(from, { allowedExtensions: null, signal: never });
+  await rename(join(from, "sub"), join(from, "before"));
+  await symlink(outside, join(from, "sub"));
+  const to = join(folder, "swapped-folder");
+  await assert.rejects(copyScanned(scan, to, { signal: never, copied: () => {} }), {
+    path: "sub/a.txt",
+    message: "it changed while it was copied",
+  });
+  await assert.rejects(stat(join(to, "sub/a.txt")), { code: "ENOENT" });
 });
 
 test("a folder's copy has its files and its inner links, and tells how far it is", async () => {

@@ -1,7 +1,7 @@
 // Copies folders into a run's own payload: the package's files, and the folders that its user chose.
 
 import { constants, type Dirent } from "node:fs";
-import { copyFile, mkdir, opendir, rm, stat, symlink } from "node:fs/promises";
+import { copyFile, mkdir, opendir, realpath, rm, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { FileChanged, FileCopier } from "../execution/copy-file.ts";
 import { forEachOf } from "../several.ts";
@@ -64,6 +64,8 @@ export async function copyScanned(scan: FolderScan, target: string, progress: Co
   let bytes = 0;
   await forEachOf(scan.files, FILES_AT_ONCE, async ({ path, source }) => {
     try {
+      // A folder on the way may have become a link since it was looked at, and the link may leave (F1 in scan-folder.ts).
+      if ((await realpath(source)) !== source) throw new FileChanged();
       await copier.copy(source, join(target, path), (more) => {
         bytes += more;
         progress.copied(files, bytes);

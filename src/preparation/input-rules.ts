@@ -4,6 +4,7 @@
 // I2. No sentence shows the value: it may be a secret.
 // I3. A path that a rule asks for is looked at where the worker will read it: an absolute one on this machine, a
 //     relative one in the payload, and nowhere outside of it.
+// I4. However many rules there are over one value, its length is measured once, and its path is looked for once.
 
 import { realpath, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
@@ -16,6 +17,20 @@ import { PatternBudget, type PatternVerdict, patternLimits } from "./patterns.ts
 import type { LaunchProblem } from "./preparation.ts";
 
 const LISTED_MAX = 20;
+/** No system knows longer ones; working out where one leads would take its time. */
+const PATH_CHARS_MAX = 10_000;
+
+type Kind = "file" | "folder" | "other" | null;
+
+/** What one check has found out about values so far (I4). */
+interface Known {
+  readonly roots: readonly string[];
+  readonly patterns: PatternBudget;
+  /** Of texts. */
+  readonly chars: Map<string, number>;
+  /** What is at a path, in each place where it is looked for. */
+  readonly kinds: Map<string, readonly Kind[]>;
+}
 
 interface Mistake {
   readonly code: string;
@@ -34,11 +49,11 @@ export async function brokenRules(
   configuration: JsonObject,
   roots: readonly string[],
 ): Promise<readonly LaunchProblem[]> {
-  const patterns = new PatternBudget();
+  const known: Known = { roots, patterns: new PatternBudget(), chars: new Map(), kinds: new Map() };
   const problems: LaunchProblem[] = [];
   for (const rule of rules) {
     const value = valueAt(configuration, rule.path);
-    const mistake = isBlank(value) ? missing(rule) : await firstMistake(rule, value!, roots, patterns);
+    const mistake = isBlank(value) ? missing(rule) : await firstMistake(rule, value!, known);
     if (mistake === null) continue;
     const { code, said } = mistake;
     const message = rule.message ?? `${rule.path} ${said}`;
@@ -51,19 +66,14 @@ function missing({ required }: InputRule): Mistake | null {
   return required ? { code: "required", said: "is required and has no value" } : null;
 }
 
-async function firstMistake(
-  rule: InputRule,
-  value: JsonValue,
-  roots: readonly string[],
-  patterns: PatternBudget,
-): Promise<Mistake | null> {
+async function firstMistake(rule: InputRule, value: JsonValue, known: Known): Promise<Mistake | null> {
   return (
     wrongType(rule, value) ??
     notInEnum(rule, value) ??
-    outOfRange(rule, value) ??
-    differsFromPattern(rule, value, patterns) ??
+    outOfRange(rule, value, known) ??
+    differsFromPattern(rule, value, known) ??
     wrongExtension(rule, value) ??
-    (await notThere(rule, value, roots))
+    (await notThere(rule, value, known))
   );
 }
 
@@ -92,9 +102,9 @@ function notInEnum({ enum: allowed }: InputRule, value: JsonValue): Mistake | nu
   return { code: "not_allowed", said: `must be one of ${shown.join(", ")}${more}` };
 }
 
-function outOfRange({ min, max }: InputRule, value: JsonValue): Mistake | null {
+function outOfRange({ min, max }: InputRule, value: JsonValue, { chars }: Known): Mistake | null {
   if (min === null && max === null) return null;
-  const measured = measure(value);
+  const measured = measure(value, chars);
   if (measured === null) return { code: "wrong_type", said: "must be a number, a text or a list" };
   const { size, unit } = measured;
   if (min !== null && size < min)
@@ -105,9 +115,13 @@ function outOfRange({ min, max }: InputRule, value: JsonValue): Mistake | null {
 }
 
 /** Of a number its value, of a text its characters, of a list its items. */
-function measure(value: JsonValue) {
+function measure(value: JsonValue, known: Map<string, number>) {
   if (typeof value === "number") return { size: value, unit: { have: "be", name: "" } };
-  if (typeof value === "string") return { size: charsOf(value), unit: { have: "have", name: " characters" } };
+  if (typeof value === "string") {
+    const chars = known.get(value) ?? charsOf(value);
+    known.set(value, chars);
+    return { size: chars, unit: { have: "have", name: " characters" } };
+  }
   return Array.isArray(value) ? { size: value.length, unit: { have: "have", name: " items" } } : null;
 }
 
@@ -118,11 +132,7 @@ function charsOf(text: string): number {
   return chars;
 }
 
-function differsFromPattern(
-  { pattern }: InputRule,
-  value: JsonValue,
-  patterns: PatternBudget,
-): Mistake | null {
+function differsFromPattern({ pattern }: InputRule, value: JsonValue, { patterns }: Known): Mistake | null {
   if (pattern === null) return null;
   if (typeof value !== "string") return { code: "wrong_type", said: "must be a text" };
   return mistakeOf(patterns.judge(pattern, value), pattern);
@@ -155,29 +165,33 @@ function wrongExtension({ extensions }: InputRule, value: JsonValue): Mistake | 
   return { code: "wrong_extension", said: `must end in ${extensions.join(" or ")}` };
 }
 
-/** Whether a name ends in one of these extensions, whatever its case; they may be written with or without the dot. */
+/** Whether a name ends in one of these, whatever its case. @param extensions lower case, with their dots */
 export function hasExtension(name: string, extensions: readonly string[]): boolean {
   const lower = name.toLowerCase();
-  return extensions.some((one) =>
-    lower.endsWith(one.startsWith(".") ? one.toLowerCase() : `.${one.toLowerCase()}`),
-  );
+  return extensions.some((one) => lower.endsWith(one));
 }
 
 async function notThere(
   { exists }: InputRule,
   value: JsonValue,
-  roots: readonly string[],
+  { roots, kinds: known }: Known,
 ): Promise<Mistake | null> {
   if (exists === null) return null;
   if (typeof value !== "string" || value.includes("\0"))
     return { code: "wrong_type", said: "must be a path" };
   if (!isAbsolute(value) && roots.length === 0) return null;
-  const places = isAbsolute(value) ? [value] : await placesIn(roots, value);
-  const kinds = await Promise.all(places.map(kindAt));
+  const kinds = known.get(value) ?? (await kindsOf(value, roots));
+  known.set(value, kinds);
   if (kinds.includes(exists)) return null;
   const where = isAbsolute(value) ? "on this machine" : "in the payload";
   if (kinds.every((kind) => kind === null)) return { code: "not_found", said: `names no ${exists} ${where}` };
   return { code: "not_found", said: `must name a ${exists} ${where}` };
+}
+
+async function kindsOf(path: string, roots: readonly string[]): Promise<readonly Kind[]> {
+  if (path.length > PATH_CHARS_MAX) return [];
+  const places = isAbsolute(path) ? [path] : await placesIn(roots, path);
+  return Promise.all(places.map(kindAt));
 }
 
 async function placesIn(roots: readonly string[], path: string): Promise<string[]> {
@@ -190,7 +204,7 @@ async function placesIn(roots: readonly string[], path: string): Promise<string[
   return places;
 }
 
-async function kindAt(path: string): Promise<"file" | "folder" | "other" | null> {
+async function kindAt(path: string): Promise<Kind> {
   const found = await stat(path).catch(() => null);
   if (found === null) return null;
   if (found.isFile()) return "file";

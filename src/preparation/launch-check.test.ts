@@ -63,6 +63,37 @@ test("a folder that will not do is named with its place and what is wrong", asyn
   assert.deepEqual((await ofFolder(place, good)).errors, []);
 });
 
+test("a folder that is looked for where the job has a secret does not tell the secret", async () => {
+  await using place = await makeLaunchPlace();
+  const { folder, secrets } = place;
+  const leaking = await writeFiles(join(folder, "leaking"), { "a.txt": "1" });
+  await symlink("/etc/passwd", join(leaking, "leak.txt"));
+  await mkdir(join(folder, "empty"));
+  for (const [configPath, jobConfiguration] of [
+    ["reader.api_key", (value: string) => ({ reader: { api_key: value } })],
+    ["token.parts.0", (value: string) => ({ token: { parts: [value] } })],
+  ] as const) {
+    const folders = [{ config_path: configPath, payload_path: "worker/x", runtime_path: "x" }];
+    const asked = { config: {} };
+    for (const value of [
+      "s3cret",
+      "/no/s3cret",
+      leaking,
+      join(folder, "empty"),
+      join(leaking, "a.txt"),
+      place.home,
+    ]) {
+      const subject = await place.subject(asked, {
+        jobConfiguration: secrets.seal(jobConfiguration(value)),
+        configOverrides: { local_inputs: { folders } },
+      });
+      const { errors, messages } = await said(place, subject);
+      assert.equal(errors.length, 1, value);
+      assert.ok(!messages.join().includes(value), messages.join());
+    }
+  }
+});
+
 test("a linked setting that cannot be set, and a value of any length, are told", async () => {
   await using place = await makeLaunchPlace();
   const docs = await writeFiles(join(place.folder, "docs"), { "a.txt": "1" });

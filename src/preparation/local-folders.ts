@@ -5,13 +5,16 @@
 //     or a launch has copied it); both are accepted, nothing else is.
 // L2. A blank value means that there is no such folder; whether that will do is for rules and schemas to say.
 // L3. The runtime's own home is never taken along, neither whole nor in parts.
+// L4. No sentence shows a value that has a secret's name: whoever launches may declare folders, and must not be told by
+//     them what the job keeps to itself.
 
 import { realpath, stat } from "node:fs/promises";
 import { basename, isAbsolute, join, posix } from "node:path";
 import type { LocalFolder } from "../blueprints/package-description.ts";
 import type { JsonObject, JsonValue } from "../engine/json.ts";
 import { isInside } from "../execution/paths.ts";
-import { isBlank, pointerOf, valueAt, withValueAt } from "./config-paths.ts";
+import { looksSecret, MASK } from "../secrets/values.ts";
+import { canSetAt, isBlank, partsOf, pointerOf, valueAt, withValuesAt } from "./config-paths.ts";
 import type { LaunchProblem } from "./preparation.ts";
 import { type FolderScan, scanFolder, shown } from "./scan-folder.ts";
 
@@ -73,11 +76,16 @@ class FolderRefused extends Error {
   }
 }
 
+/** A value for a message (L4); what lies inside of a secret is one. */
+function shownValue({ configPath }: LocalFolder, value: string): string {
+  return shown(partsOf(configPath)?.some(looksSecret) ? MASK : value);
+}
+
 /** Linked settings that lie where there can be none, so that the worker would not find the folder by them. */
 function unsettable(declared: LocalFolder, configuration: JsonObject): readonly LaunchProblem[] {
-  const { configPath, linkedConfigPaths, runtimePath } = declared;
+  const { configPath, linkedConfigPaths } = declared;
   return linkedConfigPaths
-    .filter((path) => valueAt(withValueAt(configuration, path, runtimePath), path) !== runtimePath)
+    .filter((path) => !canSetAt(configuration, path))
     .map((path) => {
       const said = `${path} cannot be set to where ${configPath} is copied, as its linked_config_paths ask`;
       const message = `${said}: on the way to it is a value that has no such part`;
@@ -96,13 +104,13 @@ async function look(declared: LocalFolder, value: JsonValue, planning: FolderPla
   }
   if (isSamePath(value, runtimePath)) return lookAtShipped(declared, planning.payload);
   if (!isAbsolute(value)) {
-    const said = `${configPath} is ${shown(value)}: it must be the absolute path of a folder on this machine`;
+    const said = `${configPath} is ${shownValue(declared, value)}: it must be the absolute path of a folder on this machine`;
     throw new FolderRefused(
       "not_absolute",
       `${said}, or ${JSON.stringify(runtimePath)}, if the package ships it`,
     );
   }
-  const root = await findRoot(configPath, value, planning.home);
+  const root = await findRoot(declared, value, planning.home);
   const { allowedExtensions } = declared;
   const scan = await scanFolder(root, { allowedExtensions, signal: planning.signal }).catch(
     (error: unknown) => {
@@ -110,7 +118,7 @@ async function look(declared: LocalFolder, value: JsonValue, planning: FolderPla
       const { code } = error as NodeJS.ErrnoException;
       throw new FolderRefused(
         "not_readable",
-        `${configPath} names a folder that cannot be read (${code}): ${shown(value)}`,
+        `${configPath} names a folder that cannot be read (${code}): ${shownValue(declared, value)}`,
       );
     },
   );
@@ -132,15 +140,14 @@ async function lookAtShipped(declared: LocalFolder, payload: string | null): Pro
   throw new FolderRefused("not_found", `${said}: give the absolute path of a folder on this machine`);
 }
 
-async function findRoot(configPath: string, value: string, home: string): Promise<string> {
+async function findRoot(declared: LocalFolder, value: string, home: string): Promise<string> {
+  const { configPath } = declared;
+  const named = shownValue(declared, value);
   let root: string;
   try {
     root = await realpath(value);
     if (!(await stat(root)).isDirectory()) {
-      throw new FolderRefused(
-        "not_a_folder",
-        `${configPath} must name a folder, and this is none: ${shown(value)}`,
-      );
+      throw new FolderRefused("not_a_folder", `${configPath} must name a folder, and this is none: ${named}`);
     }
   } catch (error) {
     if (error instanceof FolderRefused) throw error;
@@ -149,20 +156,17 @@ async function findRoot(configPath: string, value: string, home: string): Promis
     const said = isMissing ? "does not exist on this machine" : `cannot be read (${code})`;
     throw new FolderRefused(
       isMissing ? "not_found" : "not_readable",
-      `${configPath} names a folder that ${said}: ${shown(value)}`,
+      `${configPath} names a folder that ${said}: ${named}`,
     );
   }
   const realHome = await realpath(home);
   if (!isInside(root, realHome) && !isInside(realHome, root)) return root;
   const said = `${configPath} names a folder that holds, or belongs to, the runtime's own files`;
-  throw new FolderRefused("not_allowed", `${said}; choose another one: ${shown(value)}`);
+  throw new FolderRefused("not_allowed", `${said}; choose another one: ${named}`);
 }
 
-function checkTakeable(
-  { configPath, allowedExtensions }: LocalFolder,
-  value: string,
-  scan: FolderScan,
-): void {
+function checkTakeable(declared: LocalFolder, value: string, scan: FolderScan): void {
+  const { configPath, allowedExtensions } = declared;
   const [first] = scan.problems;
   if (first !== undefined) {
     const all = scan.problems.map(({ said }) => said).join("; ");
@@ -173,7 +177,7 @@ function checkTakeable(
   const passedOver = scan.skipped.byExtension > 0 ? ` (${scan.skipped.byExtension} others were found)` : "";
   throw new FolderRefused(
     "no_files",
-    `${configPath} names a folder without any file${wanted}${passedOver}: ${shown(value)}`,
+    `${configPath} names a folder without any file${wanted}${passedOver}: ${shownValue(declared, value)}`,
   );
 }
 
@@ -195,12 +199,10 @@ function skippedIn(folder: UsedFolder): readonly LaunchProblem[] {
 
 /** The configuration of a worker: every folder under the name by which the worker finds it. */
 export function withRuntimePaths(configuration: JsonObject, used: readonly UsedFolder[]): JsonObject {
-  return used
-    .flatMap(({ declared }) => {
-      const { configPath, linkedConfigPaths, runtimePath } = declared;
-      return [configPath, ...linkedConfigPaths].map((path) => ({ path, runtimePath }));
-    })
-    .reduce((changed, { path, runtimePath }) => withValueAt(changed, path, runtimePath), configuration);
+  const settings = used.flatMap(({ declared: { configPath, linkedConfigPaths, runtimePath } }) =>
+    [configPath, ...linkedConfigPaths].map((path) => ({ path, value: runtimePath })),
+  );
+  return withValuesAt(configuration, settings);
 }
 
 async function isFolder(path: string): Promise<boolean> {

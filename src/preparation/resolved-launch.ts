@@ -5,7 +5,7 @@ import type { LocalFolder, WebUi } from "../blueprints/package-description.ts";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import type { ConfigurationSecrets } from "../secrets/configuration.ts";
-import { isBlank, valueAt, withoutBlankAt } from "./config-paths.ts";
+import { blanksTakenAt, isBlank, valueAt } from "./config-paths.ts";
 import { type Layers, mergedLayers, withoutBlanks } from "./layers.ts";
 import type { LaunchProblem, LaunchSubject } from "./preparation.ts";
 
@@ -89,5 +89,6 @@ function bodyCleaner(folders: readonly LocalFolder[], configuration: JsonObject)
   const paths = folders
     .flatMap(({ configPath, linkedConfigPaths }) => [configPath, ...linkedConfigPaths])
     .filter((path) => !isBlank(valueAt(configuration, path)));
-  return (body: JsonValue): JsonValue => (isObject(body) ? paths.reduce(withoutBlankAt, body) : body);
+  const cleaned = blanksTakenAt(paths);
+  return (body: JsonValue): JsonValue => (isObject(body) ? cleaned(body) : body);
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
@@ -37,6 +37,13 @@ test("migrating from empty makes the tables, and a second time changes nothing",
   assert.ok(first.includes("jobs") && first.includes("schema_migrations"));
   await openSqlite(file).close();
   assert.deepEqual(tables(file), first);
+});
+
+test("what is stored is for its owner alone, whoever may look into the home", async () => {
+  const file = newFile();
+  const database = openSqlite(file);
+  for (const one of [file, `${file}-wal`]) assert.equal(statSync(one).mode & 0o777, 0o600, one);
+  await database.close();
 });
 
 test("two programs that start at once on one file both find it migrated", async () => {

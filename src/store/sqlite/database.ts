@@ -6,7 +6,7 @@
 // D3. No statement waits for a lock longer than BUSY_TIMEOUT_MS, because it would hold the event loop; who
 //     must wait longer tries again.
 
-import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
+import { accessSync, closeSync, constants, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
@@ -89,6 +89,7 @@ function connect(file: string): DatabaseSync {
   let connection: DatabaseSync | undefined;
   try {
     mustBeWritable(file);
+    makeOwn(file);
     connection = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
     connection.exec(
       // The first one counts only for a database that is still empty (free-space.ts).
@@ -100,6 +101,16 @@ function connect(file: string): DatabaseSync {
     connection?.close();
     if (error instanceof StoreUnusable) throw error;
     throw new StoreUnusable(explain(error, file));
+  }
+}
+
+/** A new one is for its owner alone, and so are the files beside it, to which SQLite gives its mode. */
+function makeOwn(file: string): void {
+  if (file === ":memory:" || existsSync(file)) return;
+  try {
+    closeSync(openSync(file, "a", 0o600));
+  } catch {
+    // SQLite meets the same, and says what it is.
   }
 }
 
