@@ -16,7 +16,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "make-folder": [],
   "sync-tree": ["several", "sync-folder"],
   secrets: ["engine", "sync-folder"],
-  execution: ["engine", "secrets"],
+  execution: ["engine", "secrets", "several"],
   bundles: ["engine", "secrets", "folder-bytes", "keyed-turns", "several", "sync-folder"],
   runs: ["engine", "keyed-turns", "few-at-once"],
   operations: ["engine", "runs", "refusal", "keyed-turns"],

@@ -25,13 +25,20 @@ async function place() {
   const database = openSqlite(":memory:");
   const writes = new SqlGatewayRecords(database, (work) => setImmediate(work));
   let nowMs = 1_000_000;
+  let packagesRead = 0;
   const views = new BlueprintViews({
     catalog: new Catalog({ folders: [folder], nowMs: () => nowMs }),
     records: new SqlBlueprintRecords(database),
-    packages: { definition: readDefinition },
+    packages: {
+      definition(fingerprint) {
+        packagesRead++;
+        return readDefinition(fingerprint);
+      },
+    },
   });
   return {
     views,
+    packagesRead: () => packagesRead,
     /** Writes a blueprint's folder; the catalog sees it at once. */
     async write(id: string, identity: JsonObject = {}, more: JsonObject = {}) {
       const manifest = {
@@ -51,8 +58,8 @@ async function place() {
       nowMs += 1_000;
     },
     /** @returns the fingerprint of a package like the folder as it is now */
-    async snapshot(id: string): Promise<string> {
-      const copy = join(root, `snapshot-${id}`);
+    async snapshot(id: string, name = id): Promise<string> {
+      const copy = join(root, `snapshot-${name}`);
       await cp(join(folder, id), copy, { recursive: true });
       return copy;
     },
@@ -141,6 +148,24 @@ test("what was added is described, and a warning says how its folder has moved a
     ["added", null, "Before", ["folder_gone"]],
   );
   assert.deepEqual(await at.ids(), ["report"]);
+});
+
+test("a search reads each added package once, and again when another one was added; a state is no search (V3)", async () => {
+  await using at = await place();
+  await at.write("one", { name: "First" });
+  await at.write("two", { name: "Second" });
+  for (const id of ["one", "two"]) await at.save(id, { fingerprint: await at.snapshot(id) });
+  assert.deepEqual([await at.ids({ state: "failed" }), at.packagesRead()], [[], 0]);
+  for (const text of ["third", "third"]) assert.deepEqual(await at.ids({ text }), []);
+  assert.equal(at.packagesRead(), 2);
+  await at.write("one", { name: "Third" });
+  assert.deepEqual(await at.ids({ text: "third" }), []);
+  await at.save("one", { fingerprint: await at.snapshot("one", "newer") });
+  assert.deepEqual(await at.ids({ text: "third" }), ["one"]);
+  await at.save("one", { fingerprint: "/nowhere" });
+  assert.deepEqual(await at.ids({ text: "third" }), ["one"]);
+  await at.write("one", { name: "Fourth" });
+  assert.deepEqual(await at.ids({ text: "third" }), []);
 });
 
 test("a package that somebody has removed from the disk does not keep the blueprint from being shown", async () => {

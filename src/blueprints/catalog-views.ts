@@ -3,6 +3,7 @@
 // V1. Everything that is in the catalog or prepared is shown, also when its folder is broken or has gone.
 // V2. What is described is what a run would get: the package that was added, else the folder. Where the two differ, a
 //     warning says so.
+// V3. A search reads each added package once: what it is called is kept as long as it is the blueprint's.
 
 import type { Definition } from "../bundles/definition.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
@@ -48,6 +49,11 @@ export class BlueprintViews {
   readonly #catalog: Catalog;
   readonly #records: BlueprintRecords;
   readonly #packages: { definition(fingerprint: string): Promise<Definition> };
+  /** By blueprint: what the added package says that it is (V3). */
+  readonly #identities = new Map<
+    string,
+    { readonly fingerprint: string; readonly identity: PackageIdentity }
+  >();
 
   /** @param parts.packages reads a prepared package by its fingerprint */
   constructor(parts: {
@@ -77,10 +83,28 @@ export class BlueprintViews {
     for (const id of ids) {
       if (page.after !== null && id <= page.after) continue;
       if (found.length === page.limit) break;
-      const view = await this.#view(id, entryOf.get(id) ?? null, preparedOf.get(id) ?? null);
-      if (matches(view, filter)) found.push(view);
+      const both = [entryOf.get(id) ?? null, preparedOf.get(id) ?? null] as const;
+      if (filter.state !== null && filter.state !== stateOf(...both)) continue;
+      const isSearch = filter.category !== null || filter.text !== null;
+      if (isSearch && !matches(id, await this.#identity(id, ...both), filter)) continue;
+      found.push(await this.#view(id, ...both));
     }
     return found;
+  }
+
+  async #identity(
+    blueprintId: string,
+    entry: CatalogEntry | null,
+    prepared: PreparedBlueprint | null,
+  ): Promise<PackageIdentity> {
+    const fingerprint = prepared?.fingerprint ?? null;
+    const known = this.#identities.get(blueprintId);
+    if (known !== undefined && known.fingerprint === fingerprint) return known.identity;
+    const { identity, definition } = await this.#view(blueprintId, entry, prepared);
+    const isOfPackage = definition !== null && definition !== entry?.definition;
+    if (fingerprint !== null && isOfPackage) this.#identities.set(blueprintId, { fingerprint, identity });
+    else this.#identities.delete(blueprintId);
+    return identity;
   }
 
   /** @throws Refusal `blueprint_not_found` when neither the catalog nor what was prepared, and may have been kept by a removal, has this id */
@@ -176,11 +200,10 @@ function isSamePackage(one: Definition, other: Definition): boolean {
   );
 }
 
-function matches({ blueprintId, identity, state }: BlueprintView, filter: BlueprintFilter): boolean {
-  if (filter.state !== null && filter.state !== state) return false;
-  if (filter.category !== null && filter.category !== identity.category) return false;
+function matches(blueprintId: string, identity: PackageIdentity, filter: BlueprintFilter): boolean {
+  const { name, description, tags, category } = identity;
+  if (filter.category !== null && filter.category !== category) return false;
   if (filter.text === null) return true;
   const wanted = filter.text.toLowerCase();
-  const { name, description, tags } = identity;
   return [blueprintId, name, description, ...tags].some((text) => text.toLowerCase().includes(wanted));
 }

@@ -283,6 +283,20 @@ test("a field of the graph that looks like a slip is a warning, and a note of on
   );
 });
 
+test("a slip is found behind any number of names that nobody could misspell", () => {
+  const names = Array.from({ length: 1_001 }, (_, i) => `n${i}`);
+  const { warnings } = described({
+    initial_inputs: Object.fromEntries(names.map((name) => [name, {}])),
+    entrypoints: names,
+    nodes: names.map((node_id) => ({ node_id, agent_type: "router" })),
+    polices: {},
+  });
+  assert.deepEqual(
+    warnings.map(({ path }) => path),
+    ["/polices"],
+  );
+});
+
 const foldersOf = (...folders: readonly JsonObject[]) =>
   readLocalFolders({ local_inputs: { folders } }, definitionOf().graph);
 const folder = (more: JsonObject = {}): JsonObject => ({

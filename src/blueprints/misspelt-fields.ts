@@ -16,6 +16,8 @@ const UNKNOWN_FIELDS_MAX = 1_000;
 export function warnOfMisspelt(manifest: JsonObject, reading: Reading): void {
   let unknownFields = 0;
   const look = (value: JsonValue, said: readonly Schema[], path: readonly (string | number)[]) => {
+    // Most values of a large manifest are texts: nothing is made for them.
+    if (said.length === 0 || typeof value !== "object" || value === null) return;
     const schemas = said.flatMap((one) => applying(one, value));
     if (Array.isArray(value)) {
       const items = schemas.flatMap((one) => (isObject(one.items) ? [one.items] : []));
@@ -26,16 +28,16 @@ export function warnOfMisspelt(manifest: JsonObject, reading: Reading): void {
     }
     // With names of the author's own choice, such as variables of an environment, none is a slip.
     if (!isObject(value) || schemas.some((one) => isObject(one.additionalProperties))) return;
-    const properties = propertiesOf(schemas);
-    const known = [...properties.keys()];
+    const fields = schemas.flatMap(({ properties }) => (isObject(properties) ? [properties] : []));
+    if (fields.length === 0) return;
     for (const [name, member] of Object.entries(value)) {
-      const ofMember = properties.get(name);
-      if (ofMember !== undefined) {
+      const ofMember = saidOf(name, fields);
+      if (ofMember.length > 0) {
         if (path.length > 0 || !Object.hasOwn(packageFields, name)) look(member, ofMember, [...path, name]);
         continue;
       }
       if (++unknownFields > UNKNOWN_FIELDS_MAX) return;
-      const nearest = nearestName(name, known);
+      const nearest = nearestName(name, [...new Set(fields.flatMap(Object.keys))]);
       if (nearest === null) continue;
       const hint = `is no field that is known here, and is ignored: did you mean ${quoted(nearest)}?`;
       reading.warnAt([...path, name], "unknown_field", hint);
@@ -46,8 +48,10 @@ export function warnOfMisspelt(manifest: JsonObject, reading: Reading): void {
 
 /** The schema itself, and those of its alternatives and conditions that may say something of the value. */
 function applying(schema: Schema, value: JsonValue): readonly Schema[] {
-  const parts = [...schemasIn(schema.anyOf), ...schemasIn(schema.allOf)];
-  if (isObject(schema.then) && isObject(schema.if) && meets(value, schema.if)) parts.push(schema.then);
+  const { anyOf, allOf, then } = schema;
+  if (anyOf === undefined && allOf === undefined && then === undefined) return [schema];
+  const parts = [...schemasIn(anyOf), ...schemasIn(allOf)];
+  if (isObject(then) && isObject(schema.if) && meets(value, schema.if)) parts.push(then);
   return [schema, ...parts.flatMap((part) => applying(part, value))];
 }
 
@@ -57,11 +61,14 @@ function meets(value: JsonValue, condition: Schema): boolean {
   return Object.entries(condition.properties).every(([name, of]) => isObject(of) && of.const === value[name]);
 }
 
-/** What is said of each field, by its name. */
-function propertiesOf(schemas: readonly Schema[]): ReadonlyMap<string, readonly Schema[]> {
-  const all = schemas.flatMap(({ properties }) => (isObject(properties) ? Object.entries(properties) : []));
-  const byName = Map.groupBy(all, ([name]) => name);
-  return new Map([...byName].map(([name, said]) => [name, schemasIn(said.map(([, schema]) => schema))]));
+/** What is said of a field. */
+function saidOf(name: string, fields: readonly JsonObject[]): readonly Schema[] {
+  const said: Schema[] = [];
+  for (const one of fields) {
+    const schema = Object.hasOwn(one, name) ? one[name] : undefined;
+    if (isObject(schema)) said.push(schema);
+  }
+  return said;
 }
 
 function schemasIn(list: JsonValue | undefined): readonly Schema[] {

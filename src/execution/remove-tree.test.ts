@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -13,7 +14,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { removeTree } from "./remove-tree.ts";
 
 const removeTreeFile = fileURLToPath(new URL("./remove-tree.ts", import.meta.url));
 /** Root may do everything until it gives up its capabilities. */
@@ -43,4 +46,39 @@ test("folders without any rights are removed, and what their links point to stay
   } finally {
     rmSync(base, { recursive: true, force: true });
   }
+});
+
+test("of a link, the link is removed", async () => {
+  const base = mkdtempSync(join(tmpdir(), "troupe-remove-"));
+  try {
+    mkdirSync(join(base, "kept"));
+    writeFileSync(join(base, "kept", "file"), "x");
+    symlinkSync(join(base, "kept"), join(base, "link"));
+    await removeTree(join(base, "link"));
+    assert.deepEqual(readdirSync(base), ["kept"]);
+    assert.deepEqual(readdirSync(join(base, "kept")), ["file"]);
+  } finally {
+    rmSync(base, { recursive: true, force: true });
+  }
+});
+
+test("a large tree is removed a few files at a time, so that others have their turn", async () => {
+  const base = mkdtempSync(join(tmpdir(), "troupe-remove-"));
+  for (const folder of ["a", "b", "a/c"]) {
+    mkdirSync(join(base, folder), { recursive: true });
+    for (let i = 0; i < 1_000; i++) writeFileSync(join(base, folder, `file-${i}`), "");
+  }
+  let isOver = false;
+  const removal = removeTree(base).finally(() => {
+    isOver = true;
+  });
+  let atOnce = 0;
+  while (!isOver) {
+    const underWay = process.getActiveResourcesInfo().filter((name) => name.startsWith("FSReq"));
+    atOnce = Math.max(atOnce, underWay.length);
+    await setImmediate();
+  }
+  await removal;
+  assert.equal(existsSync(base), false);
+  assert.ok(atOnce > 0 && atOnce < 20, `${atOnce} requests to the disk at once`);
 });

@@ -1,8 +1,9 @@
 // Everything that a launch is held against, each question by itself; launch-preparation.ts says which is asked when.
 
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { JsonObject } from "../engine/json.ts";
+import { removeTree } from "../execution/remove-tree.ts";
 import type { RunSideCommand } from "../execution/side-command.ts";
 import { FewAtOnce } from "../few-at-once.ts";
 import type { ConfigurationSecrets } from "../secrets/configuration.ts";
@@ -203,7 +204,7 @@ export class Examination {
     try {
       return await use(folder);
     } finally {
-      await rm(folder, { recursive: true, force: true });
+      await removeTree(folder);
     }
   }
 }

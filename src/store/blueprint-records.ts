@@ -62,12 +62,15 @@ function compileReads(database: Database) {
   const db = database.kysely;
   const one = sql.lit(1).as("one");
   const fingerprint = hole<string>(0);
+  const jobsOfPackage = db.selectFrom("jobs").select(one).where("bundle_fingerprint", "=", fingerprint);
   const packageUse = db
     .selectFrom("bundles")
     .select(one)
     .where("fingerprint", "=", fingerprint)
     .unionAll(db.selectFrom("job_definitions").select(one).where("bundle_fingerprint", "=", fingerprint))
-    .unionAll(db.selectFrom("jobs").select(one).where("bundle_fingerprint", "=", fingerprint))
+    // Open and ended ones have an index each, and all of them together none.
+    .unionAll(jobsOfPackage.where("terminal", "=", sql.lit(0)))
+    .unionAll(jobsOfPackage.where("terminal", "=", sql.lit(1)))
     .unionAll(
       db
         .selectFrom("blueprints")

@@ -13,8 +13,11 @@ import {
 import { advance, job, launch, promise, run } from "../../test/support/gateway-samples.ts";
 import { changes, progress } from "../../test/support/journal-contract.ts";
 import { systemClock } from "../clock.ts";
+import { SqlBlueprintRecords } from "./blueprint-records.ts";
 import { SqlGatewayRecords } from "./gateway-records.ts";
 import { SqlJobRecords } from "./job-records.ts";
+import { SqlOperationRecords } from "./operation-records.ts";
+import { SqlPortRecords } from "./port-records.ts";
 import { SqlRetentionRecords } from "./retention-records.ts";
 import { openSqlite, type SqliteDatabase } from "./sqlite/database.ts";
 import { SqliteJournal } from "./sqlite/journal.ts";
@@ -221,9 +224,37 @@ async function retainEverything(database: SqliteDatabase): Promise<void> {
   await retention.forgetGarbage([{ kind: "run", name: "run_0001" }]);
 }
 
-/** Walked from one end, these show nothing but what is asked for. */
-const PARTIAL_INDEX =
-  /USING (COVERING )?INDEX (job_definitions_(deleted|newest|newest_open)|runs_(open|all_open)|jobs_removable)$/;
+/** Beside the catalog's own list, which is as long as the catalog. */
+async function readBlueprints(database: SqliteDatabase, records: SqlGatewayRecords): Promise<void> {
+  const blueprints = new SqlBlueprintRecords(database);
+  await blueprints.prepared("digest");
+  await blueprints.assets("digest");
+  await blueprints.modelOwners("m");
+  await blueprints.hasModelFile("m", "recipe", "digest");
+  await blueprints.isPackageUsed("f", "digest");
+  await blueprints.jobsOf("digest");
+  const operations = new SqlOperationRecords(database);
+  for (const target of [null, "digest"]) {
+    for (const status of [null, "failed"] as const)
+      await operations.operations({ target, status, limit: 5, after: null });
+  }
+  await operations.operation("op_1");
+  await operations.operationEvents("op_1", 0, 5);
+  await operations.openOperations();
+  const ports = new SqlPortRecords(database);
+  await ports.portsInUse();
+  await ports.portsFreedSince(1);
+  await ports.portsOf("run_0001");
+  await records.write(async (writes) => {
+    await writes.operations.open("digest");
+    await writes.blueprints.settleJobs("digest", { kind: "failed" }, 1);
+    await writes.ports.reserve("run_0001", "web_ui", [1]);
+  });
+}
+
+/** Walked from one end, these show nothing but what is asked for; of ports there are no more than the settings have. */
+const SHORT_INDEX =
+  /USING (COVERING )?INDEX (job_definitions_(deleted|newest|newest_open)|runs_open|jobs_removable|operations_open|run_ports_run)$/;
 
 test("no statement scans a table or sorts, whatever the filters", () =>
   withDatabase(async (database, records) => {
@@ -232,6 +263,7 @@ test("no statement scans a table or sorts, whatever the filters", () =>
       await readEverything(records, 5);
       await writeEverything(records);
       await retainEverything(database);
+      await readBlueprints(database, records);
       new RunFollower(database.connection);
     });
     assert.ok(statements.size > 30, `${statements.size} statements`);
@@ -239,7 +271,7 @@ test("no statement scans a table or sorts, whatever the filters", () =>
       for (const { detail } of database.connection.prepare(`EXPLAIN QUERY PLAN ${sql}`).all()) {
         assert.doesNotMatch(String(detail), /TEMP B-TREE FOR (ORDER|GROUP) BY/, sql);
         if (/^SCAN (?!CONSTANT ROW|\d+ CONSTANT ROWS|\d+-ROW VALUES)/.test(String(detail)))
-          assert.match(String(detail), PARTIAL_INDEX, sql);
+          assert.match(String(detail), SHORT_INDEX, sql);
       }
     }
   }));

@@ -6,11 +6,15 @@ import type { PortRecords, PortWrites } from "../webui/records.ts";
 import { hole, reusable, statement } from "./reusable-query.ts";
 import type { Database, Schema } from "./schema.ts";
 
-/** Rows are as many as the ports that were ever given: the range of the settings, usually 50. */
+/**
+ * Rows are as many as the ports that were ever given: the range of the settings, usually 50. A cross join begins with
+ * them; of another one SQLite begins with the open runs, which may be many thousands.
+ */
 function givenPorts(db: Kysely<Schema>, terminal: 0 | 1) {
   return db
     .selectFrom("run_ports as p")
-    .innerJoin("runs as r", "r.run_id", "p.run_id")
+    .crossJoin("runs as r")
+    .whereRef("r.run_id", "=", "p.run_id")
     .select("p.port")
     .where("r.terminal", "=", sql.lit(terminal));
 }
