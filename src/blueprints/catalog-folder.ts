@@ -25,7 +25,7 @@ export interface CatalogFolder {
   readonly problems: readonly CatalogProblem[];
 }
 
-export const INDEX_FILE = "index.json";
+const INDEX_FILE = "index.json";
 const FOLDERS_MAX = 1_000;
 const NAMES_MAX = 20_000;
 const INDEX_BYTES_MAX = 1024 * 1024;

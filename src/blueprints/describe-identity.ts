@@ -5,7 +5,7 @@ import { quoted } from "../engine/manifest/problems.ts";
 import { nameList, type Reading } from "./describe-reading.ts";
 import type { PackageIdentity } from "./package-description.ts";
 
-export const BLUEPRINT_ID_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/;
+const BLUEPRINT_ID_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const BLUEPRINT_ID_CHARS_MAX = 64;
 const TAGS_MAX = 50;
 

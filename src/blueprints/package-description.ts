@@ -77,6 +77,7 @@ export interface InputRule {
   readonly max: number | null;
   readonly pattern: string | null;
   readonly exists: "file" | "folder" | null;
+  /** With a dot, lower case; null: any. */
   readonly extensions: readonly string[] | null;
   /** In place of the rule's own sentence. */
   readonly message: string | null;

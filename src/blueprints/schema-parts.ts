@@ -6,7 +6,7 @@ import { limits } from "../engine/limits.ts";
 
 export type Schema = JsonObject;
 
-export const DRAFT = "https://json-schema.org/draft/2020-12/schema";
+const DRAFT = "https://json-schema.org/draft/2020-12/schema";
 
 /** An editor that is given the address of a schema says so in the file itself. */
 export const schemaReference: Schema = {

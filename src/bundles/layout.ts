@@ -11,6 +11,9 @@ import type { SealedFile } from "./sealed-file.ts";
 export const MANIFEST_FILE = "manifest.json";
 export const CONFIG_FILES = ["config/default.json", "config/overwrite.json"] as const;
 export const PAYLOADS_FOLDER = "payloads";
+/** In payloads/: programs that are asked before a run, with the endings of those that can be started. */
+export const VALIDATORS_FOLDER = "validators";
+export const validatorKinds = [".py", ".mjs", ".sh"] as const;
 
 export const bundleLimits = {
   /** Files and folders together, as a zip lists them. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { sections } from "./catalogue.ts";
 import { explain } from "./cli.ts";
@@ -189,6 +189,16 @@ describe("docs/cli.md", () => {
       }
     }
   });
+});
+
+test("every command that a run's page names is one", () => {
+  const folder = new URL("../webui/dashboard/", import.meta.url);
+  const named = readdirSync(folder)
+    .filter((file) => /\.(?:html|js|mjs)$/.test(file))
+    .flatMap((file) => [...readFileSync(new URL(file, folder), "utf8").matchAll(/\btroupe((?: [a-z-]+)+)/g)])
+    .map(([, words = ""]) => words.trim().split(" "));
+  assert.notDeepEqual(named, []);
+  for (const words of named) assert.doesNotThrow(() => findCommand(words), words.join(" "));
 });
 
 /** The words of a command line; what stands in quotes is one of them. */

@@ -3,9 +3,10 @@
 // R1. However many there are in one check, they hold up the event loop for BUDGET_MS together at most; the rest is not
 //     judged then, which is a mistake that its asker tells.
 
+import { PATTERN_CHARS_MAX } from "../blueprints/describe-rules.ts";
 import { endsWithin } from "./within-time.ts";
 
-export const patternLimits = { patternCharsMax: 1_000, textCharsMax: 10_000 } as const;
+export const patternLimits = { patternCharsMax: PATTERN_CHARS_MAX, textCharsMax: 10_000 } as const;
 
 /** Some five hundred ordinary matches. */
 const BUDGET_MS = 100;

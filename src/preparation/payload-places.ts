@@ -9,7 +9,7 @@ import type { Graph } from "../engine/graph.ts";
  * The folder of the payload from which runtime_path leads to payload_path: "worker" for "worker/inputs/docs" and
  * "inputs/docs"; null when the one does not end in the other.
  */
-export function uploadRootOf({
+function uploadRootOf({
   payloadPath,
   runtimePath,
 }: Pick<LocalFolder, "payloadPath" | "runtimePath">): string | null {

@@ -78,7 +78,7 @@ async function unmetCommands(commands: readonly string[], { runtimeEnv }: Machin
   const folders = (runtimeEnv.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
   const missing: Unmet[] = [];
   for (const command of commands) {
-    const places = command.includes("/") ? [command] : folders.map((folder) => join(folder, command));
+    const places = folders.map((folder) => join(folder, command));
     const isThere = (await Promise.all(places.map(isProgram))).includes(true);
     if (isThere) continue;
     const said = `The package needs the program "${command}", which is not on the runtime's PATH`;

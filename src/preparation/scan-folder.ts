@@ -14,7 +14,7 @@ import { isInside } from "../execution/paths.ts";
 import { forEachOf } from "../several.ts";
 import { hasExtension } from "./input-rules.ts";
 
-export const folderLimits = { entriesMax: 100_000 } as const;
+const ENTRIES_MAX = 100_000;
 const LOOKS_AT_ONCE = 8;
 const NAMED_MAX = 10;
 
@@ -52,7 +52,7 @@ export interface ScanOptions {
   /** Lower case, with their dots; null takes all files. */
   readonly allowedExtensions: readonly string[] | null;
   readonly signal: AbortSignal;
-  /** Files and folders that it may hold; folderLimits.entriesMax when absent. */
+  /** Files and folders that it may hold; ENTRIES_MAX when absent. */
   readonly entriesMax?: number;
 }
 
@@ -80,7 +80,7 @@ class Scan implements FolderScan {
   constructor(root: string, options: ScanOptions) {
     this.#root = root;
     this.#options = options;
-    this.#entriesMax = options.entriesMax ?? folderLimits.entriesMax;
+    this.#entriesMax = options.entriesMax ?? ENTRIES_MAX;
   }
 
   async run(): Promise<void> {

@@ -7,6 +7,7 @@
 
 import { readdir } from "node:fs/promises";
 import { extname, join } from "node:path";
+import { VALIDATORS_FOLDER, type validatorKinds } from "../bundles/layout.ts";
 import { isObject, type JsonObject, type JsonValue, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 import { makeRedactor } from "../execution/redaction.ts";
@@ -14,12 +15,11 @@ import { OUTPUT_BYTES_MAX, type RunSideCommand, type SideCommandEnd } from "../e
 import { isBlank, pointerOf } from "./config-paths.ts";
 import type { LaunchProblem } from "./preparation.ts";
 
-const FOLDER = "validators";
 const INTERPRETERS: Readonly<Record<string, string>> = {
   ".py": "python3",
   ".mjs": process.execPath,
   ".sh": "/bin/sh",
-};
+} satisfies Record<(typeof validatorKinds)[number], string>;
 /** Of each kind that one validator may name. */
 const FINDINGS_MAX = 100;
 const MESSAGE_CHARS_MAX = 1_000;
@@ -49,7 +49,7 @@ export interface ValidatorFindings {
 /** @returns the names of a payload's validators in the order in which they run; empty without any */
 export async function validatorsIn(payload: string): Promise<readonly string[]> {
   try {
-    const entries = await readdir(join(payload, FOLDER), { withFileTypes: true });
+    const entries = await readdir(join(payload, VALIDATORS_FOLDER), { withFileTypes: true });
     return entries
       .filter((entry) => entry.isFile() && Object.hasOwn(INTERPRETERS, extname(entry.name)))
       .map(({ name }) => name)
@@ -79,7 +79,7 @@ export class Validators {
     const read = reader(validation);
     const endsAtMs = performance.now() + validation.timeoutMs;
     for (const name of names) {
-      const command = [INTERPRETERS[extname(name)]!, join(validation.payload, FOLDER, name)];
+      const command = [INTERPRETERS[extname(name)]!, join(validation.payload, VALIDATORS_FOLDER, name)];
       const timeoutMs = Math.max(1, endsAtMs - performance.now());
       const end = await this.#run(
         { command, folder: validation.folder, environment, timeoutMs },
@@ -117,7 +117,7 @@ function reader({ payload, secrets, timeoutMs }: Validation) {
     shortened(redactor.text(text).replaceAll(`${payload}/`, "").replaceAll(payload, "payloads"));
   const failure = (name: string, message: string): ValidatorFindings => {
     const problem: LaunchProblem = { part: "configuration", path: "", code: "validator_failed", message };
-    return { errors: [{ ...problem, message: `${FOLDER}/${name} ${message}` }], warnings: [] };
+    return { errors: [{ ...problem, message: `${VALIDATORS_FOLDER}/${name} ${message}` }], warnings: [] };
   };
   return (name: string, end: SideCommandEnd): ValidatorFindings => {
     switch (end.kind) {

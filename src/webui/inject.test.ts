@@ -173,6 +173,6 @@ test("the payload gets the server, the page and the picture of the graph", async
     ],
     edges: [{ from_node: "in", to_node: "work", message_type: "task" }],
   });
-  assert.deepEqual(graphPicture({}, "Empty"), { title: "Empty", nodes: [], edges: [] });
+  assert.deepEqual(graphPicture({}), { nodes: [], edges: [] });
   await rm(payload, { recursive: true });
 });

@@ -155,8 +155,8 @@ function checkAddress(host: string): string {
   return isIPv6(host) && /^[0:]+$/.test(host) ? "::1" : host;
 }
 
-/** The picture of a graph that the page draws (graph.json). */
-export function graphPicture(manifest: JsonObject, title: string): JsonObject {
+/** The picture of a graph that the page draws. */
+export function graphPicture(manifest: JsonObject) {
   const nodes = objectsIn(manifest.nodes).map(({ node_id = null, agent_type = null, role = null }) => ({
     node_id,
     agent_type,
@@ -169,7 +169,7 @@ export function graphPicture(manifest: JsonObject, title: string): JsonObject {
       message_type,
     }),
   );
-  return { title, nodes, edges };
+  return { nodes, edges };
 }
 
 function objectsIn(list: JsonValue | undefined): readonly JsonObject[] {

@@ -56,6 +56,6 @@ export async function writeWebUi(payload: string, manifest: JsonObject, title: s
     ...(await webUiFiles()).map((name) =>
       copyFile(join(DASHBOARD, name), join(folder, name), constants.COPYFILE_FICLONE),
     ),
-    writeFile(join(folder, "graph.json"), JSON.stringify(graphPicture(manifest, title))),
+    writeFile(join(folder, "graph.json"), JSON.stringify({ title, ...graphPicture(manifest) })),
   ]);
 }

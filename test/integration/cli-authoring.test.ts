@@ -126,6 +126,23 @@ describe("validate", () => {
     assert.match(forPeople.err, /5 problems, 1 warning\./);
   });
 
+  test("tells of files that are not there beside mistakes of the declarations that name them", async () => {
+    const folder = await writeFolder(at("half-wrong"), {
+      "manifest.json": {
+        ...graph("half", [executor("work", ["true"])]),
+        resources: [{ from: "seed" }, { name: "data", from: "data" }],
+        models: ["m", { model_id: "m", path: "models/m.gguf" }],
+      },
+    });
+    const checked = await troupe("blueprint", "validate", folder, "--json");
+    assert.deepEqual(told(json(checked).problems), [
+      "/resources/0/name missing",
+      "/models/0 wrong_type",
+      "/resources/1/from missing_payload",
+      "/models/1/path missing_payload",
+    ]);
+  });
+
   test("tells the mistakes of declarations beside those of the graph", async () => {
     const folder = await writeFolder(at("broken"), {
       "manifest.json": { ...graph("broken", [router("in")]), nodes: [], requirements: { cpu_cores: "many" } },

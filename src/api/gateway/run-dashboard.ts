@@ -169,11 +169,8 @@ async function manifestOf({ bundles }: GatewayServices, fingerprint: string): Pr
 }
 
 function graphShown(manifest: JsonObject) {
-  const { nodes, edges } = graphPicture(manifest, "");
-  return {
-    nodes: (nodes as readonly JsonObject[]).slice(0, NODES_SHOWN_MAX),
-    edges: (edges as readonly JsonObject[]).slice(0, EDGES_SHOWN_MAX),
-  };
+  const { nodes, edges } = graphPicture(manifest);
+  return { nodes: nodes.slice(0, NODES_SHOWN_MAX), edges: edges.slice(0, EDGES_SHOWN_MAX) };
 }
 
 // ----------------------------------------------------------------------------------------------- previews

@@ -4,10 +4,13 @@ import { basename, extname, posix } from "node:path";
 import { describeBroken } from "../../blueprints/describe-broken.ts";
 import { readLocalFolders, readWebUi } from "../../blueprints/describe-configuration.ts";
 import { describePackage } from "../../blueprints/describe-package.ts";
-import type { PackageDescription, WebUi } from "../../blueprints/package-description.ts";
-import { type BundleFile, PAYLOADS_FOLDER } from "../../bundles/layout.ts";
+import { Reading } from "../../blueprints/describe-reading.ts";
+import { readModels, readResources } from "../../blueprints/describe-requirements.ts";
+import type { WebUi } from "../../blueprints/package-description.ts";
+import { type BundleFile, PAYLOADS_FOLDER, VALIDATORS_FOLDER, validatorKinds } from "../../bundles/layout.ts";
 import type { BundleProblemEntry } from "../../bundles/problem.ts";
 import type { Config } from "../../config.ts";
+import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { plural } from "../text.ts";
 import { inspectFolder, payloadLookup } from "../validate.ts";
 
@@ -20,8 +23,7 @@ export interface BlueprintInspection {
   readonly summary: string;
 }
 
-const VALIDATORS_FOLDER = `${PAYLOADS_FOLDER}/validators`;
-const VALIDATOR_KINDS = [".py", ".mjs", ".sh"];
+const VALIDATORS = `${PAYLOADS_FOLDER}/${VALIDATORS_FOLDER}`;
 
 /** @param folder absolute, without symlinks */
 export async function inspectBlueprint(folder: string, config: Config): Promise<BlueprintInspection> {
@@ -43,7 +45,7 @@ export async function inspectBlueprint(folder: string, config: Config): Promise<
   ];
   return {
     blueprintId: described.identity.blueprintId,
-    problems: [...problems, ...described.problems, ...inPayloads(files, described.description, webUi)],
+    problems: [...problems, ...described.problems, ...inPayloads(files, definition.manifest, webUi)],
     warnings: described.warnings,
     summary: counts.join(", "),
   };
@@ -51,13 +53,13 @@ export async function inspectBlueprint(folder: string, config: Config): Promise<
 
 function inPayloads(
   files: readonly BundleFile[],
-  description: PackageDescription | null,
+  manifest: JsonObject,
   webUi: WebUi | null,
 ): readonly BundleProblemEntry[] {
   const isThere = payloadLookup(files);
   const page = webUi?.page ?? null;
   return [
-    ...(description === null ? [] : missingFiles(description, isThere)),
+    ...missingFiles(manifest, isThere),
     ...(page === null || isThere(page)
       ? []
       : [notThere("/config/default.json#/web_ui/output/page", "the web interface", page)]),
@@ -65,22 +67,30 @@ function inPayloads(
   ];
 }
 
-/** What resources and models name in payloads/ and is not there. */
+/**
+ * What resources and models name in payloads/ and is not there. They are read here, because a package with another
+ * mistake has no description.
+ */
 function missingFiles(
-  { resources, models }: PackageDescription,
+  manifest: JsonObject,
   isThere: (name: string) => boolean,
 ): readonly BundleProblemEntry[] {
-  const ofResources = resources.flatMap(({ name, from }, i) =>
-    from === null || isThere(from)
-      ? []
-      : [notThere(`/resources/${i}/from`, `the resource ${JSON.stringify(name)}`, from)],
-  );
-  const ofModels = models.flatMap(({ modelId, path }, i) =>
-    posix.isAbsolute(path) || isThere(path)
-      ? []
-      : [notThere(`/models/${i}/path`, `the model ${JSON.stringify(modelId)}`, path)],
-  );
+  const ofResources = readResources(new Reading(manifest)).flatMap(({ name, from }) => {
+    if (from === null || isThere(from)) return [];
+    const place = placeOf(manifest.resources, "name", name);
+    return [notThere(`/resources/${place}/from`, `the resource ${JSON.stringify(name)}`, from)];
+  });
+  const ofModels = readModels(new Reading(manifest)).flatMap(({ modelId, path }) => {
+    if (posix.isAbsolute(path) || isThere(path)) return [];
+    const place = placeOf(manifest.models, "model_id", modelId);
+    return [notThere(`/models/${place}/path`, `the model ${JSON.stringify(modelId)}`, path)];
+  });
   return [...ofResources, ...ofModels];
+}
+
+/** What is read of a list leaves out the items that are wrong, and of one name all but the first. */
+function placeOf(list: JsonValue | undefined, field: string, name: string): number {
+  return Array.isArray(list) ? list.findIndex((item) => isObject(item) && item[field] === name) : -1;
 }
 
 function notThere(path: string, what: string, name: string): BundleProblemEntry {
@@ -92,10 +102,11 @@ function notThere(path: string, what: string, name: string): BundleProblemEntry 
 function unknownValidators(files: readonly BundleFile[]): readonly BundleProblemEntry[] {
   return files
     .filter(
-      ({ path }) => posix.dirname(path) === VALIDATORS_FOLDER && !VALIDATOR_KINDS.includes(extname(path)),
+      ({ path }) =>
+        posix.dirname(path) === VALIDATORS && !validatorKinds.some((one) => one === extname(path)),
     )
     .map(({ path }) => {
-      const said = `validators end in ${VALIDATOR_KINDS.join(", ")}: move other files into a folder of their own`;
+      const said = `validators end in ${validatorKinds.join(", ")}: move other files into a folder of their own`;
       return {
         path: `/${path}`,
         code: "unknown_validator",

@@ -5,7 +5,7 @@ import { byId, setAttribute, setText } from "./dom.js";
 import { clean, duration, plural } from "./format.js";
 import { progressOf } from "./model.js";
 
-export const statusNames = new Map([
+const statusNames = new Map([
   ["pending", "Pending"],
   ["queued", "Queued"],
   ["running", "Running"],

@@ -27,7 +27,7 @@ export const stateNames = new Map([
 ]);
 
 /** Agents that have done what there was for them so far. */
-export const restingStates = new Set(["idle", "done"]);
+const restingStates = new Set(["idle", "done"]);
 
 /** Agents kept that the graph does not have; what a saved history without a graph is drawn of. */
 const DISCOVERED_MAX = 2_000;

@@ -34,7 +34,7 @@ export class OutputsView {
     const items = [...list.items].sort((a, b) => Number(b.primary === true) - Number(a.primary === true));
     const cards = items.map((output) => this.#card(output));
     if (list.next_page_token) {
-      const text = `More are listed by: troupe outputs ${this.#page.config.run_id}`;
+      const text = `More are listed by: troupe runs outputs ${this.#page.config.run_id}`;
       cards.push(element("li", { class: "muted", text }));
     }
     byId("outputs-list").replaceChildren(...cards);
