@@ -163,6 +163,11 @@ const manifestMistakes: readonly (readonly [JsonObject, string])[] = [
   [{ input_schema: { properties: { a: { pattern: "(" } } } }, "/input_schema invalid_schema"],
   [{ config_schema: { $async: true } }, "/config_schema invalid_schema"],
   [{ config_schema: { description: "x".repeat(70_000) } }, "/config_schema invalid_schema"],
+  [{ config_schema: { $ref: "#" } }, "/config_schema invalid_schema"],
+  [
+    { config_schema: { oneOf: Array.from({ length: 3_500 }, (_, i) => ({ const: i })) } },
+    "/config_schema invalid_schema",
+  ],
   [{ requirements: "python3" }, "/requirements wrong_type"],
   [{ requirements: { commands: ["/bin/sh"] } }, "/requirements/commands/0 invalid_value"],
   [{ requirements: { commands: [1] } }, "/requirements/commands/0 wrong_type"],

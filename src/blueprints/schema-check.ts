@@ -33,9 +33,13 @@ function check(schema: JsonObject): string | null {
   const named = { ...rest, $id: "schema" };
   const ajv = compiler();
   try {
-    ajv.compile(named);
+    const validate = ajv.compile(named);
+    // Only now the engine reads all of its code, and finds what is nested too deep for it.
+    validate({});
     return null;
   } catch (error) {
+    if (error instanceof RangeError)
+      return "has too many alternatives, or refers to itself without end: make it simpler";
     const reason = error instanceof Error ? error.message : String(error);
     return `is no JSON Schema that can be used: ${reason.slice(0, REASON_CHARS_MAX)}`;
   } finally {
@@ -48,7 +52,7 @@ const options: Options = {
   allErrors: true,
   logger: false,
   addUsedSchema: false,
-  // What is compiled here is never run.
+  // What is compiled here is run once.
   code: { optimize: false },
 };
 let loaded: Ajv | null = null;

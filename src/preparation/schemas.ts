@@ -104,7 +104,7 @@ async function problemsOf(
     if (endsWithin(BUDGET_MS, judge)) return problems.slice(0, MISTAKES_MAX);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    const said = "refers to itself without end: mend the schema";
+    const said = "refers to itself without end, or is nested too deep: mend the schema";
     return unjudged("endless_schema", `the package's schema of the ${whole.part} ${said}`);
   } finally {
     // With all the mistakes of a large value.
