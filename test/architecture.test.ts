@@ -14,6 +14,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   refusal: [],
   several: [],
   "make-folder": [],
+  "within-time": [],
   "sync-tree": ["several", "sync-folder"],
   secrets: ["engine", "sync-folder"],
   execution: ["engine", "secrets", "several"],
@@ -33,6 +34,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "sync-folder",
     "sync-tree",
     "nearest-name",
+    "within-time",
   ],
   webui: ["engine", "bundles", "blueprints", "refusal"],
   preparation: [
@@ -46,6 +48,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "several",
     "sync-folder",
     "sync-tree",
+    "within-time",
   ],
   jobs: [
     "engine",

@@ -35,6 +35,13 @@ function definitionOf(manifest: JsonObject = {}, configuration: JsonObject | nul
 const described = (manifest: JsonObject, configuration: JsonObject | null = null, folder = "folder") =>
   describePackage(definitionOf(manifest, configuration), folder);
 
+/** A schema in which each definition asks for the next one twice. */
+function doubled(times: number): JsonObject {
+  const twice = (n: number) => ({ allOf: [{ $ref: `#/$defs/d${n}` }, { $ref: `#/$defs/d${n}` }] });
+  const defs = Array.from({ length: times }, (_, n) => [`d${n}`, n + 1 < times ? twice(n + 1) : {}]);
+  return { ...twice(0), $defs: Object.fromEntries(defs) };
+}
+
 /** Paths and codes of the problems. */
 const wrong = (manifest: JsonObject, configuration: JsonObject | null = null) =>
   described(manifest, configuration).problems.map(({ path, code }) => `${path} ${code}`);
@@ -164,6 +171,7 @@ const manifestMistakes: readonly (readonly [JsonObject, string])[] = [
   [{ config_schema: { $async: true } }, "/config_schema invalid_schema"],
   [{ config_schema: { description: "x".repeat(70_000) } }, "/config_schema invalid_schema"],
   [{ config_schema: { $ref: "#" } }, "/config_schema invalid_schema"],
+  [{ config_schema: doubled(40) }, "/config_schema invalid_schema"],
   [
     { config_schema: { oneOf: Array.from({ length: 3_500 }, (_, i) => ({ const: i })) } },
     "/config_schema invalid_schema",

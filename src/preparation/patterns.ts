@@ -4,7 +4,7 @@
 //     judged then, which is a mistake that its asker tells.
 
 import { PATTERN_CHARS_MAX } from "../blueprints/describe-rules.ts";
-import { endsWithin } from "./within-time.ts";
+import { endsWithin } from "../within-time.ts";
 
 export const patternLimits = { patternCharsMax: PATTERN_CHARS_MAX, textCharsMax: 10_000 } as const;
 

@@ -8,9 +8,9 @@
 
 import type { Ajv, ErrorObject, Options, ValidateFunction } from "ajv";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { endsWithin } from "../within-time.ts";
 import { PatternBudget } from "./patterns.ts";
 import type { LaunchProblem } from "./preparation.ts";
-import { endsWithin } from "./within-time.ts";
 
 const MISTAKES_MAX = 100;
 const LISTED_MAX = 20;
