@@ -36,9 +36,10 @@ function check(schema: JsonObject): string | null {
   const ajv = compiler();
   try {
     const validate = ajv.compile(named);
-    // V8 reads all of the code only when it is run, and finds what is nested too deep for it.
-    const isQuick = endsWithin(RUN_MS_MAX, () => void validate({}));
-    return isQuick ? null : "takes too long to be held against an empty object: make it simpler";
+    // V8 reads all of the code only when it is run, and finds then what is nested too deep for it.
+    // What takes too long is no mistake yet: the machine may be busy, and each launch is told by itself.
+    endsWithin(RUN_MS_MAX, () => void validate({}));
+    return null;
   } catch (error) {
     if (error instanceof RangeError)
       return "has too many alternatives, or refers to itself without end: make it simpler";
