@@ -6,13 +6,14 @@
 
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, open, readdir, realpath, rename, rm, rmdir, stat } from "node:fs/promises";
+import { mkdir, open, realpath, rename, rm, rmdir, stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { FileChanged, FileCopier } from "../execution/copy-file.ts";
 import { folderName, isInside, joinInside } from "../execution/paths.ts";
 import { KeyedTurns } from "../keyed-turns.ts";
 import { OperationFailed } from "../operations/failures.ts";
 import { syncFolder } from "../sync-folder.ts";
+import { namesIn } from "./names-in.ts";
 import type { DeclaredModel } from "./package-description.ts";
 
 const SHA256_PATTERN = /^[0-9a-f]{64}$/;
@@ -150,15 +151,6 @@ export class Models {
     } finally {
       await rm(part, { force: true });
     }
-  }
-}
-
-async function namesIn(folder: string): Promise<readonly string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    return [];
   }
 }
 

@@ -10,7 +10,7 @@
 // R3. A run keeps the version that it has found (`folders`): versions go when no run of the blueprint is open.
 // R4. What prepares a resource works in the resource's own folder and on a copy of the payload.
 
-import { lstat, mkdir, readdir, readlink, rename, rm, rmdir, symlink } from "node:fs/promises";
+import { lstat, mkdir, readlink, rename, rm, rmdir, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { folderName, joinInside } from "../execution/paths.ts";
 import { makeRedactor } from "../execution/redaction.ts";
@@ -21,6 +21,7 @@ import { bytesIn } from "../folder-bytes.ts";
 import { OperationFailed, OperationInterrupted } from "../operations/failures.ts";
 import { syncFolder } from "../sync-folder.ts";
 import { syncTree } from "../sync-tree.ts";
+import { namesIn } from "./names-in.ts";
 import type { DeclaredResource } from "./package-description.ts";
 
 const PRINTED_CHARS_MAX = 2_000;
@@ -203,15 +204,6 @@ export class Resources {
     if (redacted === "") return " It printed nothing.";
     const tail = redacted.length > PRINTED_CHARS_MAX ? `…${redacted.slice(-PRINTED_CHARS_MAX)}` : redacted;
     return ` It printed: ${tail}`;
-  }
-}
-
-async function namesIn(folder: string): Promise<readonly string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    return [];
   }
 }
 
