@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 // The launcher: plain JavaScript for any Node 18 or newer, which finds a Node 26 (the user's own, or the one
-// that npm installed with this package) and hands src/main.ts to it. `node bin/troupe.mjs --node FILE …` runs
-// another file the same way; the package's scripts use that.
+// that npm installed with this package) and hands the program to it: src/main.ts in a checkout, its JavaScript in an
+// installed package. `node bin/troupe.mjs --node FILE …` runs another file the same way; the package's scripts use that.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { constants } from "node:os";
+import { constants, homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -28,15 +28,23 @@ const node = Number(process.versions.node.split(".")[0]) >= NODE_MAJOR ? process
 if (node === null) {
   console.error(
     `troupe: Node ${NODE_MAJOR} or newer is needed, and this is ${process.version}. ` +
-      `Run "npm ci" without --omit=optional in ${root} (it brings a Node ${NODE_MAJOR}), or install Node ${NODE_MAJOR}.`,
+      `Install again without --omit=optional (it brings a Node ${NODE_MAJOR}), or install Node ${NODE_MAJOR} yourself.`,
   );
   process.exit(1);
 }
 
 const given = process.argv.slice(2);
-const args = given[0] === "--node" ? given.slice(1) : [join(root, "src", "main.ts"), ...given];
-// Compiled code is kept between starts: it saves a third of the start time and 10 MB of memory.
-const env = { NODE_COMPILE_CACHE: join(root, "node_modules", ".cache", "troupe"), ...process.env };
+const source = join(root, "src", "main.ts");
+const isCheckout = existsSync(source);
+const main = isCheckout ? source : join(root, "dist", "src", "main.js");
+const args = given[0] === "--node" ? given.slice(1) : [main, ...given];
+// Compiled code is kept between starts: it saves a third of the start time and 10 MB of memory. An installed package may
+// belong to another user, so its cache is this user's own.
+const userCache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
+const cache = isCheckout
+  ? join(root, "node_modules", ".cache", "troupe")
+  : join(userCache, "troupe", "compiled");
+const env = { NODE_COMPILE_CACHE: cache, ...process.env };
 
 if (typeof process.execve === "function") process.execve(node, [node, ...args], env);
 

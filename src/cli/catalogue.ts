@@ -109,6 +109,13 @@ const runtimeEntries: readonly CatalogueEntry[] = [
     load: async () => (await import("./run.ts")).run,
   },
   {
+    name: "demo",
+    words: [],
+    summary: "Run the example document-digest: Python workers digest texts into a report.",
+    options: [{ name: "save", value: "FOLDER", help: "Copy the report into a folder." }, ...remote],
+    load: async () => (await import("./run.ts")).demo,
+  },
+  {
     name: "job",
     words: ["<id>"],
     summary: "Show one job: its agents, last events, result and files.",

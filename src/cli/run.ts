@@ -1,5 +1,6 @@
 // `troupe run`: submit, watch, say how it ended and where the files are.
 
+import { fileURLToPath } from "node:url";
 import { type Config, loadConfig } from "../config.ts";
 import { RuntimeClient, Unreachable } from "./client.ts";
 import { type Call, exitCodes } from "./command.ts";
@@ -13,6 +14,14 @@ import { startServer } from "./serve.ts";
 import { readSubmission, type Submission, submit } from "./submission.ts";
 import { cleanText } from "./text.ts";
 import type { JobDetail, RunArtifact } from "./wire.ts";
+
+const DEMO = fileURLToPath(new URL("../../examples/document-digest", import.meta.url));
+
+/** `troupe demo`: `troupe run --watch` of an example that ships with the program. */
+export function demo(call: Call): Promise<number> {
+  const flag = (name: string) => (name === "watch" ? true : call.flag(name));
+  return run({ ...call, words: [DEMO], flag });
+}
 
 export async function run(call: Call): Promise<number> {
   const submission = readSubmission(call);
