@@ -8,7 +8,6 @@ import type { Core } from "./app-core.ts";
 import type { Gateway } from "./app-gateway.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import { type Config, runtimePortName } from "./config.ts";
-import { isLoopback } from "./config-parsers.ts";
 import { listen } from "./listen.ts";
 import { MetricsSource } from "./metrics/metrics-source.ts";
 import { ProcessMeter } from "./metrics/process-meter.ts";
@@ -82,7 +81,7 @@ async function serveRuntime(config: Config, core: Core, serving: Serving): Promi
     {
       bodyBytesMax: config.bodyBytesMax,
       bundleBytesMax: config.bundleBytesMax,
-      isLoopback: isLoopback(config.runtimeApiHost),
+      door: { boundHost: config.runtimeApiHost, allowedHosts: config.allowedHosts },
       logger: core.log,
     },
   );

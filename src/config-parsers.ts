@@ -62,6 +62,17 @@ export function host(text: string): Parsed<string> {
   return isName || isIPv6(bare) ? right(bare) : wrong(`${quoted(text)} is not a host name or an IP address.`);
 }
 
+/** Host names and IP addresses without ports, in lower case. */
+export function hosts(text: string): Parsed<readonly string[]> {
+  const found = new Set<string>();
+  for (const item of splitList(text, ",")) {
+    const parsed = host(item);
+    if (parsed.kind === "wrong") return parsed;
+    found.add(parsed.value.toLowerCase());
+  }
+  return found.size > 0 ? right(Object.freeze([...found])) : wrong("no host is given.");
+}
+
 /** Whether only this machine can reach an address. */
 export function isLoopback(address: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3})$/i.test(address);

@@ -10,6 +10,7 @@ import {
   folder,
   folders,
   host,
+  hosts,
   oneOf,
   origins,
   type Parsed,
@@ -208,6 +209,14 @@ export const table = {
     example: "https://app.example.org,http://localhost:5173",
     fallback: () => Object.freeze([]),
     parse: origins,
+  }),
+  allowedHosts: setting<readonly string[]>({
+    variable: "SVC_ALLOWED_HOSTS",
+    meaning:
+      "Comma-separated host names, without ports, by which this server is known beside loopback and the addresses it binds. Without a token, requests to other names are refused.",
+    example: "troupe.example.org,build-host",
+    fallback: () => Object.freeze([]),
+    parse: hosts,
   }),
   requestsPerMinuteMax: setting<number>({
     variable: "SVC_RATE_LIMIT",

@@ -134,6 +134,12 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     [["https://a.example, http://localhost:5173/", ["https://a.example", "http://localhost:5173"]]],
   ],
   [
+    "SVC_ALLOWED_HOSTS",
+    "allowedHosts",
+    [],
+    [["Troupe.example.org, [fd00::7]", ["troupe.example.org", "fd00::7"]]],
+  ],
+  [
     "SVC_RATE_LIMIT",
     "requestsPerMinuteMax",
     0,
@@ -205,6 +211,7 @@ const wrongTexts: Record<string, readonly string[]> = {
   SVC_BUNDLE_MAX_BYTES: ["0", "512MiB"],
   SVC_BODY_MAX_BYTES: ["0", "536870913"],
   SVC_CORS_ORIGINS: ["*", "https://a.example/path", "ftp://a", "null", ","],
+  SVC_ALLOWED_HOSTS: ["https://a.example", "a.example:8443", "*.a.example", ","],
   SVC_RATE_LIMIT: ["-1", "10/s", "1.5", "10000001"],
   SVC_RETENTION_DAYS: ["-1", "36501"],
   SVC_RETENTION_MAX_BYTES: ["-1", "1G", "9007199254740992"],

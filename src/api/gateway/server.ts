@@ -46,6 +46,8 @@ export function gatewayServer(services: GatewayServices, logger: Logger): Fastif
   const conventions = gatewayConventions({
     apiToken: config.apiToken,
     runTokens: services.runTokens,
+    boundHost: config.apiHost,
+    allowedHosts: config.allowedHosts,
     corsOrigins: config.corsOrigins,
     requestsPerMinuteMax: config.requestsPerMinuteMax,
     nowMs: services.nowMs,

@@ -4,8 +4,8 @@
 import Fastify, { type FastifyInstance, LogController } from "fastify";
 import type { Logger } from "pino";
 import { acceptJsonBodies } from "../shared/json-body.ts";
-import { refuseForeignCallers } from "../shared/local-callers.ts";
 import { bundleRoutes } from "./bundles.ts";
+import { type DoorSettings, guardDoor } from "./door.ts";
 import { answerErrors, answerOutsideRoutes } from "./errors.ts";
 import { jobControlRoutes } from "./job-control.ts";
 import { jobEventRoutes } from "./job-events.ts";
@@ -25,8 +25,7 @@ import { workflowProgressRoutes } from "./workflow-progress.ts";
 export interface ServerOptions {
   readonly bodyBytesMax: number;
   readonly bundleBytesMax: number;
-  /** Whether the listener is bound to loopback, so that only local callers are expected. */
-  readonly isLoopback: boolean;
+  readonly door: DoorSettings;
   readonly logger: Logger;
 }
 
@@ -54,7 +53,7 @@ export function runtimeServer(services: RuntimeServices, options: ServerOptions)
     },
   }) as unknown as FastifyInstance;
   app.server.maxConnections = CONNECTIONS_MAX;
-  if (options.isLoopback) refuseForeignCallers(app);
+  guardDoor(app, options.door);
   acceptJsonBodies(app);
   answerErrors(app);
   app.register(

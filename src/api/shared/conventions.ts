@@ -2,7 +2,7 @@
 // of the modules beside this file, in an order that matters:
 //
 // V1. Request id and CORS headers come first: every answer has them.
-// V2. Then the host name, preflights, the token, the rate, and last what only unsafe methods must prove.
+// V2. Then the host name, preflights, the token, the rate, and last what the request says of the page it comes from.
 // V3. Requests that the framework cannot route (an undecodable URL) pass the same checks.
 
 import type { Socket } from "node:net";
@@ -10,7 +10,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOption
 import { ANONYMOUS, authenticator, crossSiteBasic } from "./auth.ts";
 import { acceptJson } from "./json-request.ts";
 import { answerOneAtATime } from "./one-at-a-time.ts";
-import { isUnsafe, OriginPolicy } from "./origin-policy.ts";
+import { hasTwoHosts, isUnsafe, OriginPolicy, type OriginSettings } from "./origin-policy.ts";
 import { answerBrokenRequest, answerConnect } from "./outside-routes.ts";
 import { Problem, shown } from "./problem.ts";
 import { answerProblems, sendProblem } from "./problem-answers.ts";
@@ -26,12 +26,11 @@ declare module "fastify" {
   }
 }
 
-export interface ConventionSettings {
+export interface ConventionSettings extends Omit<OriginSettings, "hasToken"> {
   /** Null: everybody on this machine is let in. */
   readonly apiToken: string | null;
   /** Those who read one run with its own token. */
   readonly runTokens: RunTokens;
-  readonly corsOrigins: readonly string[];
   /** For each principal or client address; 0: no limit. */
   readonly requestsPerMinuteMax: number;
   /** Wall time in ms since 1970. */
@@ -122,9 +121,10 @@ class Admission {
   readonly #origins: OriginPolicy;
   readonly #rate: RateLimit | null;
 
-  constructor({ apiToken, runTokens, corsOrigins, requestsPerMinuteMax, nowMs }: ConventionSettings) {
+  constructor(settings: ConventionSettings) {
+    const { apiToken, runTokens, requestsPerMinuteMax, nowMs } = settings;
     this.#access = authenticator(apiToken, runTokens);
-    this.#origins = new OriginPolicy({ hasToken: apiToken !== null, corsOrigins });
+    this.#origins = new OriginPolicy({ ...settings, hasToken: apiToken !== null });
     this.#rate =
       requestsPerMinuteMax === 0 ? null : new RateLimit({ perMinute: requestsPerMinuteMax, nowMs });
   }
@@ -134,7 +134,7 @@ class Admission {
     const { headers } = request.raw;
     reply.header("x-request-id", request.id);
     reply.headers(this.#origins.headers(headers));
-    const refused = refuseShape(request) ?? this.#origins.refuseHost(headers);
+    const refused = refuseShape(request) ?? this.#origins.refuseHost(request.raw);
     const preflight = refused === null ? this.#origins.preflight(request.method, headers) : null;
     if (preflight !== null) {
       reply.code(204).headers(preflight).send();
@@ -153,8 +153,8 @@ class Admission {
     if (limited !== null) return limited;
     if (access.kind === "refused") return access.problem;
     request.principal = principal;
-    if (!isUnsafe(method)) return null;
-    return this.#origins.refuseOrigin(raw.headers) ?? (access.isBasic ? crossSiteBasic(raw.headers) : null);
+    if (!isUnsafe(method)) return this.#origins.refuseRead(raw);
+    return this.#origins.refuseChange(raw) ?? (access.isBasic ? crossSiteBasic(raw.headers) : null);
   }
 
   #limit(rate: RateLimit, principal: string, request: FastifyRequest): Problem | null {
@@ -176,6 +176,9 @@ function refuseShape({ raw }: FastifyRequest): Problem | null {
       "uri_too_long",
       `The URL is longer than ${URL_CHARS_MAX} characters. Shorten the path or the query.`,
     );
+  }
+  if (hasTwoHosts(raw)) {
+    return new Problem("malformed_request", "The request has more than one Host header. Send one.");
   }
   if (raw.headers.host === undefined && raw.httpVersionMinor === 1) {
     return new Problem("malformed_request", "An HTTP/1.1 request needs a Host header.");

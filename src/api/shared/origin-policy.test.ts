@@ -57,6 +57,44 @@ test("without a token, a Host header that is not loopback gets 403 (DNS rebindin
   }
 });
 
+test("the names in SVC_ALLOWED_HOSTS and the bound name are answered, whatever the port; two Host headers are not", async () => {
+  await using app = await startApp({
+    boundHost: "Build-Host",
+    allowedHosts: ["troupe.example.org", "fd00::7"],
+  });
+  const hosts = ["troupe.example.org", "TROUPE.example.org:8443", "[fd00::7]:1", "build-host:54001"];
+  for (const host of hosts) {
+    assert.equal((await ask(app, "GET /api/v1/whoami", `Host: ${host}`)).status, 200, host);
+  }
+  for (const host of ["example.org", "x.troupe.example.org", "troupe.example.org.evil.example"]) {
+    problemInRaw(await ask(app, "GET /api/v1/whoami", `Host: ${host}`), 403, "forbidden");
+  }
+  const twice = ["Host: 127.0.0.1", "hOST: 127.0.0.1"];
+  problemInRaw(await ask(app, "GET /api/v1/health", ...twice), 400, "malformed_request");
+});
+
+test("what a page of another site embeds or reads is refused, unless it follows a link or its origin is allowed", async () => {
+  for (const apiToken of [null, TOKEN]) {
+    await using app = await startApp({ apiToken, corsOrigins: [ALLOWED] });
+    const status = async (line: string, ...headers: string[]) => {
+      const common = [`Host: 127.0.0.1:${app.port}`, `Authorization: Bearer ${TOKEN}`, "If-Match: *"];
+      return (await ask(app, line, ...common, ...headers)).status;
+    };
+    const cross = "Sec-Fetch-Site: cross-site";
+    for (const mode of ["no-cors", "cors", "same-origin", "websocket"]) {
+      assert.equal(await status("GET /api/v1/whoami", cross, `Sec-Fetch-Mode: ${mode}`), 403, mode);
+      assert.equal(await status("POST /api/v1/things/x/stop", cross, `Sec-Fetch-Mode: ${mode}`), 403, mode);
+    }
+    assert.equal(await status("GET /api/v1/whoami", cross, "Sec-Fetch-Mode: navigate"), 200);
+    assert.equal(await status("POST /api/v1/things/x/stop", cross, "Sec-Fetch-Mode: navigate"), 403);
+    assert.equal(await status("GET /api/v1/whoami", cross, `Origin: ${ALLOWED}`), 200);
+    assert.equal(await status("POST /api/v1/things/x/stop", cross, `Origin: ${ALLOWED}`), 200);
+    for (const site of ["same-origin", "none", "same-site"]) {
+      assert.equal(await status("GET /api/v1/whoami", `Sec-Fetch-Site: ${site}`), 200, site);
+    }
+  }
+});
+
 test("with a token, any Host is answered", async () => {
   await using app = await startApp({ apiToken: TOKEN });
   const answer = await ask(

@@ -1,14 +1,16 @@
-// Which web pages may talk to the gateway.
+// Which web pages may talk to an API.
 //
-// O1. Without a token, only requests to a loopback host name are answered: a page cannot reach the gateway through a
-//     name of its own that it points to this machine (DNS rebinding).
-// O2. A page of another origin changes nothing, unless its origin is allowed by name.
+// O1. Without a token, only requests to a name of this server are answered: a loopback name, the bound address, or one in
+//     SVC_ALLOWED_HOSTS. A page cannot get here through a name of its own that it points to this machine (DNS rebinding).
+// O2. A page of another origin changes nothing, unless its origin is allowed by name. It also reads nothing that it could
+//     embed; following a link is no reading by a page.
 // O3. Answers say which allowed origin may read them; cookies and stored passwords are never asked for.
+// O4. All of this holds whatever address is bound.
 
-import type { IncomingHttpHeaders } from "node:http";
-import { isLoopbackHost } from "./local-callers.ts";
-import { Problem } from "./problem.ts";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { Problem, shown } from "./problem.ts";
 
+const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|::1|[a-z0-9-]+\.localhost)$/;
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 export const isUnsafe = (method: string) => !safeMethods.has(method);
@@ -26,18 +28,25 @@ const EXPOSED =
 const none: Headers = Object.freeze({});
 
 export interface OriginSettings {
+  /** Whether callers have to show a token, which a page of another site does not have. */
   readonly hasToken: boolean;
+  /** What the listener binds: a name or an address. */
+  readonly boundHost: string;
+  /** Further names of this server (SVC_ALLOWED_HOSTS), in lower case and without a port. */
+  readonly allowedHosts: readonly string[];
   readonly corsOrigins: readonly string[];
 }
 
 export class OriginPolicy {
   readonly #hasToken: boolean;
+  readonly #names: ReadonlySet<string>;
   /** The headers of answers to each allowed origin. */
   readonly #allowed: ReadonlyMap<string, Headers>;
   readonly #withoutOrigin: Headers;
 
-  constructor({ hasToken, corsOrigins }: OriginSettings) {
+  constructor({ hasToken, boundHost, allowedHosts, corsOrigins }: OriginSettings) {
     this.#hasToken = hasToken;
+    this.#names = new Set([boundHost.toLowerCase(), ...allowedHosts]);
     this.#allowed = new Map(corsOrigins.map((origin) => [origin, answerHeaders(origin)]));
     // A cache must not hand one origin's answer to another.
     this.#withoutOrigin = corsOrigins.length === 0 ? none : Object.freeze({ vary: "Origin" });
@@ -58,23 +67,60 @@ export class OriginPolicy {
   }
 
   /** O1. A client without a Host header is no browser. */
-  refuseHost({ host }: IncomingHttpHeaders): Problem | null {
-    if (this.#hasToken || host === undefined || isLoopbackHost(host)) return null;
+  refuseHost({ headers: { host }, socket }: IncomingMessage): Problem | null {
+    if (this.#hasToken || host === undefined) return null;
+    const name = nameOf(host);
+    if (LOOPBACK_NAME.test(name) || this.#names.has(name)) return null;
+    // A listener on all addresses is known by the one at which it was reached. No web site has that as its name.
+    if (name === socket.localAddress?.replace(/^::ffff:/, "")) return null;
     return new Problem(
       "forbidden",
-      "Without SVC_API_TOKEN this server answers only to loopback host names, such as 127.0.0.1.",
+      `${shown(host)} is not a name of this server. Use its address, such as 127.0.0.1, or list the name in SVC_ALLOWED_HOSTS.`,
     );
   }
 
-  /** O2, for an unsafe method. */
-  refuseOrigin({ origin, host }: IncomingHttpHeaders): Problem | null {
-    if (origin === undefined || this.#allowed.has(origin)) return null;
-    if (host !== undefined && (origin === `http://${host}` || origin === `https://${host}`)) return null;
-    return new Problem(
-      "forbidden",
-      "This server does not take changes from other web sites. SVC_CORS_ORIGINS lists those it does.",
-    );
+  /** O2, for a request of an unsafe method. */
+  refuseChange({ headers }: IncomingMessage): Problem | null {
+    const { origin } = headers;
+    const isForeign = origin === undefined ? isCrossSite(headers) : !this.#isKnown(origin, headers.host);
+    return isForeign ? otherSites("take changes from") : null;
   }
+
+  /** O2, for any other request. */
+  refuseRead({ headers }: IncomingMessage): Problem | null {
+    if (!isCrossSite(headers) || headers["sec-fetch-mode"] === "navigate") return null;
+    const { origin } = headers;
+    if (origin !== undefined && this.#isKnown(origin, headers.host)) return null;
+    return otherSites("answer to");
+  }
+
+  #isKnown(origin: string, host: string | undefined): boolean {
+    return this.#allowed.has(origin) || origin === `http://${host}` || origin === `https://${host}`;
+  }
+}
+
+/** Browsers add the header by themselves; a page can neither set it nor leave it out. */
+const isCrossSite = (headers: IncomingHttpHeaders) => headers["sec-fetch-site"] === "cross-site";
+
+/** A Host header without its port, in lower case; an IPv6 address without brackets. */
+function nameOf(host: string): string {
+  const [, name = host] = /^\[(.*)\](?::\d+)?$/.exec(host) ?? /^([^:]*)(?::\d+)?$/.exec(host) ?? [];
+  return name.toLowerCase();
+}
+
+const otherSites = (what: string) =>
+  new Problem(
+    "forbidden",
+    `This server does not ${what} other web sites. SVC_CORS_ORIGINS lists those that may call the gateway.`,
+  );
+
+/** Two Host headers let a proxy and this server see different names: neither is believed. */
+export function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === "host") count++;
+  }
+  return count > 1;
 }
 
 function answerHeaders(origin: string): Headers {

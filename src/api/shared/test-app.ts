@@ -31,6 +31,8 @@ export async function startApp(
   const conventions = gatewayConventions({
     apiToken: null,
     runTokens: new RunTokens(Buffer.alloc(32)),
+    boundHost: "127.0.0.1",
+    allowedHosts: [],
     corsOrigins: [],
     requestsPerMinuteMax: 0,
     nowMs: () => 0,

@@ -4,6 +4,7 @@
 // K2. Secrets are compared as digests, in constant time. The cookie is made from the key, and does not tell it.
 // K3. Without a key, only names that no web site can have reach this server: a page cannot come here through a name of
 //     its own that it points to this machine (DNS rebinding).
+// K4. Pages of other sites read nothing and embed nothing, with or without a key. Following a link is no reading by a page.
 
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 
@@ -24,10 +25,25 @@ export const isLoopbackHost = (host) => LOOPBACK_HOST.test(host ?? "");
  * @returns {(request: import("node:http").IncomingMessage, url: URL) => Admission}
  */
 export function admission({ key, runId, publicHosts }) {
-  if (key === null) {
-    return ({ headers: { host } }) =>
-      isLoopbackHost(host) || publicHosts.includes(host?.toLowerCase()) ? GRANTED : FOREIGN;
-  }
+  const admit = key === null ? byHost(publicHosts) : byKey(key, runId);
+  return (request, url) => (isOtherSite(request.headers, publicHosts) ? OTHER_SITE : admit(request, url));
+}
+
+/** K4. A browser that sends no Sec-Fetch-Site still sends Origin along with what a page's scripts read. */
+function isOtherSite({ host, origin, "sec-fetch-site": site, "sec-fetch-mode": mode }, publicHosts) {
+  if (site === "cross-site" && mode !== "navigate") return true;
+  if (origin === undefined) return false;
+  return ![host?.toLowerCase(), ...publicHosts].some(
+    (name) => /^https?:\/\/(.*)$/.exec(origin)?.[1] === name,
+  );
+}
+
+const byHost =
+  (publicHosts) =>
+  ({ headers: { host } }) =>
+    isLoopbackHost(host) || publicHosts.includes(host?.toLowerCase()) ? GRANTED : FOREIGN;
+
+function byKey(key, runId) {
   const cookieName = `troupe_dashboard_${hash("sha256", runId, "hex").slice(0, 16)}`;
   const cookieValue = createHmac("sha256", key).update(`dashboard of ${runId}`).digest("base64url");
   return ({ headers }, url) => {
@@ -52,6 +68,11 @@ const FOREIGN = {
   kind: "refused",
   status: 403,
   text: "Without a key this dashboard answers only to names of this machine, such as 127.0.0.1.",
+};
+const OTHER_SITE = {
+  kind: "refused",
+  status: 403,
+  text: "This dashboard does not answer to other web sites.",
 };
 const KEYLESS = {
   kind: "refused",

@@ -438,7 +438,10 @@ describe("as a worker of a run", () => {
     assert.equal((await raw(url, "/", { cookie: `${sent}x` })).status, 401);
     // Nobody comes in through a name of another host.
     assert.equal((await raw(url, "/", { cookie: sent, host: "elsewhere.example" })).status, 200);
-    const foreign = await raw(url, `//evil.example/?key=${token}`, { "sec-fetch-site": "cross-site" });
+    const foreign = await raw(url, `//evil.example/?key=${token}`, {
+      "sec-fetch-site": "cross-site",
+      "sec-fetch-mode": "navigate",
+    });
     assert.deepEqual([foreign.status, foreign.headers.refresh], [200, "0; url=/evil.example/"]);
   });
 
@@ -454,6 +457,23 @@ describe("as a worker of a run", () => {
       ),
     );
     assert.deepEqual(statuses, [403, 403, 200, 200, 200]);
+  });
+
+  test("pages of other sites read nothing, also where they know the key; links from them lead here", async () => {
+    using upstream = await startUpstream();
+    const events = { SVC_BLUEPRINT_RUN_EVENTS_URL: upstream.url };
+    const key = { SVC_BLUEPRINT_RUN_EVENTS_TOKEN: "a-token" };
+    for (const env of [events, { ...events, ...key }]) {
+      const { url } = await start(env);
+      const ask = async (headers: Record<string, string>) =>
+        (await raw(url, "/config.json", { authorization: "Bearer a-token", ...headers })).status;
+      const cross = { "sec-fetch-site": "cross-site" };
+      assert.equal(await ask({ ...cross, "sec-fetch-mode": "no-cors" }), 403);
+      assert.equal(await ask(cross), 403);
+      for (const origin of ["https://evil.example", "null"]) assert.equal(await ask({ origin }), 403, origin);
+      assert.equal(await ask({ ...cross, "sec-fetch-mode": "navigate" }), 200);
+      assert.equal(await ask({ "sec-fetch-site": "same-origin", origin: new URL(url).origin }), 200);
+    }
   });
 
   test("a page of the blueprint's own is served with what lies beside it, and the run's data below /_run/", async () => {
