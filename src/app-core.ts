@@ -16,7 +16,7 @@ import { Engine } from "./engine/engine.ts";
 import type { EngineLog } from "./engine/ports.ts";
 import { payloadsIn } from "./execution/payload.ts";
 import { PoolSlots } from "./execution/pools.ts";
-import { makeRedactor, secretsOfRuntime } from "./execution/redaction.ts";
+import { makeRedactor } from "./execution/redaction.ts";
 import { removeTree } from "./execution/remove-tree.ts";
 import { LocalTaskRunner } from "./execution/task-runner.ts";
 import { MeteredJournal, MeteredListener, MeteredSlots } from "./metrics/metered-ports.ts";
@@ -55,7 +55,7 @@ export async function openCore(config: Config, log: Logger, undo: AsyncDisposabl
   };
   const home = openHome(config.home);
   undo.defer(() => home.release());
-  const key = await openSecretKey({ home: home.path, given: config.secretKey });
+  const key = await openSecretKey({ home: home.path, given: config.secretKeys });
   const secrets = new ConfigurationSecrets(key);
   mkdirSync(join(home.path, "runs"), { recursive: true, mode: 0o700 });
   const database = openSqlite(databaseFile(home.path));
@@ -75,7 +75,7 @@ export async function openCore(config: Config, log: Logger, undo: AsyncDisposabl
   const slots = new PoolSlots(pools, systemRandomness.id);
   const runTokens = new RunTokens(key.derive("run tokens"));
   // Where nobody else can reach a dashboard and the gateway asks for nothing, a dashboard asks for nothing either.
-  const dashboardsAsk = config.apiToken !== null || !isLoopback(config.webUiHost);
+  const dashboardsAsk = config.apiTokens.length > 0 || !isLoopback(config.webUiHost);
   const dashboardKey = (runId: string) => (dashboardsAsk ? runTokens.of(runId) : null);
   const runEvents = new RunEvents(dashboardKey);
   const payloadOf = payloadsIn(home.path, (fingerprint) => bundles.payloadFolder(fingerprint));
@@ -90,6 +90,7 @@ export async function openCore(config: Config, log: Logger, undo: AsyncDisposabl
     clock: systemClock,
     workerEnvPrefixes: config.workerEnvPrefixes,
     runtimeEnv: process.env,
+    runtimeSecrets: config.secretTexts,
     log: engineLog,
   });
   const services = new ServiceRegistry({
@@ -98,7 +99,7 @@ export async function openCore(config: Config, log: Logger, undo: AsyncDisposabl
     nodeName: hostname(),
     run: runner.sideCommands.run,
     payloadOf,
-    redact: makeRedactor(secretsOfRuntime(process.env)).text,
+    redact: makeRedactor(config.secretTexts).text,
     report: (jobId, change) => engine.serviceChanged(jobId, change),
   });
   const engine = new Engine({

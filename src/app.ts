@@ -9,7 +9,7 @@ import { openGateway } from "./app-gateway.ts";
 import { openMetrics, type Served, serve } from "./app-serving.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
-import { makeRedactor, secretsOfRuntime } from "./execution/redaction.ts";
+import { makeRedactor } from "./execution/redaction.ts";
 import { readTelemetry } from "./telemetry/settings.ts";
 import { programVersion } from "./version.ts";
 
@@ -23,8 +23,8 @@ export interface RunningProgram extends Served {
 }
 
 /** The program's own log, on stderr. Libraries log headers at the level trace: no secret of the runtime is written. */
-function openLog({ logLevel }: Config): Logger {
-  const redactor = makeRedactor(secretsOfRuntime(process.env));
+function openLog({ logLevel, secretTexts }: Config): Logger {
+  const redactor = makeRedactor(secretTexts);
   return pino({ level: logLevel, hooks: { streamWrite: redactor.text } }, pino.destination(2));
 }
 

@@ -1,6 +1,7 @@
 // How the text of an environment variable becomes a value: one small function per form, pure but for the home
-// folder that stands for `~`. A wrong text comes back as a sentence; the caller adds the variable and an example.
+// folder that stands for `~`, and for files of secrets, which are read. A wrong text comes back as a sentence; the caller adds the variable and an example.
 
+import { readFileSync, statSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import { homedir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
@@ -78,18 +79,62 @@ export function isLoopback(address: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3})$/i.test(address);
 }
 
-/** A secret that fits into an Authorization header. The problem does not repeat it. */
-export function bearerToken(text: string): Parsed<string> {
-  return /^[\x21-\x7e]{1,4096}$/.test(text)
-    ? right(text)
-    : wrong("the token must be 1 to 4096 visible ASCII characters without spaces.");
+/** How many tokens or keys there may be at once: the one in use, and those that it takes the place of. */
+const SECRETS_MAX = 16;
+const SECRET_FILE_BYTES_MAX = 128 * 1024;
+
+/** Tokens that fit into an Authorization header, joined by commas or line ends. The problem does not repeat them. */
+export const bearerTokens = secretList(
+  (text) => /^[\x21-\x7e]{1,4096}$/.test(text),
+  "a token must be 1 to 4096 visible ASCII characters without spaces; several are joined by commas.",
+);
+
+/** Secret keys as text, joined by commas or line ends; the first seals. The problem does not repeat them. */
+export const secretKeys = secretList(
+  (text) => keyOfText(text) !== null,
+  `a key must be ${KEY_BYTES} bytes as base64 or hex; several are joined by commas.`,
+);
+
+function secretList(isSecret: (text: string) => boolean, problem: string) {
+  return (text: string): Parsed<readonly string[]> => {
+    const found = [...new Set(splitList(text, /[,\r\n]/))];
+    if (found.length > SECRETS_MAX) return wrong(`there are more than ${SECRETS_MAX} of them.`);
+    return found.length > 0 && found.every(isSecret) ? right(Object.freeze(found)) : wrong(problem);
+  };
 }
 
-/** A secret key as text. The problem does not repeat it. */
-export function secretKey(text: string): Parsed<string> {
-  return keyOfText(text) === null
-    ? wrong(`the key must be ${KEY_BYTES} bytes as base64 or hex.`)
-    : right(text);
+/** A file with secrets, which may be shown without them. */
+export interface SecretFile {
+  readonly path: string;
+  readonly secrets: readonly string[];
+}
+
+/** A parser of the path of a file that holds what `parse` reads, such as a credential of systemd. */
+export function secretFile(parse: (text: string) => Parsed<readonly string[]>) {
+  return (text: string): Parsed<SecretFile> => {
+    const place = folder(text);
+    if (place.kind === "wrong") return place;
+    const path = place.value;
+    const content = readSecretFile(path);
+    if (content.kind === "wrong") return content;
+    const parsed = parse(content.value);
+    return parsed.kind === "wrong"
+      ? wrong(`what ${quoted(path)} holds is not right: ${parsed.problem}`)
+      : right(Object.freeze({ path, secrets: parsed.value }));
+  };
+}
+
+function readSecretFile(path: string): Parsed<string> {
+  try {
+    const facts = statSync(path);
+    if (!facts.isFile()) return wrong(`${quoted(path)} is not a regular file.`);
+    if (facts.size > SECRET_FILE_BYTES_MAX) {
+      return wrong(`${quoted(path)} is larger than ${SECRET_FILE_BYTES_MAX} bytes.`);
+    }
+    return right(readFileSync(path, "utf8"));
+  } catch (error) {
+    return wrong(`${quoted(path)} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
 }
 
 /** A postgres:// address. The problem does not repeat it: it may hold a password. */
@@ -158,7 +203,7 @@ export function prefixes(text: string): Parsed<readonly string[]> {
   return right(Object.freeze([...found]));
 }
 
-function splitList(text: string, separator: string): readonly string[] {
+function splitList(text: string, separator: string | RegExp): readonly string[] {
   return text
     .split(separator)
     .map((item) => item.trim())

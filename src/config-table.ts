@@ -5,7 +5,7 @@ import { availableParallelism, homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
-  bearerToken,
+  bearerTokens,
   databaseUrl,
   folder,
   folders,
@@ -18,7 +18,9 @@ import {
   port,
   portUrl,
   prefixes,
-  secretKey,
+  type SecretFile,
+  secretFile,
+  secretKeys,
   wholeNumber,
   withoutSecrets,
 } from "./config-parsers.ts";
@@ -104,22 +106,38 @@ export const table = {
     fallback: () => "dev",
     parse: oneOf({ dev: "dev", test: "test", prod: "prod" }),
   }),
-  apiToken: setting<string | null>({
+  apiToken: setting<readonly string[]>({
     variable: "SVC_API_TOKEN",
-    meaning: "Bearer token of the gateway.",
+    meaning: "Bearer token of the gateway; several, joined by commas, are all accepted.",
     example: "the output of `openssl rand -hex 32`",
-    fallback: () => null,
-    parse: bearerToken,
-    show: (value) => (value === null ? UNSET : MASK),
+    fallback: () => Object.freeze([]),
+    parse: bearerTokens,
+    show: masked,
   }),
-  secretKey: setting<string | null>({
+  apiTokenFile: setting<SecretFile | null>({
+    variable: "SVC_API_TOKEN_FILE",
+    meaning: "File with the gateway's tokens, one per line, in place of SVC_API_TOKEN.",
+    example: "/run/credentials/troupe.service/api-token",
+    fallback: () => null,
+    parse: secretFile(bearerTokens),
+    show: shownPath,
+  }),
+  secretKey: setting<readonly string[]>({
     variable: "SVC_SECRET_KEY",
     meaning:
-      "Key that seals the secrets in jobs' configurations: 32 bytes as base64 or hex. Unset: the file secret.key in SVC_HOME, made at the first start.",
+      "Key that encrypts stored secrets: 32 bytes as base64 or hex. Of several, joined by commas, the first encrypts and all decrypt. Unset: the file secret.key in SVC_HOME, made at the first start.",
     example: "the output of `openssl rand -base64 32`",
+    fallback: () => Object.freeze([]),
+    parse: secretKeys,
+    show: masked,
+  }),
+  secretKeyFile: setting<SecretFile | null>({
+    variable: "SVC_SECRET_KEY_FILE",
+    meaning: "File with the keys, one per line, in place of SVC_SECRET_KEY.",
+    example: "/run/credentials/troupe.service/secret-key",
     fallback: () => null,
-    parse: secretKey,
-    show: (value) => (value === null ? UNSET : MASK),
+    parse: secretFile(secretKeys),
+    show: shownPath,
   }),
   databaseUrl: setting<string | null>({
     variable: "SVC_DATABASE_URL",
@@ -277,6 +295,14 @@ export const UNSET = "(unset)";
 function showPools(pools: Readonly<Record<string, number>>): string {
   const items = Object.entries(pools).map(([name, slots]) => `${name}=${slots}`);
   return items.length === 0 ? UNSET : items.join(",");
+}
+
+function masked(secrets: readonly string[]): string {
+  return secrets.length === 0 ? UNSET : MASK;
+}
+
+function shownPath(file: SecretFile | null): string {
+  return file === null ? UNSET : file.path;
 }
 
 function setting<V>(entry: Setting<V>): Setting<V> {

@@ -82,17 +82,28 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
       ["dev", "dev"],
     ],
   ],
-  ["SVC_API_TOKEN", "apiToken", null, [["abc", "abc"]]],
+  [
+    "SVC_API_TOKEN",
+    "apiToken",
+    [],
+    [
+      ["abc", ["abc"]],
+      ["new, old,\nolder\r\nnew", ["new", "old", "older"]],
+    ],
+  ],
+  ["SVC_API_TOKEN_FILE", "apiTokenFile", null, []],
   [
     "SVC_SECRET_KEY",
     "secretKey",
-    null,
+    [],
     [
-      ["0a".repeat(32), "0a".repeat(32)],
-      [`${"A".repeat(43)}=`, `${"A".repeat(43)}=`],
-      ["-_".repeat(21).concat("A"), "-_".repeat(21).concat("A")],
+      ["0a".repeat(32), ["0a".repeat(32)]],
+      [`${"A".repeat(43)}=`, [`${"A".repeat(43)}=`]],
+      ["-_".repeat(21).concat("A"), ["-_".repeat(21).concat("A")]],
+      [`${"0a".repeat(32)},${"0b".repeat(32)}`, ["0a".repeat(32), "0b".repeat(32)]],
     ],
   ],
+  ["SVC_SECRET_KEY_FILE", "secretKeyFile", null, []],
   ["SVC_DATABASE_URL", "databaseUrl", null, []],
   [
     "SVC_EXECUTOR_MAX_CONCURRENCY",
@@ -170,6 +181,10 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
   ],
 ];
 
+function listOf(count: number): string {
+  return Array.from({ length: count }, (_, n) => `token-${n}`).join(",");
+}
+
 /** Texts that no variable of that name accepts. */
 const wrongTexts: Record<string, readonly string[]> = {
   SVC_HOME: ["a\0b"],
@@ -181,7 +196,8 @@ const wrongTexts: Record<string, readonly string[]> = {
   SVC_GRPC_HOST: ["a:1"],
   SVC_ALLOW_REMOTE_RUNTIME: ["yes", "TRUE", "__proto__"],
   SVC_ENV: ["production", "PROD"],
-  SVC_API_TOKEN: ["two words", "naïve", "x".repeat(4097)],
+  SVC_API_TOKEN: ["two words", "naïve", "x".repeat(4097), ",", `${"t,".repeat(9)}two words`, listOf(17)],
+  SVC_API_TOKEN_FILE: ["/nowhere/at/all", "/", "a\0b"],
   SVC_SECRET_KEY: [
     "short",
     "0a".repeat(31),
@@ -189,7 +205,9 @@ const wrongTexts: Record<string, readonly string[]> = {
     "A".repeat(42),
     `${"A".repeat(44)}=`,
     "!".repeat(43),
+    `${"0a".repeat(32)},short`,
   ],
+  SVC_SECRET_KEY_FILE: ["/nowhere/at/all", "/", "a\0b"],
   SVC_DATABASE_URL: ["mysql://a/b", "nonsense", "postgres:///b"],
   SVC_EXECUTOR_MAX_CONCURRENCY: ["0", "10001", "many"],
   SVC_EXECUTOR_POOL_CAPACITIES: [
@@ -340,7 +358,7 @@ describe("what must not be combined", () => {
   }
 
   const allowed: readonly (readonly [string, Env, Command])[] = [
-    ["prod with a token", { SVC_ENV: "prod", SVC_API_TOKEN: "t" }, "up"],
+    ["prod with a token", { SVC_ENV: "prod", SVC_API_TOKEN: "a-token-of-the-tests" }, "up"],
     ["a remote gateway with a token", { SVC_API_HOST: "0.0.0.0", SVC_API_TOKEN: "t" }, "up"],
     [
       "a remote runtime that is allowed",

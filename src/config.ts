@@ -18,6 +18,12 @@ export interface Config extends Values {
   readonly command: Command;
   /** Slots by pool name, `default` always among them. */
   readonly executorPools: Readonly<Record<string, number>>;
+  /** The gateway's tokens, from SVC_API_TOKEN or its file; empty: none is asked for. */
+  readonly apiTokens: readonly string[];
+  /** From SVC_SECRET_KEY or its file; the first encrypts. Empty: those of secret.key. */
+  readonly secretKeys: readonly string[];
+  /** Every secret of this configuration, which must not be shown anywhere. */
+  readonly secretTexts: readonly string[];
   /** Names of the variables that were set. */
   readonly fromEnvironment: readonly string[];
 }
@@ -77,10 +83,15 @@ function settle(values: Values, command: Command, fromEnvironment: readonly stri
     default: values.executorMaxConcurrency,
     ...values.executorPoolCapacities,
   });
+  const apiTokens = values.apiTokenFile?.secrets ?? values.apiToken;
+  const secretKeys = values.secretKeyFile?.secrets ?? values.secretKey;
   return Object.freeze({
     ...merged,
     command,
     executorPools,
+    apiTokens,
+    secretKeys,
+    secretTexts: Object.freeze([...apiTokens, ...secretKeys, values.databaseUrl ?? []].flat()),
     fromEnvironment: Object.freeze(fromEnvironment),
   });
 }
@@ -114,14 +125,15 @@ function showPlain(value: unknown): string {
 
 /** What no single value shows: the addresses and secrets of the command together. */
 function checkRelations(config: Config): readonly string[] {
-  const { command, apiToken } = config;
-  if (command === "client") return [];
-  const problems: string[] = [];
+  const { command, apiTokens } = config;
+  const problems = [...bothGiven(config)];
+  if (command === "client") return problems;
   const needToken = "Example: SVC_API_TOKEN=$(openssl rand -hex 32)";
-  if (config.environment === "prod" && apiToken === null) {
+  if (config.environment === "prod" && apiTokens.length === 0) {
     problems.push(`SVC_API_TOKEN: SVC_ENV=prod does not start without a token. ${needToken}`);
   }
-  if (command !== "runtime" && !isLoopback(config.apiHost) && apiToken === null) {
+  problems.push(...shortTokens(config));
+  if (command !== "runtime" && !isLoopback(config.apiHost) && apiTokens.length === 0) {
     problems.push(
       `SVC_API_HOST: ${config.apiHost} can be reached from other machines, so SVC_API_TOKEN must be set. ${needToken}`,
     );
@@ -141,6 +153,27 @@ function checkRelations(config: Config): readonly string[] {
     );
   }
   return [...problems, ...samePorts(config), ...dashboardPorts(config)];
+}
+
+/** With a variable and its file, nobody knows which one counts. */
+function bothGiven({ fromEnvironment }: Config): readonly string[] {
+  const given = (variable: string) => fromEnvironment.includes(variable);
+  return [table.apiToken.variable, table.secretKey.variable]
+    .filter((variable) => given(variable) && given(`${variable}_FILE`))
+    .map(
+      (variable) =>
+        `${variable}: ${variable}_FILE is set too; leave one of them unset. Example: ${variable}=`,
+    );
+}
+
+const TOKEN_CHARS_MIN = 16;
+
+/** A short token of a server in use can be guessed. */
+function shortTokens({ environment, apiTokens, apiTokenFile }: Config): readonly string[] {
+  if (environment !== "prod" || apiTokens.every((token) => token.length >= TOKEN_CHARS_MIN)) return [];
+  const { variable } = apiTokenFile === null ? table.apiToken : table.apiTokenFile;
+  const said = `with SVC_ENV=prod every token must have at least ${TOKEN_CHARS_MIN} characters.`;
+  return [`${variable}: ${said} Example: SVC_API_TOKEN=$(openssl rand -hex 32)`];
 }
 
 /** The range of ports that dashboards have is one, and no API listens in it. */

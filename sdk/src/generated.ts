@@ -573,7 +573,7 @@ export type HumanRequest = {
     /** Any JSON; null without any. */
     readonly data: unknown;
 
-    /** Who answered: anonymous, or a fingerprint of the token; null after the time. */
+    /** Who answered: anonymous, or token for whoever has one; null after the time. */
     readonly principal: string | null;
 
     /** When it was answered, or its time was over. */

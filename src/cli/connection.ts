@@ -63,7 +63,7 @@ export function gatewayAddress(call: Call): { readonly baseUrl: string; readonly
   const given = call.text("url");
   const url = given === null ? defaultGatewayUrl(config) : baseUrl(given);
   if (url === null) throw unknownAddress("SVC_API_PORT");
-  return { baseUrl: url, token: config.apiToken };
+  return { baseUrl: url, token: config.apiTokens[0] ?? null };
 }
 
 function unknownAddress(variable: string): UsageError {

@@ -66,6 +66,8 @@ export interface HostLocalOptions extends WorkerTools {
   /** Further prefixes under which workers find the contract's variables. */
   readonly workerEnvPrefixes: readonly string[];
   readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+  /** Those of the runtime itself, which no worker may show. */
+  readonly runtimeSecrets: readonly string[];
   /** Where the live events of a run are read; null, or absent, when nobody serves them. */
   readonly runEvents?: (runId: string) => RunEventsPlace | null;
   readonly log: EngineLog;
@@ -101,7 +103,11 @@ export class HostLocalRunner {
       return failed("executor.runner_unavailable", `There is no runner "${config.runnerModule}" here.`);
     }
     const runEvents = config.runEvents ? (this.#options.runEvents?.(task.runId) ?? null) : null;
-    const given = [...task.configurationSecrets, ...(runEvents?.token == null ? [] : [runEvents.token])];
+    const given = [
+      ...task.configurationSecrets,
+      ...this.#options.runtimeSecrets,
+      ...(runEvents?.token == null ? [] : [runEvents.token]),
+    ];
     const secrets = secretsOf(config, given, this.#options.runtimeEnv);
     const attempt = { task, config, control, report, redactor: this.#redactors.of(secrets), runEvents };
     const disarm = armTimeout(this.#options.clock, task, control);

@@ -46,7 +46,8 @@ export type ThreadReply =
 export interface ModuleRunnerOptions {
   readonly clock: Clock;
   readonly payloadOf: PayloadOf;
-  readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+  /** Those of the runtime itself, which no worker may show. */
+  readonly runtimeSecrets: readonly string[];
 }
 
 export class ModuleRunner {
@@ -67,8 +68,8 @@ export class ModuleRunner {
   ): Promise<TaskOutcome> {
     const found = await this.#find(task, config);
     if (found.kind === "missing") return failed("module.load_failed", found.reason);
-    const { runtimeEnv } = this.#options;
-    const secrets = secretsOfModule(config.config, task.configurationSecrets, runtimeEnv);
+    const { runtimeSecrets } = this.#options;
+    const secrets = secretsOfModule(config.config, [...task.configurationSecrets, ...runtimeSecrets]);
     const redactor = this.#redactors.of(secrets);
     const thread = await this.#thread(found.path, control);
     if (thread === null) return interrupted(control.reason ?? "stopped");

@@ -4,23 +4,19 @@ import { makeRedactor, Redactors, secretsOf } from "./redaction.ts";
 import { executorConfig } from "./test-support.ts";
 
 describe("redaction", () => {
-  it("takes secrets from pass_env, secret-looking environment, the configuration and the runtime's own", () => {
+  it("takes secrets from pass_env, secret-looking environment, and those that it is given", () => {
     const config = executorConfig({
       passEnv: ["GIVEN", "ABSENT"],
       environment: { API_KEY: "key-value-1", MODEL: "not-a-secret" },
     });
     const env = {
       GIVEN: "given-value",
-      SVC_API_TOKEN: "api-token-value",
-      SVC_SECRET_KEY: "secret-key-value",
       OTHER: "other-value",
     };
     assert.deepEqual(secretsOf(config, ["configured-secret"], env), [
       "given-value",
       "key-value-1",
       "configured-secret",
-      "api-token-value",
-      "secret-key-value",
     ]);
     assert.deepEqual(secretsOf(config, [], {}), ["key-value-1"]);
   });

@@ -37,31 +37,28 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * The secrets that one executor's worker is given.
  *
- * @param ofConfiguration those of the job's opened configuration
+ * @param others those of the job's opened configuration, and the runtime's own
  */
 export function secretsOf(
   config: ExecutorConfig,
-  ofConfiguration: readonly string[],
+  others: readonly string[],
   runtimeEnv: Environment,
 ): string[] {
   const passed = config.passEnv.map((name) => runtimeEnv[name]).filter((value) => value !== undefined);
   const given = Object.entries(config.environment)
     .filter(([name]) => looksSecret(name))
     .map(([, value]) => value);
-  return [...passed, ...given, ...ofConfiguration, ...secretsOfRuntime(runtimeEnv)];
+  return [...passed, ...given, ...others];
 }
 
 /**
  * The secrets that a module is given.
  *
  * @param config the node's own, which it gets as its context
+ * @param others as in secretsOf
  */
-export function secretsOfModule(
-  config: JsonObject,
-  ofConfiguration: readonly string[],
-  runtimeEnv: Environment,
-): string[] {
-  return [...textsUnderSecretKeys(config, false), ...ofConfiguration, ...secretsOfRuntime(runtimeEnv)];
+export function secretsOfModule(config: JsonObject, others: readonly string[]): string[] {
+  return [...textsUnderSecretKeys(config, false), ...others];
 }
 
 function textsUnderSecretKeys(value: JsonValue, isSecret: boolean): string[] {
@@ -71,11 +68,6 @@ function textsUnderSecretKeys(value: JsonValue, isSecret: boolean): string[] {
   return Object.entries(value).flatMap(([key, item]) =>
     textsUnderSecretKeys(item, isSecret || looksSecret(key)),
   );
-}
-
-/** The secrets of the runtime itself. */
-export function secretsOfRuntime({ SVC_API_TOKEN, SVC_SECRET_KEY }: Environment): string[] {
-  return [SVC_API_TOKEN, SVC_SECRET_KEY].filter((value) => value !== undefined);
 }
 
 const nothingToRedact: Redactor = {

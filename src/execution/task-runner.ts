@@ -51,6 +51,8 @@ export interface LocalTaskRunnerOptions {
   readonly workerEnvPrefixes: readonly string[];
   /** The runtime's own environment, from which workers inherit PATH, HOME, LANG, TZ, TMPDIR and pass_env. */
   readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+  /** Those of the runtime itself, which no worker may show. */
+  readonly runtimeSecrets: readonly string[];
   /** Where the live events of a run are read; null, or absent, when nobody serves them. */
   readonly runEvents?: (runId: string) => RunEventsPlace | null;
   readonly log: EngineLog;

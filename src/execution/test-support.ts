@@ -274,6 +274,7 @@ export class RunnerFixture {
       clock,
       workerEnvPrefixes: ["SVC_"],
       runtimeEnv: this.runtimeEnv,
+      runtimeSecrets: [],
       runEvents: (runId) => this.runEvents(runId),
       log: {
         warn: (fields, message) => this.warnings.push(`${message} ${JSON.stringify(fields)}`),

@@ -77,7 +77,7 @@ test("configurations that are large are not all kept", async () => {
 test("a secret that was sealed with another key is said to be unreadable", async () => {
   await using core = await startCore();
   const job = await jobWith(core, null, { token: "s3cret" });
-  const otherKey = await openSecretKey({ home: core.home, given: Buffer.alloc(32, 3).toString("base64") });
+  const otherKey = await openSecretKey({ home: core.home, given: [Buffer.alloc(32, 3).toString("base64")] });
   const plans = new LaunchPlans({
     bundles: core.bundles,
     secrets: new ConfigurationSecrets(otherKey),

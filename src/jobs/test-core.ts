@@ -141,7 +141,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
     bundleBytesMax: 1_000_000,
     nowMs: systemClock.nowMs,
   });
-  const secrets = new ConfigurationSecrets(await openSecretKey({ home, given: null }));
+  const secrets = new ConfigurationSecrets(await openSecretKey({ home, given: [] }));
   const starts: TaskStart[] = [];
   const real = new SqliteJournal(database);
   const broken = { journal: false };

@@ -2,6 +2,7 @@
 // promises over random configurations.
 
 import assert from "node:assert/strict";
+import { createCipheriv } from "node:crypto";
 import { describe, it } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
@@ -416,5 +417,29 @@ describe("a sealed value", () => {
 
   it("does not open with another key", () => {
     assert.equal(new Sealer(new SecretKey(Buffer.alloc(32, 3))).open(sealer.seal("x").$sealed), null);
+  });
+
+  it("is opened by an older key too, and sealed anew with the one in use", () => {
+    const old = new SecretKey(Buffer.alloc(32, 4));
+    const next = new Sealer(new SecretKey(Buffer.alloc(32, 5), [old]));
+    const before = String(new Sealer(old).seal("hidden-1").$sealed);
+    assert.deepEqual(next.open(before), { value: "hidden-1" });
+    const renewed = next.renewed(before) ?? "";
+    assert.equal(new Sealer(old).open(renewed), null);
+    assert.deepEqual(new Sealer(new SecretKey(Buffer.alloc(32, 5))).open(renewed), { value: "hidden-1" });
+    assert.equal(next.renewed(renewed), renewed, "what is new already stays as it is");
+    assert.equal(next.renewed(String(new Sealer(key).seal("x").$sealed)), null, "of a key that is not here");
+  });
+
+  it("opens what programs before key ids have sealed", () => {
+    const old = new SecretKey(Buffer.alloc(32, 4));
+    const nonce = Buffer.alloc(12, 9);
+    const head = Buffer.of(1);
+    const cipher = createCipheriv("aes-256-gcm", old.derive("configuration secrets"), nonce).setAAD(head);
+    const text = Buffer.concat([cipher.update('"hidden-1"', "utf8"), cipher.final()]);
+    const stored = Buffer.concat([head, nonce, text, cipher.getAuthTag()]).toString("base64url");
+    for (const one of [old, new SecretKey(Buffer.alloc(32, 5), [old])]) {
+      assert.deepEqual(new Sealer(one).open(stored), { value: "hidden-1" });
+    }
   });
 });

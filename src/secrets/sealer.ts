@@ -1,7 +1,7 @@
 // Seals single values: what is stored tells nothing without the key, and what was changed does not open.
 //
-// L1. A sealed value is base64url of version (1 byte), nonce (12), ciphertext, tag (16): AES-256-GCM over the
-//     value's JSON, the version authenticated with it.
+// L1. A sealed value is base64url of version (1 byte, 2), key id (4), nonce (12), ciphertext, tag (16): AES-256-GCM over
+//     the value's JSON, version and key id authenticated with it. Version 1, of older programs, has no key id.
 // L2. Where the value stood is not part of it: a configuration may be rearranged.
 
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
@@ -10,43 +10,91 @@ import type { SecretKey } from "./secret-key.ts";
 import type { Sealed } from "./values.ts";
 
 const ALGORITHM = "aes-256-gcm";
-const VERSION = Buffer.of(1);
+const VERSION = 2;
+const VERSION_WITHOUT_KEY_ID = Buffer.of(1);
+const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const options = { authTagLength: TAG_BYTES };
 
-export class Sealer {
-  readonly #key: KeyObject;
+/** One key as it is used here. */
+interface SealingKey {
+  readonly key: KeyObject;
+  /** Version and key id. */
+  readonly head: Buffer;
+}
 
+export class Sealer {
+  readonly #current: SealingKey;
+  readonly #all: readonly SealingKey[];
+
+  /** @param key seals; its older ones open too */
   constructor(key: SecretKey) {
-    this.#key = createSecretKey(key.derive("configuration secrets"));
+    this.#current = sealingKey(key);
+    this.#all = [this.#current, ...key.older.map(sealingKey)];
   }
 
   seal(value: JsonValue): Sealed {
+    const { key, head } = this.#current;
     const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv(ALGORITHM, this.#key, nonce, options).setAAD(VERSION);
-    const ciphertext = Buffer.concat([cipher.update(JSON.stringify(value), "utf8"), cipher.final()]);
-    const bytes = Buffer.concat([VERSION, nonce, ciphertext, cipher.getAuthTag()]);
+    const cipher = createCipheriv(ALGORITHM, key, nonce, options).setAAD(head);
+    const ciphertext = cipher.update(JSON.stringify(value), "utf8");
+    const bytes = Buffer.concat([head, nonce, ciphertext, cipher.final(), cipher.getAuthTag()]);
     return { $sealed: bytes.toString("base64url") };
   }
 
-  /** @returns null when the value was sealed with another key, or changed since */
+  /** @returns null when the value was sealed with a key that is not here, or changed since */
   open(sealed: JsonValue | undefined): { readonly value: JsonValue } | null {
-    if (typeof sealed !== "string") return null;
-    const bytes = Buffer.from(sealed, "base64url");
-    // The decoder skips what it does not know; only the one true spelling is accepted.
-    if (bytes.toString("base64url") !== sealed) return null;
-    if (bytes.length < 1 + NONCE_BYTES + TAG_BYTES || bytes[0] !== VERSION[0]) return null;
-    const nonce = bytes.subarray(1, 1 + NONCE_BYTES);
-    const decipher = createDecipheriv(ALGORITHM, this.#key, nonce, options)
-      .setAAD(VERSION)
-      .setAuthTag(bytes.subarray(-TAG_BYTES));
-    const start = decipher.update(bytes.subarray(1 + NONCE_BYTES, -TAG_BYTES));
-    try {
-      const text = Buffer.concat([start, decipher.final()]).toString("utf8");
-      return { value: JSON.parse(text) as JsonValue };
-    } catch {
-      return null;
+    const bytes = bytesOf(sealed);
+    if (bytes === null) return null;
+    const isOld = bytes[0] === VERSION_WITHOUT_KEY_ID[0];
+    for (const { key, head } of this.#all) {
+      const start = isOld ? VERSION_WITHOUT_KEY_ID : head;
+      const opened = startsWith(bytes, start) ? decrypted(key, bytes, start) : null;
+      if (opened !== null) return opened;
     }
+    return null;
+  }
+
+  /**
+   * Seals anew what was sealed with an older key.
+   * @returns the text as it is when the current key sealed it already; null when no key here opens it
+   */
+  renewed(sealed: string): string | null {
+    if (startsWith(bytesOf(sealed) ?? empty, this.#current.head)) return sealed;
+    const opened = this.open(sealed);
+    return opened === null ? null : (this.seal(opened.value).$sealed as string);
+  }
+}
+
+function sealingKey(secret: SecretKey): SealingKey {
+  const id = secret.derive("key id").subarray(0, KEY_ID_BYTES);
+  const key = createSecretKey(secret.derive("configuration secrets"));
+  return { key, head: Buffer.concat([Buffer.of(VERSION), id]) };
+}
+
+const empty = Buffer.alloc(0);
+const startsWith = (bytes: Buffer, head: Buffer) => bytes.subarray(0, head.length).equals(head);
+
+function bytesOf(sealed: JsonValue | undefined): Buffer | null {
+  if (typeof sealed !== "string") return null;
+  const bytes = Buffer.from(sealed, "base64url");
+  // The decoder skips what it does not know; only the one true spelling is accepted.
+  return bytes.toString("base64url") === sealed ? bytes : null;
+}
+
+/** @param head what is authenticated and stands before the nonce */
+function decrypted(key: KeyObject, bytes: Buffer, head: Buffer): { readonly value: JsonValue } | null {
+  const start = head.length + NONCE_BYTES;
+  if (bytes.length < start + TAG_BYTES) return null;
+  const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(head.length, start), options)
+    .setAAD(head)
+    .setAuthTag(bytes.subarray(-TAG_BYTES));
+  const text = decipher.update(bytes.subarray(start, -TAG_BYTES));
+  try {
+    const whole = Buffer.concat([text, decipher.final()]).toString("utf8");
+    return { value: JSON.parse(whole) as JsonValue };
+  } catch {
+    return null;
   }
 }

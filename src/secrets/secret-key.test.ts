@@ -10,7 +10,7 @@ import { openSecretKey, SecretKey } from "./secret-key.ts";
 describe("the secret key", () => {
   let home = "";
   const path = () => join(home, "secret.key");
-  const open = async (given: string | null = null) => (await openSecretKey({ home, given })).derive("test");
+  const open = async (...given: readonly string[]) => (await openSecretKey({ home, given })).derive("test");
   const modeOf = async (file: string) => (await stat(file)).mode & 0o777;
 
   beforeEach(async () => {
@@ -76,7 +76,7 @@ describe("the secret key", () => {
   it("stops the start when a folder is in its place, or the home cannot be written", async () => {
     await mkdir(path());
     await assert.rejects(open(), { name: "SecretKeyUnusable", message: /damaged/ });
-    const given = { home: join(home, "missing"), given: null };
+    const given = { home: join(home, "missing"), given: [] };
     await assert.rejects(openSecretKey(given), {
       name: "SecretKeyUnusable",
       message: /ENOENT.*SVC_SECRET_KEY/,

@@ -1,9 +1,10 @@
-// The secret key of this installation: one key, from which every other one is derived.
+// The secret key of this installation: one key, from which every other one is derived; while it takes the place of
+// another (troupe secrets rotate), with the older ones.
 //
 // K1. The key is on disk in one place, SVC_HOME/secret.key, readable by its user alone; with SVC_SECRET_KEY it is
 //     on disk nowhere.
-// K2. The file is there whole or not at all, and one that is there is never replaced: what was sealed with it
-//     could not be opened any more.
+// K2. The file is there whole or not at all. One that is there is replaced by a rotation alone, which takes a key out
+//     of it only when nothing is sealed with that key any more.
 // K3. A derived key tells nothing about the key it comes from, nor about its sisters.
 
 import { hkdfSync, randomBytes } from "node:crypto";
@@ -21,11 +22,14 @@ export class SecretKeyUnusable extends Error {
 
 export class SecretKey {
   readonly #bytes: Buffer;
+  /** What was sealed with these is opened too, until everything is sealed with this one. */
+  readonly older: readonly SecretKey[];
 
   /** @param bytes 32 of them, as good as random */
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, older: readonly SecretKey[] = []) {
     if (bytes.length !== KEY_BYTES) throw new RangeError(`A secret key has ${KEY_BYTES} bytes.`);
     this.#bytes = bytes;
+    this.older = older;
   }
 
   /** @returns 32 bytes for one purpose (K3): the same for the same label, others for another */
@@ -37,8 +41,8 @@ export class SecretKey {
 export interface SecretKeyPlace {
   /** SVC_HOME; it exists, and this program has it locked. */
   readonly home: string;
-  /** SVC_SECRET_KEY; the file is neither read nor made when it is set. */
-  readonly given: string | null;
+  /** SVC_SECRET_KEY, the key in use first; the file is neither read nor made when there are any. */
+  readonly given: readonly string[];
 }
 
 /**
@@ -47,13 +51,12 @@ export interface SecretKeyPlace {
  * @throws SecretKeyUnusable when the file is damaged, or cannot be read or written
  */
 export async function openSecretKey({ home, given }: SecretKeyPlace): Promise<SecretKey> {
-  if (given !== null) {
-    const bytes = keyOfText(given);
-    if (bytes === null)
-      throw new SecretKeyUnusable(`SVC_SECRET_KEY is not ${KEY_BYTES} bytes as base64 or hex.`);
-    return new SecretKey(bytes);
+  if (given.length > 0) {
+    const key = keyOf(given);
+    if (key !== null) return key;
+    throw new SecretKeyUnusable(`SVC_SECRET_KEY is not ${KEY_BYTES} bytes as base64 or hex.`);
   }
-  const path = join(home, "secret.key");
+  const path = secretKeyFile(home);
   try {
     return (await readKey(path)) ?? (await makeKey(path, home));
   } catch (error) {
@@ -62,6 +65,19 @@ export async function openSecretKey({ home, given }: SecretKeyPlace): Promise<Se
       `The secret key ${path} cannot be used (${(error as Error).message}). Give this user read and write permission to it, or set SVC_SECRET_KEY.`,
     );
   }
+}
+
+/** Where the key is kept when none is given. */
+export const secretKeyFile = (home: string) => join(home, "secret.key");
+
+/** @returns the first with the others as its older ones; null when a text is no key, or there is none */
+function keyOf(texts: readonly string[]): SecretKey | null {
+  const [first, ...older] = texts.map(keyOfText);
+  if (first == null || older.includes(null)) return null;
+  return new SecretKey(
+    first,
+    older.map((bytes) => new SecretKey(bytes!)),
+  );
 }
 
 /** @returns null when there is no file */
@@ -73,10 +89,10 @@ async function readKey(path: string): Promise<SecretKey | null> {
   if (facts === null) return null;
   const readable = facts.isFile() && facts.size <= FILE_BYTES_MAX;
   if (readable && (facts.mode & 0o077) !== 0) await closeToOthers(path);
-  const bytes = readable ? keyOfText((await readFile(path, "utf8")).trim()) : null;
-  if (bytes !== null) return new SecretKey(bytes);
+  const key = readable ? keyOf((await readFile(path, "utf8")).trim().split(/\s+/)) : null;
+  if (key !== null) return key;
   throw new SecretKeyUnusable(
-    `The secret key ${path} is damaged: it must hold ${KEY_BYTES} bytes as base64 or hex. The secrets in jobs' configurations ` +
+    `The secret key ${path} is damaged: it must hold ${KEY_BYTES} bytes as base64 or hex, or several such keys, one per line. The secrets in jobs' configurations ` +
       "were sealed with the key it held, and open with no other. Put the old file back, or set SVC_SECRET_KEY to the " +
       "old key. If it is lost, remove the file: a new key is made, and each job's secrets have to be sent again.",
   );

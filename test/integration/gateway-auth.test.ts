@@ -2,7 +2,8 @@
 // shortened.
 
 import assert from "node:assert/strict";
-import { rm } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import {
@@ -176,6 +177,49 @@ describe("protected deployments", () => {
       const own = await call(second, "GET", "/runs?page_size=1", undefined, bearer);
       const next = await ask(second, "GET", `/runs?page_token=${own.next_page_token}`, { headers: bearer });
       assert.equal(next.status, 200);
+    } finally {
+      await rm(home, { recursive: true, force: true });
+    }
+  });
+
+  test("a rotated token keeps its idempotency keys and page tokens: several are accepted, from a file too", async () => {
+    const home = await temporaryHome();
+    const file = join(home, "tokens");
+    const as = (token: string) => ({ authorization: `Bearer ${token}` });
+    const start = async (content: string) => {
+      await writeFile(file, content);
+      return startGateway({ home, env: { SVC_ENV: "prod", SVC_API_TOKEN_FILE: file } });
+    };
+    const [old, next] = ["the-token-of-last-year", "the-token-of-this-year"] as const;
+    try {
+      let jobId: string;
+      let token: unknown;
+      {
+        await using open = await startGateway({ home });
+        jobId = await createJob(open, graph("rotated", [sensor("s")]));
+      }
+      const run = (program: Program, with_: string) => {
+        const headers = { ...as(with_), "idempotency-key": "once" };
+        return call(program, "POST", `/jobs/${jobId}/runs`, { inputs: {} }, headers);
+      };
+      let first: JsonObject;
+      {
+        await using before = await start(`${old}\n`);
+        first = await run(before, old);
+        await call(before, "POST", `/jobs/${jobId}/runs`, { inputs: {} }, as(old));
+        token = (await call(before, "GET", "/runs?page_size=1", undefined, as(old))).next_page_token;
+        assertProblem(await ask(before, "GET", "/jobs", { headers: as(next) }), 401, "unauthorized");
+      }
+      {
+        await using both = await start(`${next}\n${old}\n`);
+        for (const one of [next, old]) assert.equal((await run(both, one)).run_id, first.run_id);
+        const page = await ask(both, "GET", `/runs?page_token=${token}`, { headers: as(next) });
+        assert.equal(page.status, 200, page.text);
+      }
+      await using after = await start(`${next}\n`);
+      assert.equal((await run(after, next)).run_id, first.run_id);
+      assertProblem(await ask(after, "GET", "/jobs", { headers: as(old) }), 401, "unauthorized");
+      assert.ok(!after.output().includes(next) && !after.output().includes(old));
     } finally {
       await rm(home, { recursive: true, force: true });
     }

@@ -44,7 +44,7 @@ const CONNECTIONS_MAX = 10_000;
 export function gatewayServer(services: GatewayServices, logger: Logger): FastifyInstance {
   const { config } = services;
   const conventions = gatewayConventions({
-    apiToken: config.apiToken,
+    apiTokens: config.apiTokens,
     runTokens: services.runTokens,
     boundHost: config.apiHost,
     allowedHosts: config.allowedHosts,

@@ -105,7 +105,7 @@ export function uptimeSeconds({ nowMs, startedAtMs }: GatewayServices): number {
 function describe({ config }: GatewayServices) {
   return {
     environment: config.environment,
-    auth: config.apiToken === null ? "none" : "token",
+    auth: config.apiTokens.length === 0 ? "none" : "token",
     store: "sqlite",
     executor_pools: config.executorPools,
     body_max_bytes: config.bodyBytesMax,

@@ -72,7 +72,7 @@ export async function startGateway() {
     log: { warn: () => {}, error: () => {} },
   });
   const stopping = new AbortController();
-  const secrets = new ConfigurationSecrets(await openSecretKey({ home, given: null }));
+  const secrets = new ConfigurationSecrets(await openSecretKey({ home, given: [] }));
   const runStore = new RunStore({
     home,
     records: journal,

@@ -1,19 +1,21 @@
-// Who is asking: the holder of the one API token, a reader of one run with that run's token, or, where no API token is
+// Who is asking: the holder of an API token, a reader of one run with that run's token, or, where no API token is
 // set, anybody on this machine.
 //
-// A1. Secrets are compared as digests, in constant time.
-// A2. The principal is never the token; it may be stored and compared.
+// A1. Secrets are compared in constant time (token-check.ts).
+// A2. All tokens are one principal, so that what belongs to a caller outlives the rotation of its token.
 
-import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { Problem } from "./problem.ts";
 import type { AskedOfRun, RunTokens } from "./run-token.ts";
+import { tokenCheck } from "./token-check.ts";
 
 export type Access =
   | { readonly kind: "granted"; readonly principal: string; readonly isBasic: boolean }
   | { readonly kind: "refused"; readonly problem: Problem };
 
 export const ANONYMOUS = "anonymous";
+/** Whoever has one of the configured tokens. */
+const TOKEN_HOLDER = "token";
 
 /** What is looked at of a request. */
 export interface Asking extends AskedOfRun {
@@ -23,32 +25,30 @@ export interface Asking extends AskedOfRun {
 /**
  * Makes the check of a request's Authorization header.
  *
- * @param token the API token; null grants everything to `anonymous`
+ * @param tokens the API tokens; without any, everything is granted to `anonymous`
  * @param runTokens accepted beside it
- * @returns a function that allocates nothing for a request that it grants to the API token, but the digest
+ * @returns a function that allocates nothing for a request that it grants to an API token, but the digest
  */
-export function authenticator(token: string | null, runTokens: RunTokens): (asking: Asking) => Access {
-  if (token === null) {
+export function authenticator(tokens: readonly string[], runTokens: RunTokens): (asking: Asking) => Access {
+  if (tokens.length === 0) {
     const anybody: Access = Object.freeze({ kind: "granted", principal: ANONYMOUS, isBasic: false });
     return () => anybody;
   }
-  const expected = digest(token);
-  const principal = `token_${expected.toString("hex").slice(0, 16)}`;
+  const isToken = tokenCheck(tokens);
+  const principal = TOKEN_HOLDER;
   const byBearer: Access = Object.freeze({ kind: "granted", principal, isBasic: false });
   const byBasic: Access = Object.freeze({ kind: "granted", principal, isBasic: true });
   return (asking) => {
     const { headers } = asking;
     const given = credentials(headers.authorization);
     if (given === null) return refused(headers);
-    if (timingSafeEqual(digest(given.secret), expected)) return given.isBasic ? byBasic : byBearer;
+    if (isToken(given.secret)) return given.isBasic ? byBasic : byBearer;
     const runId = given.isBasic ? null : runTokens.runRead(asking, given.secret);
     return runId === null ? refused(headers) : reader(runId);
   };
 }
 
 const reader = (runId: string): Access => ({ kind: "granted", principal: `run:${runId}`, isBasic: false });
-
-const digest = (text: string) => hash("sha256", text, "buffer");
 
 interface Credentials {
   readonly secret: string;
@@ -74,7 +74,7 @@ function refused(headers: IncomingHttpHeaders): Access {
   const isBrowser = headers.accept?.toLowerCase().includes("text/html") === true;
   const challenge = isBrowser ? [bearer, 'Basic realm="Troupe", charset="UTF-8"'] : bearer;
   const detail = wasSent
-    ? "The token in the Authorization header is not the one in SVC_API_TOKEN."
+    ? "The token in the Authorization header is none of those in SVC_API_TOKEN."
     : "This server wants its API token. Send the header Authorization: Bearer and the value of SVC_API_TOKEN.";
   return {
     kind: "refused",

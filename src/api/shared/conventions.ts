@@ -27,8 +27,8 @@ declare module "fastify" {
 }
 
 export interface ConventionSettings extends Omit<OriginSettings, "hasToken"> {
-  /** Null: everybody on this machine is let in. */
-  readonly apiToken: string | null;
+  /** Without any, everybody on this machine is let in. */
+  readonly apiTokens: readonly string[];
   /** Those who read one run with its own token. */
   readonly runTokens: RunTokens;
   /** For each principal or client address; 0: no limit. */
@@ -122,9 +122,9 @@ class Admission {
   readonly #rate: RateLimit | null;
 
   constructor(settings: ConventionSettings) {
-    const { apiToken, runTokens, requestsPerMinuteMax, nowMs } = settings;
-    this.#access = authenticator(apiToken, runTokens);
-    this.#origins = new OriginPolicy({ ...settings, hasToken: apiToken !== null });
+    const { apiTokens, runTokens, requestsPerMinuteMax, nowMs } = settings;
+    this.#access = authenticator(apiTokens, runTokens);
+    this.#origins = new OriginPolicy({ ...settings, hasToken: apiTokens.length > 0 });
     this.#rate =
       requestsPerMinuteMax === 0 ? null : new RateLimit({ perMinute: requestsPerMinuteMax, nowMs });
   }

@@ -11,8 +11,8 @@ const ask = (app: TestApp, line: string, ...headers: string[]) =>
   sendRaw(app, [`${line} HTTP/1.1`, ...headers, "", ""].join("\r\n"));
 
 test("an Origin that is neither the server's own nor in SVC_CORS_ORIGINS gets 403 on unsafe methods", async () => {
-  for (const apiToken of [null, TOKEN]) {
-    await using app = await startApp({ apiToken, corsOrigins: [ALLOWED] });
+  for (const apiTokens of [[], [TOKEN]]) {
+    await using app = await startApp({ apiTokens, corsOrigins: [ALLOWED] });
     const from = (method: string, origin: string) =>
       ask(
         app,
@@ -74,8 +74,8 @@ test("the names in SVC_ALLOWED_HOSTS and the bound name are answered, whatever t
 });
 
 test("what a page of another site embeds or reads is refused, unless it follows a link or its origin is allowed", async () => {
-  for (const apiToken of [null, TOKEN]) {
-    await using app = await startApp({ apiToken, corsOrigins: [ALLOWED] });
+  for (const apiTokens of [[], [TOKEN]]) {
+    await using app = await startApp({ apiTokens, corsOrigins: [ALLOWED] });
     const status = async (line: string, ...headers: string[]) => {
       const common = [`Host: 127.0.0.1:${app.port}`, `Authorization: Bearer ${TOKEN}`, "If-Match: *"];
       return (await ask(app, line, ...common, ...headers)).status;
@@ -96,7 +96,7 @@ test("what a page of another site embeds or reads is refused, unless it follows 
 });
 
 test("with a token, any Host is answered", async () => {
-  await using app = await startApp({ apiToken: TOKEN });
+  await using app = await startApp({ apiTokens: [TOKEN] });
   const answer = await ask(
     app,
     "GET /api/v1/whoami",
@@ -107,7 +107,7 @@ test("with a token, any Host is answered", async () => {
 });
 
 test("a preflight of an allowed origin is answered without the token; another origin's is not", async () => {
-  await using app = await startApp({ apiToken: TOKEN, corsOrigins: [ALLOWED] });
+  await using app = await startApp({ apiTokens: [TOKEN], corsOrigins: [ALLOWED] });
   const preflight = (origin: string) =>
     fetch(`${app.url}/runs`, {
       method: "OPTIONS",
@@ -130,7 +130,7 @@ test("a preflight of an allowed origin is answered without the token; another or
 });
 
 test("answers to an allowed origin may be read by it: successes, problems and streams", async () => {
-  await using app = await startApp({ apiToken: TOKEN, corsOrigins: [ALLOWED, "http://localhost:5173"] });
+  await using app = await startApp({ apiTokens: [TOKEN], corsOrigins: [ALLOWED, "http://localhost:5173"] });
   const ask = (path: string, headers: Record<string, string>) =>
     fetch(`${app.url}${path}`, { headers: { origin: ALLOWED, ...headers } });
   const stream = await ask("/stream", { authorization: `Bearer ${TOKEN}` });

@@ -67,7 +67,7 @@ test("past SVC_RATE_LIMIT the answer is 429 rate_limited with Retry-After; healt
 });
 
 test("guessing tokens is limited by address, and does not use up what the token's holder may ask", async () => {
-  await using app = await startApp({ apiToken: TOKEN, requestsPerMinuteMax: 2 });
+  await using app = await startApp({ apiTokens: [TOKEN], requestsPerMinuteMax: 2 });
   const ask = (token: string) =>
     fetch(`${app.url}/whoami`, { headers: { authorization: `Bearer ${token}` } });
   assert.deepEqual(

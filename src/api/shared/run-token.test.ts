@@ -14,7 +14,7 @@ const OTHER = "run_01kdvdna0b0r0m4wxhgbad88n9";
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 const withRuns = () =>
-  startApp({ apiToken: TOKEN, runTokens: tokens }, (api: FastifyInstance) => {
+  startApp({ apiTokens: [TOKEN], runTokens: tokens }, (api: FastifyInstance) => {
     for (const path of ["/runs", "/runs/:id", "/runs/:id/events", "/runs/:id/files/*"]) {
       api.get(path, async (request) => ({ principal: request.principal }));
     }

@@ -29,7 +29,7 @@ export async function startApp(
   { headersTimeout = 60_000 }: { readonly headersTimeout?: number } = {},
 ): Promise<TestApp> {
   const conventions = gatewayConventions({
-    apiToken: null,
+    apiTokens: [],
     runTokens: new RunTokens(Buffer.alloc(32)),
     boundHost: "127.0.0.1",
     allowedHosts: [],

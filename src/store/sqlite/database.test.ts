@@ -105,6 +105,44 @@ test("a database of the version before keeps what it has, and an open run its tr
   await database.close();
 });
 
+test("what older tokens were promised and what their holders answered belongs to the one holder of tokens", async () => {
+  const file = newFile();
+  const old = new DatabaseSync(file);
+  old.exec("CREATE TABLE schema_migrations (name TEXT PRIMARY KEY)");
+  for (const name of ["0001-initial.sql", "0002-gateway.sql", "0003-evidence.sql", "0004-blueprints.sql"]) {
+    old.exec(readFileSync(new URL(`./migrations/${name}`, import.meta.url), "utf8"));
+    old.prepare("INSERT INTO schema_migrations VALUES (?)").run(name);
+  }
+  const promise = old.prepare("INSERT INTO idempotency VALUES (?, 'k', 'h', 201, '{}', ?, 1)");
+  promise.run("token_0123456789abcdef POST /jobs", "of a token");
+  promise.run("anonymous POST /jobs", "of nobody");
+  const answer = old.prepare(
+    "INSERT INTO human_requests VALUES ('job', ?, ?, 'a', 1, 'p', '[]', NULL, 'answered', 1, NULL, ?)",
+  );
+  answer.run(1, "q1", '{"decision":"yes","principal":"token_0123456789abcdef"}');
+  answer.run(2, "q2", '{"decision":"yes","principal":"anonymous"}');
+  answer.run(3, "q3", null);
+  old.close();
+
+  await openSqlite(file).close();
+  const now = new DatabaseSync(file, { readOnly: true });
+  const rows = (query: string) =>
+    now
+      .prepare(query)
+      .all()
+      .map((row) => Object.values(row));
+  assert.deepEqual(rows("SELECT scope, body FROM idempotency ORDER BY scope"), [
+    ["anonymous POST /jobs", "of nobody"],
+    ["token POST /jobs", "of a token"],
+  ]);
+  assert.deepEqual(rows("SELECT response_json ->> 'principal' FROM human_requests ORDER BY event_seq"), [
+    ["token"],
+    ["anonymous"],
+    [null],
+  ]);
+  now.close();
+});
+
 test("an older program refuses a newer schema, and names the migration it does not know", async () => {
   const file = newFile();
   await openSqlite(file).close();

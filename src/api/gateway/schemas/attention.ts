@@ -21,7 +21,7 @@ const HumanResponseSchema = answerObject({
   data: Type.Unknown({ description: "Any JSON; null without any." }),
   principal: nullable(
     Type.String({
-      description: "Who answered: anonymous, or a fingerprint of the token; null after the time.",
+      description: "Who answered: anonymous, or token for whoever has one; null after the time.",
     }),
   ),
   responded_at: Time("When it was answered, or its time was over."),
