@@ -9,6 +9,7 @@ import type { BundleRecord } from "../../bundles/records.ts";
 import { isoTime } from "../../engine/event.ts";
 import { Refusal } from "../../refusal.ts";
 import { Problem } from "../shared/problem.ts";
+import { limitUploads } from "../shared/read-rest.ts";
 import type { Static } from "../shared/type.ts";
 import { pointerPart } from "../shared/validation-entries.ts";
 import { sendIdempotent } from "./idempotent.ts";
@@ -21,6 +22,7 @@ type BundleParams = { Params: Static<typeof BundleIdParams> };
 
 export function bundleRoutes(api: FastifyInstance, services: GatewayServices, bundleBytesMax: number): void {
   const { records, bundles } = services;
+  limitUploads(api, bundleBytesMax, tooLarge);
   api.register(multipart, { limits: { fileSize: bundleBytesMax + 1, files: 2, fields: 8, parts: 10 } });
 
   api.post(

@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { BundleProblem, isUploadTooLarge } from "../../bundles/problem.ts";
 import type { BundleRecord } from "../../bundles/records.ts";
 import type { JsonBody } from "../shared/json-body.ts";
+import { limitUploads } from "../shared/read-rest.ts";
 import { ApiError, bundleNotFound, invalidPayload } from "./errors.ts";
 import type { RuntimeServices } from "./services.ts";
 
@@ -13,6 +14,7 @@ const BUNDLES_PER_PAGE = 500;
 
 export function bundleRoutes(api: FastifyInstance, services: RuntimeServices, bundleBytesMax: number): void {
   const { bundles } = services;
+  limitUploads(api, bundleBytesMax, tooLarge);
   api.register(multipart, { limits: { fileSize: bundleBytesMax + 1, files: 1, fields: 4, parts: 5 } });
 
   api.post<{ Body?: JsonBody }>("/bundles", async (request, reply) => {
@@ -72,11 +74,12 @@ async function upload({ bundles }: RuntimeServices, request: FastifyRequest): Pr
   try {
     return await bundles.registerZip({ file: part.file });
   } catch (error) {
-    if (error instanceof BundleProblem && isUploadTooLarge(error))
-      throw new ApiError(413, "the zip is larger than SVC_BUNDLE_MAX_BYTES allows");
+    if (error instanceof BundleProblem && isUploadTooLarge(error)) throw tooLarge();
     throw error;
   }
 }
+
+const tooLarge = () => new ApiError(413, "the zip is larger than SVC_BUNDLE_MAX_BYTES allows");
 
 function render(record: BundleRecord) {
   return {

@@ -8,7 +8,7 @@ import { RunRefusal, type RunRefusalCode } from "../../runs/run-refusal.ts";
 import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
 import { pathOf } from "../shared/path-of.ts";
 import { Problem } from "../shared/problem.ts";
-import { readRest } from "../shared/read-rest.ts";
+import { sendBeforeRest } from "../shared/read-rest.ts";
 
 /** An answer other than success; the message is for the caller. */
 export class ApiError extends Error {
@@ -29,9 +29,8 @@ export function answerErrors(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) =>
     reply.code(404).send({ error: `There is no ${request.method} ${pathOf(request.url)}` }),
   );
-  app.setErrorHandler(async (error: FastifyError, request, reply) => {
+  app.setErrorHandler((error: FastifyError, request, reply) => {
     const { status, message } = describe(error);
-    if (status === 413) await readRest(request.raw);
     if (status === 500) request.log.error({ err: error, url: request.url }, "a request failed");
     if (status === 503) {
       // Its cause is known, and every caller meets it: one short line each, without a stack.
@@ -41,7 +40,10 @@ export function answerErrors(app: FastifyInstance): void {
     if (error instanceof Problem) {
       for (const [name, value] of Object.entries(error.headers)) reply.header(name, value);
     }
-    return reply.code(status).send({ error: message });
+    const body = Buffer.from(JSON.stringify({ error: message }));
+    reply.code(status).type("application/json; charset=utf-8");
+    if (status === 413 || status === 503) sendBeforeRest(reply, body);
+    else reply.send(body);
   });
 }
 

@@ -4,6 +4,7 @@
 import Fastify, { type FastifyInstance, LogController } from "fastify";
 import type { Logger } from "pino";
 import { acceptJsonBodies } from "../shared/json-body.ts";
+import { continueWhenAllowed } from "../shared/read-rest.ts";
 import { bundleRoutes } from "./bundles.ts";
 import { type DoorSettings, guardDoor } from "./door.ts";
 import { answerErrors, answerOutsideRoutes } from "./errors.ts";
@@ -54,6 +55,7 @@ export function runtimeServer(services: RuntimeServices, options: ServerOptions)
   }) as unknown as FastifyInstance;
   app.server.maxConnections = CONNECTIONS_MAX;
   guardDoor(app, options.door);
+  continueWhenAllowed(app);
   acceptJsonBodies(app);
   answerErrors(app);
   app.register(

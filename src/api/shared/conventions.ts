@@ -15,6 +15,7 @@ import { answerBrokenRequest, answerConnect } from "./outside-routes.ts";
 import { Problem, shown } from "./problem.ts";
 import { answerProblems, sendProblem } from "./problem-answers.ts";
 import { callerOf, RateLimit } from "./rate-limit.ts";
+import { continueWhenAllowed } from "./read-rest.ts";
 import { requestIds } from "./request-id.ts";
 import type { RunTokens } from "./run-token.ts";
 import { validateStrictly } from "./strict-validation.ts";
@@ -90,6 +91,7 @@ export function gatewayConventions(settings: ConventionSettings): Conventions {
       acceptJson(app);
       validateStrictly(app);
       app.addHook("onRequest", (request, reply, done) => admission.check(request, reply, done));
+      continueWhenAllowed(app);
       // An expectation that nobody knows is ignored, as RFC 9110 allows: Node's refusal has no body.
       app.server.on("checkExpectation", (request, response) => {
         app.server.emit("request", request, response);

@@ -12,7 +12,7 @@ import { RunRefusal } from "../../runs/run-refusal.ts";
 import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
 import { pathOf } from "./path-of.ts";
 import { PROBLEM_TYPE, Problem, problemText, shown } from "./problem.ts";
-import { readRest } from "./read-rest.ts";
+import { sendBeforeRest } from "./read-rest.ts";
 import { RouteMethods } from "./route-methods.ts";
 
 /** To be called before the routes are registered: it watches them, to tell 405 from 404. */
@@ -26,8 +26,7 @@ export function answerProblems(app: FastifyInstance): void {
     note(request, problem, error);
     // Too large, or no room on the disk: much of the body may still be on its way.
     const isCutOff = problem.status === 413 || problem.status === 503;
-    if (!isCutOff) sendProblem(request, reply, problem);
-    else void readRest(request.raw).then(() => sendProblem(request, reply, problem));
+    sendProblem(request, reply, problem, isCutOff ? sendBeforeRest : undefined);
   });
 }
 
@@ -40,13 +39,18 @@ function ofRequest({ raw }: FastifyRequest, error: unknown): Problem {
 /** Headers that describe what was to be sent, and not the problem. */
 const representation = ["etag", "location", "content-disposition", "content-range", "content-encoding"];
 
-/** Sends a problem; `reply` must not have been sent. */
-export function sendProblem(request: FastifyRequest, reply: FastifyReply, problem: Problem): void {
+/** Sends a problem; `reply` must not have been sent. @param send how the body goes out */
+export function sendProblem(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  problem: Problem,
+  send = (answer: FastifyReply, body: Buffer): void => void answer.send(body),
+): void {
   for (const name of representation) reply.removeHeader(name);
   for (const [name, value] of Object.entries(problem.headers)) reply.header(name, value);
   // Bytes, because text would get a charset, which this media type does not have.
   const body = Buffer.from(problemText(problem, request.id));
-  reply.code(problem.status).header("content-type", PROBLEM_TYPE).send(body);
+  send(reply.code(problem.status).header("content-type", PROBLEM_TYPE), body);
 }
 
 function note(request: FastifyRequest, problem: Problem, error: unknown): void {
