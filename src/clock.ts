@@ -4,11 +4,19 @@ import { randomInt } from "node:crypto";
 import { idSource } from "./engine/ids.ts";
 import type { Clock, Randomness } from "./engine/ports.ts";
 
+/** setTimeout counts in 32 bits, and fires at once when given more: longer waits take several turns. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
+  steadyMs: () => Math.floor(performance.timeOrigin + performance.now()),
   after(delayMs, run) {
-    // setTimeout counts in 32 bits; whoever waits longer is woken early and looks again.
-    const timer = setTimeout(run, Math.min(delayMs, 2 ** 31 - 1));
+    let timer: NodeJS.Timeout;
+    const wait = (leftMs: number) => {
+      const turnMs = Math.min(leftMs, TIMER_MS_MAX);
+      timer = setTimeout(() => (leftMs > turnMs ? wait(leftMs - turnMs) : run()), turnMs);
+    };
+    wait(delayMs);
     return () => clearTimeout(timer);
   },
   soon: (run) => {

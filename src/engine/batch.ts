@@ -49,19 +49,19 @@ export class PendingBatch {
     return this.#jobs.size === 0;
   }
 
-  /** Wall time at which even a lazy batch is to be written. */
+  /** When, on the steady clock, even a lazy batch is to be written. */
   get dueAtMs(): number {
     return this.#oldestChangeMs === null
       ? Number.POSITIVE_INFINITY
       : this.#oldestChangeMs + limits.lazyFlushMs;
   }
 
-  isDue(nowMs: number): boolean {
-    return !this.isEmpty && (this.#isUrgent || nowMs >= this.dueAtMs);
+  isDue(steadyMs: number): boolean {
+    return !this.isEmpty && (this.#isUrgent || steadyMs >= this.dueAtMs);
   }
 
-  add(job: Job, urgency: Urgency, nowMs: number): void {
-    this.#oldestChangeMs ??= nowMs;
+  add(job: Job, urgency: Urgency, steadyMs: number): void {
+    this.#oldestChangeMs ??= steadyMs;
     this.#jobs.add(job);
     if (urgency === "urgent") this.#isUrgent = true;
   }

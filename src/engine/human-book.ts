@@ -13,6 +13,8 @@ export interface HumanEntry {
    * before a restart, or had no task.
    */
   readonly attempt: number;
+  /** When its time is over, on the steady clock; null when it is closed, or has no end. */
+  readonly dueAtMs: number | null;
 }
 
 export class HumanBook {

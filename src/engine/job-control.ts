@@ -55,15 +55,15 @@ export function pause(job: Job): void {
   if (job.status !== "running") return;
   job.status = "paused";
   for (const task of job.tasks.values()) jobTasks.withdrawRequest(job, task);
-  job.pausedAtMs = job.context.clock.nowMs();
+  job.pausedAtMs = job.context.clock.steadyMs();
   job.event("job_paused", null, {});
 }
 
 /** Lets a paused job go on. Its deadline moves by as long as it was held. */
 export function resume(job: Job): void {
   if (job.status !== "paused") return;
-  const nowMs = job.context.clock.nowMs();
-  if (job.deadlineAtMs !== null && job.pausedAtMs !== null) job.deadlineAtMs += nowMs - job.pausedAtMs;
+  const steadyMs = job.context.clock.steadyMs();
+  if (job.deadlineAtMs !== null && job.pausedAtMs !== null) job.deadlineAtMs += steadyMs - job.pausedAtMs;
   job.pausedAtMs = null;
   job.status = "running";
   job.event("job_resumed", null, {});
@@ -87,8 +87,8 @@ export function armTimers(job: Job): void {
 }
 
 /** The job's own time limit; a deadline that was moved meanwhile changes nothing. */
-export function deadlineDue(job: Job, nowMs: number): void {
-  if (job.status !== "running" || job.deadlineAtMs === null || job.deadlineAtMs > nowMs) return;
+export function deadlineDue(job: Job, steadyMs: number): void {
+  if (job.status !== "running" || job.deadlineAtMs === null || job.deadlineAtMs > steadyMs) return;
   const seconds = (job.graph.timeoutMs ?? 0) / 1_000;
   job.failRun("job.timeout", `The job did not end within its timeout_seconds of ${seconds}.`);
 }

@@ -16,6 +16,7 @@ import type { HumanRequest, HumanResponse } from "./journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { Message } from "./message.ts";
+import { toSteady } from "./steady-time.ts";
 
 /** The type of the message that carries an answer. */
 export const HUMAN_RESPONSE = "human_response";
@@ -56,8 +57,10 @@ export function ask(job: Job, agent: AgentSlot, payload: JsonValue, cause: Messa
   };
   const chars = requested(job, request, payload, question, false);
   agent.openRequests++;
-  change(job, { request, attempt: task?.attempt ?? 0 });
-  armTimer(job, request);
+  const dueAtMs = question.timeoutMs === null ? null : job.context.clock.steadyMs() + question.timeoutMs;
+  const entry = { request, attempt: task?.attempt ?? 0, dueAtMs };
+  change(job, entry);
+  armTimer(job, entry);
   return chars + warnOfName(job, agent, payload, question, requestId);
 }
 
@@ -99,6 +102,7 @@ function askAgain(
   const chars = requested(job, request, payload, question, true);
   const isSameTask = request.taskSeq === (task?.seq ?? null);
   const now: HumanEntry = {
+    ...known,
     request: { ...request, taskSeq: task?.seq ?? null },
     attempt: task?.attempt ?? 0,
   };
@@ -205,17 +209,19 @@ export function answer(job: Job, given: PersonsAnswer): Answered {
 }
 
 /** A request's time is over; late and superseded timers change nothing. */
-export function expired(job: Job, requestId: string, nowMs: number): void {
+export function expired(job: Job, requestId: string): void {
+  const { clock } = job.context;
   const entry = job.human.pending.get(requestId);
-  const expiresAtMs = entry?.request.expiresAtMs ?? null;
-  if (entry === undefined || job.status !== "running" || expiresAtMs === null || expiresAtMs > nowMs) return;
+  const dueAtMs = entry?.dueAtMs ?? null;
+  if (entry === undefined || job.status !== "running" || dueAtMs === null || dueAtMs > clock.steadyMs())
+    return;
   const decision = entry.request.defaultAction ?? "timed_out";
   close(job, entry, "timed_out", {
     decision,
     comment: null,
     dataJson: null,
     principal: null,
-    respondedAtMs: nowMs,
+    respondedAtMs: clock.nowMs(),
   });
 }
 
@@ -233,7 +239,8 @@ function close(
   if (status === "answered") job.event("human_input_answered", agentId, { request_id, decision, principal });
   else job.event("human_input_timed_out", agentId, { request_id, decision });
   agent.openRequests--;
-  change(job, { request, attempt: isLongLived(agent.node) ? attemptToCome(job, request) : attempt });
+  const seenBy = isLongLived(agent.node) ? attemptToCome(job, request) : attempt;
+  change(job, { request, attempt: seenBy, dueAtMs: null });
   hand(job, agent, request, body);
   return request;
 }
@@ -304,8 +311,9 @@ export function answersFor(job: Job, task: Task): readonly string[] {
 /** A task has ended: answers to what it asked become messages. */
 export function taskGone(job: Job, agent: AgentSlot, taskSeq: number): void {
   if (agent.openRequests === 0 || job.isOver) return;
-  for (const { request } of [...job.human.pending.values()]) {
-    if (request.taskSeq === taskSeq) change(job, { request: { ...request, taskSeq: null }, attempt: 0 });
+  for (const entry of [...job.human.pending.values()]) {
+    if (entry.request.taskSeq !== taskSeq) continue;
+    change(job, { ...entry, request: { ...entry.request, taskSeq: null }, attempt: 0 });
   }
 }
 
@@ -327,16 +335,18 @@ export function waitsForPerson(job: Job, agent: AgentSlot): boolean {
 
 /** Sets the timers of everything that is open; earlier settings of the same timers do no harm. */
 export function armTimers(job: Job): void {
-  for (const { request } of job.human.pending.values()) armTimer(job, request);
+  for (const entry of job.human.pending.values()) armTimer(job, entry);
 }
 
-function armTimer(job: Job, { requestId, expiresAtMs }: HumanRequest): void {
-  if (expiresAtMs !== null) job.timer(expiresAtMs, { kind: "human", requestId });
+function armTimer(job: Job, { request, dueAtMs }: HumanEntry): void {
+  if (dueAtMs !== null) job.timer(dueAtMs, { kind: "human", requestId: request.requestId });
 }
 
 /** Takes over a request that the journal held. */
 export function restore(job: Job, request: HumanRequest): void {
-  job.human.put({ request, attempt: 0 });
+  const isOpen = request.status === "pending" && request.expiresAtMs !== null;
+  const dueAtMs = isOpen ? toSteady(job.context.clock, request.expiresAtMs) : null;
+  job.human.put({ request, attempt: 0, dueAtMs });
   if (request.status === "pending") agentOf(job, request).openRequests++;
 }
 

@@ -1,14 +1,25 @@
 // A job and its image: what a batch carries of it, and how it comes back after a restart.
 
+import { movedSensor } from "./agents/sensor.ts";
 import { isoTime } from "./event.ts";
 import type { Graph } from "./graph.ts";
 import { type AgentSlot, Job, type JobContext } from "./job.ts";
 import * as control from "./job-control.ts";
 import * as human from "./job-human.ts";
+import * as mail from "./job-messages.ts";
 import * as services from "./job-services.ts";
 import * as jobTasks from "./job-tasks.ts";
-import type { AgentRecord, AgentStatus, JobChanges, JobImage, JobProgress, TaskRecord } from "./journal.ts";
+import type {
+  AgentRecord,
+  AgentStatus,
+  JobChanges,
+  JobImage,
+  JobProgress,
+  TaskRecord,
+  TaskState,
+} from "./journal.ts";
 import type { JsonValue } from "./json.ts";
+import { toSteady, toWall } from "./steady-time.ts";
 
 /** Takes everything that changed since the last call, as the job's part of the next batch. */
 export function takeChanges(job: Job): JobChanges {
@@ -53,8 +64,8 @@ function progress(job: Job): JobProgress {
     status: job.status,
     updatedAtMs: job.updatedAtMs,
     startedAtMs: job.startedAtMs,
-    pausedAtMs: job.pausedAtMs,
-    deadlineAtMs: job.deadlineAtMs,
+    pausedAtMs: stored(job, job.pausedAtMs),
+    deadlineAtMs: stored(job, job.deadlineAtMs),
     eventSeq: job.eventSeq,
     messageSeq: job.messageSeq,
     taskSeq: job.taskSeq,
@@ -68,6 +79,15 @@ function progress(job: Job): JobProgress {
     resultJson: job.result === undefined ? null : JSON.stringify(job.result),
     failureJson: job.failure === null ? null : JSON.stringify(job.failure),
   };
+}
+
+/** What is waited for is kept as wall time. */
+function stored(job: Job, steadyMs: number | null): number | null {
+  return steadyMs === null ? null : toWall(job.context.clock, steadyMs);
+}
+
+function waitedFor(job: Job, wallMs: number | null): number | null {
+  return wallMs === null ? null : toSteady(job.context.clock, wallMs);
 }
 
 function lastEventJson(job: Job): string {
@@ -85,11 +105,15 @@ function agentRecord(job: Job, agent: AgentSlot): AgentRecord {
     status: agentStatus(job, agent),
     done: agent.done,
     processedMessages: agent.processed,
-    stateJson: JSON.stringify(agent.state),
+    stateJson: JSON.stringify(storedState(job, agent)),
     lastError: agent.lastError,
     unroutedJson: agent.unrouted === undefined ? null : JSON.stringify(agent.unrouted),
     lease: running?.lease ?? null,
   };
+}
+
+function storedState(job: Job, { node, state }: AgentSlot): JsonValue {
+  return node.config.kind === "sensor" ? movedSensor(state, (ms) => toWall(job.context.clock, ms)) : state;
 }
 
 /** What the agent is doing. A reader shows `paused` and the final `done` from the job's status. */
@@ -107,8 +131,13 @@ function agentStatus(job: Job, agent: AgentSlot): AgentStatus {
 function taskRecord(job: Job, seq: number): TaskRecord[] {
   const task = job.tasks.get(seq);
   if (task === undefined) return [];
-  const { agentIndex, kind, state, attempt, failures, message } = task;
+  const { agentIndex, kind, attempt, failures, message } = task;
+  const state = moved(task.state, (ms) => toWall(job.context.clock, ms));
   return [{ taskSeq: seq, agentIndex, kind, state, attempt, failures, message }];
+}
+
+function moved(state: TaskState, to: (ms: number) => number): TaskState {
+  return state.kind === "backoff" ? { kind: "backoff", dueAtMs: to(state.dueAtMs) } : state;
 }
 
 /**
@@ -121,7 +150,7 @@ export function recoverJob(image: JobImage, graph: Graph, context: JobContext): 
   for (const record of image.agents) restoreAgent(job, record);
   for (const message of image.messages) {
     const agent = job.agents[message.to]!;
-    agent.mailbox.push(message);
+    agent.mailbox.push(mail.withExpiry(job, message));
     agent.storedSeq = message.seq;
     job.waitingMessages++;
     job.waitingChars += message.chars;
@@ -152,15 +181,17 @@ function restoreProgress(job: Job, image: JobImage): void {
   job.logBytes = progress.logBytes;
   job.updatedAtMs = progress.updatedAtMs;
   job.startedAtMs = progress.startedAtMs;
-  job.pausedAtMs = progress.pausedAtMs;
-  job.deadlineAtMs = progress.deadlineAtMs;
+  job.pausedAtMs = waitedFor(job, progress.pausedAtMs);
+  job.deadlineAtMs = waitedFor(job, progress.deadlineAtMs);
   job.partial = progress.partial;
   job.tally = { ...progress.tally };
 }
 
 function restoreAgent(job: Job, record: AgentRecord): void {
   const agent = job.agents[record.index]!;
-  agent.state = JSON.parse(record.stateJson) as JsonValue;
+  const state = JSON.parse(record.stateJson) as JsonValue;
+  const { clock } = job.context;
+  agent.state = agent.node.config.kind === "sensor" ? movedSensor(state, (ms) => toSteady(clock, ms)) : state;
   agent.processed = record.processedMessages;
   agent.started = record.status !== "pending";
   agent.failed = record.status === "failed";
@@ -180,16 +211,16 @@ function goOn(job: Job, image: JobImage): void {
   services.jobTakenOver(job);
   if (isHeld) control.pause(job);
   for (const record of image.tasks) {
-    const { taskSeq: seq, agentIndex, kind, state, attempt, failures, message } = record;
+    const { taskSeq: seq, agentIndex, kind, attempt, failures } = record;
     jobTasks.adoptTask(job, {
       seq,
       agentIndex,
       kind,
-      state,
+      state: moved(record.state, (ms) => toSteady(job.context.clock, ms)),
       requestedAtMs: null,
       attempt,
       failures,
-      message,
+      message: mail.withExpiry(job, record.message),
     });
   }
   for (const task of [...job.tasks.values()]) if (!job.isOver) jobTasks.recoverTask(job, task);

@@ -7,6 +7,7 @@ import type { DeadLetterReason } from "./journal.ts";
 import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { type Envelope, type Message, messageId, toEnvelope } from "./message.ts";
+import { toSteady } from "./steady-time.ts";
 
 export interface NewMessage {
   /** Index of the receiving agent. */
@@ -24,7 +25,7 @@ export interface NewMessage {
 /** Numbers and stamps a message of this job. */
 function create(job: Job, given: NewMessage): Message {
   const seq = ++job.messageSeq;
-  return {
+  return withExpiry(job, {
     seq,
     from: given.from,
     to: given.to,
@@ -36,7 +37,13 @@ function create(job: Job, given: NewMessage): Message {
     ttlMs: given.ttlMs ?? null,
     timestampMs: job.context.clock.nowMs(),
     chars: given.chars ?? JSON.stringify(given.body).length,
-  };
+  });
+}
+
+/** The message with the end of its time to live on this process's clock, if it has one. */
+export function withExpiry(job: Job, message: Message): Message {
+  if (message.ttlMs === null) return message;
+  return { ...message, expiresAtMs: toSteady(job.context.clock, message.timestampMs + message.ttlMs) };
 }
 
 /** The message that starts what no message started: a long-lived worker, a watched file. */
@@ -111,8 +118,8 @@ export function refusalOf(job: Job, agent: AgentSlot, chars: number): DeadLetter
 }
 
 /** Whether a message's time to live is over. */
-export function isExpired(job: Job, message: Message): boolean {
-  return message.ttlMs !== null && job.context.clock.nowMs() > message.timestampMs + message.ttlMs;
+export function isExpired(job: Job, { expiresAtMs }: Message): boolean {
+  return expiresAtMs !== undefined && job.context.clock.steadyMs() > expiresAtMs;
 }
 
 /** Takes the next message out of an agent's mailbox. */

@@ -294,7 +294,7 @@ function retryLater(job: Job, agent: AgentSlot, task: Task, outcome: FailedOutco
   const fullMs = Math.min(baseMs * 2 ** (task.failures - 1), BACKOFF_MS_MAX);
   // Between half and the whole delay, so that tasks which failed together do not come back together.
   const delayMs = Math.round(fullMs * (0.5 + job.context.randomness.fraction() / 2));
-  const dueAtMs = job.context.clock.nowMs() + delayMs;
+  const dueAtMs = job.context.clock.steadyMs() + delayMs;
   setState(job, task, { kind: "backoff", dueAtMs });
   agent.lastError = outcome.message;
   const payload = {

@@ -117,6 +117,7 @@ export class Job {
   logBytes = 0;
   updatedAtMs: number;
   startedAtMs: number | null = null;
+  /** On the steady clock, like every time that is waited for. */
   pausedAtMs: number | null = null;
   deadlineAtMs: number | null = null;
   lastEvent: EventHead | null = null;
@@ -169,7 +170,8 @@ export class Job {
 
   /** Begins a new job: its first events, its initial messages, its sensors and long-lived workers. */
   start(): void {
-    const nowMs = this.context.clock.nowMs();
+    const { clock } = this.context;
+    const nowMs = clock.nowMs();
     this.event("job_pending", null, { graph_id: this.graph.graphId });
     this.event("job_validated", null, { nodes: this.graph.nodes.length });
     this.event("job_scheduled", null, { placement_policy: this.graph.placementPolicy });
@@ -178,7 +180,7 @@ export class Job {
     this.status = "running";
     this.startedAtMs = nowMs;
     if (this.graph.timeoutMs !== null) {
-      this.deadlineAtMs = nowMs + this.graph.timeoutMs;
+      this.deadlineAtMs = clock.steadyMs() + this.graph.timeoutMs;
       this.timer(this.deadlineAtMs, { kind: "deadline" });
     }
     for (const index of this.graph.entrypoints) {
@@ -186,15 +188,15 @@ export class Job {
         mail.deliver(this, { to: index, from: null, type: "init", body });
       }
     }
-    for (const agent of this.agents) this.#startAgent(agent, nowMs);
+    for (const agent of this.agents) this.#startAgent(agent);
   }
 
-  #startAgent(agent: AgentSlot, nowMs: number): void {
+  #startAgent(agent: AgentSlot): void {
     const { config } = agent.node;
     if (config.kind === "sensor") {
       this.openSensors++;
       this.markStarted(agent);
-      this.apply(agent, startSensor(config, nowMs), null);
+      this.apply(agent, startSensor(config, this.context.clock), null);
     } else if (config.kind === "executor" && config.longLived) {
       this.markStarted(agent);
       jobTasks.createTask(this, agent, "command", mail.startMessage(this, agent.node.index));
@@ -263,12 +265,14 @@ export class Job {
   }
 
   /** A sensor's timer is due; late and superseded timers change nothing. */
-  sensorTimer(agentIndex: number, nowMs: number): void {
+  sensorTimer(agentIndex: number): void {
+    const { clock } = this.context;
     const agent = this.agents[agentIndex]!;
     const { config } = agent.node;
     const dueAtMs = this.sensorDueAtMs(agent);
-    if (config.kind !== "sensor" || this.status !== "running" || dueAtMs === null || dueAtMs > nowMs) return;
-    this.apply(agent, stepSensorTimer(config, agent.state, nowMs), null);
+    if (config.kind !== "sensor" || this.status !== "running" || dueAtMs === null) return;
+    if (dueAtMs > clock.steadyMs()) return;
+    this.apply(agent, stepSensorTimer(config, agent.state, clock), null);
   }
 
   sensorDone(agent: AgentSlot): void {
@@ -331,6 +335,7 @@ export class Job {
     return makeFailure(code, message, this.context.clock.nowMs(), place, context);
   }
 
+  /** @param dueAtMs on the steady clock */
   timer(dueAtMs: number, what: Parameters<TimerQueue["push"]>[0]["what"]): void {
     this.context.timers.push({ dueAtMs, jobId: this.jobId, what });
   }

@@ -43,6 +43,7 @@ export interface JobProgress {
   readonly status: JobStatus;
   readonly updatedAtMs: number;
   readonly startedAtMs: number | null;
+  /** Wall time, like every time that is stored. */
   readonly pausedAtMs: number | null;
   /** Wall time at which the job fails with `job.timeout`; null for never. */
   readonly deadlineAtMs: number | null;

@@ -46,7 +46,7 @@ export class Loop {
 
   /** A job was changed from outside: it joins the next batch, and works if there is work. */
   changed(job: Job, urgency: Urgency = "urgent"): void {
-    this.#pending.add(job, urgency, this.#clock.nowMs());
+    this.#pending.add(job, urgency, this.#clock.steadyMs());
     if (job.hasWork) this.#ready.add(job);
     if (urgency === "urgent") this.wake();
     else this.#scheduleTimer();
@@ -64,10 +64,10 @@ export class Loop {
 
   /** Lets jobs work until all are idle or the batch is full, then has the batch written. */
   #turn(): void {
-    const nowMs = this.#clock.nowMs();
-    this.#fireTimers(nowMs);
-    if (!this.#isStopped && !this.#isFull()) this.#work(nowMs);
-    if (this.#pending.isDue(nowMs)) void this.#barrier.flush();
+    const steadyMs = this.#clock.steadyMs();
+    this.#fireTimers(steadyMs);
+    if (!this.#isStopped && !this.#isFull()) this.#work(steadyMs);
+    if (this.#pending.isDue(steadyMs)) void this.#barrier.flush();
     if (this.#ready.size > 0 && !this.#isStopped && !this.#isFull()) this.wake();
     this.#scheduleTimer();
   }
@@ -96,29 +96,29 @@ export class Loop {
   }
 
   #isBatchDue(steps: number, sinceMs: number): boolean {
-    return steps >= limits.batchOperationsMax || this.#clock.nowMs() - sinceMs >= limits.batchAgeMsMax;
+    return steps >= limits.batchOperationsMax || this.#clock.steadyMs() - sinceMs >= limits.batchAgeMsMax;
   }
 
-  #fireTimers(nowMs: number): void {
+  #fireTimers(steadyMs: number): void {
     if (this.#isStopped) return;
     for (;;) {
-      const timer = this.#timers.popDue(nowMs);
+      const timer = this.#timers.popDue(steadyMs);
       if (timer === undefined) return;
       const job = this.#jobs.get(timer.jobId);
       if (job === undefined || job.isOver) continue;
       const before = job.eventSeq;
       switch (timer.what.kind) {
         case "deadline":
-          control.deadlineDue(job, nowMs);
+          control.deadlineDue(job, steadyMs);
           break;
         case "retry":
           jobTasks.retryDue(job, timer.what.taskSeq);
           break;
         case "sensor":
-          job.sensorTimer(timer.what.agentIndex, nowMs);
+          job.sensorTimer(timer.what.agentIndex);
           break;
         case "human":
-          human.expired(job, timer.what.requestId, nowMs);
+          human.expired(job, timer.what.requestId);
           break;
         default:
           timer.what satisfies never;
@@ -139,7 +139,7 @@ export class Loop {
     this.#cancelTimer = null;
     this.#timerDueMs = dueMs;
     if (dueMs === Number.POSITIVE_INFINITY) return;
-    this.#cancelTimer = this.#clock.after(Math.max(0, dueMs - this.#clock.nowMs()), () => {
+    this.#cancelTimer = this.#clock.after(Math.max(0, dueMs - this.#clock.steadyMs()), () => {
       this.#timerDueMs = Number.POSITIVE_INFINITY;
       this.#cancelTimer = null;
       this.#turn();

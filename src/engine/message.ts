@@ -17,6 +17,8 @@ export interface Message {
   /** Milliseconds from `timestampMs` after which it must no longer be processed; null lives for ever. */
   readonly ttlMs: number | null;
   readonly timestampMs: number;
+  /** Of a message with a ttl: when it is over on this process's steady clock. Recovery sets it anew. */
+  readonly expiresAtMs?: number;
   /** Length of the body as JSON. */
   readonly chars: number;
 }

@@ -3,10 +3,15 @@
 
 import type { JsonObject } from "./json.ts";
 
-/** Wall time, and the only way to be called later. */
+/** Two clocks, and the only way to be called later. */
 export interface Clock {
-  /** Milliseconds since 1970. */
+  /** Wall time in milliseconds since 1970, for records: it moves when somebody sets the machine's clock. */
   nowMs(): number;
+  /**
+   * A clock that nobody can set, for waits: what the wall clock read when the process started, plus the milliseconds
+   * since. A time on this clock means nothing to another process (steady-time.ts).
+   */
+  steadyMs(): number;
   /** Calls `run` once, after `delayMs`; the returned function takes it back. */
   after(delayMs: number, run: () => void): () => void;
   /** Calls `run` once, as soon as what is under way has been handled. */

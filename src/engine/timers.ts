@@ -2,6 +2,7 @@
 // timer still means something, and those that mean nothing any more are swept out now and then.
 
 export interface Timer {
+  /** On the steady clock. */
   readonly dueAtMs: number;
   readonly jobId: string;
   readonly what: TimerWhat;
@@ -59,11 +60,11 @@ export class TimerQueue {
     heap[at] = timer;
   }
 
-  /** Takes the earliest timer that is due at `nowMs`; undefined when none is. */
-  popDue(nowMs: number): Timer | undefined {
+  /** Takes the earliest timer that is due at `steadyMs`; undefined when none is. */
+  popDue(steadyMs: number): Timer | undefined {
     const heap = this.#heap;
     const top = heap[0];
-    if (top === undefined || top.dueAtMs > nowMs) return undefined;
+    if (top === undefined || top.dueAtMs > steadyMs) return undefined;
     const last = heap.pop()!;
     if (heap.length > 0) this.#sink(last);
     return top;

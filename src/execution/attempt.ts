@@ -90,19 +90,10 @@ export function interrupted(reason: EndReason): TaskOutcome {
   return { kind: "interrupted", reason: why };
 }
 
-/** The most that timers take; longer delays are counted in turns. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
-
 /** Asks the attempt to end when its time is over. @returns takes that back */
 export function armTimeout(clock: Clock, task: TaskStart, control: AttemptControl): () => void {
   if (task.timeoutMs === null) return () => {};
-  let cancel = () => {};
-  const arm = (leftMs: number) => {
-    const turnMs = Math.min(leftMs, TIMER_MS_MAX);
-    cancel = clock.after(turnMs, () => (leftMs > turnMs ? arm(leftMs - turnMs) : control.end("timeout")));
-  };
-  arm(task.timeoutMs);
-  return () => cancel();
+  return clock.after(task.timeoutMs, () => control.end("timeout"));
 }
 
 /** A log event in the shape that all of an attempt's logs have. */

@@ -23,6 +23,7 @@ class World {
   readonly timers = new Set<() => void>();
   readonly #clock: Clock = {
     nowMs: () => 0,
+    steadyMs: () => 0,
     soon: (run) => run(),
     after: (_delayMs, run) => {
       this.timers.add(run);

@@ -28,6 +28,7 @@ import type { RunEventsPlace } from "./worker-contract.ts";
 /** The real clock; a test that ends leaves no timer behind that would keep its process. */
 export const realClock: Clock = {
   nowMs: () => Date.now(),
+  steadyMs: () => performance.now(),
   after: (delayMs, run) => {
     const timer = setTimeout(run, delayMs);
     return () => clearTimeout(timer);

@@ -61,6 +61,10 @@ export class HandClock implements Clock {
     return systemClock.nowMs() + this.aheadMs;
   }
 
+  steadyMs(): number {
+    return systemClock.steadyMs() + this.aheadMs;
+  }
+
   after(_delayMs: number, run: () => void): () => void {
     this.#timers.push(run);
     if (this.#firesByItself) this.soon(() => this.fire());

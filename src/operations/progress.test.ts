@@ -11,6 +11,7 @@ test("progress goes on being reported when the clock is set back", async () => {
   const clock = {
     ...systemClock,
     nowMs: () => nowMs,
+    steadyMs: () => 10_000_000,
     after: (delayMs: number, run: () => void) => {
       waits.push({ delayMs, run });
       return () => {};

@@ -59,7 +59,7 @@ export class OperationProgress implements OperationContext {
   constructor(operation: Operation, parts: ProgressParts) {
     this.#operation = operation;
     this.#parts = parts;
-    this.#beganAtMs = parts.clock.nowMs();
+    this.#beganAtMs = parts.clock.steadyMs();
   }
 
   get operation(): Operation {
@@ -84,10 +84,9 @@ export class OperationProgress implements OperationContext {
     this.#latest = { fraction, label };
     if (this.#cancelTimer !== null) return;
     const { clock } = this.#parts;
-    const nowMs = clock.nowMs();
-    const everyMs = Math.max(PROGRESS_EVERY_MS, (nowMs - this.#beganAtMs) * AGE_SHARE);
-    // A clock that was set back must not make it wait for that long.
-    const waitMs = Math.min(everyMs, Math.max(0, this.#reportedAtMs + everyMs - nowMs));
+    const steadyMs = clock.steadyMs();
+    const everyMs = Math.max(PROGRESS_EVERY_MS, (steadyMs - this.#beganAtMs) * AGE_SHARE);
+    const waitMs = Math.max(0, this.#reportedAtMs + everyMs - steadyMs);
     this.#cancelTimer = clock.after(waitMs, () => this.#report());
   }
 
@@ -132,7 +131,7 @@ export class OperationProgress implements OperationContext {
     const latest = this.#latest;
     this.#forgetProgress();
     if (latest === null) return;
-    this.#reportedAtMs = this.#parts.clock.nowMs();
+    this.#reportedAtMs = this.#parts.clock.steadyMs();
     const { fraction, label } = latest;
     this.change((before, nowMs) => progressed(before, fraction, label, nowMs)).catch((error: unknown) => {
       if (!(error instanceof JournalUnavailable)) throw error;

@@ -249,6 +249,7 @@ test("a check that takes too long says so, beside what it has found by then", as
   await using place = await makeLaunchPlace({
     clock: {
       nowMs: () => 0,
+      steadyMs: () => 0,
       soon: (run) => setImmediate(run),
       after: (_delayMs, run) => {
         timers.push(run);
@@ -281,6 +282,7 @@ test("a validator that ignores its end is killed and named before the check's ow
   await using place = await makeLaunchPlace({
     clock: {
       nowMs: () => nowMs,
+      steadyMs: () => nowMs,
       soon: (run) => setImmediate(run),
       after: (delayMs, run) => {
         const timer = { atMs: nowMs + delayMs, run };

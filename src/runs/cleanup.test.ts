@@ -36,7 +36,7 @@ async function scene() {
       records,
       retention,
       engine,
-      clock: { nowMs: () => nowMs, after: systemClock.after, soon: systemClock.soon },
+      clock: { ...systemClock, nowMs: () => nowMs },
       removeBlob: (sha256, sinceMs, options) => blobs.removeUnlessPutSince(sha256, sinceMs, options),
       removeRunFiles: async (runId) => void removedRuns.push(runId),
       commandsEnded,

@@ -7,19 +7,19 @@ const REST_MS_MIN = 1;
 const REST_MS_MAX = 100;
 
 export class Pace {
-  readonly #clock: Pick<Clock, "nowMs" | "after">;
+  readonly #clock: Pick<Clock, "steadyMs" | "after">;
   readonly #rests = new Set<() => void>();
   #isStopped = false;
 
-  constructor(clock: Pick<Clock, "nowMs" | "after">) {
+  constructor(clock: Pick<Clock, "steadyMs" | "after">) {
     this.#clock = clock;
   }
 
   /** Does one step, which should take a few milliseconds, and rests. */
   async step<Result>(work: () => Promise<Result>): Promise<Result> {
-    const startedAtMs = this.#clock.nowMs();
+    const startedAtMs = this.#clock.steadyMs();
     const result = await work();
-    const tookMs = this.#clock.nowMs() - startedAtMs;
+    const tookMs = this.#clock.steadyMs() - startedAtMs;
     await this.#rest(Math.min(REST_MS_MAX, Math.max(REST_MS_MIN, tookMs)));
     return result;
   }

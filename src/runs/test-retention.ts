@@ -45,6 +45,7 @@ export async function retentionScene(
   const timers = new Map<() => void, number>();
   const clock = {
     nowMs: () => Date.now() + aheadMs,
+    steadyMs: systemClock.steadyMs,
     soon: systemClock.soon,
     /** What comes soon comes by itself; what comes later, when the test says so. */
     after: (delayMs: number, then: () => void) => {

@@ -54,14 +54,13 @@ export class CheckRounds {
     if (instance.isOver) return;
     const { clock, fraction, onChecked } = this.#parts;
     const check = instance.spec.checks[index]!;
-    const fromMs = clock.nowMs();
+    const fromMs = clock.steadyMs();
     const result = await makeCheck(this.#parts, instance, check, instance.over);
     if (instance.isOver) return;
-    const nowMs = clock.nowMs();
-    const state: CheckState = instance.checked(index, result, nowMs);
+    const state: CheckState = instance.checked(index, result, clock.nowMs());
     onChecked(instance);
-    // From the check's beginning; a clock that was set back must not make it wait twice.
-    const tookMs = Math.max(0, nowMs - fromMs);
+    // From the check's beginning.
+    const tookMs = clock.steadyMs() - fromMs;
     const delayMs = delayMsAfter(state, check) * (1 - DRIFT * fraction());
     this.#later(instance, index, Math.max(0, delayMs - tookMs));
   }

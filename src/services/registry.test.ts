@@ -298,6 +298,7 @@ function handClock() {
   let waiting: { readonly run: () => void }[] = [];
   const clock: Clock = {
     nowMs: () => 0,
+    steadyMs: () => 0,
     soon: (run) => systemClock.soon(run),
     after(delayMs, run) {
       if (delayMs >= 1_000) return () => {};

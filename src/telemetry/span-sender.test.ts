@@ -55,6 +55,7 @@ class Sending {
       },
       clock: {
         nowMs: () => 0,
+        steadyMs: () => 0,
         soon: () => assert.fail("not used"),
         after: (_delayMs, run) => {
           const timer = { run };

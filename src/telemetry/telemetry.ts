@@ -35,7 +35,7 @@ export function startTelemetry(parts: TelemetryParts): Telemetry {
   return {
     async close(limitMs) {
       stopListening();
-      const untilMs = clock.nowMs() + limitMs;
+      const untilMs = clock.steadyMs() + limitMs;
       let cancel = () => {};
       const isLate = new Promise<void>((resolve) => {
         cancel = clock.after(limitMs, resolve);
@@ -43,7 +43,7 @@ export function startTelemetry(parts: TelemetryParts): Telemetry {
       await Promise.race([traces.idle(), isLate]);
       cancel();
       traces.stop();
-      await sender.close(Math.max(0, untilMs - clock.nowMs()));
+      await sender.close(Math.max(0, untilMs - clock.steadyMs()));
     },
   };
 }

@@ -2,6 +2,47 @@
 
 import type { Mutation } from "./mutation.ts";
 
+const simulation = ["test/simulation/simulation.test.ts"];
+
+/** What a restart could forget of a job. */
+const forgotten: readonly Mutation[] = (
+  [
+    ["the deadline", "job.deadlineAtMs = waitedFor(job, progress.deadlineAtMs);"],
+    ["since when a job is paused", "job.pausedAtMs = waitedFor(job, progress.pausedAtMs);"],
+    ["how much a run has logged", "job.logBytes = progress.logBytes;"],
+    ["that a result is partial", "job.partial = progress.partial;"],
+    ["that an agent has failed", 'agent.failed = record.status === "failed";'],
+    ["that an agent has begun", 'agent.started = record.status !== "pending";'],
+    [
+      "the number of the last collected item",
+      "agent.collectedSeq = run.firstSeq + run.bodiesJson.length - 1;",
+    ],
+  ] as const
+).map(([what, search]) => ({
+  fault: `a restart forgets ${what}`,
+  file: "src/engine/job-image.ts",
+  search,
+  replacement: "",
+  tests: simulation,
+}));
+
+const waitsByWallTime: readonly Mutation[] = (
+  [
+    ["a retry", "job-tasks.ts", "job.context.clock.steadyMs() + delayMs", simulation],
+    ["a sensor", "agents/sensor.ts", "clock.steadyMs() + intervalMs", simulation],
+    ["a question", "job-human.ts", "dueAtMs > clock.steadyMs()", simulation],
+    ["a deadline", "job.ts", "clock.steadyMs() + this.graph.timeoutMs", simulation],
+    ["the loop", "loop.ts", "const steadyMs = this.#clock.steadyMs()", simulation],
+    ["a ttl", "job-messages.ts", "clock.steadyMs() > expiresAtMs", ["src/engine/clock-jumps.test.ts"]],
+  ] as const
+).map(([what, file, search, tests]) => ({
+  fault: `${what} waits by wall time`,
+  file: `src/engine/${file}`,
+  search,
+  replacement: search.replace("steadyMs()", "nowMs()"),
+  tests,
+}));
+
 export const engineMutations: readonly Mutation[] = [
   {
     fault: "events are published although the job was lost to another owner",
@@ -10,4 +51,34 @@ export const engineMutations: readonly Mutation[] = [
     replacement: "",
     tests: ["src/engine/job.test.ts"],
   },
+  ...forgotten,
+  {
+    fault: "a restart forgets how often a task has failed",
+    file: "src/engine/job-image.ts",
+    search: "      failures,\n      message: mail",
+    replacement: "      failures: 0 * failures,\n      message: mail",
+    tests: simulation,
+  },
+  {
+    fault: "a failure that no further attempt would mend is retried",
+    file: "src/engine/job-tasks.ts",
+    search: "failureCatalogue[outcome.code].retryable && ",
+    replacement: "",
+    tests: simulation,
+  },
+  {
+    fault: "an interrupted attempt counts against max_attempts",
+    file: "src/engine/job-tasks.ts",
+    search: 'job.event("executor_interrupted"',
+    replacement: 'task.failures++;\n  job.event("executor_interrupted"',
+    tests: simulation,
+  },
+  {
+    fault: "the result of an older attempt ends the current one",
+    file: "src/engine/job-tasks.ts",
+    search: " || task.attempt !== ref.attempt) return null",
+    replacement: ") return null",
+    tests: simulation,
+  },
+  ...waitsByWallTime,
 ];

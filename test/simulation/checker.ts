@@ -7,14 +7,21 @@
 // I4. Nothing is written to a job after its terminal event.
 // I11. A service is registered and deregistered in turn, is passing or critical in between only, and none outlives
 //      its job.
+// I14. An attempt ends as it was reported, and what fails is tried max_attempts times, or once if it cannot be mended.
 
 import assert from "node:assert/strict";
 import { terminalEventTypes } from "../../src/engine/event.ts";
 import type { JobChanges } from "../../src/engine/journal.ts";
-import type { TaskStart } from "../../src/engine/task-port.ts";
+import type { TaskRef, TaskStart } from "../../src/engine/task-port.ts";
 import type { MemoryJournal } from "../support/memory-journal.ts";
+import { Rows } from "./rows.ts";
+import { judgeWaits } from "./waits.ts";
+
+/** max_attempts of every command (graphs.ts). */
+const ATTEMPTS_MAX = 3;
 
 export interface SeenEvent {
+  readonly timestamp: string;
   readonly type: string;
   readonly agent_id: string | null;
   readonly payload: Readonly<Record<string, unknown>>;
@@ -22,10 +29,18 @@ export interface SeenEvent {
 
 export class Checker {
   readonly #journal: MemoryJournal;
+  readonly #nowMs: () => number;
   readonly #epochs = new Map<string, number>();
+  readonly #rows = new Rows();
+  /** When each event of a job was committed. */
+  readonly #committedAtMs = new Map<string, number[]>();
+  /** Attempts whose end was reported. */
+  readonly #reported = new Set<string>();
 
-  constructor(journal: MemoryJournal) {
+  /** @param nowMs the time of the simulation, which nobody sets */
+  constructor(journal: MemoryJournal, nowMs: () => number) {
     this.#journal = journal;
+    this.#nowMs = nowMs;
   }
 
   beforeCommit(batch: readonly JobChanges[]): void {
@@ -43,8 +58,11 @@ export class Checker {
   }
 
   afterCommit(batch: readonly JobChanges[], lost: readonly string[]): void {
-    for (const { jobId, epoch, progress } of batch) {
+    for (const changes of batch) {
+      const { jobId, epoch, progress } = changes;
       if (lost.includes(jobId)) continue;
+      this.#rows.written(changes);
+      this.#stamp(jobId, changes.eventLines);
       const newest = this.#epochs.get(jobId) ?? 0;
       assert.ok(epoch >= newest, `I3: epoch ${epoch} wrote to ${jobId} after epoch ${newest}`);
       this.#epochs.set(jobId, epoch);
@@ -53,6 +71,23 @@ export class Checker {
       const terminal = job.events.findIndex((line) => terminalEventTypes.has(parse(line).type));
       assert.ok(terminal === -1 || terminal === job.events.length - 1, "I4: the terminal event is the last");
     }
+  }
+
+  #stamp(jobId: string, lines: readonly string[]): void {
+    const times = this.#committedAtMs.get(jobId) ?? [];
+    this.#committedAtMs.set(jobId, times);
+    for (const line of lines) {
+      times.push(this.#nowMs());
+      const { type, payload } = parse(line);
+      if (type !== "sandbox_job_completed" && type !== "sandbox_job_failed") continue;
+      const attempt = `${jobId}/${payload.task}/${payload.attempt}`;
+      assert.ok(this.#reported.has(attempt), `I14: ${attempt} has ended without a report of its end`);
+    }
+  }
+
+  /** The runner is about to report how an attempt ended. */
+  taskReported({ jobId, taskSeq, attempt }: TaskRef): void {
+    this.#reported.add(`${jobId}/${taskSeq}/${attempt}`);
   }
 
   published(jobId: string, firstSeq: number, lines: readonly string[]): void {
@@ -98,6 +133,8 @@ export class Checker {
         `${jobId}: ${agent.agentId} counts wrongly`,
       );
     }
+    judgeWaits(jobId, job, { events, committedAtMs: this.#committedAtMs.get(jobId)! });
+    this.#attempts(jobId, events);
     this.#leases(jobId, events);
     this.#services(jobId, events);
   }
@@ -115,6 +152,17 @@ export class Checker {
       if (type === "service_deregistered") assert.ok(living.delete(id), what);
     }
     assert.equal(living.size, 0, `I11: ${living.size} services of ${jobId} outlived it`);
+  }
+
+  /** What failed for good was tried as often as it may, interruptions not counted. */
+  #attempts(jobId: string, events: readonly SeenEvent[]): void {
+    const failed = events.filter(({ type }) => type === "sandbox_job_failed");
+    for (const { type, agent_id, payload } of events) {
+      if (type !== "agent_failed") continue;
+      const times = failed.filter((event) => event.payload.task === payload.task).length;
+      const may = agent_id?.startsWith("refuses") ? 1 : ATTEMPTS_MAX;
+      assert.equal(times, may, `I14: task ${payload.task} of ${jobId} has failed ${times} times`);
+    }
   }
 
   /** Every lease that was acquired was released, and none twice. */

@@ -6,7 +6,7 @@ import type { Random } from "./random.ts";
 
 export interface Scenario {
   readonly manifest: JsonObject;
-  readonly shape: "dag" | "cycle" | "service" | "failing";
+  readonly shape: "dag" | "cycle" | "service" | "deadline" | "failing";
   /** Messages each agent has processed when the job completes; null when that depends on timing. */
   readonly expected: ReadonlyMap<string, number> | null;
   /** Bodies in the result; null when there is no aggregator at the end. */
@@ -17,13 +17,14 @@ interface Node {
   readonly id: string;
   readonly kind: "router" | "executor" | "aggregator";
   /** What its commands do, which is also how the node is called: see sim-runner.ts. */
-  readonly habit: "fails" | "asks" | "wonders" | "writes" | null;
+  readonly habit: "fails" | "refuses" | "asks" | "wonders" | "writes" | null;
 }
 
 export function randomScenario(random: Random, index: number): Scenario {
   const roll = random.fraction();
   if (roll < 0.15) return cycle(random, index);
-  if (roll < 0.3) return service(random, index);
+  if (roll < 0.3) return service(random, index, false);
+  if (roll < 0.36) return service(random, index, true);
   return dag(random, index, roll > 0.9);
 }
 
@@ -83,7 +84,7 @@ const failingCompanion: JsonObject = {
 };
 
 function randomHabit(random: Random, withFailure: boolean): Node["habit"] {
-  if (withFailure) return "fails";
+  if (withFailure) return random.pick(["fails", "refuses"] as const);
   return random.chance(0.3) ? random.pick(["asks", "wonders", "writes"] as const) : null;
 }
 
@@ -147,7 +148,8 @@ function model(
   // Nodes stand layer by layer, so that every sender comes before its receivers.
   for (const node of nodes) {
     const got = received.get(node.id)!;
-    const emitted = node.habit === "fails" ? 0 : node.kind === "aggregator" ? Math.min(got, 1) : got;
+    const isLost = node.habit === "fails" || node.habit === "refuses";
+    const emitted = isLost ? 0 : node.kind === "aggregator" ? Math.min(got, 1) : got;
     for (const edge of edges) {
       if (edge.from_node === node.id) received.set(edge.to_node, received.get(edge.to_node)! + emitted);
     }
@@ -182,14 +184,16 @@ function cycle(random: Random, index: number): Scenario {
   };
 }
 
-/** A service that is fed from outside and by a timer; it ends when it is cancelled. */
-function service(random: Random, index: number): Scenario {
+/** A service that is fed from outside and by a timer; it ends when it is cancelled, or by its time limit. */
+function service(random: Random, index: number, hasLimit: boolean): Scenario {
+  const policies = hasLimit ? { policies: { timeout_seconds: random.between(1, 3) } } : {};
   return {
-    shape: "service",
+    shape: hasLimit ? "deadline" : "service",
     expected: null,
     resultCount: null,
     manifest: {
       ...head(`service${index}`, random),
+      ...policies,
       type: "service",
       entrypoints: ["door"],
       nodes: [

@@ -14,6 +14,7 @@ import { parse } from "./checker.ts";
 import { randomScenario, type Scenario } from "./graphs.ts";
 import { People, retriedOf } from "./people.ts";
 import { Random } from "./random.ts";
+import { judgeIdle } from "./waits.ts";
 import { noFaults, World } from "./world.ts";
 
 interface Client {
@@ -28,6 +29,7 @@ export interface Outcome {
   readonly jobs: number;
   readonly events: number;
   readonly crashes: number;
+  readonly clockJumps: number;
   /** Requests to people that were closed, and dead letters that were sent again. */
   readonly answers: number;
   readonly retries: number;
@@ -54,6 +56,7 @@ export async function runSeed(seed: number): Promise<Outcome> {
   const people = new People(world);
   people.planLooks(random.between(0, 12), DISASTER_SPAN_MS);
   await run(world);
+  judgeIdle(world.journal.jobs);
   await makePeace(world, clients, people);
   for (const client of clients) judge(world, client, people);
   const stored = [...world.journal.jobs.values()];
@@ -61,6 +64,7 @@ export async function runSeed(seed: number): Promise<Outcome> {
     jobs: stored.length,
     events: stored.reduce((sum, job) => sum + job.events.length, 0),
     crashes: world.crashes,
+    clockJumps: world.clockJumps,
     answers: stored.reduce(
       (sum, { progress, humanRequests }) => sum + humanRequests.size - progress.humanPending,
       0,
@@ -97,6 +101,9 @@ function planDisasters(world: World): void {
   for (let n = random.below(5); n > 0; n--) {
     const disaster = random.chance(0.75) ? () => world.crash() : () => world.partition();
     world.plan(random.between(1, DISASTER_SPAN_MS), null, disaster);
+  }
+  for (let n = random.below(4); n > 0; n--) {
+    world.plan(random.between(1, DISASTER_SPAN_MS), null, () => world.setClock());
   }
 }
 
@@ -199,6 +206,11 @@ function judge(world: World, client: Client, people: People): void {
     assert.equal(times, 1, `I6: the acknowledged message ${id} was processed ${times} times`);
   }
   if (scenario.shape === "service" || (client.wasDisturbed && job.progress.status === "cancelled")) return;
+  if (scenario.shape === "deadline") {
+    const { code } = JSON.parse(job.progress.failureJson ?? "{}") as { code?: string };
+    assert.equal(code, "job.timeout", `I5: ${jobId} ends with its deadline`);
+    return;
+  }
   assert.equal(job.progress.status, "completed", `${jobId}: ${job.progress.failureJson}`);
   if (scenario.shape !== "failing") {
     assert.equal(job.progress.partial, false, `I7: ${jobId} is whole: nothing that it needs has failed`);

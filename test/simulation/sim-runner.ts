@@ -2,6 +2,7 @@
 // alone, never on the attempt. What an agent's commands do beside that is told by the first word of its name:
 //
 //   fails    every attempt fails
+//   refuses  every attempt fails in a way that another attempt would not change
 //   asks     asks a person, by a name made of the message, and waits for that answer in its file
 //   wonders  asks without a name, and waits for any answer in its file
 //   writes   asks in its result, and works once the answer is sent to it
@@ -52,6 +53,7 @@ export class SimRunner implements TaskRunner {
     this.#running.set(key(task.ref), running);
     for (const line of task.humanResponses) this.#read(running, line);
     if (random.chance(0.3)) this.#report(task, 10, { type: "progress", payload: { half: true } });
+    if (random.chance(0.3)) this.#report(task, 5, { type: "log", payload: { level: "info", message: "so" } });
     // A moment later, so that an answer may be there before the question is asked again.
     const askAfterMs = random.between(0, 20);
     if (question !== null)
@@ -112,9 +114,11 @@ export class SimRunner implements TaskRunner {
     this.#running.delete(key(task.ref));
     const isUnanswered = waitsFor !== null && answers.size === 0;
     const outcome = this.#stopped.has(key(task.ref)) ? interrupted : this.#outcome(task, isUnanswered);
+    this.#world.checker.taskReported(task.ref);
     this.#owned().engine.taskEnded(task.ref, outcome);
     if (random.chance(faults.taskAnswersTwice)) {
-      this.#world.plan(random.between(0, 50), this.#owned(), () => {
+      // Late enough to arrive while the next attempt runs.
+      this.#world.plan(random.between(0, 300), this.#owned(), () => {
         this.#owned().engine.taskEnded(task.ref, this.#outcome(task, isUnanswered));
       });
     }
@@ -122,6 +126,10 @@ export class SimRunner implements TaskRunner {
 
   #outcome(task: TaskStart, mustFail: boolean): TaskOutcome {
     const { random, faults } = this.#world;
+    if (task.agentId.startsWith("refuses")) {
+      const message = "It will never work.";
+      return { kind: "failed", code: "executor.invalid_output", message, command: null, artifacts: [] };
+    }
     const fails = mustFail || task.agentId.startsWith("fails");
     if (fails || (!isLastChance(task) && random.chance(faults.taskFails))) {
       const command = { exitCode: 1, signal: null, stdout: "", stderr: "no", durationMs: 1, usage: null };

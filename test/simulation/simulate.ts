@@ -12,13 +12,14 @@ const { values } = parseArgs({
 });
 const from = Number(values.seed ?? values.from);
 const count = values.seed === undefined ? Number(values.seeds) : 1;
-const total = { jobs: 0, events: 0, crashes: 0, answers: 0, retries: 0 };
+const total = { jobs: 0, events: 0, crashes: 0, clockJumps: 0, answers: 0, retries: 0 };
 for (let seed = from; seed < from + count; seed++) {
   try {
     const outcome = await runSeed(seed);
     total.jobs += outcome.jobs;
     total.events += outcome.events;
     total.crashes += outcome.crashes;
+    total.clockJumps += outcome.clockJumps;
     total.answers += outcome.answers;
     total.retries += outcome.retries;
   } catch (error) {
@@ -27,6 +28,8 @@ for (let seed = from; seed < from + count; seed++) {
     process.exit(1);
   }
 }
-const { jobs, events, crashes, answers, retries } = total;
-console.log(`${count} seeds passed: ${jobs} jobs, ${events} events, ${crashes} crashes`);
+const { jobs, events, crashes, clockJumps, answers, retries } = total;
+console.log(
+  `${count} seeds passed: ${jobs} jobs, ${events} events, ${crashes} crashes, ${clockJumps} jumps of the clock`,
+);
 console.log(`${answers} answers of people, ${retries} dead letters sent again`);

@@ -1,4 +1,4 @@
-// The simulated world: a clock that jumps, a disk that fails, a process that dies, commands that are slow, fail,
+// The simulated world: time that leaps from event to event, a wall clock that people set, a disk that fails, a process that dies, commands that are slow, fail,
 // answer twice or too late. Everything that happens comes from one seed.
 
 import { Engine } from "../../src/engine/engine.ts";
@@ -50,11 +50,15 @@ export class World {
   readonly journal = new MemoryJournal();
   readonly checker: Checker;
   faults: Faults;
+  /** The time that passes. */
   nowMs = Date.UTC(2026, 0, 1);
+  /** How far the wall clock was set ahead of it, or back. */
+  #wallAheadMs = 0;
   process: Process;
   /** One that was cut off, and still answers whoever is connected to it; null most of the time. */
   zombie: Process | null = null;
   crashes = 0;
+  clockJumps = 0;
   readonly #poolSlots: number;
   #planned: Planned[] = [];
   #order = 0;
@@ -66,10 +70,10 @@ export class World {
     this.faults = faults;
     this.#poolSlots = poolSlots;
     this.#id = idSource(
-      () => this.nowMs,
+      () => this.#wallMs,
       () => random.fraction(),
     );
-    this.checker = new Checker(this.journal);
+    this.checker = new Checker(this.journal, () => this.nowMs);
     this.process = this.#start();
   }
 
@@ -97,7 +101,8 @@ export class World {
 
   #clock(owned: () => Process): Clock {
     return {
-      nowMs: () => this.nowMs,
+      nowMs: () => this.#wallMs,
+      steadyMs: () => this.nowMs,
       after: (delayMs, run) => this.plan(delayMs, owned(), run),
       soon: (run) => {
         this.plan(0, owned(), run);
@@ -169,6 +174,16 @@ export class World {
       if (this.zombie === zombie) this.zombie = null;
       this.#planned = this.#planned.filter((entry) => entry.process !== zombie);
     });
+  }
+
+  get #wallMs(): number {
+    return this.nowMs + this.#wallAheadMs;
+  }
+
+  /** Somebody sets the machine's clock. */
+  setClock(): void {
+    this.clockJumps++;
+    this.#wallAheadMs += this.random.pick([-25, -2, 2, 25]) * 3_600_000;
   }
 
   /** Lets the earliest planned thing happen. @returns false when nothing is planned */

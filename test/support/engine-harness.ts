@@ -37,7 +37,10 @@ export class EngineHarness {
   engine: Engine;
   /** The pool of the newest engine. */
   slots: PoolSlots;
+  /** The steady clock, on which everything waits. */
   nowMs = Date.UTC(2026, 0, 1);
+  /** How far somebody has set the wall clock ahead of it, or back. */
+  wallAheadMs = 0;
   starts: TaskStart[] = [];
   stops: TaskRef[] = [];
   sends: { ref: TaskRef; envelope: Envelope }[] = [];
@@ -104,7 +107,8 @@ export class EngineHarness {
 
   #clock(): Clock {
     const clock: Clock = {
-      nowMs: () => this.nowMs,
+      nowMs: () => this.nowMs + this.wallAheadMs,
+      steadyMs: () => this.nowMs,
       after: (delayMs, run) => {
         const entry = { atMs: this.nowMs + delayMs, run };
         this.#waiting.push(entry);

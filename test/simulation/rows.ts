@@ -1,0 +1,82 @@
+// I13. No commit takes back what an earlier one has counted or noted, whoever makes it: what a restart forgets shows
+//      here. A job is paused since some time exactly while it is paused, and has a deadline exactly if it has a limit.
+
+import assert from "node:assert/strict";
+import type { AgentRecord, JobChanges, JobProgress, TaskRecord } from "../../src/engine/journal.ts";
+import { isTerminal } from "../../src/engine/journal.ts";
+import type { JsonObject } from "../../src/engine/json.ts";
+
+interface Row {
+  progress: JobProgress | null;
+  readonly hasLimit: boolean;
+  readonly agents: Map<number, AgentRecord>;
+  readonly tasks: Map<number, TaskRecord>;
+}
+
+export class Rows {
+  readonly #rows = new Map<string, Row>();
+
+  /** A part of a batch that was written. */
+  written({ jobId, insert, progress, agents, tasks, deadLettersRetried }: JobChanges): void {
+    const row = this.#rows.get(jobId) ?? newRow(insert!.manifestJson);
+    this.#rows.set(jobId, row);
+    judgeProgress(jobId, row, progress);
+    for (const agent of agents) {
+      const before = row.agents.get(agent.index);
+      if (before !== undefined) judgeAgent(jobId, before, agent, deadLettersRetried.length > 0);
+      row.agents.set(agent.index, agent);
+    }
+    for (const task of tasks) {
+      const before = row.tasks.get(task.taskSeq);
+      const counts = ({ attempt, failures }: TaskRecord) => ({ attempt, failures });
+      if (before !== undefined) grows(`${jobId}: task ${task.taskSeq}`, counts(before), counts(task));
+      row.tasks.set(task.taskSeq, task);
+    }
+    row.progress = progress;
+  }
+}
+
+function newRow(manifestJson: string): Row {
+  const { policies } = JSON.parse(manifestJson) as { policies?: JsonObject };
+  const hasLimit = policies?.timeout_seconds !== undefined;
+  return { progress: null, hasLimit, agents: new Map(), tasks: new Map() };
+}
+
+function judgeProgress(jobId: string, { progress: before, hasLimit }: Row, progress: JobProgress): void {
+  assert.equal(progress.deadlineAtMs !== null, hasLimit, `I13: ${jobId} has a deadline if it has a limit`);
+  if (!isTerminal(progress.status)) {
+    const isPaused = progress.status === "paused";
+    assert.equal(
+      progress.pausedAtMs !== null,
+      isPaused,
+      `I13: ${jobId} is ${progress.status}, and since when`,
+    );
+  }
+  if (before === null) return;
+  const counts = ({ eventSeq, messageSeq, taskSeq, logBytes, tally }: JobProgress) => ({
+    eventSeq,
+    messageSeq,
+    taskSeq,
+    logBytes,
+    ...tally,
+  });
+  grows(jobId, counts(before), counts(progress));
+  assert.ok(progress.partial || !before.partial, `I13: ${jobId} is not partial any more`);
+  assert.equal(progress.startedAtMs, before.startedAtMs, `I13: ${jobId} started once`);
+}
+
+/** @param hasChance whether somebody has sent dead letters again: an agent that is given one has not failed */
+function judgeAgent(jobId: string, before: AgentRecord, agent: AgentRecord, hasChance: boolean): void {
+  const what = `I13: ${agent.agentId} of ${jobId}`;
+  const isFailed = agent.status === "failed" || before.status !== "failed" || hasChance;
+  assert.ok(isFailed, `${what} has not failed any more`);
+  assert.ok(agent.done || !before.done, `${what} is not done any more`);
+  assert.ok(agent.status !== "pending" || before.status === "pending", `${what} has not begun any more`);
+  assert.ok(agent.processedMessages >= before.processedMessages, `${what} has processed less than before`);
+}
+
+function grows<Counts extends Readonly<Record<string, number>>>(what: string, before: Counts, after: Counts) {
+  for (const [name, count] of Object.entries(before)) {
+    assert.ok(after[name]! >= count, `I13: ${what}: ${name} went from ${count} to ${after[name]}`);
+  }
+}
