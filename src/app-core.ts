@@ -66,6 +66,7 @@ export async function openCore(config: Config, log: Logger, undo: AsyncDisposabl
     home: home.path,
     records: new SqlBundleRecords(database),
     bundleBytesMax: config.bundleBytesMax,
+    bundlesBytesMax: config.bundlesBytesMax,
     nowMs: systemClock.nowMs,
   });
   const records = new SqlJobRecords(database);

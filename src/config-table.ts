@@ -214,6 +214,14 @@ export const table = {
     fallback: () => 512 * MiB,
     parse: wholeNumber(1, Number.MAX_SAFE_INTEGER),
   }),
+  bundlesBytesMax: setting<number>({
+    variable: "SVC_BUNDLES_MAX_BYTES",
+    meaning:
+      "Bytes that all bundles may have together, unpacked; a further one is answered with 507. 0 for no limit.",
+    example: String(10 * 1024 * MiB),
+    fallback: () => 50 * 1024 * MiB,
+    parse: wholeNumber(0, Number.MAX_SAFE_INTEGER),
+  }),
   bodyBytesMax: setting<number>({
     variable: "SVC_BODY_MAX_BYTES",
     meaning: "Bytes of a JSON request body; more is answered with 413.",

@@ -137,6 +137,7 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     [["https://desk.example.org/ui/{port}/", "https://desk.example.org/ui/{port}/"]],
   ],
   ["SVC_BUNDLE_MAX_BYTES", "bundleBytesMax", 536_870_912, [["1", 1]]],
+  ["SVC_BUNDLES_MAX_BYTES", "bundlesBytesMax", 53_687_091_200, [["0", 0]]],
   ["SVC_BODY_MAX_BYTES", "bodyBytesMax", 5_242_880, [["1024", 1024]]],
   [
     "SVC_CORS_ORIGINS",
@@ -227,6 +228,7 @@ const wrongTexts: Record<string, readonly string[]> = {
   SVC_BLUEPRINT_WEB_UI_HOST: ["http://localhost", "a b"],
   SVC_BLUEPRINT_WEB_UI_PUBLIC_URL: ["http://127.0.0.1/", "ftp://a:{port}/", "http://a:{port}/?b", "{port}"],
   SVC_BUNDLE_MAX_BYTES: ["0", "512MiB"],
+  SVC_BUNDLES_MAX_BYTES: ["-1", "50GiB"],
   SVC_BODY_MAX_BYTES: ["0", "536870913"],
   SVC_CORS_ORIGINS: ["*", "https://a.example/path", "ftp://a", "null", ","],
   SVC_ALLOWED_HOSTS: ["https://a.example", "a.example:8443", "*.a.example", ","],

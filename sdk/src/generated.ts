@@ -1865,6 +1865,8 @@ export const problemCodes = [
   "service_not_passing",
   /** Wait as many seconds as Retry-After says, then try again. */
   "unavailable",
+  /** All bundles together are at SVC_BUNDLES_MAX_BYTES; delete some that no job uses, or raise it. */
+  "insufficient_storage",
 ] as const;
 
 export type ProblemCode = (typeof problemCodes)[number];

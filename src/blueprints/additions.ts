@@ -6,7 +6,8 @@
 // D3. Before anything of what was added before is replaced, what replaces it is whole and written down: an addition that
 //     was cut off behind that finishes with it, whatever the catalog says by then.
 
-import { BundleProblem, messagesOf } from "../bundles/problem.ts";
+import { BundleProblem, BundlesFull, messagesOf } from "../bundles/problem.ts";
+import type { Snapshot } from "../bundles/snapshots.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
 import { isStringList } from "../engine/json.ts";
 import { OperationFailed, OperationInterrupted } from "../operations/failures.ts";
@@ -52,6 +53,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
       if (whole === null) await context.remember({ taken: taken.fingerprint, size: taken.sizeBytes });
       return await this.#finish(taken, wanted);
     } catch (error) {
+      await this.#parts.bundles.release(taken);
       const isOver = !(context.signal.aborted || error instanceof JournalUnavailable);
       if (isOver) await this.#forget(taken).catch(() => {});
       throw isDiskFull(error) ? diskFull(blueprintId) : error;
@@ -87,6 +89,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
       const { description } = descriptionOf(definition, blueprintId);
       if (description === null) return null;
       const sizeBytes = Number(result.size);
+      bundles.hold(fingerprint);
       return { blueprintId, fingerprint, sizeBytes, definition, description, takenAtMs };
     } catch (error) {
       if (error instanceof BundleProblem) return null;
@@ -123,8 +126,10 @@ export class Additions implements OperationHandler<AdditionWrites> {
 
   async #take({ blueprintId, folder }: FoundBlueprint): Promise<Package> {
     const { bundles } = this.#parts;
+    let taken: Snapshot | null = null;
     try {
-      const { fingerprint, sizeBytes, definition } = await bundles.takeFolder(folder);
+      taken = await bundles.takeFolder(folder);
+      const { fingerprint, sizeBytes, definition } = taken;
       const { description, problems } = descriptionOf(definition, blueprintId);
       // The folder may have changed since the catalog has looked at it.
       if (description === null) throw broken(blueprintId, messagesOf(problems));
@@ -135,6 +140,8 @@ export class Additions implements OperationHandler<AdditionWrites> {
       if (takenAtMs === null) throw new OperationInterrupted("the snapshot was removed meanwhile");
       return { blueprintId, fingerprint, sizeBytes, definition, description, takenAtMs };
     } catch (error) {
+      if (taken !== null) await bundles.release(taken);
+      if (error instanceof BundlesFull) throw new OperationFailed("disk_full", error.message);
       if (error instanceof BundleProblem)
         throw broken(blueprintId, messagesOf(error.problems).replaceAll(folder, "its folder"));
       throw isDiskFull(error) ? diskFull(blueprintId) : error;
@@ -145,8 +152,8 @@ export class Additions implements OperationHandler<AdditionWrites> {
     const { bundles, records, resources } = this.#parts;
     const { blueprintId, fingerprint, sizeBytes, description } = taken;
     const before = await records.prepared(blueprintId);
-    if (before?.fingerprint != null && before.fingerprint !== fingerprint)
-      await bundles.keep(before.fingerprint);
+    const replaced = before?.fingerprint !== fingerprint ? (before?.fingerprint ?? null) : null;
+    if (replaced !== null) await bundles.holdLettingGo(replaced);
     const made: BlueprintAsset[] = [];
     for (const { resource, recipe, version } of wanted) {
       const bytes = await resources.show(blueprintId, resource.name, version);
@@ -159,7 +166,15 @@ export class Additions implements OperationHandler<AdditionWrites> {
     const { version } = description.identity;
     return {
       result: { blueprint_id: blueprintId, version, fingerprint, size: sizeBytes },
-      commit: (writes, nowMs) => this.#add(writes, { taken, made, addedAtMs }, nowMs),
+      commit: async (writes, nowMs) => {
+        const told = await this.#add(writes, { taken, made, addedAtMs }, nowMs);
+        return () => {
+          told();
+          // A commit that fails leaves them held: the next start finds out whose they are.
+          for (const one of [fingerprint, ...(replaced === null ? [] : [replaced])])
+            void bundles.release({ fingerprint: one });
+        };
+      },
     };
   }
 

@@ -85,6 +85,7 @@ export async function testHome() {
         home,
         records: new SqlBundleRecords(database),
         bundleBytesMax: 1_000_000,
+        bundlesBytesMax: 0,
         nowMs: systemClock.nowMs,
       });
       const blueprints = new Blueprints(

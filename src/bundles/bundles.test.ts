@@ -21,7 +21,7 @@ import {
 
 /** Names of the snapshots that are on disk. */
 async function snapshots(home: string): Promise<readonly string[]> {
-  return (await readdir(join(home, "bundles"))).filter((name) => name !== "incoming");
+  return (await readdir(join(home, "bundles"))).filter((name) => /^[0-9a-f]+$/.test(name));
 }
 
 test("a folder becomes a read-only snapshot and a record", async () => {
@@ -167,10 +167,12 @@ test("a reload of an unchanged folder says so", async () => {
   });
 });
 
-test("a reload reaches later submissions, and the old snapshot stays for running jobs", async () => {
+test("a reload reaches later submissions, and the old snapshot stays until an earlier one has ended", async () => {
   await using place = await makePlace();
   const path = await writeFiles(join(place.folder, "b"), bundleFiles());
   const before = await place.bundles.registerFolder({ path });
+  const earlier = await place.bundles.launch("b", {});
+  assert.equal(earlier?.fingerprint, before.fingerprint);
   await writeFiles(path, { "payloads/worker/run.py": "print(2)\n", "config/default.json": '{"a":1}' });
   const result = await place.bundles.reload("b");
   assert.ok(result?.changed && result.reloaded);
@@ -180,6 +182,8 @@ test("a reload reaches later submissions, and the old snapshot stays for running
   assert.equal(launch.configurationJson, '{"a":1}');
   const old = join(place.bundles.payloadFolder(before.fingerprint), "worker/run.py");
   assert.equal(await readFile(old, "utf8"), "print(1)\n");
+  await place.bundles.release(earlier);
+  assert.deepEqual(await snapshots(place.home), [result.current_fingerprint]);
   const record = await place.bundles.get("b");
   assert.deepEqual([record?.createdAtMs, record?.updatedAtMs], [1_000, 1_001]);
 });
@@ -312,9 +316,10 @@ async function killWhenItPrints(home: string, program: string): Promise<void> {
     const records = {
       get: async () => null,
       list: async () => [],
+      isSnapshotNamed: async () => false,
       save: () => { console.log("saving"); return new Promise(() => {}); },
     };
-    const bundles = await Bundles.open({ home: ${JSON.stringify(home)}, records, bundleBytesMax: 65536, nowMs: () => 0 });
+    const bundles = await Bundles.open({ home: ${JSON.stringify(home)}, records, bundleBytesMax: 65536, bundlesBytesMax: 0, nowMs: () => 0 });
     setInterval(() => {}, 1000);`;
   const args = ["--input-type=module", "-e", head + program];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -328,17 +333,19 @@ async function killWhenItPrints(home: string, program: string): Promise<void> {
   await exit;
 }
 
-test("a process killed between snapshot and record leaves the old record and a whole snapshot", async () => {
+test("a process killed between snapshot and record leaves the old record, and the next start frees the snapshot", async () => {
   await using place = await makePlace();
   const path = await writeFiles(join(place.folder, "b"), bundleFiles());
   const before = await place.bundles.registerFolder({ path });
   await writeFiles(path, { "payloads/more.txt": "x" });
   await killWhenItPrints(place.home, `await bundles.registerFolder({ path: ${JSON.stringify(path)} });`);
-  const after = await place.reopen();
-  assert.deepEqual(await after.get("b"), before);
-  const orphans = (await snapshots(place.home)).filter((name) => name !== before.fingerprint);
-  assert.equal((await after.reload("b"))?.current_fingerprint, orphans[0]);
   assert.equal((await snapshots(place.home)).length, 2);
+  const after = await place.reopen();
+  assert.deepEqual(await readdir(join(place.home, "bundles")), [before.fingerprint, "incoming"].sort());
+  assert.deepEqual(await after.get("b"), before);
+  const { current_fingerprint: current } = (await after.reload("b"))!;
+  assert.notEqual(current, before.fingerprint);
+  assert.deepEqual(await snapshots(place.home), [current]);
 });
 
 test("a process killed in the middle of a registration leaves nothing after the next start", async () => {

@@ -5,8 +5,8 @@
 //     receiver, in any order: its id stands for its content, so two of one id say the same.
 // B3. A job keeps the snapshot it was submitted with (it holds the fingerprint, not the id).
 // B4. What is refused changes nothing.
-// B5. A snapshot that nothing names stays for a while after a record let go of it: a submission that has read that
-//     record may still be on its way.
+// B5. A snapshot that nothing names any more goes at once, or when the last submission that has read its record has
+//     been written down or refused.
 
 import { createReadStream } from "node:fs";
 import { basename, join, resolve } from "node:path";
@@ -33,9 +33,11 @@ export interface BundlesOptions {
   readonly nowMs: () => number;
   /** SVC_BUNDLE_MAX_BYTES: bytes of an upload; a bundle's files may have 20 times as many. */
   readonly bundleBytesMax: number;
+  /** SVC_BUNDLES_MAX_BYTES: bytes of all snapshots together; 0 for no limit. */
+  readonly bundlesBytesMax: number;
 }
 
-/** What a submission needs of a bundle, all from one snapshot. */
+/** What a submission needs of a bundle, all from one snapshot; `release` it once the submission has ended. */
 export interface BundleLaunch {
   readonly graph: Graph;
   readonly manifestJson: string;
@@ -44,7 +46,7 @@ export interface BundleLaunch {
   readonly configurationJson: string | null;
 }
 
-/** An upload whose content is kept and whose record is still to be saved. */
+/** An upload whose content is kept and whose record is still to be saved; `release` it then. */
 export interface ReceivedBundle {
   /** As it would be saved; a record of the same id has the same content, and keeps its time of creation. */
   readonly record: BundleRecord;
@@ -78,6 +80,8 @@ export class Bundles {
   readonly #snapshots: Snapshots;
   readonly #definitions: DefinitionCache;
   readonly #turns = new KeyedTurns();
+  /** Counts the records that were let go of. */
+  #lettingGo = 0;
 
   private constructor(options: BundlesOptions) {
     this.#records = options.records;
@@ -86,7 +90,9 @@ export class Bundles {
     this.#bytesMax = options.bundleBytesMax * bundleLimits.expansionMax;
     this.#snapshots = new Snapshots(resolve(options.home, "bundles"), {
       bytesMax: this.#bytesMax,
+      totalBytesMax: options.bundlesBytesMax,
       nowMs: options.nowMs,
+      isNamed: (fingerprint) => options.records.isSnapshotNamed(fingerprint),
     });
     this.#definitions = new DefinitionCache({
       read: (fingerprint) => this.#readDefinition(fingerprint),
@@ -119,18 +125,19 @@ export class Bundles {
   }
 
   /**
-   * Takes an uploaded zip in: checks it, and keeps its content. Saves no record; without one the content is kept all
-   * the same, and belongs to the next upload of it. Memory stays flat, whatever the zip's size.
+   * Takes an uploaded zip in: checks it, and keeps its content. Saves no record: whoever calls it does, and then
+   * calls `release`, which removes a content that has no record. Memory stays flat, whatever the zip's size.
    *
    * @param file a path, or the upload itself, which is read to its end or destroyed
    * @throws BundleProblem with everything that is wrong with the zip; of the code `upload_too_large` when it has more
-   *   bytes than SVC_BUNDLE_MAX_BYTES. Errors of the system (ENOSPC on a full disk) as they come. Nothing is kept then.
+   *   bytes than SVC_BUNDLE_MAX_BYTES. BundlesFull over SVC_BUNDLES_MAX_BYTES. Errors of the system (ENOSPC on a full disk) as they come. Nothing is kept then.
    */
   async receiveZip(file: string | Readable): Promise<ReceivedBundle> {
     return this.#snapshots.withTemporary(async (folder) => {
       const upload = typeof file === "string" ? createReadStream(file) : file;
       const { path, sha256 } = await this.#snapshots.receive(upload, folder, this.#uploadBytesMax);
-      const snapshot = await this.#snapshots.take(await openZip(path, this.#bytesMax), folder);
+      const source = await openZip(path, this.#bytesMax);
+      const snapshot = await this.#snapshots.take(source, folder, { isMarked: true });
       const bundleId = `bundle_${snapshot.fingerprint.slice(0, FINGERPRINT_CHARS_IN_ID)}`;
       return {
         record: recordOf(snapshot, { bundleId, source: { kind: "zip" }, nowMs: this.#nowMs() }),
@@ -153,7 +160,11 @@ export class Bundles {
     const given = request.bundleId === undefined ? null : checkedId(request.bundleId);
     const { record } = await this.receiveZip(request.file);
     const bundleId = given ?? record.bundleId;
-    return this.#turns.run(bundleId, () => this.#save({ ...record, bundleId }));
+    try {
+      return await this.#turns.run(bundleId, () => this.#save({ ...record, bundleId }));
+    } finally {
+      await this.release(record);
+    }
   }
 
   /**
@@ -200,20 +211,41 @@ export class Bundles {
     return this.#records.get(bundleId);
   }
 
-  /** To be called before the record of a bundle is deleted (B5). */
-  async letGo({ fingerprint }: BundleRecord): Promise<void> {
-    await this.#snapshots.touch(fingerprint);
+  /** Ends what `receiveZip`, `launch` or `takeFolder` has begun: a snapshot that nothing names goes now (B5). */
+  release({ fingerprint }: { readonly fingerprint: string }): Promise<void> {
+    return this.#snapshots.release(fingerprint);
+  }
+
+  /** Keeps a snapshot where it is until `release`. */
+  hold(fingerprint: string): void {
+    this.#snapshots.hold(fingerprint);
+  }
+
+  /** To be called before what is written down lets go of a snapshot; `release` it once it has. */
+  async holdLettingGo(fingerprint: string): Promise<void> {
+    await this.#snapshots.holdMarked(fingerprint);
+    this.#lettingGo++;
+  }
+
+  /** Does what makes a record let go of its snapshot, such as deleting it, and removes the snapshot if it may (B5). */
+  async letGo<Result>(record: BundleRecord, change: () => Promise<Result>): Promise<Result> {
+    await this.holdLettingGo(record.fingerprint);
+    try {
+      return await change();
+    } finally {
+      await this.release(record);
+    }
   }
 
   /**
-   * Takes a folder in without a record of it: whoever is told the fingerprint writes it down within a day (S5 in
-   * snapshots.ts).
+   * Takes a folder in without a record of it. The caller writes the fingerprint down within a day (S6 in snapshots.ts),
+   * and calls `release`.
    *
    * @param path absolute
-   * @throws BundleProblem with everything that is wrong with the folder; errors of the system as they come
+   * @throws BundleProblem with everything that is wrong with the folder; BundlesFull; errors of the system as they come
    */
   takeFolder(path: string): Promise<Snapshot> {
-    return this.#snapshots.withTemporary((folder) => this.#takeFolder(path, folder));
+    return this.#takeFolder(path, { isMarked: false });
   }
 
   /** Keeps a snapshot for another day. @returns the time it has now, in ms since 1970; null when it is not there */
@@ -263,14 +295,29 @@ export class Bundles {
    * @throws BundleProblem when the snapshot has been removed or damaged from outside
    */
   async launch(bundleId: string, override: JsonObject): Promise<BundleLaunch | null> {
-    const record = await this.#records.get(bundleId);
+    const record = await this.#held(bundleId);
     if (record === null) return null;
     const { fingerprint } = record;
-    const { graph, manifestJson, configuration } = await this.definition(fingerprint);
+    const { graph, manifestJson, configuration } = await this.definition(fingerprint).catch(async (error) => {
+      await this.release(record);
+      throw error;
+    });
     const hasOverride = Object.keys(override).length > 0;
     const resolved = hasOverride ? merged(configuration ?? {}, override) : configuration;
     const configurationJson = resolved === null ? null : JSON.stringify(resolved);
     return { graph, manifestJson, fingerprint, configurationJson };
+  }
+
+  /** A bundle's record, with its snapshot held. A record that was let go of while it was read is read again. */
+  async #held(bundleId: string): Promise<BundleRecord | null> {
+    for (;;) {
+      const before = this.#lettingGo;
+      const record = await this.#records.get(bundleId);
+      if (record === null) return null;
+      if (this.#lettingGo !== before) continue;
+      this.hold(record.fingerprint);
+      return record;
+    }
   }
 
   async #readDefinition(fingerprint: string): Promise<Definition> {
@@ -289,21 +336,28 @@ export class Bundles {
     bundleId: string,
     source: Extract<BundleOrigin, { kind: "folder" }>,
   ): Promise<BundleRecord> {
-    const snapshot = await this.takeFolder(source.path);
-    return this.#save(recordOf(snapshot, { bundleId, source, nowMs: this.#nowMs() }));
+    const snapshot = await this.#takeFolder(source.path, { isMarked: true });
+    try {
+      return await this.#save(recordOf(snapshot, { bundleId, source, nowMs: this.#nowMs() }));
+    } finally {
+      await this.release(snapshot);
+    }
   }
 
-  async #takeFolder(path: string, folder: string): Promise<Snapshot> {
-    const limits = { bytesMax: this.#bytesMax, keepOut: this.#snapshots.root };
-    return this.#snapshots.take(await openFolder(path, limits), folder);
+  #takeFolder(path: string, options: { readonly isMarked: boolean }): Promise<Snapshot> {
+    return this.#snapshots.withTemporary(async (folder) => {
+      const limits = { bytesMax: this.#bytesMax, keepOut: this.#snapshots.root };
+      return this.#snapshots.take(await openFolder(path, limits), folder, options);
+    });
   }
 
   /** @returns the record as it is now: one of the same id lends it its time of creation */
   async #save(record: BundleRecord): Promise<BundleRecord> {
     const before = await this.#records.get(record.bundleId);
     const saved = { ...record, createdAtMs: before?.createdAtMs ?? record.createdAtMs };
-    if (before !== null && before.fingerprint !== record.fingerprint) await this.letGo(before);
-    await this.#records.save(saved);
+    const save = () => this.#records.save(saved);
+    if (before === null || before.fingerprint === record.fingerprint) await save();
+    else await this.letGo(before, save);
     return saved;
   }
 }

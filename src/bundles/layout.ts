@@ -15,6 +15,8 @@ export const PAYLOADS_FOLDER = "payloads";
 export const VALIDATORS_FOLDER = "validators";
 export const validatorKinds = [".py", ".mjs", ".sh"] as const;
 
+export const FINGERPRINT_PATTERN = /^[0-9a-f]{64}$/;
+
 export const bundleLimits = {
   /** Files and folders together, as a zip lists them. */
   entriesMax: 20_000,
@@ -22,6 +24,9 @@ export const bundleLimits = {
   foldersMax: 20_000,
   /** Times SVC_BUNDLE_MAX_BYTES that a bundle's files may have together. */
   expansionMax: 20,
+  /** Times its packed size that an entry of a zip, and all of them together, may have beyond the first bytes. */
+  inflationMax: 100,
+  inflationFreeBytes: 10 * 1024 * 1024,
   /** Bytes of a name inside the bundle, and of each of its parts: what file systems take. */
   pathBytesMax: 1_024,
   nameBytesMax: 255,

@@ -31,6 +31,17 @@ export class BundleProblem extends Error {
   }
 }
 
+/** All bundles together have no room for one more (SVC_BUNDLES_MAX_BYTES). Nothing was changed. */
+export class BundlesFull extends Error {
+  override readonly name = "BundlesFull";
+
+  constructor(room: { readonly bytes: number; readonly usedBytes: number; readonly bytesMax: number }) {
+    super(
+      `The bundles have ${room.usedBytes} bytes together, and one of ${room.bytes} more is over SVC_BUNDLES_MAX_BYTES (${room.bytesMax}). Delete bundles that no job uses, or raise the limit.`,
+    );
+  }
+}
+
 /** A problem of the manifest among those of the bundle: the path leads inside, the message names the file. */
 export function inManifest({ path, code, message }: ManifestProblem): BundleProblemEntry {
   return { path, code, message: `${MANIFEST_FILE}: ${message}` };

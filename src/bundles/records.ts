@@ -24,4 +24,6 @@ export interface BundleRecords {
   get(bundleId: string): Promise<BundleRecord | null>;
   /** In the order of their ids, those after `after`; null begins with the first. */
   list(page: { readonly limit: number; readonly after: string | null }): Promise<readonly BundleRecord[]>;
+  /** Whether anything that is written down has the snapshot: a bundle, a job, a run or a blueprint. */
+  isSnapshotNamed(fingerprint: string): Promise<boolean>;
 }

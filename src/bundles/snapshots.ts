@@ -6,8 +6,10 @@
 // S2. Its name is the SHA-256 over its files (name, executable or not, content), so equal bundles are stored once.
 // S3. A crash leaves at most something below <root>/incoming, which the next start removes.
 // S4. Files are copies (clones, where the file system can), never hard links: nobody else's write reaches them.
-// S5. A snapshot's folder has the time at which it was last taken in or let go of (`touch`). Nothing that has been given
-//     a name lately is removed: whoever was told the name may be about to write it down.
+// S5. Whoever is told a snapshot's name holds it until the name is written down (holds.ts). What is held stays; what
+//     nothing names goes when its last hold ends, or at the next start.
+// S6. A snapshot's folder has the time at which it was last taken in (`touch`). An addition of a blueprint that was cut
+//     off finds its snapshot again by it: the sweep leaves alone what is young.
 
 import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -20,16 +22,18 @@ import { KeyedTurns } from "../keyed-turns.ts";
 import { forEachOf } from "../several.ts";
 import { syncFolder } from "../sync-folder.ts";
 import { type Definition, readDefinition } from "./definition.ts";
+import { Holds } from "./holds.ts";
+import { FILES_AT_ONCE, Intake } from "./intake.ts";
 import {
   type BundleFile,
   type BundleSource,
   CONFIG_FILES,
+  FINGERPRINT_PATTERN,
   MANIFEST_FILE,
-  PAYLOADS_FOLDER,
   tooLarge,
 } from "./layout.ts";
-import { BundleProblem, type BundleProblemEntry, ProblemList, shown } from "./problem.ts";
-import type { SealedFile } from "./sealed-file.ts";
+import { BundleProblem, type BundleProblemEntry } from "./problem.ts";
+import { Room } from "./room.ts";
 
 export interface Snapshot {
   readonly fingerprint: string;
@@ -43,36 +47,45 @@ export interface UnusedSnapshots {
   readonly isPreview: boolean;
 }
 
-const FINGERPRINT_PATTERN = /^[0-9a-f]{64}$/;
-/** Files under way at the same time. The threads that wait for the disk are four, and serve others too. */
-const FILES_AT_ONCE = 4;
+export interface SnapshotsOptions {
+  /** What the files of one snapshot may have together. */
+  readonly bytesMax: number;
+  /** What all snapshots may have together; 0 for no limit. */
+  readonly totalBytesMax: number;
+  /** Wall time in ms since 1970. */
+  readonly nowMs: () => number;
+  /** Whether anything that is written down has the snapshot. */
+  readonly isNamed: (fingerprint: string) => Promise<boolean>;
+}
 
 export class Snapshots {
   readonly root: string;
   readonly #incoming: string;
-  readonly #bytesMax: number;
-  readonly #nowMs: () => number;
+  readonly #options: SnapshotsOptions;
   /** By fingerprint: nothing is taken in while it is being removed. */
   readonly #turns = new KeyedTurns();
+  readonly #holds: Holds;
+  readonly #room: Room;
   #incomingSeq = 0;
 
-  /**
-   * @param options.bytesMax what the files of one snapshot may have together
-   * @param options.nowMs wall time in ms since 1970
-   */
-  constructor(root: string, options: { readonly bytesMax: number; readonly nowMs: () => number }) {
+  constructor(root: string, options: SnapshotsOptions) {
     this.root = root;
     this.#incoming = join(root, "incoming");
-    this.#bytesMax = options.bytesMax;
-    this.#nowMs = options.nowMs;
+    this.#options = options;
+    this.#holds = new Holds(root);
+    this.#room = new Room(root, { bytesMax: options.totalBytesMax, turns: this.#turns });
   }
 
-  /** Makes the root, and removes what a crash left half-written. To be called once, before anything else. */
+  /** Makes the root, and removes what a crash left half-written or without a name. To be called once, before anything else. */
   async open(): Promise<void> {
     const made = await mkdir(this.root, { recursive: true, mode: 0o700 });
     if (made !== undefined) await syncFolder(dirname(this.root));
     await rm(this.#incoming, { recursive: true, force: true });
     await mkdir(this.#incoming);
+    for (const fingerprint of await this.#holds.left()) {
+      await this.#holds.mark(fingerprint);
+      await this.#settle(fingerprint);
+    }
   }
 
   /** @returns the snapshot's folder, whether or not there is such a snapshot */
@@ -119,14 +132,20 @@ export class Snapshots {
   }
 
   /**
-   * Takes a bundle in, and closes its source.
+   * Takes a bundle in, and closes its source. The caller holds the snapshot (S5).
    *
    * @param folder an empty folder from `withTemporary`
-   * @throws BundleProblem with everything that is wrong with it; nothing is kept then
+   * @param options.isMarked whether it goes with its last hold, and with a crash, unless its name is written down
+   * @throws BundleProblem with everything that is wrong with it; BundlesFull. Nothing is kept then
    */
-  async take(source: BundleSource, folder: string): Promise<Snapshot> {
+  async take(
+    source: BundleSource,
+    folder: string,
+    options: { readonly isMarked: boolean },
+  ): Promise<Snapshot> {
     const content = join(folder, "content");
     try {
+      using _reserved = await this.#room.reserve(source.files.reduce((sum, file) => sum + file.sizeBytes, 0));
       const [defining, others] = split(source.files);
       const intake = new Intake(source, content);
       // The small files that can make the bundle invalid come first.
@@ -136,7 +155,7 @@ export class Snapshots {
       if (intake.problems.length > 0) throw new BundleProblem(intake.problems);
       const { fingerprint, sizeBytes } = this.#fingerprint(source.files, intake);
       await forEachOf(intake.folders, FILES_AT_ONCE, syncFolder);
-      await this.#keep(content, fingerprint);
+      await this.#keep(content, { fingerprint, sizeBytes, ...options });
       return { fingerprint, sizeBytes, definition };
     } finally {
       await source.close();
@@ -155,31 +174,75 @@ export class Snapshots {
       sizeBytes += sealed.sizeBytes;
     }
     // Looked at again: files of a folder may have grown since they were listed.
-    if (sizeBytes > this.#bytesMax) throw BundleProblem.of("", "too_large", tooLarge(this.#bytesMax));
+    const { bytesMax } = this.#options;
+    if (sizeBytes > bytesMax) throw BundleProblem.of("", "too_large", tooLarge(bytesMax));
     return { fingerprint: total.digest("hex"), sizeBytes };
   }
 
-  async #keep(content: string, fingerprint: string): Promise<void> {
-    await this.#turns.run(fingerprint, async () => {
+  async #keep(
+    content: string,
+    kept: { readonly fingerprint: string; readonly sizeBytes: number; readonly isMarked: boolean },
+  ): Promise<void> {
+    const { fingerprint } = kept;
+    this.hold(fingerprint);
+    try {
+      await this.#turns.run(fingerprint, async () => {
+        if (kept.isMarked) await this.#holds.mark(fingerprint);
+        try {
+          await rename(content, this.folder(fingerprint));
+        } catch (error) {
+          const { code } = error as NodeJS.ErrnoException;
+          // The same content is there already (S2); it is whole, because its name exists (S1).
+          if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
+          await this.touch(fingerprint);
+        }
+        this.#room.count(fingerprint, kept.sizeBytes);
+      });
+      await syncFolder(this.root);
+    } catch (error) {
+      await this.release(fingerprint);
+      throw error;
+    }
+  }
+
+  /** Keeps a snapshot where it is until `release` (S5). */
+  hold(fingerprint: string): void {
+    this.#holds.hold(fingerprint);
+  }
+
+  /** Ends a hold: removes the snapshot when this was the last one and nothing that is written down has its name. */
+  async release(fingerprint: string): Promise<void> {
+    if (this.#holds.release(fingerprint)) await this.#settle(fingerprint);
+  }
+
+  /** Holds a snapshot that a record is about to let go of. */
+  async holdMarked(fingerprint: string): Promise<void> {
+    this.hold(fingerprint);
+    await this.#turns.run(fingerprint, () => this.#holds.mark(fingerprint));
+  }
+
+  #settle(fingerprint: string): Promise<void> {
+    const { isNamed } = this.#options;
+    return this.#turns.run(fingerprint, async () => {
       try {
-        await rename(content, this.folder(fingerprint));
+        const request = { isNamed, beforeMs: Number.POSITIVE_INFINITY, isPreview: false };
+        await this.#removeUnused(fingerprint, request);
+        // Whoever holds it by now settles it.
+        if (!this.#holds.isHeld(fingerprint)) await this.#holds.unmark(fingerprint);
       } catch (error) {
-        const { code } = error as NodeJS.ErrnoException;
-        // The same content is there already (S2); it is whole, because its name exists (S1).
-        if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
-        await this.touch(fingerprint);
+        // What the system does not let go stays marked: the next start, or a sweep, tries again.
+        if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
       }
     });
-    await syncFolder(this.root);
   }
 
   /**
-   * To be called before a record lets go of the snapshot (S5).
+   * Makes the snapshot young (S6).
    *
    * @returns the time that it has now, wall time in ms since 1970; null when it is not there, which is no error
    */
   async touch(fingerprint: string): Promise<number | null> {
-    const nowMs = this.#nowMs();
+    const nowMs = this.#options.nowMs();
     const now = new Date(nowMs);
     try {
       await utimes(this.folder(fingerprint), now, now);
@@ -228,85 +291,19 @@ export class Snapshots {
   ): Promise<number | null> {
     const folder = this.folder(fingerprint);
     if (await isNamed(fingerprint)) return null;
-    // Looked at after the names: who lets go of a snapshot touches it first.
     const found = await stat(folder).catch(() => null);
     if (found === null || found.mtimeMs >= beforeMs) return null;
     const size = await bytesIn(folder);
+    // Looked at last, and no await from here to the removal.
+    if (this.#holds.isHeld(fingerprint)) return null;
     if (!isPreview) {
       // Out of its place in one step, so that nobody ever finds half of it (S1, S3).
       const removed = join(this.#incoming, String(++this.#incomingSeq));
       await rename(folder, removed);
+      this.#room.count(fingerprint, 0);
       await rm(removed, { recursive: true, force: true });
     }
     return size;
-  }
-}
-
-/** The files of one bundle on their way into its folder. */
-class Intake {
-  readonly #source: BundleSource;
-  readonly #content: string;
-  readonly #folders = new Set<string>();
-  readonly #sealed = new Map<string, SealedFile>();
-  readonly #problems = new ProblemList();
-
-  constructor(source: BundleSource, content: string) {
-    this.#source = source;
-    this.#content = content;
-  }
-
-  get problems(): readonly BundleProblemEntry[] {
-    return this.#problems.all();
-  }
-
-  /** Those that were made so far, with the bundle's own. */
-  get folders(): readonly string[] {
-    return [...this.#folders];
-  }
-
-  sealed({ path }: BundleFile): SealedFile {
-    const found = this.#sealed.get(path);
-    if (found === undefined) throw new Error(`${path} was not written.`);
-    return found;
-  }
-
-  /** Writes the files, and notes what is wrong with them. */
-  async write(files: readonly BundleFile[]): Promise<void> {
-    await this.#makeFolder(join(this.#content, PAYLOADS_FOLDER));
-    for (const { path } of files) await this.#makeFolder(dirname(join(this.#content, path)));
-    await forEachOf(files, FILES_AT_ONCE, async (file) => {
-      const target = join(this.#content, file.path);
-      try {
-        this.#sealed.set(file.path, await this.#source.write(file, target));
-      } catch (error) {
-        await this.#note(file.path, error);
-      }
-    });
-  }
-
-  async #makeFolder(folder: string): Promise<void> {
-    if (this.#folders.has(folder)) return;
-    if (folder !== this.#content) await this.#makeFolder(dirname(folder));
-    this.#folders.add(folder);
-    await mkdir(folder, { recursive: true, mode: 0o755 });
-  }
-
-  async #note(path: string, error: unknown): Promise<void> {
-    if (error instanceof BundleProblem) {
-      for (const problem of error.problems) this.#problems.addEntry(problem);
-      // Half of a file says nothing.
-      await rm(join(this.#content, path), { force: true });
-    } else if (path === PAYLOADS_FOLDER) {
-      this.#problems.add(
-        path,
-        "not_a_folder",
-        `${shown(path)} is a file, and must be the folder of the payload`,
-      );
-    } else if ((error as NodeJS.ErrnoException).code === "EEXIST") {
-      // Names were compared as they are; a disk may compare them in its own way.
-      const said = `${shown(path)} differs from another name in case or accents only, and this disk takes both for one`;
-      this.#problems.add(path, "duplicate_entry", said);
-    } else throw error;
   }
 }
 

@@ -38,21 +38,28 @@ export interface Place extends AsyncDisposable {
   readonly folder: string;
   readonly home: string;
   readonly bundles: Bundles;
-  readonly records: SqlBundleRecords;
+  readonly records: SqlBundleRecords & { readonly delete: (bundleId: string) => Promise<void> };
   /** Opens the same home again, as a program that starts afresh does. */
   reopen(): Promise<Bundles>;
 }
 
 export const BUNDLE_BYTES_MAX = 64 * 1024;
 
-export async function makePlace({ bundleBytesMax = BUNDLE_BYTES_MAX } = {}): Promise<Place> {
+export async function makePlace({
+  bundleBytesMax = BUNDLE_BYTES_MAX,
+  bundlesBytesMax = 0,
+} = {}): Promise<Place> {
   const folder = await mkdtemp(join(tmpdir(), "bundles-"));
   const home = join(folder, "home");
   await mkdir(home);
   const database = openSqlite(":memory:");
-  const records = new SqlBundleRecords(database);
+  const records = Object.assign(new SqlBundleRecords(database), {
+    delete: async (bundleId: string) => {
+      await database.kysely.deleteFrom("bundles").where("bundle_id", "=", bundleId).execute();
+    },
+  });
   let nowMs = 1_000;
-  const reopen = () => Bundles.open({ home, records, bundleBytesMax, nowMs: () => nowMs++ });
+  const reopen = () => Bundles.open({ home, records, bundleBytesMax, bundlesBytesMax, nowMs: () => nowMs++ });
   return {
     folder,
     home,

@@ -50,7 +50,12 @@ test("names that differ in case or accents only are two files where the disk kee
 
 test("two names that the disk takes for one are a problem of the bundle", async () => {
   await using place = await makePlace();
-  const snapshots = new Snapshots(join(place.folder, "one-name"), { bytesMax: 1_000, nowMs: () => 1 });
+  const snapshots = new Snapshots(join(place.folder, "one-name"), {
+    bytesMax: 1_000,
+    totalBytesMax: 0,
+    nowMs: () => 1,
+    isNamed: async () => true,
+  });
   await snapshots.open();
   const files = ["manifest.json", "payloads/a", "payloads/a"].map((path) => ({
     path,
@@ -64,7 +69,7 @@ test("two names that the disk takes for one are a problem of the bundle", async 
       writeSealed(target, [Buffer.from(path === "manifest.json" ? manifestJson : "")], false),
     close: async () => {},
   };
-  const taken = snapshots.withTemporary((folder) => snapshots.take(source, folder));
+  const taken = snapshots.withTemporary((folder) => snapshots.take(source, folder, { isMarked: true }));
   assert.deepEqual(await refusals(taken), ["/payloads/a duplicate_entry"]);
 });
 

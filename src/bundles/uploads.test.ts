@@ -141,7 +141,7 @@ for (const [when, upload] of full) {
       const { Bundles } = await import(${JSON.stringify(new URL("./bundles.ts", import.meta.url).href)});
       const { readdirSync } = await import("node:fs");
       const home = ${JSON.stringify(place.home)};
-      const bundles = await Bundles.open({ home, records: {}, bundleBytesMax: ${16 * MiB}, nowMs: () => 0 });
+      const bundles = await Bundles.open({ home, records: {}, bundleBytesMax: ${16 * MiB}, bundlesBytesMax: 0, nowMs: () => 0 });
       const outcome = await bundles.receiveZip(${JSON.stringify(file)}).then(() => "kept", (error) => error.code);
       console.log(outcome, JSON.stringify(readdirSync(home + "/bundles", { recursive: true })));`;
     const [command = "", ...words] = onOwnDisk(place.home, { sizeBytes: MiB });

@@ -3,7 +3,7 @@
 // Z1. Every name is relative and stays inside; links, special files, encrypted entries and duplicates are refused.
 //     Names that Windows reserves, or that differ in case or accents only, are names like others: whether this
 //     machine's disk takes two of them for one shows when they are written.
-// Z2. The declared sizes are within the limit, and no two entries share bytes of the zip; unpacking holds each entry
+// Z2. The declared sizes are within the limit and in proportion to the packed ones, and no two entries share bytes of the zip; unpacking holds each entry
 //     to what it declared.
 // Z3. Per entry a few numbers and a short name are kept, whatever the zip carries beside them.
 // Z4. The time it takes grows linearly with the directory, however deep its names nest.
@@ -58,6 +58,7 @@ interface Listing {
   /** Every folder that files lie in, with the file that is in its way or null. */
   readonly folders: Map<string, string | null>;
   sizeBytes: number;
+  packedBytes: number;
 }
 
 /**
@@ -75,6 +76,7 @@ export async function listEntries(bytes: ZipBytes, bytesMax: number): Promise<Zi
     seen: new Map(),
     folders: new Map(),
     sizeBytes: 0,
+    packedBytes: 0,
   };
   try {
     for await (const entry of zip.eachEntry()) takeEntry(listing, entry);
@@ -83,6 +85,10 @@ export async function listEntries(bytes: ZipBytes, bytesMax: number): Promise<Zi
   } catch (error) {
     if (isFromSystem(error)) throw error;
     throw BundleProblem.of("", "invalid_zip", `the zip's directory is damaged (${(error as Error).message})`);
+  }
+  if (isInflated(listing)) {
+    const said = `the bundle's files unpack to ${listing.sizeBytes} bytes from ${listing.packedBytes}: more than ${INFLATION_SAID}`;
+    listing.problems.add("", "inflated", said);
   }
   if (listing.sizeBytes > bytesMax) listing.problems.add("", "too_large", tooLarge(bytesMax));
   const files = withoutFilesInFiles(listing);
@@ -154,6 +160,7 @@ function takeEntry(listing: Listing, entry: Entry): void {
   listing.seen.set(path, !isFolder);
   if (isFolder) return;
   listing.sizeBytes += entry.uncompressedSize;
+  listing.packedBytes += entry.compressedSize;
   listing.files.push({
     path,
     isExecutable: (unixMode(entry) & 0o111) !== 0,
@@ -165,6 +172,14 @@ function takeEntry(listing: Listing, entry: Entry): void {
     crc32: entry.crc32,
     offset: entry.relativeOffsetOfLocalHeader,
   });
+}
+
+const { inflationMax, inflationFreeBytes } = bundleLimits;
+const INFLATION_SAID = `${inflationMax} times its packed size; leave out what only fills space, or store it without compression`;
+
+/** A bomb: little data that is said to be a lot. */
+function isInflated(size: { readonly sizeBytes: number; readonly packedBytes: number }): boolean {
+  return size.sizeBytes > Math.max(inflationFreeBytes, inflationMax * size.packedBytes);
 }
 
 interface Refusal {
@@ -211,6 +226,9 @@ function entryRefusal(entry: Entry, isFolder: boolean): Refusal | null {
   const { compressionMethod: method, compressedSize, uncompressedSize } = entry;
   if (method !== STORED && method !== DEFLATED) {
     return { code: "unsupported_compression", said: `is compressed by method ${method}; use deflate` };
+  }
+  if (isInflated({ sizeBytes: uncompressedSize, packedBytes: compressedSize })) {
+    return { code: "inflated", said: `unpacks to more than ${INFLATION_SAID}` };
   }
   const isLying = method === STORED && compressedSize !== uncompressedSize;
   return isLying

@@ -67,7 +67,10 @@ async function bundleSource(
     definition,
     fingerprint: bundle.fingerprint,
     async settle(writes) {
-      if ((await writes.bundle(bundleId)) === null) throw invalidJob([unknownBundle(bundleId)]);
+      const now = await writes.bundle(bundleId);
+      if (now === null) throw invalidJob([unknownBundle(bundleId)]);
+      // What was read may have lost its last name by now, and be gone.
+      if (now.fingerprint !== bundle.fingerprint) throw replacedBundle(bundleId);
       return { status: "ready", bundleFingerprint: bundle.fingerprint, addition: null };
     },
   };
@@ -98,6 +101,10 @@ export async function isStillAdded(
 ): Promise<boolean> {
   const now = await writes.blueprints.prepared(found.blueprintId);
   return now !== null && now.state !== "removing" && now.fingerprint === found.fingerprint;
+}
+
+function replacedBundle(bundleId: string): Refusal {
+  return new Refusal("conflict", `Bundle ${bundleId} was replaced while the job was being made; try again.`);
 }
 
 export function invalidJob(errors: readonly RefusalEntry[]): Refusal {

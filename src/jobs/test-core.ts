@@ -143,6 +143,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
     home,
     records: new SqlBundleRecords(database),
     bundleBytesMax: 1_000_000,
+    bundlesBytesMax: 0,
     nowMs: systemClock.nowMs,
   });
   const secrets = new ConfigurationSecrets(await openSecretKey({ home, given: [] }));

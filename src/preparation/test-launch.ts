@@ -89,6 +89,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
     home,
     records: new SqlBundleRecords(database),
     bundleBytesMax: 1024 * 1024,
+    bundlesBytesMax: 0,
     nowMs: systemClock.nowMs,
   });
   const trees = new ProcessTrees(home, systemClock);

@@ -134,7 +134,7 @@ async function everything(s: RetentionScene): Promise<void> {
     await s.bundles.registerFolder({ path: source, bundleId });
   }
   await writeFiles(source, bundleFiles({ "payloads/n.txt": "another" }));
-  await s.bundles.registerFolder({ path: source, bundleId: "let-go" });
+  await s.bundles.release(await s.bundles.takeFolder(source));
   for (const place of ["runs/run_gone/shared", "evidence/run_gone", "tmp/old", "runs/run_own-0"]) {
     await mkdir(join(s.home, place), { recursive: true });
     await writeFile(join(s.home, place, "file"), "12345");
@@ -175,9 +175,9 @@ test("what was made a moment ago belongs to somebody: blobs, snapshots, folders 
   await s.blobs.putBytes(Buffer.from("about to be named"));
   await mkdir(join(s.home, "runs/run_new"), { recursive: true });
   const source = await writeFiles(join(s.home, "source"), bundleFiles());
-  const { fingerprint } = await s.bundles.registerFolder({ path: source, bundleId: "b" });
-  await writeFiles(source, bundleFiles({ "payloads/n.txt": "changed" }));
-  await s.bundles.reload("b");
+  const taken = await s.bundles.takeFolder(source);
+  await s.bundles.release(taken);
+  const { fingerprint } = taken;
   const { blobs, bundles, leftovers } = await collect(s, keepAll);
   assert.deepEqual([blobs.count, bundles.count, leftovers.count], [0, 0, 0]);
   assert.ok((await readdir(join(s.home, "bundles"))).includes(fingerprint));
@@ -236,27 +236,29 @@ test("a snapshot stays for a run that was accepted and not launched yet, though 
   assert.equal((await collect(s, limits)).bundles.count, 1);
 });
 
-test("a snapshot that a reload lets go stays for a day, however old it is", async () => {
+test("a snapshot that a reload lets go goes at once, however young it is", async () => {
   await using s = await retentionScene();
   const source = await writeFiles(join(s.home, "source"), bundleFiles());
   await s.bundles.registerFolder({ path: source, bundleId: "b" });
-  s.pass(10 * DAY_MS);
   await writeFiles(source, bundleFiles({ "payloads/n.txt": "changed" }));
-  await s.bundles.reload("b");
-  assert.equal((await collect(s, keepAll)).bundles.count, 0);
-  s.pass(DAY_MS + HOUR_MS);
-  assert.equal((await collect(s, keepAll)).bundles.count, 1);
+  const reloaded = await s.bundles.reload("b");
+  assert.deepEqual(
+    await readdir(join(s.home, "bundles")),
+    [reloaded?.current_fingerprint, "incoming"].sort(),
+  );
 });
 
-test("an upload of a content whose snapshot is unused keeps it, though its record is still to be written", async () => {
+test("an upload keeps its snapshot however long its record takes, and loses it when it is refused", async () => {
   await using s = await retentionScene();
   const zip = () => Readable.from([zipOf(bundleFiles())]);
-  await s.bundles.receiveZip(zip());
-  s.pass(3 * DAY_MS);
-  assert.equal((await collect(s, keepAll, true)).bundles.count, 1);
   const { record } = await s.bundles.receiveZip(zip());
+  s.pass(3 * DAY_MS);
   assert.equal((await collect(s, keepAll)).bundles.count, 0);
+  await s.bundles.release(record);
+  assert.deepEqual(await readdir(join(s.home, "bundles")), ["incoming"]);
+  await s.bundles.receiveZip(zip());
   await s.gateway.write((writes) => writes.saveBundle(record));
+  await s.bundles.release(record);
   s.pass(3 * DAY_MS);
   assert.equal((await collect(s, keepAll)).bundles.count, 0);
   assert.notEqual(await s.bundles.launch(record.bundleId, {}), null);
@@ -267,12 +269,11 @@ test("a snapshot that is taken in while it is being removed is there afterwards"
   for (let turn = 0; turn < 20; turn++) {
     const zip = () => Readable.from([zipOf(bundleFiles({ "payloads/n.txt": String(turn) }))]);
     const { record } = await s.bundles.receiveZip(zip());
-    s.pass(3 * DAY_MS);
-    await Promise.all([s.bundles.receiveZip(zip()), collect(s, keepAll)]);
+    await Promise.all([s.bundles.receiveZip(zip()), s.bundles.release(record), collect(s, keepAll)]);
     assert.notEqual(await s.bundles.definition(record.fingerprint), null);
     assert.ok((await readdir(join(s.home, "bundles"))).includes(record.fingerprint));
-    s.pass(3 * DAY_MS);
-    await collect(s, keepAll);
+    await s.bundles.release(record);
+    assert.deepEqual(await readdir(join(s.home, "bundles")), ["incoming"]);
   }
 });
 

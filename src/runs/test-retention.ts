@@ -58,6 +58,7 @@ export async function retentionScene(
     home,
     records: new SqlBundleRecords(database),
     bundleBytesMax: 100_000,
+    bundlesBytesMax: 0,
     nowMs: clock.nowMs,
   });
   const removedRuns: string[] = [];

@@ -2,13 +2,20 @@
 
 import type { Kysely, Selectable } from "kysely";
 import type { BundleOrigin, BundleRecord, BundleRecords } from "../bundles/records.ts";
+import { SqlRetentionRecords } from "./retention-records.ts";
 import type { Database, Schema } from "./schema.ts";
 
 export class SqlBundleRecords implements BundleRecords {
   readonly #database: Database;
+  readonly #retention: SqlRetentionRecords;
 
   constructor(database: Database) {
     this.#database = database;
+    this.#retention = new SqlRetentionRecords(database);
+  }
+
+  isSnapshotNamed(fingerprint: string): Promise<boolean> {
+    return this.#retention.isSnapshotNamed(fingerprint, null);
   }
 
   async save(record: BundleRecord): Promise<void> {

@@ -7,11 +7,14 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Random } from "../simulation/random.ts";
 import { bigForm, openUpload, sendAll } from "../support/big-upload.ts";
+import { zipOf } from "../support/bundle-files.ts";
 import {
+  ask,
   call,
   completed,
   createJob,
   happens,
+  runtimeApiOf,
   startGateway,
   startRun,
   uploadBundle,
@@ -65,6 +68,42 @@ test("an upload over the limit is answered with 413 and leaves nothing", async (
   assert.equal((JSON.parse(text) as { code: string }).code, "payload_too_large");
   assert.deepEqual(await incoming(program), []);
   assert.deepEqual(await kept(program), []);
+});
+
+test("over the quota of all bundles: 507 in both APIs; a deleted or refused bundle gives its bytes back at once", async () => {
+  await using program = await startGateway({ env: { SVC_BUNDLES_MAX_BYTES: String(3 * MiB) } });
+  const send = async (sizeBytes: number) => {
+    const { request, answer } = openUpload(program);
+    await sendAll(request, bigForm(manifest, sizeBytes));
+    return answer;
+  };
+  const first = await send(2 * MiB);
+  assert.equal(first.status, 201, first.text);
+  const full = await send(MiB);
+  assert.equal(full.status, 507, full.text);
+  const { code, detail } = JSON.parse(full.text) as { code: string; detail: string };
+  assert.equal(code, "insufficient_storage");
+  assert.match(detail, /SVC_BUNDLES_MAX_BYTES.*Delete bundles that no job uses, or raise the limit/);
+  const form = new FormData();
+  form.set("bundle", new Blob([await zipOf({ "manifest.json": manifest, "payloads/a": "x".repeat(MiB) })]));
+  const runtime = await fetch(`${(await runtimeApiOf(program)).api}/bundles`, { method: "POST", body: form });
+  assert.equal(runtime.status, 507, await runtime.text());
+  assert.equal((await kept(program)).length, 1);
+  const { bundle_id } = JSON.parse(first.text) as { bundle_id: string };
+  const jobId = await jobOf(program, first.text);
+  assert.equal((await ask(program, "DELETE", `/bundles/${bundle_id}`)).status, 409);
+  assert.equal((await kept(program)).length, 1, "a job has it");
+  assert.equal(
+    (await ask(program, "DELETE", `/jobs/${jobId}`, { headers: { "if-match": "*" } })).status,
+    204,
+  );
+  assert.equal((await ask(program, "DELETE", `/bundles/${bundle_id}`)).status, 204);
+  assert.deepEqual(await kept(program), []);
+  form.set("more", "what the form does not take");
+  const refused = await fetch(`${program.api}/bundles`, { method: "POST", body: form });
+  assert.equal(refused.status, 422, await refused.text());
+  assert.deepEqual(await kept(program), [], "what was refused after it was unpacked is gone");
+  assert.equal((await send(2 * MiB)).status, 201);
 });
 
 test("50 uploads that break off in the middle leave no file, no memory and no error behind", async () => {

@@ -39,6 +39,7 @@ export function bundleRoutes(api: FastifyInstance, services: GatewayServices, bu
         response: responses({ 201: BundleSchema }, [
           "idempotency_key_reused",
           "payload_too_large",
+          "insufficient_storage",
           "unsupported_media_type",
           "validation_failed",
         ]),
@@ -46,18 +47,22 @@ export function bundleRoutes(api: FastifyInstance, services: GatewayServices, bu
     },
     async (request, reply) => {
       const { record, uploadSha256 } = await receive(services, request);
-      return sendIdempotent(
-        services,
-        request,
-        reply,
-        async () => async (writes) => {
-          await writes.saveBundle(record);
-          const saved = (await writes.bundle(record.bundleId)) ?? record;
-          const headers = { location: `/api/v1/bundles/${encodeURIComponent(saved.bundleId)}` };
-          return { status: 201, headers, body: render(saved) };
-        },
-        uploadSha256,
-      );
+      try {
+        return await sendIdempotent(
+          services,
+          request,
+          reply,
+          async () => async (writes) => {
+            await writes.saveBundle(record);
+            const saved = (await writes.bundle(record.bundleId)) ?? record;
+            const headers = { location: `/api/v1/bundles/${encodeURIComponent(saved.bundleId)}` };
+            return { status: 201, headers, body: render(saved) };
+          },
+          uploadSha256,
+        );
+      } finally {
+        await bundles.release(record);
+      }
     },
   );
 
@@ -121,11 +126,13 @@ export function bundleRoutes(api: FastifyInstance, services: GatewayServices, bu
     async (request, reply) => {
       const { bundle_id: bundleId } = request.params;
       const bundle = await bundles.get(bundleId);
-      if (bundle !== null) await bundles.letGo(bundle);
-      await records.write(async (writes) => {
-        if (await writes.bundleInUse(bundleId)) throw inUse(bundleId);
-        if (!(await writes.deleteBundle(bundleId))) throw notFound(bundleId);
-      });
+      if (bundle === null) throw notFound(bundleId);
+      await bundles.letGo(bundle, () =>
+        records.write(async (writes) => {
+          if (await writes.bundleInUse(bundleId)) throw inUse(bundleId);
+          if (!(await writes.deleteBundle(bundleId))) throw notFound(bundleId);
+        }),
+      );
       return reply.code(204).send();
     },
   );
@@ -149,19 +156,24 @@ async function receive({ bundles }: GatewayServices, request: FastifyRequest): P
     });
   let received: ReceivedBundle | null = null;
   const unknown: string[] = [];
-  for (let part = await nextPart(); !part.done; part = await nextPart()) {
-    const { value } = part;
-    const isBundle = value.type === "file" && value.fieldname === "bundle";
-    if (isBundle && received === null && unknown.length === 0) received = await takeIn(bundles, value.file);
-    else {
-      // The parser's type does not say so, but a part may come without a name.
-      unknown.push((value.fieldname as string | undefined) ?? "");
-      if (value.type === "file") value.file.resume();
+  try {
+    for (let part = await nextPart(); !part.done; part = await nextPart()) {
+      const { value } = part;
+      const isBundle = value.type === "file" && value.fieldname === "bundle";
+      if (isBundle && received === null && unknown.length === 0) received = await takeIn(bundles, value.file);
+      else {
+        // The parser's type does not say so, but a part may come without a name.
+        unknown.push((value.fieldname as string | undefined) ?? "");
+        if (value.type === "file") value.file.resume();
+      }
     }
+    if (received === null && !unknown.includes("bundle")) throw noBundle();
+    if (received === null || unknown.length > 0) throw onlyBundle(unknown);
+    return received;
+  } catch (error) {
+    if (received !== null) await bundles.release(received.record);
+    throw error;
   }
-  if (received === null && !unknown.includes("bundle")) throw noBundle();
-  if (received === null || unknown.length > 0) throw onlyBundle(unknown);
-  return received;
 }
 
 async function takeIn(bundles: Bundles, file: Readable): Promise<ReceivedBundle> {

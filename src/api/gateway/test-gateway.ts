@@ -51,6 +51,7 @@ export async function startGateway() {
     home,
     records: new SqlBundleRecords(database),
     bundleBytesMax: 1_000_000,
+    bundlesBytesMax: 0,
     nowMs: systemClock.nowMs,
   });
   const starts: TaskStart[] = [];

@@ -1,7 +1,7 @@
 // The runtime API's errors: every body is exactly {error: string} (spec "Endpoints", "Errors").
 
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyServerOptions } from "fastify";
-import { BundleProblem } from "../../bundles/problem.ts";
+import { BundleProblem, BundlesFull } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import { RunRefusal, type RunRefusalCode } from "../../runs/run-refusal.ts";
@@ -98,6 +98,7 @@ function describe(error: FastifyError): { status: number; message: string } {
     return { status: refusalStatuses[error.code] ?? 409, message: error.message };
   }
   if (error instanceof BundleProblem) return { status: 400, message: error.message };
+  if (error instanceof BundlesFull) return { status: 507, message: error.message };
   if (
     error instanceof EngineUnavailable ||
     error instanceof JournalUnavailable ||

@@ -32,13 +32,18 @@ export function jobRoutes(api: FastifyInstance, services: RuntimeServices): void
       body.bundle_id !== undefined && body.manifest_version === undefined
         ? await fromBundle(services, body)
         : fromManifest(body, request.body!.text);
-    requireServices(services.services, submission.graph.requiredServices);
-    const { jobId, runId } = await engine.submit({
-      ...submission,
-      trace: parseTraceparent(request.headers.traceparent),
-    });
-    reply.header("location", `/api/v1/jobs/${encodeURIComponent(jobId)}`);
-    return reply.code(201).send({ id: jobId, status: "pending", run_id: runId });
+    try {
+      requireServices(services.services, submission.graph.requiredServices);
+      const { jobId, runId } = await engine.submit({
+        ...submission,
+        trace: parseTraceparent(request.headers.traceparent),
+      });
+      reply.header("location", `/api/v1/jobs/${encodeURIComponent(jobId)}`);
+      return reply.code(201).send({ id: jobId, status: "pending", run_id: runId });
+    } finally {
+      if (submission.bundleFingerprint !== null)
+        await services.bundles.release({ fingerprint: submission.bundleFingerprint });
+    }
   });
 
   api.get<{ Querystring: Record<string, unknown> }>("/jobs", async (request, reply) => {
@@ -79,7 +84,7 @@ function fromManifest(manifest: JsonObject, manifestJson: string): Omit<Submissi
   };
 }
 
-/** A registered bundle, launched with its own manifest and configuration (CONTRACTS §6 "Runtime API"). */
+/** A registered bundle, launched with its own manifest and configuration; its snapshot is held. */
 async function fromBundle(services: RuntimeServices, body: JsonObject): Promise<Omit<Submission, "trace">> {
   const { bundle_id: bundleId, inputs, config } = body;
   if (typeof bundleId !== "string") throw new ApiError(400, "bundle_id must be a string");
@@ -87,7 +92,10 @@ async function fromBundle(services: RuntimeServices, body: JsonObject): Promise<
   const launch = await services.bundles.launch(bundleId, config ?? {});
   if (launch === null) throw bundleNotFound(bundleId);
   const answer = withInputs(launch.graph, inputs);
-  if (answer.kind === "invalid") throw new ApiError(400, answer.problems.join("; "));
+  if (answer.kind === "invalid") {
+    await services.bundles.release(launch);
+    throw new ApiError(400, answer.problems.join("; "));
+  }
   return {
     graph: answer.graph,
     identity: null,

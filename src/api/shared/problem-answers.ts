@@ -4,7 +4,7 @@
 // P2. What was not foreseen is `internal`: logged with its stack under the request id, answered without it.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { BundleProblem } from "../../bundles/problem.ts";
+import { BundleProblem, BundlesFull } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import { Refusal } from "../../refusal.ts";
@@ -93,6 +93,7 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof Refusal || error instanceof RunRefusal)
     return new Problem(error.code, error.message, { errors: error.errors });
   if (error instanceof BundleProblem) return ofBundle(error);
+  if (error instanceof BundlesFull) return new Problem("insufficient_storage", error.message);
   if (
     error instanceof EngineUnavailable ||
     error instanceof JournalUnavailable ||

@@ -51,6 +51,7 @@ const promised: Readonly<Record<number, readonly string[]>> = {
   431: ["headers_too_large"],
   500: ["internal"],
   503: ["service_not_passing", "unavailable"],
+  507: ["insufficient_storage"],
 };
 
 test("every promised code exists with its status, and no other", () => {

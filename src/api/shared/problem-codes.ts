@@ -135,6 +135,11 @@ export const problemCodes = {
     "The service is there, and its checks do not pass; GET /services shows why.",
   ),
   unavailable: kind(503, "Service Unavailable", "Wait as many seconds as Retry-After says, then try again."),
+  insufficient_storage: kind(
+    507,
+    "Insufficient Storage",
+    "All bundles together are at SVC_BUNDLES_MAX_BYTES; delete some that no job uses, or raise it.",
+  ),
 } as const satisfies Readonly<Record<string, ProblemKind>>;
 
 export type ProblemCode = keyof typeof problemCodes;
