@@ -10,6 +10,7 @@ import { parseArgs } from "node:util";
 import { loadTable } from "./load.ts";
 import { measureLogs } from "./logs.ts";
 import { measureProgram, startMeasured } from "./program.ts";
+import { measureStalls } from "./stalls.ts";
 import { printTable } from "./table.ts";
 
 const { values, positionals } = parseArgs({
@@ -24,6 +25,7 @@ if (positionals.length === 0) {
   const figures = await loadTable(program.api, { only, jobs: Number(values.jobs) });
   for (const [name, value] of await measureProgram(program, only)) figures.set(name, value);
   for (const [name, value] of await measureLogs(only)) figures.set(name, value);
+  for (const [name, value] of await measureStalls(only)) figures.set(name, value);
   columns.push({ name: "this program", figures });
 } else {
   for (const url of positionals) {

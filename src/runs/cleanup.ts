@@ -88,7 +88,11 @@ export class Cleanup {
     const { records, engine } = this.#ports;
     let after: { submittedAtMs: number; jobId: string } | null = null;
     for (;;) {
-      const open = await records.page({ includeTerminal: false, limit: OPEN_JOBS_PER_PAGE, after });
+      const { rows: open } = await records.page({
+        includeTerminal: false,
+        limit: OPEN_JOBS_PER_PAGE,
+        after,
+      });
       const last = open.at(-1);
       if (last === undefined) return;
       const own = open.filter((job) => job.definitionId === null);

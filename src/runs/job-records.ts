@@ -6,6 +6,7 @@ import type { AgentRecord, JobStatus, TaskRecord } from "../engine/journal.ts";
 import type { Tally } from "../engine/tally.ts";
 import type { ArtifactRecord } from "../engine/task-port.ts";
 import type { TraceContext } from "../engine/trace.ts";
+import type { Portion } from "./portion.ts";
 
 export interface JobRecord {
   readonly jobId: string;
@@ -38,12 +39,11 @@ export interface JobRecord {
   readonly lastEventJson: string;
 }
 
-/** A job with what only its detail shows. */
+/** A job with what only its detail shows; its agents are read by `agents`, as there may be 10,000 of them. */
 export interface JobDetail {
   readonly job: JobRecord;
   readonly resultJson: string | null;
   readonly manifestJson: string;
-  readonly agents: readonly AgentRecord[];
   /** Waiting messages by agent index; agents without any are left out. */
   readonly mailboxDepths: ReadonlyMap<number, number>;
   readonly tasks: readonly TaskRecord[];
@@ -86,10 +86,14 @@ export interface JobPageRequest {
 
 export interface JobRecords {
   /** Newest first; one query per page. */
-  page(request: JobPageRequest): Promise<readonly JobRecord[]>;
+  page(request: JobPageRequest): Promise<Portion<JobRecord>>;
+  /** The newest jobs, with nothing but what a system summary shows of them. */
+  newestStatuses(limit: number): Promise<readonly Pick<JobRecord, "jobId" | "status">[]>;
   find(jobId: string): Promise<JobRecord | null>;
   /** @param recentEvents how many of the newest events to bring along */
   detail(jobId: string, recentEvents: number): Promise<JobDetail | null>;
+  /** Of the nodes `fromIndex` up to, not including, `toIndex` of the graph, those that something has come to. */
+  agents(jobId: string, fromIndex: number, toIndex: number): Promise<readonly AgentRecord[]>;
   /** The job's result as JSON; null while it has none, and for a job that is not there. */
   result(jobId: string): Promise<string | null>;
   /** Events behind `afterSeq` in order, a bounded page; empty at the end of what is committed. */

@@ -144,8 +144,8 @@ export async function retentionScene(
     },
 
     async left(): Promise<readonly string[]> {
-      const jobs = await records.page({ includeTerminal: true, limit: 1_000, after: null });
-      return jobs.map(({ jobId }) => jobId).sort();
+      const { rows } = await records.page({ includeTerminal: true, limit: 1_000, after: null });
+      return rows.map(({ jobId }) => jobId).sort();
     },
 
     async [Symbol.asyncDispose]() {

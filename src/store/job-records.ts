@@ -1,7 +1,7 @@
 // JobRecords with Kysely: the reads of the edges.
 
 import { type Selectable, sql } from "kysely";
-import type { JobStatus } from "../engine/journal.ts";
+import type { AgentRecord, JobStatus } from "../engine/journal.ts";
 import { readTally } from "../engine/tally.ts";
 import type { ArtifactRecord } from "../engine/task-port.ts";
 import type {
@@ -13,6 +13,7 @@ import type {
   JobTexts,
   PlaceOfTime,
 } from "../runs/job-records.ts";
+import type { Portion } from "../runs/portion.ts";
 import { hole, limitHole, reusable, reusableWithin } from "./reusable-query.ts";
 import { toAgentRecord, toTaskRecord, toTrace } from "./rows.ts";
 import type { Database, Schema } from "./schema.ts";
@@ -20,7 +21,7 @@ import type { Database, Schema } from "./schema.ts";
 /** Segments of a page: a worker that prints now and then makes one of each line. */
 const SEGMENTS_PER_PAGE = 128;
 const SEGMENTS_PER_LOOK_BACK = 4;
-/** Characters of the segments of a page, unless one alone has more: they are read while everything else waits. */
+/** Characters of a page of segments or jobs, unless one row alone has more: nothing else runs while they are read. */
 const PAGE_CHARS_MAX = 512 * 1024;
 /** Where an event's line has its time (src/engine/event.ts), counted from 1. */
 const TIME_FROM = '{"timestamp":"'.length + 1;
@@ -63,10 +64,16 @@ export class SqlJobRecords implements JobRecords {
     this.#queries = compileQueries(database);
   }
 
-  async page({ includeTerminal, limit, after }: JobPageRequest): Promise<readonly JobRecord[]> {
+  async page({ includeTerminal, limit, after }: JobPageRequest): Promise<Portion<JobRecord>> {
     const { submittedAtMs, jobId } = after ?? { submittedAtMs: Number.MAX_SAFE_INTEGER, jobId: "" };
     const query = includeTerminal ? this.#queries.page : this.#queries.openPage;
-    return (await query(submittedAtMs, jobId, limit)).map(toJob);
+    const { rows, isCut } = await query(submittedAtMs, jobId, limit);
+    return { rows: rows.map(toJob), isCut };
+  }
+
+  async newestStatuses(limit: number): Promise<readonly Pick<JobRecord, "jobId" | "status">[]> {
+    const rows = await this.#queries.newestStatuses(limit);
+    return rows.map(({ job_id, status }) => ({ jobId: job_id, status: status as JobStatus }));
   }
 
   async find(jobId: string): Promise<JobRecord | null> {
@@ -89,11 +96,14 @@ export class SqlJobRecords implements JobRecords {
       job: toJob(row),
       resultJson: row.result_json,
       manifestJson: row.manifest_json,
-      agents: (await queries.agents(jobId)).map(toAgentRecord),
       mailboxDepths: new Map(depths.map(({ agent_index, depth }) => [agent_index, Number(depth)])),
       tasks: isOpen ? (await queries.tasks(jobId)).map(toTaskRecord) : [],
       recentEvents: await this.#newestEvents(jobId, recentEvents),
     };
+  }
+
+  async agents(jobId: string, fromIndex: number, toIndex: number): Promise<readonly AgentRecord[]> {
+    return (await this.#queries.agents(jobId, fromIndex, toIndex)).map(toAgentRecord);
   }
 
   async result(jobId: string): Promise<string | null> {
@@ -228,8 +238,17 @@ function compileQueries(database: Database) {
       exists(selectFrom("jobs as j").select("j.job_id").whereRef("j.job_id", "=", "artifacts.job_id")),
     );
   return {
-    page: reusable(database, page),
-    openPage: reusable(database, page.where("terminal", "=", sql<number>`0`)),
+    page: reusableWithin(database, PAGE_CHARS_MAX, page),
+    openPage: reusableWithin(database, PAGE_CHARS_MAX, page.where("terminal", "=", sql<number>`0`)),
+    newestStatuses: reusable(
+      database,
+      db
+        .selectFrom("jobs")
+        .select(["job_id", "status"])
+        .orderBy("submitted_at", "desc")
+        .orderBy("job_id", "desc")
+        .limit(limitHole(0)),
+    ),
     job: reusable(database, db.selectFrom("jobs").select(jobColumns).where("job_id", "=", jobId)),
     jobOfRun: reusable(
       database,
@@ -239,7 +258,13 @@ function compileQueries(database: Database) {
     result: reusable(database, db.selectFrom("jobs").select("result_json").where("job_id", "=", jobId)),
     agents: reusable(
       database,
-      db.selectFrom("agents").selectAll().where("job_id", "=", jobId).orderBy("agent_index"),
+      db
+        .selectFrom("agents")
+        .selectAll()
+        .where("job_id", "=", jobId)
+        .where("agent_index", ">=", hole<number>(1))
+        .where("agent_index", "<", hole<number>(2))
+        .orderBy("agent_index"),
     ),
     tasks: reusable(
       database,

@@ -1,11 +1,11 @@
 // GET /jobs/:job_id/events (the whole history) and /jobs/:job_id/events/stream (live).
 
-import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { eventType } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
 import { type EventView, frame } from "../shared/sse.ts";
+import { textStream } from "../shared/text-stream.ts";
 import { ApiError, jobNotFound } from "./errors.ts";
 import type { RuntimeServices } from "./services.ts";
 
@@ -18,7 +18,7 @@ export function jobEventRoutes(api: FastifyInstance, services: RuntimeServices):
     const jobId = request.params.job_id;
     if ((await records.find(jobId)) === null) throw jobNotFound(jobId);
     reply.type("application/json; charset=utf-8");
-    return Readable.from(history(records, jobId));
+    return textStream(history(records, jobId));
   });
 
   api.get<JobParams>("/jobs/:job_id/events/stream", async (request, reply) => {

@@ -1,6 +1,5 @@
 // POST /jobs, GET /jobs, GET /jobs/:job_id, POST /jobs/cleanup.
 
-import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import type { Submission } from "../../engine/engine.ts";
 import { withInputs } from "../../engine/inputs.ts";
@@ -9,17 +8,20 @@ import { isObject } from "../../engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../../engine/manifest.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
 import { readSummary } from "../../runs/evidence/read-summary.ts";
-import type { JobRecords } from "../../runs/job-records.ts";
+import type { JobRecord } from "../../runs/job-records.ts";
 import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
 import type { JsonBody } from "../shared/json-body.ts";
+import { joined, textStream } from "../shared/text-stream.ts";
 import { ApiError, bundleNotFound, invalidPayload, jobNotFound } from "./errors.ts";
+import { listText, ROWS_PER_PAGE } from "./list-text.ts";
 import { readBoolean, readWholeNumber } from "./query.ts";
 import { type RenderContext, renderDetail, renderSummary } from "./render.ts";
 import { requireServices } from "./service-routes.ts";
 import type { RuntimeServices } from "./services.ts";
 
 const RECENT_EVENTS = 25;
-const JOBS_PER_PAGE = 500;
+/** About 500 nodes. */
+const SHORT_MANIFEST_CHARS = 64 * 1024;
 
 export function jobRoutes(api: FastifyInstance, services: RuntimeServices): void {
   const { engine, records, cleanup } = services;
@@ -50,11 +52,11 @@ export function jobRoutes(api: FastifyInstance, services: RuntimeServices): void
     const limit = readWholeNumber(request.query, "limit");
     const includeTerminal = readBoolean(request.query, "include_terminal", true);
     reply.type("application/json; charset=utf-8");
-    if (limit !== null && limit <= JOBS_PER_PAGE) {
-      const jobs = await records.page({ includeTerminal, limit, after: null });
-      return `{"data":[${jobs.map((job) => renderSummary(job, context)).join(",")}]}`;
-    }
-    return Readable.from(listAll(records, includeTerminal, limit ?? Number.POSITIVE_INFINITY, context));
+    const page = (most: number, last: JobRecord | null) =>
+      records.page({ includeTerminal, limit: most, after: last });
+    const render = (job: JobRecord) => renderSummary(job, context);
+    const text = listText({ limit, page, render });
+    return limit !== null && limit <= ROWS_PER_PAGE ? joined(text) : textStream(text);
   });
 
   api.get<{ Params: { job_id: string } }>("/jobs/:job_id", async (request, reply) => {
@@ -62,7 +64,8 @@ export function jobRoutes(api: FastifyInstance, services: RuntimeServices): void
     if (detail === null) throw jobNotFound(request.params.job_id);
     const summary = await readSummary(records, detail.job, services.nowMs());
     reply.type("application/json; charset=utf-8");
-    return renderDetail(detail, summary, context);
+    const text = renderDetail(records, detail, summary, context);
+    return detail.manifestJson.length <= SHORT_MANIFEST_CHARS ? joined(text) : textStream(text);
   });
 
   api.post<{ Querystring: Record<string, unknown> }>("/jobs/cleanup", async (request) => {
@@ -110,25 +113,4 @@ async function fromBundle(services: RuntimeServices, body: JsonObject): Promise<
 function sealed(secrets: ConfigurationSecrets, configurationJson: string | null): string | null {
   if (configurationJson === null) return null;
   return JSON.stringify(secrets.seal(JSON.parse(configurationJson) as JsonObject));
-}
-
-/** Every job, a page at a time: one query per 500 jobs, and never more than those in memory. */
-async function* listAll(
-  records: JobRecords,
-  includeTerminal: boolean,
-  limit: number,
-  context: RenderContext,
-) {
-  let left = limit;
-  let after: { submittedAtMs: number; jobId: string } | null = null;
-  yield '{"data":[';
-  while (left > 0) {
-    const page = await records.page({ includeTerminal, limit: Math.min(left, JOBS_PER_PAGE), after });
-    const last = page.at(-1);
-    if (last === undefined) break;
-    yield (after === null ? "" : ",") + page.map((job) => renderSummary(job, context)).join(",");
-    left -= page.length;
-    after = { submittedAtMs: last.submittedAtMs, jobId: last.jobId };
-  }
-  yield "]}";
 }

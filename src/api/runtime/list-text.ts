@@ -2,7 +2,8 @@
 
 import type { Portion } from "../../runs/portion.ts";
 
-const ROWS_PER_PAGE = 100;
+/** Few enough that reading and rendering a page takes a few milliseconds. */
+export const ROWS_PER_PAGE = 100;
 
 export interface ListText<Row> {
   /** Most rows of all; null for every one. */

@@ -7,12 +7,16 @@ import { type AgentRecord, isTerminal } from "../../engine/journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { reasonMembers } from "../../runs/evidence/read-summary.ts";
 import type { ObservabilitySummary } from "../../runs/evidence/summary.ts";
-import type { JobDetail, JobRecord } from "../../runs/job-records.ts";
+import type { JobDetail, JobRecord, JobRecords } from "../../runs/job-records.ts";
+import { Slices } from "../../runs/slices.ts";
 
 export interface RenderContext {
   readonly nodeName: string;
   readonly home: string;
 }
+
+/** Agents that are read and rendered while everything else waits: a few milliseconds. */
+const AGENTS_PER_CHUNK = 200;
 
 const str = (text: string | null) => (text === null ? "null" : JSON.stringify(text));
 
@@ -45,22 +49,24 @@ function aggregate(job: JobRecord, context: RenderContext): string {
   );
 }
 
-/** The whole detail of a job: record, summary, agents, recent events, sandboxes. */
-export function renderDetail(
+/** The whole detail of a job: record, summary, agents a few at a time, recent events, sandboxes. */
+export async function* renderDetail(
+  records: Pick<JobRecords, "agents">,
   detail: JobDetail,
   summary: ObservabilitySummary,
   context: RenderContext,
-): string {
-  const manifest = viewOf(detail.manifestJson);
+): AsyncGenerator<string> {
+  const manifest = await viewOf(detail.manifestJson);
   const head = identity(detail.job);
-  return (
-    `{"job":{${head},${renderJob(detail, manifest, context)},` +
+  yield `{"job":{${head},${renderJob(detail, manifest, context)},` +
     `"observability_summary":${JSON.stringify(summary)}},` +
-    `"summary":{${head},${aggregate(detail.job, context)}},` +
-    `"agents":[${renderAgents(detail, manifest, context).join(",")}],` +
-    `"recent_events":[${detail.recentEvents.join(",")}],` +
-    `"sandboxes":${JSON.stringify(sandboxes(detail, manifest))}}`
-  );
+    `"summary":{${head},${aggregate(detail.job, context)}},"agents":[`;
+  for (let from = 0; from < manifest.nodes.length; from += AGENTS_PER_CHUNK) {
+    const found = await records.agents(detail.job.jobId, from, from + AGENTS_PER_CHUNK);
+    yield (from === 0 ? "" : ",") + renderAgents(detail, manifest, from, found, context).join(",");
+  }
+  yield `],"recent_events":[${detail.recentEvents.join(",")}],` +
+    `"sandboxes":${JSON.stringify(sandboxes(detail, manifest))}}`;
 }
 
 function renderJob(detail: JobDetail, manifest: ManifestView, context: RenderContext): string {
@@ -98,19 +104,21 @@ let viewedText = "";
 let view: ManifestView | null = null;
 
 /** Jobs are polled, and many jobs are made from one manifest: the last one is kept, so that it is read once. */
-function viewOf(manifestJson: string): ManifestView {
-  if (view === null || manifestJson !== viewedText) {
-    view = readManifest(manifestJson);
-    viewedText = manifestJson;
-  }
-  return view;
+async function viewOf(manifestJson: string): Promise<ManifestView> {
+  if (view !== null && manifestJson === viewedText) return view;
+  const read = await readManifest(manifestJson);
+  view = read;
+  viewedText = manifestJson;
+  return read;
 }
 
 /** The stored manifest was valid when it was accepted, so this only picks fields. */
-function readManifest(manifestJson: string): ManifestView {
+async function readManifest(manifestJson: string): Promise<ManifestView> {
   const manifest = JSON.parse(manifestJson) as JsonObject;
+  const slices = new Slices();
   const edgesFrom = new Map<string, JsonObject[]>();
   for (const edge of objects(manifest.edges)) {
+    if (slices.isOver) await slices.breathe();
     const shown = {
       edge_id: edge.edge_id ?? null,
       to_node: edge.to_node ?? null,
@@ -121,12 +129,14 @@ function readManifest(manifestJson: string): ManifestView {
     if (list === undefined) edgesFrom.set(from, [shown]);
     else list.push(shown);
   }
-  const nodes = objects(manifest.nodes).map((node): NodeView => {
+  const nodes: NodeView[] = [];
+  for (const node of objects(manifest.nodes)) {
+    if (slices.isOver) await slices.breathe();
     const nodeId = String(node.node_id);
     const type = typeof node.type === "string" ? node.type : null;
     const headJson = `"agent_id":${str(nodeId)},"agent_type":${str(String(node.agent_type))},"type":${str(type)}`;
-    return { nodeId, headJson, edgesJson: JSON.stringify(edgesFrom.get(nodeId) ?? []) };
-  });
+    nodes.push({ nodeId, headJson, edgesJson: JSON.stringify(edgesFrom.get(nodeId) ?? []) });
+  }
   return { version: String(manifest.manifest_version), nodes };
 }
 
@@ -134,13 +144,21 @@ function objects(value: JsonValue | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-function renderAgents(detail: JobDetail, manifest: ManifestView, context: RenderContext): string[] {
-  const records = new Map(detail.agents.map((agent) => [agent.index, agent]));
+/** Those of the nodes from `from` on; `found` are the records of a chunk of them. */
+function renderAgents(
+  detail: JobDetail,
+  manifest: ManifestView,
+  from: number,
+  found: readonly AgentRecord[],
+  context: RenderContext,
+): string[] {
+  const records = new Map(found.map((agent) => [agent.index, agent]));
   const sandboxNames = new Map<number, string>();
   for (const { agentIndex, state } of detail.tasks) {
     if (state.kind === "running") sandboxNames.set(agentIndex, state.sandboxName);
   }
-  return manifest.nodes.map((node, index) => {
+  return manifest.nodes.slice(from, from + AGENTS_PER_CHUNK).map((node, offset) => {
+    const index = from + offset;
     const record = records.get(index);
     const status = shownStatus(detail.job, record);
     const isPaused = status === "paused";

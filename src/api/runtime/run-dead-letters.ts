@@ -1,10 +1,10 @@
 // GET /runs/:run_id/dead-letters, …/:dead_letter_id, and POST …/retry: messages that a run has given up, and another
 // chance for them.
 
-import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { type DeadLetter, letterStatuses } from "../../runs/attention-records.ts";
 import { renderDeadLetter, renderRetried } from "../shared/attention-text.ts";
+import { textStream } from "../shared/text-stream.ts";
 import { listText } from "./list-text.ts";
 import { readOneOf, readWholeNumber } from "./query.ts";
 import { askedRun, type RunRequest } from "./run-source.ts";
@@ -21,7 +21,7 @@ export function runDeadLetterRoutes(api: FastifyInstance, services: RuntimeServi
     const limit = readWholeNumber(request.query, "limit");
     const { runId, jobId } = await askedRun(services, request.params.run_id);
     reply.type("application/json; charset=utf-8");
-    return Readable.from(
+    return textStream(
       listText<DeadLetter>({
         limit,
         page: (most, last) =>

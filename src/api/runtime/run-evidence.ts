@@ -1,6 +1,5 @@
 // GET /runs/:run_id/observability-summary, /result, /timeline, /stream: what a run did and came to.
 
-import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
@@ -9,6 +8,7 @@ import { toTimeline } from "../../runs/evidence/timeline.ts";
 import type { JobRecord, JobRecords } from "../../runs/job-records.ts";
 import { Slices } from "../../runs/slices.ts";
 import { channelNames, mergedView, readChannels } from "../shared/run-channels.ts";
+import { textStream } from "../shared/text-stream.ts";
 import { ApiError } from "./errors.ts";
 import { readLastEventId } from "./job-events.ts";
 import { readText } from "./query.ts";
@@ -31,7 +31,7 @@ export function runEvidenceRoutes(api: FastifyInstance, services: RuntimeService
   api.get<RunRequest>("/runs/:run_id/timeline", async (request, reply) => {
     const job = await findRun(services, request.params.run_id);
     reply.type("application/json; charset=utf-8");
-    return Readable.from(timeline(records, job));
+    return textStream(timeline(records, job));
   });
 
   api.get<RunRequest>("/runs/:run_id/stream", async (request, reply) => {

@@ -1,6 +1,5 @@
 // GET /runs/:run_id/human, /runs/:run_id/human/:request_id, POST …/response: what a run's workers ask people.
 
-import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import type { HumanRequest } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
@@ -9,6 +8,7 @@ import type { GivenAnswer } from "../../runs/human-answers.ts";
 import { renderHumanRequest } from "../shared/attention-text.ts";
 import { ANONYMOUS } from "../shared/auth.ts";
 import type { JsonBody } from "../shared/json-body.ts";
+import { textStream } from "../shared/text-stream.ts";
 import { ApiError, invalidPayload } from "./errors.ts";
 import { listText } from "./list-text.ts";
 import { readOneOf, readWholeNumber } from "./query.ts";
@@ -25,7 +25,7 @@ export function runHumanRoutes(api: FastifyInstance, services: RuntimeServices):
     const limit = readWholeNumber(request.query, "limit");
     const { runId, jobId } = await askedRun(services, request.params.run_id);
     reply.type("application/json; charset=utf-8");
-    return Readable.from(
+    return textStream(
       listText<HumanRequest>({
         limit,
         page: (most, last) =>

@@ -1,13 +1,13 @@
 // GET /runs/:run_id/logs: what workers and the runtime have to say, filtered and in either order. Without a limit all of
 // it, made as it is sent.
 
-import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { logLevels } from "../../engine/event-views.ts";
 import { type LogFilter, logTextCharsMax } from "../../runs/evidence/log-filter.ts";
 import { logStreams } from "../../runs/evidence/logs.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
 import { type LogOrder, type LogPosition, type LogSource, logOrders, readLogs } from "../../runs/log-page.ts";
+import { textStream } from "../shared/text-stream.ts";
 import { ApiError } from "./errors.ts";
 import { type Query, readOneOf, readText, readTimeMs, readWholeNumber } from "./query.ts";
 import { contextOf, findRun, type RunRequest } from "./run-source.ts";
@@ -20,7 +20,7 @@ export function runLogRoutes(api: FastifyInstance, services: RuntimeServices): v
     const asked = readLogsQuery(request.query);
     const job = await findRun(services, request.params.run_id);
     reply.type("application/json; charset=utf-8");
-    return Readable.from(logs(sourceOf(services, job), asked));
+    return textStream(logs(sourceOf(services, job), asked));
   });
 }
 

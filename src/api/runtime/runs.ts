@@ -1,15 +1,15 @@
 // GET /runs/:run_id/artifacts, and each artifact's bytes.
 
-import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { artifactEntry, fileNameOf, type StoredArtifact } from "../../runs/store/stored-artifact.ts";
 import { sendFile } from "../shared/file-answer.ts";
+import { textStream } from "../shared/text-stream.ts";
 import { ApiError } from "./errors.ts";
 import { readBoolean } from "./query.ts";
 import type { RunRequest } from "./run-source.ts";
 import type { RuntimeServices } from "./services.ts";
 
-const FILES_PER_PAGE = 500;
+const FILES_PER_PAGE = 100;
 
 type ArtifactRequest = { Params: { run_id: string; artifact_id: string } };
 
@@ -21,7 +21,7 @@ export function runRoutes(api: FastifyInstance, services: RuntimeServices): void
     const found = withEvidence ? await runStore.evidence(runId) : (await runStore.has(runId)) ? [] : null;
     if (found === null) throw new ApiError(404, `Run ${runId} was not found`);
     reply.type("application/json; charset=utf-8");
-    return Readable.from(listAll(services, runId, found));
+    return textStream(listAll(services, runId, found));
   });
 
   const path = "/runs/:run_id/artifacts/:artifact_id";

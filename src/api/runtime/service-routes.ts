@@ -1,6 +1,5 @@
 // GET /services, GET /services/:name/resolve: the long-lived processes that open jobs offer.
 
-import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import type { RequiredService } from "../../engine/service.ts";
 import { serviceStatuses } from "../../services/check-state.ts";
@@ -8,11 +7,12 @@ import type { ServiceView } from "../../services/instance.ts";
 import type { ServiceFilter, ServiceRegistry } from "../../services/registry.ts";
 import { placeOf, type ServicePlace } from "../../services/service-index.ts";
 import { renderService, tagsIn } from "../shared/service-view.ts";
+import { textStream } from "../shared/text-stream.ts";
 import { ApiError } from "./errors.ts";
 import { type Query, readOneOf, readText } from "./query.ts";
 import type { RuntimeServices } from "./services.ts";
 
-const SERVICES_PER_PAGE = 500;
+const SERVICES_PER_PAGE = 100;
 
 export function serviceRoutes(api: FastifyInstance, { services }: RuntimeServices): void {
   api.get<{ Querystring: Query }>("/services", async ({ query }, reply) => {
@@ -23,7 +23,7 @@ export function serviceRoutes(api: FastifyInstance, { services }: RuntimeService
       runId: readText(query, "run_id"),
     };
     reply.type("application/json; charset=utf-8");
-    return Readable.from(listAll(services, filter));
+    return textStream(listAll(services, filter));
   });
 
   api.get<{ Params: { name: string }; Querystring: Query }>(

@@ -20,7 +20,7 @@ export function systemRoutes(api: FastifyInstance, services: RuntimeServices): v
   });
 
   api.get("/system/summary", async () => {
-    const jobs = await records.page({ includeTerminal: true, limit: JOBS_IN_SUMMARY_MAX, after: null });
+    const jobs = await records.newestStatuses(JOBS_IN_SUMMARY_MAX);
     const node = {
       name: services.nodeName,
       connected_nodes: [],
@@ -28,6 +28,6 @@ export function systemRoutes(api: FastifyInstance, services: RuntimeServices): v
       scheduler_hint: "local",
       executor_pools: pools.snapshot(),
     };
-    return { nodes: [node], jobs: jobs.map((job) => ({ job_id: job.jobId, status: job.status })) };
+    return { nodes: [node], jobs: jobs.map(({ jobId, status }) => ({ job_id: jobId, status })) };
   });
 }

@@ -18,7 +18,6 @@ async function statesOf(h: EngineHarness, jobId: string, given: { manifest: obje
   const detail = {
     job: { jobId, status: given.status, eventCount: events.length, failureJson: null } as JobRecord,
     manifestJson: JSON.stringify(given.manifest),
-    agents: [...agents.values()],
     tasks: [],
     mailboxDepths: new Map(),
     resultJson: null,
@@ -26,6 +25,8 @@ async function statesOf(h: EngineHarness, jobId: string, given: { manifest: obje
   } satisfies JobDetail;
   const records = {
     detail: async () => detail,
+    agents: async (_jobId: string, from: number, to: number) =>
+      [...agents.values()].filter(({ index }) => index >= from && index < to),
     eventsBefore: async (_jobId: string, beforeSeq: number) => {
       const end = Math.min(beforeSeq - 1, events.length);
       const from = Math.max(0, end - PAGE_LINES);

@@ -1,16 +1,18 @@
 // How far a run has come, as the journal has it: the reads that workflow progress is made of, the same for both APIs.
 
 import { eventType } from "../../engine/event.ts";
-import type { JobStatus } from "../../engine/journal.ts";
+import type { AgentRecord, JobStatus } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { JobRecord, JobRecords } from "../job-records.ts";
 import { readNewest } from "../run-history.ts";
+import { Slices } from "../slices.ts";
 import { nodeEnds, tellsOfNodes } from "./node-ends.ts";
 import { nodesOf, type ProgressSource } from "./progress.ts";
 import { readFailure } from "./read-summary.ts";
 
 /** How far back a history is looked at, unless the end of its run has cut something off. */
 const LOOK_BACK_EVENTS = 2_000;
+const AGENTS_PER_READ = 200;
 /** Lines that are taken up; more than one look ever finds (H1 of run-history.ts). */
 const LINES_MAX = 20_000;
 
@@ -25,22 +27,31 @@ export interface JournalProgress extends ProgressSource {
  * @returns null when the journal has no such job
  */
 export async function readProgress(
-  records: Pick<JobRecords, "detail" | "eventsBefore">,
+  records: Pick<JobRecords, "detail" | "agents" | "eventsBefore">,
   jobId: string,
   given: { readonly status?: JobStatus; readonly nowMs: number },
 ): Promise<JournalProgress | null> {
   const detail = await records.detail(jobId, 0);
   if (detail === null) return null;
-  const { job, manifestJson, agents, tasks, mailboxDepths } = detail;
+  const { job, manifestJson, tasks, mailboxDepths } = detail;
   const status = given.status ?? job.status;
+  const nodes = nodesOf(JSON.parse(manifestJson) as JsonObject);
+  const agents: AgentRecord[] = [];
+  const slices = new Slices();
+  for (let from = 0; from < nodes.length; from += AGENTS_PER_READ) {
+    if (slices.isOver) await slices.breathe();
+    agents.push(...(await records.agents(jobId, from, from + AGENTS_PER_READ)));
+  }
+  const ends = await nodeEnds(await newestEvents(records, job, status));
+  if (slices.isOver) await slices.breathe();
   return {
     job,
     status,
-    nodes: nodesOf(JSON.parse(manifestJson) as JsonObject),
+    nodes,
     agents,
     tasks,
     mailboxDepths,
-    ends: await nodeEnds(await newestEvents(records, job, status)),
+    ends,
     failure: readFailure(job.failureJson),
     nowMs: given.nowMs,
   };

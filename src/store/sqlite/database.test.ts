@@ -205,7 +205,7 @@ test("journal commits and Kysely's transactions at the same moment do not meet",
     return i % 3 === 2 ? retention.removeOwn(5) : journal.commit([over]);
   });
   await Promise.all(work);
-  const left = await records.page({ includeTerminal: true, limit: 100, after: null });
+  const { rows: left } = await records.page({ includeTerminal: true, limit: 100, after: null });
   const deleted = (await Promise.all(work)).flatMap((answer) => ("lost" in answer ? [] : answer));
   assert.equal(left.length + deleted.length, 40);
   await database.close();

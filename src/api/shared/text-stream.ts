@@ -1,0 +1,26 @@
+// An answer of any length, sent as it is made.
+
+import { Readable } from "node:stream";
+import { scheduler } from "node:timers/promises";
+
+/**
+ * The chunks as a stream. Everything else has its turn after each of them: as long as the reader keeps up, a stream by
+ * itself would go on until its end, because reads of the store are synchronous.
+ *
+ * @param chunks each made in a few milliseconds at most
+ */
+export function textStream(chunks: AsyncIterable<string> | Iterable<string>): Readable {
+  return Readable.from(inTurns(chunks));
+}
+
+/** The chunks of a short answer as one text: cheaper to send. */
+export async function joined(chunks: AsyncIterable<string>): Promise<string> {
+  return (await Array.fromAsync(chunks)).join("");
+}
+
+async function* inTurns(chunks: AsyncIterable<string> | Iterable<string>): AsyncGenerator<string> {
+  for await (const chunk of chunks) {
+    yield chunk;
+    await scheduler.yield();
+  }
+}

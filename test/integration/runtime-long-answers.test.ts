@@ -1,0 +1,59 @@
+// Answers of any length are made in pieces, and everything else has its turn between them.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { fan, pair } from "../../bench/manifests.ts";
+import type { JsonObject } from "../../src/engine/json.ts";
+import { countsTurns, turnsOf } from "../support/loop-turns.ts";
+import { type Program, startProgram } from "../support/program.ts";
+import { call, historyOf } from "../support/runtime-api.ts";
+
+const JOBS = 2_000;
+const AGENTS = 2_000;
+let program: Program;
+before(async () => {
+  program = await startProgram({ env: countsTurns });
+});
+after(() => program.stop());
+
+async function turnsDuring(ask: () => Promise<unknown>): Promise<number> {
+  const first = await turnsOf(program);
+  await ask();
+  return (await turnsOf(program)) - first;
+}
+
+test("the list of all jobs", async () => {
+  let left = JOBS;
+  await Promise.all(
+    Array.from({ length: 32 }, async () => {
+      while (left-- > 0) await call(program, "POST", "/jobs", pair);
+    }),
+  );
+  let list: JsonObject = {};
+  const turns = await turnsDuring(async () => {
+    list = await call(program, "GET", "/jobs");
+  });
+  assert.equal((list.data as readonly unknown[]).length, JOBS);
+  assert.ok(turns >= JOBS / 100, `${turns} turns for ${JOBS} jobs`);
+});
+
+test("the detail of a job of many agents, which has every agent once and in order", async () => {
+  const { id } = await call(program, "POST", "/jobs", fan(AGENTS, 1));
+  const jobId = String(id);
+  await historyOf(program, jobId);
+  let detail: JsonObject = {};
+  const turns = await turnsDuring(async () => {
+    detail = await call(program, "GET", `/jobs/${jobId}`);
+  });
+  const agents = detail.agents as readonly { agent_id: string; processed_messages: number }[];
+  const names = ["in", ...Array.from({ length: AGENTS }, (_, i) => `w${i}`), "out"];
+  assert.deepEqual(
+    agents.map(({ agent_id }) => agent_id),
+    names,
+  );
+  assert.deepEqual(
+    agents.map(({ processed_messages }) => processed_messages),
+    [...new Array(AGENTS + 1).fill(1), AGENTS],
+  );
+  assert.ok(turns >= AGENTS / 200, `${turns} turns for ${AGENTS} agents`);
+});
