@@ -18,6 +18,7 @@ import { removeTree } from "../execution/remove-tree.ts";
 import type { RunSideCommand, SideCommandEnd } from "../execution/side-command.ts";
 import { StagingError, stage } from "../execution/staging.ts";
 import { bytesIn } from "../folder-bytes.ts";
+import { OpenFolder } from "../open-folder.ts";
 import { OperationFailed, OperationInterrupted } from "../operations/failures.ts";
 import { syncFolder } from "../sync-folder.ts";
 import { syncTree } from "../sync-tree.ts";
@@ -170,7 +171,10 @@ export class Resources {
     folders: { readonly part: string; readonly payload: string },
   ): Promise<void> {
     await mkdir(folders.payload);
-    await stage(payload, [{ path: ".", as: "." }], folders.payload);
+    {
+      using target = OpenFolder.open(folders.payload);
+      await stage(payload, [{ path: ".", as: "." }], target);
+    }
     const end = await this.#runCommand(
       {
         command: command.map((word) =>
@@ -225,7 +229,8 @@ async function copyFrom({ resource, payload }: ResourceRequest, folder: string):
     );
   }
   try {
-    await stage(payload, [{ path: from, as: found.isDirectory() ? "." : basename(from) }], folder);
+    using target = OpenFolder.open(folder);
+    await stage(payload, [{ path: from, as: found.isDirectory() ? "." : basename(from) }], target);
   } catch (error) {
     if (error instanceof StagingError) throw failed(name, `payloads/${from} cannot be copied.`);
     throw error;

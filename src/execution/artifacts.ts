@@ -1,14 +1,15 @@
 // Artifacts: what a worker left in its output folder, kept as blobs.
 //
-// F1. Only regular files are kept; links and special files are named in a warning, never followed.
+// F1. Only regular files below the folder are kept. Symlinks, the folder itself included, and special files are named
+//     in a warning, never followed, also when one is put in place while files are taken.
 // F2. Bounded in number and bytes; what is beyond is named in a warning.
 
-import type { Stats } from "node:fs";
 import { lstat, opendir } from "node:fs/promises";
-import { basename, extname, join } from "node:path";
+import { basename, extname } from "node:path";
 import type { DeclaredOutput } from "../engine/graph.ts";
 import { limits } from "../engine/limits.ts";
 import type { ArtifactRecord } from "../engine/task-port.ts";
+import { OpenFolder, SymlinkInPath } from "../open-folder.ts";
 import type { NamedOutput } from "./result.ts";
 import { isEmptyFolder } from "./small-folder.ts";
 
@@ -18,7 +19,10 @@ export interface BlobStore {
 }
 
 export interface Collecting {
-  readonly folder: string;
+  /** SVC_HOME; it may be reached through symlinks. */
+  readonly home: string;
+  /** From there to the output folder. */
+  readonly way: string;
   readonly agentId: string;
   readonly blobs: BlobStore;
   readonly newId: () => string;
@@ -34,42 +38,59 @@ const PUTS_AT_ONCE = 16;
 
 /** Takes all files out of the output folder. @throws the system's error when a blob cannot be written */
 export async function collectArtifacts(given: Collecting): Promise<ArtifactRecord[]> {
-  if (isEmptyFolder(given.folder)) return [];
   const warn = bounded(given.warn);
+  using root = openOutput(given, warn);
+  if (root === null || isEmptyFolder(root.path("."))) return [];
   const outputs = new Map(given.outputs.map((output) => [nameOf(output), output]));
   const artifacts: ArtifactRecord[] = [];
-  const keep = async (files: readonly FoundFile[]) => {
+  for await (const files of batchesOfFiles(root, new Allowance(warn), warn)) {
     const results = await Promise.allSettled(files.map(({ path }) => given.blobs.put(path)));
     for (const [i, result] of results.entries()) {
       if (result.status === "rejected") throw result.reason;
       artifacts.push(recordOf(files[i]?.name ?? "", result.value, outputs, given));
     }
-  };
-  let batch: FoundFile[] = [];
-  let found = 0;
-  let bytesLeft = limits.artifactBytesMax;
-  for await (const { name, path, stats } of regularFiles(given.folder, warn)) {
-    if (found === limits.artifactsPerAttemptMax) {
-      warn(
+  }
+  return artifacts;
+}
+
+function openOutput({ home, way }: Collecting, warn: (message: string) => void): OpenFolder | null {
+  try {
+    return OpenFolder.below(home, way);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = error instanceof SymlinkInPath ? "it is, or is reached through, a symlink" : code;
+    warn(`SVC_OUTPUT_DIR cannot be read (${why}); none of its files is kept.`);
+    return null;
+  }
+}
+
+/** What one attempt may still leave (F2). */
+class Allowance {
+  readonly #warn: (message: string) => void;
+  #filesLeft: number = limits.artifactsPerAttemptMax;
+  #bytesLeft: number = limits.artifactBytesMax;
+
+  constructor(warn: (message: string) => void) {
+    this.#warn = warn;
+  }
+
+  take(name: string, size: number): "keep" | "skip" | "stop" {
+    if (this.#filesLeft === 0) {
+      this.#warn(
         `More than ${limits.artifactsPerAttemptMax} files are in SVC_OUTPUT_DIR; "${name}" and others are not kept.`,
       );
-      break;
+      return "stop";
     }
-    if (stats.size > bytesLeft) {
-      warn(
-        `"${name}" has ${stats.size} bytes, more than an attempt's artifacts may still have; it is not kept.`,
+    if (size > this.#bytesLeft) {
+      this.#warn(
+        `"${name}" has ${size} bytes, more than an attempt's artifacts may still have; it is not kept.`,
       );
-      continue;
+      return "skip";
     }
-    bytesLeft -= stats.size;
-    found++;
-    batch.push({ name, path, stats });
-    if (batch.length < PUTS_AT_ONCE) continue;
-    await keep(batch);
-    batch = [];
+    this.#bytesLeft -= size;
+    this.#filesLeft--;
+    return "keep";
   }
-  await keep(batch);
-  return artifacts;
 }
 
 function recordOf(
@@ -95,36 +116,78 @@ function recordOf(
 
 interface FoundFile {
   readonly name: string;
+  /** To be used until the next batch is asked for: it goes through a folder that is held open. */
   readonly path: string;
-  readonly stats: Stats;
 }
 
-/** Walks a folder in the order of its names. */
-async function* regularFiles(root: string, warn: (message: string) => void): AsyncGenerator<FoundFile> {
-  const folders = [""];
-  for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
-    for (const entry of await namesIn(join(root, folder), warn)) {
-      const name = folder === "" ? entry : `${folder}/${entry}`;
-      const path = join(root, name);
-      const stats = await lstat(path).catch(() => null);
-      if (stats === null) warn(`"${name}" in SVC_OUTPUT_DIR cannot be read; is its name valid UTF-8?`);
-      else if (stats.isDirectory()) {
-        if (folders.length < limits.artifactsPerAttemptMax) folders.push(name);
-        else warn(`SVC_OUTPUT_DIR has too many folders; "${name}" is not looked into.`);
-      } else if (stats.isFile()) yield { name, path, stats };
-      else
-        warn(
-          `"${name}" in SVC_OUTPUT_DIR is ${stats.isSymbolicLink() ? "a symlink" : "a special file"}; only regular files are kept.`,
-        );
+/** Walks a folder in the order of its names. Every folder on the way is held open, so that no symlink can take its place. */
+async function* batchesOfFiles(
+  root: OpenFolder,
+  allowance: Allowance,
+  warn: (message: string) => void,
+): AsyncGenerator<readonly FoundFile[]> {
+  let batch: FoundFile[] = [];
+  const open: OpenFolder[] = [];
+  const closeAllBut = (kept: number) => {
+    for (const folder of open.splice(0, open.length - kept)) folder[Symbol.dispose]();
+  };
+  const ways = ["."];
+  try {
+    for (const way of ways) {
+      const folder = opened(root, way, warn);
+      if (folder === null) continue;
+      open.push(folder);
+      for (const entry of await namesIn(folder, warn)) {
+        const name = way === "." ? entry : `${way}/${entry}`;
+        const path = folder.path(entry);
+        const stats = await lstat(path).catch(() => null);
+        if (stats === null) warn(`"${name}" in SVC_OUTPUT_DIR cannot be read; is its name valid UTF-8?`);
+        else if (stats.isDirectory()) {
+          if (ways.length < limits.artifactsPerAttemptMax) ways.push(name);
+          else warn(`SVC_OUTPUT_DIR has too many folders; "${name}" is not looked into.`);
+        } else if (!stats.isFile()) {
+          const what = stats.isSymbolicLink() ? "a symlink" : "a special file";
+          warn(`"${name}" in SVC_OUTPUT_DIR is ${what}; only regular files are kept.`);
+        } else {
+          const taken = allowance.take(name, stats.size);
+          if (taken === "keep") batch.push({ name, path });
+          if (taken === "stop") {
+            yield batch;
+            return;
+          }
+        }
+        if (batch.length < PUTS_AT_ONCE) continue;
+        yield batch;
+        batch = [];
+        closeAllBut(1);
+      }
+      if (open.length < PUTS_AT_ONCE) continue;
+      yield batch;
+      batch = [];
+      closeAllBut(0);
     }
+    yield batch;
+  } finally {
+    closeAllBut(0);
   }
 }
 
-async function namesIn(folder: string, warn: (message: string) => void): Promise<string[]> {
+function opened(root: OpenFolder, way: string, warn: (message: string) => void): OpenFolder | null {
+  try {
+    return root.folder(way);
+  } catch (error) {
+    if (error instanceof SymlinkInPath)
+      warn(`"${way}" in SVC_OUTPUT_DIR is a symlink; only regular files are kept.`);
+    else warn(`A folder in SVC_OUTPUT_DIR cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+    return null;
+  }
+}
+
+async function namesIn(folder: OpenFolder, warn: (message: string) => void): Promise<string[]> {
   const names: string[] = [];
   try {
     // One name more than may be kept: enough to notice, and bounded whatever the folder holds.
-    for await (const { name } of await opendir(folder)) {
+    for await (const { name } of await opendir(folder.path("."))) {
       names.push(name);
       if (names.length > limits.artifactsPerAttemptMax) break;
     }

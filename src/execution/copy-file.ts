@@ -3,10 +3,11 @@
 //
 // C1. The copy may be written by its owner, whatever the original's mode, and is executable if the original is.
 // C2. A large file is copied in pieces, so that memory stays flat and the signal is heard within one of them.
-// C3. A file that changed while it was copied is told, and not taken for whole.
+// C3. A file that changed while it was copied, or that something else has replaced, is told, and not taken for whole.
 
 import { constants, type Stats } from "node:fs";
 import { chmod, copyFile, type FileHandle, lstat, open, rm } from "node:fs/promises";
+import { pathOfDescriptor } from "../open-folder.ts";
 
 /** Up to this size the system copies a file in one call, which cannot be interrupted. */
 const ONE_CALL_BYTES_MAX = 4 * 1024 * 1024;
@@ -29,6 +30,8 @@ export class FileChanged extends Error {
 }
 
 interface Copying {
+  readonly source: FileHandle;
+  /** A path to the very file that is open. */
   readonly from: string;
   readonly to: string;
   readonly size: number;
@@ -54,10 +57,19 @@ export class FileCopier {
    */
   async copy(from: string, to: string, copied: (bytes: number) => void): Promise<void> {
     this.#signal.throwIfAborted();
-    const before = await lstat(from);
+    // Not blocking: it might have become a pipe.
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    await using source = await open(from, flags).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === "ELOOP" || error.code === "ENXIO" ? new FileChanged() : error;
+    });
+    const before = await source.stat();
     if (!before.isFile()) throw new FileChanged();
     try {
-      await this.#copyBytes({ from, to, size: before.size, isStored: before.blocks > 0 }, copied);
+      const path = pathOfDescriptor(source.fd, from);
+      await this.#copyBytes(
+        { source, from: path, to, size: before.size, isStored: before.blocks > 0 },
+        copied,
+      );
       if (!isSame(before, await lstat(from))) throw new FileChanged();
       await chmod(to, (before.mode & 0o777) | OWNER_ACCESS);
     } catch (error) {
@@ -91,8 +103,7 @@ export class FileCopier {
   }
 
   /** Stops behind the size that the file had: one that grows, such as a log, would have no end. */
-  async #stream({ from, to, size }: Copying, copied: (bytes: number) => void): Promise<void> {
-    await using source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW);
+  async #stream({ source, to, size }: Copying, copied: (bytes: number) => void): Promise<void> {
     await using target = await open(to, "wx", OWNER_ACCESS);
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     for (let done = 0; done <= size; ) {
@@ -114,5 +125,10 @@ async function writeAll(target: FileHandle, bytes: Buffer): Promise<void> {
 }
 
 function isSame(before: Stats, now: Stats): boolean {
-  return before.ino === now.ino && before.size === now.size && before.mtimeMs === now.mtimeMs;
+  return (
+    before.dev === now.dev &&
+    before.ino === now.ino &&
+    before.size === now.size &&
+    before.mtimeMs === now.mtimeMs
+  );
 }

@@ -8,7 +8,16 @@
 // Q3. Every supply has a folder of its own: an mkfifo that a killed runtime has left may still be at work in another.
 
 import { spawn } from "node:child_process";
-import { closeSync, constants, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+} from "node:fs";
 import { join } from "node:path";
 
 /** The first command waits for the first batch; making one costs a fork, so the later ones are larger. */
@@ -90,16 +99,28 @@ export interface PipeEnds {
 
 /** Opens the end that reads, without waiting for anybody to write. */
 export function openReadEnd(path: string): number {
-  return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  return openEnd(path, constants.O_RDONLY);
 }
 
-/** Opens both ends. Reading does not block; writing does. */
+/** Opens both ends, without waiting for anybody. */
 export function openPipe(path: string): PipeEnds {
   const readFd = openReadEnd(path);
   try {
-    return { readFd, writeFd: openSync(path, constants.O_WRONLY) };
+    return { readFd, writeFd: openEnd(path, constants.O_WRONLY) };
   } catch (error) {
     closeSync(readFd);
     throw error;
   }
+}
+
+/**
+ * Opens one end of a pipe. It never blocks, whatever has been put in the pipe's place.
+ *
+ * @throws when that is no pipe
+ */
+export function openEnd(path: string, access: number): number {
+  const fd = openSync(path, access | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  if (fstatSync(fd).isFIFO()) return fd;
+  closeSync(fd);
+  throw new Error(`${path} is no pipe any more.`);
 }

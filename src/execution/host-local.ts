@@ -6,7 +6,7 @@
 //     the way.
 // R3. A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
 
-import { mkdirSync } from "node:fs";
+import { basename, dirname, relative } from "node:path";
 import type { DeclaredOutput, ExecutorConfig } from "../engine/graph.ts";
 import type { EngineLog } from "../engine/ports.ts";
 import {
@@ -16,6 +16,8 @@ import {
   type TaskOutcome,
   type TaskStart,
 } from "../engine/task-port.ts";
+import { makeFolder } from "../make-folder.ts";
+import { OpenFolder } from "../open-folder.ts";
 import { type BlobStore, collectArtifacts, nameOf } from "./artifacts.ts";
 import {
   type AttemptControl,
@@ -38,7 +40,7 @@ import {
   failureOfSystem,
 } from "./command-failure.ts";
 import type { Litter } from "./litter.ts";
-import { agentFolders, attemptFolder } from "./paths.ts";
+import { type AgentFolders, agentFolders, attemptFolder } from "./paths.ts";
 import type { PayloadOf } from "./payload.ts";
 import { type Redactor, Redactors, secretsOf } from "./redaction.ts";
 import type { NamedOutput } from "./result.ts";
@@ -144,20 +146,37 @@ export class HostLocalRunner {
     const folders = agentFolders(home, task.runId, task.agentId);
     const payload = payloadOf(task);
     try {
-      const changes = await this.#workspaces.prepare({ folders, payload, uploads: config.uploadPaths });
+      using agent = this.#agentFolder(folders);
+      const changes = await this.#workspaces.prepare({
+        folders,
+        agent,
+        payload,
+        uploads: config.uploadPaths,
+      });
       if (changes.length > 0) {
         const event = { attempt: task.ref.attempt, changes, action: "staged_afresh" };
         report.events([{ type: "workspace_modified", payload: event }]);
       }
       const workdir = await findWorkdir(config, folders.work);
-      mkdirSync(folders.shared, { recursive: true, mode: 0o700 });
-      const files = await writeAttemptFiles(task, attemptFolder(folders, task.ref));
+      const files = await writeAttemptFiles(
+        task,
+        { path: folders.agent, open: agent },
+        attemptFolder(folders, task.ref),
+      );
       const brought = findBrought(home, task);
       return { files, workspace: folders.work, workdir, runFolder: folders.shared, brought };
     } catch (error) {
       if (error instanceof StagingError) throw new AttemptFailure("executor.staging_failed", error.message);
       throw failureOfSystem("The agent's workspace could not be prepared", error);
     }
+  }
+
+  /** Makes what an agent shares with its run, and opens its own folder. @throws SymlinkInPath */
+  #agentFolder({ shared, agent }: AgentFolders): OpenFolder {
+    const runFolder = dirname(shared);
+    using run = OpenFolder.madeBelow(this.#options.home, relative(this.#options.home, runFolder));
+    makeFolder(run.path(basename(shared)), 0o700);
+    return run.made(relative(runFolder, agent));
   }
 
   async #runCommand(attempt: Attempt, places: WorkerPlaces): Promise<TaskOutcome> {
@@ -171,7 +190,7 @@ export class HostLocalRunner {
     const startedAtMs = performance.now();
     const worker = await this.#spawn(attempt, places, output);
     control.onEnd(() => void worker.end());
-    control.responses.connect(places.files.humanResponses);
+    control.responses.connect(this.#options.home, places.files.humanResponses);
     if (config.longLived) control.input.connect(worker);
     const exit = await worker.ended;
     control.responses.close();
@@ -195,17 +214,18 @@ export class HostLocalRunner {
 
   async #spawn(attempt: Attempt, places: WorkerPlaces, output: AttemptOutput): Promise<WorkerProcess> {
     const { task, config, report, redactor, runEvents } = attempt;
-    const { trees, workerEnvPrefixes: prefixes, runtimeEnv } = this.#options;
+    const { home, trees, workerEnvPrefixes: prefixes, runtimeEnv } = this.#options;
     const words = commandWords(config, task, places);
     const mark = trees.newMark();
     try {
+      using folder = OpenFolder.below(home, relative(home, places.files.folder));
       return await WorkerProcess.start(
         {
           ...words,
           cwd: places.workdir,
           env: workerEnvironment({ config, task, places, prefixes, mark, runEvents, runtimeEnv }),
           mark,
-          eventStreamPath: places.files.eventStream,
+          eventStreamPath: folder.path(basename(places.files.eventStream)),
           takesInput: config.longLived,
         },
         {
@@ -230,7 +250,10 @@ export class HostLocalRunner {
 
   async #settle(task: TaskStart): Promise<void> {
     try {
-      await this.#workspaces.settle(agentFolders(this.#options.home, task.runId, task.agentId));
+      const { home } = this.#options;
+      const folders = agentFolders(home, task.runId, task.agentId);
+      using agent = OpenFolder.below(home, relative(home, folders.agent));
+      await this.#workspaces.settle(folders, agent);
     } catch (error) {
       this.#options.log.warn(
         { agent_id: task.agentId, error: String(error) },
@@ -290,7 +313,8 @@ export class HostLocalRunner {
     const warn = (message: string) =>
       report.events([logEvent("warn", "worker", redactor.text(message), task.ref.attempt)]);
     const artifacts = await collectArtifacts({
-      folder: places.files.output,
+      home: this.#options.home,
+      way: relative(this.#options.home, places.files.output),
       agentId: task.agentId,
       blobs,
       newId,

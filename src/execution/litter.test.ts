@@ -33,7 +33,7 @@ class World {
 
   open(): Litter {
     const warn = (_fields: object, message: string) => void this.warnings.push(message);
-    return new Litter(this.folder, this.#clock, { warn, error: warn });
+    return new Litter(this.root, this.folder, this.#clock, { warn, error: warn });
   }
 
   /** A folder as an attempt leaves it. */
@@ -91,6 +91,20 @@ describe("litter", () => {
     assert.equal(existsSync(world.folder), false);
     assert.deepEqual(readdirSync(join(world.root, "elsewhere")), ["kept"]);
     assert.deepEqual(world.warnings, []);
+  });
+
+  it("leaves what a symlink leads to that took the place of a folder, or of one on the way to it", async () => {
+    using world = new World();
+    const litter = world.open();
+    const elsewhere = world.attempt("elsewhere");
+    world.attempt("elsewhere/1-1");
+    symlinkSync(elsewhere, join(world.root, "1-1"));
+    await litter.discard(join(world.root, "1-1"));
+    symlinkSync(elsewhere, join(world.root, "attempts"));
+    await assert.rejects(litter.discard(join(world.root, "attempts/1-1")), { name: "SymlinkInPath" });
+    await litter.close();
+    assert.deepEqual(readdirSync(elsewhere).sort(), ["1-1", "input.json", "out"]);
+    assert.deepEqual(readdirSync(join(elsewhere, "1-1")), ["input.json", "out"]);
   });
 
   it("is removed where it is when it cannot be moved", async () => {

@@ -6,11 +6,13 @@
 // L1. What was discarded is not where it was any more, whether it could be moved or not.
 // L2. Folders in waiting are bounded: past the bound, whoever discards one waits until they are removed.
 // L3. What a crash has left here is removed by the next runtime of this home.
+// L4. Nothing else goes: a symlink that a worker put in a folder's place, or on the way to it, is not followed.
 
 import { lstatSync, mkdirSync, readdirSync, renameSync, unlinkSync } from "node:fs";
 import { rmdir } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import type { Clock, EngineLog } from "../engine/ports.ts";
+import { OpenFolder } from "../open-folder.ts";
 import { removeTree } from "./remove-tree.ts";
 import { entriesOfSmall } from "./small-folder.ts";
 
@@ -20,6 +22,7 @@ const REMOVED_AFTER_MS = 50;
 const FILE_BYTES_MAX = 1024 * 1024;
 
 export class Litter {
+  readonly #home: string;
   readonly #folder: string;
   readonly #clock: Clock;
   readonly #log: EngineLog;
@@ -28,8 +31,12 @@ export class Litter {
   #cancelTimer: (() => void) | null = null;
   #removing: Promise<void> | null = null;
 
-  /** @param folder its own folder, on the file system of what is discarded; only one runtime may use it */
-  constructor(folder: string, clock: Clock, log: EngineLog) {
+  /**
+   * @param home what is discarded is below it
+   * @param folder its own folder, on the same file system; only one runtime may use it
+   */
+  constructor(home: string, folder: string, clock: Clock, log: EngineLog) {
+    this.#home = home;
     this.#folder = folder;
     this.#clock = clock;
     this.#log = log;
@@ -40,14 +47,20 @@ export class Litter {
     if (left.length > 0) this.#removeLater();
   }
 
-  /** Takes a folder away. @throws the system's error when it can neither be moved nor removed */
+  /**
+   * Takes a folder away.
+   *
+   * @throws the system's error when it can neither be moved nor removed; SymlinkInPath when one leads to it
+   */
   async discard(path: string): Promise<void> {
     if (this.#waiting.length >= WAITING_MAX) await this.#removeAll();
     const moved = join(this.#folder, String(++this.#seq));
+    using above = OpenFolder.below(this.#home, relative(this.#home, dirname(path)));
+    const discarded = above.path(basename(path));
     try {
-      renameSync(path, moved);
+      renameSync(discarded, moved);
     } catch {
-      await removeTree(path);
+      await removeTree(discarded);
       return;
     }
     this.#waiting.push(moved);
@@ -91,16 +104,18 @@ export class Litter {
  * Removes a folder with a few small files and empty folders in it; any other one by the long way. Only folders take
  * a detour through the thread pool: for a small file the detour would be what takes time.
  */
-async function removeUsual(folder: string): Promise<void> {
+async function removeUsual(path: string): Promise<void> {
   try {
-    const folders = [folder];
-    for (const entry of entriesOfSmall(folder) ?? []) {
-      const path = join(folder, entry.name);
-      if (entry.isDirectory()) folders.push(path);
-      else if (lstatSync(path).size <= FILE_BYTES_MAX) unlinkSync(path);
+    using folder = OpenFolder.open(path);
+    const folders: string[] = [];
+    for (const entry of entriesOfSmall(folder.path(".")) ?? []) {
+      const inner = folder.path(entry.name);
+      if (entry.isDirectory()) folders.push(inner);
+      else if (lstatSync(inner).size <= FILE_BYTES_MAX) unlinkSync(inner);
     }
-    for (const path of folders.reverse()) await rmdir(path);
+    for (const inner of folders) await rmdir(inner);
+    await rmdir(path);
   } catch {
-    await removeTree(folder);
+    await removeTree(path);
   }
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
   existsSync,
@@ -81,4 +82,50 @@ test("a large tree is removed a few files at a time, so that others have their t
   await removal;
   assert.equal(existsSync(base), false);
   assert.ok(atOnce > 0 && atOnce < 20, `${atOnce} requests to the disk at once`);
+});
+
+test("a tree deeper than a path can be is removed", () => {
+  const base = mkdtempSync(join(tmpdir(), "troupe-remove-"));
+  try {
+    const script =
+      "import os, sys\nos.chdir(sys.argv[1])\nfor i in range(3000): os.mkdir('folder'); os.chdir('folder')";
+    execFileSync("python3", ["-c", script, base]);
+    removeAsOrdinaryUser(base);
+    assert.equal(existsSync(base), false);
+  } finally {
+    execFileSync("rm", ["-rf", base]);
+  }
+});
+
+test("a folder that a symlink replaces while the tree is removed takes nothing else with it", async () => {
+  const base = mkdtempSync(join(tmpdir(), "troupe-remove-"));
+  const outside = join(base, "outside");
+  mkdirSync(outside);
+  for (let i = 0; i < 50; i++) writeFileSync(join(outside, `kept-${i}`), "");
+  // Swaps folders for symlinks, in both trees, as fast as it can.
+  const script = `import os, sys
+tree, outside = sys.argv[1:]
+print("ready", flush=True)
+while True:
+    for name in list(os.listdir(tree)):
+        path = os.path.join(tree, name)
+        try:
+            os.rename(path, path + "-moved")
+            os.symlink(outside, path)
+        except OSError: pass`;
+  const tree = join(base, "tree");
+  for (let i = 0; i < 200; i++) {
+    mkdirSync(join(tree, `folder-${i}`), { recursive: true });
+    writeFileSync(join(tree, `folder-${i}`, "file"), "");
+  }
+  const hostile = spawn("python3", ["-c", script, tree, outside], { stdio: ["ignore", "pipe", "ignore"] });
+  try {
+    await once(hostile.stdout, "data");
+    await removeTree(tree).catch(() => {});
+    assert.equal(readdirSync(outside).length, 50);
+  } finally {
+    hostile.kill("SIGKILL");
+    await once(hostile, "exit");
+    rmSync(base, { recursive: true, force: true });
+  }
 });

@@ -1,68 +1,84 @@
-// Removes what a worker has left, whatever modes it has given to its folders, and however much it is.
+// Removes what a worker has left, whatever modes it has given to its folders, and however much and deep it is.
+//
+// T1. Nothing is removed but what is in the tree: folders are held open, so a symlink that takes the place of one
+//     meanwhile leads nowhere.
+// T2. Two folders are open at a time, however deep the tree: what is in a folder's folders is moved up.
 
-import { chmod, lstat, opendir, readdir, rm, rmdir, unlink } from "node:fs/promises";
-import { join } from "node:path";
+import { randomBytes } from "node:crypto";
+import { lstat, opendir, rename, rmdir, unlink } from "node:fs/promises";
+import { OpenFolder } from "../open-folder.ts";
 import { forEachOf } from "../several.ts";
 
 /** The threads that wait for the disk are four, and serve others too. */
 const FILES_AT_ONCE = 3;
 const ENTRIES_AT_ONCE = 256;
+const OWNER_ALL = 0o700;
 
 /**
  * Removes a file or folder with all that is in it; nothing happens when it is not there.
  *
- * @throws the system's error when something cannot be removed even by its owner
+ * @throws the system's first error when something cannot be removed even by its owner
  */
 export async function removeTree(path: string): Promise<void> {
-  if (await removeFiles(path)) return;
+  const failures: unknown[] = [];
+  await attempt(failures, async () => {
+    if (!(await lstat(path)).isDirectory()) return await unlink(path);
+    {
+      using root = await openOwn(path);
+      await empty(root, failures);
+    }
+    await rmdir(path);
+  });
+  if (failures.length > 0) throw failures[0];
+}
+
+/** Removes what is in a folder. What its folders hold is moved into the folder itself, until nothing is left (T2). */
+async function empty(root: OpenFolder, failures: unknown[]): Promise<void> {
+  const prefix = `${randomBytes(8).toString("hex")}-`;
+  const seen = new Set<string>();
+  let moved = 0;
+  for (;;) {
+    const folders = (await removeFiles(root, failures)).filter((name) => !seen.has(name));
+    if (folders.length === 0) return;
+    for (const name of folders) {
+      seen.add(name);
+      await attempt(failures, async () => {
+        {
+          using folder = await openOwn(root.path(name));
+          for (const inner of await removeFiles(folder, failures)) {
+            // A folder that is moved has its ".." rewritten, which needs the right to write into it.
+            (await openOwn(folder.path(inner)))[Symbol.dispose]();
+            await rename(folder.path(inner), root.path(prefix + ++moved));
+          }
+        }
+        await rmdir(root.path(name));
+      });
+    }
+  }
+}
+
+/** Removes the files of a folder, a few at a time. @returns the names of its folders */
+async function removeFiles(folder: OpenFolder, failures: unknown[]): Promise<string[]> {
+  const folders: string[] = [];
+  const files: string[] = [];
+  for await (const entry of await opendir(folder.path("."), { bufferSize: ENTRIES_AT_ONCE })) {
+    (entry.isDirectory() ? folders : files).push(entry.name);
+  }
+  await forEachOf(files, FILES_AT_ONCE, (name) => attempt(failures, () => unlink(folder.path(name))));
+  return folders;
+}
+
+/** Opens a folder with all rights to what is in it. */
+async function openOwn(path: string): Promise<OpenFolder> {
+  const { mode } = await lstat(path);
+  return (mode & OWNER_ALL) === OWNER_ALL ? OpenFolder.open(path) : OpenFolder.openWithAllRights(path);
+}
+
+/** Goes on after a failure, which is noted; what is gone already is none. */
+async function attempt(failures: unknown[], work: () => Promise<void>): Promise<void> {
   try {
-    await rm(path, { recursive: true, force: true });
+    await work();
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== "EACCES" && code !== "EPERM") throw error;
-    await openFolders(path);
-    await rm(path, { recursive: true, force: true });
-  }
-}
-
-/**
- * Removes what can be removed, a few files at a time: `rm` begins with everything at once, and with 100,000 files the
- * program does nothing else for a second.
- *
- * @returns whether that was all; false for what is no folder
- */
-async function removeFiles(root: string): Promise<boolean> {
-  const found = await lstat(root).catch(() => null);
-  // What a link leads to is somebody else's.
-  if (found === null || !found.isDirectory()) return false;
-  // It grows on the way.
-  const folders = [root];
-  for (const folder of folders) {
-    const files: string[] = [];
-    try {
-      for await (const entry of await opendir(folder, { bufferSize: ENTRIES_AT_ONCE })) {
-        (entry.isDirectory() ? folders : files).push(join(folder, entry.name));
-      }
-    } catch {
-      // What may not be read is left to the removal of the whole.
-    }
-    await forEachOf(files, FILES_AT_ONCE, (file) => unlink(file).catch(() => {}));
-  }
-  for (const folder of folders.slice(1).reverse()) await rmdir(folder).catch(() => {});
-  return rmdir(root).then(
-    () => true,
-    () => false,
-  );
-}
-
-/** Gives the owner all rights to a folder and the folders below it, without following links. */
-async function openFolders(root: string): Promise<void> {
-  const folders = [root];
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    if (!(await lstat(folder)).isDirectory()) continue;
-    await chmod(folder, 0o700);
-    for (const entry of await readdir(folder, { withFileTypes: true })) {
-      if (entry.isDirectory()) folders.push(join(folder, entry.name));
-    }
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") failures.push(error);
   }
 }

@@ -6,8 +6,9 @@
 // V3. It never blocks, also when the runtime at the other end of a worker's pipes is gone.
 
 import { spawn } from "node:child_process";
-import { closeSync, constants, openSync } from "node:fs";
+import { closeSync, constants } from "node:fs";
 import type { ResourceUsage } from "../engine/task-port.ts";
+import { openEnd } from "./fifos.ts";
 import { LineSplitter } from "./lines.ts";
 import { machineSource } from "./process-table.ts";
 import { UsageMeter } from "./usage-meter.ts";
@@ -66,7 +67,7 @@ function start({ id, file, args, cwd, env, stdin, stdout, stderr }: StartRequest
   using ends = new DisposableStack();
   const open = (path: string, flags: number) => {
     // Not blocking, lest this waits for a runtime that is gone (V3); a worker's own end does block: libuv sees to it.
-    const fd = openSync(path, flags | constants.O_NONBLOCK);
+    const fd = openEnd(path, flags);
     ends.defer(() => closeSync(fd));
     return fd;
   };

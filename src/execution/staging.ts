@@ -1,13 +1,15 @@
 // Staging: copies of the payload's files and folders, made for one agent's workspace.
 //
-// G1. Nothing outside the payload is read: neither by a path's words nor through a symlink.
+// G1. Nothing outside the payload is read, and nothing outside the workspace is written: neither by a path's words nor
+//     through a symlink, also one that is put in a folder's place meanwhile.
 // G2. Everything staged is a copy of its own (a reflink where the disk can), never a hard link: what a worker
 //     does to its files cannot change the payload, nor another agent's files.
 
-import { constants } from "node:fs";
-import { chmod, copyFile, lstat, mkdir, readdir, readlink, realpath, symlink } from "node:fs/promises";
-import { dirname, isAbsolute, join, resolve } from "node:path";
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { chmod, copyFile, lstat, readdir, readlink, realpath, rm, symlink } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
 import type { Upload } from "../engine/graph.ts";
+import { OpenFolder, pathOfDescriptor, SymlinkInPath } from "../open-folder.ts";
 import { isInside, joinInside } from "./paths.ts";
 
 /** Entries that one agent's uploads may have together. */
@@ -28,8 +30,16 @@ interface Copying {
   readonly entries: { left: number };
 }
 
+/** A file or folder where it is, and where its copy goes. */
+interface Place {
+  /** In the payload. */
+  readonly path: string;
+  readonly folder: OpenFolder;
+  readonly name: string;
+}
+
 /**
- * Copies uploads into `target`, a folder that exists and is empty.
+ * Copies uploads into `target`, an empty folder.
  *
  * @param payload the payload folder; null when the job has no bundle
  * @throws StagingError when an upload is missing, leaves the payload, or holds something that cannot be copied
@@ -37,7 +47,7 @@ interface Copying {
 export async function stage(
   payload: string | null,
   uploads: readonly Upload[],
-  target: string,
+  target: OpenFolder,
 ): Promise<void> {
   if (uploads.length === 0) return;
   if (payload === null) {
@@ -54,10 +64,29 @@ export async function stage(
     if (!isInside(root, source)) {
       throw new StagingError(`upload_path "${upload.path}" leaves the payload folder through a symlink.`);
     }
-    const destination = joinInside(target, upload.as);
-    if (destination === null) throw new StagingError(`upload_as "${upload.as}" leaves the workspace.`);
-    await makeFolder(dirname(destination));
-    await copyEntry({ payload: root, source, upload: upload.path, entries }, source, destination);
+    if (joinInside("/", upload.as) === null)
+      throw new StagingError(`upload_as "${upload.as}" leaves the workspace.`);
+    const copying = { payload: root, source, upload: upload.path, entries };
+    try {
+      if ((await lstat(source)).isDirectory()) {
+        using from = OpenFolder.below(root, relative(root, source) || ".");
+        using to = madeFolder(target, upload.as);
+        await copyFolder(copying, source, from, to);
+      } else {
+        using from = OpenFolder.below(root, relative(root, dirname(source)) || ".");
+        using to = madeFolder(target, dirname(upload.as));
+        await copyEntry(
+          copying,
+          { path: source, folder: from, name: basename(source) },
+          to,
+          basename(upload.as),
+        );
+      }
+    } catch (error) {
+      if (error instanceof SymlinkInPath)
+        throw new StagingError(`upload_path "${upload.path}" could not be copied: ${error.message}`);
+      throw error;
+    }
   }
 }
 
@@ -73,57 +102,83 @@ async function resolved(path: string, what: string): Promise<string> {
   }
 }
 
-async function copyEntry(copying: Copying, from: string, to: string): Promise<void> {
+async function copyFolder(copying: Copying, path: string, from: OpenFolder, to: OpenFolder): Promise<void> {
+  for (const name of await readdir(from.path(".")))
+    await copyEntry(copying, { path: join(path, name), folder: from, name }, to, name);
+}
+
+async function copyEntry(copying: Copying, from: Place, target: OpenFolder, name: string): Promise<void> {
   if (--copying.entries.left < 0) {
     throw new StagingError(`The node's uploads hold more than ${ENTRIES_MAX} files and folders.`);
   }
-  const entry = await lstat(from);
+  const entry = await lstat(from.folder.path(from.name));
   if (entry.isDirectory()) {
-    await makeFolder(to);
-    for (const name of await readdir(from)) await copyEntry(copying, join(from, name), join(to, name));
-  } else if (entry.isFile()) await copyRegular(from, to, entry.mode);
-  else if (entry.isSymbolicLink()) await copyLink(copying, from, to);
-  else throw new StagingError(`"${from.slice(copying.payload.length + 1)}" is neither a file nor a folder.`);
+    using source = from.folder.folder(from.name);
+    using to = madeFolder(target, name);
+    await copyFolder(copying, from.path, source, to);
+  } else if (entry.isFile()) await copyRegular(from, target, name);
+  else if (entry.isSymbolicLink()) await copyLink(copying, from, target, name);
+  else throw new StagingError(`"${shown(copying, from)}" is neither a file nor a folder.`);
 }
 
-async function makeFolder(path: string): Promise<void> {
+function madeFolder(target: OpenFolder, way: string): OpenFolder {
   try {
-    await mkdir(path, { recursive: true });
+    return target.made(way);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== "EEXIST" && code !== "ENOTDIR") throw error;
-    throw new StagingError(`Two uploads collide: "${path}" is a folder where a file is staged already.`);
+    throw new StagingError(`Two uploads collide: "${way}" is a folder where a file is staged already.`);
   }
 }
 
-async function copyRegular(from: string, to: string, mode: number): Promise<void> {
+async function copyRegular(
+  { path, folder, name: source }: Place,
+  target: OpenFolder,
+  name: string,
+): Promise<void> {
+  const to = target.path(name);
   const existing = await lstat(to).catch(() => null);
   if (existing?.isDirectory()) {
-    throw new StagingError(`Two uploads collide: "${from}" is a file where a folder is staged already.`);
+    throw new StagingError(`Two uploads collide: "${name}" is a file where a folder is staged already.`);
   }
-  await copyFile(from, to, constants.COPYFILE_FICLONE);
-  // The registered payload is read-only; the worker's own copy is not.
-  if ((mode & OWNER_WRITE) === 0) await chmod(to, (mode & 0o777) | OWNER_WRITE);
+  if (existing !== null) await rm(to);
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const fd = openSync(folder.path(source), flags);
+  try {
+    const found = fstatSync(fd);
+    if (!found.isFile()) throw new StagingError(`"${basename(path)}" is no file any more.`);
+    const { COPYFILE_FICLONE, COPYFILE_EXCL } = constants;
+    await copyFile(pathOfDescriptor(fd, folder.path(source)), to, COPYFILE_FICLONE | COPYFILE_EXCL);
+    // The registered payload is read-only; the worker's own copy is not.
+    if ((found.mode & OWNER_WRITE) === 0) await chmod(to, (found.mode & 0o777) | OWNER_WRITE);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /** A link inside the uploaded folder stays a link; one to another file of the payload becomes a copy of it. */
-async function copyLink(copying: Copying, from: string, to: string): Promise<void> {
-  const name = from.slice(copying.payload.length + 1);
-  const written = await readlink(from);
-  const target = await resolved(from, `The target of symlink "${name}"`);
+async function copyLink(copying: Copying, from: Place, to: OpenFolder, name: string): Promise<void> {
+  const link = shown(copying, from);
+  const written = await readlink(from.folder.path(from.name));
+  const target = await resolved(from.path, `The target of symlink "${link}"`);
   if (!isInside(copying.payload, target)) {
-    throw new StagingError(`Symlink "${name}" leaves the payload folder (it points to "${written}").`);
+    throw new StagingError(`Symlink "${link}" leaves the payload folder (it points to "${written}").`);
   }
-  const direct = resolve(dirname(from), written);
+  const direct = resolve(dirname(from.path), written);
   if (!isAbsolute(written) && isInside(copying.source, direct) && isInside(copying.source, target)) {
-    await symlink(written, to);
+    await symlink(written, to.path(name));
     return;
   }
-  const entry = await lstat(target);
-  if (!entry.isFile()) {
+  if (!(await lstat(target)).isFile()) {
     throw new StagingError(
-      `Symlink "${name}" points to a folder outside "${copying.upload}"; upload that folder.`,
+      `Symlink "${link}" points to a folder outside "${copying.upload}"; upload that folder.`,
     );
   }
-  await copyRegular(target, to, entry.mode);
+  using folder = OpenFolder.below(copying.payload, relative(copying.payload, dirname(target)) || ".");
+  await copyRegular({ path: target, folder, name: basename(target) }, to, name);
+}
+
+/** A path as it is in the payload. */
+function shown({ payload }: Copying, { path }: Place): string {
+  return path.slice(payload.length + 1);
 }

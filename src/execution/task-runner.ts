@@ -87,7 +87,8 @@ export class LocalTaskRunner implements TaskRunner {
     this.#trees = new ProcessTrees(options.home, options.clock);
     this.sideCommands = new SideCommands({ ...options, trees: this.#trees });
     this.#fifos = new FifoSupply(join(options.home, "tmp", "pipes"));
-    this.#litter = new Litter(join(options.home, "tmp", "attempts"), options.clock, options.log);
+    const discarded = join(options.home, "tmp", "attempts");
+    this.#litter = new Litter(options.home, discarded, options.clock, options.log);
     this.#commands = new HostLocalRunner({
       ...options,
       trees: this.#trees,

@@ -6,9 +6,10 @@
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { realpath, stat, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import type { ExecutorConfig } from "../engine/graph.ts";
 import type { TaskStart } from "../engine/task-port.ts";
+import type { OpenFolder } from "../open-folder.ts";
 import { isInside, joinInside, preparedFolders } from "./paths.ts";
 import { MARK_VARIABLE } from "./process-table.ts";
 import { removeTree } from "./remove-tree.ts";
@@ -32,8 +33,17 @@ export interface AttemptFiles {
   readonly humanResponses: string;
 }
 
-/** Makes the attempt's folder and writes the files a worker reads. */
-export async function writeAttemptFiles(task: TaskStart, folder: string): Promise<AttemptFiles> {
+/**
+ * Makes the attempt's folder and writes the files a worker reads.
+ *
+ * @param agent the agent's folder, which `folder` is below
+ * @throws SymlinkInPath when a worker has put one in the way; the system's error
+ */
+export async function writeAttemptFiles(
+  task: TaskStart,
+  agent: { readonly path: string; readonly open: OpenFolder },
+  folder: string,
+): Promise<AttemptFiles> {
   const { envelope } = task;
   const text = typeof envelope.body === "string";
   const input = join(folder, "input.json");
@@ -47,8 +57,11 @@ export async function writeAttemptFiles(task: TaskStart, folder: string): Promis
     eventStream: join(folder, "events"),
     humanResponses: join(folder, "human-responses.jsonl"),
   };
-  await makeNew(folder);
-  mkdirSync(files.output, { mode: 0o700 });
+  using above = agent.open.made(relative(agent.path, dirname(folder)));
+  await makeNew(above.path(basename(folder)));
+  using own = above.folder(basename(folder));
+  const write = (path: string, content: string) => writeNew(own.path(basename(path)), content);
+  mkdirSync(own.path(basename(files.output)), { mode: 0o700 });
   await write(files.input, JSON.stringify(envelope.body));
   if (typeof envelope.body === "string") await write(files.body, envelope.body);
   await write(files.message, JSON.stringify(envelope));
@@ -59,7 +72,6 @@ export async function writeAttemptFiles(task: TaskStart, folder: string): Promis
 
 /** Makes a folder that holds nothing, whatever somebody had put there. */
 async function makeNew(folder: string): Promise<void> {
-  mkdirSync(dirname(folder), { recursive: true, mode: 0o700 });
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
@@ -88,9 +100,10 @@ export function contextOf(task: TaskStart) {
   };
 }
 
-async function write(path: string, text: string): Promise<void> {
-  if (text.length < SMALL_FILE_CHARS) writeFileSync(path, text, { mode: 0o600 });
-  else await writeFile(path, text, { mode: 0o600 });
+async function writeNew(path: string, text: string): Promise<void> {
+  const options = { mode: 0o600, flag: "wx" };
+  if (text.length < SMALL_FILE_CHARS) writeFileSync(path, text, options);
+  else await writeFile(path, text, options);
 }
 
 /** Finds the folder a command runs in. @throws StagingError when it is not inside the workspace */

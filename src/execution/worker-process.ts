@@ -84,8 +84,9 @@ export class WorkerProcess {
     const { file, args, cwd, env, eventStreamPath } = spec;
     const [stdout = "", stderr = "", events = "", stdin = null] = paths;
     for (const path of [stdout, stderr, stdin]) if (path !== null) names.defer(() => unlinkSync(path));
+    // Opened before it lies where workers may replace it.
+    const pipes = openPipes({ stdout, stderr, events, stdin }, ends);
     renameSync(events, eventStreamPath);
-    const pipes = openPipes({ stdout, stderr, events: eventStreamPath, stdin }, ends);
     const worker = await given.tools.spawner.start({ file, args, cwd, env, stdin, stdout, stderr });
     if (pipes.input !== null) closeSync(pipes.input.readFd);
     ends.move();

@@ -7,12 +7,14 @@
 //     never handed to the agent: the workspace is staged afresh, and what had changed is reported.
 // W3. The comparison is cheap and bounded: kind, size, times and inode of the first few thousand entries.
 //     It notices accidents, not an adversary of the same user.
+// W4. Nothing outside the agent's folder is read, written or removed, whatever a worker puts in the place of its
+//     folders and files.
 
 import { createHash } from "node:crypto";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { lstat, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { constants, mkdirSync, writeFileSync } from "node:fs";
+import { lstat, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import type { Upload } from "../engine/graph.ts";
+import { type OpenFolder, SymlinkInPath } from "../open-folder.ts";
 import type { AgentFolders } from "./paths.ts";
 import { removeTree } from "./remove-tree.ts";
 import { isEmptyFolder } from "./small-folder.ts";
@@ -20,6 +22,12 @@ import { stage } from "./staging.ts";
 
 const ENTRIES_MAX = 2_000;
 const CHANGES_SHOWN_MAX = 20;
+/** Names in the agent's folder (paths.ts). */
+const WORK = "work";
+const ATTEMPTS = "attempts";
+const STAMP_FILE = "staged";
+const ENTRIES_FILE = "entries.jsonl";
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 /** Agents whose state is remembered; one that was forgotten is trusted as after a restart. */
 const AGENTS_MAX = 20_000;
 
@@ -30,6 +38,8 @@ interface Known {
 
 export interface WorkspaceRequest {
   readonly folders: AgentFolders;
+  /** The agent's folder, which is there. */
+  readonly agent: OpenFolder;
   readonly payload: string | null;
   readonly uploads: readonly Upload[];
 }
@@ -44,18 +54,21 @@ export class Workspaces {
    * @throws StagingError when the manifest or payload is to blame
    */
   async prepare(request: WorkspaceRequest): Promise<readonly string[]> {
-    const { folders } = request;
+    const { folders, agent } = request;
     const known = this.#known.get(folders.agent);
-    const changes = known === undefined ? await this.#firstLook(folders) : await changesSince(folders, known);
+    const changes = known === undefined ? await this.#firstLook(agent) : await changesSince(agent, known);
     if (changes === null || changes.length > 0) await stageAfresh(request, changes !== null);
     this.#remember(folders.agent, { signature: null });
     return changes ?? [];
   }
 
   /** Notes how the agent's attempt left its workspace. To be called once no process of the attempt is left. */
-  async settle(folders: AgentFolders): Promise<void> {
-    const entries = await readEntries(folders.work);
-    if (entries.length > 0) await writeFile(entriesFile(folders), entries.join("\n"));
+  async settle(folders: AgentFolders, agent: OpenFolder): Promise<void> {
+    const entries = await readEntries(agent);
+    if (entries.length > 0) {
+      await removeTree(agent.path(ENTRIES_FILE));
+      await writeFile(agent.path(ENTRIES_FILE), entries.join("\n"), { flag: "wx" });
+    }
     this.#remember(folders.agent, { signature: hashOf(entries) });
   }
 
@@ -65,9 +78,9 @@ export class Workspaces {
    *
    * @returns null when there is nothing to take over
    */
-  async #firstLook(folders: AgentFolders): Promise<readonly string[] | null> {
-    const [work, stamp] = await Promise.all([entryOf(folders.work), entryOf(stampFile(folders))]);
-    if (stamp !== null) await removeTree(folders.attempts);
+  async #firstLook(agent: OpenFolder): Promise<readonly string[] | null> {
+    const [work, stamp] = await Promise.all([entryOf(agent.path(WORK)), entryOf(agent.path(STAMP_FILE))]);
+    if (stamp !== null) await removeTree(agent.path(ATTEMPTS));
     if (work === null) return null;
     if (stamp === null) return ["the workspace was there before it was first staged"];
     return work.isDirectory() ? [] : ["the workspace is no folder"];
@@ -83,32 +96,51 @@ export class Workspaces {
 }
 
 async function stageAfresh(request: WorkspaceRequest, replaces: boolean): Promise<void> {
-  const { folders, payload, uploads } = request;
+  const { agent, payload, uploads } = request;
   if (!replaces && uploads.length === 0) {
-    // The common case of a node without uploads: two quick calls instead of many.
-    mkdirSync(folders.work, { recursive: true, mode: 0o700 });
-    writeFileSync(stampFile(folders), "");
+    // The common case of a node without uploads: a few quick calls instead of many.
+    mkdirSync(agent.path(WORK), { mode: 0o700 });
+    await writeStamp(agent);
     return;
   }
-  const staging = join(folders.agent, "staging");
-  await removeTree(staging);
-  await mkdir(staging, { recursive: true, mode: 0o700 });
-  await stage(payload, uploads, staging);
-  await writeFile(stampFile(folders), "");
-  await removeTree(folders.work);
-  await rename(staging, folders.work);
+  await removeTree(agent.path("staging"));
+  {
+    using staging = agent.made("staging");
+    await stage(payload, uploads, staging);
+  }
+  await writeStamp(agent);
+  await removeTree(agent.path(WORK));
+  await rename(agent.path("staging"), agent.path(WORK));
 }
 
-async function changesSince(folders: AgentFolders, known: Known): Promise<readonly string[] | null> {
-  if (known.signature === hashOf([]) && isEmptyFolder(folders.work)) return [];
-  const work = await entryOf(folders.work);
+async function writeStamp(agent: OpenFolder): Promise<void> {
+  const path = agent.path(STAMP_FILE);
+  try {
+    writeFileSync(path, "", { flag: "wx" });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    await removeTree(path);
+    writeFileSync(path, "", { flag: "wx" });
+  }
+}
+
+async function changesSince(agent: OpenFolder, known: Known): Promise<readonly string[] | null> {
+  const work = await entryOf(agent.path(WORK));
   if (work === null) return ["the workspace is gone"];
   if (!work.isDirectory()) return ["the workspace is no folder"];
+  if (known.signature === hashOf([]) && isEmptyFolder(agent.path(WORK))) return [];
   if (known.signature === null) return [];
-  const now = await readEntries(folders.work);
+  const now = await readEntries(agent);
   if (hashOf(now) === known.signature) return [];
-  const before = known.signature === "" ? "" : await readFile(entriesFile(folders), "utf8").catch(() => "");
+  const before = known.signature === "" ? "" : await readRegular(agent.path(ENTRIES_FILE));
   return difference(before === "" ? [] : before.split("\n"), now);
+}
+
+/** Empty for what is no regular file. */
+async function readRegular(path: string): Promise<string> {
+  const found = await entryOf(path);
+  if (!found?.isFile()) return "";
+  return readFile(path, { encoding: "utf8", flag: O_RDONLY | O_NOFOLLOW | O_NONBLOCK }).catch(() => "");
 }
 
 /** Names what differs between two lists of entries, at most 20 of them. */
@@ -129,16 +161,18 @@ function difference(before: readonly string[], now: readonly string[]): readonly
   return more > 0 ? [...changes.slice(0, CHANGES_SHOWN_MAX), `and ${more} more`] : changes;
 }
 
-/** The first few thousand entries below a folder, each as one line of JSON that begins with its path. */
-async function readEntries(root: string): Promise<readonly string[]> {
-  if (isEmptyFolder(root)) return [];
+/** The first few thousand entries below the workspace, each as one line of JSON that begins with its path. */
+async function readEntries(agent: OpenFolder): Promise<readonly string[]> {
+  using root = openFolder(agent, WORK);
+  if (root === null || isEmptyFolder(root.path("."))) return [];
   const entries: string[] = [];
-  const folders = [""];
-  for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
-    const names = await namesIn(join(root, folder));
+  const folders = ["."];
+  for (let way = folders.shift(); way !== undefined; way = folders.shift()) {
+    using folder = openFolder(root, way);
+    const names = folder === null ? [] : (await readdir(folder.path("."))).sort();
     for (const name of names.slice(0, ENTRIES_MAX - entries.length)) {
-      const path = folder === "" ? name : `${folder}/${name}`;
-      const entry = await entryOf(join(root, path));
+      const path = way === "." ? name : `${way}/${name}`;
+      const entry = folder === null ? null : await entryOf(folder.path(name));
       if (entry === null) continue;
       // A folder's times follow its content, whose entries are listed themselves.
       if (entry.isDirectory()) {
@@ -151,13 +185,14 @@ async function readEntries(root: string): Promise<readonly string[]> {
   return entries;
 }
 
-/** The names in a folder, sorted; none when the worker made it unreadable. */
-async function namesIn(folder: string): Promise<string[]> {
+/** Null when the worker has removed it, made it unreadable, or put something else in its place. */
+function openFolder(above: OpenFolder, way: string): OpenFolder | null {
   try {
-    return (await readdir(folder)).sort();
+    return above.folder(way);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EACCES" || code === "ENOENT" || code === "ENOTDIR") return [];
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (error instanceof SymlinkInPath || ["EACCES", "ENOENT", "ENOTDIR", "ELOOP"].includes(code))
+      return null;
     throw error;
   }
 }
@@ -174,12 +209,4 @@ async function entryOf(path: string) {
     if (code === "ENOENT" || code === "ENOTDIR") return null;
     throw error;
   }
-}
-
-function stampFile(folders: AgentFolders): string {
-  return join(folders.agent, "staged");
-}
-
-function entriesFile(folders: AgentFolders): string {
-  return join(folders.agent, "entries.jsonl");
 }

@@ -70,6 +70,7 @@ export async function copyScanned(scan: FolderScan, target: string, progress: Co
         bytes += more;
         progress.copied(files, bytes);
       });
+      if ((await realpath(source)) !== source) throw new FileChanged();
     } catch (error) {
       progress.signal.throwIfAborted();
       throw new CopyFailed(path, error);

@@ -5,11 +5,12 @@
 // D2. It is there for as long as a command of the run may read it, and gone soon after the run has ended.
 
 import { mkdir, opendir, rename } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { eventType, terminalEventTypes } from "../engine/event.ts";
 import type { EngineLog } from "../engine/ports.ts";
 import { preparedFolders } from "../execution/paths.ts";
 import { removeTree } from "../execution/remove-tree.ts";
+import { OpenFolder, SymlinkInPath } from "../open-folder.ts";
 import { syncFolder } from "../sync-folder.ts";
 import { syncTree } from "../sync-tree.ts";
 
@@ -90,7 +91,17 @@ export class RunFolders {
     this.#kept.get(runId)?.();
     this.#kept.delete(runId);
     const { root, temporary } = this.#places(runId);
-    await Promise.all([removeTree(temporary), removeTree(root)]);
+    const { home } = this.#parts;
+    let run: OpenFolder;
+    try {
+      run = OpenFolder.below(home, relative(home, dirname(root)));
+    } catch (error) {
+      // A symlink that a worker has put in the place of its run's folder leads to nothing of ours.
+      if (error instanceof SymlinkInPath || (error as NodeJS.ErrnoException).code === "ENOENT") return;
+      throw error;
+    }
+    using folder = run;
+    await Promise.all([temporary, root].map((path) => removeTree(folder.path(basename(path)))));
   }
 
   /**

@@ -3,15 +3,14 @@
 // Owns: everything below its root. Does not own who refers to a blob, nor when one may be removed.
 //
 // B1. A blob's name is the hash of its bytes; the file is complete, read-only and on disk before its name exists.
-// B2. Nothing outside can write into a blob: a file with other hard links is copied, not moved.
+// B2. Nothing outside can write into a blob: a file with other hard links is copied, not moved. What has been put in the
+//     place of a file while it was taken (a symlink, a pipe) is refused, and not followed.
 // B3. A crash leaves at most a temporary file below <root>/incoming, which the next sweep removes.
 // B4. Who puts a content while it is being removed has it afterwards: the two take turns.
 
 import { createHash } from "node:crypto";
-import { constants } from "node:fs";
+import { constants, createWriteStream } from "node:fs";
 import {
-  chmod,
-  copyFile,
   type FileHandle,
   lstat,
   mkdir,
@@ -24,6 +23,7 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { KeyedTurns } from "../keyed-turns.ts";
 import type { BlobRemoval } from "../runs/cleanup.ts";
 import { syncFolder } from "../sync-folder.ts";
@@ -65,8 +65,9 @@ export class FileBlobs {
   async put(path: string): Promise<Blob> {
     const temporary = await this.#temporaryName();
     try {
+      if (!(await lstat(path)).isFile()) throw notRegular(path);
       await moveIn(path, temporary);
-      return await this.#keep(temporary);
+      return await this.#keep(temporary, path);
     } finally {
       await rm(temporary, { force: true });
     }
@@ -77,7 +78,7 @@ export class FileBlobs {
     const temporary = await this.#temporaryName();
     try {
       await writeFile(temporary, bytes, { flag: "wx" });
-      return await this.#keep(temporary);
+      return await this.#keep(temporary, temporary);
     } finally {
       await rm(temporary, { force: true });
     }
@@ -139,6 +140,17 @@ export class FileBlobs {
     }
   }
 
+  /** Keeps a copy of a file that has another name, through which it may still be written (B2). */
+  async #keepCopy(temporary: string, origin: string): Promise<Blob> {
+    const copied = await this.#temporaryName();
+    try {
+      await copy(temporary, copied);
+      return await this.#keep(copied, origin);
+    } finally {
+      await rm(copied, { force: true });
+    }
+  }
+
   #pathOf(sha256: string): string {
     return join(this.#root, sha256.slice(0, 2), sha256);
   }
@@ -148,12 +160,19 @@ export class FileBlobs {
     return join(this.#incoming, `${process.pid}-${++this.#incomingSeq}`);
   }
 
-  /** Hashes, syncs and names a file that already lies in `incoming`. */
-  async #keep(temporary: string): Promise<Blob> {
-    await chmod(temporary, 0o444);
-    const file = await open(temporary, constants.O_RDONLY | constants.O_NOFOLLOW);
+  /** Hashes, syncs and names a file that already lies in `incoming`; it came from `origin`. */
+  async #keep(temporary: string, origin: string): Promise<Blob> {
     let blob: Blob;
+    // Not blocking: it might be a pipe.
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const file = await open(temporary, flags).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === "ELOOP" || error.code === "ENXIO" ? notRegular(origin) : error;
+    });
     try {
+      const found = await file.stat();
+      if (!found.isFile()) throw notRegular(origin);
+      if (found.nlink > 1) return await this.#keepCopy(temporary, origin);
+      await file.chmod(0o444);
       blob = await hash(file);
       await file.sync();
     } finally {
@@ -171,20 +190,30 @@ export class FileBlobs {
   }
 }
 
-/** Moves a file to `target`; copies it when it has other names (B2) or lies on another device. */
+/** Moves a file to `target`, whatever it is by then; copies it when it lies on another device. */
 async function moveIn(path: string, target: string): Promise<void> {
-  const found = await lstat(path);
-  if (!found.isFile()) throw new Error(`${path} is not a regular file and cannot be kept as a blob.`);
-  if (found.nlink === 1) {
-    try {
-      await rename(path, target);
-      return;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
-    }
+  try {
+    await rename(path, target);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
+    await copy(path, target);
+    await rm(path, { force: true });
   }
-  await copyFile(path, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-  await rm(path, { force: true });
+}
+
+/** Copies a regular file's bytes; a symlink is not followed. */
+async function copy(path: string, target: string): Promise<void> {
+  const source = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    if (!(await source.stat()).isFile()) throw notRegular(path);
+    await pipeline(source.createReadStream({ autoClose: false }), createWriteStream(target, { flags: "wx" }));
+  } finally {
+    await source.close();
+  }
+}
+
+function notRegular(path: string): Error {
+  return new Error(`${path} is not a regular file and cannot be kept as a blob.`);
 }
 
 async function hash(file: FileHandle): Promise<Blob> {
