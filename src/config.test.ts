@@ -4,6 +4,8 @@ import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { type Command, type Config, describeConfig, loadConfig } from "./config.ts";
+import { table } from "./config-table.ts";
+import { isWithheldVariable } from "./engine/withheld-variables.ts";
 
 type Env = Record<string, string | undefined>;
 
@@ -435,3 +437,36 @@ test("troupe config tells a default from a setting, and gives each a meaning", (
   assert.equal(byName.get("SVC_API_PORT")?.from, "default");
   for (const row of shown) assert.ok(row.meaning.length > 10);
 });
+
+test("every setting that holds a secret, or names a file with one, is withheld from workers", () => {
+  const variables = Object.values(table).map(({ variable }) => variable);
+  const secret = variables.filter((name) => /TOKEN|SECRET|PASSWORD|CREDENTIAL|KEY|DATABASE_URL/.test(name));
+  assert.ok(secret.includes("SVC_API_TOKEN") && secret.includes("SVC_SECRET_KEY_FILE"), String(secret));
+  // What `troupe config` does not show as it is.
+  const hidden = Object.values(table).filter(
+    ({ show, example }) => show !== undefined && /[*]{4}/.test(`${shownBy(show, example)}`),
+  );
+  assert.ok(hidden.length >= 3);
+  const withheld = new Set([...secret, ...hidden.map(({ variable }) => variable)]);
+  assert.deepEqual(
+    [...withheld].filter((name) => !isWithheldVariable(name)),
+    [],
+  );
+  assert.deepEqual(
+    variables.filter((name) => isWithheldVariable(name) && !withheld.has(name)),
+    [],
+  );
+});
+
+/** What a setting's own view makes of its example, as a list and as a text. */
+function shownBy(show: (value: never) => string, example: string): string {
+  return [[example], example]
+    .map((value) => {
+      try {
+        return show(value as never);
+      } catch {
+        return "";
+      }
+    })
+    .join(" ");
+}

@@ -141,6 +141,14 @@ export const failureCatalogue = {
     remediation:
       "Set the variable in the environment that the runtime is started with, restart it, and start a new run; or send the job another configuration.",
   },
+  "configuration.variable_withheld": {
+    category: "user_code",
+    retryable: false,
+    meaning:
+      'The configuration names, by {"$env": …}, a variable with a secret of the runtime itself, such as SVC_API_TOKEN.',
+    remediation:
+      "Take the variable out of the configuration. A worker that must call the API gets a token of its own, in a variable of another name.",
+  },
   "configuration.unreadable": {
     category: "infrastructure",
     retryable: false,

@@ -296,6 +296,8 @@ const wrongConfigs: readonly (readonly [string, JsonObject, string, string])[] =
   ["executor", { command: "x", pass_env: "PATH" }, "pass_env", "wrong_type"],
   ["executor", { command: "x", pass_env: ["A=B"] }, "pass_env/0", "invalid_name"],
   ["executor", { command: "x", pass_env: [""] }, "pass_env/0", "empty"],
+  ["executor", { command: "x", pass_env: ["PATH", "SVC_API_TOKEN"] }, "pass_env/1", "variable_withheld"],
+  ["executor", { command: "x", pass_env: ["SVC_SECRET_KEY_FILE"] }, "pass_env/0", "variable_withheld"],
   ["executor", { command: "x", upload_path: "/etc" }, "upload_path", "path_outside"],
   ["executor", { command: "x", upload_path: "a/../../b" }, "upload_path", "path_outside"],
   ["executor", { command: "x", upload_path: "a", upload_as: ".." }, "upload_as", "path_outside"],

@@ -155,6 +155,19 @@ describe("what a command finds", () => {
     assert.equal(found.SVC_WORKDIR, join(fixture.home, "runs/run_1/agents/worker/work"));
   });
 
+  it("is given no secret of the runtime itself, also by a graph that was stored with its name", async () => {
+    await using fixture = new RunnerFixture();
+    const names = ["SVC_API_TOKEN", "SVC_SECRET_KEY", "SVC_DATABASE_URL", "SVC_RUNTIME_API_TOKEN"].flatMap(
+      (name) => [name, `${name}_FILE`],
+    );
+    for (const name of names) fixture.runtimeEnv[name] = "withheld-value";
+    fixture.runtimeEnv.GIVEN = "given";
+    const outcome = await fixture.sh("env", { passEnv: [...names, "GIVEN"] });
+    const { stdout } = commandOf(outcome);
+    assert.match(stdout, /^GIVEN=/m);
+    assert.doesNotMatch(stdout, new RegExp(`^(?:${names.join("|")})=`, "m"));
+  });
+
   it("finds its message as input, envelope, body and context", async () => {
     await using fixture = new RunnerFixture();
     const script =

@@ -1,7 +1,8 @@
 // What a worker finds when it starts: its files, its environment, and the words of its command.
 //
 // D1. The environment is built from nothing: PATH, HOME, LANG, TZ and TMPDIR of the runtime, what the node's
-//     config gives or passes on, and the contract's own names, which win over all others.
+//     config gives or passes on, and the contract's own names, which win over all others. Secrets of the runtime
+//     itself are in none of it.
 // D2. A large body is written without blocking the event loop; the usual small ones are written at once.
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -9,6 +10,7 @@ import { realpath, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import type { ExecutorConfig } from "../engine/graph.ts";
 import type { TaskStart } from "../engine/task-port.ts";
+import { isWithheldVariable } from "../engine/withheld-variables.ts";
 import type { OpenFolder } from "../open-folder.ts";
 import { isInside, joinInside, preparedFolders } from "./paths.ts";
 import { MARK_VARIABLE } from "./process-table.ts";
@@ -246,7 +248,7 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
   const env: Record<string, string> = {};
   for (const name of [...INHERITED, ...config.passEnv]) {
     const value = runtimeEnv[name];
-    if (value !== undefined) env[name] = value;
+    if (value !== undefined && !isWithheldVariable(name)) env[name] = value;
   }
   Object.assign(env, config.environment);
   const { files, workdir, runFolder, brought } = places;

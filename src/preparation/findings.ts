@@ -71,7 +71,13 @@ export class Findings {
 
 function failureOf(code: string): FailureCode {
   if (code === SERVICE_UNAVAILABLE) return "service.required_unavailable";
-  if (code === "configuration.variable_missing" || code === "configuration.unreadable") return code;
+  if (
+    code === "configuration.variable_missing" ||
+    code === "configuration.variable_withheld" ||
+    code === "configuration.unreadable"
+  ) {
+    return code;
+  }
   return "preparation.requirement_unmet";
 }
 

@@ -443,3 +443,32 @@ describe("a sealed value", () => {
     }
   });
 });
+
+describe("a variable with a secret of the runtime itself", () => {
+  const names = ["SVC_API_TOKEN", "SVC_SECRET_KEY", "SVC_DATABASE_URL", "SVC_RUNTIME_API_TOKEN"].flatMap(
+    (name) => [name, `${name}_FILE`],
+  );
+
+  it("is refused where a client names it, also inside a secret", () => {
+    for (const name of names) {
+      assert.deepEqual(errors({ url: { $env: name }, list: [{ password: { deep: { $env: name } } }] }), [
+        ["/resolved_configuration/url", "variable_withheld"],
+        ["/resolved_configuration/list/0/password/deep", "variable_withheld"],
+      ]);
+    }
+    assert.deepEqual(errors({ token: { $env: "SVC_API_TOKEN" } }), [
+      ["/resolved_configuration/token", "variable_withheld"],
+    ]);
+  });
+
+  it("is not read for a worker, whatever names it", () => {
+    for (const name of names) {
+      const stored = secrets.seal({ plain: { $env: name }, password: { deep: { $env: name } } });
+      assert.throws(() => secrets.open(JSON.stringify(stored), { [name]: "the secret" }), {
+        name: "ConfigurationUnreadable",
+        code: "configuration.variable_withheld",
+        message: new RegExp(`${name} at /plain, ${name} at /password/deep`),
+      });
+    }
+  });
+});

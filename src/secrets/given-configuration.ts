@@ -6,15 +6,16 @@
 //     stored.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { isWithheldVariable } from "../engine/withheld-variables.ts";
 import { pointer } from "./pointer.ts";
 import type { Sealer } from "./sealer.ts";
-import { isSealable, isSealed, looksSecret, MASK } from "./values.ts";
+import { isEnvReference, isSealable, isSealed, looksSecret, MASK } from "./values.ts";
 
 /** One wrong place of a configuration; the form of `errors` in a problem body. */
 export interface ConfigurationProblem {
   /** JSON Pointer into the request's body. */
   readonly path: string;
-  readonly code: "nothing_to_keep" | "sealed_not_accepted" | "more_problems";
+  readonly code: "nothing_to_keep" | "sealed_not_accepted" | "variable_withheld" | "more_problems";
   readonly message: string;
 }
 
@@ -64,6 +65,7 @@ export class Sealing {
   }
 
   #value(value: JsonValue, stored: JsonValue | undefined, secret: boolean): JsonValue {
+    this.#checkVariable(value);
     if (value === MASK && (secret || isSealed(stored))) return this.#keep(stored);
     if (secret && isSealable(value)) {
       this.#checkInside(value);
@@ -90,6 +92,7 @@ export class Sealing {
       });
     } else if (isObject(value)) {
       if (isSealed(value)) this.#refuseSealed();
+      this.#checkVariable(value);
       for (const [key, item] of Object.entries(value)) this.#inside(key, () => this.#checkInside(item));
     }
   }
@@ -99,6 +102,12 @@ export class Sealing {
     const result = look();
     this.#path.pop();
     return result;
+  }
+
+  #checkVariable(value: JsonValue): void {
+    if (!isEnvReference(value) || !isWithheldVariable(value.$env)) return;
+    const said = `${value.$env} holds or leads to a secret of the runtime itself: no worker is given it.`;
+    this.#refuse("variable_withheld", said);
   }
 
   #refuseMask(): void {

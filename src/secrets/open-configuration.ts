@@ -1,10 +1,12 @@
 // The walk from what is stored to what a worker is given.
 //
 // O1. A configuration opens whole or not at all.
-// O2. What a sealed value holds is taken literally but for `{"$env": …}`: a `$sealed` inside it is never opened.
+// O2. No variable that holds a secret of the runtime itself is read, whoever names it.
+// O3. What a sealed value holds is taken literally but for `{"$env": …}`: a `$sealed` inside it is never opened.
 
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { isWithheldVariable } from "../engine/withheld-variables.ts";
 import { pointer } from "./pointer.ts";
 import type { Sealer } from "./sealer.ts";
 import { type EnvReference, isEnvReference, isSealed, looksSecret, type Sealed } from "./values.ts";
@@ -43,6 +45,7 @@ export class Opening {
   readonly #path: (string | number)[] = [];
   readonly #closed: string[] = [];
   readonly #missing: string[] = [];
+  readonly #withheld: string[] = [];
 
   /** @param env null leaves `{"$env": …}` as it is */
   constructor(sealer: Sealer, env: Environment | null) {
@@ -56,6 +59,12 @@ export class Opening {
       throw new ConfigurationUnreadable(
         "configuration.unreadable",
         `Secrets of the configuration were sealed with another key, or are damaged: ${listed(this.#closed)}.`,
+      );
+    }
+    if (this.#withheld.length > 0) {
+      throw new ConfigurationUnreadable(
+        "configuration.variable_withheld",
+        `The configuration names variables with the runtime's own secrets, which no worker is given: ${listed(this.#withheld)}.`,
       );
     }
     if (this.#missing.length > 0) {
@@ -110,6 +119,10 @@ export class Opening {
   #resolved(reference: EnvReference): JsonValue {
     if (this.#env === null) return reference;
     const { $env: name } = reference;
+    if (isWithheldVariable(name)) {
+      this.#withheld.push(`${name} at ${pointer(this.#path)}`);
+      return null;
+    }
     const value = Object.hasOwn(this.#env, name) ? this.#env[name] : undefined;
     if (value === undefined) {
       this.#missing.push(`${name} at ${pointer(this.#path)}`);

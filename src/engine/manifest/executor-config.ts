@@ -3,6 +3,7 @@
 
 import type { ExecutorConfig, Upload } from "../graph.ts";
 import { isObject, type JsonValue } from "../json.ts";
+import { isWithheldVariable } from "../withheld-variables.ts";
 import { attemptsRange, executionDefaults, millisecondsRange, secondsRange } from "./agent-config.ts";
 import { type Fields, kindOf } from "./fields.ts";
 import { quoted } from "./problems.ts";
@@ -114,7 +115,11 @@ function passEnv(config: Fields): readonly string[] {
   const names: string[] = [];
   config.list("pass_env").forEach((value, i) => {
     const name = config.checkedName(["pass_env", i], value);
-    if (name !== null && isVariableName(config, ["pass_env", i], name)) names.push(name);
+    if (name === null || !isVariableName(config, ["pass_env", i], name)) return;
+    if (isWithheldVariable(name)) {
+      const said = `names ${name}, which holds or leads to a secret of the runtime itself: no worker is given it`;
+      config.report(["pass_env", i], "variable_withheld", said);
+    } else names.push(name);
   });
   return names;
 }
