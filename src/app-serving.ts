@@ -1,5 +1,6 @@
 // What a running program serves: the runtime API, the gateway, or both, and the metrics that they share.
 
+import { rmSync } from "node:fs";
 import { hostname } from "node:os";
 import type { FastifyInstance } from "fastify";
 import { runtimeServer } from "./api/runtime/server.ts";
@@ -8,9 +9,10 @@ import type { Core } from "./app-core.ts";
 import type { Gateway } from "./app-gateway.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import { type Config, runtimePortName } from "./config.ts";
-import { listen } from "./listen.ts";
+import { listen, listenAtSocket } from "./listen.ts";
 import { MetricsSource } from "./metrics/metrics-source.ts";
 import { ProcessMeter } from "./metrics/process-meter.ts";
+import { runtimeSocket } from "./runtime-socket.ts";
 import { databaseFile } from "./store/home.ts";
 import { programVersion } from "./version.ts";
 
@@ -18,6 +20,8 @@ import { programVersion } from "./version.ts";
 export interface Served {
   readonly gatewayUrl: string | null;
   readonly runtimeUrl: string | null;
+  /** The path of the socket that the runtime API is served at. */
+  readonly runtimeSocket: string | null;
 }
 
 /** What the metrics of both APIs are read from. */
@@ -50,13 +54,23 @@ export interface Serving {
 /** Serves what the command is for: `up` both APIs, `gateway` one, everything else the other. */
 export async function serve(config: Config, core: Core, gateway: Gateway, serving: Serving): Promise<Served> {
   const { command } = config;
-  const runtimeUrl = command === "gateway" ? null : await serveRuntime(config, core, serving);
+  const socket = runtimeSocket(core.home);
+  // A killed predecessor's leads nowhere, and commands would look there.
+  rmSync(socket, { force: true });
+  const door = command === "gateway" ? "off" : config.runtimeApi;
+  const runtime = door === "off" ? null : runtimeApi(config, core, serving, door);
+  if (runtime !== null && door === "socket") await listenAtSocket(runtime, socket);
+  const { runtimeApiHost: host, runtimeApiPort: port } = config;
+  const runtimeUrl =
+    runtime !== null && door === "tcp"
+      ? `${await listen(runtime, { host, port, variable: runtimePortName(config) })}/api/v1`
+      : null;
   const isGateway = command === "up" || command === "gateway";
   const gatewayUrl = isGateway ? await serveGateway(config, core, gateway, serving) : null;
-  return { gatewayUrl, runtimeUrl };
+  return { gatewayUrl, runtimeUrl, runtimeSocket: door === "socket" ? socket : null };
 }
 
-async function serveRuntime(config: Config, core: Core, serving: Serving): Promise<string> {
+function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | "socket"): FastifyInstance {
   const { servers, streams, metrics } = serving;
   const server = runtimeServer(
     {
@@ -81,13 +95,16 @@ async function serveRuntime(config: Config, core: Core, serving: Serving): Promi
     {
       bodyBytesMax: config.bodyBytesMax,
       bundleBytesMax: config.bundleBytesMax,
-      door: { boundHost: config.runtimeApiHost, allowedHosts: config.allowedHosts },
+      door: {
+        boundHost: config.runtimeApiHost,
+        allowedHosts: config.allowedHosts,
+        tokens: door === "tcp" ? config.runtimeApiTokens : [],
+      },
       logger: core.log,
     },
   );
   servers.push(server);
-  const { runtimeApiHost: host, runtimeApiPort: port } = config;
-  return `${await listen(server, { host, port, variable: runtimePortName(config) })}/api/v1`;
+  return server;
 }
 
 async function serveGateway(

@@ -65,7 +65,7 @@ export const table = {
   }),
   grpcPort: setting<number>({
     variable: "SVC_GRPC_PORT",
-    meaning: "Port of the runtime protocol over gRPC. 0: any free port.",
+    meaning: "Kept for the runtime protocol over gRPC, which this version does not serve.",
     example: "55051",
     fallback: () => 55051,
     parse: port,
@@ -79,7 +79,8 @@ export const table = {
   }),
   runtimeApiHost: setting<string>({
     variable: "SVC_RUNTIME_API_HOST",
-    meaning: "Address the runtime API binds. Anything but loopback needs SVC_ALLOW_REMOTE_RUNTIME=true.",
+    meaning:
+      "Address the runtime API binds. Anything but loopback needs SVC_RUNTIME_API_TOKEN or SVC_ALLOW_REMOTE_RUNTIME=true.",
     example: "127.0.0.1",
     fallback: () => "127.0.0.1",
     parse: host,
@@ -91,10 +92,35 @@ export const table = {
     fallback: () => "127.0.0.1",
     parse: host,
   }),
+  runtimeApi: setting<RuntimeApi | null>({
+    variable: "SVC_RUNTIME_API",
+    meaning:
+      "Where the runtime API is served: tcp (a port), socket (runtime.sock in SVC_HOME, for this user alone) or off. Unset: tcp; with SVC_ENV=prod and no SVC_RUNTIME_API_TOKEN, socket.",
+    example: "socket",
+    fallback: () => null,
+    parse: oneOf({ tcp: "tcp", socket: "socket", off: "off" }),
+  }),
+  runtimeApiToken: setting<readonly string[]>({
+    variable: "SVC_RUNTIME_API_TOKEN",
+    meaning:
+      "Bearer token of the runtime API on its port; several, joined by commas, are all accepted. The socket asks for none.",
+    example: "the output of `openssl rand -hex 32`",
+    fallback: () => Object.freeze([]),
+    parse: bearerTokens,
+    show: masked,
+  }),
+  runtimeApiTokenFile: setting<SecretFile | null>({
+    variable: "SVC_RUNTIME_API_TOKEN_FILE",
+    meaning: "File with the runtime API's tokens, one per line, in place of SVC_RUNTIME_API_TOKEN.",
+    example: "/run/credentials/troupe.service/runtime-api-token",
+    fallback: () => null,
+    parse: secretFile(bearerTokens),
+    show: shownPath,
+  }),
   allowRemoteRuntime: setting<boolean>({
     variable: "SVC_ALLOW_REMOTE_RUNTIME",
     meaning:
-      "true lets the runtime's APIs, which run commands and ask nobody for a password, be reached from other machines.",
+      "true lets the runtime API without a token, which runs commands for whoever asks, be reached from other machines.",
     example: "true",
     fallback: () => false,
     parse: oneOf({ true: true, false: false, "1": true, "0": false }),
@@ -290,6 +316,8 @@ export const table = {
     parse: prefixes,
   }),
 };
+
+export type RuntimeApi = "tcp" | "socket" | "off";
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 

@@ -66,6 +66,18 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
   ["SVC_RUNTIME_API_HOST", "runtimeApiHost", "127.0.0.1", [["127.0.0.2", "127.0.0.2"]]],
   ["SVC_GRPC_HOST", "grpcHost", "127.0.0.1", [["localhost", "localhost"]]],
   [
+    "SVC_RUNTIME_API",
+    "runtimeApi",
+    "tcp",
+    [
+      ["tcp", "tcp"],
+      ["socket", "socket"],
+      ["off", "off"],
+    ],
+  ],
+  ["SVC_RUNTIME_API_TOKEN", "runtimeApiToken", [], [["a,b", ["a", "b"]]]],
+  ["SVC_RUNTIME_API_TOKEN_FILE", "runtimeApiTokenFile", null, []],
+  [
     "SVC_ALLOW_REMOTE_RUNTIME",
     "allowRemoteRuntime",
     false,
@@ -197,6 +209,9 @@ const wrongTexts: Record<string, readonly string[]> = {
   SVC_API_HOST: ["http://a", "a b", "-a", "[::1"],
   SVC_RUNTIME_API_HOST: ["a/b"],
   SVC_GRPC_HOST: ["a:1"],
+  SVC_RUNTIME_API: ["TCP", "on", "unix:/tmp/x"],
+  SVC_RUNTIME_API_TOKEN: ["two words", ","],
+  SVC_RUNTIME_API_TOKEN_FILE: ["/nowhere/at/all"],
   SVC_ALLOW_REMOTE_RUNTIME: ["yes", "TRUE", "__proto__"],
   SVC_ENV: ["production", "PROD"],
   SVC_API_TOKEN: ["two words", "naïve", "x".repeat(4097), ",", `${"t,".repeat(9)}two words`, listOf(17)],
@@ -302,6 +317,29 @@ describe("pools", () => {
   });
 });
 
+describe("the runtime API's door", () => {
+  const prod = { SVC_ENV: "prod", SVC_API_TOKEN: "a-token-of-the-tests" };
+  const token = { SVC_RUNTIME_API_TOKEN: "b-token-of-the-tests" };
+
+  test("in prod it is the socket, or the port when there is a token; elsewhere the port", () => {
+    assert.equal(load(prod).runtimeApi, "socket");
+    assert.equal(load({ ...prod, ...token }).runtimeApi, "tcp");
+    assert.equal(load({ ...prod, SVC_RUNTIME_API: "off" }).runtimeApi, "off");
+    assert.equal(load({ SVC_ENV: "test" }).runtimeApi, "tcp");
+    const row = describeConfig(load(prod)).find(({ variable }) => variable === "SVC_RUNTIME_API");
+    assert.deepEqual([row?.value, row?.from], ["socket", "default"]);
+  });
+
+  test("its tokens are secrets like all others", () => {
+    assert.deepEqual(load(token).secretTexts, ["b-token-of-the-tests"]);
+    assert.ok(!JSON.stringify(describeConfig(load(token))).includes("b-token"));
+  });
+});
+
+test("of two that have one port, the example is another port", () => {
+  assert.match(problems({ SVC_API_PORT: "4000" }, "up")[0] ?? "", /Example: SVC_RUNTIME_API_PORT=4001$/);
+});
+
 describe("troupe runtime", () => {
   test("listens on 4000 by default", () => {
     assert.equal(load({}, "runtime").runtimeApiPort, 4000);
@@ -320,6 +358,7 @@ describe("troupe runtime", () => {
 });
 
 describe("what must not be combined", () => {
+  const LONG = "a-token-of-the-tests";
   const refused: readonly (readonly [string, Env, Command, string])[] = [
     ["prod without a token", { SVC_ENV: "prod" }, "up", "SVC_API_TOKEN"],
     ["prod without a token, runtime alone", { SVC_ENV: "prod" }, "runtime", "SVC_API_TOKEN"],
@@ -335,7 +374,25 @@ describe("what must not be combined", () => {
     ],
     ["a remote gRPC port", { SVC_GRPC_HOST: "example.org" }, "up", "SVC_GRPC_HOST"],
     ["one port for two APIs", { SVC_API_PORT: "4000" }, "up", "SVC_RUNTIME_API_PORT"],
-    ["one port for HTTP and gRPC", { SVC_API_PORT: "55051" }, "runtime", "SVC_GRPC_PORT"],
+    ["a runtime that serves nothing", { SVC_RUNTIME_API: "off" }, "runtime", "SVC_RUNTIME_API"],
+    [
+      "prod with the runtime API at a port for everybody",
+      { SVC_ENV: "prod", SVC_API_TOKEN: LONG, SVC_RUNTIME_API: "tcp" },
+      "up",
+      "SVC_RUNTIME_API",
+    ],
+    [
+      "prod with a short token of the runtime API",
+      { SVC_ENV: "prod", SVC_API_TOKEN: LONG, SVC_RUNTIME_API_TOKEN: "short" },
+      "up",
+      "SVC_RUNTIME_API_TOKEN",
+    ],
+    [
+      "a home whose path is too long for a socket in it",
+      { SVC_HOME: `/${"x".repeat(100)}`, SVC_RUNTIME_API: "socket" },
+      "up",
+      "SVC_HOME",
+    ],
     [
       "a range of dashboards' ports that ends before it begins",
       { SVC_BLUEPRINT_WEB_UI_PORT_START: "61050" },
@@ -363,6 +420,15 @@ describe("what must not be combined", () => {
 
   const allowed: readonly (readonly [string, Env, Command])[] = [
     ["prod with a token", { SVC_ENV: "prod", SVC_API_TOKEN: "a-token-of-the-tests" }, "up"],
+    [
+      "a remote runtime that asks for its own token",
+      { SVC_RUNTIME_API_HOST: "0.0.0.0", SVC_RUNTIME_API_TOKEN: "t" },
+      "up",
+    ],
+    ["any address for a socket", { SVC_RUNTIME_API_HOST: "0.0.0.0", SVC_RUNTIME_API: "socket" }, "up"],
+    ["the gateway's port for a socket", { SVC_API_PORT: "4000", SVC_RUNTIME_API: "socket" }, "up"],
+    ["the port of gRPC, which is not served", { SVC_API_PORT: "55051" }, "up"],
+    ["the port of gRPC for the runtime alone", { SVC_API_PORT: "55051" }, "runtime"],
     ["a remote gateway with a token", { SVC_API_HOST: "0.0.0.0", SVC_API_TOKEN: "t" }, "up"],
     [
       "a remote runtime that is allowed",

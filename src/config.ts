@@ -7,8 +7,9 @@
 // C5. A secret is never shown: not by describeConfig, and not in a problem.
 
 import { isLoopback } from "./config-parsers.ts";
-import { type Setting, table, UNSET, type Values } from "./config-table.ts";
+import { type RuntimeApi, type Setting, table, UNSET, type Values } from "./config-table.ts";
 import { nearestName } from "./nearest-name.ts";
+import { runtimeSocket, SOCKET_PATH_BYTES_MAX } from "./runtime-socket.ts";
 
 /** What the process is started for. A `client` talks to a server and binds no port. */
 export type Command = "up" | "runtime" | "gateway" | "client";
@@ -20,6 +21,9 @@ export interface Config extends Values {
   readonly executorPools: Readonly<Record<string, number>>;
   /** The gateway's tokens, from SVC_API_TOKEN or its file; empty: none is asked for. */
   readonly apiTokens: readonly string[];
+  readonly runtimeApi: RuntimeApi;
+  /** The runtime API's tokens on its port; empty: none is asked for. */
+  readonly runtimeApiTokens: readonly string[];
   /** From SVC_SECRET_KEY or its file; the first encrypts. Empty: those of secret.key. */
   readonly secretKeys: readonly string[];
   /** Every secret of this configuration, which must not be shown anywhere. */
@@ -84,14 +88,19 @@ function settle(values: Values, command: Command, fromEnvironment: readonly stri
     ...values.executorPoolCapacities,
   });
   const apiTokens = values.apiTokenFile?.secrets ?? values.apiToken;
+  const runtimeApiTokens = values.runtimeApiTokenFile?.secrets ?? values.runtimeApiToken;
+  const isClosed = values.environment === "prod" && runtimeApiTokens.length === 0;
   const secretKeys = values.secretKeyFile?.secrets ?? values.secretKey;
+  const secrets = [...apiTokens, ...runtimeApiTokens, ...secretKeys];
   return Object.freeze({
     ...merged,
     command,
     executorPools,
     apiTokens,
+    runtimeApi: values.runtimeApi ?? (isClosed ? "socket" : "tcp"),
+    runtimeApiTokens,
     secretKeys,
-    secretTexts: Object.freeze([...apiTokens, ...secretKeys, values.databaseUrl ?? []].flat()),
+    secretTexts: Object.freeze([...secrets, values.databaseUrl ?? []].flat()),
     fromEnvironment: Object.freeze(fromEnvironment),
   });
 }
@@ -138,15 +147,7 @@ function checkRelations(config: Config): readonly string[] {
       `SVC_API_HOST: ${config.apiHost} can be reached from other machines, so SVC_API_TOKEN must be set. ${needToken}`,
     );
   }
-  if (command !== "gateway" && !config.allowRemoteRuntime) {
-    for (const [variable, address] of runtimeAddresses(config)) {
-      if (isLoopback(address)) continue;
-      problems.push(
-        `${variable}: ${address} can be reached from other machines, and the runtime API runs commands for anyone ` +
-          "without a password. If the network is trusted, allow it. Example: SVC_ALLOW_REMOTE_RUNTIME=true",
-      );
-    }
-  }
+  if (command !== "gateway") problems.push(...runtimeDoor(config));
   if (config.databaseUrl !== null) {
     problems.push(
       "SVC_DATABASE_URL: this version keeps its state in SQLite only; leave the variable unset. Example: SVC_DATABASE_URL=",
@@ -155,10 +156,44 @@ function checkRelations(config: Config): readonly string[] {
   return [...problems, ...samePorts(config), ...dashboardPorts(config)];
 }
 
+/** Whether the runtime API, which runs commands, is reached only by those who may. */
+function runtimeDoor(config: Config): readonly string[] {
+  const { command, environment, runtimeApi, runtimeApiTokens, home } = config;
+  const { variable } = table.runtimeApi;
+  const hasToken = runtimeApiTokens.length > 0;
+  const problems: string[] = [];
+  if (runtimeApi === "off" && command === "runtime") {
+    problems.push(
+      `${variable}: with off, \`troupe runtime\` has nothing to serve. Example: ${variable}=socket`,
+    );
+  }
+  if (runtimeApi === "tcp" && environment === "prod" && !hasToken) {
+    problems.push(
+      `${variable}: with SVC_ENV=prod a port needs SVC_RUNTIME_API_TOKEN, or every user of this machine could run commands. Example: ${variable}=socket`,
+    );
+  }
+  const bytes = Buffer.byteLength(runtimeSocket(home));
+  if (runtimeApi === "socket" && bytes > SOCKET_PATH_BYTES_MAX) {
+    problems.push(
+      `SVC_HOME: the path of the runtime API's socket in it has ${bytes} bytes; the system takes ${SOCKET_PATH_BYTES_MAX}. Choose a shorter folder. Example: SVC_HOME=/var/lib/troupe`,
+    );
+  }
+  if (config.allowRemoteRuntime) return problems;
+  for (const [name, address] of runtimeAddresses(config)) {
+    if (isLoopback(address)) continue;
+    problems.push(
+      `${name}: ${address} can be reached from other machines, and the runtime API runs commands for anyone ` +
+        "without a password. Set SVC_RUNTIME_API_TOKEN, or, if the network is trusted, allow it. Example: SVC_ALLOW_REMOTE_RUNTIME=true",
+    );
+  }
+  return problems;
+}
+
 /** With a variable and its file, nobody knows which one counts. */
 function bothGiven({ fromEnvironment }: Config): readonly string[] {
   const given = (variable: string) => fromEnvironment.includes(variable);
-  return [table.apiToken.variable, table.secretKey.variable]
+  return [table.apiToken, table.runtimeApiToken, table.secretKey]
+    .map(({ variable }) => variable)
     .filter((variable) => given(variable) && given(`${variable}_FILE`))
     .map(
       (variable) =>
@@ -169,11 +204,18 @@ function bothGiven({ fromEnvironment }: Config): readonly string[] {
 const TOKEN_CHARS_MIN = 16;
 
 /** A short token of a server in use can be guessed. */
-function shortTokens({ environment, apiTokens, apiTokenFile }: Config): readonly string[] {
-  if (environment !== "prod" || apiTokens.every((token) => token.length >= TOKEN_CHARS_MIN)) return [];
-  const { variable } = apiTokenFile === null ? table.apiToken : table.apiTokenFile;
+function shortTokens(config: Config): readonly string[] {
+  if (config.environment !== "prod") return [];
+  const { variable: api } = config.apiTokenFile === null ? table.apiToken : table.apiTokenFile;
+  const { variable: runtime } =
+    config.runtimeApiTokenFile === null ? table.runtimeApiToken : table.runtimeApiTokenFile;
   const said = `with SVC_ENV=prod every token must have at least ${TOKEN_CHARS_MIN} characters.`;
-  return [`${variable}: ${said} Example: SVC_API_TOKEN=$(openssl rand -hex 32)`];
+  return [
+    [api, table.apiToken.variable, config.apiTokens] as const,
+    [runtime, table.runtimeApiToken.variable, config.runtimeApiTokens] as const,
+  ]
+    .filter(([, , tokens]) => tokens.some((token) => token.length < TOKEN_CHARS_MIN))
+    .map(([variable, plain]) => `${variable}: ${said} Example: ${plain}=$(openssl rand -hex 32)`);
 }
 
 /** The range of ports that dashboards have is one, and no API listens in it. */
@@ -191,22 +233,24 @@ function dashboardPorts(config: Config): readonly string[] {
     );
 }
 
+/** Where commands would be run for anyone, each with its variable. */
 function runtimeAddresses(config: Config): readonly (readonly [string, string])[] {
+  const isHttpOpen = config.runtimeApi === "tcp" && config.runtimeApiTokens.length === 0;
   const http = config.fromEnvironment.includes("SVC_API_HOST") ? "SVC_API_HOST" : "SVC_RUNTIME_API_HOST";
+  const name = config.command === "runtime" ? http : "SVC_RUNTIME_API_HOST";
   return [
-    [config.command === "runtime" ? http : "SVC_RUNTIME_API_HOST", config.runtimeApiHost],
+    ...(isHttpOpen ? [[name, config.runtimeApiHost] as const] : []),
     ["SVC_GRPC_HOST", config.grpcHost],
   ];
 }
 
-/** The ports of the command's APIs, each with its variable and an example. */
+/** The ports on which the command listens, each with its variable and an example. */
 function listenedPorts(config: Config): readonly (readonly [string, number, string])[] {
   return [
     ...(config.command === "runtime" ? [] : [["SVC_API_PORT", config.apiPort, "54001"] as const]),
-    ...(config.command === "gateway"
+    ...(config.command === "gateway" || config.runtimeApi !== "tcp"
       ? []
       : [[runtimePortName(config), config.runtimeApiPort, "4000"] as const]),
-    ["SVC_GRPC_PORT", config.grpcPort, "55051"] as const,
   ];
 }
 
@@ -215,8 +259,10 @@ function samePorts(config: Config): readonly string[] {
   return ports.flatMap(([variable, value, example], i) => {
     const other = ports.slice(0, i).find((earlier) => earlier[1] === value && value !== 0);
     if (other === undefined) return [];
+    // The usual port is no way out when it is the one that both have.
+    const free = example === String(value) ? value + 1 : example;
     return [
-      `${variable}: ${value} is the port of ${other[0]} too; each needs its own. Example: ${variable}=${example}`,
+      `${variable}: ${value} is the port of ${other[0]} too; each needs its own. Example: ${variable}=${free}`,
     ];
   });
 }

@@ -1,5 +1,6 @@
 // Listening: an address that is taken or forbidden is explained in a sentence.
 
+import { chmodSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 
@@ -29,6 +30,26 @@ export async function listen(server: FastifyInstance, address: ListenAddress): P
   });
   const { port } = server.server.address() as AddressInfo;
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/**
+ * Starts to listen at a socket that only this user may connect to. Whatever has its path is a predecessor's: the home is
+ * locked.
+ *
+ * @throws StartFailed
+ */
+export async function listenAtSocket(server: FastifyInstance, path: string): Promise<void> {
+  // Between its making and the change of its mode it must not be open to others.
+  const umask = process.umask(0o077);
+  try {
+    rmSync(path, { force: true });
+    await server.listen({ path });
+    chmodSync(path, 0o600);
+  } catch (error) {
+    throw new StartFailed(`Listening at the socket ${path} failed: ${(error as Error).message}.`);
+  } finally {
+    process.umask(umask);
+  }
 }
 
 function explain(error: NodeJS.ErrnoException, { host, port, variable }: ListenAddress): string {

@@ -109,12 +109,13 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "config",
     "make-folder",
     "nearest-name",
+    "runtime-socket",
     "telemetry",
     "version",
     "app",
     "sdk",
   ],
-  config: ["nearest-name", "secrets"],
+  config: ["nearest-name", "runtime-socket", "secrets"],
 };
 
 const features = [

@@ -7,7 +7,7 @@ import { gatewayEntries } from "./gateway/catalogue.ts";
 const url: OptionSpec = {
   name: "url",
   value: "URL",
-  help: "The runtime API to talk to. Default: http://127.0.0.1:<SVC_RUNTIME_API_PORT>/api/v1",
+  help: "The runtime API to talk to. Default: its socket in SVC_HOME if there is one, else http://127.0.0.1:<SVC_RUNTIME_API_PORT>/api/v1",
 };
 const remote = [url, json, help];
 

@@ -10,6 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { DeadLetter, HumanAnswer, HumanRequest, Retried } from "../../sdk/src/records.ts";
 import { readServerSentEvents } from "../../sdk/src/sse.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { fetchThrough } from "../runtime-socket.ts";
 import type { BundleRecord, Health, HistoryEvent, JobDetail, JobSummary, RunArtifact } from "./wire.ts";
 import { readEvent } from "./wire.ts";
 
@@ -44,6 +45,10 @@ export class Unreachable extends Error {
 export interface ClientOptions {
   /** Including /api/v1, without a slash at the end. */
   readonly baseUrl: string;
+  /** The socket to connect to, whatever host the URL names; null: none. */
+  readonly socket?: string | null;
+  /** Sent as a bearer token; null: none. */
+  readonly token?: string | null;
   /** Ends every request and pause. */
   readonly signal?: AbortSignal;
   /** How pauses are waited for. */
@@ -52,13 +57,29 @@ export interface ClientOptions {
 
 export class RuntimeClient {
   readonly baseUrl: string;
+  /** How messages call the server. */
+  readonly #place: string;
+  readonly #fetchOnce: typeof fetch;
+  readonly #hasSocket: boolean;
+  readonly #authorization: Readonly<Record<string, string>>;
   readonly #signal: AbortSignal | undefined;
   readonly #wait: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 
   constructor(options: ClientOptions) {
-    this.baseUrl = options.baseUrl;
+    const { baseUrl, socket = null, token = null } = options;
+    this.baseUrl = baseUrl;
+    this.#place = socket === null ? baseUrl : `the socket ${socket}`;
+    this.#fetchOnce = socket === null ? fetch : fetchThrough(socket);
+    this.#hasSocket = socket !== null;
+    this.#authorization = token === null ? {} : { authorization: `Bearer ${token}` };
     this.#signal = options.signal;
     this.#wait = options.wait ?? ((ms, signal) => delay(ms, undefined, signal && { signal }));
+  }
+
+  /** A link of an answer as an address for people: through a socket no browser gets there, and it stays a path. */
+  address(link: string): string {
+    const url = new URL(link, this.baseUrl);
+    return this.#hasSocket ? url.pathname + url.search : url.href;
   }
 
   /** One look, without trying again: the runtime that answers here, be it well or degraded. */
@@ -157,7 +178,7 @@ export class RuntimeClient {
   async download(link: string): Promise<ReadableStream<Uint8Array>> {
     const response = await this.#fetch("GET", new URL(link, this.baseUrl).href);
     if (!response.ok) throw await refusal(response);
-    if (response.body === null) throw new Unreachable(`${this.baseUrl} sent no content for ${link}.`);
+    if (response.body === null) throw new Unreachable(`${this.#place} sent no content for ${link}.`);
     return response.body;
   }
 
@@ -190,7 +211,7 @@ export class RuntimeClient {
         if (!isPassing || this.#signal?.aborted || fruitless >= FRUITLESS_CONNECTIONS_MAX) throw error;
       }
       if (fruitless >= FRUITLESS_CONNECTIONS_MAX) {
-        throw new Unreachable(`The event stream of ${jobId} at ${this.baseUrl} ends again and again.`);
+        throw new Unreachable(`The event stream of ${jobId} at ${this.#place} ends again and again.`);
       }
     }
   }
@@ -225,7 +246,7 @@ export class RuntimeClient {
   }
 
   #stranger(): Unreachable {
-    return new Unreachable(`${this.baseUrl} answers, but not as a Troupe runtime.`, true);
+    return new Unreachable(`${this.#place} answers, but not as a Troupe runtime.`, true);
   }
 
   async #fetch(
@@ -235,15 +256,19 @@ export class RuntimeClient {
     headers: Readonly<Record<string, string>> = {},
   ): Promise<Response> {
     try {
-      return await fetch(url, {
+      return await this.#fetchOnce(url, {
         method,
-        headers: body === undefined ? headers : { ...headers, "content-type": "application/json" },
+        headers: {
+          ...this.#authorization,
+          ...headers,
+          ...(body !== undefined && { "content-type": "application/json" }),
+        },
         ...(body !== undefined && { body: JSON.stringify(body) }),
         ...(this.#signal !== undefined && { signal: this.#signal }),
       });
     } catch (error) {
       if (this.#signal?.aborted) throw error;
-      throw new Unreachable(`No Troupe runtime answers at ${this.baseUrl} (${reasonOf(error)}).`);
+      throw new Unreachable(`No Troupe runtime answers at ${this.#place} (${reasonOf(error)}).`);
     }
   }
 }

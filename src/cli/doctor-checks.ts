@@ -12,8 +12,9 @@ import {
   nearestExisting,
   tryToListen,
 } from "../doctor/machine.ts";
+import { runtimeSocket } from "../runtime-socket.ts";
 import { RuntimeClient } from "./client.ts";
-import { defaultUrl } from "./connection.ts";
+import { runtimeDoor } from "./connection.ts";
 import { cleanText } from "./text.ts";
 
 const COMMIT_WARN_MS = 20;
@@ -27,7 +28,8 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
     const home = await checkHome(config.home, config.home);
     findings.push(...home);
     if (home.every(({ state }) => state !== "fail")) findings.push(await checkStore(config.home));
-    findings.push(await checkPort(config));
+    findings.push(describeDoor(config));
+    if (config.runtimeApi === "tcp") findings.push(await checkPort(config));
   }
   return [...findings, ...(await checkTools({ timeoutMs: LOOK_TIMEOUT_MS })), checkProc()];
 }
@@ -63,6 +65,19 @@ async function isInUse(home: string): Promise<boolean> {
   }
 }
 
+/** Who may give the runtime API work. */
+function describeDoor({ runtimeApi, runtimeApiTokens, home }: Config): Finding {
+  const text = {
+    off: "off: work comes through the gateway only",
+    socket: `the socket ${runtimeSocket(home)}, for this user alone`,
+    tcp:
+      runtimeApiTokens.length > 0
+        ? "a port that asks for its token"
+        : "a port without a token: every user of this machine may run commands. SVC_RUNTIME_API=socket closes it",
+  }[runtimeApi];
+  return { name: "runtime API", state: "ok", text };
+}
+
 async function checkPort(config: Config): Promise<Finding> {
   const port = config.runtimeApiPort;
   const name = "port";
@@ -78,14 +93,16 @@ async function checkPort(config: Config): Promise<Finding> {
       mend,
     };
   }
-  const version = await runningVersion(defaultUrl(config) ?? "");
+  const version = await runningVersion(config);
   if (version !== null) return { name, state: "ok", text: `${port} is held by a running Troupe ${version}` };
   const mend = "End the program that listens there, or set SVC_RUNTIME_API_PORT.";
   return { name, state: "fail", text: `${port} is held by another program`, mend };
 }
 
-async function runningVersion(baseUrl: string): Promise<string | null> {
-  const client = new RuntimeClient({ baseUrl, signal: AbortSignal.timeout(LOOK_TIMEOUT_MS) });
+async function runningVersion(config: Config): Promise<string | null> {
+  const door = runtimeDoor(config);
+  if (door === null) return null;
+  const client = new RuntimeClient({ ...door, signal: AbortSignal.timeout(LOOK_TIMEOUT_MS) });
   const health = await client.health().catch(() => null);
   return health === null ? null : cleanText(health.version);
 }

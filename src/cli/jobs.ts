@@ -63,7 +63,7 @@ export async function job(call: Call): Promise<number> {
   if (recent.length > 0) terminal.print(terminal.paint("bold", "Last events"));
   for (const event of recent) terminal.print(`  ${eventLine(readEvent(0, event), terminal.paint)}`);
   const { job_id: id, status, result, failure = null } = detail.job;
-  const address = (url: string) => new URL(url, client.baseUrl).href;
+  const address = (url: string) => client.address(url);
   const place = ({ url }: { readonly url: string }) => address(url);
   const lines = endLines({ id, status, result, failure, files: artifacts, place, address }, terminal.paint);
   const [head = "", ...ending] = lines;

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { type Config, loadConfig } from "../config.ts";
 import { RuntimeClient, Unreachable } from "./client.ts";
 import { type Call, exitCodes } from "./command.ts";
-import { baseUrl, configFor, defaultUrl, settled } from "./connection.ts";
+import { configFor, findClient, settled, throughSocket } from "./connection.ts";
 import { type WatchStyle, watch, watchStyleFor } from "./follow.ts";
 import { listenForInterrupts } from "./interrupts.ts";
 import { artifactsOf } from "./jobs.ts";
@@ -81,20 +81,20 @@ interface Connection {
 
 async function connect(call: Call, signal: AbortSignal): Promise<Connection> {
   const given = call.text("url");
-  const url = given === null ? defaultUrl(configFor(call, "client")) : baseUrl(given);
-  const client = url === null ? null : new RuntimeClient({ baseUrl: url, signal });
+  const client = findClient(call, configFor(call, "client"), signal);
   const missing = client === null ? new Unreachable("No address is configured.") : await look(client);
   if (client !== null && missing === null) return { client, isOwn: false, close: async () => {} };
   if (given !== null && missing !== null) throw missing;
   const config = settled(loadConfig(call.env, "up"));
   const server = await startServer(ownConfig(config, missing?.isStranger === true));
-  const { runtimeUrl } = server;
-  if (runtimeUrl === null) throw new Error("A runtime of our own serves the runtime API.");
-  call.terminal.note(
-    `${missing?.message} This process runs one for the length of the run, at ${runtimeUrl}.`,
-  );
+  const { runtimeUrl, runtimeSocket } = server;
+  const place = runtimeUrl ?? runtimeSocket;
+  if (place === null) throw new Error("A runtime of our own serves the runtime API.");
+  call.terminal.note(`${missing?.message} This process runs one for the length of the run, at ${place}.`);
+  const token = config.runtimeApiTokens[0] ?? null;
+  const door = runtimeUrl === null ? throughSocket(place) : { baseUrl: runtimeUrl, token };
   return {
-    client: new RuntimeClient({ baseUrl: runtimeUrl, signal }),
+    client: new RuntimeClient({ ...door, signal }),
     isOwn: true,
     close: () => server.close(),
   };
@@ -120,6 +120,8 @@ function ownConfig(config: Config, isPortTaken: boolean): Config {
     ...config,
     command: "client",
     ...(isPortTaken && { runtimeApiPort: 0 }),
+    // Closed for others, it is still how this command reaches its own runtime.
+    ...(config.runtimeApi === "off" && { runtimeApi: "socket" as const }),
     ...(!config.fromEnvironment.includes("SVC_LOG_LEVEL") && { logLevel: "error" as const }),
   };
 }
@@ -148,7 +150,7 @@ async function ended(call: Call, { client, isOwn }: Connection, jobId: string): 
   const detail = await client.job(jobId);
   const artifacts = await artifactsOf(client, detail.job.run_id);
   const saved = await save(call, client, artifacts);
-  const address = (url: string) => new URL(url, client.baseUrl).href;
+  const address = (url: string) => client.address(url);
   const place: Place = ({ artifact_id: id, url }) => saved.get(id) ?? address(url);
   const { status, result, failure = null } = detail.job;
   const run = { id: jobId, status, result, failure, files: artifacts, place, address };

@@ -49,12 +49,12 @@ export async function startServer(config: Config): Promise<RunningProgram> {
   }
 }
 
-function announce(call: Call, config: Config, { gatewayUrl, runtimeUrl }: Served): void {
+function announce(call: Call, config: Config, { gatewayUrl, runtimeUrl, runtimeSocket }: Served): void {
   const { terminal } = call;
   const version = programVersion();
   if (call.flag("json")) {
     const url = gatewayUrl ?? runtimeUrl;
-    const urls = { url, gateway_url: gatewayUrl, runtime_url: runtimeUrl };
+    const urls = { url, gateway_url: gatewayUrl, runtime_url: runtimeUrl, runtime_socket: runtimeSocket };
     terminal.print(JSON.stringify({ ...urls, home: config.home, version, pid: process.pid }));
     return;
   }
@@ -63,7 +63,10 @@ function announce(call: Call, config: Config, { gatewayUrl, runtimeUrl }: Served
     terminal.print(`  gateway      ${gatewayUrl}`);
     terminal.print(`  API docs     ${new URL("/docs", gatewayUrl).href}`);
   }
-  if (runtimeUrl !== null) terminal.print(`  runtime API  ${runtimeUrl}`);
+  const asks = config.runtimeApiTokens.length > 0 ? " (asks for its token)" : "";
+  if (runtimeUrl !== null) terminal.print(`  runtime API  ${runtimeUrl}${asks}`);
+  else if (runtimeSocket !== null) terminal.print(`  runtime API  ${runtimeSocket} (for this user alone)`);
+  else if (config.command !== "gateway") terminal.print("  runtime API  off");
   terminal.print(`  home         ${config.home}`);
   terminal.print("Ready. Ctrl-C stops; running jobs carry on at the next start.");
 }

@@ -1,17 +1,30 @@
-// Who may talk to the runtime API, which runs commands: callers by a name of this server, and no page of another site.
+// Who may talk to the runtime API, which runs commands: holders of its token, if it has one; without one, callers by a name
+// of this server. No page of another site, and no health check of a service, changes anything.
 
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { hasTwoHosts, isUnsafe, OriginPolicy } from "../shared/origin-policy.ts";
+import { tokenCheck } from "../shared/token-check.ts";
 
 export interface DoorSettings {
   readonly boundHost: string;
   readonly allowedHosts: readonly string[];
+  /** Empty: nobody is asked for one. */
+  readonly tokens: readonly string[];
 }
+
+/** For those who look whether the program lives. */
+const OPEN_PATH = "/api/v1/health";
 
 /** To be called before anything else that looks at requests. */
 export function guardDoor(app: FastifyInstance, settings: DoorSettings): void {
-  const policy = new OriginPolicy({ ...settings, hasToken: false, corsOrigins: [] });
+  const hasToken = settings.tokens.length > 0;
+  const policy = new OriginPolicy({ ...settings, hasToken, corsOrigins: [] });
+  const isToken = tokenCheck(settings.tokens);
+  const isAdmitted = ({ headers, method, url }: IncomingMessage) =>
+    !hasToken ||
+    isToken(/^bearer +(.*)$/i.exec(headers.authorization ?? "")?.[1]?.trim() ?? "") ||
+    (method === "GET" && url === OPEN_PATH);
   const refuse = (request: IncomingMessage) =>
     policy.refuseHost(request) ??
     (isUnsafe(request.method ?? "") || request.headers.origin !== undefined
@@ -24,7 +37,12 @@ export function guardDoor(app: FastifyInstance, settings: DoorSettings): void {
       return;
     }
     const problem = refuse(request.raw);
-    if (problem === null) done();
-    else reply.code(problem.status).send({ error: problem.message });
+    if (problem !== null) reply.code(problem.status).send({ error: problem.message });
+    else if (isAdmitted(request.raw)) done();
+    else {
+      const error =
+        "This API wants its token; send the header Authorization: Bearer and the value of SVC_RUNTIME_API_TOKEN";
+      reply.code(401).header("www-authenticate", "Bearer").send({ error });
+    }
   });
 }

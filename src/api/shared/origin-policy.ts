@@ -6,8 +6,10 @@
 //     embed; following a link is no reading by a page.
 // O3. Answers say which allowed origin may read them; cookies and stored passwords are never asked for.
 // O4. All of this holds whatever address is bound.
+// O5. A health check, which a manifest may point at any address, changes nothing.
 
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { CHECK_AGENT } from "../../services/checks/http.ts";
 import { Problem, shown } from "./problem.ts";
 
 const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|::1|[a-z0-9-]+\.localhost)$/;
@@ -81,6 +83,9 @@ export class OriginPolicy {
 
   /** O2, for a request of an unsafe method. */
   refuseChange({ headers }: IncomingMessage): Problem | null {
+    if (headers["user-agent"] === CHECK_AGENT) {
+      return new Problem("forbidden", "A service's health check may only read here: give it the method GET.");
+    }
     const { origin } = headers;
     const isForeign = origin === undefined ? isCrossSite(headers) : !this.#isKnown(origin, headers.host);
     return isForeign ? otherSites("take changes from") : null;

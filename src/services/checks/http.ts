@@ -6,6 +6,8 @@ import type { ServiceCheck } from "../../engine/service.ts";
 import type { CheckResult } from "../check-state.ts";
 import type { Target } from "./target.ts";
 
+/** How checks are known: no check can leave it out, and this program takes no change from one. */
+export const CHECK_AGENT = "troupe-check";
 const BODY_BYTES_MAX = 64 * 1024;
 const HEAD_BYTES_MAX = 16 * 1024;
 
@@ -43,7 +45,7 @@ interface Asked {
 /** A connection of its own, so that a service that takes no new ones is found out. */
 function answer(asked: Asked): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const headers = { "user-agent": "troupe-check", accept: "*/*", connection: "close" };
+    const headers = { "user-agent": CHECK_AGENT, accept: "*/*", connection: "close" };
     const sent = request({ ...asked, headers, agent: false, maxHeaderSize: HEAD_BYTES_MAX });
     sent.once("response", resolve);
     // Stays for as long as the request: destroying the response may report an error as well.
