@@ -33,9 +33,11 @@ import { ServiceRegistry } from "./services/registry.ts";
 import { SqlAttentionRecords } from "./store/attention-records.ts";
 import { FileBlobs } from "./store/blobs.ts";
 import { SqlBundleRecords } from "./store/bundle-records.ts";
+import { holdsEncrypted } from "./store/encrypted-values.ts";
 import { SqlGatewayRecords } from "./store/gateway-records.ts";
 import { databaseFile, openHome } from "./store/home.ts";
 import { HomeLeftovers } from "./store/home-leftovers.ts";
+import { checkHomeState } from "./store/home-state.ts";
 import { SqlJobRecords } from "./store/job-records.ts";
 import { SqlRetentionRecords } from "./store/retention-records.ts";
 import { openSqlite } from "./store/sqlite/database.ts";
@@ -47,19 +49,37 @@ import { RunEvents } from "./webui/run-events.ts";
 
 export type Core = Awaited<ReturnType<typeof openCore>>;
 
+/** What an operator allows for one start. */
+export interface StartOptions {
+  /** To start with an empty database although the home holds what belongs to a lost one. */
+  readonly newDatabase?: boolean;
+  /** To make a new secret key although the database holds values that only the lost one decrypts. */
+  readonly newKey?: boolean;
+}
+
 /** The store, the engine and what it runs on. */
-export async function openCore(config: Config, log: Logger, undo: AsyncDisposableStack) {
+export async function openCore(
+  config: Config,
+  options: StartOptions,
+  log: Logger,
+  undo: AsyncDisposableStack,
+) {
   const engineLog: EngineLog = {
     warn: (fields, message) => log.warn(fields, message),
     error: (fields, message) => log.error(fields, message),
   };
   const home = openHome(config.home);
   undo.defer(() => home.release());
-  const key = await openSecretKey({ home: home.path, given: config.secretKeys });
-  const secrets = new ConfigurationSecrets(key);
+  checkHomeState(home.path, options);
   mkdirSync(join(home.path, "runs"), { recursive: true, mode: 0o700 });
   const database = openSqlite(databaseFile(home.path));
   undo.defer(() => database.close());
+  const key = await openSecretKey({
+    home: home.path,
+    given: config.secretKeys,
+    mayMake: () => options.newKey === true || !holdsEncrypted(database.connection),
+  });
+  const secrets = new ConfigurationSecrets(key);
   const blobs = new FileBlobs(join(home.path, "blobs"));
   await blobs.sweep();
   const bundles = await Bundles.open({

@@ -4,7 +4,7 @@
 import type { FastifyInstance } from "fastify";
 import { type Logger, pino } from "pino";
 import { EventStreams } from "./api/shared/sse.ts";
-import { type Core, openCore } from "./app-core.ts";
+import { type Core, openCore, type StartOptions } from "./app-core.ts";
 import { openGateway } from "./app-gateway.ts";
 import { openMetrics, type Served, serve } from "./app-serving.ts";
 import { systemClock } from "./clock.ts";
@@ -13,7 +13,7 @@ import { makeRedactor } from "./execution/redaction.ts";
 import { readTelemetry } from "./telemetry/settings.ts";
 import { programVersion } from "./version.ts";
 
-export type { Served };
+export type { Served, StartOptions };
 
 export interface RunningProgram extends Served {
   /** Runtime jobs that have not ended. */
@@ -41,10 +41,10 @@ const LAST_SPANS_MS = 2_000;
  *
  * @throws StartFailed, StoreUnusable, SecretKeyUnusable
  */
-export async function startProgram(config: Config): Promise<RunningProgram> {
+export async function startProgram(config: Config, options: StartOptions = {}): Promise<RunningProgram> {
   await using undo = new AsyncDisposableStack();
   const log = openLog(config);
-  const core = await openCore(config, log, undo);
+  const core = await openCore(config, options, log, undo);
   const { engine, runner, cleanup } = core;
   await exportTraces(core, undo);
   const gateway = openGateway(config, core);

@@ -328,6 +328,12 @@ export type CollectGarbage = {
   readonly dry_run?: boolean | undefined;
 
   /**
+   * Remove blobs, bundles and leftovers even if they are most of what SVC_HOME holds; see
+   * needs_confirmation.
+   */
+  readonly confirm?: boolean | undefined;
+
+  /**
    * Ended runs that are older go; a fraction is one of a day. 0: none goes for its age. The program's
    * SVC_RETENTION_DAYS when absent.
    */
@@ -384,6 +390,12 @@ export type CollectReport = {
 
     readonly bytes: number;
   };
+
+  /**
+   * Whether blobs, bundles and leftovers were left alone (in a dry run: would be), because they are most
+   * of what SVC_HOME holds: the database may not be the one that belongs to it. `confirm` removes them.
+   */
+  readonly needs_confirmation: boolean;
 
   /** Of files: blobs, bundles and leftovers. The database uses its free pages again. */
   readonly bytes_freed: number;

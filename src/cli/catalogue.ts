@@ -20,6 +20,21 @@ const eitherUrl: OptionSpec = {
 const either = [eitherUrl, json, help];
 const eitherIds = ["Ids that begin with run_ or job_ are the gateway's, all others the runtime's."];
 
+const servingOptions: readonly OptionSpec[] = [
+  {
+    name: "new-database",
+    value: null,
+    help: "Start with an empty database although SVC_HOME holds files of a lost one.",
+  },
+  {
+    name: "new-key",
+    value: null,
+    help: "Make a new secret key although stored secrets need the lost one.",
+  },
+  json,
+  help,
+];
+
 const serving: readonly CatalogueEntry[] = [
   {
     name: "up",
@@ -29,21 +44,21 @@ const serving: readonly CatalogueEntry[] = [
       "Jobs that were running when the last start ended carry on by themselves.",
       "Ctrl-C or SIGTERM stops well: running jobs are kept for the next start. A second one ends at once.",
     ],
-    options: [json, help],
+    options: servingOptions,
     load: async () => (await import("./serve.ts")).up,
   },
   {
     name: "gateway",
     words: [],
     summary: "Start the gateway API alone, on SVC_API_PORT (default 54001).",
-    options: [json, help],
+    options: servingOptions,
     load: async () => (await import("./serve.ts")).gateway,
   },
   {
     name: "runtime",
     words: [],
     summary: "Start the runtime API alone, on SVC_API_PORT (default 4000).",
-    options: [json, help],
+    options: servingOptions,
     load: async () => (await import("./serve.ts")).runtime,
   },
 ];

@@ -38,8 +38,10 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
 async function checkStore(home: string): Promise<Finding> {
   const { openSqlite } = await import("../store/sqlite/database.ts");
   const { databaseFile } = await import("../store/home.ts");
+  const { checkHomeState } = await import("../store/home-state.ts");
   const { medianCommitMs } = await import("../store/sqlite/self-check.ts");
   try {
+    checkHomeState(home);
     if (!(await isInUse(home)) && existsSync(databaseFile(home)))
       await openSqlite(databaseFile(home)).close();
     const medianMs = await medianCommitMs(nearestExisting(home));

@@ -1,6 +1,6 @@
 // `troupe up`, `troupe gateway` and `troupe runtime`: start, stay, stop well.
 
-import type { RunningProgram, Served } from "../app.ts";
+import type { RunningProgram, Served, StartOptions } from "../app.ts";
 import type { Config } from "../config.ts";
 import { programVersion } from "../version.ts";
 import { type Call, CommandFailed, exitCodes } from "./command.ts";
@@ -20,7 +20,10 @@ async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise
     process.exit(exitCodes.interrupted);
   });
   try {
-    const server = await startServer(config);
+    const server = await startServer(config, {
+      newDatabase: call.flag("new-database") === true,
+      newKey: call.flag("new-key") === true,
+    });
     announce(call, config, server);
     if (server.gatewayUrl !== null) await warnOfCatalog(call, config);
     await aborted(interrupts.signal);
@@ -38,11 +41,11 @@ async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise
  *
  * @throws CommandFailed that says why it could not start
  */
-export async function startServer(config: Config): Promise<RunningProgram> {
+export async function startServer(config: Config, options: StartOptions = {}): Promise<RunningProgram> {
   // Loaded here because it brings the whole engine, which a client of a running server does not need.
   const { startProgram } = await import("../app.ts");
   try {
-    return await startProgram(config);
+    return await startProgram(config, options);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new CommandFailed(`Troupe could not start. ${reason}`);

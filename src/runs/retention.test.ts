@@ -144,6 +144,29 @@ async function everything(s: RetentionScene): Promise<void> {
     await utimes(join(s.home, place), 1, 1);
 }
 
+test("what nothing names is left alone while it is most of the home, until somebody confirms (R7)", async () => {
+  await using s = await retentionScene();
+  await s.ended("known", HOUR_MS, { history: 1, artifact: "known" });
+  // What a lost database has left: nobody names it any more.
+  for (let i = 0; i < 4; i++) await s.blobs.putBytes(Buffer.from(`of a lost database ${i}`));
+  await mkdir(join(s.home, "runs/run_lost/shared"), { recursive: true });
+  await utimes(join(s.home, "runs/run_lost"), 1, 1);
+  s.pass(2 * DAY_MS);
+  const asked = { limits: keepAll, isPreview: false };
+  const preview = await s.retention.collect({ ...asked, isPreview: true });
+  assert.deepEqual([preview.blobs.count, preview.leftovers.count, preview.needsConfirmation], [4, 1, true]);
+  const held = await s.retention.collect(asked);
+  assert.deepEqual([held.blobs.count, held.leftovers.count, held.needsConfirmation], [0, 0, true]);
+  assert.match(s.warned.join(), /troupe gc --confirm/);
+  assert.deepEqual(await readdir(join(s.home, "runs")), ["run_lost"]);
+  const confirmed = await s.retention.collect({ ...asked, isConfirmed: true });
+  assert.deepEqual(
+    [confirmed.blobs.count, confirmed.leftovers.count, confirmed.needsConfirmation],
+    [4, 1, false],
+  );
+  assert.equal((await s.retention.collect(asked)).needsConfirmation, false);
+});
+
 test("a preview says exactly what the same request then removes, and removes nothing (R2)", async () => {
   await using s = await retentionScene();
   await everything(s);

@@ -7,6 +7,8 @@
 // R4. It takes a share of the thread, in steps of a few milliseconds (Pace), and memory for a page of ids.
 // R5. It may be killed at any point: what is half removed is seen by nobody, and the next start goes on (Cleanup, U1).
 // R6. A file that the system does not let go keeps nothing else: it is told, and tried again by a later sweep.
+// R7. What nothing names is left alone while it would be most of the home: the database is then likely not the one that
+//     belongs to it. Somebody has to confirm.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import { type BlobRemoval, type Cleanup, type Counted, isRefusal } from "./cleanup.ts";
@@ -32,6 +34,8 @@ export interface RetentionReport {
   readonly bundles: Counted;
   /** Folders and files in the home that belong to nothing. */
   readonly leftovers: Counted;
+  /** Whether what nothing names was left alone, because it is most of the home (R7); in a preview: would be. */
+  readonly needsConfirmation: boolean;
 }
 
 /** What was removed since the start, previews left out; for metrics. */
@@ -48,6 +52,8 @@ export interface RetentionTotals {
 interface Leftover {
   readonly path: string;
   readonly bytes: number;
+  /** Whether it never belonged to a run. */
+  readonly isTemporary: boolean;
 }
 
 export interface RetentionPorts {
@@ -59,6 +65,8 @@ export interface RetentionPorts {
   readonly leftovers: {
     find(beforeMs: number): AsyncIterable<Leftover>;
     remove(leftover: Leftover): Promise<void>;
+    /** How many runs' folders and snapshots of bundles there are, whether or not they belong to anything. */
+    count(): Promise<number>;
   };
   /** Removes snapshots that are not named and that nobody has touched since `beforeMs`; a preview only counts them. */
   readonly removeSnapshots: (request: {
@@ -81,6 +89,8 @@ const SWEEP_EVERY_MS = HOUR_MS;
 const SWEEPS_PER_WALK = 24;
 const LEFTOVER_AGE_MS = HOUR_MS;
 const SNAPSHOT_AGE_MS = DAY_MS;
+/** Of less than this nobody is asked (R7). */
+const UNNAMED_ASKED_MIN = 3;
 const RUNS_PER_TRANSACTION = 25;
 const NONE: Counted = { count: 0, bytes: 0 };
 /** Before every end. */
@@ -139,19 +149,21 @@ export class Retention {
     const sweeps = this.#totals.sweeps + 1;
     this.#totals = { ...this.#totals, sweeps };
     const isWalk = sweeps % SWEEPS_PER_WALK === 2;
-    await this.#collect({ limits: this.#ports.limits, isPreview: false, isWalk });
+    await this.#collect({ limits: this.#ports.limits, isPreview: false, isWalk, isConfirmed: false });
   }
 
   /**
    * Removes what the limits do not keep, and everything that belongs to nothing; waits for its turn first.
    *
    * @param request.isPreview removes nothing, and tells what would go
+   * @param request.isConfirmed removes what nothing names even if it is most of the home (R7)
    */
   collect(request: {
     readonly limits: RetentionLimits;
     readonly isPreview: boolean;
+    readonly isConfirmed?: boolean;
   }): Promise<RetentionReport> {
-    return this.#inTurn(() => this.#collect({ ...request, isWalk: true }));
+    return this.#inTurn(() => this.#collect({ isConfirmed: false, ...request, isWalk: true }));
   }
 
   #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -164,9 +176,12 @@ export class Retention {
     readonly limits: RetentionLimits;
     readonly isPreview: boolean;
     readonly isWalk: boolean;
+    readonly isConfirmed: boolean;
   }): Promise<RetentionReport> {
-    const { limits, isPreview, isWalk } = request;
+    const { limits, isPreview, isConfirmed } = request;
     const cutRequest = this.#cutRequest(limits);
+    const needsConfirmation = request.isWalk && !isConfirmed && (await this.#isMostUnnamed());
+    const isWalk = request.isWalk && (isPreview || !needsConfirmation);
     // Before the runs: what they leave is noted, and no leftover.
     const leftovers = isWalk ? await this.#removeLeftovers(isPreview) : NONE;
     const cut = await findCut(this.#ports.records, cutRequest, this.#step);
@@ -175,11 +190,32 @@ export class Retention {
     // What a preview leaves is named by rows that are still there, also by those of jobs that are gone.
     const without = isPreview ? (cut ?? NO_END) : null;
     const unnamed = isWalk ? await this.#removeBlobs(without, isPreview) : NONE;
-    const bundles = await this.#removeSnapshots(without, isPreview);
+    const bundles = isWalk ? await this.#removeSnapshots(without, isPreview) : NONE;
     if (!isPreview) await this.#repeat(() => this.#ports.shrinkDatabase());
     const found = { runs, blobs: sum(noted, unnamed), bundles, leftovers };
     if (!isPreview) this.#count(found);
-    return { limits, isPreview, ...found };
+    return { limits, isPreview, ...found, needsConfirmation };
+  }
+
+  /** Whether a walk would remove most of what is in the home, for no other reason than that nothing names it (R7). */
+  async #isMostUnnamed(): Promise<boolean> {
+    const { leftovers, clock, log } = this.#ports;
+    let folders = 0;
+    for await (const { isTemporary } of leftovers.find(clock.nowMs() - LEFTOVER_AGE_MS)) {
+      if (!isTemporary) folders++;
+    }
+    let blobCount = 0;
+    for await (const page of this.#ports.blobPages()) blobCount += page.length;
+    const blobs = await this.#removeBlobs(null, true);
+    const bundles = await this.#removeSnapshots(null, true);
+    const count = folders + blobs.count + bundles.count;
+    const present = blobCount + (await leftovers.count());
+    if (count < UNNAMED_ASKED_MIN || count * 2 <= present) return false;
+    log.warn(
+      { unnamed: count, present },
+      "most of what is in SVC_HOME is named by nothing in its database, and was not removed: is it the right database? See it with `troupe gc --dry-run`, remove it with `troupe gc --confirm`",
+    );
+    return true;
   }
 
   #cutRequest({ olderThanDays, bytesMax }: RetentionLimits): CutRequest {

@@ -43,14 +43,16 @@ export interface SecretKeyPlace {
   readonly home: string;
   /** SVC_SECRET_KEY, the key in use first; the file is neither read nor made when there are any. */
   readonly given: readonly string[];
+  /** Whether a missing file may be made anew: not while stored values need the lost key. Absent: it may. */
+  readonly mayMake?: () => boolean;
 }
 
 /**
  * Finds the secret key, and makes one at the first start.
  *
- * @throws SecretKeyUnusable when the file is damaged, or cannot be read or written
+ * @throws SecretKeyUnusable when the file is damaged, is missing and needed, or cannot be read or written
  */
-export async function openSecretKey({ home, given }: SecretKeyPlace): Promise<SecretKey> {
+export async function openSecretKey({ home, given, mayMake }: SecretKeyPlace): Promise<SecretKey> {
   if (given.length > 0) {
     const key = keyOf(given);
     if (key !== null) return key;
@@ -58,7 +60,10 @@ export async function openSecretKey({ home, given }: SecretKeyPlace): Promise<Se
   }
   const path = secretKeyFile(home);
   try {
-    return (await readKey(path)) ?? (await makeKey(path, home));
+    const key = await readKey(path);
+    if (key !== null) return key;
+    if (mayMake?.() === false) throw new SecretKeyUnusable(missingText(path));
+    return await makeKey(path, home);
   } catch (error) {
     if (error instanceof SecretKeyUnusable) throw error;
     throw new SecretKeyUnusable(
@@ -94,7 +99,16 @@ async function readKey(path: string): Promise<SecretKey | null> {
   throw new SecretKeyUnusable(
     `The secret key ${path} is damaged: it must hold ${KEY_BYTES} bytes as base64 or hex, or several such keys, one per line. The secrets in jobs' configurations ` +
       "were sealed with the key it held, and open with no other. Put the old file back, or set SVC_SECRET_KEY to the " +
-      "old key. If it is lost, remove the file: a new key is made, and each job's secrets have to be sent again.",
+      "old key. If it is lost, remove the file and start once with --new-key: a new key is made, and each job's secrets " +
+      "have to be sent again.",
+  );
+}
+
+function missingText(path: string): string {
+  return (
+    `The secret key ${path} is missing, and the database holds secrets that were encrypted with it. Put the file back, ` +
+    "or set SVC_SECRET_KEY to the key. If it is lost, start once with --new-key: a new key is made, and each job's " +
+    "secrets have to be sent again."
   );
 }
 

@@ -20,6 +20,8 @@ export interface Leftover {
   readonly path: string;
   /** Of all files in it. */
   readonly bytes: number;
+  /** Whether it lay in tmp/, so that no run ever had it. */
+  readonly isTemporary: boolean;
 }
 
 /** What the runtime makes in tmp/ and cleans up by itself. */
@@ -39,13 +41,22 @@ export class HomeLeftovers {
       for await (const name of namesIn(join(home, folder))) {
         if (await isRunThere(name)) continue;
         const leftover = await look(join(home, folder, name), beforeMs);
-        if (leftover !== null) yield leftover;
+        if (leftover !== null) yield { ...leftover, isTemporary: false };
       }
     }
     for await (const name of namesIn(join(home, "tmp"))) {
       const leftover = IN_USE.has(name) ? null : await look(join(home, "tmp", name), beforeMs);
-      if (leftover !== null) yield leftover;
+      if (leftover !== null) yield { ...leftover, isTemporary: true };
     }
+  }
+
+  /** How many runs' folders and snapshots of bundles there are, whether or not they belong to anything. */
+  async count(): Promise<number> {
+    let count = 0;
+    for (const folder of ["runs", "evidence", "bundles"]) {
+      for await (const name of namesIn(join(this.#places.home, folder))) if (name !== "incoming") count++;
+    }
+    return count;
   }
 
   remove({ path }: Leftover): Promise<void> {
@@ -62,7 +73,7 @@ async function* namesIn(folder: string): AsyncGenerator<string> {
 }
 
 /** Null when it has changed since, or is not there any more. */
-async function look(path: string, beforeMs: number): Promise<Leftover | null> {
+async function look(path: string, beforeMs: number): Promise<{ path: string; bytes: number } | null> {
   const found = await lstat(path).catch(() => null);
   if (found === null || found.mtimeMs >= beforeMs) return null;
   return { path, bytes: found.isDirectory() ? await bytesIn(path) : found.size };

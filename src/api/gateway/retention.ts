@@ -27,10 +27,10 @@ export function retentionRoutes(api: FastifyInstance, { retention }: GatewayServ
       },
     },
     async (request) => {
-      const { dry_run: isPreview = false, older_than_days, max_bytes } = request.body ?? {};
+      const { dry_run: isPreview = false, confirm = false, older_than_days, max_bytes } = request.body ?? {};
       const { olderThanDays, bytesMax } = retention.limits;
       const limits = { olderThanDays: older_than_days ?? olderThanDays, bytesMax: max_bytes ?? bytesMax };
-      return renderRetention(await retention.collect({ limits, isPreview }));
+      return renderRetention(await retention.collect({ limits, isPreview, isConfirmed: confirm }));
     },
   );
 }

@@ -16,6 +16,8 @@ export function retentionRoutes(api: FastifyInstance, { retention }: RuntimeServ
     refuseUnknown(body);
     const isPreview = body.dry_run ?? false;
     if (typeof isPreview !== "boolean") throw new ApiError(400, "dry_run must be true or false");
+    const isConfirmed = body.confirm ?? false;
+    if (typeof isConfirmed !== "boolean") throw new ApiError(400, "confirm must be true or false");
     const { olderThanDays, bytesMax } = retention.limits;
     const limits = {
       olderThanDays: number(body.older_than_days, olderThanDays, {
@@ -27,14 +29,14 @@ export function retentionRoutes(api: FastifyInstance, { retention }: RuntimeServ
         said: "max_bytes must be a whole number, 0 or more",
       }),
     };
-    return renderRetention(await retention.collect({ limits, isPreview }));
+    return renderRetention(await retention.collect({ limits, isPreview, isConfirmed }));
   });
 }
 
 /** A misspelt bound would remove what was to be kept. */
 function refuseUnknown(body: JsonObject): void {
   const unknown = Object.keys(body).find(
-    (name) => !["dry_run", "older_than_days", "max_bytes"].includes(name),
+    (name) => !["dry_run", "confirm", "older_than_days", "max_bytes"].includes(name),
   );
   if (unknown !== undefined) throw new ApiError(400, `${unknown} is not a field of this request`);
 }

@@ -2,7 +2,8 @@
 
 import type { RetentionReport } from "../../runs/retention.ts";
 
-export function renderRetention({ limits, isPreview, runs, blobs, bundles, leftovers }: RetentionReport) {
+export function renderRetention(report: RetentionReport) {
+  const { limits, isPreview, runs, blobs, bundles, leftovers, needsConfirmation } = report;
   return {
     dry_run: isPreview,
     older_than_days: limits.olderThanDays,
@@ -11,6 +12,7 @@ export function renderRetention({ limits, isPreview, runs, blobs, bundles, lefto
     blobs,
     bundles,
     leftovers,
+    needs_confirmation: needsConfirmation,
     bytes_freed: blobs.bytes + bundles.bytes + leftovers.bytes,
   };
 }

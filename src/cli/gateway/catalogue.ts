@@ -351,6 +351,11 @@ const gc: CommandSpec = {
   options: [
     { name: "dry-run", value: null, help: "Remove nothing; say what would go." },
     {
+      name: "confirm",
+      value: null,
+      help: "Remove what nothing names even if it is most of what SVC_HOME holds.",
+    },
+    {
       name: "older-than",
       value: "AGE",
       help: "In place of SVC_RETENTION_DAYS: a number with d, h or m, such as 7d; 0d: none goes for its age.",

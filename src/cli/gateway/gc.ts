@@ -22,6 +22,7 @@ function requestOf(call: Call): Request {
   const maxBytes = call.text("max-bytes");
   return {
     dry_run: call.flag("dry-run") === true,
+    ...(call.flag("confirm") === true && { confirm: true }),
     ...(olderThan !== null && { older_than_days: daysOf(olderThan) }),
     ...(maxBytes !== null && { max_bytes: bytesOf(maxBytes) }),
   };
@@ -50,6 +51,11 @@ export function bytesOf(text: string): number {
 }
 
 function print(call: Call, report: CollectReport): number {
+  if (report.needs_confirmation) {
+    call.terminal.note(
+      "warning: most of what SVC_HOME holds is named by nothing in its database: is it the right one? Only --confirm removes that.",
+    );
+  }
   if (call.flag("json")) call.terminal.print(JSON.stringify(report));
   else for (const line of linesOf(report)) call.terminal.print(line);
   return exitCodes.success;

@@ -8,6 +8,13 @@ export const CollectBody = strictObject(
     dry_run: Type.Optional(
       Type.Boolean({ default: false, description: "Remove nothing; tell what would go." }),
     ),
+    confirm: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description:
+          "Remove blobs, bundles and leftovers even if they are most of what SVC_HOME holds; see needs_confirmation.",
+      }),
+    ),
     older_than_days: Type.Optional(
       Type.Number({
         minimum: 0,
@@ -48,6 +55,10 @@ export const CollectReportSchema = answerObject(
       "Contents of bundles that no bundle, job or run has any more. What was let go within the last day stays.",
     ),
     leftovers: Counted("Files and folders in SVC_HOME that belong to nothing."),
+    needs_confirmation: Type.Boolean({
+      description:
+        "Whether blobs, bundles and leftovers were left alone (in a dry run: would be), because they are most of what SVC_HOME holds: the database may not be the one that belongs to it. `confirm` removes them.",
+    }),
     bytes_freed: Type.Integer({
       minimum: 0,
       description: "Of files: blobs, bundles and leftovers. The database uses its free pages again.",
