@@ -27,7 +27,8 @@ export type RefusalCode =
   | "bundle_in_use"
   | "conflict"
   | "precondition_failed"
-  | "validation_failed";
+  | "validation_failed"
+  | "unavailable";
 
 export class Refusal extends Error {
   override readonly name = "Refusal";

@@ -98,6 +98,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "metrics",
     "config",
     "keyed-turns",
+    "within-time",
   ],
   // troupe doctor opens the store itself: it is there for when no server runs.
   cli: [

@@ -11,7 +11,7 @@ import type { WebUiPorts } from "../webui/ports.ts";
 import { inputsRefused } from "./acceptance.ts";
 import type { CreatedJob, Definitions } from "./definitions.ts";
 import { blueprintSource } from "./job-sources.ts";
-import { entriesOf } from "./launch-checks.ts";
+import { entriesOf, refuseUnchecked } from "./launch-checks.ts";
 import type { GatewayWrites, NewRun } from "./records.ts";
 import type { Runs } from "./runs.ts";
 
@@ -84,7 +84,7 @@ export class BlueprintLaunches {
    * Says everything that stands against a launch with these inputs and this configuration. Makes nothing.
    *
    * @param asked.config in the place of a run's config_overrides
-   * @throws Refusal `blueprint_not_found`; `blueprint_busy` while it is being removed
+   * @throws Refusal `blueprint_not_found`; `blueprint_busy` while it is being removed; `unavailable` on a busy machine
    */
   async validate(
     blueprintId: string,
@@ -133,6 +133,7 @@ export class BlueprintLaunches {
       configOverrides,
       inputs,
     });
+    refuseUnchecked({ errors });
     const hasPort = webUi === null || (await webUiPorts.candidates()).length > 0;
     return {
       errors: entriesOf([...errors, ...unmet], "/config"),

@@ -1,6 +1,7 @@
 // What preparation found to stand against a launch, in the words of whoever asked for it: every path leads into the
 // request's body, or is empty.
 
+import { CHECK_TIMEOUT } from "../preparation/findings.ts";
 import type { LaunchCheck, LaunchProblem } from "../preparation/preparation.ts";
 import { Refusal, type RefusalEntry } from "../refusal.ts";
 
@@ -13,11 +14,19 @@ export function entriesOf(
   return problems.map(({ part, path, code, message }) => ({ path: roots[part] + path, code, message }));
 }
 
-/** @throws Refusal `validation_failed` or `requirements_not_met`, with everything that was found */
+/** @throws Refusal `unavailable` when all that is known is that the time was over: a busy machine makes nothing invalid */
+export function refuseUnchecked({ errors }: Pick<LaunchCheck, "errors">): void {
+  const [first] = errors;
+  if (first !== undefined && errors.every(({ code }) => code === CHECK_TIMEOUT))
+    throw new Refusal("unavailable", first.message);
+}
+
+/** @throws Refusal `unavailable`, `validation_failed` or `requirements_not_met`, with everything that was found */
 export function refuseFailed(
   { errors, unmet }: Pick<LaunchCheck, "errors" | "unmet">,
   configurationPath: string,
 ): void {
+  refuseUnchecked({ errors });
   const entries = entriesOf([...errors, ...unmet], configurationPath);
   if (errors.length > 0) {
     throw new Refusal("validation_failed", `The run cannot be as asked: ${messagesOf(entries)}.`, entries);

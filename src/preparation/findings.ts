@@ -7,6 +7,8 @@ import type { ConfigurationUnreadable } from "../secrets/open-configuration.ts";
 import { type LaunchCheck, type LaunchProblem, PreparationFailed } from "./preparation.ts";
 import { SERVICE_UNAVAILABLE } from "./requirements.ts";
 
+export const CHECK_TIMEOUT = "check_timeout";
+
 /** Of each list; a person has enough to do with those. */
 const PROBLEMS_MAX = 200;
 
@@ -39,10 +41,11 @@ export class Findings {
     this.#unmet.push({ part: "launch", path: "", code, message: `${message} ${remediation}` });
   }
 
+  /** Says nothing against the launch: it is not known (`refuseUnchecked` in src/jobs/launch-checks.ts). */
   addTimeout(timeoutMs: number): void {
     const said = `The launch could not be checked within ${timeoutMs / 1_000} s`;
-    const message = `${said}: choose a smaller or nearer folder, or make the package's validators faster.`;
-    this.#errors.push({ part: "launch", path: "", code: "check_timeout", message });
+    const message = `${said}: try again; if that does not help, choose a smaller or nearer folder, or make the package's validators faster.`;
+    this.#errors.push({ part: "launch", path: "", code: CHECK_TIMEOUT, message });
   }
 
   result(): LaunchCheck {

@@ -3,8 +3,8 @@
 //
 // S1. Every mistake at once, as a path and a sentence; a bounded number of them.
 // S2. A schema is compiled when it is first asked, and kept as long as its package's description.
-// S3. However large the values and whatever the schema, one question holds up the event loop for BUDGET_MS at most;
-//     all of its patterns together have the same bound of time as those of rules.
+// S3. However large the values and whatever the schema, one question uses BUDGET_MS of CPU time at most; all of its
+//     patterns together have the same bound as those of rules.
 
 import type { Ajv, ErrorObject, Options, ValidateFunction } from "ajv";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
@@ -79,20 +79,21 @@ export function schemaProblems(
   value: JsonValue,
   place: Place,
 ): Promise<readonly LaunchProblem[]> {
-  return problemsOf(schema, [{ value, place }], place);
+  return problemsOf(schema, () => [{ value, place }], place);
 }
 
 /** @param whole where all of the values stand */
 async function problemsOf(
   schema: JsonObject,
-  values: Iterable<PlacedValue>,
+  values: () => Iterable<PlacedValue>,
   whole: Place,
 ): Promise<readonly LaunchProblem[]> {
   const validate = await compile(schema);
-  patterns = new PatternBudget();
   const problems: LaunchProblem[] = [];
   const judge = () => {
-    for (const { value, place } of values) {
+    patterns = new PatternBudget();
+    problems.length = 0;
+    for (const { value, place } of values()) {
       if (validate(value)) continue;
       const mistakes = (validate.errors ?? []).filter(({ keyword }) => keyword !== "if");
       problems.push(...mistakes.slice(0, MISTAKES_MAX).map((error) => problemOf(error, place)));
@@ -161,7 +162,7 @@ export async function inputProblems(
   if (Object.keys(inputs).length === 0 && hasInitialInputs) return [];
   const addressed = inputs.$entrypoints;
   if (!isObject(addressed)) return schemaProblems(schema, inputs, { part: "inputs", path: "" });
-  return problemsOf(schema, bodiesOf(addressed), { part: "inputs", path: "/$entrypoints" });
+  return problemsOf(schema, () => bodiesOf(addressed), { part: "inputs", path: "/$entrypoints" });
 }
 
 function* bodiesOf(addressed: JsonObject): Iterable<PlacedValue> {

@@ -10,6 +10,7 @@ import { JournalUnavailable } from "../../engine/journal.ts";
 import { Refusal } from "../../refusal.ts";
 import { RunRefusal } from "../../runs/run-refusal.ts";
 import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
+import { MachineBusy } from "../../within-time.ts";
 import { pathOf } from "./path-of.ts";
 import { PROBLEM_TYPE, Problem, problemText, shown } from "./problem.ts";
 import { sendBeforeRest } from "./read-rest.ts";
@@ -90,6 +91,7 @@ const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 /** The problem that stands for an error, whatever was thrown. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
+  if (error instanceof Refusal && error.code === "unavailable") return unavailable(error.message);
   if (error instanceof Refusal || error instanceof RunRefusal)
     return new Problem(error.code, error.message, { errors: error.errors });
   if (error instanceof BundleProblem) return ofBundle(error);
@@ -97,7 +99,8 @@ export function problemOf(error: unknown): Problem {
   if (
     error instanceof EngineUnavailable ||
     error instanceof JournalUnavailable ||
-    error instanceof EvidenceUnavailable
+    error instanceof EvidenceUnavailable ||
+    error instanceof MachineBusy
   ) {
     return unavailable(error.message);
   }
