@@ -3,6 +3,7 @@
 import { chmodSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
+import { tryToListen } from "./doctor/machine.ts";
 
 /** The program cannot start; the message says why, and what to do. */
 export class StartFailed extends Error {
@@ -32,6 +33,12 @@ export async function listen(server: FastifyInstance, address: ListenAddress): P
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
+/** Why nobody can listen at an address; null when one can, or when any port will do. */
+export async function refusedAddress(address: ListenAddress): Promise<StartFailed | null> {
+  const code = await tryToListen(address.host, address.port);
+  return code === null ? null : new StartFailed(explain({ code, message: code }, address));
+}
+
 /**
  * Starts to listen at a socket that only this user may connect to. Whatever has its path is a predecessor's: the home is
  * locked.
@@ -52,7 +59,10 @@ export async function listenAtSocket(server: FastifyInstance, path: string): Pro
   }
 }
 
-function explain(error: NodeJS.ErrnoException, { host, port, variable }: ListenAddress): string {
+function explain(
+  error: Pick<NodeJS.ErrnoException, "code" | "message">,
+  { host, port, variable }: ListenAddress,
+): string {
   if (error.code === "EADDRINUSE") {
     return `Port ${port} on ${host} is taken. See who has it with "ss -ltnp 'sport = :${port}'", or choose another with ${variable} (0: any free one).`;
   }

@@ -110,6 +110,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "config",
     "make-folder",
     "nearest-name",
+    "listen",
     "runtime-socket",
     "telemetry",
     "version",

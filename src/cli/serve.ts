@@ -1,7 +1,10 @@
 // `troupe up`, `troupe gateway` and `troupe runtime`: start, stay, stop well.
 
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { RunningProgram, Served, StartOptions } from "../app.ts";
-import type { Config } from "../config.ts";
+import { type Config, runtimePortName } from "../config.ts";
+import { refusedAddress } from "../listen.ts";
 import { programVersion } from "../version.ts";
 import { type Call, CommandFailed, exitCodes } from "./command.ts";
 import { configFor } from "./connection.ts";
@@ -42,13 +45,37 @@ async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise
  * @throws CommandFailed that says why it could not start
  */
 export async function startServer(config: Config, options: StartOptions = {}): Promise<RunningProgram> {
-  // Loaded here because it brings the whole engine, which a client of a running server does not need.
-  const { startProgram } = await import("../app.ts");
   try {
+    await checkPorts(config);
+    // Loaded here because it brings the whole engine, which a client of a running server does not need.
+    const { startProgram } = await import("../app.ts");
     return await startProgram(config, options);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new CommandFailed(`Troupe could not start. ${reason}`);
+  }
+}
+
+/**
+ * Finds out that a port is taken before anything is loaded or opened: on a busy machine a start takes long.
+ *
+ * @throws StartFailed, or StoreUnusable when it is this home's own program that has the port
+ */
+async function checkPorts(config: Config): Promise<void> {
+  const { command, apiHost, apiPort, runtimeApi, runtimeApiHost, runtimeApiPort, home } = config;
+  const isGateway = command === "up" || command === "gateway";
+  const isRuntime = command !== "gateway" && runtimeApi === "tcp";
+  const variable = runtimePortName(config);
+  const addresses = [
+    ...(isGateway ? [{ host: apiHost, port: apiPort, variable: "SVC_API_PORT" }] : []),
+    ...(isRuntime ? [{ host: runtimeApiHost, port: runtimeApiPort, variable }] : []),
+  ];
+  for (const address of addresses) {
+    const refused = await refusedAddress(address);
+    if (refused === null) continue;
+    const { openHome } = await import("../store/home.ts");
+    if (existsSync(join(home, "lock.db"))) openHome(home).release();
+    throw refused;
   }
 }
 

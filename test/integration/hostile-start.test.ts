@@ -2,13 +2,14 @@
 // with 1 (it cannot start) or 2 (bad configuration). Nothing that is on disk is harmed by the attempt.
 
 import assert from "node:assert/strict";
-import { chmod, mkdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import { onOwnDisk, whyNoMounts } from "../support/mounts.ts";
+import { freePorts } from "../support/ports.ts";
 import { withoutPrivileges } from "../support/privileges.ts";
 import { startProgram, temporaryHome } from "../support/program.ts";
 import { refusedStart } from "../support/refusal.ts";
@@ -88,6 +89,11 @@ test("a taken port is refused by its number, with the way to find who has it", a
   try {
     const { code, text } = await refusedStart({ home, env: { SVC_API_PORT: String(port) } });
     assert.equal(code, 1);
+    assert.deepEqual(
+      await readdir(home),
+      [],
+      "it is found before anything is opened, which takes long at load",
+    );
     assert.match(text, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is taken`));
     assert.match(text, new RegExp(`sport = :${port}`));
     // The variable it tells to set must be one that works for the command that was given.
@@ -98,6 +104,14 @@ test("a taken port is refused by its number, with the way to find who has it", a
     server.close();
     await rm(home, { recursive: true, force: true });
   }
+});
+
+test("a second start of the same program is told of its home, not of its port", async () => {
+  const port = String(await freePorts(1));
+  await using program = await startProgram({ env: { SVC_API_PORT: port } });
+  const { code, text } = await refusedStart({ home: program.home, env: { SVC_API_PORT: port } });
+  assert.equal(code, 1);
+  assert.match(text, /SVC_HOME .* is in use by another Troupe/);
 });
 
 const badValues: readonly [string, string][] = [
