@@ -4,7 +4,7 @@
 import type { Effects } from "./draft.ts";
 import type { Job } from "./job.ts";
 import { takeChanges } from "./job-image.ts";
-import type { JobChanges } from "./journal.ts";
+import type { JobChanges, JournalUnavailable, WriteOutcome } from "./journal.ts";
 import { limits } from "./limits.ts";
 
 /** The engine accepts nothing now: it is shutting down, or the store cannot commit. */
@@ -17,6 +17,11 @@ export class EngineUnavailable extends Error {
     super(message);
     this.mayRetry = mayRetry;
   }
+}
+
+/** The store takes everything but this job: nothing of it was accepted, and asking again leads to the same. */
+export class JobUnwritable extends Error {
+  override readonly name = "JobUnwritable";
 }
 
 /** A caller whose answer waits for the commit. */
@@ -103,7 +108,7 @@ export class PendingBatch {
   }
 
   /** Tells those who wait for this job that it is not here any more. */
-  rejectWaiters(jobId: string, error: EngineUnavailable): void {
+  rejectWaiters(jobId: string, error: Error): void {
     for (const waiter of this.#waiters) if (waiter.jobId === jobId) waiter.reject(error);
     this.#waiters = this.#waiters.filter((waiter) => waiter.jobId !== jobId);
   }
@@ -130,13 +135,36 @@ export function withoutJobs(batch: Batch, jobIds: ReadonlySet<string>): Batch {
   };
 }
 
-/** Tells every waiter that the store refused: a new job is gone, anything else happens once the store is back. */
-export function refuse(waiters: readonly Waiter[], newJobs: ReadonlySet<string>, reason: string): void {
-  for (const waiter of waiters) {
-    const isNew = newJobs.has(waiter.jobId);
-    const effect = isNew
-      ? "Nothing was accepted; try again."
-      : "The request takes effect as soon as the store can commit again.";
-    waiter.reject(new EngineUnavailable(`${reason} ${effect}`, isNew));
+/**
+ * Tells every waiter what is known of its request when the store did not confirm the batch.
+ *
+ * @param given jobs that were given up, so that nothing of them was accepted
+ * @param newJobs those of the batch that no batch has carried before
+ */
+export function refuse(
+  waiters: readonly Waiter[],
+  given: ReadonlySet<string>,
+  newJobs: ReadonlySet<string>,
+  { message, outcome }: JournalUnavailable,
+): void {
+  for (const { jobId, reject } of waiters) {
+    const isGivenUp = given.has(jobId);
+    const effect = isGivenUp ? givenUpText[outcome] : effectText(outcome, newJobs.has(jobId) ? jobId : null);
+    reject(new EngineUnavailable(`${message} ${effect}`, isGivenUp || outcome === "damaged"));
   }
+}
+
+const givenUpText: Readonly<Record<WriteOutcome, string>> = {
+  not_written: "Nothing was accepted; try again.",
+  unknown: "Nothing was accepted; try again.",
+  damaged: "Nothing was accepted.",
+};
+
+function effectText(outcome: WriteOutcome, newJobId: string | null): string {
+  if (outcome === "damaged") return "The request has no effect.";
+  if (outcome === "not_written" && newJobId === null)
+    return "The request takes effect as soon as the store can commit again.";
+  return newJobId === null
+    ? "It is not known whether the request was written; it takes effect when the store commits again."
+    : `It is not known whether job ${newJobId} was accepted: look for it before you submit it again.`;
 }

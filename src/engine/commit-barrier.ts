@@ -5,13 +5,24 @@
 //     barrier).
 // E2. One batch is under way at a time; changes made meanwhile go into the next one, in order.
 // E4. A batch that cannot be written is tried again until it can; until then nothing new is accepted. Jobs that
-//     it would have created are given up, so that their callers can be told the truth.
+//     it would have created are given up, so that their callers can be told the truth; unless it is not known whether
+//     they were written: those are tried again too, which finds out (J3).
 // E5. A job whose commit says "not yours any more" is forgotten at once, with everything it has running.
+// E6. A job whose part the store will never take ends as failed, and the others of its batch go on (J4).
+// E7. Once the store is damaged nothing is tried any more, and nobody waits for it.
 
-import { type Batch, EngineUnavailable, type PendingBatch, refuse, withoutJobs } from "./batch.ts";
+import {
+  type Batch,
+  EngineUnavailable,
+  JobUnwritable,
+  type PendingBatch,
+  refuse,
+  withoutJobs,
+} from "./batch.ts";
+import { failDamagedJob } from "./damaged-job.ts";
 import type { EnginePorts } from "./engine.ts";
 import type { Job } from "./job.ts";
-import { isTerminal, JournalUnavailable } from "./journal.ts";
+import { type CommitAnswer, isTerminal, JournalUnavailable } from "./journal.ts";
 import { tell } from "./service-port.ts";
 import { slotsKey } from "./slots-key.ts";
 
@@ -42,6 +53,7 @@ export class CommitBarrier {
   #commitWaiters: (() => void)[] = [];
   /** Nothing is written any more; see `settledWithin`. */
   #isAbandoned = false;
+  #isDamaged = false;
 
   /** @param wakeLoop has the loop look soon at what is to be done */
   constructor(ports: EnginePorts, { all, ready, pending }: OpenJobs, wakeLoop: () => void) {
@@ -52,9 +64,9 @@ export class CommitBarrier {
     this.#wakeLoop = wakeLoop;
   }
 
-  /** Whether a batch is under way. */
+  /** Whether a batch is under way: what is gathered now has to wait; for ever when the store is damaged. */
   get isCommitting(): boolean {
-    return this.#isCommitting;
+    return this.#isCommitting || this.#isDamaged;
   }
 
   /** Why the store cannot commit; null while it can. */
@@ -62,10 +74,30 @@ export class CommitBarrier {
     return this.#storeProblem;
   }
 
-  /** Resolves once everything that changed until now is on disk. */
+  /** Whether the store is damaged: what happens now is never written (E7). */
+  get isDamaged(): boolean {
+    return this.#isDamaged;
+  }
+
+  /**
+   * Resolves once everything that changed until now is on disk.
+   *
+   * @throws EngineUnavailable when the store is damaged
+   */
   async settled(): Promise<void> {
     const last = this.#batchesTaken + (this.#pending.isEmpty ? 0 : 1);
-    while (this.#batchesWritten < last) await this.committed();
+    while (this.#batchesWritten < last) {
+      if (this.#isDamaged) throw new EngineUnavailable(this.#storeProblem ?? "");
+      await this.committed();
+    }
+  }
+
+  /** The store was found damaged: whoever waits for it is told so. */
+  setDamaged(reason: string): void {
+    this.#isDamaged = true;
+    this.#storeProblem = reason;
+    this.#ports.log.error({}, `the store is damaged and takes no writes: ${reason}`);
+    this.#tellCommitted();
   }
 
   /**
@@ -78,14 +110,19 @@ export class CommitBarrier {
     const isLate = new Promise<false>((resolve) => {
       cancel = this.#ports.clock.after(limitMs, () => resolve(false));
     });
-    const isSettled = await Promise.race([this.settled().then(() => true), isLate]);
+    const settled = this.settled().then(
+      () => true,
+      () => false,
+    );
+    const isSettled = await Promise.race([settled, isLate]);
     cancel();
     this.#isAbandoned = !isSettled;
     return isSettled;
   }
 
   /** Resolves after the next commit; whatever waits for company is written now. */
-  committed(): Promise<void> {
+  async committed(): Promise<void> {
+    if (this.#isDamaged) return;
     this.#pending.hurry();
     this.#wakeLoop();
     return new Promise((resolve) => this.#commitWaiters.push(resolve));
@@ -93,57 +130,82 @@ export class CommitBarrier {
 
   /** Writes what is pending, unless a batch is under way (E2). */
   async flush(): Promise<void> {
-    if (this.#isCommitting) return;
+    if (this.isCommitting) return;
     this.#isCommitting = true;
     this.#batchesTaken++;
-    const { batch, lost } = await this.#commit(this.#pending.take());
+    const { batch, answer } = await this.#commit(this.#pending.take());
+    for (const jobId of answer.lost) this.#forget(jobId, batch);
+    for (const { jobId, reason } of answer.unwritable) await this.#setAside(jobId, reason, batch);
     this.#isCommitting = false;
     this.#batchesWritten++;
-    for (const jobId of lost) this.#forget(jobId, batch);
-    this.#release(batch, new Set(lost));
+    this.#release(batch, new Set([...answer.lost, ...answer.unwritable.map(({ jobId }) => jobId)]));
+    this.#tellCommitted();
+    if (!this.#pending.isEmpty || this.#ready.size > 0) this.#wakeLoop();
+  }
+
+  #tellCommitted(): void {
     const waiters = this.#commitWaiters;
     this.#commitWaiters = [];
     for (const resolve of waiters) resolve();
-    if (!this.#pending.isEmpty || this.#ready.size > 0) this.#wakeLoop();
   }
 
   /**
    * Writes the batch, however long it takes (E4). A batch that lost all its jobs is still sent: that the store
    * takes it is the sign that the next submission may be tried.
-   * @returns what was written, and the jobs that are not ours any more
+   * @returns what was written, and the jobs of which nothing was
    */
-  async #commit(taken: Batch): Promise<{ readonly batch: Batch; readonly lost: readonly string[] }> {
+  async #commit(taken: Batch): Promise<{ readonly batch: Batch; readonly answer: CommitAnswer }> {
     let batch = taken;
+    let isUnknown = false;
+    const answer = await this.#untilTaken(
+      () => this.#ports.journal.commit(batch.changes),
+      (error) => {
+        isUnknown ||= error.outcome === "unknown";
+        batch = this.#giveUpNewJobs(batch, error, isUnknown);
+      },
+    );
+    return { batch, answer };
+  }
+
+  /** Tries until the store takes it; for ever when it is damaged (E7), or when nothing is written any more. */
+  async #untilTaken<T>(attempt: () => Promise<T>, refused: (error: JournalUnavailable) => void): Promise<T> {
     let delayMs = RETRY_MS_FIRST;
     for (;;) {
       try {
-        const { lost } = await this.#ports.journal.commit(batch.changes);
+        const value = await attempt();
         if (delayMs > RETRY_MS_FIRST) this.#ports.log.warn({}, "the store commits again");
         this.#storeProblem = null;
-        return { batch, lost };
+        return value;
       } catch (error) {
         if (!(error instanceof JournalUnavailable)) throw error;
-        if (delayMs === RETRY_MS_FIRST) {
+        const isDamaged = error.outcome === "damaged";
+        if (isDamaged) this.setDamaged(error.message);
+        else if (delayMs === RETRY_MS_FIRST) {
           this.#ports.log.error({}, `the store cannot commit: ${error.message}`);
         }
         this.#storeProblem = error.message;
-        batch = this.#giveUpNewJobs(batch, error.message);
-        await new Promise<void>((resolve) => this.#ports.clock.after(delayMs, resolve));
-        if (this.#isAbandoned) return await new Promise<never>(() => {});
+        refused(error);
+        if (!isDamaged) await new Promise<void>((resolve) => this.#ports.clock.after(delayMs, resolve));
+        if (isDamaged || this.#isAbandoned) return await new Promise<never>(() => {});
         delayMs = Math.min(delayMs * 2, RETRY_MS_MAX);
       }
     }
   }
 
-  /** Jobs that were never on disk vanish; whoever waits for anything is told what became of it (E4). */
-  #giveUpNewJobs(batch: Batch, reason: string): Batch {
-    const given = new Set(batch.changes.filter((one) => one.insert !== null).map((one) => one.jobId));
+  /**
+   * Jobs that are known not to be on disk vanish; whoever waits for anything is told what became of it (E4).
+   *
+   * @param isUnknown whether the batch's own new jobs may be on disk, so that they stay
+   */
+  #giveUpNewJobs(batch: Batch, error: JournalUnavailable, isUnknown: boolean): Batch {
+    const newJobs = new Set(batch.changes.filter((one) => one.insert !== null).map((one) => one.jobId));
+    const given = isUnknown ? new Set<string>() : new Set(newJobs);
     for (const job of this.#pending.newJobs()) given.add(job.jobId);
     for (const jobId of given) {
       const job = this.#jobs.get(jobId);
       if (job !== undefined) this.#drop(job);
     }
-    refuse([...batch.waiters, ...this.#pending.takeWaiters()], given, reason);
+    refuse([...batch.waiters, ...this.#pending.takeWaiters()], given, newJobs, error);
     return withoutJobs(batch, given);
   }
 
@@ -171,6 +233,32 @@ export class CommitBarrier {
 
   /** Another owner has the job (E5). */
   #forget(jobId: string, batch: Batch): void {
+    const reason = "The job is now run by another node; look at its state and try again.";
+    this.#end(jobId, batch, new EngineUnavailable(reason));
+    this.#ports.log.warn({ job_id: jobId }, "a job was taken over by another owner; it is forgotten here");
+  }
+
+  /** The store will never take the job's part (E6). */
+  async #setAside(jobId: string, reason: string, batch: Batch): Promise<void> {
+    const isNew = batch.changes.some((one) => one.jobId === jobId && one.insert !== null);
+    this.#ports.log.error({ job_id: jobId, reason }, "a job cannot be written and is set aside");
+    if (isNew) {
+      const text = `The store does not take this job (${reason}). Nothing of it was accepted.`;
+      this.#end(jobId, batch, new JobUnwritable(text));
+      return;
+    }
+    const text = `A record of the job cannot be written (${reason}): the job ends as failed. Look at its state.`;
+    this.#end(jobId, batch, new EngineUnavailable(text));
+    const message = `A record of the job cannot be written: ${reason}`;
+    const end = await this.#untilTaken(
+      () => failDamagedJob(this.#ports, jobId, message),
+      () => {},
+    );
+    if (end !== null) this.#ports.feed.published(jobId, end.eventSeq, [end.line], true);
+  }
+
+  /** Drops the job with everything it has running, and tells those who wait for it. */
+  #end(jobId: string, batch: Batch, error: Error): void {
     const job = this.#jobs.get(jobId);
     if (job !== undefined) {
       for (const task of job.tasks.values()) {
@@ -181,12 +269,8 @@ export class CommitBarrier {
       if (job.hasServices) this.#ports.services.jobClosed(jobId);
       this.#drop(job);
     }
-    const error = new EngineUnavailable(
-      "The job is now run by another node; look at its state and try again.",
-    );
     for (const waiter of batch.waiters) if (waiter.jobId === jobId) waiter.reject(error);
     this.#pending.rejectWaiters(jobId, error);
-    this.#ports.log.warn({ job_id: jobId }, "a job was taken over by another owner; it is forgotten here");
   }
 
   #drop(job: Job): void {

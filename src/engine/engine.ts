@@ -12,7 +12,7 @@ import { deliver } from "./job-messages.ts";
 import * as jobReports from "./job-reports.ts";
 import * as jobServices from "./job-services.ts";
 import * as jobTasks from "./job-tasks.ts";
-import type { HumanRequest, JobInsert, Journal } from "./journal.ts";
+import { type HumanRequest, type JobInsert, type Journal, JournalUnavailable } from "./journal.ts";
 import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
@@ -163,7 +163,8 @@ export class Engine implements TaskListener {
   /**
    * Accepts a job. When the promise resolves the job is on disk, with all the work it could do at once.
    *
-   * @throws EngineUnavailable when nothing was accepted; the same submission may be made again
+   * @throws EngineUnavailable; the same submission may be made again if `mayRetry` says so, and nothing was accepted
+   *   then. JobUnwritable when nothing was accepted, nor ever will be
    */
   async submit(submission: Submission): Promise<{ readonly jobId: string; readonly runId: string }> {
     this.#mustAccept();
@@ -173,6 +174,9 @@ export class Engine implements TaskListener {
     const { graph, identity } = submission;
     const { randomness, clock } = this.#ports;
     const jobId = identity?.jobId ?? `${graph.graphId}-${randomness.id()}`;
+    // One whose acceptance was not known is still being written.
+    if (this.#jobs.has(jobId))
+      throw new EngineUnavailable(`Job ${jobId} is being written; look for it.`, false);
     const runId = identity?.runId ?? `run_${randomness.id()}`;
     const insert: JobInsert = {
       graphId: graph.graphId,
@@ -290,13 +294,21 @@ export class Engine implements TaskListener {
    */
   async recover(): Promise<number> {
     let recovered = 0;
-    for await (const job of claimedJobs(this.#ports.journal, this.#context)) {
-      this.#jobs.set(job.jobId, job);
-      this.#loop.changed(job);
-      recovered++;
-      if (recovered % JOBS_PER_RECOVERY_BATCH === 0) await this.settled();
+    try {
+      for await (const job of claimedJobs(this.#ports, this.#context)) {
+        this.#jobs.set(job.jobId, job);
+        this.#loop.changed(job);
+        recovered++;
+        if (recovered % JOBS_PER_RECOVERY_BATCH === 0) await this.settled();
+      }
+      await this.settled();
+    } catch (error) {
+      if (error instanceof JournalUnavailable && error.outcome === "damaged") {
+        this.#barrier.setDamaged(error.message);
+      }
+      // What is stored can still be read, and health says that nothing else can be done (E7).
+      if (!this.#barrier.isDamaged) throw error;
     }
-    await this.settled();
     return recovered;
   }
 
@@ -346,9 +358,9 @@ export class Engine implements TaskListener {
     this.#loop.changed(job, "lazy");
   }
 
-  /** Stopping while the store refuses: what is reported now is given up, and made again by the next start. */
+  /** Stopping while the store refuses, or a damaged store: what is reported now is given up. */
   get #isLosing(): boolean {
-    return this.#stopReason !== null && this.#barrier.storeProblem !== null;
+    return this.#barrier.isDamaged || (this.#stopReason !== null && this.#barrier.storeProblem !== null);
   }
 
   backpressure(): Promise<void> | null {

@@ -250,6 +250,13 @@ export const failureCatalogue = {
     remediation:
       "Check what the command had done, then run the job again. A node that may run twice needs no safe_to_retry: false.",
   },
+  "runtime.record_damaged": {
+    category: "infrastructure",
+    retryable: false,
+    meaning: "A record of the job in the database cannot be written or read. Other jobs go on.",
+    remediation:
+      "Run `troupe doctor` to check the database, restore a backup if it finds damage, and run the job again.",
+  },
   "runtime.bundle_missing": {
     category: "infrastructure",
     retryable: false,

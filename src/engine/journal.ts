@@ -216,6 +216,30 @@ export interface JobImage {
   readonly humanRequests: readonly HumanRequest[];
 }
 
+export interface CommitAnswer {
+  /** Jobs that are not their owner's any more (J2). */
+  readonly lost: readonly string[];
+  /** Jobs whose part can never be written (J4), and why. */
+  readonly unwritable: readonly { readonly jobId: string; readonly reason: string }[];
+}
+
+/** What is left of a job whose records cannot be written or read. */
+export interface DamagedJob {
+  readonly runId: string;
+  readonly eventSeq: number;
+  readonly trace: TraceContext;
+  readonly tally: Tally;
+}
+
+/** How such a job ends: one last event, with the number after `eventSeq`. */
+export interface DamagedJobEnd {
+  readonly nowMs: number;
+  readonly eventLine: string;
+  readonly lastEventJson: string;
+  readonly failureJson: string;
+  readonly tally: Tally;
+}
+
 /**
  * The durable log of all jobs. test/journal-contract.ts is its specification; every implementation passes it.
  *
@@ -224,20 +248,50 @@ export interface JobImage {
  *     that job changes, the job is named in `lost`, and the other jobs of the batch are written.
  * J3. A part that is already applied (same owner, epoch, revision + 1) counts as success: a commit whose
  *     answer was lost can be sent again.
+ * J4. A part that can never be written (a constraint of the store, a text too long for it) changes nothing, the job is
+ *     named in `unwritable`, and the other jobs of the batch are written.
  */
 export interface Journal {
-  /** @throws JournalUnavailable when nothing was written and the same batch may be tried again */
-  commit(batch: readonly JobChanges[]): Promise<{ readonly lost: readonly string[] }>;
+  /** @throws JournalUnavailable when the batch was not written, or nobody knows whether it was */
+  commit(batch: readonly JobChanges[]): Promise<CommitAnswer>;
   /**
    * Takes ownership of open jobs that `owner` does not own yet: their epoch rises by one.
    * @returns their ids, oldest first, at most `limit`; empty when none is left
    */
   claim(owner: string, limit: number): Promise<readonly string[]>;
-  /** @returns the job's image, or null when there is no such job */
+  /**
+   * @returns the job's image, or null when there is no such job
+   * @throws JournalUnavailable when nothing can be read; any other error means that this job's records are damaged
+   */
   load(jobId: string): Promise<JobImage | null>;
+  /**
+   * Ends an open job as failed whose records cannot be written or read. Its last event takes the place of whatever
+   * lies behind its history.
+   *
+   * @param render makes the end of what is left of the job; called once, at once
+   * @returns the number of the last event; null when the job is not `owner`'s, or is over
+   * @throws JournalUnavailable; any other error when not even this can be written
+   */
+  failDamaged(
+    jobId: string,
+    owner: string,
+    render: (job: DamagedJob) => DamagedJobEnd,
+  ): Promise<number | null>;
 }
 
-/** Nothing was written; the reason is a sentence with the next step for an operator. */
+/**
+ * What became of a write that failed: it was not made, and may be tried again; nobody knows whether it was made, which
+ * trying again finds out (J3); it was not made, and none is until an operator has repaired the store.
+ */
+export type WriteOutcome = "not_written" | "unknown" | "damaged";
+
+/** The store did not confirm a write; the reason is a sentence with the next step for an operator. */
 export class JournalUnavailable extends Error {
   override readonly name = "JournalUnavailable";
+  readonly outcome: WriteOutcome;
+
+  constructor(reason: string, outcome: WriteOutcome = "not_written") {
+    super(reason);
+    this.outcome = outcome;
+  }
 }

@@ -45,6 +45,23 @@ describe("a run that was accepted", () => {
     assert.equal(core.plans.begun.length, 1);
   });
 
+  test("fails with the reason when the store will never take its job (L2)", async () => {
+    await using core = await startCore();
+    const run = await core.accept((await core.job(quick)).jobId);
+    const other = await core.accept((await core.job(quick)).jobId);
+    core.database.connection
+      .prepare("INSERT INTO job_sources (job_id, manifest_json) VALUES (?, '{}')")
+      .run(run.runtimeJobId);
+    core.launcher.enqueue(run.runId);
+    core.launcher.enqueue(other.runId);
+    const ended = await core.ended(run.runId);
+    assert.deepEqual([ended.status, ended.launched], ["failed", false]);
+    const { code, details } = JSON.parse(ended.failureJson ?? "{}");
+    assert.equal(code, "runtime.record_damaged");
+    assert.match(details.message, /UNIQUE constraint failed: job_sources.job_id/);
+    assert.equal((await core.ended(other.runId)).status, "completed");
+  });
+
   test("fails with the reason when its bundle is gone, and its history says so (L2)", async () => {
     await using first = await startCore();
     const job = await first.job(quick);

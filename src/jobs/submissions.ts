@@ -4,6 +4,7 @@
 //     and `isReady` is told when it may be submitted.
 // U2. Nothing is remembered of a run that fails here.
 
+import { JobUnwritable } from "../engine/batch.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import { withInputs } from "../engine/inputs.ts";
@@ -90,7 +91,7 @@ export class Submissions {
       await this.#fail(run, "inputs.invalid", answer.problems.join("; "));
       return;
     }
-    await this.#parts.engine.submit({
+    const submitted = this.#parts.engine.submit({
       graph: answer.graph,
       identity: { jobId: run.runtimeJobId, runId: run.runId, definitionId: run.jobId },
       manifestJson,
@@ -99,6 +100,12 @@ export class Submissions {
       configurationJson,
       trace: { traceId: run.traceId, parentSpanId: run.parentSpanId },
     });
+    try {
+      await submitted;
+    } catch (error) {
+      if (!(error instanceof JobUnwritable)) throw error;
+      await this.#fail(run, "runtime.record_damaged", error.message);
+    }
   }
 
   async #fail(run: RunRecord, code: FailureCode, message: string): Promise<void> {

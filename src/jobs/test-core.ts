@@ -157,6 +157,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
     },
     claim: (owner, limit) => real.claim(owner, limit),
     load: (jobId) => real.load(jobId),
+    failDamaged: (jobId, owner, render) => real.failDamaged(jobId, owner, render),
   };
   const log = { warn: () => {}, error: () => {} };
   const slots = new PoolSlots({ default: 4 }, systemRandomness.id);

@@ -1,6 +1,13 @@
 // The engine's ports with a meter at them: they do what the ports behind them do, and count it.
 
-import type { JobChanges, JobImage, Journal } from "../engine/journal.ts";
+import type {
+  CommitAnswer,
+  DamagedJob,
+  DamagedJobEnd,
+  JobChanges,
+  JobImage,
+  Journal,
+} from "../engine/journal.ts";
 import type { Grant, Lease, Slots } from "../engine/ports.ts";
 import type { TaskEvent, TaskListener, TaskOutcome, TaskRef, WorkerActions } from "../engine/task-port.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
@@ -19,11 +26,12 @@ export class MeteredJournal implements Journal {
     this.#watch = watch;
   }
 
-  async commit(batch: readonly JobChanges[]): Promise<{ readonly lost: readonly string[] }> {
+  async commit(batch: readonly JobChanges[]): Promise<CommitAnswer> {
     const fromMs = this.#watch();
     try {
       const answer = await this.#journal.commit(batch);
-      this.#meter.committed(batch, answer.lost, (this.#watch() - fromMs) / 1_000);
+      const unwritten = [...answer.lost, ...answer.unwritable.map(({ jobId }) => jobId)];
+      this.#meter.committed(batch, unwritten, (this.#watch() - fromMs) / 1_000);
       return answer;
     } catch (error) {
       this.#meter.commitFailures++;
@@ -37,6 +45,16 @@ export class MeteredJournal implements Journal {
 
   load(jobId: string): Promise<JobImage | null> {
     return this.#journal.load(jobId);
+  }
+
+  async failDamaged(
+    jobId: string,
+    owner: string,
+    render: (job: DamagedJob) => DamagedJobEnd,
+  ): Promise<number | null> {
+    const eventSeq = await this.#journal.failDamaged(jobId, owner, render);
+    if (eventSeq !== null) this.#meter.runsEnded.failed++;
+    return eventSeq;
   }
 }
 

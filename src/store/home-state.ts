@@ -4,7 +4,7 @@
 import { readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { databaseFile } from "./home.ts";
-import { StoreUnusable } from "./sqlite/database.ts";
+import { StoreUnusable } from "./sqlite/errors.ts";
 
 /** Folders of a home whose content only rows of its database explain. */
 export const CONTENT_FOLDERS = ["blobs", "bundles", "runs", "evidence", "resources", "models"] as const;

@@ -12,8 +12,10 @@ export interface Database {
   readWithin<Row>(charsMax: number, sql: string, parameters: readonly unknown[]): Promise<Portion<Row>>;
   /** Runs `work` in one transaction: all of it, or nothing. */
   transaction<T>(work: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
-  /** What a caller is told of an error inside a transaction: JournalUnavailable for the database's, others as they are. */
+  /** What a caller is told of an error inside a transaction: JournalUnavailable for the store's, others as they are. */
   explained(error: unknown): unknown;
+  /** Why nothing is written any more, for an operator; null while the store is whole. */
+  damage(): string | null;
 }
 
 export interface Schema {

@@ -49,7 +49,8 @@ export class StoreWatch {
 
   /** Why the store takes no writes; null while it does. */
   async problem(): Promise<string | null> {
-    if (this.#problem === null) return null;
+    const damage = this.database.damage();
+    if (damage !== null || this.#problem === null) return damage;
     if (this.#probe === null && Math.abs(this.#nowMs() - this.#probedAtMs) >= PROBE_MS) {
       this.#probedAtMs = this.#nowMs();
       this.#probe = this.database

@@ -35,6 +35,10 @@ const shownElsewhere: Readonly<
     why: "needs a machine without processes or memory",
     test: "src/execution/command-failure.test.ts",
   },
+  "runtime.record_damaged": {
+    why: "needs a damaged database",
+    test: "src/engine/store-refusals.test.ts",
+  },
   "runtime.bundle_missing": {
     why: "needs a crash between the acceptance of a run and its launch",
     test: "src/jobs/launcher.test.ts",

@@ -45,6 +45,34 @@ const waitsByWallTime: readonly Mutation[] = (
 
 export const engineMutations: readonly Mutation[] = [
   {
+    fault: "only the first 500 open jobs are recovered",
+    file: "src/engine/recovery.ts",
+    search: "for (;;) {",
+    replacement: "for (const _once of [1]) {",
+    tests: ["src/engine/store-refusals.test.ts"],
+  },
+  {
+    fault: "a submission that was refused as not accepted is written after all",
+    file: "src/engine/commit-barrier.ts",
+    search: "return withoutJobs(batch, given);",
+    replacement: "return batch;",
+    tests: ["src/engine/job.test.ts"],
+  },
+  {
+    fault: "a submission of which nobody knows whether it was written is refused as not accepted",
+    file: "src/engine/commit-barrier.ts",
+    search: 'isUnknown ||= error.outcome === "unknown";',
+    replacement: "",
+    tests: ["src/engine/store-refusals.test.ts"],
+  },
+  {
+    fault: "what an aggregator collects after a restart reuses a number",
+    file: "src/engine/job-image.ts",
+    search: "agent.collectedSeq = run.firstSeq + run.bodiesJson.length - 1;",
+    replacement: "agent.collectedSeq = run.firstSeq + run.bodiesJson.length - 2;",
+    tests: ["test/simulation/simulation.test.ts"],
+  },
+  {
     fault: "events are published although the job was lost to another owner",
     file: "src/engine/commit-barrier.ts",
     search: "if (lost.has(jobId)) continue;",

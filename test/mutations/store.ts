@@ -4,6 +4,20 @@ import type { Mutation } from "./mutation.ts";
 
 export const storeMutations: readonly Mutation[] = [
   {
+    fault: "an error of one row counts as one that may pass, so that its batch is tried again for ever",
+    file: "src/store/sqlite/errors.ts",
+    search: 'return PASSING.has(code & 0xff) ? "passing" : "row";',
+    replacement: 'return "passing";',
+    tests: ["src/store/sqlite/errors.test.ts", "src/store/sqlite/journal.test.ts"],
+  },
+  {
+    fault: "a damaged file is written on",
+    file: "src/store/sqlite/errors.ts",
+    search: 'if (DAMAGE.has(code & 0xff) || DAMAGE_EXTENDED.has(code)) return "file";',
+    replacement: "",
+    tests: ["src/store/sqlite/errors.test.ts"],
+  },
+  {
     fault: "a commit whose answer was lost counts as another owner's when it is sent again",
     file: "src/store/sqlite/journal.ts",
     search: "row.revision === revision + 1",

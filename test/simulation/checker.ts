@@ -133,6 +133,8 @@ export class Checker {
         `${jobId}: ${agent.agentId} counts wrongly`,
       );
     }
+    // The history of a job that could not be written stops where it was.
+    if (job.progress.failureJson?.includes('"code":"runtime.record_damaged"')) return;
     judgeWaits(jobId, job, { events, committedAtMs: this.#committedAtMs.get(jobId)! });
     this.#attempts(jobId, events);
     this.#leases(jobId, events);

@@ -5,8 +5,10 @@
 // I5. Every acknowledged job exists, and every job without an infinite source ends.
 // I6. Every acknowledged message was processed exactly once.
 // I7. Counts and results are those of the model: they do not depend on when the process crashed.
+// I15. What was refused as not accepted does not exist; a job that cannot be written fails alone.
 
 import assert from "node:assert/strict";
+import { type EngineUnavailable, JobUnwritable } from "../../src/engine/batch.ts";
 import { isTerminal } from "../../src/engine/journal.ts";
 import type { JsonValue } from "../../src/engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.ts";
@@ -23,6 +25,8 @@ interface Client {
   wasDisturbed: boolean;
   /** Ids of messages that were answered with 202. */
   readonly acknowledged: string[];
+  /** Jobs of which the client was told that nothing was accepted. */
+  readonly refused: string[];
 }
 
 export interface Outcome {
@@ -46,6 +50,8 @@ export async function runSeed(seed: number): Promise<Outcome> {
   const faults = {
     commitFails: hard ? 0.05 : 0,
     crashAfterCommit: hard ? 0.01 : 0,
+    commitUnknown: hard ? 0.03 : 0,
+    jobUnwritable: random.chance(0.2) ? 0.02 : 0,
     taskFails: random.chance(0.5) ? 0.3 : 0,
     taskAnswersTwice: 0.2,
     taskIsSlow: 0.1,
@@ -76,7 +82,7 @@ export async function runSeed(seed: number): Promise<Outcome> {
 function plan(world: World, index: number): Client {
   const { random } = world;
   const scenario = randomScenario(random, index);
-  const client: Client = { scenario, jobId: null, wasDisturbed: false, acknowledged: [] };
+  const client: Client = { scenario, jobId: null, wasDisturbed: false, acknowledged: [], refused: [] };
   world.plan(random.between(0, 50), null, () => submit(world, client));
   if (scenario.shape === "service") {
     for (let n = random.between(1, 8); n > 0; n--) {
@@ -111,10 +117,12 @@ function submit(world: World, client: Client): void {
   const parsed = parseManifest(client.scenario.manifest);
   if (parsed.kind === "invalid") throw new Error(manifestProblemsText(parsed.problems));
   const manifestJson = JSON.stringify(client.scenario.manifest);
+  const id = world.newId();
+  const jobId = `${parsed.graph.graphId}-${id}`;
   world.process.engine
     .submit({
       graph: parsed.graph,
-      identity: null,
+      identity: { jobId, runId: `run_${id}`, definitionId: jobId },
       manifestJson,
       bundleFingerprint: null,
       hasOwnPayload: false,
@@ -122,11 +130,18 @@ function submit(world: World, client: Client): void {
       trace: null,
     })
     .then(
-      ({ jobId }) => {
+      () => {
         client.jobId = jobId;
       },
-      // Refused: the client tries again later, as it was told to.
-      () => world.plan(100, null, () => submit(world, client)),
+      (error: unknown) => {
+        const isKnown = error instanceof JobUnwritable || (error as EngineUnavailable).mayRetry;
+        if (isKnown) client.refused.push(jobId);
+        // Refused: the client tries again later, as it was told to; or it looks for the job.
+        world.plan(100, null, () => {
+          if (world.journal.jobs.has(jobId)) client.jobId = jobId;
+          else submit(world, client);
+        });
+      },
     );
 }
 
@@ -164,7 +179,7 @@ async function makePeace(world: World, clients: readonly Client[], people: Peopl
   await run(world);
   await answerEverything(world, people);
   for (const client of clients) {
-    if (client.scenario.shape !== "service") continue;
+    if (client.scenario.shape !== "service" || world.unwritable.has(client.jobId!)) continue;
     assert.equal(
       world.journal.jobs.get(client.jobId!)!.progress.status,
       "running",
@@ -196,10 +211,18 @@ function judge(world: World, client: Client, people: People): void {
     world.checker.finished(jobId);
     people.judge(jobId, job);
   }
+  for (const id of client.refused) {
+    assert.ok(!world.journal.jobs.has(id), `I15: ${id} was refused as not accepted, and exists`);
+  }
   const { jobId, scenario } = client;
   assert.ok(jobId !== null, "the client got its job in the end");
   const job = world.journal.jobs.get(jobId);
   assert.ok(job !== undefined, "I5: an acknowledged job exists");
+  if (world.unwritable.has(jobId)) {
+    const { status, failureJson } = job.progress;
+    if (status === "failed") assert.match(failureJson ?? "", /"code":"runtime.record_damaged"/, "I15");
+    return;
+  }
   const received = job.events.map(parse).filter((event) => event.type === "agent_message_received");
   for (const id of client.acknowledged) {
     const times = received.filter((event) => event.payload.message_id === id).length;

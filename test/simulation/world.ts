@@ -1,9 +1,15 @@
 // The simulated world: time that leaps from event to event, a wall clock that people set, a disk that fails, a process that dies, commands that are slow, fail,
 // answer twice or too late. Everything that happens comes from one seed.
 
+import assert from "node:assert/strict";
 import { Engine } from "../../src/engine/engine.ts";
 import { idSource } from "../../src/engine/ids.ts";
-import { type JobChanges, type Journal, JournalUnavailable } from "../../src/engine/journal.ts";
+import {
+  type CommitAnswer,
+  type JobChanges,
+  type Journal,
+  JournalUnavailable,
+} from "../../src/engine/journal.ts";
 import type { Clock } from "../../src/engine/ports.ts";
 import { PoolSlots } from "../../src/execution/pools.ts";
 import { MemoryJournal } from "../support/memory-journal.ts";
@@ -17,6 +23,10 @@ export interface Faults {
   readonly commitFails: number;
   /** Probability that a commit's answer is lost though it was written (the process dies right then). */
   readonly crashAfterCommit: number;
+  /** Probability that nobody can tell whether a commit was written: half of them were. */
+  readonly commitUnknown: number;
+  /** Probability that a job is chosen whose commits are refused for good from now on, per commit. */
+  readonly jobUnwritable: number;
   readonly taskFails: number;
   readonly taskAnswersTwice: number;
   readonly taskIsSlow: number;
@@ -25,6 +35,8 @@ export interface Faults {
 export const noFaults: Faults = {
   commitFails: 0,
   crashAfterCommit: 0,
+  commitUnknown: 0,
+  jobUnwritable: 0,
   taskFails: 0,
   taskAnswersTwice: 0,
   taskIsSlow: 0,
@@ -59,6 +71,8 @@ export class World {
   zombie: Process | null = null;
   crashes = 0;
   clockJumps = 0;
+  /** Jobs that the journal takes nothing of any more. */
+  readonly unwritable = new Set<string>();
   readonly #poolSlots: number;
   #planned: Planned[] = [];
   #order = 0;
@@ -75,6 +89,10 @@ export class World {
     );
     this.checker = new Checker(this.journal, () => this.nowMs);
     this.process = this.#start();
+  }
+
+  newId(): string {
+    return this.#id();
   }
 
   #start(): Process {
@@ -137,17 +155,28 @@ export class World {
       commit: (batch) => later(() => this.#commit(owned(), batch)),
       claim: (owner, limit) => this.journal.claim(owner, limit),
       load: (jobId) => this.journal.load(jobId),
+      failDamaged: (jobId, owner, render) => this.journal.failDamaged(jobId, owner, render),
     };
   }
 
-  #commit(process: Process, batch: readonly JobChanges[]): { lost: readonly string[] } {
-    if (this.random.chance(this.faults.commitFails)) throw new JournalUnavailable("The disk is full.");
-    this.checker.beforeCommit(batch);
-    const lost = this.journal.apply(batch);
-    this.checker.afterCommit(batch, lost);
+  #commit(process: Process, batch: readonly JobChanges[]): CommitAnswer {
+    const { random, faults } = this;
+    if (random.chance(faults.commitFails)) throw new JournalUnavailable("The disk is full.");
+    const isUnknown = random.chance(faults.commitUnknown);
+    if (isUnknown && random.chance(0.5)) throw new JournalUnavailable("The disk failed.", "unknown");
+    if (batch.length > 0 && random.chance(faults.jobUnwritable)) {
+      this.unwritable.add(batch[random.below(batch.length)]!.jobId);
+    }
+    const taken = batch.filter(({ jobId }) => !this.unwritable.has(jobId));
+    this.checker.beforeCommit(taken);
+    const { lost, unwritable } = this.journal.apply(taken);
+    assert.deepEqual(unwritable, [], "no number and no id is used twice");
+    this.checker.afterCommit(taken, lost);
     // Written, but nobody learns of it: not the engine, not the clients, not the runner.
-    if (process === this.process && this.random.chance(this.faults.crashAfterCommit)) this.crash();
-    return { lost };
+    if (process === this.process && random.chance(faults.crashAfterCommit)) this.crash();
+    if (isUnknown) throw new JournalUnavailable("The disk failed.", "unknown");
+    const refused = batch.filter(({ jobId }) => this.unwritable.has(jobId));
+    return { lost, unwritable: refused.map(({ jobId }) => ({ jobId, reason: "a key is taken" })) };
   }
 
   /** kill -9: memory, timers and commands are gone; another process takes over. */

@@ -1,7 +1,7 @@
 // An engine in the hand: a clock that the test moves, commands that the test ends, a journal in memory. For tests
 // that need one exact moment; the simulation covers the random ones.
 
-import { Engine } from "../../src/engine/engine.ts";
+import { Engine, type GivenIdentity } from "../../src/engine/engine.ts";
 import { idSource } from "../../src/engine/ids.ts";
 import { type JobChanges, type Journal, JournalUnavailable } from "../../src/engine/journal.ts";
 import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
@@ -32,6 +32,9 @@ export interface HarnessEvent {
   readonly error?: JsonObject;
 }
 
+/** "unknown" writes nothing and "answer lost" everything, and the engine cannot tell which of them it was. */
+export type JournalFault = "unavailable" | "lost" | "unknown" | "answer lost" | "damaged";
+
 export class EngineHarness {
   readonly memory: MemoryJournal;
   engine: Engine;
@@ -51,7 +54,12 @@ export class EngineHarness {
   /** Told of every publication. */
   observer: Feed["published"] = () => {};
   /** What the journal answers next, instead of writing; consumed one per commit. */
-  readonly journalFaults: ("unavailable" | "lost")[] = [];
+  readonly journalFaults: JournalFault[] = [];
+  /** Jobs whose parts are never taken; and those that cannot be read. */
+  readonly unwritable = new Set<string>();
+  readonly unreadable = new Set<string>();
+  /** How often the end of a damaged job is refused. */
+  damagedFaults = 0;
   #waiting: Waiting[] = [];
   #lives = 0;
   readonly #slotCount: number;
@@ -128,11 +136,23 @@ export class EngineHarness {
       commit: async (batch: readonly JobChanges[]) => {
         const fault = this.journalFaults.shift();
         if (fault === "unavailable") throw new JournalUnavailable("The disk is full.");
-        if (fault === "lost") return { lost: batch.map(({ jobId }) => jobId) };
-        return this.memory.commit(batch);
+        if (fault === "damaged") throw new JournalUnavailable("The database is damaged.", "damaged");
+        if (fault === "unknown") throw new JournalUnavailable("The disk failed.", "unknown");
+        if (fault === "lost") return { lost: batch.map(({ jobId }) => jobId), unwritable: [] };
+        const answer = await this.memory.commit(batch.filter(({ jobId }) => !this.unwritable.has(jobId)));
+        if (fault === "answer lost") throw new JournalUnavailable("The disk failed.", "unknown");
+        const refused = batch.filter(({ jobId }) => this.unwritable.has(jobId));
+        return { ...answer, unwritable: refused.map(({ jobId }) => ({ jobId, reason: "a key is taken" })) };
       },
       claim: (owner, limit) => this.memory.claim(owner, limit),
-      load: (jobId) => this.memory.load(jobId),
+      load: async (jobId) => {
+        if (this.unreadable.has(jobId)) throw new SyntaxError("a row is no JSON");
+        return this.memory.load(jobId);
+      },
+      failDamaged: async (jobId, owner, render) => {
+        if (this.damagedFaults-- > 0) throw new JournalUnavailable("The disk is full.");
+        return this.memory.failDamaged(jobId, owner, render);
+      },
     };
   }
 
@@ -173,13 +193,22 @@ export class EngineHarness {
   }
 
   /** @returns the job's id, once the submission is durable and everything that can happen at once has happened */
-  async submit(manifest: JsonObject): Promise<string> {
+  submit(manifest: JsonObject): Promise<string> {
+    return this.#submit(manifest, null);
+  }
+
+  /** The same for a caller that names the job. */
+  submitAs(jobId: string, manifest: JsonObject): Promise<string> {
+    return this.#submit(manifest, { jobId, runId: `run_${jobId}`, definitionId: jobId });
+  }
+
+  async #submit(manifest: JsonObject, identity: GivenIdentity | null): Promise<string> {
     const parsed = parseManifest({ manifest_version: "1.0", graph_id: "g", ...manifest });
     if (parsed.kind === "invalid") throw new Error(manifestProblemsText(parsed.problems));
     const manifestJson = JSON.stringify({ manifest_version: "1.0", graph_id: "g", ...manifest });
     const submitted = this.engine.submit({
       graph: parsed.graph,
-      identity: null,
+      identity,
       manifestJson,
       bundleFingerprint: null,
       hasOwnPayload: false,

@@ -83,7 +83,10 @@ export function gatewayPurgeContract(test: ContractTest): void {
     await journal.commit([launch(open)]);
     await records.write((writes) => writes.deleteJob("job_0001", 1));
     assert.equal(await records.purgeDeleted(10), false);
-    assert.deepEqual(await journal.commit([advance(open, 1, { status: "cancelled" })]), { lost: [] });
+    assert.deepEqual(await journal.commit([advance(open, 1, { status: "cancelled" })]), {
+      lost: [],
+      unwritable: [],
+    });
     assert.equal(await records.purgeDeleted(10), true);
     assert.equal(await runtime.find("g-0001"), null);
     assert.equal(await records.purgeDeleted(10), false);

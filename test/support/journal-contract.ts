@@ -1,9 +1,10 @@
-// The journal's contract as a suite: every implementation passes it (src/engine/journal.ts, J1 to J3).
+// The journal's contract as a suite: every implementation passes it (src/engine/journal.ts, J1 to J4).
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type {
   AgentRecord,
+  DeadLetterRecord,
   HumanRequest,
   JobChanges,
   JobProgress,
@@ -12,6 +13,7 @@ import type {
 } from "../../src/engine/journal.ts";
 import type { Message } from "../../src/engine/message.ts";
 import { newTally } from "../../src/engine/tally.ts";
+import type { ArtifactRecord } from "../../src/engine/task-port.ts";
 
 /** A journal under test: `reopen` gives it anew, with what is on disk only. */
 export interface JournalUnderTest {
@@ -21,6 +23,8 @@ export interface JournalUnderTest {
   events(jobId: string): Promise<readonly string[]>;
   close(): Promise<void>;
 }
+
+const written = { lost: [], unwritable: [] };
 
 export function journalContract(name: string, open: () => Promise<JournalUnderTest>): void {
   const test = (sentence: string, body: (under: JournalUnderTest) => Promise<void>) =>
@@ -41,7 +45,7 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
         items: [{ agentIndex: 1, firstSeq: 1, bodiesJson: ['{"a":1}', '"line\\nbreak"'] }],
         tasks: [task(1)],
       });
-      assert.deepEqual(await under.journal.commit([first]), { lost: [] });
+      assert.deepEqual(await under.journal.commit([first]), written);
       const again = await under.reopen();
       const image = await again.journal.load("g-1");
       assert.ok(image !== null);
@@ -149,7 +153,7 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
       for (const one of stale) {
         const before = await journal.load("a-1");
         const good = next((await journal.load("b-1"))!.revision, { jobId: "b-1" });
-        assert.deepEqual(await journal.commit([one, good]), { lost: ["a-1"] });
+        assert.deepEqual(await journal.commit([one, good]), { lost: ["a-1"], unwritable: [] });
         assert.deepEqual(await journal.load("a-1"), before);
       }
       assert.equal((await journal.load("b-1"))?.revision, 1 + stale.length);
@@ -158,20 +162,117 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
 
     test("J2: a job that another program created is lost, not overwritten", async ({ journal }) => {
       await journal.commit([changes({ owner: "first" })]);
-      assert.deepEqual(await journal.commit([changes({ owner: "second" })]), { lost: ["g-1"] });
-      assert.deepEqual(await journal.commit([next(3, { jobId: "never" })]), { lost: ["never"] });
+      assert.deepEqual(await journal.commit([changes({ owner: "second" })]), {
+        lost: ["g-1"],
+        unwritable: [],
+      });
+      assert.deepEqual(await journal.commit([next(3, { jobId: "never" })]), {
+        lost: ["never"],
+        unwritable: [],
+      });
     });
 
     test("J3: the same part sent again is success and changes nothing", async (under) => {
       const { journal } = under;
       const first = changes({ messages: [message(1, 0)] });
       await journal.commit([first]);
-      assert.deepEqual(await journal.commit([first]), { lost: [] });
+      assert.deepEqual(await journal.commit([first]), written);
       const second = next(1, { firstEventSeq: 2, eventLines: ["{}"] });
       await journal.commit([second]);
-      assert.deepEqual(await journal.commit([second]), { lost: [] });
+      assert.deepEqual(await journal.commit([second]), written);
       assert.equal((await journal.load("g-1"))?.revision, 2);
       assert.equal((await under.events("g-1")).length, 2);
+    });
+
+    const artifact: ArtifactRecord = {
+      artifactId: "art_1",
+      agentId: null,
+      name: "a.txt",
+      kind: "artifact",
+      title: null,
+      primary: false,
+      size: 1,
+      sha256: "0".repeat(64),
+      contentType: "text/plain",
+      createdAtMs: 1,
+    };
+    const letter: DeadLetterRecord = {
+      deadLetterId: "dl_1",
+      agentId: null,
+      reason: "ttl_expired",
+      attempts: 0,
+      message: {} as DeadLetterRecord["message"],
+      createdAtMs: 1,
+    };
+    /** What each job has once, and may not have again. */
+    const taken = {
+      events: { firstEventSeq: 1, eventLines: ["{}"] },
+      messages: { messages: [message(1, 0)] },
+      items: { items: [{ agentIndex: 1, firstSeq: 1, bodiesJson: ["1"] }] },
+      "dead letters": { deadLetters: [letter] },
+      artifacts: { artifacts: [artifact] },
+    } as const;
+
+    for (const [what, part] of Object.entries(taken)) {
+      test(`J4: a number of ${what} that is taken changes nothing of its job, and the others are written`, async (under) => {
+        const { journal } = under;
+        await journal.commit([changes({ jobId: "a-1", ...part }), changes({ jobId: "b-1" })]);
+        const before = await journal.load("a-1");
+        const again = next(1, { jobId: "a-1", agents: [agent(5)], ...part });
+        const good = next(1, { jobId: "b-1", firstEventSeq: 2, eventLines: ['{"n":2}'] });
+        const answer = await journal.commit([changes({ jobId: "c-1" }), again, good]);
+        assert.deepEqual(answer.lost, []);
+        assert.deepEqual(
+          answer.unwritable.map(({ jobId }) => jobId),
+          ["a-1"],
+        );
+        assert.deepEqual(await journal.load("a-1"), before);
+        assert.equal((await journal.load("c-1"))?.revision, 1);
+        assert.deepEqual(await under.events("b-1"), ['{"n":1}', '{"n":2}']);
+      });
+    }
+
+    test("J4: a job under a run's id that is taken is not there, and the others are written", async ({
+      journal,
+    }) => {
+      const first = changes();
+      const twin = changes({ jobId: "g-2", insert: first.insert });
+      const answer = await journal.commit([first, twin, changes({ jobId: "g-3" })]);
+      assert.deepEqual([answer.lost, answer.unwritable.map(({ jobId }) => jobId)], [[], ["g-2"]]);
+      assert.equal(await journal.load("g-2"), null);
+      assert.equal((await journal.load("g-3"))?.revision, 1);
+    });
+
+    test("a damaged job ends once, with one event after its history, and only for its owner", async (under) => {
+      const { journal } = under;
+      const items = [{ agentIndex: 1, firstSeq: 1, bodiesJson: ["1"] }];
+      const open = changes({ messages: [message(1, 0)], items, tasks: [task(1)] });
+      await journal.commit([open]);
+      const end = {
+        nowMs: 1_700_000_000_900,
+        eventLine: '{"n":2}',
+        lastEventJson: '{"type":"job_failed"}',
+        failureJson: '{"code":"x"}',
+        tally: { ...newTally(), errors: 1 },
+      };
+      assert.equal(await journal.failDamaged("g-1", "stranger", () => assert.fail()), null);
+      assert.equal(await journal.failDamaged("never", "owner", () => assert.fail()), null);
+      const seq = await journal.failDamaged("g-1", "owner", (job) => {
+        const { runId, trace } = open.insert!;
+        assert.deepEqual(job, { runId, trace, eventSeq: 1, tally: open.progress.tally });
+        return end;
+      });
+      assert.equal(seq, 2);
+      assert.deepEqual(await under.events("g-1"), ['{"n":1}', '{"n":2}']);
+      const image = await journal.load("g-1");
+      assert.deepEqual([image?.messages, image?.items, image?.tasks], [[], [], []]);
+      const { status, updatedAtMs, eventSeq, failureJson, tally, activeExecutors } = image!.progress;
+      assert.deepEqual(
+        [status, updatedAtMs, eventSeq, failureJson, tally.errors, activeExecutors],
+        ["failed", end.nowMs, 2, end.failureJson, 1, 0],
+      );
+      assert.equal(await journal.failDamaged("g-1", "owner", () => assert.fail()), null);
+      assert.deepEqual((await journal.commit([next(1)])).lost, ["g-1"], "what was under way comes too late");
     });
 
     test("claiming takes open jobs of others, oldest first, a page at a time, and raises their epoch", async ({
@@ -194,8 +295,8 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
     test("after a claim the old owner's commit is lost, the new owner's is written", async ({ journal }) => {
       await journal.commit([changes({ owner: "dead" })]);
       await journal.claim("me", 10);
-      assert.deepEqual(await journal.commit([next(1, { owner: "dead" })]), { lost: ["g-1"] });
-      assert.deepEqual(await journal.commit([next(1, { owner: "me", epoch: 2 })]), { lost: [] });
+      assert.deepEqual(await journal.commit([next(1, { owner: "dead" })]), { lost: ["g-1"], unwritable: [] });
+      assert.deepEqual(await journal.commit([next(1, { owner: "me", epoch: 2 })]), written);
     });
 
     test("a terminal job has no messages, items or tasks left, and is never claimed", async ({ journal }) => {

@@ -4,6 +4,9 @@
 import type {
   AgentRecord,
   CollectedItems,
+  CommitAnswer,
+  DamagedJob,
+  DamagedJobEnd,
   DeadLetterRecord,
   HumanRequest,
   JobChanges,
@@ -29,25 +32,56 @@ export interface StoredJob {
   readonly events: string[];
   readonly deadLetters: DeadLetterRecord[];
   readonly retriedLetters: Set<string>;
+  readonly artifactIds: Set<string>;
   readonly humanRequests: Map<number, HumanRequest>;
 }
 
 export class MemoryJournal implements Journal {
   readonly jobs = new Map<string, StoredJob>();
 
-  async commit(batch: readonly JobChanges[]): Promise<{ readonly lost: readonly string[] }> {
-    return { lost: this.apply(batch) };
+  async commit(batch: readonly JobChanges[]): Promise<CommitAnswer> {
+    return this.apply(batch);
   }
 
   /** The synchronous heart of `commit`. */
-  apply(batch: readonly JobChanges[]): string[] {
+  apply(batch: readonly JobChanges[]): CommitAnswer {
     const lost: string[] = [];
+    const unwritable: { readonly jobId: string; readonly reason: string }[] = [];
     for (const changes of batch) {
+      const { jobId } = changes;
       const claim = this.#claimOf(changes);
-      if (claim === "lost") lost.push(changes.jobId);
+      const reason = claim === "current" ? this.#reused(changes) : null;
+      if (claim === "lost") lost.push(jobId);
+      else if (reason !== null) unwritable.push({ jobId, reason });
       else if (claim === "current") this.#write(changes);
     }
-    return lost;
+    return { lost, unwritable };
+  }
+
+  /** What a database's unique keys refuse: a number or an id that is taken. */
+  #reused(changes: JobChanges): string | null {
+    const job = this.jobs.get(changes.jobId);
+    const runIds = () => [...this.jobs.values()].map(({ insert }) => insert.runId);
+    if (job === undefined) return runIds().includes(changes.insert!.runId) ? "the run's id is taken" : null;
+    const { consumed, itemsCleared } = changes;
+    const isConsumed = ({ to, seq }: Message) =>
+      consumed.some(({ agentIndex, throughSeq }) => agentIndex === to && seq <= throughSeq);
+    const messages = job.messages.filter((one) => !isConsumed(one)).map(({ to, seq }) => `${to} ${seq}`);
+    const items = job.items
+      .filter(({ agentIndex }) => !itemsCleared.includes(agentIndex))
+      .map(({ agentIndex, firstSeq }) => `${agentIndex} ${firstSeq}`);
+    const letters = job.deadLetters.map(({ deadLetterId }) => deadLetterId);
+    if (changes.eventLines.length > 0 && changes.firstEventSeq <= job.events.length)
+      return "an event's number is taken";
+    if (changes.deadLetters.some(({ deadLetterId }) => letters.includes(deadLetterId)))
+      return "a dead letter's id is taken";
+    if (changes.artifacts.some(({ artifactId }) => job.artifactIds.has(artifactId)))
+      return "an artifact's id is taken";
+    if (isTerminal(changes.progress.status)) return null;
+    if (changes.messages.some(({ to, seq }) => messages.includes(`${to} ${seq}`)))
+      return "a message's number is taken";
+    const isTaken = ({ agentIndex, firstSeq }: CollectedItems) => items.includes(`${agentIndex} ${firstSeq}`);
+    return changes.items.some(isTaken) ? "an item's number is taken" : null;
   }
 
   #claimOf(changes: JobChanges): "current" | "applied" | "lost" {
@@ -76,6 +110,7 @@ export class MemoryJournal implements Journal {
         events: [],
         deadLetters: [],
         retriedLetters: new Set(),
+        artifactIds: new Set(),
         humanRequests: new Map(),
       };
       this.jobs.set(changes.jobId, job);
@@ -85,6 +120,7 @@ export class MemoryJournal implements Journal {
     for (const agent of changes.agents) job.agents.set(agent.index, agent);
     job.events.push(...changes.eventLines);
     job.deadLetters.push(...changes.deadLetters);
+    for (const { artifactId } of changes.artifacts) job.artifactIds.add(artifactId);
     for (const { deadLetterId } of changes.deadLettersRetried) job.retriedLetters.add(deadLetterId);
     for (const request of changes.humanRequests) {
       for (const [seq, one] of job.humanRequests)
@@ -99,11 +135,35 @@ export class MemoryJournal implements Journal {
     job.items.push(...changes.items);
     for (const task of changes.tasks) job.tasks.set(task.taskSeq, task);
     for (const seq of changes.tasksRemoved) job.tasks.delete(seq);
-    if (isTerminal(changes.progress.status)) {
-      job.messages = [];
-      job.items = [];
-      job.tasks.clear();
-    }
+    if (isTerminal(changes.progress.status)) clearWork(job);
+  }
+
+  async failDamaged(
+    jobId: string,
+    owner: string,
+    render: (job: DamagedJob) => DamagedJobEnd,
+  ): Promise<number | null> {
+    const job = this.jobs.get(jobId);
+    if (job === undefined || job.owner !== owner || isTerminal(job.progress.status)) return null;
+    const { runId, trace } = job.insert;
+    const { eventSeq, tally } = job.progress;
+    const end = render({ runId, eventSeq, trace, tally });
+    job.epoch++;
+    job.revision++;
+    job.events.splice(eventSeq, Number.POSITIVE_INFINITY, end.eventLine);
+    job.progress = {
+      ...job.progress,
+      status: "failed",
+      updatedAtMs: end.nowMs,
+      eventSeq: eventSeq + 1,
+      activeExecutors: 0,
+      sandboxNames: [],
+      lastEventJson: end.lastEventJson,
+      failureJson: end.failureJson,
+      tally: end.tally,
+    };
+    clearWork(job);
+    return eventSeq + 1;
   }
 
   async claim(owner: string, limit: number): Promise<readonly string[]> {
@@ -137,4 +197,11 @@ export class MemoryJournal implements Journal {
     };
     return JSON.parse(JSON.stringify(image)) as JobImage;
   }
+}
+
+/** A terminal job has no work left. */
+function clearWork(job: StoredJob): void {
+  job.messages = [];
+  job.items = [];
+  job.tasks.clear();
 }

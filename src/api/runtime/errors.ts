@@ -2,7 +2,7 @@
 
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyServerOptions } from "fastify";
 import { BundleProblem, BundlesFull } from "../../bundles/problem.ts";
-import { EngineUnavailable } from "../../engine/batch.ts";
+import { EngineUnavailable, JobUnwritable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import { RunRefusal, type RunRefusalCode } from "../../runs/run-refusal.ts";
 import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
@@ -106,6 +106,7 @@ function describe(error: FastifyError): { status: number; message: string } {
   ) {
     return { status: 503, message: error.message };
   }
+  if (error instanceof JobUnwritable) return { status: 500, message: error.message };
   if (NO_ROOM.has(error.code)) {
     return {
       status: 503,

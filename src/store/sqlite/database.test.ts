@@ -14,7 +14,8 @@ import { ownTrace } from "../../engine/trace.ts";
 import { openHome } from "../home.ts";
 import { SqlJobRecords } from "../job-records.ts";
 import { SqlRetentionRecords } from "../retention-records.ts";
-import { openSqlite, StoreUnusable } from "./database.ts";
+import { openSqlite } from "./database.ts";
+import { StoreUnusable } from "./errors.ts";
 import { SqliteJournal } from "./journal.ts";
 import { WriteGate } from "./write-gate.ts";
 

@@ -5,6 +5,8 @@
 //     because they share the connection. A read outside of them waits until nobody is inside.
 // D3. No statement waits for a lock longer than BUSY_TIMEOUT_MS, because it would hold the event loop; who
 //     must wait longer tries again.
+// D4. A damaged file is written no more: the first error that shows damage makes the connection read-only until the
+//     program ends. Reading goes on.
 
 import { accessSync, closeSync, constants, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -13,6 +15,7 @@ import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import type { Portion } from "../../jobs/records.ts";
 import type { Database, Schema } from "../schema.ts";
+import { asUnavailable, damageText, explain, readOnlyText, StoreUnusable, scopeOf } from "./errors.ts";
 import { WriteGate } from "./write-gate.ts";
 
 const BUSY_TIMEOUT_MS = 20;
@@ -23,12 +26,9 @@ export interface SqliteDatabase extends Database {
   readonly connection: DatabaseSync;
   readonly gate: WriteGate;
   readonly file: string;
+  /** Ends all writing (D4), for somebody who has found the file damaged. */
+  setDamaged(reason: string): void;
   close(): Promise<void>;
-}
-
-/** The database cannot be used; the message says why, and how to mend it. */
-export class StoreUnusable extends Error {
-  override readonly name = "StoreUnusable";
 }
 
 /**
@@ -39,7 +39,26 @@ export class StoreUnusable extends Error {
  */
 export function openSqlite(file: string): SqliteDatabase {
   const connection = connect(file);
-  const prepare = statementCache(connection);
+  let damage: string | null = null;
+  const setDamaged = (reason: string) => {
+    if (damage !== null) return;
+    damage = damageText(basename(file), reason);
+    connection.exec("PRAGMA query_only = ON");
+  };
+  const explained = (error: unknown) => {
+    if (scopeOf(error) === "file") setDamaged((error as Error).message);
+    else if (damage === null || scopeOf(error) === "row") return asUnavailable(error, basename(file));
+    return new JournalUnavailable(damage ?? "", "damaged");
+  };
+  /** Reading goes on in a damaged file; who meets the damage itself is told so. */
+  const reading = <T>(read: () => T): T => {
+    try {
+      return read();
+    } catch (error) {
+      throw scopeOf(error) === "file" ? explained(error) : error;
+    }
+  };
+  const prepare = statementCache(connection, reading);
   const dialect = new SqliteDialect({
     database: {
       prepare,
@@ -48,7 +67,6 @@ export function openSqlite(file: string): SqliteDatabase {
   });
   const kysely = new Kysely<Schema>({ dialect });
   const gate = new WriteGate();
-  const explained = (error: unknown) => asUnavailable(error, basename(file));
   return {
     connection,
     kysely,
@@ -57,7 +75,7 @@ export function openSqlite(file: string): SqliteDatabase {
     read: <Row>(sql: string, parameters: readonly unknown[]) =>
       gate.look(() => prepare(sql).all(parameters) as Row[]),
     readWithin: <Row>(charsMax: number, sql: string, parameters: readonly unknown[]) =>
-      gate.look(() => within(prepare(sql).iterate(parameters) as Iterable<Row>, charsMax)),
+      gate.look(() => reading(() => within(prepare(sql).iterate(parameters) as Iterable<Row>, charsMax))),
     transaction: (work) =>
       gate
         .run(() => kysely.transaction().execute(work))
@@ -65,6 +83,8 @@ export function openSqlite(file: string): SqliteDatabase {
           throw explained(error);
         }),
     explained,
+    damage: () => damage,
+    setDamaged,
     async close() {
       await kysely.destroy();
       // It closes only what it has used.
@@ -156,13 +176,19 @@ function migrate(connection: DatabaseSync): void {
 }
 
 /** Kysely compiles a query to text each time; what SQLite prepared from that text is kept. */
-function statementCache(connection: DatabaseSync): (sql: string) => SqliteStatement {
+function statementCache(connection: DatabaseSync, reading: Reading): (sql: string) => SqliteStatement {
   const statements = new Map<string, SqliteStatement>();
   return (sql) => {
     let statement = statements.get(sql);
     if (statement === undefined) {
       if (statements.size >= STATEMENTS_KEPT) statements.clear();
-      statement = sql === "rollback" ? rollback(connection) : adapt(connection.prepare(sql));
+      statement =
+        sql === "rollback"
+          ? rollback(connection)
+          : adapt(
+              reading(() => connection.prepare(sql)),
+              reading,
+            );
       statements.set(sql, statement);
     }
     return statement;
@@ -178,60 +204,16 @@ function rollback(connection: DatabaseSync): SqliteStatement {
   return { reader: false, all: () => [], run, iterate: () => [][Symbol.iterator]() };
 }
 
+/** Calls back, and makes of an error that shows damage what its caller is to be told. */
+type Reading = <T>(read: () => T) => T;
+
 /** node:sqlite's statement as Kysely's dialect wants it. */
-function adapt(statement: StatementSync): SqliteStatement {
+function adapt(statement: StatementSync, reading: Reading): SqliteStatement {
   type Values = Parameters<StatementSync["all"]>;
   return {
     reader: statement.columns().length > 0,
-    all: (parameters) => statement.all(...(parameters as Values)),
+    all: (parameters) => reading(() => statement.all(...(parameters as Values))),
     run: (parameters) => statement.run(...(parameters as Values)),
     iterate: (parameters) => statement.iterate(...(parameters as Values)) as IterableIterator<unknown>,
   };
-}
-
-const BUSY = 5;
-const READ_ONLY = 8;
-const IO_ERROR = 10;
-const CORRUPT = 11;
-const FULL = 13;
-const CANNOT_OPEN = 14;
-const NOT_A_DATABASE = 26;
-
-function readOnlyText(file: string): string {
-  return `The database ${file} is read-only. Give this user write permission to the file and its folder.`;
-}
-
-/** Whether somebody else holds the file. */
-export function isBusy(error: unknown): boolean {
-  return ((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY;
-}
-
-/** Says in a sentence what SQLite's error means for an operator, and what to do. */
-export function explain(error: unknown, file: string): string {
-  const code = (error as { errcode?: number }).errcode;
-  const reason = error instanceof Error ? error.message : String(error);
-  switch (code === undefined ? undefined : code & 0xff) {
-    case BUSY:
-      return `The database ${file} is locked by another program. Close that program (a database browser, a backup), then try again.`;
-    case READ_ONLY:
-      return readOnlyText(file);
-    case IO_ERROR:
-      return `Reading or writing the database ${file} failed (${reason}). Check the disk's health and free space.`;
-    case CORRUPT:
-    case NOT_A_DATABASE:
-      return `The database ${file} is damaged or is no database (${reason}). Restore it from a backup, or move it away to start with an empty one.`;
-    case FULL:
-      return `The disk is full: the database ${file} cannot grow. Free some space; nothing that was acknowledged is lost.`;
-    case CANNOT_OPEN:
-      return `The database ${file} cannot be opened (${reason}). Check that its folder exists and may be written.`;
-    default:
-      return `The database ${file} failed: ${reason}.`;
-  }
-}
-
-/** Turns an error of a rolled-back write into the port's own. Programming errors pass as they are. */
-export function asUnavailable(error: unknown, file: string): unknown {
-  return (error as { code?: string } | undefined)?.code === "ERR_SQLITE_ERROR"
-    ? new JournalUnavailable(explain(error, file))
-    : error;
 }

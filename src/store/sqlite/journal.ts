@@ -1,19 +1,25 @@
 // The journal on SQLite: the engine's hot path, written by hand. One transaction per batch, a handful of prepared
-// statements per job. Its contract is the port's (J1 to J3); test/support/journal-contract.ts checks it.
+// statements per job. Its contract is the port's (J1 to J4); test/support/journal-contract.ts checks it.
 
-import { basename } from "node:path";
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import {
+  type CommitAnswer,
+  type DamagedJob,
+  type DamagedJobEnd,
   isTerminal,
   type JobChanges,
   type JobImage,
   type JobInsert,
-  type JobProgress,
   type Journal,
-  terminalStatuses,
+  JournalUnavailable,
 } from "../../engine/journal.ts";
-import { asUnavailable, type SqliteDatabase } from "./database.ts";
+import { newTally, readTally, type Tally } from "../../engine/tally.ts";
+import { toTrace } from "../rows.ts";
+import type { Schema } from "../schema.ts";
+import type { SqliteDatabase } from "./database.ts";
+import { scopeOf } from "./errors.ts";
 import { imageReader } from "./journal-image.ts";
+import { prepareAll, progressValues, type Statements } from "./journal-statements.ts";
 import { RunFollower } from "./run-follower.ts";
 import type { WriteGate } from "./write-gate.ts";
 
@@ -23,59 +29,114 @@ const SEGMENT_CHARS_MAX = 256 * 1024;
 export class SqliteJournal implements Journal {
   readonly #connection: DatabaseSync;
   readonly #sql: Statements;
-  readonly #file: string;
+  readonly #explained: SqliteDatabase["explained"];
   readonly #readImage: (jobId: string) => JobImage | null;
 
   readonly #gate: WriteGate;
   readonly #runs: RunFollower;
 
-  constructor({ connection, gate, file }: SqliteDatabase) {
+  constructor({ connection, gate, explained }: SqliteDatabase) {
     this.#connection = connection;
     this.#gate = gate;
     this.#runs = new RunFollower(connection);
     this.#sql = prepareAll(connection);
-    this.#file = basename(file);
+    this.#explained = explained;
     this.#readImage = imageReader(connection);
   }
 
-  async commit(batch: readonly JobChanges[]): Promise<{ readonly lost: readonly string[] }> {
+  async commit(batch: readonly JobChanges[]): Promise<CommitAnswer> {
+    try {
+      return await this.#inTransaction(() => this.#write(batch));
+    } catch (error) {
+      if (error instanceof JournalUnavailable || batch.length === 0) throw error;
+    }
+    // Somebody's part is at fault: the same again, each part to be undone alone.
+    return this.#inTransaction(() => this.#writeApart(batch));
+  }
+
+  #write(batch: readonly JobChanges[]): CommitAnswer {
+    // A batch without parts asks whether the store takes writes: only one that is made can tell.
+    if (batch.length === 0) this.#sql.probe.run();
+    const lost = batch.filter((changes) => this.#writeJob(changes) === "lost").map(({ jobId }) => jobId);
+    return { lost, unwritable: [] };
+  }
+
+  /** J4, for the batch that has met an error: the hot path needs no savepoints. */
+  #writeApart(batch: readonly JobChanges[]): CommitAnswer {
     const lost: string[] = [];
-    await this.#inTransaction(() => {
-      // A batch without parts asks whether the store takes writes: only one that is made can tell.
-      if (batch.length === 0) this.#sql.probe.run();
-      for (const changes of batch) {
-        const claim = changes.insert === null ? this.#update(changes) : this.#insert(changes, changes.insert);
-        if (claim === "current") {
-          this.#writeParts(changes);
-          this.#runs.follow(changes);
-        } else if (claim === "lost") lost.push(changes.jobId);
+    const unwritable: { readonly jobId: string; readonly reason: string }[] = [];
+    for (const changes of batch) {
+      const { jobId } = changes;
+      this.#sql.savepoint.run();
+      try {
+        if (this.#writeJob(changes) === "lost") lost.push(jobId);
+      } catch (error) {
+        if (scopeOf(error) !== "row") throw error;
+        this.#sql.rollbackPart.run();
+        unwritable.push({ jobId, reason: (error as Error).message });
       }
-    });
-    return { lost };
+      this.#sql.release.run();
+    }
+    return { lost, unwritable };
+  }
+
+  #writeJob(changes: JobChanges): Claim {
+    const claim = changes.insert === null ? this.#update(changes) : this.#insert(changes, changes.insert);
+    if (claim === "current") {
+      this.#writeParts(changes);
+      this.#runs.follow(changes.jobId, changes.progress);
+    }
+    return claim;
   }
 
   async claim(owner: string, limit: number): Promise<readonly string[]> {
-    let rows: { job_id: string; submitted_at: number }[] = [];
-    await this.#inTransaction(() => {
-      rows = this.#sql.claim.all(owner, owner, limit) as unknown as typeof rows;
-    });
+    const rows = await this.#inTransaction(
+      () => this.#sql.claim.all(owner, owner, limit) as unknown as { job_id: string; submitted_at: number }[],
+    );
     rows.sort((a, b) => a.submitted_at - b.submitted_at || (a.job_id < b.job_id ? -1 : 1));
     return rows.map((row) => row.job_id);
   }
 
   async load(jobId: string): Promise<JobImage | null> {
-    return this.#readImage(jobId);
+    try {
+      return this.#readImage(jobId);
+    } catch (error) {
+      throw this.#explained(error);
+    }
   }
 
-  #inTransaction(write: () => void): Promise<void> {
+  failDamaged(
+    jobId: string,
+    owner: string,
+    render: (job: DamagedJob) => DamagedJobEnd,
+  ): Promise<number | null> {
+    const sql = this.#sql;
+    return this.#inTransaction(() => {
+      const row = sql.selectDamaged.get(jobId, owner) as Schema["jobs"] | undefined;
+      if (row === undefined) return null;
+      const job = { runId: row.run_id, eventSeq: row.event_seq, trace: toTrace(row), tally: tallyOf(row) };
+      const end = render(job);
+      const eventSeq = job.eventSeq + 1;
+      const tallyJson = JSON.stringify(end.tally);
+      sql.failDamaged.run(end.nowMs, eventSeq, end.lastEventJson, end.failureJson, tallyJson, jobId);
+      sql.deleteEventsFrom.run(jobId, eventSeq);
+      sql.insertEvents.run(jobId, eventSeq, 1, end.eventLine);
+      this.#clearWork(jobId);
+      this.#runs.follow(jobId, { status: "failed", startedAtMs: row.started_at, updatedAtMs: end.nowMs });
+      return eventSeq;
+    });
+  }
+
+  #inTransaction<T>(write: () => T): Promise<T> {
     return this.#gate.run(() => {
       try {
         this.#sql.begin.run();
-        write();
+        const value = write();
         this.#sql.commit.run();
+        return value;
       } catch (error) {
         if (this.#connection.isTransaction) this.#sql.rollback.run();
-        throw asUnavailable(error, this.#file);
+        throw this.#explained(error);
       }
     });
   }
@@ -190,8 +251,9 @@ export class SqliteJournal implements Journal {
         artifact.createdAtMs,
       );
     }
-    if (isTerminal(changes.progress.status)) this.#clearWork(changes);
-    else this.#writeWork(changes);
+    if (!isTerminal(changes.progress.status)) this.#writeWork(changes);
+    // One that was born and ended within this batch never stored any.
+    else if (changes.insert === null) this.#clearWork(jobId);
   }
 
   #writeEvents({ jobId, firstEventSeq, eventLines }: JobChanges): void {
@@ -241,9 +303,8 @@ export class SqliteJournal implements Journal {
     }
   }
 
-  /** A terminal job has no work left; one that was born and ended within this batch never stored any. */
-  #clearWork({ jobId, insert }: JobChanges): void {
-    if (insert !== null) return;
+  /** A terminal job has no work left. */
+  #clearWork(jobId: string): void {
     this.#sql.clearMessages.run(jobId);
     this.#sql.clearItems.run(jobId);
     this.#sql.clearTasks.run(jobId);
@@ -252,107 +313,11 @@ export class SqliteJournal implements Journal {
 
 type Claim = "current" | "applied" | "lost";
 
-/** In the order of PROGRESS_COLUMNS. */
-function progressValues(progress: JobProgress) {
-  return [
-    progress.status,
-    terminalStatuses.includes(progress.status) ? 1 : 0,
-    progress.updatedAtMs,
-    progress.startedAtMs,
-    progress.pausedAtMs,
-    progress.deadlineAtMs,
-    progress.eventSeq,
-    progress.messageSeq,
-    progress.taskSeq,
-    progress.logBytes,
-    progress.activeExecutors,
-    JSON.stringify(progress.sandboxNames),
-    progress.lastEventJson,
-    progress.partial ? 1 : 0,
-    JSON.stringify(progress.tally),
-    progress.humanPending,
-    progress.tally.historyChars + progress.tally.artifactBytes,
-    progress.failureJson,
-    progress.resultJson,
-  ];
-}
-
-const PROGRESS_COLUMNS = [
-  "status",
-  "terminal",
-  "updated_at",
-  "started_at",
-  "paused_at",
-  "deadline_at",
-  "event_seq",
-  "message_seq",
-  "task_seq",
-  "log_bytes",
-  "active_executors",
-  "sandboxes_json",
-  "last_event_json",
-  "partial",
-  "tally_json",
-  "human_pending",
-  "stored_bytes",
-  "failure_json",
-  "result_json",
-];
-
-type Statements = Record<keyof typeof STATEMENTS, StatementSync>;
-
-const STATEMENTS = {
-  begin: "BEGIN IMMEDIATE",
-  commit: "COMMIT",
-  rollback: "ROLLBACK",
-  probe: "UPDATE schema_migrations SET name = name",
-  insertJob: `INSERT INTO jobs (job_id, run_id, graph_id, job_name, type, owner, epoch, revision, submitted_at,
-      placement_policy, recovery_policy, executor_count, bundle_fingerprint, definition_id, own_payload,
-      trace_id, parent_span_id, root_agents_json,
-      ${PROGRESS_COLUMNS.join(", ")})
-    VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${PROGRESS_COLUMNS.map(() => "?").join(", ")})
-    ON CONFLICT (job_id) DO NOTHING`,
-  insertSource: "INSERT INTO job_sources (job_id, manifest_json, configuration_json) VALUES (?, ?, ?)",
-  updateJob: `UPDATE jobs SET revision = revision + 1, ${PROGRESS_COLUMNS.map((name) => `${name} = ?`).join(", ")}
-    WHERE job_id = ? AND owner = ? AND epoch = ? AND revision = ?`,
-  selectClaim: "SELECT owner, epoch, revision FROM jobs WHERE job_id = ?",
-  claim: `UPDATE jobs SET owner = ?, epoch = epoch + 1 WHERE job_id IN (
-      SELECT job_id FROM jobs WHERE terminal = 0 AND (owner IS NULL OR owner <> ?)
-      ORDER BY submitted_at, job_id LIMIT ?)
-    RETURNING job_id, submitted_at`,
-  insertEvents: "INSERT INTO events (job_id, first_seq, event_count, lines) VALUES (?, ?, ?, ?)",
-  upsertAgent: `INSERT INTO agents (job_id, agent_index, agent_id, status, done, processed_messages, state_json,
-      last_error, unrouted_json, lease_json)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (job_id, agent_index) DO UPDATE SET status = excluded.status, done = excluded.done,
-      processed_messages = excluded.processed_messages, state_json = excluded.state_json,
-      last_error = excluded.last_error, unrouted_json = excluded.unrouted_json, lease_json = excluded.lease_json`,
-  insertMessage: "INSERT INTO messages (job_id, agent_index, seq, message_json) VALUES (?, ?, ?, ?)",
-  deleteMessages: "DELETE FROM messages WHERE job_id = ? AND agent_index = ? AND seq <= ?",
-  clearMessages: "DELETE FROM messages WHERE job_id = ?",
-  insertItems: "INSERT INTO items (job_id, agent_index, first_seq, lines) VALUES (?, ?, ?, ?)",
-  deleteItems: "DELETE FROM items WHERE job_id = ? AND agent_index = ?",
-  clearItems: "DELETE FROM items WHERE job_id = ?",
-  upsertTask: `INSERT INTO tasks (job_id, task_seq, agent_index, kind, attempt, failures, state_json, message_json)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (job_id, task_seq) DO UPDATE SET attempt = excluded.attempt, failures = excluded.failures,
-      state_json = excluded.state_json`,
-  deleteTask: "DELETE FROM tasks WHERE job_id = ? AND task_seq = ?",
-  clearTasks: "DELETE FROM tasks WHERE job_id = ?",
-  insertDeadLetter: `INSERT INTO dead_letters (dead_letter_id, job_id, agent_id, reason, attempts, message_json,
-      created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-  retryDeadLetter: `UPDATE dead_letters SET status = 'retried', retried_at = ?
-    WHERE job_id = ? AND dead_letter_id = ?`,
-  // Replaces the request as it was, and a closed one of the same name.
-  upsertHumanRequest: `INSERT OR REPLACE INTO human_requests (job_id, event_seq, request_id, agent_id, task_seq,
-      prompt, allowed_json, default_action, status, created_at, expires_at, response_json)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  insertArtifact: `INSERT INTO artifacts (run_id, job_id, artifact_id, agent_id, name, kind, title, is_primary, size,
-      sha256, content_type, created_at)
-    VALUES ((SELECT run_id FROM jobs WHERE job_id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-} as const;
-
-function prepareAll(connection: DatabaseSync): Statements {
-  const entries = Object.entries(STATEMENTS).map(([name, sql]) => [name, connection.prepare(sql)] as const);
-  return Object.fromEntries(entries) as Statements;
+/** The counts of a damaged job begin afresh when they are what is damaged. */
+function tallyOf(row: Schema["jobs"]): Tally {
+  try {
+    return readTally(row.tally_json);
+  } catch {
+    return newTally();
+  }
 }

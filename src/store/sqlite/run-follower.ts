@@ -8,7 +8,7 @@
 // F4. A batch that changes no status writes nothing here: it costs one look at an index.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { isTerminal, type JobChanges } from "../../engine/journal.ts";
+import { isTerminal, type JobProgress } from "../../engine/journal.ts";
 
 export class RunFollower {
   readonly #update: StatementSync;
@@ -33,8 +33,10 @@ export class RunFollower {
   }
 
   /** To be called inside the journal's transaction. */
-  follow({ jobId, progress }: JobChanges): void {
-    const { status, startedAtMs, updatedAtMs } = progress;
+  follow(
+    jobId: string,
+    { status, startedAtMs, updatedAtMs }: Pick<JobProgress, "status" | "startedAtMs" | "updatedAtMs">,
+  ): void {
     const isOver = isTerminal(status);
     const finishedAtMs = isOver ? updatedAtMs : null;
     const { changes } = this.#update.run(

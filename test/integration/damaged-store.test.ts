@@ -1,0 +1,103 @@
+// The database is damaged while the program works, or was while it did not: one job's rows, or the file. What is
+// damaged is named, the rest goes on, and nothing is made worse.
+
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import type { JsonObject } from "../../src/engine/json.ts";
+import { overwriteRootPage } from "../support/damage.ts";
+import { graph, oneCommand } from "../support/manifests.ts";
+import { startProgram, temporaryHome } from "../support/program.ts";
+import { call, follow, historyOf, jobDetail, request } from "../support/runtime-api.ts";
+
+const plain = graph("plain", [{ node_id: "in", agent_type: "router" }]);
+const sensing = graph("sensing", [{ node_id: "ear", agent_type: "sensor" }]);
+
+test("a row in the way of one job's history: that job fails, and the others go on", async () => {
+  const outside = await mkdtemp(join(tmpdir(), "troupe-gate-"));
+  const gate = join(outside, "open");
+  const wait = `while [ ! -e '${gate}' ]; do sleep 0.05; done`;
+  try {
+    await using program = await startProgram({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "3" } });
+    const ids: string[] = [];
+    for (const name of ["one", "two", "three"]) {
+      const id = String((await call(program, "POST", "/jobs", oneCommand(name, wait))).id);
+      for await (const { type } of follow(program, id)) if (type === "sandbox_job_started") break;
+      ids.push(id);
+    }
+    const [bad = "", ...good] = ids;
+    const other = new DatabaseSync(join(program.home, "troupe.db"), { timeout: 60_000 });
+    other.exec(
+      `INSERT INTO events SELECT job_id, event_seq + 1, 1, '{"planted":true}' FROM jobs WHERE job_id = '${bad}'`,
+    );
+    other.close();
+    await writeFile(gate, "");
+    for (const id of good) assert.equal((await historyOf(program, id)).at(-1)?.type, "job_completed");
+    const history = await historyOf(program, bad);
+    assert.deepEqual(
+      history.map(({ id }) => id),
+      history.map((_, i) => i + 1),
+    );
+    assert.equal(history.at(-1)?.type, "job_failed");
+    const { job } = await call(program, "GET", `/jobs/${bad}`);
+    assert.equal((job as JsonObject).status, "failed");
+    assert.match(JSON.stringify(job), /runtime.record_damaged.*UNIQUE constraint failed: events/);
+    assert.equal((await request(program, "GET", "/health")).status, 200);
+    assert.match(program.output(), /cannot be written and is set aside/);
+    const after = String((await call(program, "POST", "/jobs", plain)).id);
+    assert.equal((await historyOf(program, after)).at(-1)?.type, "job_completed");
+  } finally {
+    await rm(outside, { recursive: true, force: true });
+  }
+});
+
+test("a row that cannot be read at a start: that job fails, and the others are recovered", async () => {
+  const home = await temporaryHome();
+  try {
+    const first = await startProgram({ home });
+    const bad = String((await call(first, "POST", "/jobs", sensing)).id);
+    const good = String((await call(first, "POST", "/jobs", sensing)).id);
+    await first.kill();
+    const db = new DatabaseSync(join(home, "troupe.db"));
+    db.exec(`UPDATE agents SET state_json = state_json || '}', lease_json = '{' WHERE job_id = '${bad}'`);
+    db.close();
+    await using second = await startProgram({ home });
+    assert.equal((await historyOf(second, bad)).at(-1)?.type, "job_failed");
+    assert.equal((await jobDetail(second, good)).job.status, "running");
+    const message = { agent_id: "ear", body: 1 };
+    assert.equal((await request(second, "POST", `/jobs/${good}/messages`, message)).status, 202);
+    assert.equal((await historyOf(second, good)).at(-1)?.type, "job_completed");
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+});
+
+test("a damaged page: the program serves what it can read, writes nothing, and says how to go back", async () => {
+  const home = await temporaryHome();
+  try {
+    const first = await startProgram({ home });
+    const ended = String((await call(first, "POST", "/jobs", plain)).id);
+    const open = String((await call(first, "POST", "/jobs", sensing)).id);
+    assert.equal((await first.stop()).code, 0);
+    await overwriteRootPage(join(home, "troupe.db"), "messages");
+    await using second = await startProgram({ home });
+    const refused = await request(second, "POST", "/jobs", plain);
+    assert.equal(refused.status, 503, JSON.stringify(refused.body));
+    assert.match(String(refused.body.error), /troupe\.db is damaged.*`troupe restore FILE`/);
+    const health = await request(second, "GET", "/health");
+    assert.equal(health.status, 503);
+    assert.match(String(health.body.detail), /is damaged.*`troupe restore FILE`/);
+    assert.equal((await historyOf(second, ended)).at(-1)?.type, "job_completed");
+    const list = await request(second, "GET", "/jobs");
+    assert.equal((list.body.data as readonly unknown[]).length, 2);
+    const cancel = await request(second, "POST", `/jobs/${open}/cancel`, {});
+    assert.equal(cancel.status, 503, JSON.stringify(cancel.body));
+    assert.match(second.output(), /the store is damaged and takes no writes/);
+    assert.equal((await second.stop()).code, 0);
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+});
