@@ -6,6 +6,7 @@ import { EngineUnavailable, JobUnwritable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import { RunRefusal, type RunRefusalCode } from "../../runs/run-refusal.ts";
 import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
+import { machineShortage } from "../shared/machine-limits.ts";
 import { pathOf } from "../shared/path-of.ts";
 import { Problem } from "../shared/problem.ts";
 import { sendBeforeRest } from "../shared/read-rest.ts";
@@ -82,9 +83,6 @@ function describeConnectionError(code: string | undefined): { status: string; me
   }
 }
 
-/** The system's codes for a disk, or a user's share of it, that takes no more. */
-const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
-
 /** What is refused is in the way of what the run is, unless it says otherwise. */
 const refusalStatuses: Readonly<Partial<Record<RunRefusalCode, number>>> = {
   human_request_not_found: 404,
@@ -107,12 +105,8 @@ function describe(error: FastifyError): { status: number; message: string } {
     return { status: 503, message: error.message };
   }
   if (error instanceof JobUnwritable) return { status: 500, message: error.message };
-  if (NO_ROOM.has(error.code)) {
-    return {
-      status: 503,
-      message: "The disk is full: the files of this request cannot be kept. Free some space, then try again",
-    };
-  }
+  const shortage = machineShortage(error);
+  if (shortage !== null) return { status: 503, message: shortage };
   switch (error.code) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":
     case "FST_REQ_FILE_TOO_LARGE":

@@ -11,6 +11,7 @@ import { Refusal } from "../../refusal.ts";
 import { RunRefusal } from "../../runs/run-refusal.ts";
 import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
 import { MachineBusy } from "../../within-time.ts";
+import { machineShortage } from "./machine-limits.ts";
 import { pathOf } from "./path-of.ts";
 import { PROBLEM_TYPE, Problem, problemText, shown } from "./problem.ts";
 import { sendBeforeRest } from "./read-rest.ts";
@@ -85,9 +86,6 @@ function decoded(path: string): string {
   }
 }
 
-/** The system's codes for a disk, or a user's share of it, that takes no more. */
-const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
-
 /** The problem that stands for an error, whatever was thrown. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
@@ -105,9 +103,8 @@ export function problemOf(error: unknown): Problem {
     return unavailable(error.message);
   }
   const { code, statusCode, message } = error as { code?: string; statusCode?: number; message?: string };
-  if (code !== undefined && NO_ROOM.has(code)) {
-    return unavailable("The disk is full: what this request brings cannot be kept. Free some space first.");
-  }
+  const shortage = machineShortage(error);
+  if (shortage !== null) return unavailable(`${shortage}.`);
   // The framework's own errors have a code and a status; anything else is not for the caller's eyes.
   if (typeof code === "string" && code.startsWith("FST_") && statusCode !== undefined && statusCode < 500) {
     return ofFramework(statusCode, message ?? "");
