@@ -8,6 +8,7 @@ import { existsSync } from "node:fs";
 import { access, constants, mkdtemp, rm, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
+import { canGiveGroups } from "../supplementary-groups.ts";
 
 export interface Finding {
   readonly name: string;
@@ -148,14 +149,19 @@ function checkTool({ name, args, missing, need }: Tool, timeoutMs: number): Prom
   });
 }
 
+/** By what the processes that a command leaves behind are found, and ended with it. */
 export function checkProc(): Finding {
-  if (existsSync("/proc/self/environ"))
-    return { name: "/proc", state: "ok", text: "escaped processes can be found" };
+  const name = "orphans";
+  if (!existsSync("/proc/self/environ")) {
+    const text = "there is no /proc: a worker's processes are found by their process group only";
+    return { name, state: "warn", text, mend: "On Linux, mount /proc; elsewhere nothing is to be done." };
+  }
+  if (canGiveGroups())
+    return { name, state: "ok", text: "found by group ids, which a worker's processes cannot take off" };
   return {
-    name: "/proc",
-    state: "warn",
-    text: "not there: a worker's processes are found by their group only",
-    mend: "On Linux, mount /proc; elsewhere nothing is to be done.",
+    name,
+    state: "ok",
+    text: "found by their environment, their parents and the output they hold; only root can also use group ids",
   };
 }
 

@@ -5,7 +5,7 @@
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { open, readdir, readFile } from "node:fs/promises";
+import { open, readdir, readFile, stat } from "node:fs/promises";
 import { readProcFile } from "./proc-file.ts";
 
 /** The variable by which a worker's whole process tree is found, wherever it went. */
@@ -21,20 +21,41 @@ export interface ProcessEntry {
   readonly zombie: boolean;
   /** Value of the mark in its environment; null without one, or when it cannot be seen. */
   readonly mark: string | null;
+  /** Its supplementary groups; looked at only where they were asked for and there is no mark. */
+  readonly groups: readonly number[];
+}
+
+/** A file as the system knows it, whatever its name. */
+export interface FileIdentity {
+  readonly dev: number;
+  readonly ino: number;
 }
 
 /** A way to look at the machine's processes. */
 export interface ProcessSource {
   /** Whether it shows marks. */
   readonly seesMarks: boolean;
-  /** @param markPrefix only marks that begin so are in the answer; empty for all */
-  read(markPrefix: string): Promise<readonly ProcessEntry[]>;
+  /**
+   * @param markPrefix only marks that begin so are in the answer; empty for all
+   * @param withGroups whether groups are asked for
+   */
+  read(markPrefix: string, withGroups: boolean): Promise<readonly ProcessEntry[]>;
+  /** The processes among the given ones that hold one of the files open, as far as that can be seen. */
+  holders(
+    processes: readonly ProcessEntry[],
+    files: readonly FileIdentity[],
+  ): Promise<readonly ProcessEntry[]>;
   /** The start of the process that has this id now; null when there is none, or it cannot be had at once. */
   startOf(pid: number): string | null;
 }
 
-export const procSource: ProcessSource = { seesMarks: true, read: readProc, startOf };
-export const psSource: ProcessSource = { seesMarks: false, read: readPs, startOf: () => null };
+export const procSource: ProcessSource = { seesMarks: true, read: readProc, holders, startOf };
+export const psSource: ProcessSource = {
+  seesMarks: false,
+  read: readPs,
+  holders: async () => [],
+  startOf: () => null,
+};
 
 /** The source this machine has. */
 export const machineSource: ProcessSource = existsSync("/proc/self/environ") ? procSource : psSource;
@@ -42,12 +63,12 @@ export const machineSource: ProcessSource = existsSync("/proc/self/environ") ? p
 /** Processes read at a time: enough to be quick, and few enough not to fill the thread pool. */
 const READERS = 4;
 
-async function readProc(markPrefix: string): Promise<readonly ProcessEntry[]> {
+async function readProc(markPrefix: string, withGroups: boolean): Promise<readonly ProcessEntry[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
   const entries: ProcessEntry[] = [];
   const reader = async () => {
     for (let pid = pids.pop(); pid !== undefined; pid = pids.pop()) {
-      const entry = await readOne(pid, markPrefix);
+      const entry = await readOne(pid, markPrefix, withGroups);
       if (entry !== null) entries.push(entry);
     }
   };
@@ -55,17 +76,43 @@ async function readProc(markPrefix: string): Promise<readonly ProcessEntry[]> {
   return entries;
 }
 
-async function readOne(pid: number, markPrefix: string): Promise<ProcessEntry | null> {
+async function readOne(pid: number, markPrefix: string, withGroups: boolean): Promise<ProcessEntry | null> {
   try {
-    const stat = parseStat(await readFile(`/proc/${pid}/stat`, "latin1"));
-    if (stat === null) return null;
-    return { pid, ...stat, mark: stat.zombie ? null : await readMark(pid, markPrefix) };
+    const seen = parseStat(await readFile(`/proc/${pid}/stat`, "latin1"));
+    if (seen === null) return null;
+    const mark = seen.zombie ? null : await readMark(pid, markPrefix);
+    const groups = withGroups && mark === null && !seen.zombie ? await readGroups(pid) : [];
+    return { pid, ...seen, mark, groups };
   } catch {
     return null;
   }
 }
 
-type Stat = Omit<ProcessEntry, "pid" | "mark">;
+async function readGroups(pid: number): Promise<readonly number[]> {
+  const groups = /^Groups:\t(.*)$/m.exec(await readFile(`/proc/${pid}/status`, "latin1"))?.[1];
+  return groups?.split(" ").filter(Boolean).map(Number) ?? [];
+}
+
+async function holders(
+  processes: readonly ProcessEntry[],
+  files: readonly FileIdentity[],
+): Promise<readonly ProcessEntry[]> {
+  const found: ProcessEntry[] = [];
+  for (const entry of processes) if (await holdsOne(entry.pid, files)) found.push(entry);
+  return found;
+}
+
+async function holdsOne(pid: number, files: readonly FileIdentity[]): Promise<boolean> {
+  // Another user's process cannot be looked into, and one that ends meanwhile holds nothing.
+  const fds = await readdir(`/proc/${pid}/fd`).catch(() => []);
+  for (const fd of fds) {
+    const open = await stat(`/proc/${pid}/fd/${fd}`).catch(() => null);
+    if (open !== null && files.some(({ dev, ino }) => dev === open.dev && ino === open.ino)) return true;
+  }
+  return false;
+}
+
+type Stat = Omit<ProcessEntry, "pid" | "mark" | "groups">;
 
 /** The name in parentheses may hold anything, so fields are counted from the last parenthesis. */
 function parseStat(text: string): Stat | null {
@@ -121,8 +168,7 @@ async function readPs(): Promise<readonly ProcessEntry[]> {
     if (match === null) return [];
     const [, pid, parentPid, groupId, state = "", start = ""] = match;
     const zombie = state.startsWith("Z");
-    return [
-      { pid: Number(pid), parentPid: Number(parentPid), groupId: Number(groupId), start, zombie, mark: null },
-    ];
+    const ids = { pid: Number(pid), parentPid: Number(parentPid), groupId: Number(groupId) };
+    return [{ ...ids, start, zombie, mark: null, groups: [] }];
   });
 }

@@ -1,7 +1,9 @@
 // Process trees: every process that a worker started, found and ended wherever it went.
 //
 // A worker is the leader of a process group, and its environment carries a mark that its descendants inherit.
-// Its tree is its group, everything with its mark, and everything below it by parentage.
+// Its tree is its group, everything with its mark, and everything below it by parentage. Where this process may give
+// groups to what it starts, there is a second mark that no process can take off (group-marks.ts); elsewhere, what clears
+// its environment and leaves both its group and its parents is found only while it holds the worker's output open.
 //
 // K1. Only processes of this home are ever signalled: the mark begins with an id that no other home has.
 // K2. A process is signalled only if it is still the one that was found (ids are used again).
@@ -16,7 +18,8 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../engine/ports.ts";
-import { machineSource, type ProcessEntry, type ProcessSource } from "./process-table.ts";
+import { GroupMarks } from "./group-marks.ts";
+import { type FileIdentity, machineSource, type ProcessEntry, type ProcessSource } from "./process-table.ts";
 
 const POLL_FIRST_MS = 10;
 const POLL_LAST_MS = 200;
@@ -43,6 +46,9 @@ export class ProcessTrees {
   readonly #clock: Clock;
   readonly #source: ProcessSource;
   readonly #liveMarks = new Set<string>();
+  readonly #groupMarks: GroupMarks | null;
+  /** A process that carries the groups of what it starts for a moment. */
+  #sparedPid = process.pid;
   #markSeq = 0;
   #reading: Promise<readonly ProcessEntry[]> | null = null;
   #nextReading: Promise<readonly ProcessEntry[]> | null = null;
@@ -53,14 +59,27 @@ export class ProcessTrees {
     this.#source = source;
     this.#folder = join(home, "processes");
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    this.#markPrefix = `${homeId(this.#folder)}:`;
+    const id = homeId(this.#folder);
+    this.#markPrefix = `${id}:`;
+    this.#groupMarks = source.seesMarks ? GroupMarks.of(id) : null;
+  }
+
+  /** Never signals this process, which starts the others. */
+  spare(pid: number): void {
+    this.#sparedPid = pid;
   }
 
   /** Makes the mark of a worker that is about to be spawned. */
   newMark(): string {
     const mark = `${this.#markPrefix}${process.pid}-${++this.#markSeq}`;
     this.#liveMarks.add(mark);
+    this.#groupMarks?.begin(mark);
     return mark;
+  }
+
+  /** The supplementary groups to start the worker with this mark with. */
+  groupsOf(mark: string): readonly number[] {
+    return this.#groupMarks?.groupsOf(mark) ?? [];
   }
 
   /**
@@ -76,6 +95,7 @@ export class ProcessTrees {
   /** Notes that a worker is over, or was never started; what is left of it from now on has escaped. */
   ended(mark: string, tree: ProcessTree | null): void {
     this.#liveMarks.delete(mark);
+    this.#groupMarks?.end(mark);
     if (!this.#source.seesMarks && tree !== null) this.#forget(tree.pid);
   }
 
@@ -102,6 +122,13 @@ export class ProcessTrees {
       this.#signalAll(left, "SIGKILL");
       return left.length === 0;
     });
+  }
+
+  /** Kills as `kill` does, and also what holds one of these files open: the worker's pipes, which only its tree has. */
+  async killHolders(tree: ProcessTree, files: readonly FileIdentity[]): Promise<void> {
+    const others = (await this.#read()).filter(({ pid }) => pid !== process.pid && pid !== this.#sparedPid);
+    for (const { pid, start } of await this.#source.holders(others, files)) tree.seen.set(pid, start);
+    await this.kill(tree);
   }
 
   /** Ends everything of this home whose mark is not live. @returns how many processes */
@@ -169,8 +196,12 @@ export class ProcessTrees {
     const known = processes.filter(({ pid, start }) => tree.seen.get(pid) === start).map(({ pid }) => pid);
     const below = descendants(processes, isOurs ? [tree.pid, ...known] : known);
     const members = processes.filter(
-      ({ pid, groupId, mark, zombie }) =>
-        !zombie && (mark === tree.mark || (isOurs && groupId === tree.pid) || below.has(pid)),
+      ({ pid, groupId, mark, groups, zombie }) =>
+        !zombie &&
+        (mark === tree.mark ||
+          this.#groupMarks?.ownerOf(groups) === tree.mark ||
+          (isOurs && groupId === tree.pid) ||
+          below.has(pid)),
     );
     for (const { pid, start } of members) tree.seen.set(pid, start);
     return members;
@@ -180,9 +211,15 @@ export class ProcessTrees {
     const processes = await this.#read();
     if (!this.#source.seesMarks) return this.#membersOfRecordedGroups(processes);
     return processes.filter(
-      ({ pid, mark }) =>
-        mark?.startsWith(this.#markPrefix) === true && !this.#liveMarks.has(mark) && pid !== process.pid,
+      ({ pid, mark, groups }) =>
+        pid !== process.pid &&
+        pid !== this.#sparedPid &&
+        (mark === null ? this.#groupMarks?.ownerOf(groups) === "over" : this.#isOver(mark)),
     );
+  }
+
+  #isOver(mark: string): boolean {
+    return mark.startsWith(this.#markPrefix) && !this.#liveMarks.has(mark);
   }
 
   /** Reads the process table. Callers that come while one is being read share the next reading. */
@@ -197,7 +234,7 @@ export class ProcessTrees {
 
   #startReading(): Promise<readonly ProcessEntry[]> {
     this.#nextReading = null;
-    const reading = this.#source.read(this.#markPrefix).finally(() => {
+    const reading = this.#source.read(this.#markPrefix, this.#groupMarks !== null).finally(() => {
       if (this.#reading === reading) this.#reading = null;
     });
     this.#reading = reading;

@@ -9,6 +9,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Clock } from "../engine/ports.ts";
+import { withGroups } from "../supplementary-groups.ts";
 import { MARK_VARIABLE } from "./process-table.ts";
 import { type ProcessTree, type ProcessTrees, signalGroup } from "./process-trees.ts";
 
@@ -115,12 +116,14 @@ export class SideCommands {
       if (value !== undefined) env[name] = value;
     }
     const [file = "", ...args] = command;
-    return spawn(file, args, {
-      cwd: folder,
-      env: { ...env, ...environment, [MARK_VARIABLE]: mark },
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+    return withGroups(this.#parts.trees.groupsOf(mark), () =>
+      spawn(file, args, {
+        cwd: folder,
+        env: { ...env, ...environment, [MARK_VARIABLE]: mark },
+        detached: true,
+        stdio: ["ignore", "pipe", "pipe"],
+      }),
+    );
   }
 
   /** Ends the command when its time is over or its owner no longer wants it. */

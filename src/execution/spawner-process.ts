@@ -8,6 +8,7 @@
 import { spawn } from "node:child_process";
 import { closeSync, constants } from "node:fs";
 import type { ResourceUsage } from "../engine/task-port.ts";
+import { withGroups } from "../supplementary-groups.ts";
 import { openEnd } from "./fifos.ts";
 import { LineSplitter } from "./lines.ts";
 import { machineSource } from "./process-table.ts";
@@ -18,6 +19,8 @@ export interface StartSpec {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  /** Supplementary groups beside those of the runtime. */
+  readonly groups: readonly number[];
   /** Paths of pipes whose other ends are open; no path means no input. */
   readonly stdin: string | null;
   readonly stdout: string;
@@ -61,7 +64,7 @@ function report(given: StartReport): void {
   process.stdout.write(`${JSON.stringify(given)}\n`);
 }
 
-function start({ id, file, args, cwd, env, stdin, stdout, stderr }: StartRequest): void {
+function start({ id, file, args, cwd, env, groups, stdin, stdout, stderr }: StartRequest): void {
   const failed = (error: NodeJS.ErrnoException) =>
     report({ id, kind: "failed", code: error.code ?? null, message: error.message });
   using ends = new DisposableStack();
@@ -73,14 +76,17 @@ function start({ id, file, args, cwd, env, stdin, stdout, stderr }: StartRequest
   };
   try {
     const input = stdin === null ? ("ignore" as const) : open(stdin, constants.O_RDONLY);
-    const child = spawn(file, args, {
-      cwd,
-      env,
-      shell: false,
-      // A group of its own, whose id is the worker's pid.
-      detached: true,
-      stdio: [input, open(stdout, constants.O_WRONLY), open(stderr, constants.O_WRONLY)],
-    });
+    const output = [open(stdout, constants.O_WRONLY), open(stderr, constants.O_WRONLY)];
+    const child = withGroups(groups, () =>
+      spawn(file, args, {
+        cwd,
+        env,
+        shell: false,
+        // A group of its own, whose id is the worker's pid.
+        detached: true,
+        stdio: [input, ...output],
+      }),
+    );
     const { pid } = child;
     if (pid === undefined) {
       child.once("error", failed);

@@ -39,6 +39,12 @@ export class Spawner {
   #process: ChildProcess | null = null;
   readonly #open = new Map<number, Open>();
   #seq = 0;
+  readonly #onProcess: (pid: number) => void;
+
+  /** @param onProcess told of the process that starts workers, each time that it has been started itself */
+  constructor(onProcess: (pid: number) => void = () => {}) {
+    this.#onProcess = onProcess;
+  }
 
   /** @throws the system's error (code ENOENT, EACCES, E2BIG, …), or SpawnerLost */
   start(spec: StartSpec): Promise<StartedWorker> {
@@ -69,6 +75,7 @@ export class Spawner {
       cwd: "/",
       env: cache === undefined ? {} : { NODE_COMPILE_CACHE: cache },
     });
+    if (child.pid !== undefined) this.#onProcess(child.pid);
     const reports = new LineSplitter(REPORT_BYTES_MAX, (line) => this.#take(JSON.parse(line) as StartReport));
     child.stdout?.on("data", (chunk: Buffer) => reports.push(chunk));
     child.stdin?.on("error", () => {

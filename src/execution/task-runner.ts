@@ -72,7 +72,7 @@ export class LocalTaskRunner implements TaskRunner {
   readonly sideCommands: SideCommands;
   readonly #options: LocalTaskRunnerOptions;
   readonly #trees: ProcessTrees;
-  readonly #spawner = new Spawner();
+  readonly #spawner = new Spawner((pid) => this.#trees.spare(pid));
   readonly #fifos: FifoSupply;
   readonly #litter: Litter;
   readonly #commands: HostLocalRunner;

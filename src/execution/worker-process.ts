@@ -4,12 +4,13 @@
 // C2. `ended` resolves once, when the leader and its group are gone and all pipes are read.
 // C3. Asked to end, the tree gets SIGTERM, and after the grace period SIGKILL; a tree that obeys is left its time.
 
-import { closeSync, renameSync, unlinkSync } from "node:fs";
+import { closeSync, fstatSync, renameSync, unlinkSync } from "node:fs";
 import { Socket } from "node:net";
 import { limits } from "../engine/limits.ts";
 import type { Clock } from "../engine/ports.ts";
 import { type FifoSupply, openPipe, openReadEnd, type PipeEnds } from "./fifos.ts";
 import { PipeReader } from "./pipe-reader.ts";
+import type { FileIdentity } from "./process-table.ts";
 import { type ProcessTree, type ProcessTrees, signalGroup } from "./process-trees.ts";
 import type { Spawner, StartedWorker } from "./spawner.ts";
 import type { WorkerExit } from "./spawner-process.ts";
@@ -46,6 +47,8 @@ export class WorkerProcess {
   readonly #tools: WorkerTools;
   readonly #tree: ProcessTree;
   readonly #readers: readonly PipeReader[];
+  /** Of stdout and stderr, which have no name any more: only the worker's own processes hold them open. */
+  readonly #outputFiles: readonly FileIdentity[];
   /** Keeps the event stream open between two writers; closed when the worker has ended. */
   readonly #eventKeeperFd: number;
   readonly #input: Socket | null;
@@ -58,6 +61,7 @@ export class WorkerProcess {
   private constructor(worker: StartedWorker, pipes: Pipes, spec: WorkerSpec, given: Given) {
     this.#tools = given.tools;
     this.#tree = given.tools.trees.started(spec.mark, worker.pid, worker.start);
+    this.#outputFiles = [pipes.stdoutFd, pipes.stderrFd].map((fd) => fstatSync(fd));
     this.#eventKeeperFd = pipes.events.writeFd;
     this.#input = pipes.input === null ? null : inputSocket(pipes.input.writeFd);
     const { clock } = given.tools;
@@ -87,7 +91,8 @@ export class WorkerProcess {
     // Opened before it lies where workers may replace it.
     const pipes = openPipes({ stdout, stderr, events, stdin }, ends);
     renameSync(events, eventStreamPath);
-    const worker = await given.tools.spawner.start({ file, args, cwd, env, stdin, stdout, stderr });
+    const groups = given.tools.trees.groupsOf(spec.mark);
+    const worker = await given.tools.spawner.start({ file, args, cwd, env, groups, stdin, stdout, stderr });
     if (pipes.input !== null) closeSync(pipes.input.readFd);
     ends.move();
     return new WorkerProcess(worker, pipes, spec, given);
@@ -131,9 +136,7 @@ export class WorkerProcess {
     } else if (exit === null) await trees.kill(this.#tree);
     else signalGroup(this.#tree.pid, "SIGKILL");
     closeSync(this.#eventKeeperFd);
-    const killEscaped = async () => {
-      await trees.kill(this.#tree);
-    };
+    const killEscaped = () => trees.killHolders(this.#tree, this.#outputFiles);
     await Promise.all(this.#readers.map((reader) => reader.finish(killEscaped)));
     trees.ended(this.#tree.mark, this.#tree);
     return exit;

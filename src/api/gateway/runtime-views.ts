@@ -98,7 +98,7 @@ function checksOf(services: GatewayServices): readonly Check[] {
     one("disk sync", () => checkDiskSync(home)),
     one("ports", freePort),
     { name: "tools", run: checkTools },
-    one("/proc", checkProc),
+    one("orphans", checkProc),
     one("catalog", () => catalogFinding(services)),
   ];
 }

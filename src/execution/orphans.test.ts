@@ -1,0 +1,172 @@
+// Processes that do all they can to be forgotten: they clear their environment, leave their session, and their parent
+// ends before them. They end with their command all the same.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { canGiveGroups } from "../supplementary-groups.ts";
+import { FifoSupply } from "./fifos.ts";
+import { procSource } from "./process-table.ts";
+import { ProcessTrees } from "./process-trees.ts";
+import { SideCommands } from "./side-command.ts";
+import { Spawner } from "./spawner.ts";
+import {
+  eventually,
+  executorConfig,
+  holding,
+  isRunning,
+  RunnerFixture,
+  realClock,
+  taskStart,
+} from "./test-support.ts";
+import { WorkerProcess } from "./worker-process.ts";
+
+/** Starts an orphan that holds nothing of its command, and writes its process id into a file. */
+const orphanInto = (file: string) =>
+  `env -i setsid --fork /bin/sh -c '(/bin/sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >"$0.part"; mv "$0.part" "$0")' "${file}"
+   until [ -e "${file}" ]; do sleep 0.01; done`;
+const ORPHAN = orphanInto("$SVC_RUN_DIR/$SVC_AGENT_ID");
+const PRINTED = `${ORPHAN}; cat "$SVC_RUN_DIR/$SVC_AGENT_ID"`;
+/** When a runner looks for what has escaped its commands. */
+const SWEEP_MS = 5_000;
+
+const printedPid = (fixture: RunnerFixture) => Number(fixture.listener.logs("stdout").at(-1));
+
+describe("an orphan that nothing shows but its groups", {
+  skip: !canGiveGroups() && "only root, or what has CAP_SETGID, may give groups to its children",
+}, () => {
+  it("ends after its command, and the orphan of a command that still runs does not", async () => {
+    const sweeps = holding(SWEEP_MS);
+    await using fixture = new RunnerFixture(undefined, sweeps.clock);
+    const { runner, listener } = fixture;
+    const other = taskStart({
+      agentId: "other",
+      config: executorConfig({ command: ["sh", "-c", `${PRINTED}; exec sleep 1000`] }),
+    });
+    runner.start(other);
+    await listener.until(() => listener.logs("stdout").length === 1);
+    const kept = printedPid(fixture);
+    assert.equal((await fixture.sh(PRINTED)).kind, "succeeded");
+    const orphan = printedPid(fixture);
+    assert.notEqual(orphan, kept);
+    sweeps.fire();
+    await eventually(async () => !(await isRunning(orphan)));
+    assert.ok(await isRunning(kept));
+    runner.stop(other.ref);
+    await listener.outcome(other.ref);
+    assert.equal(await isRunning(kept), false);
+  });
+
+  it("is gone when the attempt that was asked to stop is over", async () => {
+    await using fixture = new RunnerFixture();
+    const { runner, listener } = fixture;
+    const task = taskStart({
+      config: executorConfig({ command: ["sh", "-c", `${PRINTED}; exec sleep 1000`] }),
+    });
+    runner.start(task);
+    await listener.until(() => listener.logs("stdout").length === 1);
+    const orphan = printedPid(fixture);
+    assert.ok(await isRunning(orphan));
+    runner.stop(task.ref);
+    assert.equal((await listener.outcome(task.ref)).kind, "interrupted");
+    assert.equal(await isRunning(orphan), false);
+  });
+
+  it("is gone when the runtime has shut down", async () => {
+    const fixture = new RunnerFixture();
+    try {
+      assert.equal((await fixture.sh(PRINTED)).kind, "succeeded");
+      const orphan = printedPid(fixture);
+      await fixture.runner.drain(0);
+      assert.equal(await isRunning(orphan), false);
+    } finally {
+      await fixture[Symbol.asyncDispose]();
+    }
+  });
+
+  it("of a runtime that was killed is ended by the next one of this home, and by no other", async () => {
+    const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+    const program = fileURLToPath(new URL("./test-orphaning.ts", import.meta.url));
+    const predecessor = spawn(process.execPath, [program, home, PRINTED, "1"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const closed = once(predecessor, "close");
+    let said = "";
+    predecessor.stdout.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+    });
+    await eventually(() => said.includes("\n") || predecessor.exitCode !== null);
+    predecessor.kill("SIGKILL");
+    await closed;
+    const [orphan = 0] = JSON.parse(said) as number[];
+    assert.ok(await isRunning(orphan));
+    await using other = new RunnerFixture();
+    assert.equal(await other.runner.endPredecessors(), 0);
+    assert.ok(await isRunning(orphan));
+    await using successor = new RunnerFixture(home);
+    assert.equal(await successor.runner.endPredecessors(), 1);
+    await eventually(async () => !(await isRunning(orphan)));
+  });
+
+  it("of a validator, a check or a preparation is gone when that is over", async () => {
+    const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-orphans-"));
+    try {
+      const trees = new ProcessTrees(home, realClock);
+      const side = new SideCommands({ trees, clock: realClock, runtimeEnv: process.env });
+      const command = ["/bin/sh", "-c", orphanInto(join(home, "pid"))];
+      const end = await side.run({ command, folder: home, environment: {}, timeoutMs: 60_000 });
+      assert.equal(end.kind === "exited" && end.code, 0);
+      assert.equal(await isRunning(Number(readFileSync(join(home, "pid"), "utf8"))), false);
+    } finally {
+      rmSync(home, { recursive: true, force: true });
+    }
+  });
+
+  it("leaves the runtime's own groups as they were", async () => {
+    const before = process.getgroups?.();
+    await using fixture = new RunnerFixture();
+    await fixture.sh(PRINTED);
+    assert.deepEqual(process.getgroups?.(), before);
+  });
+});
+
+it("an orphan that holds its command's output ends with it, also where groups cannot be given", async () => {
+  const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-orphans-"));
+  const trees = new ProcessTrees(home, realClock, {
+    ...procSource,
+    read: (prefix) => procSource.read(prefix, false),
+  });
+  const tools = {
+    fifos: new FifoSupply(join(home, "pipes")),
+    spawner: new Spawner(),
+    trees,
+    clock: realClock,
+  };
+  const drop = () => {};
+  try {
+    const script = orphanInto(join(home, "pid")).replace("</dev/null >/dev/null 2>&1", "");
+    const worker = await WorkerProcess.start(
+      {
+        file: "/bin/sh",
+        args: ["-c", script],
+        cwd: home,
+        env: { PATH: process.env.PATH ?? "" },
+        mark: trees.newMark(),
+        eventStreamPath: join(home, "events"),
+        takesInput: false,
+      },
+      { tools, sinks: { stdout: drop, stderr: drop, events: drop, backpressure: () => null } },
+    );
+    assert.equal((await worker.ended)?.exitCode, 0);
+    assert.equal(await isRunning(Number(readFileSync(join(home, "pid"), "utf8"))), false);
+  } finally {
+    await tools.spawner.close();
+    await tools.fifos.close();
+    rmSync(home, { recursive: true, force: true });
+  }
+});
