@@ -1012,6 +1012,32 @@ export type ObservabilitySummary = {
     readonly artifacts: number;
   };
 
+  /** How many agents ended how; only of a run that has ended. */
+  readonly agents?:
+    | {
+        /** They ended well. */
+        readonly done: number;
+
+        readonly failed: number;
+
+        /** At work, or with messages to read, when the run ended. */
+        readonly cancelled: number;
+
+        /** The run ended before anything came to them. */
+        readonly skipped: number;
+
+        /** No message ever reached them, though the run was completed. */
+        readonly not_reached: number;
+      }
+    | undefined;
+
+  /** What a completed run lacks, with names; empty for one that is whole. */
+  readonly warnings: readonly {
+    readonly code: "agents_not_reached" | "outputs_missing";
+
+    readonly message: string;
+  }[];
+
   /** Attempts that were made again. */
   readonly retry_count: number;
 
@@ -1273,8 +1299,27 @@ export type Run = {
   readonly progress: {
     readonly agents_total: number;
 
-    /** Agents that have done what there was for them so far. */
+    /** Agents that have done what there was for them so far; of an ended run, those that ended well. */
     readonly agents_done: number;
+
+    /** How many agents ended how; only of a run that has ended. */
+    readonly agents?:
+      | {
+          /** They ended well. */
+          readonly done: number;
+
+          readonly failed: number;
+
+          /** At work, or with messages to read, when the run ended. */
+          readonly cancelled: number;
+
+          /** The run ended before anything came to them. */
+          readonly skipped: number;
+
+          /** No message ever reached them, though the run was completed. */
+          readonly not_reached: number;
+        }
+      | undefined;
 
     /** Messages sent so far. */
     readonly messages: number;
@@ -1667,11 +1712,30 @@ export type WorkflowProgress = {
     /** 0 to 100. */
     readonly percent: number;
 
-    /** Agents that have done what there was for them so far. */
+    /** Agents that have done what there was for them so far; of an ended run, those that ended well. */
     readonly done: number;
 
     /** Agents. */
     readonly total: number;
+
+    /** How many agents ended how; only of a run that has ended. */
+    readonly agents?:
+      | {
+          /** They ended well. */
+          readonly done: number;
+
+          readonly failed: number;
+
+          /** At work, or with messages to read, when the run ended. */
+          readonly cancelled: number;
+
+          /** The run ended before anything came to them. */
+          readonly skipped: number;
+
+          /** No message ever reached them, though the run was completed. */
+          readonly not_reached: number;
+        }
+      | undefined;
 
     /** For people. */
     readonly label: string;
@@ -1687,7 +1751,8 @@ export type WorkflowProgress = {
 
     /**
      * pending: nothing has come to it. ready: it has worked and may get more. waiting: for slots, a retry
-     * or something outside. skipped: the run ended before anything came to it.
+     * or something outside. skipped: the run ended before anything came to it. not_reached: the run was
+     * completed, and no message ever reached it.
      */
     readonly state:
       | "pending"
@@ -1698,7 +1763,8 @@ export type WorkflowProgress = {
       | "done"
       | "failed"
       | "cancelled"
-      | "skipped";
+      | "skipped"
+      | "not_reached";
 
     /** Of its task, from 1; null without one. */
     readonly attempt: number | null;
@@ -1727,7 +1793,8 @@ export type WorkflowProgress = {
 
     /**
      * pending: nothing has come to it. ready: it has worked and may get more. waiting: for slots, a retry
-     * or something outside. skipped: the run ended before anything came to it.
+     * or something outside. skipped: the run ended before anything came to it. not_reached: the run was
+     * completed, and no message ever reached it.
      */
     readonly state:
       | "pending"
@@ -1738,7 +1805,8 @@ export type WorkflowProgress = {
       | "done"
       | "failed"
       | "cancelled"
-      | "skipped";
+      | "skipped"
+      | "not_reached";
 
     /** Of its task, from 1; null without one. */
     readonly attempt: number | null;

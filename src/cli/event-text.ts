@@ -65,6 +65,17 @@ function tone(event: HistoryEvent): Style | null {
   return event.payload.level === "error" ? "red" : event.payload.level === "warn" ? "yellow" : null;
 }
 
+function completedText({ partial, not_reached, missing_outputs }: HistoryEvent["payload"]): string {
+  const missing = Array.isArray(missing_outputs)
+    ? `: ${missing_outputs.map(cleanText).join(", ")} is missing`
+    : "";
+  const gaps = missing === "" ? ": some messages were given up" : missing;
+  const unreached = Array.isArray(not_reached)
+    ? `; no message reached ${not_reached.map(cleanText).join(", ")}`
+    : "";
+  return `completed${partial === true ? ` in part${gaps}` : ""}${unreached}`;
+}
+
 /** What happened, in a few words. */
 export function eventText(event: HistoryEvent): string {
   const { payload, failure } = event;
@@ -77,7 +88,7 @@ export function eventText(event: HistoryEvent): string {
     case "job_running":
       return "running";
     case "job_completed":
-      return payload.partial === true ? "completed in part: some messages were given up" : "completed";
+      return completedText(payload);
     case "job_failed":
       // What a command did wrong stands in its own event already.
       return failure?.details?.agent_id === undefined ? words("failed") : "failed";

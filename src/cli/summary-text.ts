@@ -16,6 +16,7 @@ export function summaryFields(found: unknown, place: (url: string) => string): r
   const summary = found as JsonObject;
   const retries = numberIn(summary, "retry_count");
   return [
+    ...warningFields(summary.warnings),
     ["recorded", countsText(objectIn(summary, "counts"))],
     ["retries", retries === null || retries === 0 ? null : String(retries)],
     ["tokens", tokensText(objectIn(summary, "tokens"))],
@@ -33,6 +34,12 @@ export function summaryLines(found: unknown, place: (url: string) => string): re
     ...summaryFields(found, place),
     ["trace", textIn(summary, "trace_id")],
   ]);
+}
+
+/** What a completed run lacks. */
+function warningFields(warnings: JsonValue | undefined): readonly Field[] {
+  if (!Array.isArray(warnings)) return [];
+  return warnings.filter(isObject).map((warning) => ["warning", textIn(warning, "message")]);
 }
 
 /** What there is none of is not worth a word. */

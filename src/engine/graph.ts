@@ -136,3 +136,8 @@ export interface DeclaredOutput {
   readonly title: string | null;
   readonly primary: boolean;
 }
+
+/** An output's path as artifacts are named: below SVC_OUTPUT_DIR, without a leading "./". */
+export function outputName(output: { readonly path: string }): string {
+  return output.path.replace(/^(?:\.?\/)+/, "");
+}

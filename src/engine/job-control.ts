@@ -5,6 +5,7 @@
 
 import type { Failure } from "./failure.ts";
 import type { Job } from "./job.ts";
+import { settle } from "./job-ends.ts";
 import * as human from "./job-human.ts";
 import * as services from "./job-services.ts";
 import * as jobTasks from "./job-tasks.ts";
@@ -15,10 +16,16 @@ export function complete(job: Job, result: JsonValue): void {
   job.result = isObject(result) ? result : { value: result };
   end(job, "completed");
   for (const agent of job.agents) {
-    if (!agent.started || agent.failed || agent.done) continue;
+    if (!agent.started || agent.failed || agent.done || agent.isCutOff) continue;
     job.event("agent_completed", agent.node.nodeId, { processed_messages: agent.processed });
   }
-  job.event("job_completed", null, { ...(job.partial && { partial: true }), ...durationOf(job) });
+  const { notReached, missingOutputs } = job.tally.ends!;
+  job.event("job_completed", null, {
+    ...(job.partial && { partial: true }),
+    ...(notReached.length > 0 && { not_reached: notReached }),
+    ...(missingOutputs.length > 0 && { missing_outputs: missingOutputs }),
+    ...durationOf(job),
+  });
 }
 
 export function fail(job: Job, failure: Failure): void {
@@ -46,6 +53,7 @@ function durationOf(job: Job): { readonly duration_ms: number } {
 function end(job: Job, status: "completed" | "failed" | "cancelled"): void {
   if (job.isOver) throw new Error(`Job ${job.jobId} ended twice.`);
   job.status = status;
+  settle(job);
   for (const task of [...job.tasks.values()]) jobTasks.abandon(job, task);
   services.jobEnded(job);
 }

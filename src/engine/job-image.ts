@@ -119,6 +119,7 @@ function storedState(job: Job, { node, state }: AgentSlot): JsonValue {
 /** What the agent is doing. A reader shows `paused` and the final `done` from the job's status. */
 function agentStatus(job: Job, agent: AgentSlot): AgentStatus {
   if (agent.failed) return "failed";
+  if (agent.isCutOff) return "cancelled";
   if (agent.done || (job.status === "completed" && agent.started)) return "done";
   if (!agent.started) return "pending";
   if (human.waitsForPerson(job, agent)) return "waiting";

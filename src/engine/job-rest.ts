@@ -4,6 +4,7 @@
 import { form, restAggregator } from "./agents/aggregator.ts";
 import type { AgentSlot, Job } from "./job.ts";
 import * as control from "./job-control.ts";
+import { missingOutputs } from "./job-ends.ts";
 import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 
@@ -55,9 +56,12 @@ export function rest(job: Job): void {
     const { config } = agent.node;
     const step = config.kind === "aggregator" ? restAggregator(config, agent.state, agent.collected) : null;
     if (step === null) continue;
+    job.isEndingAtRest = true;
     job.apply(agent, step, null);
+    job.isEndingAtRest = false;
     return;
   }
+  job.isEndingAtRest = true;
   control.complete(job, resultAtRest(job));
 }
 
@@ -65,7 +69,7 @@ export function rest(job: Job): void {
 function resultAtRest(job: Job): JsonValue {
   const holders = job.agents.filter((agent) => agent.collected.length > 0);
   const only = holders.length === 1 ? holders[0] : undefined;
-  const partial = job.partial ? { partial: true } : {};
+  const partial = job.partial || missingOutputs(job).length > 0 ? { partial: true } : {};
   if (only !== undefined) return { ...(form(only.collected) as object), ...partial };
   const outputs = job.agents.flatMap(({ node, unrouted }) =>
     unrouted === undefined ? [] : [[node.nodeId, unrouted] as const],

@@ -11,6 +11,7 @@ import type { Failure } from "./failure.ts";
 import { failureCatalogue } from "./failure-catalogue.ts";
 import { type GraphNode, isLongLived } from "./graph.ts";
 import type { AgentSlot, Job, Task } from "./job.ts";
+import { noteOutput } from "./job-ends.ts";
 import * as human from "./job-human.ts";
 import * as mail from "./job-messages.ts";
 import * as services from "./job-services.ts";
@@ -212,6 +213,7 @@ function recordArtifacts(job: Job, agent: AgentSlot, outcome: TaskOutcome): void
   for (const artifact of outcome.artifacts) {
     job.draft.artifacts.push(artifact);
     job.tally.artifacts++;
+    noteOutput(job, artifact);
     job.tally.artifactBytes += artifact.size;
     job.event("artifact_written", agent.node.nodeId, {
       artifact_id: artifact.artifactId,

@@ -67,6 +67,8 @@ export interface AgentSlot {
   openRequests: number;
   /** Whether the agent stands in the ready queue. */
   isQueued: boolean;
+  /** Whether the job's end has cut it off. */
+  isCutOff: boolean;
 }
 
 /** Work outside the engine for one message, over all its attempts. */
@@ -122,6 +124,8 @@ export class Job {
   deadlineAtMs: number | null = null;
   lastEvent: EventHead | null = null;
   partial = false;
+  /** Whether nothing is left to do but to end. */
+  isEndingAtRest = false;
   result: JsonValue | undefined = undefined;
   failure: Failure | null = null;
   tally: Tally = newTally();
@@ -359,5 +363,6 @@ function newSlot(node: GraphNode): AgentSlot {
     task: null,
     openRequests: 0,
     isQueued: false,
+    isCutOff: false,
   };
 }

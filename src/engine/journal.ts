@@ -83,7 +83,15 @@ export interface AgentRecord {
   readonly lease: Lease | null;
 }
 
-export type AgentStatus = "pending" | "ready" | "running" | "waiting" | "paused" | "done" | "failed";
+export type AgentStatus =
+  | "pending"
+  | "ready"
+  | "running"
+  | "waiting"
+  | "paused"
+  | "done"
+  | "failed"
+  | "cancelled";
 
 /** A task as it stands after the batch: one message's work outside the engine, over all its attempts. */
 export interface TaskRecord {

@@ -24,6 +24,64 @@ export interface Tally {
   /** Tokens that workers reported with `metric` events. */
   tokensInput: number;
   tokensOutput: number;
+  /** Which of the manifest's outputs were written, by their index. */
+  outputs: readonly number[];
+  /** How the job ended; null before that. */
+  ends: JobEnds | null;
+}
+
+/** How many agents ended how. */
+export interface AgentEnds {
+  /** They ended well. */
+  done: number;
+  failed: number;
+  /** At work, or with messages still to read, when the job ended. */
+  cancelled: number;
+  /** The job ended before anything came to them. */
+  skipped: number;
+  /** Nothing ever came to them, though the job went on until nothing was left to do. */
+  not_reached: number;
+}
+
+export interface JobEnds {
+  readonly agents: AgentEnds;
+  /** The first of those that were not reached, by their ids. */
+  readonly notReached: readonly string[];
+  /** The first of the outputs that the manifest promises and nobody wrote. */
+  readonly missingOutputs: readonly string[];
+  readonly missingOutputsCount: number;
+}
+
+export interface EndWarning {
+  readonly code: "agents_not_reached" | "outputs_missing";
+  /** For people, with names. */
+  readonly message: string;
+}
+
+/** What somebody who looks at a completed job should know. */
+export function endWarnings(ends: JobEnds | null): readonly EndWarning[] {
+  if (ends === null) return [];
+  const { notReached, missingOutputs } = ends;
+  const agents = named(notReached, ends.agents.not_reached);
+  const files = named(missingOutputs, ends.missingOutputsCount);
+  return [
+    ...(agents === ""
+      ? []
+      : [{ code: "agents_not_reached", message: `No message reached ${agents}.` } as const]),
+    ...(files === ""
+      ? []
+      : [
+          {
+            code: "outputs_missing",
+            message: `No worker wrote ${files}, which the manifest lists as output.`,
+          } as const,
+        ]),
+  ];
+}
+
+function named(names: readonly string[], count: number): string {
+  const more = count - names.length;
+  return names.map((name) => JSON.stringify(name)).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
 export function newTally(): Tally {
@@ -40,6 +98,8 @@ export function newTally(): Tally {
     rssBytesMax: 0,
     tokensInput: 0,
     tokensOutput: 0,
+    outputs: [],
+    ends: null,
   };
 }
 

@@ -6,7 +6,7 @@
 
 import { lstat, opendir } from "node:fs/promises";
 import { basename, extname } from "node:path";
-import type { DeclaredOutput } from "../engine/graph.ts";
+import { type DeclaredOutput, outputName } from "../engine/graph.ts";
 import { limits } from "../engine/limits.ts";
 import type { ArtifactRecord } from "../engine/task-port.ts";
 import { OpenFolder, SymlinkInPath } from "../open-folder.ts";
@@ -41,7 +41,7 @@ export async function collectArtifacts(given: Collecting): Promise<ArtifactRecor
   const warn = bounded(given.warn);
   using root = openOutput(given, warn);
   if (root === null || isEmptyFolder(root.path("."))) return [];
-  const outputs = new Map(given.outputs.map((output) => [nameOf(output), output]));
+  const outputs = new Map(given.outputs.map((output) => [outputName(output), output]));
   const artifacts: ArtifactRecord[] = [];
   for await (const files of batchesOfFiles(root, new Allowance(warn), warn)) {
     const results = await Promise.allSettled(files.map(({ path }) => given.blobs.put(path)));
@@ -202,11 +202,6 @@ function bounded(warn: (message: string) => void): (message: string) => void {
   return (message) => {
     if (left-- > 0) warn(message);
   };
-}
-
-/** An output's path as artifacts are named: below SVC_OUTPUT_DIR, without a leading "./". */
-export function nameOf(output: { readonly path: string }): string {
-  return output.path.replace(/^(?:\.?\/)+/, "");
 }
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {

@@ -7,7 +7,7 @@
 // R3. A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
 
 import { basename, dirname, relative } from "node:path";
-import type { DeclaredOutput, ExecutorConfig } from "../engine/graph.ts";
+import { type DeclaredOutput, type ExecutorConfig, outputName } from "../engine/graph.ts";
 import type { EngineLog } from "../engine/ports.ts";
 import {
   type ArtifactRecord,
@@ -18,7 +18,7 @@ import {
 } from "../engine/task-port.ts";
 import { makeFolder } from "../make-folder.ts";
 import { OpenFolder } from "../open-folder.ts";
-import { type BlobStore, collectArtifacts, nameOf } from "./artifacts.ts";
+import { type BlobStore, collectArtifacts } from "./artifacts.ts";
 import {
   type AttemptControl,
   AttemptFailure,
@@ -323,7 +323,7 @@ export class HostLocalRunner {
       warn,
     });
     const kept = new Set(artifacts.map(({ name }) => name));
-    const missing = named.filter((output) => !kept.has(nameOf(output)));
+    const missing = named.filter((output) => !kept.has(outputName(output)));
     if (missing.length > 0) {
       const names = missing.slice(0, 10).map(({ path }) => JSON.stringify(path));
       warn(`The result names outputs that are no regular files in SVC_OUTPUT_DIR: ${names.join(", ")}.`);

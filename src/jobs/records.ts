@@ -15,6 +15,7 @@
 import type { BlueprintWrites } from "../blueprints/records.ts";
 import type { BundleRecord } from "../bundles/records.ts";
 import type { JobStatus } from "../engine/journal.ts";
+import type { AgentEnds } from "../engine/tally.ts";
 import type { OperationWrites } from "../operations/records.ts";
 import type { Portion } from "../runs/portion.ts";
 import type { PortWrites } from "../webui/records.ts";
@@ -88,6 +89,8 @@ export interface RunRecord extends NewRun {
 export interface RunProgress {
   /** Agents that have done what there was for them so far; all of them in a completed run. */
   readonly agentsDone: number;
+  /** How the agents ended; null before that. */
+  readonly agentEnds: AgentEnds | null;
   readonly messages: number;
   readonly tasksRunning: number;
   /** Requests to people that nobody has answered yet. */

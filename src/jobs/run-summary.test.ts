@@ -25,6 +25,7 @@ const waiting: RunRecord = {
   tallyJson: null,
   progress: {
     agentsDone: 0,
+    agentEnds: null,
     messages: 0,
     tasksRunning: 0,
     eventCount: 0,

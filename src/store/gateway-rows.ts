@@ -2,6 +2,7 @@
 
 import type { Selectable } from "kysely";
 import type { JobStatus } from "../engine/journal.ts";
+import { type AgentEnds, readTally } from "../engine/tally.ts";
 import type {
   DesiredState,
   IdempotencyRecord,
@@ -49,6 +50,7 @@ export type JobRow = DefinitionRow & {
 
 export function toRun(row: RunRow): RunRecord {
   const launched = row.launched === 1;
+  const agentEnds = endsOf(row, launched);
   return {
     runId: row.run_id,
     jobId: row.job_id,
@@ -72,7 +74,8 @@ export function toRun(row: RunRow): RunRecord {
     tallyJson: launched ? row.tally_json : null,
     progress: {
       // An agent that was added to the run beside its graph, such as its dashboard, is not among the total.
-      agentsDone: Math.min(Number(row.agents_done), row.agents_total),
+      agentsDone: agentEnds?.done ?? Math.min(Number(row.agents_done), row.agents_total),
+      agentEnds,
       messages: row.message_seq ?? 0,
       tasksRunning: row.active_executors ?? 0,
       humanPending: row.human_pending ?? 0,
@@ -81,6 +84,17 @@ export function toRun(row: RunRow): RunRecord {
       eventCount: row.event_seq ?? (!launched && row.finished_at !== null ? 1 : 0),
     },
   };
+}
+
+function endsOf(row: RunRow, launched: boolean): AgentEnds | null {
+  if (row.finished_at === null) return null;
+  const { agents_total: total } = row;
+  if (!launched) return { done: 0, failed: 0, cancelled: 0, skipped: total, not_reached: 0 };
+  const ends = row.tally_json === null ? null : (readTally(row.tally_json).ends?.agents ?? null);
+  if (ends === null) return null;
+  const counted = Object.values(ends).reduce((sum, count) => sum + count, 0);
+  // A dashboard ends with its run, and so is among those that ended well.
+  return { ...ends, done: Math.max(0, ends.done - Math.max(0, counted - total)) };
 }
 
 export type OpenRunRow = Pick<

@@ -85,6 +85,8 @@ describe("observability-summary", () => {
       run_id: end.run.run_id,
       status: "failed",
       trace_id: end.run.trace_id,
+      agents: { done: 1, failed: 1, cancelled: 0, skipped: 0, not_reached: 0 },
+      warnings: [],
       retry_count: 1,
       failed_agent_id: "work",
       failed_step_id: "work",

@@ -83,7 +83,8 @@ describe("of a run that failed", () => {
       [progress.job_id, progress.run_id, progress.status, progress.eta_ms],
       [failed.jobId, jobOf(failed).run_id, "failed", null],
     );
-    assert.deepEqual(progress.progress, { percent: 50, done: 1, total: 2, label: "Failed" });
+    const agents = { done: 1, failed: 1, cancelled: 0, skipped: 0, not_reached: 0 };
+    assert.deepEqual(progress.progress, { percent: 50, done: 1, total: 2, agents, label: "Failed" });
     assert.deepEqual(progress.observability_summary, jobOf(failed).observability_summary);
     const { state, attempt, failure, started_at, finished_at, duration_ms } = step(progress, "bad");
     assert.deepEqual([state, attempt, failure], ["failed", 2, progress.failure]);
@@ -230,7 +231,8 @@ test("a job that runs is as far as its agents: attempts that run have a beginnin
   await gates.open(gate);
   await ended(program, jobId);
   const over = (await progressOf(jobId)).progress as JsonObject;
-  assert.deepEqual(over, { percent: 100, done: 3, total: 3, label: "Completed" });
+  const agents = { done: 3, failed: 0, cancelled: 0, skipped: 0, not_reached: 0 };
+  assert.deepEqual(over, { percent: 100, done: 3, total: 3, agents, label: "Completed" });
 });
 
 test("a job or run that is not there: 404 {error}", async () => {

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import type { AgentRecord, JobChanges, JobProgress, TaskRecord } from "../../src/engine/journal.ts";
 import { isTerminal } from "../../src/engine/journal.ts";
 import type { JsonObject } from "../../src/engine/json.ts";
+import type { Tally } from "../../src/engine/tally.ts";
 
 interface Row {
   progress: JobProgress | null;
@@ -58,7 +59,7 @@ function judgeProgress(jobId: string, { progress: before, hasLimit }: Row, progr
     messageSeq,
     taskSeq,
     logBytes,
-    ...tally,
+    ...countsOf(tally),
   });
   grows(jobId, counts(before), counts(progress));
   assert.ok(progress.partial || !before.partial, `I13: ${jobId} is not partial any more`);
@@ -66,6 +67,10 @@ function judgeProgress(jobId: string, { progress: before, hasLimit }: Row, progr
 }
 
 /** @param hasChance whether somebody has sent dead letters again: an agent that is given one has not failed */
+function countsOf({ outputs, ends, ...counts }: Tally) {
+  return { ...counts, outputs: outputs.length };
+}
+
 function judgeAgent(jobId: string, before: AgentRecord, agent: AgentRecord, hasChance: boolean): void {
   const what = `I13: ${agent.agentId} of ${jobId}`;
   const isFailed = agent.status === "failed" || before.status !== "failed" || hasChance;

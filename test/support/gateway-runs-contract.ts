@@ -10,6 +10,7 @@ import { agent, changes, humanRequest, message, progress } from "./journal-contr
 const first = run(1, "job_0001");
 const nothingYet = {
   agentsDone: 0,
+  agentEnds: null,
   messages: 0,
   tasksRunning: 0,
   humanPending: 0,

@@ -44,9 +44,10 @@ function durationMs(run: RunRecord, nowMs: number | null): number | null {
 }
 
 function renderProgress(run: RunRecord): string {
-  const { agentsDone, messages, tasksRunning, humanPending } = run.progress;
+  const { agentsDone, agentEnds, messages, tasksRunning, humanPending } = run.progress;
+  const ended = agentEnds === null ? "" : `"agents":${JSON.stringify(agentEnds)},`;
   return (
-    `{"agents_total":${run.agentsTotal},"agents_done":${agentsDone},"messages":${messages},` +
+    `{"agents_total":${run.agentsTotal},"agents_done":${agentsDone},${ended}"messages":${messages},` +
     `"tasks_running":${tasksRunning},"human_pending":${isTerminal(run.status) ? 0 : humanPending},"label":${text(labelOf(run))}}`
   );
 }
@@ -54,8 +55,9 @@ function renderProgress(run: RunRecord): string {
 /** What a person is told about where the run stands. */
 export function labelOf(run: RunRecord): string {
   if (run.label !== null) return run.label;
-  const { agentsDone, humanPending: pending, humanPrompt: prompt } = run.progress;
-  return runLabel(run.status, { done: agentsDone, total: run.agentsTotal }, { pending, prompt });
+  const { agentsDone: done, agentEnds, humanPending: pending, humanPrompt: prompt } = run.progress;
+  const agents = { done, total: run.agentsTotal, notReached: agentEnds?.not_reached ?? 0 };
+  return runLabel(run.status, agents, { pending, prompt });
 }
 
 function renderLinks(run: RunRecord): string {
@@ -93,6 +95,7 @@ export function renderNewRun(run: NewRun, secrets: ConfigurationSecrets): string
       tallyJson: null,
       progress: {
         agentsDone: 0,
+        agentEnds: null,
         messages: 0,
         tasksRunning: 0,
         humanPending: 0,

@@ -57,6 +57,7 @@ async function progressOf(services: GatewayServices, job: JobView, run: RunRecor
       percent: percentDone(status, done, total),
       done,
       total,
+      ...(run?.progress.agentEnds != null && { agents: run.progress.agentEnds }),
       label: run === null ? "The job has not been run yet" : labelOf(run),
     },
     ...workflowProgress(source),
@@ -79,12 +80,19 @@ async function progressSource(
 ): Promise<ProgressSource> {
   const status = run?.status ?? "pending";
   const failure = readFailure(run?.failureJson ?? null);
+  const agentEnds = run?.progress.agentEnds ?? null;
   if (run?.launched === true) {
     const found = await readProgress(services.journal, run.runtimeJobId, { status, nowMs });
-    if (found !== null) return { ...found, failure };
+    if (found !== null) return { ...found, failure, agentEnds };
   }
   const nodes = nodesOf(await manifestOf(services, job));
-  const nothingYet = { agents: [], tasks: [], mailboxDepths: new Map(), ends: new Map() };
+  const nothingYet = {
+    agentEnds,
+    agents: [],
+    tasks: [],
+    mailboxDepths: new Map(),
+    ends: new Map(),
+  };
   return { status, nodes, ...nothingYet, failure, nowMs };
 }
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { isoTime } from "../../engine/event.ts";
 import { type AgentRecord, isTerminal } from "../../engine/journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
+import { unbegun } from "../../runs/evidence/progress.ts";
 import { reasonMembers } from "../../runs/evidence/read-summary.ts";
 import type { ObservabilitySummary } from "../../runs/evidence/summary.ts";
 import type { JobDetail, JobRecord, JobRecords } from "../../runs/job-records.ts";
@@ -184,9 +185,9 @@ function renderAgents(
 /** The agent's own status, seen with its job's: a completed job's agents are done, a held job's wait. */
 function shownStatus(job: JobRecord, record: AgentRecord | undefined): string {
   const own = record?.status ?? "pending";
-  if (own === "failed" || own === "done" || own === "pending") return own;
-  if (isTerminal(job.status)) return "done";
-  return job.status === "paused" && own !== "running" ? "paused" : own;
+  if (own === "failed" || own === "done" || own === "cancelled") return own;
+  if (isTerminal(job.status)) return own === "pending" ? unbegun(job.tally.ends?.agents ?? null) : "done";
+  return job.status === "paused" && own !== "running" && own !== "pending" ? "paused" : own;
 }
 
 function stateObject(record: AgentRecord | undefined): string {

@@ -20,7 +20,8 @@ export function workflowProgressRoutes(api: FastifyInstance, services: RuntimeSe
 }
 
 async function progressOf(services: RuntimeServices, source: JournalProgress, nowMs: number) {
-  const { job, failure } = source;
+  const { job, failure, agentEnds } = source;
+  const notReached = agentEnds?.not_reached ?? 0;
   const done = agentsDone(source);
   const total = source.nodes.length;
   return {
@@ -31,7 +32,8 @@ async function progressOf(services: RuntimeServices, source: JournalProgress, no
       percent: percentDone(job.status, done, total),
       done,
       total,
-      label: runLabel(job.status, { done, total }, await askedPeople(services, job)),
+      ...(agentEnds !== null && { agents: agentEnds }),
+      label: runLabel(job.status, { done, total, notReached }, await askedPeople(services, job)),
     },
     ...workflowProgress(source),
     failure,

@@ -38,7 +38,7 @@ export function fieldLines(fields: readonly Field[]): readonly string[] {
 /** Where a run stands, without its result. @param more what its summary adds */
 export function runLines(run: Run, more: readonly Field[] = []): readonly string[] {
   const { progress } = run;
-  const agents = `${progress.agents_done} of ${plural(progress.agents_total, "agent")} done`;
+  const agents = `${progress.agents_done} of ${plural(progress.agents_total, "agent")} done${endsText(progress.agents)}`;
   return fieldLines([
     ["job", run.job_id],
     ["accepted", ago(run.created_at)],
@@ -50,6 +50,14 @@ export function runLines(run: Run, more: readonly Field[] = []): readonly string
     ...more,
     ["trace", run.trace_id],
   ]);
+}
+
+/** How the other agents of an ended run ended. */
+function endsText(ends: Run["progress"]["agents"]): string {
+  if (ends === undefined) return "";
+  const { failed, cancelled, skipped, not_reached } = ends;
+  const parts = Object.entries({ failed, cancelled, skipped, "not reached": not_reached });
+  return parts.flatMap(([word, count]) => (count === 0 ? [] : [`, ${count} ${word}`])).join("");
 }
 
 export function jobLines(job: JobDetail, paint: Paint): readonly string[] {

@@ -40,6 +40,7 @@ function source(more: Partial<ProgressSource>): ProgressSource {
     mailboxDepths: new Map(),
     ends: new Map(),
     failure: null,
+    agentEnds: null,
     nowMs: 1_250,
     ...more,
   };
@@ -172,7 +173,7 @@ test("a node that has ended has the times of its end; a failure that the run wen
   assert.equal(done?.failure, null, "an attempt that failed before one that did not");
 });
 
-test("done are agents that are through, or have worked and have nothing to do; all of a completed run", () => {
+test("done are agents that are through, or have worked and have nothing to do; of an ended run, those that ended well", () => {
   const agents = [
     agent(0, "done"),
     agent(1, "ready"),
@@ -188,7 +189,8 @@ test("done are agents that are through, or have worked and have nothing to do; a
   }));
   const shown = source({ nodes, agents, mailboxDepths: new Map([[5, 2]]) });
   assert.equal(agentsDone(shown), 2);
-  assert.equal(agentsDone({ ...shown, status: "completed" }), 7);
+  const agentEnds = { done: 1, failed: 1, cancelled: 3, skipped: 2, not_reached: 0 };
+  assert.equal(agentsDone({ ...shown, status: "cancelled", agentEnds }), 1);
   assert.deepEqual(
     [percentDone("running", 2, 7), percentDone("completed", 2, 7), percentDone(null, 0, 0)],
     [28, 100, 0],

@@ -11,6 +11,7 @@ import {
   type TaskRecord,
 } from "../../engine/journal.ts";
 import { isObject, type JsonObject } from "../../engine/json.ts";
+import type { AgentEnds } from "../../engine/tally.ts";
 import { textField } from "./line.ts";
 import type { NodeEnd } from "./node-ends.ts";
 
@@ -36,11 +37,13 @@ export interface ProgressSource {
   readonly ends: ReadonlyMap<string, NodeEnd>;
   /** Of the run. */
   readonly failure: Failure | null;
+  /** How its agents ended; null before that. */
+  readonly agentEnds: AgentEnds | null;
   /** Wall time in ms since 1970, for how long an attempt has been running. */
   readonly nowMs: number;
 }
 
-export type NodeState = AgentStatus | "cancelled" | "skipped";
+export type NodeState = AgentStatus | "skipped" | "not_reached";
 
 interface NodeProgress {
   readonly state: NodeState;
@@ -90,6 +93,7 @@ const interest: Readonly<Record<NodeState, number>> = {
   done: 6,
   pending: 7,
   skipped: 8,
+  not_reached: 4,
 };
 
 /** @returns at most PROGRESS_NODES_MAX of both, those of most interest, in the order of the graph */
@@ -134,17 +138,22 @@ export function workflowProgress(source: ProgressSource): {
 
 /** The agent's own status, seen with its run's. */
 function stateOf(
-  { status, ends }: ProgressSource,
+  { status, ends, agentEnds }: ProgressSource,
   { nodeId }: ProgressNode,
   record: AgentRecord | undefined,
 ): NodeState {
   const own = record?.status ?? "pending";
-  if (own === "failed" || own === "done") return own;
+  if (own === "failed" || own === "done" || own === "cancelled") return own;
   if (isTerminal(status)) {
-    if (own === "pending") return "skipped";
+    if (own === "pending") return unbegun(agentEnds);
     return ends.get(nodeId)?.isCutOff ? "cancelled" : "done";
   }
   return status === "paused" && own !== "running" && own !== "pending" ? "paused" : own;
+}
+
+/** How an agent ended to which nothing came. */
+export function unbegun(ends: AgentEnds | null): "skipped" | "not_reached" {
+  return ends !== null && ends.not_reached > 0 ? "not_reached" : "skipped";
 }
 
 function timesOf({ ends, nowMs }: ProgressSource, { nodeId }: ProgressNode, task: TaskRecord | undefined) {
@@ -171,11 +180,11 @@ function failureOf({ ends, failure }: ProgressSource, { nodeId }: ProgressNode, 
 }
 
 /**
- * Agents that have done what there was for them so far: those that are done, and those that have worked, do nothing at
- * the moment and have nothing to read. All of them in a completed run; failed ones are neither.
+ * Agents that ended well; before the end, those that have done what there was for them so far: those that are done, and
+ * those that have worked, do nothing at the moment and have nothing to read.
  */
-export function agentsDone({ status, nodes, agents, mailboxDepths }: ProgressSource): number {
-  if (status === "completed") return nodes.length;
+export function agentsDone({ agents, mailboxDepths, agentEnds }: ProgressSource): number {
+  if (agentEnds !== null) return agentEnds.done;
   return agents.filter(
     (agent) =>
       agent.status === "done" ||

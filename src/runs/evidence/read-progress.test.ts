@@ -13,10 +13,16 @@ const PAGE_LINES = 100;
 
 /** The states of a run's nodes, and how many events were read for them. */
 async function statesOf(h: EngineHarness, jobId: string, given: { manifest: object; status: JobStatus }) {
-  const { events, agents } = h.job(jobId);
+  const { events, agents, progress } = h.job(jobId);
   let read = 0;
   const detail = {
-    job: { jobId, status: given.status, eventCount: events.length, failureJson: null } as JobRecord,
+    job: {
+      jobId,
+      status: given.status,
+      eventCount: events.length,
+      failureJson: null,
+      tally: progress.tally,
+    } as JobRecord,
     manifestJson: JSON.stringify(given.manifest),
     tasks: [],
     mailboxDepths: new Map(),

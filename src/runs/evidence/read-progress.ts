@@ -1,7 +1,7 @@
 // How far a run has come, as the journal has it: the reads that workflow progress is made of, the same for both APIs.
 
 import { eventType } from "../../engine/event.ts";
-import type { AgentRecord, JobStatus } from "../../engine/journal.ts";
+import { type AgentRecord, isTerminal, type JobStatus } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { JobRecord, JobRecords } from "../job-records.ts";
 import { readNewest } from "../run-history.ts";
@@ -53,6 +53,7 @@ export async function readProgress(
     mailboxDepths,
     ends,
     failure: readFailure(job.failureJson),
+    agentEnds: isTerminal(status) ? (job.tally.ends?.agents ?? null) : null,
     nowMs: given.nowMs,
   };
 }

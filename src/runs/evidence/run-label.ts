@@ -13,12 +13,12 @@ export interface AskedPeople {
 const PROMPT_CHARS = 120;
 
 /**
- * @param agents how many there are, and how many have done what there was for them so far
+ * @param agents how many there are, how many have done what there was for them so far, and how many were never reached
  * @param people what is asked of them
  */
 export function runLabel(
   status: JobStatus,
-  agents: { readonly done: number; readonly total: number },
+  agents: { readonly done: number; readonly total: number; readonly notReached: number },
   people: AskedPeople,
 ): string {
   const done = `${agents.done} of ${agents.total} agents done`;
@@ -31,7 +31,9 @@ export function runLabel(
     case "paused":
       return `Paused, ${done}`;
     case "completed":
-      return "Completed";
+      return agents.notReached === 0
+        ? "Completed"
+        : `Completed, ${agents.notReached} of ${agents.total} agents not reached`;
     case "failed":
       return "Failed";
     case "cancelled":

@@ -99,6 +99,8 @@ test("tells retries, what failed, what was used, and tokens; the same whenever i
     status: "failed",
     duration_ms: row.updatedAtMs - (row.startedAtMs ?? 0),
     trace_id: row.trace.traceId,
+    agents: { done: 1, failed: 1, cancelled: 0, skipped: 0, not_reached: 0 },
+    warnings: [],
     retry_count: 2,
     failed_agent_id: "work",
     failed_step_id: "work",

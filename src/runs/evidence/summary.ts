@@ -6,6 +6,7 @@
 
 import type { Failure } from "../../engine/failure.ts";
 import { isTerminal, type JobStatus } from "../../engine/journal.ts";
+import { type AgentEnds, type EndWarning, endWarnings } from "../../engine/tally.ts";
 import type { JobRecord } from "../job-records.ts";
 import { artifactUrl } from "./run-context.ts";
 
@@ -54,6 +55,10 @@ export interface ObservabilitySummary {
     /** Files that workers left. */
     readonly artifacts: number;
   };
+  /** How many agents ended how; only of a run that has ended. */
+  readonly agents?: AgentEnds;
+  /** What a completed run lacks, with names; empty for one that is whole. */
+  readonly warnings: readonly EndWarning[];
   readonly retry_count: number;
   readonly failed_agent_id: string | null;
   readonly failed_step_id: string | null;
@@ -89,6 +94,8 @@ export function summaryOf({ job, failure, nowMs, artifactIds }: SummarySource): 
       timeline_records: tally.timeline,
       artifacts: tally.artifacts,
     },
+    ...(tally.ends !== null && { agents: tally.ends.agents }),
+    warnings: endWarnings(tally.ends),
     retry_count: tally.retries,
     failed_agent_id: failedId,
     failed_step_id: failedId,

@@ -8,7 +8,7 @@
 // parent has a record. The lease that it waits for is named there; it has records of its own from when it is acquired.
 
 import { eventType } from "../../engine/event.ts";
-import type { JsonObject } from "../../engine/json.ts";
+import type { JsonObject, JsonValue } from "../../engine/json.ts";
 import {
   agentSpan,
   attemptSpan,
@@ -70,7 +70,7 @@ const shapes: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   ["job_paused", run("paused", "paused", "The run was paused")],
   ["job_resumed", run("resumed", "running", "The run was resumed")],
   ["job_recovered", run("recovered", "running", "The run carries on after a restart of the runtime")],
-  ["job_completed", run("completed", "completed", "The run completed")],
+  ["job_completed", of("run", "completed", "completed", (_who, fields) => completedWords(fields))],
   ["job_failed", run("failed", "failed", "The run failed")],
   ["job_cancelled", run("cancelled", "cancelled", "The run was cancelled")],
   ["agent_started", of("agent", "started", "running", (who) => `${who} started`)],
@@ -176,6 +176,17 @@ function run(phase: string, status: string, words: string): Shape {
 
 function of(type: TimelineType, phase: string, status: Shape["status"], words: Shape["words"]): Shape {
   return { type, phase, status, words };
+}
+
+function completedWords({ not_reached: notReached, missing_outputs: missing }: JsonObject): string {
+  const names = (value: JsonValue | undefined) =>
+    Array.isArray(value) ? value.map((name) => JSON.stringify(name)).join(", ") : "";
+  const unreached = names(notReached);
+  const unwritten = names(missing);
+  return (
+    `The run completed${unreached === "" ? "" : `; no message reached ${unreached}`}` +
+    (unwritten === "" ? "" : `; nobody wrote ${unwritten}`)
+  );
 }
 
 function withCause(words: string, { failure }: ParsedEvent): string {

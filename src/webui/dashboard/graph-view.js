@@ -20,6 +20,7 @@ const signs = new Map([
   ["failed", "M4 4l8 8M12 4l-8 8"],
   ["cancelled", "M8 2.5a5.5 5.5 0 1 0 0 11a5.5 5.5 0 1 0 0-11zM4.2 4.2l7.6 7.6"],
   ["skipped", "M4 8h8"],
+  ["not_reached", "M4 8h8"],
 ]);
 
 /** More edges than this are one path: each for itself would only be drawn, never changed. */

@@ -8,7 +8,7 @@ import { isObject, levelOf, textOf } from "./event.js";
 import { terminalTypes } from "./stream.js";
 
 /**
- * @typedef {"pending" | "queued" | "running" | "retrying" | "waiting" | "ready" | "idle" | "done" | "failed" | "cancelled" | "skipped"} AgentState
+ * @typedef {"pending" | "queued" | "running" | "retrying" | "waiting" | "ready" | "idle" | "done" | "failed" | "cancelled" | "skipped" | "not_reached"} AgentState
  */
 
 /** What each state is called, in the order in which a reader wants to see them. */
@@ -24,6 +24,7 @@ export const stateNames = new Map([
   ["done", "Done"],
   ["cancelled", "Cancelled"],
   ["skipped", "Not needed"],
+  ["not_reached", "Not reached"],
 ]);
 
 /** Agents that have done what there was for them so far. */
@@ -106,7 +107,7 @@ export function shownState(agent) {
   return agent.open > 0 && !isFinal(agent.state) ? "waiting" : agent.state;
 }
 
-const isFinal = (state) => ["done", "failed", "cancelled", "skipped"].includes(state);
+const isFinal = (state) => ["done", "failed", "cancelled", "skipped", "not_reached"].includes(state);
 
 /** Lets an event change the model. @returns false for one that it had already (M1) */
 export function apply(model, event) {
@@ -209,15 +210,17 @@ function end(model, { type, timestamp, error, payload }) {
   model.failure = isObject(error) ? error : null;
   model.isPartial = payload?.partial === true;
   model.requests.clear();
+  // Nothing came to them, though the run went on until nothing was left to do.
+  const unbegun = Array.isArray(payload?.not_reached) ? "not_reached" : "skipped";
   const culprit = model.failure?.details?.agent_id;
   for (const agent of model.agents.values()) {
     const before = shownState(agent);
     agent.open = 0;
     agent.percent = null;
     if (agent.id === culprit) agent.state = "failed";
-    else if (agent.state === "pending") agent.state = "skipped";
+    else if (agent.state === "pending") agent.state = unbegun;
     else if (agent.state === "idle") agent.state = "done";
-    else if (!isFinal(agent.state)) agent.state = type === "job_completed" ? "done" : "cancelled";
+    else if (!isFinal(agent.state)) agent.state = "cancelled";
     count(model, agent, before);
     model.changed.add(agent.id);
   }

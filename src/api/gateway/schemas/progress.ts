@@ -2,20 +2,31 @@
 
 import { Type } from "../../shared/type.ts";
 import { answerObject, JsonObjectSchema, nullable, strictObject, Time } from "./common.ts";
-import { RunStatus, reasonFields } from "./runs.ts";
+import { AgentEndsSchema, RunStatus, reasonFields } from "./runs.ts";
 import { ObservabilitySummarySchema } from "./summary.ts";
 
 export const WorkflowProgressQuery = strictObject({
   run_id: Type.Optional(Type.String({ description: "One of the job's runs; the latest one without it." })),
 });
 
-const states = ["pending", "ready", "running", "waiting", "paused", "done", "failed", "cancelled", "skipped"];
+const states = [
+  "pending",
+  "ready",
+  "running",
+  "waiting",
+  "paused",
+  "done",
+  "failed",
+  "cancelled",
+  "skipped",
+  "not_reached",
+];
 
 const StepState = Type.Union(
   states.map((state) => Type.Literal(state)),
   {
     description:
-      "pending: nothing has come to it. ready: it has worked and may get more. waiting: for slots, a retry or something outside. skipped: the run ended before anything came to it.",
+      "pending: nothing has come to it. ready: it has worked and may get more. waiting: for slots, a retry or something outside. skipped: the run ended before anything came to it. not_reached: the run was completed, and no message ever reached it.",
   },
 );
 
@@ -44,8 +55,12 @@ export const WorkflowProgressSchema = answerObject(
     status: nullable(RunStatus),
     progress: answerObject({
       percent: Type.Integer({ description: "0 to 100.", examples: [40] }),
-      done: Type.Integer({ description: "Agents that have done what there was for them so far." }),
+      done: Type.Integer({
+        description:
+          "Agents that have done what there was for them so far; of an ended run, those that ended well.",
+      }),
       total: Type.Integer({ description: "Agents." }),
+      agents: Type.Optional(AgentEndsSchema),
       label: Type.String({ description: "For people.", examples: ["2 of 5 agents done"] }),
     }),
     steps: Type.Array(

@@ -26,9 +26,24 @@ const Trigger = answerObject({
   id: nullable(Type.String({ description: "Of the schedule, event or blueprint." })),
 });
 
+export const AgentEndsSchema = answerObject(
+  {
+    done: Type.Integer({ description: "They ended well." }),
+    failed: Type.Integer(),
+    cancelled: Type.Integer({ description: "At work, or with messages to read, when the run ended." }),
+    skipped: Type.Integer({ description: "The run ended before anything came to them." }),
+    not_reached: Type.Integer({ description: "No message ever reached them, though the run was completed." }),
+  },
+  { description: "How many agents ended how; only of a run that has ended." },
+);
+
 const Progress = answerObject({
   agents_total: Type.Integer(),
-  agents_done: Type.Integer({ description: "Agents that have done what there was for them so far." }),
+  agents_done: Type.Integer({
+    description:
+      "Agents that have done what there was for them so far; of an ended run, those that ended well.",
+  }),
+  agents: Type.Optional(AgentEndsSchema),
   messages: Type.Integer({ description: "Messages sent so far." }),
   tasks_running: Type.Integer(),
   human_pending: Type.Integer({ description: "Requests to people that nobody has answered yet." }),

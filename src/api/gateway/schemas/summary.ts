@@ -2,7 +2,7 @@
 
 import { Type } from "../../shared/type.ts";
 import { answerObject, JsonObjectSchema, nullable } from "./common.ts";
-import { RunStatus, reasonFields } from "./runs.ts";
+import { AgentEndsSchema, RunStatus, reasonFields } from "./runs.ts";
 
 const count = (description: string, example: number) =>
   Type.Integer({ minimum: 0, description, examples: [example] });
@@ -28,6 +28,14 @@ export const ObservabilitySummarySchema = answerObject(
       timeline_records: count("Records of the timeline.", 31),
       artifacts: count("Files that its workers left.", 2),
     }),
+    agents: Type.Optional(AgentEndsSchema),
+    warnings: Type.Array(
+      answerObject({
+        code: Type.Union([Type.Literal("agents_not_reached"), Type.Literal("outputs_missing")]),
+        message: Type.String({ examples: ['No message reached "writer".'] }),
+      }),
+      { description: "What a completed run lacks, with names; empty for one that is whole." },
+    ),
     retry_count: count("Attempts that were made again.", 1),
     failed_agent_id: FailedId("Whose failure failed the run; null where none did."),
     failed_step_id: FailedId("The node of the graph, by its id."),
