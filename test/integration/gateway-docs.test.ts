@@ -107,3 +107,70 @@ describe("in a browser", { skip: findBrowser() === null && "there is no Chromium
     assert.deepEqual(page.complaints(), []);
   });
 });
+
+describe("the server's root", () => {
+  const get = (program: Program, headers: Record<string, string>) =>
+    fetch(program.url, { headers, redirect: "manual" });
+
+  test("leads a browser to the documentation, and tells a program what there is", async () => {
+    const browser = await get(open, { accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
+    assert.deepEqual([browser.status, browser.headers.get("location")], [302, "/docs"]);
+    const program = await get(open, {});
+    assert.equal(program.status, 200);
+    const { name, version, links } = (await program.json()) as {
+      readonly name: string;
+      readonly version: string;
+      readonly links: Readonly<Record<string, string>>;
+    };
+    assert.equal(name, "troupe");
+    assert.match(version, /^\d+\.\d+\.\d+/);
+    for (const link of Object.values(links)) assert.equal((await fetch(open.url + link)).status, 200, link);
+  });
+
+  test("asks for the token, and a browser for its password", async () => {
+    const browser = await get(closed, { accept: "text/html" });
+    assert.equal(browser.status, 401);
+    assert.match(browser.headers.get("www-authenticate") ?? "", /Basic realm=/);
+    assert.equal((await get(closed, {})).status, 401);
+  });
+});
+
+test("editors read the schemas without the token; what lies beside them is not open", async () => {
+  for (const name of ["manifest.json", "config.json", "index.json"]) {
+    const answer = await fetch(`${closed.url}/schemas/${name}`);
+    assert.equal(answer.status, 200, name);
+    await answer.text();
+  }
+  for (const path of [
+    "/schemas",
+    "/schemas/../api/v1/jobs",
+    "//schemas/manifest.json",
+    "/Schemas/index.json",
+  ]) {
+    const asked = request(closed.url + path, { path });
+    const status = await new Promise((resolve) => {
+      asked.once("response", (answer) => {
+        answer.resume();
+        resolve(answer.statusCode);
+      });
+      asked.end();
+    });
+    assert.ok(status === 401 || status === 404, `${path}: ${status}`);
+  }
+  assert.equal((await fetch(`${closed.url}/schemas/manifest.json`, { method: "POST" })).status, 401);
+});
+
+test("the API's description gives optional parameters no values that a page would send for everybody", async () => {
+  const { paths } = (await (await fetch(`${open.url}/openapi.json`)).json()) as {
+    readonly paths: Readonly<
+      Record<string, Readonly<Record<string, { parameters?: readonly Record<string, unknown>[] }>>>
+    >;
+  };
+  const parameters = Object.values(paths).flatMap((item) =>
+    Object.values(item).flatMap(({ parameters = [] }) => parameters),
+  );
+  assert.ok(parameters.some(({ name }) => name === "Idempotency-Key"));
+  for (const parameter of parameters) {
+    if (parameter.required !== true) assert.equal(parameter.example, undefined, String(parameter.name));
+  }
+});

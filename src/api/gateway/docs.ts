@@ -14,7 +14,7 @@ import type { FastifyInstance } from "fastify";
 import { notModified } from "../shared/etag.ts";
 import { OPEN_API_PATH } from "./openapi.ts";
 
-const DOCS_PATH = "/docs";
+export const DOCS_PATH = "/docs";
 const SCRIPT_PATH = "/docs/reference.js";
 const UNPACKER = fileURLToPath(new URL("./docs-script.ts", import.meta.url));
 const UNPACKED_BYTES_MAX = 32 * 1024 * 1024;

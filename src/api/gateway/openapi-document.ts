@@ -110,11 +110,13 @@ class Writer {
     return Object.entries(properties).map(([name, property]) => {
       const { description: text, examples = [] } = property as ObjectSchema;
       const { description: _text, examples: _examples, ...shown } = this.#schemas.shown(property);
-      const [example] = examples;
+      const isRequired = required.includes(name);
+      // An interactive page sends the example of whatever nobody has filled in: one key for all, somebody's trace.
+      const example = isRequired ? examples[0] : undefined;
       return {
         name: place === "header" ? headerName(name) : name,
         in: place,
-        required: required.includes(name),
+        required: isRequired,
         ...(text !== undefined && { description: text }),
         schema: shown,
         ...(example !== undefined && { example }),

@@ -15,7 +15,7 @@ export const OPEN_API_PATH = "/openapi.json";
 /** Serves the document of every route that is registered on `app`, or inside it, after this call. */
 export function describeRoutes(app: FastifyInstance, version: string): void {
   const routes: DocumentedRoute[] = [];
-  let made: { readonly text: string; readonly etag: string } | null = null;
+  const made: { full?: Made; signedIn?: Made } = {};
 
   app.addHook("onRoute", ({ method, url, schema = {} }) => {
     for (const name of [method].flat()) {
@@ -25,14 +25,25 @@ export function describeRoutes(app: FastifyInstance, version: string): void {
   });
 
   app.get(OPEN_API_PATH, { schema: { hide: true } }, async (request, reply) => {
-    made ??= make(routes, version);
-    reply.header("etag", made.etag).header("cache-control", "no-cache");
-    if (notModified(request, made.etag)) return reply.code(304).send();
-    return reply.type("application/json; charset=utf-8").send(made.text);
+    // A browser in which a person has signed in adds the password to every request by itself. Told of ways to sign in,
+    // the page would send an empty token in its place.
+    const isSignedIn = /^basic /i.test(request.headers.authorization ?? "");
+    if (isSignedIn) made.signedIn ??= make(routes, version, false);
+    else made.full ??= make(routes, version, true);
+    const { text, etag } = (isSignedIn ? made.signedIn : made.full) as Made;
+    reply.headers({ etag, "cache-control": "no-cache", vary: "Authorization" });
+    if (notModified(request, etag)) return reply.code(304).send();
+    return reply.type("application/json; charset=utf-8").send(text);
   });
 }
 
-function make(routes: readonly DocumentedRoute[], version: string) {
-  const text = JSON.stringify(openApiDocument(routes, version));
+interface Made {
+  readonly text: string;
+  readonly etag: string;
+}
+
+function make(routes: readonly DocumentedRoute[], version: string, hasSecurity: boolean): Made {
+  const { security, ...document } = openApiDocument(routes, version);
+  const text = JSON.stringify(hasSecurity ? { ...document, security } : document);
   return { text, etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
 }

@@ -9,6 +9,7 @@ import { blueprintOperationRoutes } from "./blueprint-operations.ts";
 import { blueprintRoutes } from "./blueprints.ts";
 import { bundleRoutes } from "./bundles.ts";
 import { docsRoutes } from "./docs.ts";
+import { frontPageRoute } from "./front-page.ts";
 import { HttpCounts } from "./http-counts.ts";
 import { jobControlRoutes } from "./job-control.ts";
 import { jobEvidenceRoutes } from "./job-evidence.ts";
@@ -79,6 +80,7 @@ export function gatewayServer(services: GatewayServices, logger: Logger): Fastif
   http.watch(app);
   describeRoutes(app, services.version);
   docsRoutes(app);
+  frontPageRoute(app, services.version);
   jsonSchemaRoutes(app);
   app.register(
     async (api) => {

@@ -55,6 +55,7 @@ type ServerOptions = Required<
 };
 
 const OPEN_PATH = "/api/v1/health";
+const OPEN_FOLDER = "/schemas/";
 const URL_CHARS_MAX = 8192;
 
 /**
@@ -188,8 +189,8 @@ function refuseShape({ raw }: FastifyRequest): Problem | null {
   return null;
 }
 
-/** Health needs no token and is not counted; every other spelling of its path does and is. */
-function isOpen({ method, raw: { url } }: FastifyRequest): boolean {
+/** Health and the schemas for editors need no token and are not counted; every other spelling of their paths does and is. */
+function isOpen({ method, raw: { url = "" } }: FastifyRequest): boolean {
   if (method !== "GET" && method !== "HEAD") return false;
-  return url === OPEN_PATH || url?.startsWith(`${OPEN_PATH}?`) === true;
+  return url === OPEN_PATH || url.startsWith(`${OPEN_PATH}?`) || url.startsWith(OPEN_FOLDER);
 }
