@@ -55,6 +55,8 @@ export interface StartOptions {
   readonly newDatabase?: boolean;
   /** To make a new secret key although the database holds values that only the lost one decrypts. */
   readonly newKey?: boolean;
+  /** To go on although acknowledged commits are missing from the database. */
+  readonly acceptDataLoss?: boolean;
 }
 
 /** The store, the engine and what it runs on. */
@@ -72,7 +74,9 @@ export async function openCore(
   undo.defer(() => home.release());
   checkHomeState(home.path, options);
   mkdirSync(join(home.path, "runs"), { recursive: true, mode: 0o700 });
-  const database = openSqlite(databaseFile(home.path));
+  const database = openSqlite(databaseFile(home.path), options);
+  if (database.missing !== null)
+    log.warn(database.missing, "acknowledged commits are missing; going on without them");
   undo.defer(() => database.close());
   const key = await openSecretKey({
     home: home.path,

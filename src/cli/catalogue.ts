@@ -31,6 +31,11 @@ const servingOptions: readonly OptionSpec[] = [
     value: null,
     help: "Make a new secret key although stored secrets need the lost one.",
   },
+  {
+    name: "accept-data-loss",
+    value: null,
+    help: "Start although acknowledged changes are missing from the database.",
+  },
   json,
   help,
 ];

@@ -26,6 +26,7 @@ async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise
     const server = await startServer(config, {
       newDatabase: call.flag("new-database") === true,
       newKey: call.flag("new-key") === true,
+      acceptDataLoss: call.flag("accept-data-loss") === true,
     });
     announce(call, config, server);
     if (server.gatewayUrl !== null) await warnOfCatalog(call, config);

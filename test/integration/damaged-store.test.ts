@@ -8,9 +8,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { overwriteRootPage } from "../support/damage.ts";
+import { start } from "../support/command-line.ts";
+import { flipBit, overwriteRootPage } from "../support/damage.ts";
 import { graph, oneCommand } from "../support/manifests.ts";
 import { startProgram, temporaryHome } from "../support/program.ts";
+import { refusedStart } from "../support/refusal.ts";
 import { call, follow, historyOf, jobDetail, request } from "../support/runtime-api.ts";
 
 const plain = graph("plain", [{ node_id: "in", agent_type: "router" }]);
@@ -101,3 +103,35 @@ test("a damaged page: the program serves what it can read, writes nothing, and s
     await rm(home, { recursive: true, force: true });
   }
 });
+
+const losses: readonly (readonly [string, (wal: string) => Promise<void>])[] = [
+  ["a flipped bit in", flipBit],
+  ["the loss of", (wal) => rm(wal)],
+];
+for (const [what, damage] of losses) {
+  test(`after ${what} a killed program's write-ahead log the start says what is missing, until that is accepted`, async () => {
+    const home = await temporaryHome();
+    try {
+      const first = await startProgram({ home });
+      for (let n = 0; n < 12; n++) await call(first, "POST", "/jobs", plain);
+      await first.kill();
+      await damage(join(home, "troupe.db-wal"));
+      for (let n = 0; n < 2; n++) {
+        const { code, text } = await refusedStart({ home });
+        assert.equal(code, 1, text);
+        assert.match(text, /troupe\.db lacks \d+ of \d+ acknowledged commits/);
+        assert.match(text, /`troupe restore FILE`.*--accept-data-loss/s);
+      }
+      const { out } = await start(["doctor"], home).ended;
+      assert.match(out, /lacks \d+ of \d+ acknowledged commits/);
+      const second = await startProgram({ home, args: ["runtime", "--accept-data-loss"] });
+      assert.match(second.output(), /acknowledged commits are missing/);
+      const id = String((await call(second, "POST", "/jobs", plain)).id);
+      await second.kill();
+      await using third = await startProgram({ home });
+      assert.equal((await historyOf(third, id)).at(-1)?.type, "job_completed");
+    } finally {
+      await rm(home, { recursive: true, force: true });
+    }
+  });
+}

@@ -4,6 +4,20 @@ import type { Mutation } from "./mutation.ts";
 
 export const storeMutations: readonly Mutation[] = [
   {
+    fault: "a start goes on without a word though acknowledged commits are missing",
+    file: "src/store/sqlite/database.ts",
+    search: "if (missing !== null && !acceptDataLoss)",
+    replacement: "if (missing !== null && acceptDataLoss)",
+    tests: ["src/store/sqlite/commit-counter.test.ts"],
+  },
+  {
+    fault: "the count of commits is ahead of the database after a commit that failed",
+    file: "src/store/sqlite/commit-counter.ts",
+    search: "this.#isRaised = false;\n    const total",
+    replacement: "const total",
+    tests: ["src/store/sqlite/commit-counter.test.ts"],
+  },
+  {
     fault: "an error of one row counts as one that may pass, so that its batch is tried again for ever",
     file: "src/store/sqlite/errors.ts",
     search: 'return PASSING.has(code & 0xff) ? "passing" : "row";',

@@ -8,13 +8,23 @@
 // D4. A damaged file is written no more: the first error that shows damage makes the connection read-only until the
 //     program ends. Reading goes on.
 
-import { accessSync, closeSync, constants, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+} from "node:fs";
 import { basename } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import type { Portion } from "../../jobs/records.ts";
 import type { Database, Schema } from "../schema.ts";
+import { CommitCounter, commitCountFile, type MissingCommits, missingCommits } from "./commit-counter.ts";
 import { asUnavailable, damageText, explain, readOnlyText, StoreUnusable, scopeOf } from "./errors.ts";
 import { WriteGate } from "./write-gate.ts";
 
@@ -28,17 +38,27 @@ export interface SqliteDatabase extends Database {
   readonly file: string;
   /** Ends all writing (D4), for somebody who has found the file damaged. */
   setDamaged(reason: string): void;
+  /** Raised and noted with every transaction (commit-counter.ts). */
+  readonly counter: CommitCounter;
+  /** What the start went on without, because it was asked to. */
+  readonly missing: MissingCommits | null;
   close(): Promise<void>;
+}
+
+export interface OpenOptions {
+  /** To go on although acknowledged commits are missing. */
+  readonly acceptDataLoss?: boolean;
 }
 
 /**
  * Opens the database file, creates it if needed, and migrates it.
  *
  * @param file path of the database, or ":memory:"
- * @throws StoreUnusable when the file is no database, is damaged, is locked, or was written by a newer program
+ * @throws StoreUnusable when the file is no database, is damaged, lacks acknowledged commits, is locked, or was written by
+ *   a newer program
  */
-export function openSqlite(file: string): SqliteDatabase {
-  const connection = connect(file);
+export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatabase {
+  const { connection, counter, missing } = connect(file, options);
   let damage: string | null = null;
   const setDamaged = (reason: string) => {
     if (damage !== null) return;
@@ -78,17 +98,28 @@ export function openSqlite(file: string): SqliteDatabase {
       gate.look(() => reading(() => within(prepare(sql).iterate(parameters) as Iterable<Row>, charsMax))),
     transaction: (work) =>
       gate
-        .run(() => kysely.transaction().execute(work))
+        .run(async () => {
+          const value = await kysely.transaction().execute(async (db) => {
+            const done = await work(db);
+            counter.raiseIfChanged();
+            return done;
+          });
+          counter.committed();
+          return value;
+        })
         .catch((error: unknown) => {
           throw explained(error);
         }),
     explained,
     damage: () => damage,
     setDamaged,
+    counter,
+    missing,
     async close() {
       await kysely.destroy();
       // It closes only what it has used.
       if (connection.isOpen) connection.close();
+      counter.close();
     },
   };
 }
@@ -105,10 +136,12 @@ function within<Row>(rows: Iterable<Row>, charsMax: number): Portion<Row> {
   return { rows: taken, isCut: false };
 }
 
-function connect(file: string): DatabaseSync {
+function connect(file: string, { acceptDataLoss = false }: OpenOptions) {
   let connection: DatabaseSync | undefined;
   try {
     mustBeWritable(file);
+    const missing = isNew(file) ? null : missingCommits(file);
+    if (missing !== null && !acceptDataLoss) throw new StoreUnusable(missingText(file, missing));
     makeOwn(file);
     connection = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
     connection.exec(
@@ -116,12 +149,26 @@ function connect(file: string): DatabaseSync {
       "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA foreign_keys = ON",
     );
     migrate(connection);
-    return connection;
+    const path = file === ":memory:" ? null : commitCountFile(file);
+    return { connection, counter: new CommitCounter(connection, path), missing };
   } catch (error) {
     connection?.close();
     if (error instanceof StoreUnusable) throw error;
     throw new StoreUnusable(explain(error, file));
   }
+}
+
+function isNew(file: string): boolean {
+  return file === ":memory:" || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0;
+}
+
+function missingText(file: string, { stored, acknowledged }: MissingCommits): string {
+  return (
+    `The database ${file} lacks ${acknowledged - stored} of ${acknowledged} acknowledged commits: its write-ahead log ` +
+    `${file}-wal was removed or damaged, or the database was replaced by an older one. Put the right files back, or move ` +
+    "SVC_HOME away and restore the newest backup with `troupe restore FILE`. To go on with what is left, start once with " +
+    "--accept-data-loss."
+  );
 }
 
 /** A new one is for its owner alone, and so are the files beside it, to which SQLite gives its mode. */

@@ -29,17 +29,19 @@ const SEGMENT_CHARS_MAX = 256 * 1024;
 export class SqliteJournal implements Journal {
   readonly #connection: DatabaseSync;
   readonly #sql: Statements;
+  readonly #counter: SqliteDatabase["counter"];
   readonly #explained: SqliteDatabase["explained"];
   readonly #readImage: (jobId: string) => JobImage | null;
 
   readonly #gate: WriteGate;
   readonly #runs: RunFollower;
 
-  constructor({ connection, gate, explained }: SqliteDatabase) {
+  constructor({ connection, gate, counter, explained }: SqliteDatabase) {
     this.#connection = connection;
     this.#gate = gate;
     this.#runs = new RunFollower(connection);
     this.#sql = prepareAll(connection);
+    this.#counter = counter;
     this.#explained = explained;
     this.#readImage = imageReader(connection);
   }
@@ -132,7 +134,9 @@ export class SqliteJournal implements Journal {
       try {
         this.#sql.begin.run();
         const value = write();
+        this.#counter.raise();
         this.#sql.commit.run();
+        this.#counter.committed();
         return value;
       } catch (error) {
         if (this.#connection.isTransaction) this.#sql.rollback.run();
