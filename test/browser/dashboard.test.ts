@@ -5,9 +5,20 @@ import { readFile, rm } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import type { JsonObject } from "../../src/engine/json.ts";
+import { zipOf } from "../support/bundle-files.ts";
 import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
-import { call, createJob, ended, happens, startGateway, startRun, walk } from "../support/gateway-api.ts";
+import {
+  ask,
+  call,
+  createJob,
+  ended,
+  happens,
+  sendBundle,
+  startGateway,
+  startRun,
+  walk,
+} from "../support/gateway-api.ts";
 import { aggregator, executor, graph, router } from "../support/graphs.ts";
 import { dashboardPorts, freePorts } from "../support/ports.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
@@ -183,7 +194,10 @@ describe("the dashboard", { skip: noChromium }, () => {
       .locator("#feed li .said")
       .evaluateAll((rows) => Math.max(...rows.map((row) => String(row.textContent).length)));
     assert.ok(longest <= 600);
-    assert.equal(await page.locator(".box .name").first().textContent(), `${hostile.slice(0, 20)}…`);
+    assert.equal(
+      await page.locator(".box .name").first().textContent(),
+      `${hostile.slice(0, 10)}…${hostile.slice(-10)}`,
+    );
     assert.equal(await page.evaluate("window.hacked"), undefined);
     assert.equal(await page.locator("main img, main b").count(), 0);
     assert.deepEqual(complaints, []);
@@ -192,12 +206,12 @@ describe("the dashboard", { skip: noChromium }, () => {
 
   test("of thousands of events keeps 500 in the document, stands still for who scrolls back, and filters", async () => {
     const gate = gates.pipe("lines");
-    const { url } = await runWithDashboard(
+    const { runId, url } = await runWithDashboard(
       program,
       graph("lines", [
         executor(
           "talker",
-          `seq -f 'line %g' 6000; cat ${gate}; ${tell("mine", { message: "odd" })}; echo last`,
+          `seq -f 'early %g' 300; seq -f 'line %g' 6000; cat ${gate}; ${tell("mine", { message: "odd" })}; echo last`,
         ),
       ]),
     );
@@ -217,7 +231,7 @@ describe("the dashboard", { skip: noChromium }, () => {
     await seeStatus(page, "Completed");
     await page.locator("#events-count", { hasText: "new below" }).waitFor();
     assert.equal(await rows.last().innerText(), before);
-    await page.getByRole("button", { name: "Follow" }).click();
+    await page.getByRole("button", { name: "Follow", exact: true }).click();
     await page.locator("#feed li", { hasText: "The run completed" }).waitFor();
     assert.equal(await rows.count(), 500);
     await page.getByRole("combobox", { name: "Type" }).selectOption("mine");
@@ -225,7 +239,15 @@ describe("the dashboard", { skip: noChromium }, () => {
     await page.getByRole("combobox", { name: "Type" }).selectOption("");
     await page.getByRole("searchbox", { name: "Contains" }).fill("LINE 4321");
     await page.locator("#feed > li:only-child", { hasText: "line 4321" }).waitFor();
-    await page.context().close();
+    // What a page no longer keeps, the history has.
+    const { page: other } = await openPage(browser, gatewayPage(program, runId));
+    await other.locator("#feed li", { hasText: "The run completed" }).waitFor();
+    await other.getByRole("searchbox", { name: "Contains" }).fill("EARLY 12");
+    await other.locator("#feed-empty", { hasText: "No event passes" }).waitFor();
+    await other.getByRole("button", { name: "Search all older events" }).click();
+    await other.locator("#search-text", { hasText: "11 matches; all events are searched" }).waitFor();
+    assert.equal(await other.locator("#feed > li").count(), 11);
+    for (const one of [page, other]) await one.context().close();
   });
 
   test("is walked by keyboard, says how a person answers, and has nothing that axe would mend, light and dark, wide and narrow", async () => {
@@ -259,7 +281,10 @@ describe("the dashboard", { skip: noChromium }, () => {
     const pages = await Promise.all(looks.map((look) => openPage(browser, url, look)));
     for (const { page } of pages) {
       const people = page.getByRole("region", { name: "Waiting for a person" });
-      await people.getByText(`troupe answer ${runId} ship yes`).waitFor();
+      await people.getByText("Answers: yes, no.").waitFor();
+      // What is copied does not answer by itself.
+      assert.equal(await people.locator("code").textContent(), `troupe answer ${runId} ship `);
+      await people.getByRole("link", { name: "Answer on the run's page at the gateway" }).waitFor();
       await page.locator('[data-state="retrying"]').first().waitFor({ state: "attached" });
       assert.deepEqual(await accessibilityProblems(page), []);
       const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
@@ -303,6 +328,45 @@ describe("the dashboard", { skip: noChromium }, () => {
     }
   });
 
+  test("keeps agents that work in sight, is made larger, smaller and fitted, and colours the shares of a group by their states", async () => {
+    const gate = gates.pipe("far");
+    const steps = Array.from({ length: 30 }, (_, i) => router(`step-${i}`));
+    const crowd = Array.from({ length: 50 }, (_, i) => executor(`crowd-${i}`, `cat ${gate}; exit 1`));
+    const ways = [
+      ...steps.slice(1).map(({ node_id }, i) => [`step-${i}`, String(node_id)] as const),
+      ...crowd.map(({ node_id }) => ["step-29", String(node_id)] as const),
+    ];
+    const jobId = await createJob(program, graph("far", [...steps, ...crowd], ways));
+    const runId = await startRun(program, jobId);
+    const { page, complaints } = await openPage(browser, gatewayPage(program, runId));
+    const sizes = async () =>
+      (await page.evaluate(`(() => {
+        const frame = document.querySelector("#graph").getBoundingClientRect();
+        const active = document.querySelector('.box[data-state="running"]')?.getBoundingClientRect();
+        const { width } = document.querySelector("#graph svg").getBoundingClientRect();
+        return { frame: frame.width, width, inSight: active?.left >= frame.left && active.right <= frame.right };
+      })()`)) as { frame: number; width: number; inSight: boolean };
+    await until("the agents that work are in sight", async () => (await sizes()).inSight);
+    const before = await sizes();
+    assert.ok(before.width > before.frame, "the graph is wider than its frame");
+    await page.getByRole("button", { name: "Larger" }).click();
+    assert.ok((await sizes()).width > before.width);
+    await page.getByRole("button", { name: "Fit" }).click();
+    assert.ok((await sizes()).width <= before.frame);
+    await gates.open(gate);
+    await seeStatus(page, "Failed");
+    const fills = (await page.evaluate(
+      `Object.fromEntries([...document.querySelectorAll('.box[data-state="failed"] .share rect')].map((rect) => [
+        rect.dataset.state,
+        getComputedStyle(rect).fill,
+      ]))`,
+    )) as Readonly<Record<string, string>>;
+    assert.ok(fills.cancelled !== undefined && fills.failed !== undefined);
+    assert.notEqual(fills.cancelled, fills.failed);
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+  });
+
   test("draws a graph of 500 agents in a few boxes, and lists those of most interest", async () => {
     const workers = Array.from({ length: 500 }, (_, i) => router(`w${i}`));
     const edges = workers.map(({ node_id }) => ["in", String(node_id)] as const);
@@ -310,12 +374,108 @@ describe("the dashboard", { skip: noChromium }, () => {
     const { run } = await ended(program, await startRun(program, jobId));
     const { page } = await openPage(browser, gatewayPage(program, String(run.run_id)));
     await seeStatus(page, "Completed");
-    await page.locator(".box.many", { hasText: "500 × router" }).waitFor();
+    await page.locator(".box.many", { hasText: "500 × w…" }).waitFor();
     assert.equal(await page.locator(".box").count(), 2);
     await page.getByRole("button", { name: "List" }).click();
     assert.equal(await page.locator("#list tbody tr").count(), 200);
     await page.context().close();
   });
+});
+
+test("a person answers on the gateway's page: with a decision of those allowed, or in words of their own", {
+  skip: noChromium,
+}, async () => {
+  const asks = (request: JsonObject) =>
+    `printf '%s\\n' '${JSON.stringify({ type: "human_input_requested", payload: request })}' > "$SVC_EVENT_STREAM"; until [ -s "$SVC_HUMAN_RESPONSES" ]; do sleep 0.05; done; cat "$SVC_HUMAN_RESPONSES" > "$SVC_OUTPUT_DIR/answer.json"`;
+  const jobId = await createJob(
+    program,
+    graph(
+      "answers",
+      [
+        executor(
+          "chooser",
+          asks({ request_id: "ship", prompt: "Ship it?", allowed_decisions: ["yes", "no"] }),
+        ),
+        executor("teller", asks({ request_id: "name", prompt: "Which name?" })),
+      ],
+      [],
+      { entrypoints: ["chooser", "teller"] },
+    ),
+  );
+  const runId = await startRun(program, jobId);
+  const { page, complaints } = await openPage(browser, gatewayPage(program, runId));
+  const question = (prompt: string) => page.locator("#people-list > li", { hasText: prompt });
+  await question("Ship it?").getByRole("button", { name: "no" }).waitFor();
+  assert.deepEqual(await accessibilityProblems(page), []);
+  await question("Ship it?").getByLabel("Comment").fill("not on a Friday");
+  await question("Ship it?").getByRole("button", { name: "no" }).click();
+  await question("Which name?").getByLabel("Answer").fill("Bee");
+  await question("Which name?").getByRole("button", { name: "Answer" }).click();
+  await seeStatus(page, "Completed");
+  await page.locator("#people").waitFor({ state: "hidden" });
+  const requests = await walk(program, `/runs/${runId}/human`);
+  const answers = requests.map(({ request_id, response }) => {
+    const { decision, comment } = response as JsonObject;
+    return [request_id, decision, comment];
+  });
+  assert.deepEqual(answers.toSorted(), [
+    ["name", "Bee", null],
+    ["ship", "no", "not on a Friday"],
+  ]);
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});
+
+test("with a token, the holder of a run's key keeps its page and its files when the run has ended, and reads nothing else", {
+  skip: noChromium,
+}, async () => {
+  const token = "a-token-of-thirty-two-characters";
+  const gate = gates.pipe("keyed");
+  const env = { ...(await dashboardPorts()), SVC_API_TOKEN: token };
+  await using keyed = await startGateway({ env });
+  const headers = { authorization: `Bearer ${token}` };
+  const zip = await zipOf({
+    "manifest.json": graph(
+      "keyed",
+      [executor("writer", `echo kept > "$SVC_OUTPUT_DIR/file.txt"; cat ${gate}`)],
+      [],
+      {
+        outputs: [{ path: "file.txt", title: "The file", primary: true }],
+      },
+    ),
+    "config/default.json": { web_ui: { enabled: true } },
+  });
+  const post = async (path: string, body: JsonObject) =>
+    (await ask(keyed, "POST", path, { body, headers })).body;
+  const { bundle_id } = (await sendBundle(keyed, zip, { headers })).body;
+  const { job_id } = await post("/jobs", { bundle_id: String(bundle_id) });
+  const runId = String((await post(`/jobs/${job_id}/runs`, {})).run_id);
+  const url = await until("the dashboard can be reached", async () => {
+    const query = `/services?run_id=${runId}&status=passing`;
+    const [service] = (await ask(keyed, "GET", query, { headers })).body.items as readonly JsonObject[];
+    return service === undefined ? null : String(service.public_url);
+  });
+  assert.match(url, /\?key=trt_/);
+  const untouched = await openPage(browser, url);
+  const touched = await openPage(browser, url);
+  for (const { page } of [untouched, touched]) await seeStatus(page, "Running");
+  await touched.page.getByRole("button", { name: "List" }).click();
+  await gates.open(gate);
+  await untouched.page.waitForURL(gatewayPage(keyed, runId));
+  const more = touched.page.getByRole("link", { name: "Open the run's page at the gateway" });
+  await more.click();
+  await touched.page.waitForURL(gatewayPage(keyed, runId));
+  for (const { page } of [untouched, touched]) {
+    await page.reload();
+    await seeStatus(page, "Completed");
+    await seeOutputs(page, ["The file"]);
+    assert.equal((await save(page, "The file")).toString(), "kept\n");
+    const others = await page.evaluate(async () =>
+      Promise.all(["/api/v1/runs", "/api/v1/jobs"].map(async (path) => (await fetch(path)).status)),
+    );
+    assert.deepEqual(others, [401, 401]);
+    await page.context().close();
+  }
 });
 
 test("pages go on by themselves after the program was killed and started again: no event is missing, none is there twice", {
@@ -347,6 +507,8 @@ test("pages go on by themselves after the program was killed and started again: 
     );
     await gates.open(gate);
     for (const { page } of pages) await seeStatus(page, "Completed");
+    // Nobody has touched the page of the run's own server: it goes on to the gateway's, which can be loaded again.
+    for (const { page } of pages) await page.waitForURL(gatewayPage(second, runId));
     const { events } = await ended(second, runId);
     for (const { page } of pages) {
       await page.getByRole("combobox", { name: "Level" }).selectOption("0");

@@ -152,7 +152,8 @@ async function pageConfig(services: GatewayServices, run: RunRecord) {
     run: `../../${encodeURIComponent(run.runId)}`,
     outputs: "../outputs?page_size=200",
     events: "../events/stream",
-    gateway: null,
+    gateway_page: null,
+    answers: "../human/",
     ends_with_run: false,
     now: isoTime(services.nowMs()),
   };

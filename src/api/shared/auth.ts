@@ -6,6 +6,7 @@
 
 import type { IncomingHttpHeaders } from "node:http";
 import { Problem } from "./problem.ts";
+import { keyInCookie } from "./run-key.ts";
 import type { AskedOfRun, RunTokens } from "./run-token.ts";
 import { tokenCheck } from "./token-check.ts";
 
@@ -41,7 +42,11 @@ export function authenticator(tokens: readonly string[], runTokens: RunTokens): 
   return (asking) => {
     const { headers } = asking;
     const given = credentials(headers.authorization);
-    if (given === null) return refused(headers);
+    if (given === null) {
+      const key = keyInCookie(headers.cookie);
+      const runId = key === null ? null : runTokens.runRead(asking, key);
+      return runId === null ? refused(headers) : reader(runId);
+    }
     if (isToken(given.secret)) return given.isBasic ? byBasic : byBearer;
     const runId = given.isBasic ? null : runTokens.runRead(asking, given.secret);
     return runId === null ? refused(headers) : reader(runId);

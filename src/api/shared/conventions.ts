@@ -17,6 +17,7 @@ import { answerProblems, sendProblem } from "./problem-answers.ts";
 import { callerOf, RateLimit } from "./rate-limit.ts";
 import { continueWhenAllowed } from "./read-rest.ts";
 import { requestIds } from "./request-id.ts";
+import { openedByKey } from "./run-key.ts";
 import type { RunTokens } from "./run-token.ts";
 import { validateStrictly } from "./strict-validation.ts";
 
@@ -121,18 +122,20 @@ const badUrl = (url: string) =>
 
 class Admission {
   readonly #access: ReturnType<typeof authenticator>;
+  readonly #runTokens: RunTokens;
   readonly #origins: OriginPolicy;
   readonly #rate: RateLimit | null;
 
   constructor(settings: ConventionSettings) {
     const { apiTokens, runTokens, requestsPerMinuteMax, nowMs } = settings;
     this.#access = authenticator(apiTokens, runTokens);
+    this.#runTokens = runTokens;
     this.#origins = new OriginPolicy({ ...settings, hasToken: apiTokens.length > 0 });
     this.#rate =
       requestsPerMinuteMax === 0 ? null : new RateLimit({ perMinute: requestsPerMinuteMax, nowMs });
   }
 
-  /** Calls `done` with what is wrong, or with nothing; or answers a preflight, and does not call it. */
+  /** Calls `done` with what is wrong, or with nothing; or answers a preflight or a run's key, and does not call it. */
   check(request: FastifyRequest, reply: FastifyReply, done: (refused?: Problem) => void): void {
     const { headers } = request.raw;
     reply.header("x-request-id", request.id);
@@ -141,6 +144,14 @@ class Admission {
     const preflight = refused === null ? this.#origins.preflight(request.method, headers) : null;
     if (preflight !== null) {
       reply.code(204).headers(preflight).send();
+      return;
+    }
+    const opened = refused === null ? openedByKey(request.raw, this.#runTokens) : null;
+    if (opened !== null) {
+      reply
+        .header("set-cookie", opened.cookie)
+        .header("cache-control", "no-store")
+        .redirect(opened.location, 303);
       return;
     }
     const problem = refused ?? (isOpen(request) ? null : this.#admit(request));

@@ -113,3 +113,26 @@ test("a token that was changed anywhere, cut or made longer is none", () => {
     }),
   );
 });
+
+test("a link with a run's key opens that run for a browser: the key leaves the address and is kept in a cookie", async () => {
+  await using app = await withRuns();
+  const ask = (path: string, headers: Record<string, string> = {}) =>
+    fetch(app.url + path, { headers, redirect: "manual" });
+  const opened = await ask(`/runs/${MINE}/events?page_size=2&key=${tokens.of(MINE)}`);
+  assert.equal(opened.status, 303);
+  assert.equal(opened.headers.get("location"), `/api/v1/runs/${MINE}/events?page_size=2`);
+  const setCookie = opened.headers.get("set-cookie") ?? "";
+  assert.match(setCookie, new RegExp(`; HttpOnly; SameSite=Lax; Path=/api/v1/runs/${MINE}$`));
+  const cookie = `other=1; ${setCookie.split(";")[0]}`;
+  const read = await ask(`/runs/${MINE}/events`, { cookie });
+  assert.deepEqual(await read.json(), { principal: `run:${MINE}` });
+  for (const path of [`/runs/${OTHER}`, "/runs", "/whoami"]) {
+    await problemIn(await ask(path, { cookie }), 401, "unauthorized");
+    await problemIn(await ask(`${path}?key=${tokens.of(MINE)}`), 401, "unauthorized");
+  }
+  const changed = await fetch(`${app.url}/runs/${MINE}`, { method: "POST", headers: { cookie } });
+  await problemIn(changed, 401, "unauthorized");
+  // The API token is no key of a run, in neither place.
+  await problemIn(await ask(`/runs/${MINE}?key=${TOKEN}`), 401, "unauthorized");
+  await problemIn(await ask(`/runs/${MINE}`, { cookie: `troupe_run_key=${TOKEN}` }), 401, "unauthorized");
+});

@@ -5,7 +5,7 @@
 
 import { atMost, byId, element, scrollable, setAttribute, setText } from "./dom.js";
 import { nowText } from "./event-text.js";
-import { clean, count, plural, start } from "./format.js";
+import { clean, count, ends, plural, start } from "./format.js";
 import { GraphView } from "./graph-view.js";
 import { shownState, stateNames } from "./model.js";
 
@@ -55,6 +55,7 @@ export class AgentsView {
   }
 
   #show(view) {
+    byId("graph-tools").hidden = view !== "graph";
     for (const one of ["graph", "list"]) {
       byId(one).hidden = one !== view;
       setAttribute(byId(`show-${one}`), "aria-pressed", one === view);
@@ -114,7 +115,7 @@ export class AgentsView {
 
 function fillRow(row, agent) {
   const state = shownState(agent);
-  setText(row.name, start(clean(agent.id), 80));
+  setText(row.name, ends(clean(agent.id), 80));
   setText(row.kind, start(clean([agent.type, agent.role].filter((text) => text !== "").join(" · ")), 160));
   setText(row.state, stateNames.get(state) ?? state);
   setAttribute(row.state, "data-state", state);

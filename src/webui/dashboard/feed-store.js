@@ -17,6 +17,8 @@ const SEARCHED_CHARS_MAX = 2_000;
 export class FeedStore {
   #entries = [];
   #matches = [];
+  /** How many of the matches, the first ones, are older than what is kept: a search has found them. */
+  #found = 0;
   #chars = 0;
   #filter = { level: 0, type: "", agent: "", text: "" };
   /** Events that were kept once. */
@@ -48,10 +50,31 @@ export class FeedStore {
     while (this.#entries.length > KEPT_MAX + DROPPED_AT_ONCE || this.#chars > CHARS_MAX) this.#drop();
   }
 
+  /** The id of the oldest event that is kept. */
+  get firstId() {
+    return this.#entries[0]?.event.id ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** @returns {event, level, text} of an event that is not kept, if it passes the filter; else null */
+  matching(event, level) {
+    const entry = { event, level, text: clean(eventText(event)), chars: 0 };
+    return this.#passes(entry) ? entry : null;
+  }
+
+  /** @param entries of `matching`, in their order, all of them older than what was kept when their search began */
+  showFound(entries) {
+    this.#matches.splice(0, this.#found);
+    const firstId = this.#matches[0]?.event.id ?? Number.POSITIVE_INFINITY;
+    const older = entries.filter(({ event }) => event.id < firstId);
+    this.#matches.unshift(...older);
+    this.#found = older.length;
+  }
+
   /** @param filter {level: at least this, type, agent, text}; "" means any */
   setFilter(filter) {
     this.#filter = { ...filter, text: filter.text.toLowerCase() };
     this.#matches = this.#entries.filter((entry) => this.#passes(entry));
+    this.#found = 0;
     this.passed = this.#matches.length;
   }
 
@@ -59,10 +82,10 @@ export class FeedStore {
     const gone = this.#entries.splice(0, Math.min(DROPPED_AT_ONCE, Math.max(1, this.#entries.length - 1)));
     for (const { chars } of gone) this.#chars -= chars;
     this.dropped += gone.length;
-    const firstId = this.#entries[0]?.event.id ?? Number.POSITIVE_INFINITY;
-    let outside = 0;
-    while (outside < this.#matches.length && this.#matches[outside].event.id < firstId) outside++;
-    this.#matches.splice(0, outside);
+    const found = this.#found;
+    let outside = found;
+    while (outside < this.#matches.length && this.#matches[outside].event.id < this.firstId) outside++;
+    this.#matches.splice(found, outside - found);
     if (gone.length === 0) this.#chars = 0;
   }
 

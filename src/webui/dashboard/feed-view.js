@@ -8,7 +8,8 @@
 import { atMost, byId, element, scrollable, setAttribute, setText } from "./dom.js";
 import { levelNames, levelOf } from "./event.js";
 import { FeedStore } from "./feed-store.js";
-import { clean, count, plural, start, timeOfDay } from "./format.js";
+import { clean, count, ends, plural, start, timeOfDay } from "./format.js";
+import { readHistory } from "./stream.js";
 
 const [DEBUG, INFO] = [levelNames.indexOf("debug"), levelNames.indexOf("info")];
 const ROWS_MAX = 500;
@@ -17,6 +18,9 @@ const TEXT_CHARS_MAX = 600;
 const WHOLE_CHARS_MAX = 100_000;
 /** Choices of a filter; more would be no help. */
 const CHOICES_MAX = 1_000;
+/** Matches of a search that are shown. */
+const FOUND_MAX = 2_000;
+const OTHER_FILTER = "another filter";
 /** So near the end counts as at the end. */
 const NEAR_PX = 24;
 
@@ -29,6 +33,8 @@ export class FeedView {
   #shownId = 0;
   #choices = { type: new Set(), agent: new Set() };
   #rows = new WeakMap();
+  /** A search of older events that is under way. */
+  #search = null;
 
   constructor(page) {
     this.#page = page;
@@ -42,6 +48,7 @@ export class FeedView {
     this.#list.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     this.#list.addEventListener("keydown", (event) => this.#key(event));
     this.#list.addEventListener("click", ({ target }) => toggle(target.closest("li"), this.#rows));
+    byId("search-older").addEventListener("click", () => void this.#searchOlder());
     for (const { node_id: id } of page.config.graph?.nodes ?? []) this.#choice("agent", id);
     this.#refilter();
   }
@@ -83,6 +90,7 @@ export class FeedView {
     const first = this.#list.firstElementChild;
     const hasOlder = first !== null && !isEmpty && matches[0].event.id < this.#rows.get(first).event.id;
     byId("older").hidden = !hasOlder;
+    byId("search").hidden = this.#store.dropped === 0;
   }
 
   // ---------------------------------------------------------------------------------------------- rows
@@ -136,7 +144,7 @@ export class FeedView {
         text: timeOfDay(event.timestamp),
       }),
       element("span", { class: "level", text: name }),
-      element("span", { class: "who", dir: "auto", text: start(clean(event.agent_id ?? "run"), 60) }),
+      element("span", { class: "who", dir: "auto", text: ends(clean(event.agent_id ?? "run"), 60) }),
       element("span", { class: "what" }, ...what(entry, text)),
     );
     this.#rows.set(row, entry);
@@ -198,12 +206,55 @@ export class FeedView {
   // -------------------------------------------------------------------------------------------- filters
 
   #refilter() {
+    this.#search?.abort(OTHER_FILTER);
+    setText(byId("search-text"), "");
     this.#store.setFilter({
       level: Number(byId("filter-level").value),
       type: byId("filter-type").value,
       agent: byId("filter-agent").value,
       text: byId("filter-text").value,
     });
+    this.#list.replaceChildren();
+    this.#shownId = 0;
+    this.#isFollowing = true;
+    this.draw();
+  }
+
+  /** Reads the history from its start up to what is kept here, and shows what passes the filters, the newest of it. */
+  async #searchOlder() {
+    if (this.#search !== null) return this.#search.abort();
+    const search = new AbortController();
+    this.#search = search;
+    setText(byId("search-older"), "Stop");
+    const found = [];
+    let number = 0;
+    const tell = (what) =>
+      setText(
+        byId("search-text"),
+        `${count(number)} matches${number > found.length ? `, the newest ${count(found.length)} shown` : ""}; ${what}`,
+      );
+    let outcome = "the history cannot be read now";
+    try {
+      const url = new URL(this.#page.config.events, import.meta.url);
+      for await (const event of readHistory(url, search.signal)) {
+        // What is kept is shown anyway; meanwhile some of it may have been dropped.
+        if (event.id >= this.#store.firstId) break;
+        const entry = this.#store.matching(event, this.#levelOf(event));
+        if (entry !== null && ++number && found.push(entry) > 2 * FOUND_MAX) found.splice(0, FOUND_MAX);
+        if (event.id % 1_000 === 0)
+          tell(`read ${count(event.id)} of ${count(this.#store.firstId - 1)} events`);
+      }
+      outcome = "all events are searched";
+    } catch {
+      if (search.signal.aborted) outcome = "stopped";
+    }
+    this.#search = null;
+    setText(byId("search-older"), "Search all older events");
+    // Another filter has begun meanwhile.
+    if (search.signal.reason === OTHER_FILTER) return;
+    found.splice(0, found.length - FOUND_MAX);
+    tell(outcome);
+    this.#store.showFound(found);
     this.#list.replaceChildren();
     this.#shownId = 0;
     this.#isFollowing = true;

@@ -70,6 +70,13 @@ export function clean(text) {
     .replace(TURNS, "\ufffd");
 }
 
+/** Both ends of a name, with an ellipsis between: names of one kind often differ only at the end. */
+export function ends(text, charsMax) {
+  if (text.length <= charsMax) return text;
+  const tail = Math.floor((charsMax - 1) / 2);
+  return `${start(text, charsMax - tail)}${text.slice(-tail).replace(/^[\udc00-\udfff]/, "")}`;
+}
+
 /** The beginning of a text, with an ellipsis for the rest; a character is never cut in two. */
 export function start(text, charsMax) {
   if (text.length <= charsMax) return text;

@@ -17,6 +17,8 @@ const STREAM_PATH = /^(.*\/runs\/([^/]+))\/events\/stream$/;
 export class GatewaySource {
   /** The run's URL at the gateway, without a slash at the end. */
   runUrl;
+  /** The run's page there, with the key that opens it. */
+  pageUrl;
   runId;
   endsWithRun = true;
   #headers;
@@ -32,6 +34,7 @@ export class GatewaySource {
     if (runPath === undefined)
       throw new Error(`SVC_BLUEPRINT_RUN_EVENTS_URL does not end in /runs/<run>/events/stream: ${eventsUrl}`);
     this.runUrl = url.origin + runPath;
+    this.pageUrl = `${this.runUrl}/dashboard${token === null ? "" : `?key=${encodeURIComponent(token)}`}`;
     this.runId = decodeURIComponent(runId);
     this.#headers = token === null ? {} : { authorization: `Bearer ${token}` };
   }

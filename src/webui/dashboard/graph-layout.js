@@ -2,8 +2,9 @@
 //
 // G1. Time and space are linear in nodes and edges, but for sorting.
 // G2. The same graph gives the same picture, and nothing in it depends on how far the run is: boxes never move.
-// G3. Large graphs stay readable: nodes of one kind with neighbours of the same kinds share a box, and if that is not
-//     enough, all of one kind in one layer do.
+// G3. Large graphs stay readable: nodes of one kind with neighbours of the same kinds share a box; if that is not
+//     enough, all of one kind in one layer do; and if that is not, several layers become one. There are never more than
+//     BOXES_MAX boxes.
 
 const GROUPED_FROM = 40;
 const BOXES_MAX = 120;
@@ -26,7 +27,8 @@ export function layout(nodes, edges) {
   if (boxes.list.length > BOXES_MAX) {
     boxes = boxesOf(nodes, layers, (index) => JSON.stringify([layers[index], nodes[index].type]));
   }
-  const links = linksOf(graph, boxes.of, layers);
+  if (boxes.list.length > BOXES_MAX) boxes = inBands(nodes, layers);
+  const links = linksOf(graph, boxes);
   return placed(boxes.list, links);
 }
 
@@ -130,12 +132,23 @@ function boxesOf(nodes, layers, group) {
   return { list, of };
 }
 
-function linksOf({ next }, of, layers) {
+/** Neighbouring layers as one, so many of them that the boxes are few enough. */
+function inBands(nodes, layers) {
+  const types = new Set(nodes.map(({ type }) => type)).size;
+  const hasTypes = types <= BOXES_MAX;
+  const bandsMax = hasTypes ? Math.floor(BOXES_MAX / types) : BOXES_MAX;
+  const layerCount = layers.reduce((most, layer) => Math.max(most, layer + 1), 0);
+  const bands = layers.map((layer) => Math.floor((layer * bandsMax) / Math.max(layerCount, bandsMax)));
+  return boxesOf(nodes, bands, (index) => JSON.stringify([bands[index], hasTypes && nodes[index].type]));
+}
+
+function linksOf({ next }, { list: boxes, of }) {
   const links = new Map();
   next.forEach((list, a) => {
     for (const b of list) {
       const [from, to] = [of[a], of[b]];
-      if (from !== to) links.set(from * of.length + to, { from, to, isBack: layers[b] <= layers[a] });
+      const isBack = boxes[to].layer <= boxes[from].layer;
+      if (from !== to) links.set(from * of.length + to, { from, to, isBack });
     }
   });
   return [...links.values()];

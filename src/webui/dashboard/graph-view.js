@@ -3,7 +3,8 @@
 
 import { drawn, setAttribute, setText } from "./dom.js";
 import { nowText } from "./event-text.js";
-import { clean, count, start } from "./format.js";
+import { clean, count, ends, start } from "./format.js";
+import { GraphFrame } from "./graph-frame.js";
 import { layout, box as measure } from "./graph-layout.js";
 import { shownState, stateNames } from "./model.js";
 
@@ -41,7 +42,7 @@ export class GraphView {
 
   constructor(model, frame, showAgent) {
     this.#model = model;
-    this.#frame = frame;
+    this.#frame = new GraphFrame(frame);
     this.#showAgent = showAgent;
   }
 
@@ -51,8 +52,6 @@ export class GraphView {
     const plan = layout([...agents.values()], [...edges.values()]);
     const svg = drawn("svg", {
       viewBox: `0 0 ${plan.width} ${plan.height}`,
-      width: plan.width,
-      height: plan.height,
       role: "img",
       "aria-label": "The graph of the run",
     });
@@ -65,7 +64,7 @@ export class GraphView {
       for (const id of one.members) this.#boxOf.set(id, made);
       return made;
     });
-    this.#frame.replaceChildren(svg);
+    this.#frame.show(svg, plan);
     this.#isWhole = true;
   }
 
@@ -77,6 +76,7 @@ export class GraphView {
       if (found !== undefined) stale.add(found);
     }
     for (const one of stale) this.#fill(one);
+    if (stale.size > 0) this.#frame.followActive(this.#boxes);
   }
 
   #edges({ boxes, edges, height }) {
@@ -107,6 +107,9 @@ export class GraphView {
     const made = {
       members,
       index,
+      x,
+      y,
+      shown: "pending",
       title: drawn("title"),
       sign: drawn("path", { class: "sign" }),
       name: drawn("text", { class: "name", y: 23 }),
@@ -124,10 +127,19 @@ export class GraphView {
       drawn("svg", { x: 36, width: width - 42, height }, made.name, made.state),
       made.bar,
     );
-    const name = isGroup ? `${count(members.length)} × ${agent.type || "agent"}` : agent.id;
-    setText(made.name, start(clean(name), NAME_CHARS));
+    const name = isGroup ? `${count(members.length)} × ${this.#groupName(members)}` : agent.id;
+    setText(made.name, ends(clean(name), NAME_CHARS));
     if (!isGroup) made.group.addEventListener("click", () => this.#showAgent(first));
     return made;
+  }
+
+  /** What the agents of a group have in common: how their names begin, else their role, else their type. */
+  #groupName(members) {
+    const agents = members.map((id) => this.#model.agents.get(id));
+    const prefix = commonStart(members).replace(/[\s\d._-]+$/, "");
+    const common = (field) =>
+      agents.every((agent) => agent[field] === agents[0][field]) ? agents[0][field] : "";
+    return prefix !== "" ? `${prefix}…` : common("role") || common("type") || "agents";
   }
 
   #fill(made) {
@@ -139,12 +151,20 @@ export class GraphView {
     }
     // The states are in the order of interest, so that one failed agent of many is seen.
     const state = [...stateNames.keys()].find((one) => tally.has(one));
+    made.shown = state;
     setAttribute(made.group, "data-state", state);
     setAttribute(made.sign, "d", signs.get(state));
     for (const path of this.#into.get(made.index) ?? []) setAttribute(path, "data-state", state);
     if (agents.length === 1) fillOne(made, agents[0], state);
     else fillMany(made, agents, tally);
   }
+}
+
+function commonStart(texts) {
+  const [first] = texts;
+  let length = first.length;
+  for (const text of texts) while (!text.startsWith(first.slice(0, length))) length--;
+  return first.slice(0, length);
 }
 
 function fillOne(made, agent, state) {

@@ -50,13 +50,20 @@ export class OutputsView {
    */
   sourceGone() {
     this.#isSourceGone = true;
-    const { gateway } = this.#page.config;
+    const { gateway_page: page } = this.#page.config;
     for (const card of byId("outputs-list").querySelectorAll("li.output"))
       card.querySelector("button")?.remove();
     const links = byId("outputs-list").querySelectorAll("a.button");
-    if (!gateway || links.length === 0) return;
-    for (const link of links) link.href = `${gateway}/artifacts/${encodeURIComponent(link.dataset.artifact)}`;
-    const more = element("a", { href: `${gateway}/dashboard`, text: "The run's page at the gateway" });
+    if (!page || links.length === 0) return;
+    for (const link of links) {
+      const file = new URL(page);
+      file.pathname = file.pathname.replace(
+        /dashboard$/,
+        `artifacts/${encodeURIComponent(link.dataset.artifact)}`,
+      );
+      link.href = file.href;
+    }
+    const more = element("a", { href: page, text: "The run's page at the gateway" });
     byId("outputs-list").append(element("li", { class: "muted" }, more, " stays, with all its files."));
   }
 

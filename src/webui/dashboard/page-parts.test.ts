@@ -114,7 +114,37 @@ describe("the graph's layout", () => {
     assert.ok((layout(many, dense) as Plan).boxes.length <= 120);
     const chain = Array.from({ length: 5_000 }, (_, i) => node(`n${i}`));
     const links = chain.slice(1).map(({ id }, i) => ({ from: `n${i}`, to: id }));
-    assert.equal((layout(chain, links) as Plan).edges.length, 4_999);
+    const plan: Plan = layout(chain, links);
+    assert.equal(plan.boxes.length, 120);
+    assert.equal(plan.edges.length, 119);
+    assert.deepEqual(
+      plan.boxes.flatMap(({ members }) => members),
+      chain.map(({ id }) => id),
+    );
+  });
+
+  test("never draws more boxes than are looked at, whatever the layers and types", () => {
+    const wide = fc
+      .record({ size: fc.integer({ min: 41, max: 400 }), types: fc.integer({ min: 1, max: 200 }) })
+      .chain(({ size, types }) =>
+        fc.record({
+          nodes: fc.constant(Array.from({ length: size }, (_, i) => node(`n${i}`, `t${i % types}`))),
+          // Long chains with a few ways across.
+          edges: fc
+            .array(fc.tuple(fc.nat(size - 1), fc.nat(size - 1)), { maxLength: 20 })
+            .map((across) => [
+              ...Array.from({ length: size - 1 }, (_, i) => ({ from: `n${i}`, to: `n${i + 1}` })),
+              ...across.map(([from, to]) => ({ from: `n${from}`, to: `n${to}` })),
+            ]),
+        }),
+      );
+    fc.assert(
+      fc.property(wide, ({ nodes, edges }) => {
+        const { boxes }: Plan = layout(nodes, edges);
+        assert.ok(boxes.length <= 120, `${boxes.length} boxes`);
+        assert.equal(boxes.flatMap(({ members }) => members).length, nodes.length);
+      }),
+    );
   });
 });
 

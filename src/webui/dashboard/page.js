@@ -3,10 +3,11 @@
 //
 // P1. The same page is served by a run's own dashboard and by the gateway; only config.json differs.
 // P2. Events change the model at once, and the page before the next picture: a burst costs one picture, not thousands.
-// P3. What was shown stays when the server goes away, as it does when a run ends.
+// P3. When the server goes away, as it does when a run ends, the browser goes on to the run's page at the gateway; where
+//     it cannot, what was shown stays.
 
 import { AgentsView } from "./agents-view.js";
-import { atMost, byId, onceAFrame, setText } from "./dom.js";
+import { atMost, byId, element, onceAFrame, setText } from "./dom.js";
 import { FeedView } from "./feed-view.js";
 import { HeaderView } from "./header-view.js";
 import { apply, createModel } from "./model.js";
@@ -17,6 +18,12 @@ import { TroubleView } from "./trouble-view.js";
 const CONFIG_URL = new URL("config.json", import.meta.url);
 /** However fast events come, what they announce is asked for no oftener than this. */
 const GATHER_MS = 400;
+
+/** Whether somebody has used this page, and may be reading it. */
+let isTouched = false;
+for (const act of ["pointerdown", "keydown", "wheel"]) {
+  addEventListener(act, () => (isTouched = true), { once: true, passive: true });
+}
 
 /** Reads JSON from beside config.json; null when it cannot be had now. */
 async function read(url) {
@@ -84,6 +91,7 @@ async function start() {
         if (config.ends_with_run) {
           page.isFinal = true;
           outputs.sourceGone();
+          if (run !== null) void goToGateway(config.gateway_page);
         }
       }
       draw();
@@ -98,6 +106,31 @@ async function start() {
     },
   });
   setInterval(() => header.tick(), 1_000);
+}
+
+/**
+ * This page's server ends with the run; the gateway's page of the run can be loaded again, and has all files. Whoever has
+ * touched this page may be reading, and is told instead of taken along.
+ */
+async function goToGateway(page) {
+  if (!page) return;
+  try {
+    await fetch(new URL("/api/v1/health", page), { mode: "no-cors", cache: "no-store" });
+  } catch {
+    // Such as through a tunnel to this port alone: what is shown stays.
+    return;
+  }
+  if (!isTouched) {
+    location.replace(page);
+    return;
+  }
+  const link = element("a", { href: page, text: "Open the run's page at the gateway" });
+  byId("notice").replaceChildren(
+    "The run has ended, and this address ends with it. ",
+    link,
+    " before you reload.",
+  );
+  byId("notice").hidden = false;
 }
 
 /** The first answer decides what this page is; without one there is nothing to show. */

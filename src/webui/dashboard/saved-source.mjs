@@ -23,7 +23,7 @@ const CONTENT_TYPE = /^[\w.+-]+\/[\w.+-]+(?:; ?[\w-]+=[\w-]+)*$/;
 const ARTIFACT_ID = /^[\w.-]{1,200}$/;
 
 export class SavedSource {
-  runUrl = null;
+  pageUrl = null;
   runId;
   endsWithRun = false;
   #eventsFile;

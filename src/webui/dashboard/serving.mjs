@@ -59,7 +59,7 @@ export function serving(parts) {
     const path = decoded(url.pathname);
     if (path === null) return sendText(response, 400, "This address cannot be read.");
     if (path.startsWith(prefix) && (await data.answer(request, response, path.slice(prefix.length)))) return;
-    if (site === null) return sendPage(request, response, parts.folder, path.slice(1));
+    if (site === null) return sendPage(request, response, parts, path.slice(1));
     return sendSite(request, response, site, path.slice(1));
   };
   return { answer, outputs: () => data.outputs() };
@@ -115,7 +115,7 @@ class RunData {
   }
 
   #config({ headers }) {
-    const { runId, runUrl, endsWithRun } = this.#source;
+    const { runId, pageUrl, endsWithRun } = this.#source;
     return {
       title: this.#title,
       run_id: runId,
@@ -123,8 +123,9 @@ class RunData {
       run: "run",
       outputs: "outputs",
       events: "events",
-      // Where the gateway is, as this machine sees it; another machine's browser would look at itself.
-      gateway: isLoopbackHost(headers.host) ? runUrl : null,
+      // The run's page at the gateway, as this machine sees it; another machine's browser would look at itself.
+      gateway_page: isLoopbackHost(headers.host) ? (pageUrl ?? null) : null,
+      answers: null,
       ends_with_run: endsWithRun,
       now: new Date().toISOString(),
     };
@@ -190,12 +191,18 @@ function decoded(path) {
   }
 }
 
-async function sendPage(request, response, folder, path) {
+async function sendPage(request, response, { folder, source }, path) {
   const name = path === "" ? "page.html" : path;
   const found = path === "" || PAGE_FILE.test(path) ? await fileInside(folder, name) : null;
   if (found === null) return sendText(response, 404, "This dashboard has no such page.");
-  const headers = { ...common, "content-type": contentTypeOf(name), "content-security-policy": pagePolicy };
-  sendFile(request, response, found, headers);
+  // At the end of the run the page asks whether its browser can reach the gateway.
+  const gateway = source.pageUrl ? ` ${new URL(source.pageUrl).origin}` : "";
+  const policy = pagePolicy.replace("connect-src 'self'", `connect-src 'self'${gateway}`);
+  sendFile(request, response, found, {
+    ...common,
+    "content-type": contentTypeOf(name),
+    "content-security-policy": policy,
+  });
 }
 
 async function sendSite(request, response, { folder, page }, path) {

@@ -97,6 +97,25 @@ async function readOnce({ url, place, onEvents, onNotice, onLive }) {
   }
 }
 
+/**
+ * Reads the history from its start, until its end or until the caller has enough.
+ *
+ * @throws when the history cannot be read, or the signal gives up
+ */
+export async function* readHistory(url, signal) {
+  const answer = await fetch(url, { signal, cache: "no-store", headers: { accept: "text/event-stream" } });
+  if (!answer.ok || answer.body === null) throw new Error(`The history cannot be read (${answer.status}).`);
+  const frames = new FrameReader();
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      for (const { id, data } of frames.push(read.value)) if (id !== null) yield data;
+    }
+  } finally {
+    void reader.cancel();
+  }
+}
+
 /** The events after which nothing comes. */
 export const terminalTypes = new Set(["job_completed", "job_failed", "job_cancelled"]);
 

@@ -11,6 +11,8 @@ export class TroubleView {
   #page;
   #shownFailure = null;
   #shownRequests = "";
+  #items = new Map();
+  #more = element("li", { class: "muted" });
 
   constructor(page) {
     this.#page = page;
@@ -72,19 +74,34 @@ export class TroubleView {
     byId("failure").hidden = false;
   }
 
+  /** The item of a question stays as long as the question: somebody may be writing in it. */
   #showRequests(requests) {
     const { config } = this.#page;
     byId("people").hidden = requests.length === 0;
-    const items = requests.slice(0, SHOWN_MAX).map((request) => requestItem(config.run_id, request));
-    if (requests.length > SHOWN_MAX) {
-      items.push(element("li", { class: "muted", text: `and ${requests.length - SHOWN_MAX} more` }));
+    const list = byId("people-list");
+    const shown = requests.slice(0, SHOWN_MAX);
+    const ids = new Set(shown.map(({ id }) => id));
+    for (const [id, item] of this.#items) {
+      if (ids.has(id)) continue;
+      item.remove();
+      this.#items.delete(id);
     }
-    byId("people-list").replaceChildren(...items);
+    for (const request of shown) {
+      if (this.#items.has(request.id)) continue;
+      const item = requestItem(config, request);
+      this.#items.set(request.id, item);
+      list.append(item);
+    }
+    this.#more.hidden = requests.length <= SHOWN_MAX;
+    setText(this.#more, `and ${requests.length - SHOWN_MAX} more`);
+    list.append(this.#more);
   }
 }
 
-function requestItem(runId, { id, agentId, prompt, decisions, defaultAction, expiresAt }) {
-  const line = `troupe answer ${runId ?? "RUN"} ${shellWord(id)} ${decisions.length === 0 ? "DECISION" : shellWord(decisions[0])}`;
+function requestItem(config, request) {
+  const { id, agentId, prompt, decisions, defaultAction, expiresAt } = request;
+  // Without a decision: what is copied must not answer by itself.
+  const line = `troupe answer ${config.run_id ?? "RUN"} ${shellWord(id)} `;
   const notes = [
     decisions.length === 0 ? "Any answer is taken." : `Answers: ${decisions.join(", ")}.`,
     expiresAt === null
@@ -100,8 +117,64 @@ function requestItem(runId, { id, agentId, prompt, decisions, defaultAction, exp
       dir: "auto",
       text: bounded(`${agentId} asks. ${notes.join(" ")}`),
     }),
+    config.answers ? answerForm(config.answers, request) : gatewayLink(config),
     element("p", { class: "command" }, element("code", { text: clean(line) }), copyButton(clean(line))),
   );
+}
+
+function gatewayLink({ gateway_page: page }) {
+  if (!page) return null;
+  return element("p", {}, element("a", { href: page, text: "Answer on the run's page at the gateway" }));
+}
+
+/** A button for each decision, or a field for any; what the agent is told beside it is optional. */
+function answerForm(answers, { id, decisions }) {
+  const said = element("p", { role: "status", class: "wrapped" });
+  const comment = element("input", { name: "comment", autocomplete: "off" });
+  const free = element("input", { name: "decision", autocomplete: "off", required: true });
+  const buttons = (decisions.length === 0 ? ["Answer"] : decisions.slice(0, SHOWN_MAX)).map((decision) =>
+    element("button", { type: "submit", value: decision, dir: "auto", text: start(clean(decision), 80) }),
+  );
+  const form = element(
+    "form",
+    { class: "answer" },
+    decisions.length === 0 ? element("label", {}, "Answer ", free) : null,
+    element("label", {}, "Comment ", comment),
+    element("div", { class: "tools" }, ...buttons),
+    said,
+  );
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const decision = decisions.length === 0 ? free.value : event.submitter.value;
+    for (const button of buttons) button.disabled = true;
+    const failure = await sendAnswer(`${answers}${encodeURIComponent(id)}/response`, {
+      decision,
+      ...(comment.value !== "" && { comment: comment.value }),
+    });
+    // An answer that was taken removes the question, when its event comes.
+    setText(said, failure ?? "Sent.");
+    for (const button of buttons) button.disabled = failure === null;
+  });
+  return form;
+}
+
+/** @returns what went wrong, for people; null when the answer was taken */
+async function sendAnswer(url, body) {
+  try {
+    const answer = await fetch(new URL(url, import.meta.url), {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    if (answer.ok) return null;
+    if (answer.status === 401 || answer.status === 403) {
+      return "This address may only look at the run. Answer with the command, or sign in at the gateway with its token.";
+    }
+    const problem = await answer.json().catch(() => null);
+    return bounded(textOf(problem?.detail)) || `The answer was refused (${answer.status}).`;
+  } catch {
+    return "The gateway cannot be reached. Try again.";
+  }
 }
 
 /** What the browser does not let a page copy, a reader can select. */
