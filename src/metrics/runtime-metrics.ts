@@ -80,8 +80,9 @@ function histogramSamples(of: Histogram, labels: Readonly<Record<string, string>
 }
 
 function processMetrics({ process, version, startedAtMs }: RuntimeReading): readonly Metric[] {
-  const quantile = (name: string, valueMs: number) => ({
-    labels: { quantile: name },
+  // Not "quantile", which only summaries may have.
+  const percentile = (name: string, valueMs: number) => ({
+    labels: { percentile: name },
     value: valueMs / 1_000,
   });
   return [
@@ -110,9 +111,9 @@ function processMetrics({ process, version, startedAtMs }: RuntimeReading): read
       help: "How long the event loop kept callers waiting, over the last minutes.",
       kind: "gauge",
       samples: [
-        quantile("0.5", process.lag.p50Ms),
-        quantile("0.99", process.lag.p99Ms),
-        quantile("1", process.lag.maxMs),
+        percentile("50", process.lag.p50Ms),
+        percentile("99", process.lag.p99Ms),
+        percentile("100", process.lag.maxMs),
       ],
     },
   ];
