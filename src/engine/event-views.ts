@@ -11,11 +11,19 @@ const levelAliases: ReadonlyMap<string, LogLevel> = new Map([
   ["information", "info"],
   ["warning", "warn"],
   ["err", "error"],
+  ["severe", "error"],
   ["critical", "fatal"],
+  ["alert", "fatal"],
+  ["emergency", "fatal"],
+  ["emerg", "fatal"],
+  ["panic", "fatal"],
 ]);
+/** pino and bunyan number their levels from 10 (trace) to 60 (fatal). */
+const LEVEL_STEP = 10;
 
-/** The level that a worker's log gives itself; `info` for one that says nothing known. */
+/** The level that a worker's log gives itself, as a word or as pino's number; `info` for one that says nothing known. */
 export function logLevelOf(given: unknown): LogLevel {
+  if (typeof given === "number") return logLevels[Math.floor(given / LEVEL_STEP) - 1] ?? "info";
   if (typeof given !== "string") return "info";
   const level = given.toLowerCase();
   return logLevels.find((one) => one === level) ?? levelAliases.get(level) ?? "info";

@@ -825,6 +825,18 @@ describe("the store refuses, or another owner has the job", () => {
     assert.deepEqual(await h.do(h.engine.cancel(job)), { kind: "not_open" });
   });
 
+  test("the commands that run of a job which another owner has taken are stopped", async () => {
+    const h = new EngineHarness();
+    const edges = [edge("r", "x"), edge("r", "y")];
+    await h.submit(graph([router("r"), executor("x"), executor("y")], edges));
+    const { ref } = h.started("x");
+    const running = h.started("y").ref;
+    h.journalFaults.push("lost");
+    h.engine.taskEnded(ref, succeeded());
+    await h.advance();
+    assert.deepEqual(h.stops, [running]);
+  });
+
   test("a caller that waits for a job which turns out to be another owner's is told so", async () => {
     const h = new EngineHarness();
     const job = await h.submit(graph([executor("x")]));

@@ -5,12 +5,14 @@
 // U2. Nothing unredacted leaves here, but for the result object of `result`.
 // U3. Events are handed over in the order of their stream, once per chunk that was read.
 
+import type { LogLevel } from "../engine/event-views.ts";
 import type { JsonValue } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 import type { TaskEvent, WorkerActions } from "../engine/task-port.ts";
 import { type AttemptReport, logEvent } from "./attempt.ts";
 import { EventLines, redactEvent } from "./event-stream.ts";
 import { LineSplitter, Tail } from "./lines.ts";
+import { levelOfLine } from "./log-level.ts";
 import type { Redactor } from "./redaction.ts";
 import { type NamedOutput, type Reading, readCutLine, readLine, readStdout } from "./result.ts";
 
@@ -36,6 +38,8 @@ export class AttemptOutput {
   readonly #eventLines: LineSplitter;
   /** Outputs that a long-lived command named so far. */
   readonly #outputs: NamedOutput[] = [];
+  /** The first result of a long-lived command that could not act. */
+  #wrong: Reading | null = null;
   #logBytesLeft: number = limits.runLogBytesMax;
   /** Events of the chunk being read. */
   #batch: TaskEvent[] = [];
@@ -56,7 +60,9 @@ export class AttemptOutput {
       longLived ? Math.max(limits.stdoutParsedBytesMax, lineBytes) : lineBytes,
       (line, cut) => this.#stdoutLine(line, cut),
     );
-    this.#stderrLines = new LineSplitter(lineBytes, (line, cut) => this.#log("warn", "stderr", line, cut));
+    this.#stderrLines = new LineSplitter(lineBytes, (line, cut) =>
+      this.#log(levelOfLine(line), "stderr", line, cut),
+    );
     const events = new EventLines(options.attempt, redactor);
     this.#eventLines = new LineSplitter(limits.workerEventLineBytesMax, (line, cut) => {
       const event = events.read(line, cut);
@@ -90,8 +96,12 @@ export class AttemptOutput {
     this.#handOver();
   }
 
-  /** The result object of a one-shot command, to be read after `flush`. */
+  /**
+   * The result object of a one-shot command; of a long-lived one, whose results have acted, the first that was wrong.
+   * To be read after `flush`.
+   */
   result(): Reading {
+    if (this.#options.longLived) return this.#wrong ?? { kind: "none" };
     const text = this.#stdoutTail.text();
     if (this.#stdoutTail.cut && !text.trimEnd().includes("\n")) {
       return readCutLine(this.#cutLineHead ?? "", limits.stdoutParsedBytesMax);
@@ -133,16 +143,14 @@ export class AttemptOutput {
       this.#options.report.actions(redactActions(reading.actions, this.#options.redactor));
       const room = limits.artifactsPerAttemptMax - this.#outputs.length;
       this.#outputs.push(...reading.outputs.slice(0, room));
-    } else this.#log("error", "worker", reading.message, false);
+    } else {
+      this.#wrong ??= reading;
+      this.#log("warn", "worker", reading.message, false);
+    }
     return true;
   }
 
-  #log(
-    level: "info" | "warn" | "error",
-    stream: "stdout" | "stderr" | "worker",
-    line: string,
-    cut: boolean,
-  ): void {
+  #log(level: LogLevel, stream: "stdout" | "stderr" | "worker", line: string, cut: boolean): void {
     const { redactor } = this.#options;
     const text = cut ? redactor.cutText(line) : redactor.text(line);
     const message = fitting(text);

@@ -1,5 +1,6 @@
 // One attempt as all runners see it: how it is asked to end, and where it reports to.
 
+import type { LogLevel } from "../engine/event-views.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import type { Clock } from "../engine/ports.ts";
 import type { CommandResult, TaskEvent, TaskOutcome, TaskStart, WorkerActions } from "../engine/task-port.ts";
@@ -98,7 +99,7 @@ export function armTimeout(clock: Clock, task: TaskStart, control: AttemptContro
 
 /** A log event in the shape that all of an attempt's logs have. */
 export function logEvent(
-  level: "info" | "warn" | "error",
+  level: LogLevel,
   stream: "stdout" | "stderr" | "worker",
   message: string,
   attempt: number,

@@ -269,7 +269,7 @@ export class HostLocalRunner {
     output: AttemptOutput,
     end: CommandEnd,
   ): Promise<TaskOutcome> {
-    const { config, redactor } = attempt;
+    const { redactor } = attempt;
     const { command } = end;
     if (end.reason === "stopped" || end.reason === "draining") return interrupted(end.reason);
     if (end.reason === "answer_unwritten") {
@@ -277,7 +277,7 @@ export class HostLocalRunner {
       const fields = { job_id: ref.jobId, agent_id: agentId, error: String(end.answerError) };
       this.#options.log.warn(fields, "A person's answer could not be written; the attempt was ended.");
     }
-    const reading = config.longLived ? ({ kind: "none" } as const) : output.result();
+    const reading = output.result();
     const named = reading.kind === "result" ? reading.outputs : output.outputs;
     let artifacts: readonly ArtifactRecord[] = [];
     let failure = failureOfEnd(end);

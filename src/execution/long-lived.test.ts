@@ -58,7 +58,7 @@ describe("a long-lived worker", () => {
     assert.deepEqual(fixture.listener.logs("stdout"), ["got"]);
   });
 
-  it("goes on after a result of the wrong shape, which becomes an error in the log", async () => {
+  it("goes on after a result of the wrong shape, which becomes a warning, and fails by it when it ends", async () => {
     await using fixture = new RunnerFixture();
     const task = longLived([
       "sh",
@@ -66,12 +66,13 @@ describe("a long-lived worker", () => {
       `echo '{"emit_messages": 1}'; echo '{"events": [{"type": "note"}]}'; echo '{"other": 1}'`,
     ]);
     fixture.runner.start(task);
-    assert.equal((await fixture.listener.outcome(task.ref)).kind, "succeeded");
     const { listener } = fixture;
+    const wrong = "The result object on stdout is wrong: emit_messages must be a list.";
+    assert.equal(failedWith(await listener.outcome(task.ref), "executor.invalid_output"), wrong);
     assert.deepEqual(
       listener.payloads("log").map(({ level, stream, message }) => [level, stream, message]),
       [
-        ["error", "worker", "The result object on stdout is wrong: emit_messages must be a list."],
+        ["warn", "worker", wrong],
         ["info", "stdout", '{"other": 1}'],
       ],
     );

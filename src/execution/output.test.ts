@@ -20,7 +20,7 @@ describe("a worker's output", () => {
     assert.equal(listener.outcomes.size, 0);
     const logs = listener.payloads("log").sort((a, b) => String(a.stream).localeCompare(String(b.stream)));
     assert.deepEqual(logs, [
-      { level: "warn", stream: "stderr", message: "two", attempt: 1 },
+      { level: "info", stream: "stderr", message: "two", attempt: 1 },
       { level: "info", stream: "stdout", message: "one", attempt: 1 },
     ]);
     await fixture.sh('touch "$SVC_RUN_DIR/go"', {}, { agentId: "other" });

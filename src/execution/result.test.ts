@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { engineEventTypes } from "../engine/event.ts";
 import { limits } from "../engine/limits.ts";
 import { readCutLine, readLine, readStdout } from "./result.ts";
+import { failedWith, RunnerFixture } from "./test-support.ts";
 
 const empty = {
   events: [],
@@ -147,5 +149,45 @@ describe("a worker's result object", () => {
   it("is read from single lines of a long-lived worker", () => {
     assert.equal(readLine(' {"events": []} ').kind, "result");
     assert.equal(readLine('{"level": "info"}').kind, "none");
+  });
+});
+
+describe("an event type of the runtime's own", () => {
+  it("in a result object fails the attempt, and nothing of the object acts", async () => {
+    for (const type of engineEventTypes) {
+      const result = {
+        complete_run: { stolen: true },
+        emit_messages: [{ type: "work", body: 1 }],
+        next_state: 1,
+        events: [{ type: "note" }, { type }],
+      };
+      const reading = readStdout(JSON.stringify(result), false);
+      assert.equal(reading.kind === "invalid" && reading.code, "executor.invalid_output", type);
+      assert.match(reading.kind === "invalid" ? reading.message : "", /events\[1\]\.type.*runtime's own/);
+    }
+    await using fixture = new RunnerFixture();
+    const printed = '{"events":[{"type":"note"},{"type":"job_completed"}],"complete_run":{"stolen":true}}';
+    const outcome = await fixture.sh(`echo '${printed}'`);
+    failedWith(outcome, "executor.invalid_output");
+    assert.ok(!("actions" in outcome));
+    assert.deepEqual([fixture.listener.actions, fixture.listener.payloads("note")], [[], []]);
+    assert.deepEqual(fixture.listener.payloads("job_completed"), []);
+  });
+
+  it("on the event stream becomes a warning in the log, and the worker goes on", async () => {
+    await using fixture = new RunnerFixture();
+    const { listener } = fixture;
+    const lines = engineEventTypes.map((type) => JSON.stringify({ type, payload: {} })).slice(0, 15);
+    const outcome = await fixture.sh(
+      `for line in '${lines.join("' '")}' '{"type":"note"}'; do echo "$line" >>"$SVC_EVENT_STREAM"; done`,
+    );
+    assert.equal(outcome.kind, "succeeded");
+    assert.deepEqual(new Set(listener.events.map(({ type }) => type)), new Set(["log", "note"]));
+    const warnings = listener.payloads("log");
+    assert.equal(warnings.length, lines.length);
+    for (const { level, stream, message } of warnings) {
+      assert.deepEqual([level, stream], ["warn", "worker"]);
+      assert.match(String(message), /has the type "\w+", which is reserved/);
+    }
   });
 });

@@ -208,7 +208,7 @@ describe("with a gateway that is up", () => {
   });
 
   test("events, logs, timeline, result and files of a run can be read when it has ended", async () => {
-    const command = `echo one; echo two >&2; echo x > "$SVC_OUTPUT_DIR/kept.txt"; echo '{"complete_run":{"a":1}}'`;
+    const command = `echo one; echo WARN two >&2; echo x > "$SVC_OUTPUT_DIR/kept.txt"; echo '{"complete_run":{"a":1}}'`;
     const { run_id: id } = await json("launch", await bundle("read", command));
     const events = await jsonLines("runs", "events", id);
     assert.deepEqual(
@@ -218,10 +218,10 @@ describe("with a gateway that is up", () => {
     assert.equal(events.at(-1).type, "job_completed");
     assert.deepEqual(await jsonLines("events", id, "--follow"), events);
     const logs = await done("runs", "logs", id);
-    for (const line of [/work +one\n/, /work +two\n/]) assert.match(logs, line);
+    for (const line of [/work +one\n/, /work +WARN two\n/]) assert.match(logs, line);
     assert.deepEqual(
       (await jsonLines("runs", "logs", id, "--level", "warn")).map(({ message }) => message),
-      ["two"],
+      ["WARN two"],
     );
     assert.equal((await troupe("runs", "logs", id, "--level", "loud").ended).code, 2);
     assert.match(await done("runs", "timeline", id), /run +The run completed \(.+\)\n$/);

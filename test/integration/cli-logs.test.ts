@@ -21,11 +21,11 @@ describe("troupe logs", () => {
     folder = await mkdtemp(join(tmpdir(), "troupe-cli-logs-"));
     program = await startGateway();
     // 250 lines, so that the newest of them need more than one page; then it waits, and says one thing more.
-    const script = `seq -f 'line %g' 1 250; echo 'It is Odd' >&2; while [ ! -e '${gate()}' ]; do sleep 0.05; done; echo last`;
+    const script = `seq -f 'line %g' 1 250; echo 'WARN It is Odd' >&2; while [ ! -e '${gate()}' ]; do sleep 0.05; done; echo last`;
     jobId = await createJob(program, graph("talks", [executor("work", script)]));
     runId = await startRun(program, jobId);
     // Of the two streams either may be read first.
-    for (const last of ["line 250", "It is Odd"]) {
+    for (const last of ["line 250", "WARN It is Odd"]) {
       await happens(program, runId, ({ type, payload }) => type === "log" && payload.message === last);
     }
   });
@@ -46,13 +46,14 @@ describe("troupe logs", () => {
     Array.from({ length: to - from + 1 }, (_, i) => `line ${from + i}`);
 
   test("prints all of it, the newest of it, or what has a text; of a run, and of a job's latest one", async () => {
-    const stdout = (messages: readonly string[]) => messages.filter((message) => message !== "It is Odd");
+    const stdout = (messages: readonly string[]) =>
+      messages.filter((message) => message !== "WARN It is Odd");
     assert.deepEqual(stdout(await shown("logs", runId)), lines(1, 250));
-    assert.deepEqual(await shown("logs", runId, "--text", "is odd"), ["It is Odd"]);
+    assert.deepEqual(await shown("logs", runId, "--text", "is odd"), ["WARN It is Odd"]);
     assert.deepEqual(await shown("logs", jobId, "--text", "LINE 25"), ["line 25", "line 250"]);
     assert.deepEqual(await shown("runs", "logs", runId, "--text", "line", "--tail", "210"), lines(41, 250));
     assert.deepEqual(await shown("logs", runId, "--text", "line", "--tail", "3"), lines(248, 250));
-    assert.deepEqual(await shown("logs", runId, "--level", "warn"), ["It is Odd"]);
+    assert.deepEqual(await shown("logs", runId, "--level", "warn"), ["WARN It is Odd"]);
     assert.deepEqual(await shown("logs", runId, "--agent", "nobody"), []);
     const plain = await troupe("logs", runId, "--tail", "1", "--text", "line").ended;
     assert.match(plain.out, /^\d\d:\d\d:\d\d\.\d{3} {2}work +line 250 \{.*\}\n$|work +line 250\n$/);
@@ -90,10 +91,10 @@ describe("troupe logs", () => {
     await writeFile(gate(), "");
     await ended(program, runId);
     const [all = [], newest, warnings] = await Promise.all(followed);
-    assert.deepEqual(all.toSorted(), ["It is Odd", ...lines(1, 250), "last"].toSorted());
+    assert.deepEqual(all.toSorted(), ["WARN It is Odd", ...lines(1, 250), "last"].toSorted());
     assert.deepEqual(newest?.at(-1), "last");
     assert.ok(newest !== undefined && newest.length >= 2 && newest.length <= 3);
-    assert.deepEqual(warnings, ["It is Odd"]);
+    assert.deepEqual(warnings, ["WARN It is Odd"]);
     assert.deepEqual(await shown("logs", runId, "--follow", "--tail", "1"), ["last"]);
   });
 });

@@ -81,7 +81,10 @@ describe("logs and timeline", () => {
       type: "log",
       payload: { level: "error", message: "bad", fields: { rows: 2 } },
     });
-    const noisy = executor("noisy", `echo out; echo err >&2; printf '%s\\n' '${event}' > $SVC_EVENT_STREAM`);
+    const noisy = executor(
+      "noisy",
+      `echo out; echo WARN err >&2; printf '%s\\n' '${event}' > $SVC_EVENT_STREAM`,
+    );
     const nodes = [executor("quiet", "echo quiet"), noisy];
     const jobId = await createJob(program, graph("logged", nodes, [["quiet", "noisy"]]));
     run = (await completed(program, jobId)).run;
@@ -109,7 +112,7 @@ describe("logs and timeline", () => {
     }
     const told = logs.map(({ agent_id, stream, level, message }) => [agent_id, stream, level, message]);
     assert.deepEqual(told.toSorted(), [
-      ["noisy", "stderr", "warn", "err"],
+      ["noisy", "stderr", "warn", "WARN err"],
       ["noisy", "stdout", "info", "out"],
       ["noisy", "worker", "error", "bad"],
       ["quiet", "stdout", "info", "quiet"],
@@ -120,7 +123,7 @@ describe("logs and timeline", () => {
   test("logs can be asked for by level, agent and stream", async () => {
     const messages = async (query: string) =>
       (await walk(program, `/runs/${runId}/logs?${query}`, 1)).map(({ message }) => message).toSorted();
-    assert.deepEqual(await messages("level=warn"), ["bad", "err"]);
+    assert.deepEqual(await messages("level=warn"), ["WARN err", "bad"]);
     assert.deepEqual(await messages("agent_id=quiet"), ["quiet"]);
     assert.deepEqual(await messages("stream=stdout"), ["out", "quiet"]);
     assert.deepEqual(await messages("stream=stdout&agent_id=noisy&level=info"), ["out"]);

@@ -47,7 +47,7 @@ function worker(end: string): string {
     payload: { name: "tokens", tokens: { input: 30, output: 12 } },
   });
   const write = 'echo result > "$SVC_OUTPUT_DIR/final_artifact.txt"';
-  return `printf '%s\\n' '${metric}' > $SVC_EVENT_STREAM; echo hello; echo careful >&2; ${write}; ${end}`;
+  return `printf '%s\\n' '${metric}' > $SVC_EVENT_STREAM; echo hello; echo WARN careful >&2; ${write}; ${end}`;
 }
 
 /** What the lists of a run hold. */

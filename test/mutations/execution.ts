@@ -2,4 +2,57 @@
 
 import type { Mutation } from "./mutation.ts";
 
-export const executionMutations: readonly Mutation[] = [];
+const orphans = ["src/execution/orphans.test.ts"];
+const hostileWorker = ["src/execution/hostile-worker.test.ts"];
+
+export const executionMutations: readonly Mutation[] = [
+  {
+    fault: "the commands of a job that was taken over are not stopped",
+    file: "src/engine/commit-barrier.ts",
+    search: "this.#ports.runner.stop({ jobId, taskSeq: task.seq, attempt: task.attempt });",
+    replacement: "",
+    tests: ["src/engine/job.test.ts"],
+  },
+  {
+    fault: "a folder that is reached through a symlink is opened",
+    file: "src/open-folder.ts",
+    search: "if (folder.#realPath() === join(this.#realPath(), way)) return folder;",
+    replacement: "if (way !== null) return folder;",
+    tests: hostileWorker,
+  },
+  {
+    fault: "an answer of a person is added to a file that has another name as well",
+    file: "src/execution/response-file.ts",
+    search: "if (found.nlink > 1)",
+    replacement: "if (found.nlink > 1000)",
+    tests: hostileWorker,
+  },
+  {
+    fault: "processes that hold a command's output open are not looked for",
+    file: "src/execution/process-trees.ts",
+    search: "tree.seen.set(pid, start);\n    await this.kill(tree);",
+    replacement: "void [pid, start];\n    await this.kill(tree);",
+    tests: orphans,
+  },
+  {
+    fault: "a worker is given the runtime's secrets",
+    file: "src/execution/worker-contract.ts",
+    search: "value !== undefined && !isWithheldVariable(name)",
+    replacement: "value !== undefined",
+    tests: ["src/execution/command.test.ts"],
+  },
+  {
+    fault: "a wrong result of a long-lived worker is forgotten when it ends",
+    file: "src/execution/attempt-output.ts",
+    search: "this.#wrong ??= reading;",
+    replacement: "",
+    tests: ["src/execution/long-lived.test.ts"],
+  },
+  {
+    fault: "every line of stderr is a warning",
+    file: "src/execution/attempt-output.ts",
+    search: 'this.#log(levelOfLine(line), "stderr", line, cut)',
+    replacement: 'this.#log("warn", "stderr", line, cut)',
+    tests: ["src/execution/log-level.test.ts"],
+  },
+];

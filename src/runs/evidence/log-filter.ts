@@ -77,7 +77,8 @@ function levelTest(level: LogLevel | null): LineTest | null {
 }
 
 const isUrgent = (level: LogLevel) => logLevels.indexOf(level) > logLevels.indexOf("info");
-const URGENT_WORD = /"(?:warn|warning|err|error|fatal|critical)"/i;
+const URGENT_WORD =
+  /"(?:warn|warning|err|error|severe|fatal|critical|alert|emerg|emergency|panic)"|"level":[456]\d/i;
 
 function streamTest(stream: LogStream | null): LineTest | null {
   if (stream === null || stream === "worker") return null;
