@@ -25,10 +25,13 @@ const file: ArtifactRecord = {
   createdAtMs: 0,
 };
 
+let filesLeft = 0;
+
 /** Ends with a file left, and with what the operating system told of its command. */
 function measured(outcome: TaskOutcome, usage: { cpuMs: number; rssBytesMax: number | null }): TaskOutcome {
   assert.ok(outcome.kind !== "interrupted" && outcome.command !== null);
-  return { ...outcome, command: { ...outcome.command, usage }, artifacts: [file] };
+  const artifacts = [{ ...file, artifactId: `art_${++filesLeft}` }];
+  return { ...outcome, command: { ...outcome.command, usage }, artifacts };
 }
 
 /** A run as its row tells it, from the journal of an engine. */
