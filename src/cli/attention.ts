@@ -94,7 +94,7 @@ async function* requestsOf(run: AskedRun): AsyncGenerator<OpenRequest, undefined
 }
 
 async function* requestsOfAll(client: Session["client"]): AsyncGenerator<OpenRequest, undefined> {
-  for (const status of ["running", "paused"] as const) {
+  for (const status of ["running", "queued", "paused"] as const) {
     for await (const run of client.runs.list({ status, page_size: PAGE })) {
       if (run.progress.human_pending > 0) yield* requestsOf(onGateway(client, run.run_id));
     }

@@ -8,6 +8,7 @@ import { Job, type JobContext } from "./job.ts";
 import * as control from "./job-control.ts";
 import * as deadLetters from "./job-dead-letters.ts";
 import * as human from "./job-human.ts";
+import { storedStatus } from "./job-image.ts";
 import { deliver } from "./job-messages.ts";
 import * as jobReports from "./job-reports.ts";
 import * as jobServices from "./job-services.ts";
@@ -220,7 +221,7 @@ export class Engine implements TaskListener {
     if (job === null) return this.#notOpen(jobId);
     this.#mustAccept();
     change(job);
-    const { status } = job;
+    const status = storedStatus(job);
     this.#loop.changed(job);
     await this.#pending.durable(jobId);
     return { kind: "done", status };

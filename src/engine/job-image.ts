@@ -2,7 +2,7 @@
 
 import { movedSensor } from "./agents/sensor.ts";
 import { isoTime } from "./event.ts";
-import type { Graph } from "./graph.ts";
+import { type Graph, isOptional } from "./graph.ts";
 import { type AgentSlot, Job, type JobContext } from "./job.ts";
 import * as control from "./job-control.ts";
 import * as human from "./job-human.ts";
@@ -15,6 +15,7 @@ import type {
   JobChanges,
   JobImage,
   JobProgress,
+  JobStatus,
   TaskRecord,
   TaskState,
 } from "./journal.ts";
@@ -61,7 +62,7 @@ function progress(job: Job): JobProgress {
     if (task.kind === "command" && task.state.kind === "running") sandboxNames.push(task.state.sandboxName);
   }
   return {
-    status: job.status,
+    status: storedStatus(job),
     updatedAtMs: job.updatedAtMs,
     startedAtMs: job.startedAtMs,
     pausedAtMs: stored(job, job.pausedAtMs),
@@ -79,6 +80,21 @@ function progress(job: Job): JobProgress {
     resultJson: job.result === undefined ? null : JSON.stringify(job.result),
     failureJson: job.failure === null ? null : JSON.stringify(job.failure),
   };
+}
+
+/**
+ * A running job is queued while a task of it waits for slots and none runs. Only readers see that: the engine itself lets
+ * it work like any running job. What is optional beside the graph, such as a dashboard, does not count.
+ */
+export function storedStatus({ status, tasks, agents }: Job): JobStatus {
+  if (status !== "running") return status;
+  let isQueued = false;
+  for (const { kind, state, agentIndex } of tasks.values()) {
+    if (kind === "file" || isOptional(agents[agentIndex]!.node)) continue;
+    if (state.kind === "running") return "running";
+    if (state.kind === "queued") isQueued = true;
+  }
+  return isQueued ? "queued" : "running";
 }
 
 /** What is waited for is kept as wall time. */
@@ -175,7 +191,7 @@ export function recoverJob(image: JobImage, graph: Graph, context: JobContext): 
 function restoreProgress(job: Job, image: JobImage): void {
   const { progress } = image;
   job.revision = image.revision;
-  job.status = progress.status;
+  job.status = progress.status === "queued" ? "running" : progress.status;
   job.eventSeq = progress.eventSeq;
   job.messageSeq = progress.messageSeq;
   job.taskSeq = progress.taskSeq;

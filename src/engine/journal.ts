@@ -40,6 +40,7 @@ export interface JobInsert {
 
 /** What changes: the job row as it stands after the batch. */
 export interface JobProgress {
+  /** As readers see it: `queued` while it only waits for slots. */
   readonly status: JobStatus;
   readonly updatedAtMs: number;
   readonly startedAtMs: number | null;

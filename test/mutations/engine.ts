@@ -45,6 +45,27 @@ const waitsByWallTime: readonly Mutation[] = (
 
 export const engineMutations: readonly Mutation[] = [
   {
+    fault: "a job that only waits for slots counts as running",
+    file: "src/engine/job-image.ts",
+    search: 'return isQueued ? "queued" : "running";',
+    replacement: 'return "running";',
+    tests: simulation,
+  },
+  {
+    fault: "agents that were cut off count as done",
+    file: "src/engine/job-ends.ts",
+    search: 'return isAtWork ? "cancelled" : "done";',
+    replacement: 'return "done";',
+    tests: ["src/engine/job-ends.test.ts"],
+  },
+  {
+    fault: "a restart forgets which outputs were written",
+    file: "src/engine/job-image.ts",
+    search: "job.tally = { ...progress.tally };",
+    replacement: "job.tally = { ...progress.tally, outputs: [] };",
+    tests: ["src/engine/job-ends.test.ts"],
+  },
+  {
     fault: "only the first 500 open jobs are recovered",
     file: "src/engine/recovery.ts",
     search: "for (;;) {",

@@ -1,5 +1,6 @@
 // I13. No commit takes back what an earlier one has counted or noted, whoever makes it: what a restart forgets shows
 //      here. A job is paused since some time exactly while it is paused, and has a deadline exactly if it has a limit.
+// I15. A job is queued exactly while a task of it waits for slots and none runs.
 
 import assert from "node:assert/strict";
 import type { AgentRecord, JobChanges, JobProgress, TaskRecord } from "../../src/engine/journal.ts";
@@ -10,6 +11,8 @@ import type { Tally } from "../../src/engine/tally.ts";
 interface Row {
   progress: JobProgress | null;
   readonly hasLimit: boolean;
+  /** Indices of agents that are no part of the job's work. */
+  readonly optional: ReadonlySet<number>;
   readonly agents: Map<number, AgentRecord>;
   readonly tasks: Map<number, TaskRecord>;
 }
@@ -18,7 +21,7 @@ export class Rows {
   readonly #rows = new Map<string, Row>();
 
   /** A part of a batch that was written. */
-  written({ jobId, insert, progress, agents, tasks, deadLettersRetried }: JobChanges): void {
+  written({ jobId, insert, progress, agents, tasks, tasksRemoved, deadLettersRetried }: JobChanges): void {
     const row = this.#rows.get(jobId) ?? newRow(insert!.manifestJson);
     this.#rows.set(jobId, row);
     judgeProgress(jobId, row, progress);
@@ -33,14 +36,23 @@ export class Rows {
       if (before !== undefined) grows(`${jobId}: task ${task.taskSeq}`, counts(before), counts(task));
       row.tasks.set(task.taskSeq, task);
     }
+    for (const seq of tasksRemoved) row.tasks.delete(seq);
+    if (isTerminal(progress.status)) row.tasks.clear();
+    judgeQueued(jobId, row, progress);
     row.progress = progress;
   }
 }
 
 function newRow(manifestJson: string): Row {
-  const { policies } = JSON.parse(manifestJson) as { policies?: JsonObject };
+  const { policies, nodes } = JSON.parse(manifestJson) as {
+    policies?: JsonObject;
+    nodes: readonly JsonObject[];
+  };
+  const indices = nodes.flatMap(({ config }, index) =>
+    (config as JsonObject).optional === true ? [index] : [],
+  );
   const hasLimit = policies?.timeout_seconds !== undefined;
-  return { progress: null, hasLimit, agents: new Map(), tasks: new Map() };
+  return { progress: null, hasLimit, optional: new Set(indices), agents: new Map(), tasks: new Map() };
 }
 
 function judgeProgress(jobId: string, { progress: before, hasLimit }: Row, progress: JobProgress): void {
@@ -69,6 +81,19 @@ function judgeProgress(jobId: string, { progress: before, hasLimit }: Row, progr
 /** @param hasChance whether somebody has sent dead letters again: an agent that is given one has not failed */
 function countsOf({ outputs, ends, ...counts }: Tally) {
   return { ...counts, outputs: outputs.length };
+}
+
+function judgeQueued(jobId: string, { tasks, optional }: Row, { status }: JobProgress): void {
+  if (status !== "running" && status !== "queued") return;
+  const states = [...tasks.values()]
+    .filter((task) => !optional.has(task.agentIndex))
+    .map(({ state }) => state.kind);
+  const isQueued = states.includes("queued") && !states.includes("running");
+  assert.equal(
+    status,
+    isQueued ? "queued" : "running",
+    `I15: ${jobId} has tasks that are ${states.join(", ")}`,
+  );
 }
 
 function judgeAgent(jobId: string, before: AgentRecord, agent: AgentRecord, hasChance: boolean): void {

@@ -24,8 +24,9 @@ export function runLabel(
   const done = `${agents.done} of ${agents.total} agents done`;
   switch (status) {
     case "pending":
-    case "queued":
       return "Waiting to start";
+    case "queued":
+      return `Waiting for free slots, ${done}`;
     case "running":
       return people.pending > 0 ? askingWords(people) : done;
     case "paused":

@@ -20,7 +20,7 @@ export class RunFollower {
           updated_at = max(updated_at, ?5),
           desired_state = CASE
             WHEN ?1 = 'paused' AND status <> 'paused' AND desired_state = 'running' THEN 'paused'
-            WHEN ?1 = 'running' AND status = 'paused' AND desired_state = 'paused' THEN 'running'
+            WHEN ?1 IN ('running', 'queued') AND status = 'paused' AND desired_state = 'paused' THEN 'running'
             ELSE desired_state END
         WHERE runtime_job_id = ?6 AND terminal = 0 AND (status <> ?1 OR launched = 0 OR started_at IS NOT ?3)`,
     );
