@@ -313,6 +313,22 @@ export type Bundle = {
 
   /** When it was first uploaded. */
   readonly created_at: string;
+
+  /** What of the package is ignored, such as unknown fields of its manifest. Not in lists. */
+  readonly warnings?:
+    | readonly {
+        /**
+         * JSON Pointer into manifest.json; behind /config/default.json# into the configuration; or / and a
+         * file's name. Empty for the whole.
+         */
+        readonly path: string;
+
+        readonly code: string;
+
+        /** For people; stands by itself. */
+        readonly message: string;
+      }[]
+    | undefined;
 };
 
 /** A page of bundles, newest first. */

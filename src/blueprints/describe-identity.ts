@@ -1,5 +1,6 @@
 // Who a package says it is: config `identity`, else manifest `metadata`, field by field; at last the folder's name.
 
+import type { Graph } from "../engine/graph.ts";
 import type { Fields } from "../engine/manifest/fields.ts";
 import { quoted } from "../engine/manifest/problems.ts";
 import { nameList, type Reading } from "./describe-reading.ts";
@@ -12,15 +13,17 @@ const TAGS_MAX = 50;
 const identityFields = ["blueprint_id", "name", "description", "version", "category", "tags"] as const;
 
 /**
- * @param given.folderName what stands in for an id and a name that the package does not give
- * @param given.jobName the manifest's own; null without one
+ * @param given.folderName what stands in for an id and a name that the package does not give; null where nobody knows
+ *   a folder, and nobody asks for the id
+ * @param given.graph null when the manifest is none that can run
  */
 export function readIdentity(
   manifest: Reading,
   configuration: Reading,
-  given: { readonly folderName: string; readonly jobName: string | null },
+  given: { readonly folderName: string | null; readonly graph: Graph | null },
 ): PackageIdentity {
-  const { folderName, jobName } = given;
+  const { folderName, graph } = given;
+  const standIn = folderName ?? graph?.graphId ?? "";
   const metadata = manifest.fields.object("metadata");
   const identity = configuration.fields.object("identity");
   configuration.warnOfUnknown(identity, identityFields);
@@ -31,14 +34,14 @@ export function readIdentity(
   };
   const text = (name: string) => first((fields) => fields.text(name) || null);
   const blueprintId = first(readId);
-  const byFolder = idOfFolder(folderName);
-  if (blueprintId === null && byFolder !== folderName) {
+  const byFolder = idOfFolder(standIn);
+  if (blueprintId === null && folderName !== null && byFolder !== folderName) {
     const said = `is missing, and the folder's name, ${quoted(folderName)}, is no id: it is called ${quoted(byFolder)}`;
     configuration.warn(identity, "blueprint_id", "no_id", said);
   }
   return {
     blueprintId: blueprintId ?? byFolder,
-    name: text("name") ?? jobName ?? folderName,
+    name: text("name") ?? graph?.jobName ?? standIn,
     description: text("description") ?? "",
     version: text("version"),
     category: first((fields) => fields.name("category", null)),

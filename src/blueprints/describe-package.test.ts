@@ -251,7 +251,7 @@ test("all mistakes are told at once, those of the manifest and those of the conf
 
 test("an unknown field is a warning with the nearest name, and no problem", () => {
   const { warnings, description } = described(
-    { requirements: { comands: ["x"] }, resources: [{ name: "a", form: "b" }], note: 1 },
+    { requirements: { comands: ["x"] }, resources: [{ name: "a", form: "b" }], _note: 1 },
     { web_ui: { enabled: true, ouput: {} }, local_inputs: { folder: [] }, mine: 1 },
   );
   assert.notEqual(description, null);
@@ -266,23 +266,28 @@ test("an unknown field is a warning with the nearest name, and no problem", () =
   );
 });
 
-test("a field of the graph that looks like a slip is a warning, and a note of one's own is none", () => {
+test("an unknown field of the graph is a warning, with the nearest name, and a note of one's own is none", () => {
   const { warnings, description } = described({
     entrypoints: ["a"],
-    owner: "me",
+    "x-owner": "me",
+    metadata: { anything: 1 },
+    extensions: ["a"],
     nodes: [
       {
         node_id: "a",
         agent_type: "executor",
         comand: "x",
-        config: { command: ["x"], max_atempts: 2, environment: { comand: "1" }, emit_type: 1, note: 1 },
+        config: { command: ["x"], max_atempts: 2, environment: { comand: "1" }, emit_type: 1, _note: 1 },
         services: [{ name: "s", port: 1, checks: [{ type: "http", intervall_ms: 1 }] }],
       },
-      { node_id: "b", agent_type: "router", config: { emitt_type: "t", max_atempts: 2 } },
+      { node_id: "b", agent_type: "router", config: { emitt_type: "t", when: "x" } },
+      { node_id: "c", agent_type: "module", config: { module: "m.mjs", mine: 1, max_atempts: 2 } },
     ],
-    edges: [{ from_node: "a", to_node: "b", mesage_type: "t" }],
+    edges: [{ from_node: "a", to_node: "b", mesage_type: "t", condition: "x > 1", routing: {} }],
     policies: { failure_polcy: "continue" },
     entrypoint: "a",
+    schedule: "0 * * * *",
+    triggers: [],
   });
   assert.notEqual(description, null);
   assert.deepEqual(
@@ -290,11 +295,18 @@ test("a field of the graph that looks like a slip is a warning, and a note of on
     [
       ["/nodes/0/comand", "command"],
       ["/nodes/0/config/max_atempts", "max_attempts"],
+      ["/nodes/0/config/emit_type", undefined],
       ["/nodes/0/services/0/checks/0/intervall_ms", "interval_ms"],
       ["/nodes/1/config/emitt_type", "emit_type"],
+      ["/nodes/1/config/when", undefined],
+      ["/nodes/2/config/max_atempts", "max_attempts"],
       ["/edges/0/mesage_type", "message_type"],
+      ["/edges/0/condition", undefined],
+      ["/edges/0/routing", undefined],
       ["/policies/failure_polcy", "failure_policy"],
       ["/entrypoint", "entrypoints"],
+      ["/schedule", undefined],
+      ["/triggers", undefined],
     ],
   );
 });

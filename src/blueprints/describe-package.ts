@@ -14,9 +14,9 @@ import { readIdentity } from "./describe-identity.ts";
 import { inConfiguration, inManifestFile, Reading } from "./describe-reading.ts";
 import { readModels, readRequirements, readResources } from "./describe-requirements.ts";
 import { readInputRules } from "./describe-rules.ts";
-import { warnOfMisspelt } from "./misspelt-fields.ts";
 import type { PackageDescription, PackageIdentity } from "./package-description.ts";
 import { schemaProblem } from "./schema-check.ts";
+import { warnOfUnknownFields } from "./unknown-fields.ts";
 
 export interface DescribedPackage {
   /** As far as it could be read, when there are problems. */
@@ -37,16 +37,15 @@ export interface PackageText {
 /**
  * Reads what a package says of itself.
  *
- * @param folderName what a package without an id is called after
+ * @param folderName what a package without an id is called after; null where nobody knows a folder: after its graph
  * @returns problems and warnings with their places: JSON Pointers into manifest.json, and behind
  *   `/config/default.json#` into the configuration
  */
-export function describePackage(text: PackageText, folderName: string): DescribedPackage {
+export function describePackage(text: PackageText, folderName: string | null): DescribedPackage {
   const { graph, configuration } = text;
   const manifest = new Reading(text.manifest);
   const config = new Reading(configuration ?? {});
-  const jobName = graph?.jobName ?? null;
-  const identity = readIdentity(manifest, config, { folderName, jobName });
+  const identity = readIdentity(manifest, config, { folderName, graph });
   const description: PackageDescription = {
     identity,
     inputSchema: readSchema(manifest, "input_schema"),
@@ -56,7 +55,7 @@ export function describePackage(text: PackageText, folderName: string): Describe
     models: readModels(manifest),
     inputRules: readInputRules(manifest),
   };
-  warnOfMisspelt(text.manifest, manifest);
+  warnOfUnknownFields(text.manifest, manifest);
   const launch = launchFindings(configuration ?? {}, graph, identity);
   const problems = [
     ...manifest.problems.map(inManifestFile),
@@ -73,9 +72,9 @@ export function describePackage(text: PackageText, folderName: string): Describe
 /**
  * The same, remembered for as long as the definition is (D3).
  *
- * @param name as `folderName` of describePackage; the graph's id where nobody knows a folder
+ * @param name as `folderName` of describePackage
  */
-export function descriptionOf(definition: Definition, name = definition.graph.graphId): DescribedPackage {
+export function descriptionOf(definition: Definition, name: string | null = null): DescribedPackage {
   const known = remembered.get(definition);
   if (known?.name === name) return known.described;
   const described = describePackage(definition, name);
@@ -83,7 +82,10 @@ export function descriptionOf(definition: Definition, name = definition.graph.gr
   return described;
 }
 
-const remembered = new WeakMap<Definition, { readonly name: string; readonly described: DescribedPackage }>();
+const remembered = new WeakMap<
+  Definition,
+  { readonly name: string | null; readonly described: DescribedPackage }
+>();
 
 function readSchema(manifest: Reading, name: string): JsonObject | null {
   const { source } = manifest.fields.object(name);

@@ -43,11 +43,16 @@ export class Reading {
   warnOfUnknown(fields: Fields, known: readonly string[]): void {
     for (const name of Object.keys(fields.source)) {
       if (known.includes(name)) continue;
-      const nearest = nearestName(name, known);
-      const hint = nearest === null ? `known are ${known.join(", ")}` : `did you mean ${quoted(nearest)}?`;
-      this.warn(fields, name, "unknown_field", `is no field that is known here, and is ignored: ${hint}`);
+      this.warn(fields, name, "unknown_field", unknownField(name, known));
     }
   }
+}
+
+/** What is said of a field that nobody knows. @param known the names that would have been right */
+export function unknownField(name: string, known: readonly string[]): string {
+  const nearest = nearestName(name, known);
+  const hint = nearest === null ? `known are ${known.join(", ")}` : `did you mean ${quoted(nearest)}?`;
+  return `is no field that is known here, and is ignored: ${hint}`;
 }
 
 /** What was found in manifest.json, for a list that has other files' problems too. */

@@ -82,6 +82,7 @@ export const manifestSchema: Schema = document(
       edges: list("Who sends to whom.", edge, { maxItems: limits.edgesMax }),
       policies,
       outputs: list("The files that the run is for.", either("A path, or more.", outputPath, output)),
+      extensions: { description: "Names that the record of a job lists, for programs of your own." },
       services: servicesSchema,
       required_services: requiredServicesSchema,
       ...packageFields,

@@ -1,5 +1,6 @@
 // JSON Schema of a manifest's nodes, each with the configuration of its agent type.
 
+import { runnerModules } from "../engine/graph.ts";
 import { limits } from "../engine/limits.ts";
 import {
   anyObject,
@@ -66,7 +67,10 @@ const runner = {
   upload_as: relativePath("Its name there; the last part of the path, when absent."),
   workdir: path("Where the command starts, relative to its workspace."),
   sandbox_upload_path: path("The path that stands for the workspace in command and workdir."),
-  runner_module: name("How it is run; the last part of a dotted name counts.", { default: "HostLocal" }),
+  runner_module: name("How it is run; the last part of a dotted name counts.", {
+    pattern: `(?:^|\\.)(?:${runnerModules.join("|")})$`,
+    default: "HostLocal",
+  }),
   idempotent: flag("false: never run again what may have run.", true),
   safe_to_retry: flag("false: never run again what may have run.", true),
 };
@@ -105,11 +109,14 @@ const executor = open("Runs a command for each message.", {
   optional: flag("Whether the run goes on, whole, when it fails for good.", false),
 });
 
-const moduleAgent = open(
-  "Calls a function of the bundle. Fields of one's own are for the function.",
-  { module: relativePath("ES module in payloads/ that exports handle(message, context)."), ...attempts },
-  ["module"],
-);
+const moduleAgent: Schema = {
+  ...open(
+    "Calls a function of the bundle. Fields of one's own are for the function.",
+    { module: relativePath("ES module in payloads/ that exports handle(message, context)."), ...attempts },
+    ["module"],
+  ),
+  additionalProperties: true,
+};
 
 const configs: Readonly<Record<string, Schema>> = {
   router,

@@ -49,7 +49,7 @@ async function runOn(
   interrupt: AbortSignal,
 ): Promise<number> {
   const { client, isOwn } = connection;
-  const { jobId, runId } = await submit(client, submission);
+  const { jobId, runId } = await submit(call, client, submission);
   const style = chooseStyle(call, isOwn);
   if (style === null) return submitted(call, jobId, runId);
   if (!call.flag("json")) call.terminal.print(`Job ${cleanText(jobId)}`);

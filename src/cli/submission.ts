@@ -3,10 +3,13 @@
 
 import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { describePackage } from "../blueprints/describe-package.ts";
+import type { BundleProblemEntry } from "../bundles/problem.ts";
 import { isObject, isStringList, type JsonObject, type JsonValue, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 import type { RuntimeClient } from "./client.ts";
 import { type Call, UsageError } from "./command.ts";
+import { noteWarnings } from "./validate.ts";
 
 const STDIN = 0;
 
@@ -47,17 +50,27 @@ export function readSubmission(call: Call): Submission {
 
 /** Sends it. A folder is registered by path, so the runtime must see the same disk. */
 export async function submit(
+  call: Call,
   client: RuntimeClient,
   submission: Submission,
 ): Promise<{ readonly jobId: string; readonly runId: string | null }> {
-  if (submission.kind === "manifest") return client.submit(submission.manifest);
+  if (submission.kind === "manifest") {
+    noteWarnings(call, warningsOf(submission.manifest));
+    return client.submit(submission.manifest);
+  }
   const { path, inputs, config } = submission;
   const bundle = await client.registerFolder(path);
+  noteWarnings(call, bundle.warnings ?? []);
   return client.submit({
     bundle_id: bundle.bundle_id,
     ...(inputs !== undefined && { inputs }),
     ...(config !== undefined && { config }),
   });
+}
+
+/** What is odd in a manifest alone; what is wrong with it, the runtime says. */
+function warningsOf(manifest: JsonObject): readonly BundleProblemEntry[] {
+  return describePackage({ manifest, configuration: null, graph: null }, null).warnings;
 }
 
 /** Reads a JSON file of the user; `-` is stdin. */

@@ -3,13 +3,15 @@
 
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { posix } from "node:path";
+import { describePackage, descriptionOf } from "../blueprints/describe-package.ts";
 import { type Definition, readDefinition } from "../bundles/definition.ts";
 import { openFolder } from "../bundles/folder-source.ts";
 import { type BundleFile, bundleLimits, PAYLOADS_FOLDER } from "../bundles/layout.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import type { Config } from "../config.ts";
 import type { Graph, GraphNode } from "../engine/graph.ts";
-import { type ManifestResult, parseManifest } from "../engine/manifest.ts";
+import type { JsonObject, JsonValue } from "../engine/json.ts";
+import { parseManifest } from "../engine/manifest.ts";
 import { type Call, exitCodes, UsageError } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { readJsonFile } from "./submission.ts";
@@ -22,16 +24,24 @@ export async function validate(call: Call): Promise<number> {
   if (found === undefined) {
     throw new UsageError(`${target} does not exist; give a bundle folder or a manifest.`);
   }
-  const { graph, problems } = found.isDirectory()
-    ? graphOf(await inspectFolder(realpathSync(target), configFor(call, "client")))
+  const { graph, problems, warnings } = found.isDirectory()
+    ? described(await inspectFolder(realpathSync(target), configFor(call, "client")))
     : inspectManifest(target);
-  if (call.flag("json")) terminal.print(JSON.stringify({ valid: problems.length === 0, problems }));
-  else if (graph !== null && problems.length === 0) terminal.print(validLine(graph));
+  if (call.flag("json")) terminal.print(JSON.stringify({ valid: problems.length === 0, problems, warnings }));
   else {
-    for (const line of problemTable(problems, "PROBLEM")) terminal.print(line);
-    terminal.note(`${cleanText(target)}: ${plural(problems.length, "problem")}.`);
+    if (warnings.length > 0) for (const line of problemTable(warnings, "WARNING")) terminal.print(line);
+    if (graph !== null && problems.length === 0) terminal.print(validLine(graph));
+    else {
+      for (const line of problemTable(problems, "PROBLEM")) terminal.print(line);
+      terminal.note(`${cleanText(target)}: ${plural(problems.length, "problem")}.`);
+    }
   }
   return problems.length === 0 ? exitCodes.success : exitCodes.failure;
+}
+
+/** Tells warnings beside a command's own answer. */
+export function noteWarnings(call: Call, warnings: readonly { readonly message: string }[]): void {
+  for (const { message } of warnings) call.terminal.note(`warning: ${cleanText(message)}`);
 }
 
 /** Problems or warnings as lines for people. */
@@ -57,18 +67,25 @@ function edgeCount(node: GraphNode): number {
 interface Inspection {
   readonly graph: Graph | null;
   readonly problems: readonly BundleProblemEntry[];
+  readonly warnings: readonly BundleProblemEntry[];
 }
 
 function inspectManifest(file: string): Inspection {
-  let parsed: ManifestResult;
+  let manifest: JsonValue;
   try {
-    parsed = parseManifest(readJsonFile(file));
+    manifest = readJsonFile(file);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return { graph: null, problems: [{ path: "", code: "invalid_json", message: error.message }] };
+    const problem = { path: "", code: "invalid_json", message: error.message };
+    return { graph: null, problems: [problem], warnings: [] };
   }
-  if (parsed.kind === "invalid") return { graph: null, problems: parsed.problems };
-  return { graph: parsed.graph, problems: [] };
+  const parsed = parseManifest(manifest);
+  if (parsed.kind === "invalid") return { graph: null, problems: parsed.problems, warnings: [] };
+  const { graph } = parsed;
+  return {
+    graph,
+    ...describePackage({ manifest: manifest as JsonObject, configuration: null, graph }, null),
+  };
 }
 
 export interface FolderInspection {
@@ -79,10 +96,12 @@ export interface FolderInspection {
   readonly problems: readonly BundleProblemEntry[];
 }
 
-const graphOf = ({ definition, problems }: FolderInspection): Inspection => ({
-  graph: definition?.graph ?? null,
-  problems,
-});
+/** With what the package declares, as an upload of it is judged. */
+function described({ definition, problems }: FolderInspection): Inspection {
+  if (definition === null) return { graph: null, problems, warnings: [] };
+  const found = descriptionOf(definition);
+  return { graph: definition.graph, problems: [...problems, ...found.problems], warnings: found.warnings };
+}
 
 /**
  * Everything that is wrong with a bundle's folder.

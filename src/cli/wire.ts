@@ -45,6 +45,8 @@ export interface BundleRecord {
   readonly fingerprint: string;
   readonly name?: string;
   readonly updated_at?: string;
+  /** Of a registration only. */
+  readonly warnings?: readonly { readonly message: string }[];
 }
 
 export interface RunArtifact {

@@ -51,6 +51,7 @@ export interface ExecutorConfig {
   readonly workdir: string | null;
   /** The path that stands for the workspace inside commands and workdir; `/sandbox/job` always does. */
   readonly sandboxUploadPath: string | null;
+  /** One that `isKnownRunner` knows. */
   readonly runnerModule: string;
   readonly outputMessageType: string | null;
   readonly longLived: boolean;
@@ -140,4 +141,11 @@ export interface DeclaredOutput {
 /** An output's path as artifacts are named: below SVC_OUTPUT_DIR, without a leading "./". */
 export function outputName(output: { readonly path: string }): string {
   return output.path.replace(/^(?:\.?\/)+/, "");
+}
+
+/** How commands are run: `runner_module` names one of these, behind the dots of a module's path if it likes. */
+export const runnerModules: readonly string[] = ["HostLocal"];
+
+export function isKnownRunner(runnerModule: string): boolean {
+  return runnerModules.includes(runnerModule.slice(runnerModule.lastIndexOf(".") + 1));
 }

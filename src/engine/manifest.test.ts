@@ -308,6 +308,8 @@ const wrongConfigs: readonly (readonly [string, JsonObject, string, string])[] =
   ["executor", { command: "x", workdir: "w".repeat(4_097) }, "workdir", "too_long"],
   ["executor", { command: "x", workdir: "a\nb" }, "workdir", "invalid_characters"],
   ["executor", { command: "x", runner_module: "" }, "runner_module", "empty"],
+  ["executor", { command: "x", runner_module: "Some.OpenShell" }, "runner_module", "unknown_value"],
+  ["executor", { command: "x", runner_module: "HostLocal.x" }, "runner_module", "unknown_value"],
   ["executor", { command: "x", idempotent: "no" }, "idempotent", "wrong_type"],
   ["executor", { command: "x", lifecycle: true }, "lifecycle", "wrong_type"],
   ["module", {}, "module", "missing"],
@@ -405,7 +407,7 @@ test("an executor gets the documented defaults", () => {
 
 test("the runner's fields may stand in the node or in its config, and config wins", () => {
   const fields = {
-    runner_module: "X.Y",
+    runner_module: "X.HostLocal",
     upload_path: "w",
     upload_as: "v",
     workdir: "d",
@@ -418,7 +420,7 @@ test("the runner's fields may stand in the node or in its config, and config win
     config.workdir,
     config.sandboxUploadPath,
   ];
-  const expected = ["run", "X.Y", [{ path: "w", as: "v" }], "d", "/s"];
+  const expected = ["run", "X.HostLocal", [{ path: "w", as: "v" }], "d", "/s"];
   assert.deepEqual(read(executor({ ...fields, command: "run" })), expected);
   assert.deepEqual(read(executor({ command: null }, { ...fields, command: "run" })), expected);
   assert.deepEqual(

@@ -7,7 +7,7 @@
 // R3. A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
 
 import { basename, dirname, relative } from "node:path";
-import { type DeclaredOutput, type ExecutorConfig, outputName } from "../engine/graph.ts";
+import { type DeclaredOutput, type ExecutorConfig, isKnownRunner, outputName } from "../engine/graph.ts";
 import type { EngineLog } from "../engine/ports.ts";
 import {
   type ArtifactRecord,
@@ -100,8 +100,7 @@ export class HostLocalRunner {
     control: AttemptControl,
     report: AttemptReport,
   ): Promise<TaskOutcome> {
-    const runner = config.runnerModule.split(".").at(-1);
-    if (runner !== "HostLocal") {
+    if (!isKnownRunner(config.runnerModule)) {
       return failed("executor.runner_unavailable", `There is no runner "${config.runnerModule}" here.`);
     }
     const runEvents = config.runEvents ? (this.#options.runEvents?.(task.runId) ?? null) : null;

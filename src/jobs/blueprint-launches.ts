@@ -1,6 +1,7 @@
 // Launches of blueprints: a job and its run in one request; and what would stand against one, without making anything.
 
 import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-source.ts";
+import { descriptionOf } from "../blueprints/describe-package.ts";
 import { withInputs } from "../engine/inputs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { TraceContext } from "../engine/trace.ts";
@@ -138,6 +139,7 @@ export class BlueprintLaunches {
     return {
       errors: entriesOf([...errors, ...unmet], "/config"),
       warnings: [
+        ...descriptionOf(definition).warnings,
         ...entriesOf(warnings, "/config"),
         ...(hasPort ? [] : entriesOfRefusal(webUiPorts.refusal())),
         ...(found.kind === "added" ? [] : [notAdded]),

@@ -318,6 +318,34 @@ describe("without a runtime", () => {
     const none = await start(["validate", helpers.path("")], home).ended;
     assert.match(none.out, /missing_manifest/);
   });
+
+  test("validate warns of what would not run as meant, and refuses a runner that does not exist; run warns too", async () => {
+    const odd = JSON.parse(oneCommand("odd", "true", { max_atempts: 3 }));
+    const edges = [{ from_node: "work", to_node: "work", condition: "false", message_type: "never" }];
+    const folder = await helpers.bundle("odd", JSON.stringify({ ...odd, edges, schedule: "0 * * * *" }));
+    const expected = ["/nodes/0/config/max_atempts", "/edges/0/condition", "/schedule"];
+    for (const target of [folder, join(folder, "manifest.json")]) {
+      const { code, out } = await start(["validate", target, "--json"], home).ended;
+      const { valid, warnings } = JSON.parse(out) as { valid: boolean; warnings: { path: string }[] };
+      assert.deepEqual([code, valid, warnings.map(({ path }) => path)], [0, true, expected]);
+      const shown = await start(["validate", target], home).ended;
+      assert.match(shown.out, /max_atempts.*did you mean "max_attempts".*odd is valid/s);
+      const ran = await start(["run", target], home).ended;
+      assert.equal(ran.code, 0, ran.err);
+      assert.match(ran.err, /warning: manifest\.json: .*did you mean "max_attempts"/);
+    }
+    const strange = oneCommand("strange", "true", { runner_module: "Some.OpenShell" });
+    const refused = await helpers.bundle("strange", strange);
+    const { code, out } = await start(["validate", refused, "--json"], home).ended;
+    assert.equal(code, 1);
+    assert.deepEqual(
+      JSON.parse(out).problems.map((one: { path: string; code: string }) => `${one.path} ${one.code}`),
+      ["/nodes/0/config/runner_module unknown_value"],
+    );
+    const declared = { ...JSON.parse(oneCommand("declared", "true")), requirements: { commands: "sh" } };
+    const wrong = await helpers.bundle("declared", JSON.stringify(declared));
+    assert.match((await start(["validate", wrong], home).ended).out, /\/requirements\/commands +wrong_type/);
+  });
 });
 
 describe("stopping and starting again", () => {

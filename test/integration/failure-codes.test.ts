@@ -31,6 +31,10 @@ const shownElsewhere: Readonly<
   Partial<Record<FailureCode, { readonly why: string; readonly test: string }>>
 > = {
   "executor.input_unread": { why: "needs 160 MiB of messages", test: "src/execution/long-lived.test.ts" },
+  "executor.runner_unavailable": {
+    why: "needs a job that was accepted by another version",
+    test: "src/execution/command.test.ts",
+  },
   "resource.exhausted": {
     why: "needs a machine without processes or memory",
     test: "src/execution/command-failure.test.ts",
@@ -118,7 +122,6 @@ describe("a failing run names its cause", () => {
     ["executor.spawn_failed", () => one(executor("worker", ["no-such-program"]))],
     ["executor.staging_failed", () => command("true", { upload_path: "absent" })],
     ["executor.invalid_output", () => command(`echo '{"emit_messages": 1}'`)],
-    ["executor.runner_unavailable", () => command("true", { runner_module: "Some.OpenShell" })],
     // The folder of the agent's attempts becomes a file: what the machine then refuses is nobody's command.
     [
       "executor.workspace_failed",

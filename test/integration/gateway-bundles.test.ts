@@ -101,6 +101,25 @@ describe("upload", () => {
       assert.match(String(message), /^manifest\.json: /);
   });
 
+  test("what the package declares is judged too, and what of it is ignored comes as warnings", async () => {
+    const { nodes, ...rest } = graph("odd", [{ ...router("in"), config: { emitt_type: "t" } }]) as JsonObject;
+    const odd = { ...rest, nodes: nodes!, workflow: {} };
+    const answer = await sendBundle(program, await zipOf({ "manifest.json": odd }));
+    assert.equal(answer.status, 201, answer.text);
+    const { warnings } = answer.body as unknown as { warnings: readonly JsonObject[] };
+    assert.deepEqual(warnings.map(({ path, code }) => `${path} ${code}`).sort(), [
+      "/nodes/0/config/emitt_type unknown_field",
+      "/workflow unknown_field",
+    ]);
+    assert.match(warnings.map(({ message }) => message).join(), /did you mean "emit_type"/);
+    const location = answer.headers.get("location") ?? "";
+    assert.deepEqual((await ask(program, "GET", location)).body, answer.body);
+    const wrong = { ...manifest("declares"), requirements: { cpu_cores: "many" } };
+    const refused = await sendBundle(program, await zipOf({ "manifest.json": wrong }));
+    assertProblem(refused, 422, "validation_failed");
+    assert.deepEqual(pathsOf(refused), ["/requirements/cpu_cores"]);
+  });
+
   test('"Not a zip: 422 at /bundle"; a form without the field too', async () => {
     const noZip = await sendBundle(program, new TextEncoder().encode("this is no zip at all"));
     assertProblem(noZip, 422, "validation_failed");

@@ -3,6 +3,7 @@
 import type { Readable } from "node:stream";
 import multipart from "@fastify/multipart";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { descriptionOf } from "../../blueprints/describe-package.ts";
 import type { Bundles, ReceivedBundle } from "../../bundles/bundles.ts";
 import { BundleProblem, isUploadTooLarge } from "../../bundles/problem.ts";
 import type { BundleRecord } from "../../bundles/records.ts";
@@ -56,7 +57,7 @@ export function bundleRoutes(api: FastifyInstance, services: GatewayServices, bu
             await writes.saveBundle(record);
             const saved = (await writes.bundle(record.bundleId)) ?? record;
             const headers = { location: `/api/v1/bundles/${encodeURIComponent(saved.bundleId)}` };
-            return { status: 201, headers, body: render(saved) };
+            return { status: 201, headers, body: await renderWhole(services, saved) };
           },
           uploadSha256,
         );
@@ -104,7 +105,7 @@ export function bundleRoutes(api: FastifyInstance, services: GatewayServices, bu
       const { bundle_id: bundleId } = request.params;
       const bundle = await bundles.get(bundleId);
       if (bundle === null) throw notFound(bundleId);
-      return reply.type("application/json; charset=utf-8").send(render(bundle));
+      return reply.type("application/json; charset=utf-8").send(await renderWhole(services, bundle));
     },
   );
 
@@ -169,11 +170,18 @@ async function receive({ bundles }: GatewayServices, request: FastifyRequest): P
     }
     if (received === null && !unknown.includes("bundle")) throw noBundle();
     if (received === null || unknown.length > 0) throw onlyBundle(unknown);
+    const { problems } = await packageFindings(bundles, received.record);
+    if (problems.length > 0) throw new BundleProblem(problems);
     return received;
   } catch (error) {
     if (received !== null) await bundles.release(received.record);
     throw error;
   }
+}
+
+/** What is wrong or odd in what a bundle's package declares, and in its graph. */
+async function packageFindings(bundles: Bundles, { fingerprint }: BundleRecord) {
+  return descriptionOf(await bundles.definition(fingerprint));
 }
 
 async function takeIn(bundles: Bundles, file: Readable): Promise<ReceivedBundle> {
@@ -216,15 +224,29 @@ function asBrokenUpload(error: unknown): unknown {
   );
 }
 
-function render(bundle: BundleRecord): string {
-  return JSON.stringify({
+const render = (bundle: BundleRecord) => JSON.stringify(fieldsOf(bundle));
+
+async function renderWhole({ bundles }: GatewayServices, bundle: BundleRecord): Promise<string> {
+  const warnings = await packageFindings(bundles, bundle).then(
+    (found) => found.warnings,
+    (error: unknown) => {
+      // The record stays readable when its content was removed from outside.
+      if (error instanceof BundleProblem) return [];
+      throw error;
+    },
+  );
+  return JSON.stringify({ ...fieldsOf(bundle), warnings });
+}
+
+function fieldsOf(bundle: BundleRecord) {
+  return {
     bundle_id: bundle.bundleId,
     name: bundle.name,
     graph_id: bundle.graphId,
     fingerprint: bundle.fingerprint,
     size: bundle.sizeBytes,
     created_at: isoTime(bundle.createdAtMs),
-  });
+  };
 }
 
 function tooLarge(): Problem {

@@ -3,6 +3,7 @@
 import { isAbsolute } from "node:path";
 import multipart from "@fastify/multipart";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { descriptionOf } from "../../blueprints/describe-package.ts";
 import { BundleProblem, isUploadTooLarge } from "../../bundles/problem.ts";
 import type { BundleRecord } from "../../bundles/records.ts";
 import type { JsonBody } from "../shared/json-body.ts";
@@ -21,10 +22,12 @@ export function bundleRoutes(api: FastifyInstance, services: RuntimeServices, bu
     const record = request.isMultipart()
       ? await upload(services, request)
       : await fromFolder(services, request.body);
+    const { warnings } = descriptionOf(await bundles.definition(record.fingerprint));
     return reply.code(201).send({
       bundle_id: record.bundleId,
       graph_id: record.graphId,
       fingerprint: record.fingerprint,
+      ...(warnings.length > 0 && { warnings }),
     });
   });
 

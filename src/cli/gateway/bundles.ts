@@ -7,6 +7,7 @@ import { type Call, CommandFailed, exitCodes, UsageError } from "../command.ts";
 import { configFor } from "../connection.ts";
 import { limitOf } from "../jobs.ts";
 import { bytes, cleanText } from "../text.ts";
+import { noteWarnings } from "../validate.ts";
 import { zipFolder } from "./folder-zip.ts";
 import { idOf } from "./ids.ts";
 import { printList } from "./lists.ts";
@@ -99,8 +100,14 @@ export function readTarget(call: Call): Target {
   throw new UsageError(`${path} ${said}; give the folder of a bundle, or a zip of it.`);
 }
 
-/** Sends it, a folder as a zip that is made on the way. */
-export async function uploadTarget({ call, client }: Session, { kind, path }: Target): Promise<Bundle> {
+/** Sends it, a folder as a zip that is made on the way, and tells the warnings of the answer. */
+export async function uploadTarget(session: Session, target: Target): Promise<Bundle> {
+  const bundle = await uploaded(session, target);
+  noteWarnings(session.call, bundle.warnings ?? []);
+  return bundle;
+}
+
+async function uploaded({ call, client }: Session, { kind, path }: Target): Promise<Bundle> {
   if (kind === "zip") return client.bundles.upload(await openAsBlob(path));
   const zip = await zipFolder(path, configFor(call, "client"));
   try {

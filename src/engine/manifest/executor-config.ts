@@ -1,7 +1,7 @@
 // What an executor may be told. The runner's fields (runner_module, upload_path, upload_as, workdir, command,
 // sandbox_upload_path, and whether a second run is safe) may stand in the node or in its config; config wins.
 
-import type { ExecutorConfig, Upload } from "../graph.ts";
+import { type ExecutorConfig, isKnownRunner, runnerModules, type Upload } from "../graph.ts";
 import { isObject, type JsonValue } from "../json.ts";
 import { isWithheldVariable } from "../withheld-variables.ts";
 import { attemptsRange, executionDefaults, millisecondsRange, secondsRange } from "./agent-config.ts";
@@ -34,7 +34,7 @@ export function executorConfig(node: Fields, config: Fields, isStream: boolean):
     uploadPaths: uploads(having("upload_path"), having("upload_as"), config),
     workdir: having("workdir").path("workdir"),
     sandboxUploadPath: having("sandbox_upload_path").path("sandbox_upload_path"),
-    runnerModule: having("runner_module").name("runner_module", "HostLocal"),
+    runnerModule: runnerModule(having("runner_module")),
     outputMessageType: config.isNull("output_message_type")
       ? null
       : config.name("output_message_type", "executor_result"),
@@ -45,6 +45,18 @@ export function executorConfig(node: Fields, config: Fields, isStream: boolean):
     runEvents: config.boolean("run_events", false),
     optional: config.boolean("optional", false),
   };
+}
+
+function runnerModule(holder: Fields): string {
+  const given = holder.name("runner_module", "HostLocal");
+  if (isKnownRunner(given)) return given;
+  const known = runnerModules.map(quoted).join(", ");
+  holder.report(
+    "runner_module",
+    "unknown_value",
+    `is ${quoted(given)}: this runtime has the runner ${known} only`,
+  );
+  return "HostLocal";
 }
 
 function command(holder: Fields): readonly string[] | string {

@@ -28,7 +28,8 @@ const compact = {
 
 export const BlueprintSchema = answerObject(compact, { description: "A package of the catalog." });
 
-const Finding = answerObject({
+/** Something in the files of a package. */
+export const Finding = answerObject({
   path: Type.String({
     description:
       "JSON Pointer into manifest.json; behind /config/default.json# into the configuration; or / and a file's name. Empty for the whole.",

@@ -1,6 +1,7 @@
 // Bundle (spec gateway-api "Bundle", CONTRACTS §3).
 
 import { Type } from "../../shared/type.ts";
+import { Finding } from "./blueprints.ts";
 import { answerObject, pageOf, pageQuery, strictObject, Time } from "./common.ts";
 
 export const BundleSchema = answerObject(
@@ -11,6 +12,11 @@ export const BundleSchema = answerObject(
     fingerprint: Type.String({ description: "SHA-256 over the bundle's files." }),
     size: Type.Integer({ description: "Bytes of all its files." }),
     created_at: Time("When it was first uploaded."),
+    warnings: Type.Optional(
+      Type.Array(Finding, {
+        description: "What of the package is ignored, such as unknown fields of its manifest. Not in lists.",
+      }),
+    ),
   },
   { description: "An uploaded package: manifest, configuration, payload. The same content has the same id." },
 );

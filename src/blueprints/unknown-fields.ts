@@ -1,10 +1,12 @@
-// Fields of a manifest that look like slips of a known one. Others are left alone: a manifest may carry notes of one's
-// own. What is known is what manifestSchema names, so that a person is told what an editor would have completed.
+// Fields of a manifest's graph that nobody knows, and that are ignored therefore: slips, and what another program may
+// understand. What is known is what manifestSchema names, so that a person is told what an editor would have completed.
+//
+// U1. Notes of one's own have names that begin with "x-", "_" or "$", or stand in `metadata`: nobody is warned of them.
+// U2. Where fields of one's own have a use (the configuration of a module), only what looks like a slip is told.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
-import { quoted } from "../engine/manifest/problems.ts";
 import { nearestName } from "../nearest-name.ts";
-import type { Reading } from "./describe-reading.ts";
+import { type Reading, unknownField } from "./describe-reading.ts";
 import { manifestSchema } from "./schema-manifest.ts";
 import { packageFields } from "./schema-package.ts";
 import type { Schema } from "./schema-parts.ts";
@@ -12,8 +14,10 @@ import type { Schema } from "./schema-parts.ts";
 /** Comparing one with all known names takes a few microseconds. */
 const UNKNOWN_FIELDS_MAX = 1_000;
 
+const NOTE = /^(?:x-|[_$])/;
+
 /** Warns of them; what a package declares beyond its graph is read, and warned of, elsewhere. */
-export function warnOfMisspelt(manifest: JsonObject, reading: Reading): void {
+export function warnOfUnknownFields(manifest: JsonObject, reading: Reading): void {
   let unknownFields = 0;
   const look = (value: JsonValue, said: readonly Schema[], path: readonly (string | number)[]) => {
     // Most values of a large manifest are texts: nothing is made for them.
@@ -30,17 +34,18 @@ export function warnOfMisspelt(manifest: JsonObject, reading: Reading): void {
     if (!isObject(value) || schemas.some((one) => isObject(one.additionalProperties))) return;
     const fields = schemas.flatMap(({ properties }) => (isObject(properties) ? [properties] : []));
     if (fields.length === 0) return;
+    const mayHaveOwn = schemas.some((one) => one.additionalProperties === true);
     for (const [name, member] of Object.entries(value)) {
       const ofMember = saidOf(name, fields);
       if (ofMember.length > 0) {
         if (path.length > 0 || !Object.hasOwn(packageFields, name)) look(member, ofMember, [...path, name]);
         continue;
       }
+      if (NOTE.test(name)) continue;
       if (++unknownFields > UNKNOWN_FIELDS_MAX) return;
-      const nearest = nearestName(name, [...new Set(fields.flatMap(Object.keys))]);
-      if (nearest === null) continue;
-      const hint = `is no field that is known here, and is ignored: did you mean ${quoted(nearest)}?`;
-      reading.warnAt([...path, name], "unknown_field", hint);
+      const known = [...new Set(fields.flatMap(Object.keys))];
+      if (mayHaveOwn && nearestName(name, known) === null) continue;
+      reading.warnAt([...path, name], "unknown_field", unknownField(name, known));
     }
   };
   look(manifest, [manifestSchema], []);
