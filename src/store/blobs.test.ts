@@ -15,6 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { pathsSynced, seesHandles } from "../../test/support/synced.ts";
 import { until } from "../../test/support/until.ts";
 import { FileBlobs } from "./blobs.ts";
 
@@ -42,6 +43,22 @@ describe("file blobs", () => {
     assert.equal(found?.size, 600_000);
     assert.deepEqual(await readFile(found.path), content);
     assert.equal((await lstat(found.path)).mode & 0o777, 0o444);
+  });
+
+  it("has the bytes, their name and the names of new folders on disk when it says so", {
+    skip: !seesHandles,
+  }, async () => {
+    const path = join(folder, "report.md");
+    await writeFile(path, "abc");
+    const folderOf = (text: string) => join(root(), sha256(text).slice(0, 2));
+    const kept = async (put: () => Promise<unknown>) => {
+      const synced = await pathsSynced(async () => void (await put()));
+      return synced.map((one) => (one.startsWith(join(root(), "incoming/")) ? "bytes" : one));
+    };
+    assert.deepEqual(await kept(() => blobs.put(path)), [folder, "bytes", folderOf("abc"), root()]);
+    const other = Buffer.from("another");
+    assert.deepEqual(await kept(() => blobs.putBytes(other)), ["bytes", folderOf("another"), root()]);
+    assert.deepEqual(await kept(() => blobs.putBytes(other)), ["bytes", folderOf("another")]);
   });
 
   it("keeps the same content once, also when it comes twice at the same time", async () => {

@@ -22,7 +22,7 @@ import {
   stat,
   writeFile,
 } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { KeyedTurns } from "../keyed-turns.ts";
 import type { BlobRemoval } from "../runs/cleanup.ts";
@@ -156,7 +156,9 @@ export class FileBlobs {
   }
 
   async #temporaryName(): Promise<string> {
-    await mkdir(this.#incoming, { recursive: true });
+    const made = await mkdir(this.#incoming, { recursive: true });
+    // The folder of all blobs may be new, and its name has to last as well.
+    if (made !== undefined) await syncFolder(dirname(made));
     return join(this.#incoming, `${process.pid}-${++this.#incomingSeq}`);
   }
 

@@ -4,6 +4,34 @@ import type { Mutation } from "./mutation.ts";
 
 export const storeMutations: readonly Mutation[] = [
   {
+    fault: "commits are not synced",
+    file: "src/store/sqlite/database.ts",
+    search: "PRAGMA synchronous = FULL;",
+    replacement: "PRAGMA synchronous = OFF;",
+    tests: ["src/store/sqlite/database.test.ts"],
+  },
+  {
+    fault: "a blob is not synced",
+    file: "src/store/blobs.ts",
+    search: "await file.sync();",
+    replacement: "",
+    tests: ["src/store/blobs.test.ts"],
+  },
+  {
+    fault: "a blob's folder is not synced",
+    file: "src/store/blobs.ts",
+    search: "await syncFolder(folder);",
+    replacement: "",
+    tests: ["src/store/blobs.test.ts"],
+  },
+  {
+    fault: "the folder in which a blob's new folder lies is not synced",
+    file: "src/store/blobs.ts",
+    search: "if (made !== undefined) await syncFolder(this.#root);",
+    replacement: "",
+    tests: ["src/store/blobs.test.ts"],
+  },
+  {
     fault: "a start goes on without a word though acknowledged commits are missing",
     file: "src/store/sqlite/database.ts",
     search: "if (missing !== null && !acceptDataLoss)",

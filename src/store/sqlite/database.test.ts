@@ -40,6 +40,18 @@ test("migrating from empty makes the tables, and a second time changes nothing",
   assert.deepEqual(tables(file), first);
 });
 
+test("a commit that returned is on disk: the log is synced with every one (D1)", async () => {
+  const file = newFile();
+  for (const _start of ["the first", "the next"]) {
+    const database = openSqlite(file);
+    const setting = (name: string) =>
+      Object.values(database.connection.prepare(`PRAGMA ${name}`).get() ?? {});
+    // 2 is FULL: with less, WAL syncs at checkpoints only.
+    assert.deepEqual([setting("journal_mode"), setting("synchronous")], [["wal"], [2]]);
+    await database.close();
+  }
+});
+
 test("what is stored is for its owner alone, whoever may look into the home", async () => {
   const file = newFile();
   const database = openSqlite(file);
