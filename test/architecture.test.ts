@@ -74,11 +74,13 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "blueprints",
     "webui",
     "jobs",
+    "execution",
     "folder-bytes",
     "keyed-turns",
     "make-folder",
     "sync-folder",
   ],
+  backup: ["execution", "store", "sync-folder", "sync-tree"],
   doctor: ["supplementary-groups"],
   metrics: ["engine"],
   telemetry: ["engine", "runs"],
@@ -103,6 +105,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   // troupe doctor opens the store itself: it is there for when no server runs.
   cli: [
+    "backup",
     "engine",
     "bundles",
     "blueprints",

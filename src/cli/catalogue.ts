@@ -218,6 +218,35 @@ const local: readonly CatalogueEntry[] = [
     load: async () => (await import("./doctor.ts")).doctor,
   },
   {
+    name: "backup",
+    words: ["<file>"],
+    summary: "Write a backup of SVC_HOME into one file, also while the program runs.",
+    details: [
+      "Workspaces of running agents and the secret key are not in it; `troupe restore` brings back everything else.",
+    ],
+    options: [
+      {
+        name: "with-key",
+        value: null,
+        help: "Put secret.key into it: whoever reads the file has the secrets.",
+      },
+      { name: "force", value: null, help: "Replace the file if it exists." },
+      json,
+      help,
+    ],
+    load: async () => (await import("./backup.ts")).backup,
+  },
+  {
+    name: "restore",
+    words: ["<file>"],
+    summary: "Restore a backup into SVC_HOME, which must be empty.",
+    details: [
+      "Everything is checked against the backup's hashes. Jobs that were running resume at the next start.",
+    ],
+    options: [json, help],
+    load: async () => (await import("./backup.ts")).restore,
+  },
+  {
     name: "version",
     words: [],
     summary: "Print the version.",

@@ -2,6 +2,7 @@
 // Each check answers with findings and throws nothing; nothing it makes stays.
 
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Config } from "../config.ts";
 import {
   checkHome,
@@ -27,7 +28,9 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
   if (config !== null) {
     const home = await checkHome(config.home, config.home);
     findings.push(...home);
-    if (home.every(({ state }) => state !== "fail")) findings.push(await checkStore(config.home));
+    if (home.every(({ state }) => state !== "fail")) {
+      findings.push(await checkStore(config.home), ...(await checkContent(config.home)));
+    }
     findings.push(describeDoor(config));
     if (config.runtimeApi === "tcp") findings.push(await checkPort(config));
   }
@@ -52,6 +55,38 @@ async function checkStore(home: string): Promise<Finding> {
   } catch (error) {
     // The store's own errors say how to mend them.
     return { name: "store", state: "fail", text: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+const PATHS_SHOWN = 3;
+
+/** Whether the files are there that the database names; nothing is found where there is no database that can be read. */
+async function checkContent(home: string): Promise<readonly Finding[]> {
+  const { contentNamedIn } = await import("../store/database-copy.ts");
+  const { databaseFile } = await import("../store/home.ts");
+  const name = "content";
+  try {
+    if (!existsSync(databaseFile(home))) return [];
+    let missing: ReadonlySet<string> | null = null;
+    // A second time, without what a running program has removed meanwhile.
+    for (let look = 1; look <= 2 && missing?.size !== 0; look++) {
+      const before: ReadonlySet<string> | null = missing;
+      const found = new Set<string>();
+      for (const { path } of contentNamedIn(databaseFile(home))) {
+        if ((before === null || before.has(path)) && !existsSync(join(home, path))) found.add(path);
+      }
+      missing = found;
+    }
+    const paths = [...(missing ?? [])];
+    if (paths.length === 0)
+      return [{ name, state: "ok", text: "every file that the database names is there" }];
+    const text = `${paths.length} of the files that the database names are missing: ${paths.slice(0, PATHS_SHOWN).join(", ")}${paths.length > PATHS_SHOWN ? ", …" : ""}`;
+    const mend =
+      "Put them back from a backup (`troupe restore` into an empty folder brings them), or upload their bundles again.";
+    return [{ name, state: "fail", text, mend }];
+  } catch {
+    // The store's own check says what is wrong with the database.
+    return [];
   }
 }
 
