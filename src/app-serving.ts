@@ -5,6 +5,7 @@ import { hostname } from "node:os";
 import type { FastifyInstance } from "fastify";
 import { runtimeServer } from "./api/runtime/server.ts";
 import type { EventStreams } from "./api/shared/sse.ts";
+import type { Waits } from "./api/shared/waits.ts";
 import type { Core } from "./app-core.ts";
 import type { Gateway } from "./app-gateway.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
@@ -25,7 +26,11 @@ export interface Served {
 }
 
 /** What the metrics of both APIs are read from. */
-export function openMetrics(core: Core, streams: EventStreams, undo: AsyncDisposableStack): MetricsSource {
+export function openMetrics(
+  core: Core,
+  { streams, waits }: Pick<Serving, "streams" | "waits">,
+  undo: AsyncDisposableStack,
+): MetricsSource {
   const process = new ProcessMeter(systemClock.nowMs);
   undo.defer(() => process.stop());
   const { engine, meter, slots: pools, startedAtMs } = core;
@@ -37,6 +42,7 @@ export function openMetrics(core: Core, streams: EventStreams, undo: AsyncDispos
     engine,
     pools,
     streams,
+    waits,
     retention: core.retention,
     databaseFile: databaseFile(core.home),
   });
@@ -47,6 +53,7 @@ export interface Serving {
   readonly servers: FastifyInstance[];
   /** One for both APIs: they share its part of the thread. */
   readonly streams: EventStreams;
+  readonly waits: Waits;
   readonly metrics: MetricsSource;
   readonly stopping: AbortSignal;
 }
@@ -71,13 +78,14 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
 }
 
 function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | "socket"): FastifyInstance {
-  const { servers, streams, metrics } = serving;
+  const { servers, streams, waits, metrics } = serving;
   const server = runtimeServer(
     {
       ...core.people,
       engine: core.engine,
       records: core.records,
       streams,
+      waits,
       metrics,
       bundles: core.bundles,
       secrets: core.secrets,
@@ -111,7 +119,7 @@ async function serveGateway(
   config: Config,
   core: Core,
   gateway: Gateway,
-  { servers, streams, metrics, stopping }: Serving,
+  { servers, streams, waits, metrics, stopping }: Serving,
 ): Promise<string> {
   // Loaded here because a runtime alone does not need it.
   const { gatewayServer } = await import("./api/gateway/server.ts");
@@ -127,6 +135,7 @@ async function serveGateway(
       journal: core.records,
       retention: core.retention,
       streams,
+      waits,
       metrics,
       pools: core.slots,
       runStore: core.runStore,

@@ -4,6 +4,7 @@
 import type { FastifyInstance } from "fastify";
 import { type Logger, pino } from "pino";
 import { EventStreams } from "./api/shared/sse.ts";
+import { Waits } from "./api/shared/waits.ts";
 import { type Core, openCore, type StartOptions } from "./app-core.ts";
 import { openGateway } from "./app-gateway.ts";
 import { openMetrics, type Served, serve } from "./app-serving.ts";
@@ -30,6 +31,8 @@ function openLog({ logLevel, secretTexts }: Config): Logger {
 
 /** How long running commands may go on when the program stops, before they are interrupted. */
 const DRAIN_MS = 2_000;
+/** How long clients may take to be sent the answers that they have waited for when the program stops. */
+const LAST_ANSWERS_MS = 1_000;
 /** How long the last changes may wait for a store that takes no writes when the program stops. */
 const LAST_COMMIT_MS = 3_000;
 /** How long the last spans may take to reach the collector when the program stops. */
@@ -49,6 +52,7 @@ export async function startProgram(config: Config, options: StartOptions = {}): 
   await exportTraces(core, undo);
   const gateway = openGateway(config, core);
   const stopping = new AbortController();
+  const waits = new Waits({ feed: core.feed, clock: systemClock, stopping: stopping.signal });
   const servers: FastifyInstance[] = [];
   undo.defer(async () => {
     engine.stop("The runtime is shutting down; try again once it has restarted.");
@@ -57,6 +61,7 @@ export async function startProgram(config: Config, options: StartOptions = {}): 
     await Promise.all([cleanup.stop(), core.retention.stop()]);
     await gateway.stop();
     await core.runStore.stop();
+    await waits.answered(LAST_ANSWERS_MS);
     await Promise.all(servers.map((server) => server.close()));
     await runner.drain(DRAIN_MS);
     if (!(await engine.settledWithin(LAST_COMMIT_MS))) {
@@ -67,8 +72,8 @@ export async function startProgram(config: Config, options: StartOptions = {}): 
   if (ended > 0) log.warn({ processes: ended }, "ended commands that a dead predecessor had left running");
 
   const streams = new EventStreams({ feed: core.feed, stopping: stopping.signal, log });
-  const metrics = openMetrics(core, streams, undo);
-  const serving = { servers, streams, metrics, stopping: stopping.signal };
+  const metrics = openMetrics(core, { streams, waits }, undo);
+  const serving = { servers, streams, waits, metrics, stopping: stopping.signal };
   const served = await serve(config, core, gateway, serving);
   core.runEvents.servedAt(served.gatewayUrl);
   const recovered = await engine.recover();

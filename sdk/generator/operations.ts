@@ -114,17 +114,16 @@ type Success =
   | { readonly kind: "json"; readonly schema: Schema }
   | { readonly kind: "events" | "bytes" | "none" };
 
-/** What the first successful answer with a body is; JSON is preferred where there is a choice. */
+/** What successful answers with a body are; JSON is preferred where there is a choice, whatever its schemas are. */
 function successOf(document: Document, operation: Operation): Success {
   const successes = Object.entries(operation.responses).filter(([status]) => /^20[0-36-9]$/.test(status));
-  for (const [, response] of successes) {
-    const { content = {} } = resolve<Answer>(document, response);
-    const json = content["application/json"];
-    if (json !== undefined) return { kind: "json", schema: json.schema ?? {} };
-    if ("text/event-stream" in content) return { kind: "events" };
-    if (Object.keys(content).length > 0) return { kind: "bytes" };
-  }
-  return { kind: "none" };
+  const contents = successes.map(([, response]) => resolve<Answer>(document, response).content ?? {});
+  const schemas = contents.flatMap(({ "application/json": json }) =>
+    json === undefined ? [] : [json.schema ?? {}],
+  );
+  if (schemas.length > 0) return { kind: "json", schema: { anyOf: schemas } };
+  if (contents.some((content) => "text/event-stream" in content)) return { kind: "events" };
+  return { kind: contents.some((content) => Object.keys(content).length > 0) ? "bytes" : "none" };
 }
 
 /** Statuses of failures that are answered with the record itself instead of a problem. */

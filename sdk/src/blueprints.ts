@@ -12,14 +12,18 @@ import type {
   BlueprintToCheck,
   LaunchedBlueprint,
   Operation,
+  Run,
 } from "./records.ts";
-import type { CallOptions, KeyedOptions, Transport } from "./transport.ts";
+import { FIRST_WAIT_SECONDS, type RunsResource } from "./runs.ts";
+import { type CallOptions, type KeyedOptions, type Transport, waitHeaders } from "./transport.ts";
 
 export class BlueprintsResource {
   readonly #transport: Transport;
+  readonly #runs: RunsResource;
 
-  constructor(transport: Transport) {
+  constructor(transport: Transport, runs: RunsResource) {
     this.#transport = transport;
+    this.#runs = runs;
   }
 
   /** In the order of their ids; a broken one is listed as broken. */
@@ -86,7 +90,25 @@ export class BlueprintsResource {
     options: KeyedOptions = {},
   ): Promise<LaunchedBlueprint> {
     const request = { ...pathOf(blueprintId), body: launch };
-    return (await this.#transport.json("launchBlueprint", request, options)).value;
+    // Without a wait the answer is never the ended run.
+    return (await this.#transport.json("launchBlueprint", request, options)).value as LaunchedBlueprint;
+  }
+
+  /**
+   * The same, and waits for the end of the run, as `client.runs.startAndWait` does.
+   *
+   * @throws TroupeProblem as `run`
+   *
+   * @example const { status } = await client.blueprints.runAndWait("document-digest");
+   */
+  async runAndWait(
+    blueprintId: string,
+    launch: BlueprintLaunch = {},
+    options: KeyedOptions = {},
+  ): Promise<Run> {
+    const request = { ...pathOf(blueprintId), ...waitHeaders(FIRST_WAIT_SECONDS), body: launch };
+    const { value } = await this.#transport.json("launchBlueprint", request, options);
+    return "finished_at" in value ? value : this.#runs.wait(value.run_id, options);
   }
 }
 

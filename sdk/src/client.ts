@@ -63,11 +63,11 @@ export class TroupeClient {
       retries,
       timing: options.timing ?? realTiming,
     });
-    this.blueprints = new BlueprintsResource(transport);
     this.bundles = new BundlesResource(transport);
     this.jobs = new JobsResource(transport);
     this.operations = new OperationsResource(transport);
     this.runs = new RunsResource(transport);
+    this.blueprints = new BlueprintsResource(transport, this.runs);
     this.services = new ServicesResource(transport);
     this.system = new SystemResource(transport);
   }

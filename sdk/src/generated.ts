@@ -452,6 +452,10 @@ export type CreateRun = {
   readonly config_overrides?: JsonObject | undefined;
 };
 
+export type CreateRuns = {
+  readonly items: readonly unknown[];
+};
+
 export type DeadLetter = {
   readonly dead_letter_id: string;
 
@@ -892,6 +896,9 @@ export type Metrics = {
     /** Readers of event streams. */
     readonly stream_readers: number;
 
+    /** Requests that wait for an end (`Prefer: wait`). */
+    readonly waiting_requests: number;
+
     /** Since the process started. */
     readonly runs_started: number;
 
@@ -932,7 +939,7 @@ export type Metrics = {
     /** Open at this moment. */
     readonly connections: number;
 
-    /** How long answers took; event streams are left out. */
+    /** How long answers took; event streams and requests that wait are left out. */
     readonly duration_ms: {
       readonly count: number;
 
@@ -1600,6 +1607,25 @@ export type ServicePage = {
   readonly next_page_token: string | null;
 };
 
+/** What became of each item. */
+export type StartedRuns = {
+  /** In the order of the request. Each has id, and run when it has ended; or error. */
+  readonly items: readonly {
+    /**
+     * What the item would have been answered with alone: 202 when its run was accepted, 200 when it was
+     * waited for and has ended, 4xx when it was refused.
+     */
+    readonly status: number;
+
+    /** The run's id. */
+    readonly id?: string | undefined;
+
+    readonly run?: Run | undefined;
+
+    readonly error?: Problem | undefined;
+  }[];
+};
+
 /** The cluster in a few numbers. */
 export type SystemSummary = {
   readonly nodes: readonly Node[];
@@ -2060,7 +2086,8 @@ export interface Operations {
    * Start a run of a job (POST /api/v1/jobs/{job_id}/runs)
    *
    * Accepted as soon as it is on disk; the run is prepared and executed afterwards. Acceptance is not
-   * completion: follow the run's event stream, or get the run again.
+   * completion: follow the run's event stream, get the run again, or wait for its end with `Prefer:
+   * wait=N`, which is then answered with 200.
    */
   readonly createRun: {
     readonly request: {
@@ -2071,6 +2098,12 @@ export interface Operations {
       readonly headers?:
         | {
             /**
+             * wait=N (RFC 7240): answer when what was started has ended, or after N seconds (60 at most) as
+             * without it. A value that is no whole number, and every other preference, is ignored.
+             */
+            readonly prefer?: string | undefined;
+
+            /**
              * W3C trace context of the caller: the run belongs to this trace, and its span is a child of the
              * caller's. One that is malformed is ignored, and the run gets a trace of its own.
              */
@@ -2080,6 +2113,40 @@ export interface Operations {
       readonly body: CreateRun;
     };
     readonly answer: Run;
+  };
+
+  /**
+   * Start many runs of a job (POST /api/v1/jobs/{job_id}/runs:batch)
+   *
+   * Up to 1,000 runs, accepted in one commit. Each item is what starts a single run, and is answered
+   * with the status that it would have had alone; a refused one does not affect the others. The
+   * Idempotency-Key covers the whole batch. With `Prefer: wait=N` each item whose run has ended carries
+   * it.
+   */
+  readonly createRuns: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+      readonly headers?:
+        | {
+            /**
+             * wait=N (RFC 7240): answer when what was started has ended, or after N seconds (60 at most) as
+             * without it. A value that is no whole number, and every other preference, is ignored.
+             */
+            readonly prefer?: string | undefined;
+
+            /**
+             * W3C trace context of the caller: the run belongs to this trace, and its span is a child of the
+             * caller's. One that is malformed is ignored, and the run gets a trace of its own.
+             */
+            readonly traceparent?: string | undefined;
+          }
+        | undefined;
+      readonly body: CreateRuns;
+    };
+    readonly answer: StartedRuns;
   };
 
   /** Delete a bundle that no job uses (DELETE /api/v1/bundles/{bundle_id}) */
@@ -2367,7 +2434,7 @@ export interface Operations {
    * Launch a blueprint (POST /api/v1/blueprints/{blueprint_id}/runs)
    *
    * Makes a job of the blueprint and starts a run of it. A blueprint that is not added is added first;
-   * the run waits for that.
+   * the run waits for that. With `Prefer: wait=N` the answer is the ended run, with 200.
    */
   readonly launchBlueprint: {
     readonly request: {
@@ -2378,6 +2445,12 @@ export interface Operations {
       readonly headers?:
         | {
             /**
+             * wait=N (RFC 7240): answer when what was started has ended, or after N seconds (60 at most) as
+             * without it. A value that is no whole number, and every other preference, is ignored.
+             */
+            readonly prefer?: string | undefined;
+
+            /**
              * W3C trace context of the caller: the run belongs to this trace, and its span is a child of the
              * caller's. One that is malformed is ignored, and the run gets a trace of its own.
              */
@@ -2386,7 +2459,7 @@ export interface Operations {
         | undefined;
       readonly body: LaunchBlueprint;
     };
-    readonly answer: LaunchedBlueprint;
+    readonly answer: Run | LaunchedBlueprint;
   };
 
   /**
@@ -3201,6 +3274,13 @@ export const operations = {
   createRun: {
     method: "POST",
     path: "/api/v1/jobs/{job_id}/runs",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
+  createRuns: {
+    method: "POST",
+    path: "/api/v1/jobs/{job_id}/runs:batch",
     body: "json",
     answer: "json",
     takesKey: true,

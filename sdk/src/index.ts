@@ -14,4 +14,4 @@ export type { RunsResource } from "./runs.ts";
 export type { ServicesResource } from "./services.ts";
 export { readServerSentEvents, type ServerSentEvent } from "./sse.ts";
 export type { SystemResource } from "./system.ts";
-export type { CallOptions, KeyedOptions } from "./transport.ts";
+export type { CallOptions, KeyedOptions, StartOptions } from "./transport.ts";

@@ -45,6 +45,8 @@ export type Run = AnswerOf<"createRun">;
 export type ObservabilitySummary = AnswerOf<"getObservabilitySummary">;
 export type RunStatus = Run["status"];
 export type NewRun = BodyOf<"createRun">;
+/** What became of one item of a batch: `id`, and `run` once it has ended; or `error`. */
+export type StartedRun = ItemOf<"createRuns">;
 export type RunsQuery = QueryOf<"listRuns">;
 export type RunResult = AnswerOf<"getRunResult">;
 export type RunEvent = ItemOf<"listRunEvents">;
@@ -91,7 +93,7 @@ export type BlueprintRemoval = BodyOf<"removeBlueprint">;
 export type BlueprintToCheck = BodyOf<"validateBlueprint">;
 export type BlueprintCheck = AnswerOf<"validateBlueprint">;
 export type BlueprintLaunch = BodyOf<"launchBlueprint">;
-export type LaunchedBlueprint = AnswerOf<"launchBlueprint">;
+export type { LaunchedBlueprint } from "./generated.ts";
 
 /** Long work that goes on by itself. */
 export type Operation = AnswerOf<"getOperation">;

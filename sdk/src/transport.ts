@@ -34,6 +34,19 @@ export interface KeyedOptions extends CallOptions {
   readonly idempotencyKey?: string | undefined;
 }
 
+/** What a method takes that starts runs. */
+export interface StartOptions extends KeyedOptions {
+  /**
+   * Seconds, at most 60: the answer comes when what was started has ended, or after that time as without waiting. Proxies
+   * see no byte meanwhile: keep it below their timeouts.
+   */
+  readonly wait?: number | undefined;
+}
+
+/** The header that asks to wait. */
+export const waitHeaders = (wait: number | undefined) =>
+  wait === undefined ? {} : { headers: { prefer: `wait=${Math.ceil(wait)}` } };
+
 /** How often an operation may be sent: also when an earlier attempt may have had its effect; only when it had none. */
 export type Repeat = "always" | "when_refused" | "never";
 

@@ -156,6 +156,43 @@ describe("runs", () => {
     assert.equal((await client.runs.get(run_id)).status, "completed");
   });
 
+  test("are answered with their end when asked to wait, and as accepted when that takes longer", async () => {
+    const { job_id } = await jobOf(await helloZip());
+    const key = { idempotencyKey: `wait-${job_id}` };
+    const run = await client.runs.startAndWait(job_id, {}, key);
+    assert.deepEqual([run.status, run.result], ["completed", { greeting: "hello" }]);
+    assert.deepEqual(
+      await client.runs.start(job_id, {}, { ...key, wait: 60 }),
+      run,
+      "it waits for the same run",
+    );
+    assert.equal((await client.runs.start(job_id, {}, key)).status, "pending", "as it was accepted");
+  });
+
+  test("are started many at once, each accepted or refused by itself", async () => {
+    const { job_id } = await jobOf(await helloZip());
+    const asked = [{ inputs: { n: 1 } }, { config_overrides: { a: 1 } }, { inputs: { n: 2 } }];
+    const items = await client.runs.startBatch(job_id, asked);
+    assert.deepEqual(
+      items.map(({ status, error }) => [status, error?.code]),
+      [
+        [202, undefined],
+        [422, "validation_failed"],
+        [202, undefined],
+      ],
+    );
+    const runs = await Promise.all(
+      items.flatMap(({ id }) => (id === undefined ? [] : [client.runs.wait(id)])),
+    );
+    assert.deepEqual(
+      runs.map(({ status, inputs }) => [status, inputs]),
+      [
+        ["completed", { n: 1 }],
+        ["completed", { n: 2 }],
+      ],
+    );
+  });
+
   test("leave outputs that can be downloaded", async () => {
     const { run_id } = await client.runs.startAndWait((await jobOf(await helloZip())).job_id);
     const [output] = await Array.fromAsync(client.runs.outputs(run_id));

@@ -48,7 +48,7 @@ test("it builds with the types of browsers alone, and imports nothing", () => {
 test("the README's examples fit the package's types, and do what they say", async () => {
   const readme = readFileSync(join(root, "sdk/README.md"), "utf8");
   const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map((match) => match[1] ?? "");
-  assert.equal(examples.length, 5);
+  assert.equal(examples.length, 6);
   await using program = await startProgram({ args: ["gateway"] });
   const text = examples
     .join("\n")
@@ -70,5 +70,6 @@ test("the README's examples fit the package's types, and do what they say", asyn
   const first = run("readme.ts");
   assert.match(first, /^completed \{ greeting: 'hello' \}\nreport\.txt hello\n1 job_pending null\n/);
   assert.match(first, /job_completed null\n/);
+  assert.match(first, /\nrun_\w+ (completed|goes on)\n/);
   assert.match(first, /started run_/);
 });

@@ -46,6 +46,8 @@ export class PendingBatch {
   #waiters: Waiter[] = [];
   #oldestChangeMs: number | null = null;
   #isUrgent = false;
+  /** When, on the steady clock, the batch no longer waits for jobs that were submitted together, while some have work. */
+  #heldUntilMs = Number.NEGATIVE_INFINITY;
   /** Steps done, and characters of task output taken in, since the last batch. */
   operations = 0;
   outputChars = 0;
@@ -85,6 +87,18 @@ export class PendingBatch {
     return [...this.#jobs].filter((job) => job.revision === 0);
   }
 
+  /**
+   * Jobs that were submitted together are written once they have come to rest, and not first with the work that they
+   * have and then without it.
+   */
+  hold(untilMs: number): void {
+    this.#heldUntilMs = untilMs;
+  }
+
+  isHeld(steadyMs: number): boolean {
+    return steadyMs < this.#heldUntilMs && this.operations < 4 * limits.batchOperationsMax;
+  }
+
   hurry(): void {
     this.#isUrgent = true;
   }
@@ -102,6 +116,7 @@ export class PendingBatch {
     this.#jobs.clear();
     this.#oldestChangeMs = null;
     this.#isUrgent = false;
+    this.#heldUntilMs = Number.NEGATIVE_INFINITY;
     this.operations = 0;
     this.outputChars = 0;
     return batch;

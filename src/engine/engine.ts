@@ -1,19 +1,19 @@
 // The engine: all jobs of one owner, and what callers and task runners may ask of them. It only changes jobs; the
 // loop (loop.ts, E3) lets them work, and the barrier (commit-barrier.ts, E1, E2, E4, E5) makes it durable and seen.
 
-import { EngineUnavailable, PendingBatch } from "./batch.ts";
+import { EngineUnavailable, JobUnwritable, PendingBatch } from "./batch.ts";
 import { CommitBarrier, type OpenJobs } from "./commit-barrier.ts";
-import type { DeclaredOutput, Graph } from "./graph.ts";
-import { Job, type JobContext } from "./job.ts";
+import type { DeclaredOutput } from "./graph.ts";
+import type { Job, JobContext } from "./job.ts";
 import * as control from "./job-control.ts";
 import * as deadLetters from "./job-dead-letters.ts";
 import * as human from "./job-human.ts";
-import { storedStatus } from "./job-image.ts";
+import { progressOf, storedStatus } from "./job-image.ts";
 import { deliver } from "./job-messages.ts";
 import * as jobReports from "./job-reports.ts";
 import * as jobServices from "./job-services.ts";
 import * as jobTasks from "./job-tasks.ts";
-import { type HumanRequest, type JobInsert, type Journal, JournalUnavailable } from "./journal.ts";
+import { type HumanRequest, type Journal, JournalUnavailable } from "./journal.ts";
 import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
@@ -21,6 +21,7 @@ import type { Clock, EngineLog, Feed, Lease, Randomness, Slots } from "./ports.t
 import { claimedJobs } from "./recovery.ts";
 import type { ServiceBoard, ServiceChange } from "./service-port.ts";
 import { parseSlotsKey, slotsKey } from "./slots-key.ts";
+import { newJob, type Submission, type SubmittedJob } from "./submission.ts";
 import type {
   TaskEvent,
   TaskListener,
@@ -30,7 +31,6 @@ import type {
   WorkerActions,
 } from "./task-port.ts";
 import { type Timer, TimerQueue } from "./timers.ts";
-import { ownTrace, type TraceContext } from "./trace.ts";
 
 export interface EnginePorts {
   /** Names this process among all owners; never used twice. */
@@ -43,27 +43,6 @@ export interface EnginePorts {
   readonly feed: Feed;
   readonly services: ServiceBoard;
   readonly log: EngineLog;
-}
-
-export interface Submission {
-  readonly graph: Graph;
-  /** Given by a caller that already keeps a record of this run; null: the engine names both. */
-  readonly identity: GivenIdentity | null;
-  readonly manifestJson: string;
-  readonly bundleFingerprint: string | null;
-  /** Whether the run has a payload of its own, made of the bundle's. */
-  readonly hasOwnPayload: boolean;
-  readonly configurationJson: string | null;
-  /** The caller's trace; null: the run has one of its own. */
-  readonly trace: TraceContext | null;
-}
-
-export interface GivenIdentity {
-  /** Never used before. */
-  readonly jobId: string;
-  readonly runId: string;
-  /** What workers are told as their job's id. */
-  readonly definitionId: string;
 }
 
 export interface ExternalMessage {
@@ -161,47 +140,65 @@ export class Engine implements TaskListener {
     return this.#barrier.settledWithin(limitMs);
   }
 
+  /** Whether the job is held here: it is open, or its end is not on disk yet. */
+  holds(jobId: string): boolean {
+    return this.#jobs.has(jobId);
+  }
+
   /**
    * Accepts a job. When the promise resolves the job is on disk, with all the work it could do at once.
    *
    * @throws EngineUnavailable; the same submission may be made again if `mayRetry` says so, and nothing was accepted
    *   then. JobUnwritable when nothing was accepted, nor ever will be
    */
-  async submit(submission: Submission): Promise<{ readonly jobId: string; readonly runId: string }> {
+  async submit(submission: Submission): Promise<SubmittedJob> {
+    const [answer] = await this.submitAll([submission]);
+    if (answer instanceof JobUnwritable) throw answer;
+    return answer!;
+  }
+
+  /**
+   * Accepts several jobs in one commit: all of them or none, but for those that the store will never take.
+   *
+   * @returns them, or why not, in the order of their submissions
+   * @throws EngineUnavailable as `submit`
+   */
+  async submitAll(submissions: readonly Submission[]): Promise<readonly (SubmittedJob | JobUnwritable)[]> {
     this.#mustAccept();
-    if (this.#jobs.size >= limits.openJobsMax) {
-      throw new EngineUnavailable(`${limits.openJobsMax} jobs are open; wait until some have ended.`);
+    if (this.#jobs.size + submissions.length > limits.openJobsMax) {
+      throw new EngineUnavailable(
+        `At most ${limits.openJobsMax} jobs may be open, and ${this.#jobs.size} are; wait until some have ended.`,
+      );
     }
-    const { graph, identity } = submission;
-    const { randomness, clock } = this.#ports;
-    const jobId = identity?.jobId ?? `${graph.graphId}-${randomness.id()}`;
-    // One whose acceptance was not known is still being written.
-    if (this.#jobs.has(jobId))
-      throw new EngineUnavailable(`Job ${jobId} is being written; look for it.`, false);
-    const runId = identity?.runId ?? `run_${randomness.id()}`;
-    const insert: JobInsert = {
-      graphId: graph.graphId,
-      jobName: graph.jobName,
-      runId,
-      type: graph.type,
-      submittedAtMs: clock.nowMs(),
-      placementPolicy: graph.placementPolicy,
-      recoveryPolicy: graph.recoveryPolicy,
-      executorCount: graph.nodes.filter((node) => node.agentType === "executor").length,
-      rootAgentIds: graph.entrypoints.map((index) => graph.nodes[index]!.nodeId),
-      manifestJson: submission.manifestJson,
-      bundleFingerprint: submission.bundleFingerprint,
-      hasOwnPayload: submission.hasOwnPayload,
-      definitionId: identity?.definitionId ?? null,
-      trace: submission.trace ?? ownTrace(runId),
-      configurationJson: submission.configurationJson,
-    };
-    const job = new Job({ jobId, epoch: 1, insert, graph }, this.#context);
-    this.#jobs.set(jobId, job);
+    for (const { identity } of submissions) {
+      // One whose acceptance was not known is still being written.
+      if (identity !== null && this.#jobs.has(identity.jobId))
+        throw new EngineUnavailable(`Job ${identity.jobId} is being written; look for it.`, false);
+    }
+    // Taken in at once: what changes between two turns of the loop is one batch.
+    const jobs = submissions.map((submission) => this.#accept(submission));
+    if (jobs.length > 1) this.#pending.hold(this.#ports.clock.steadyMs() + limits.submittedTogetherMsMax);
+    return Promise.all(jobs.map((job) => this.#accepted(job)));
+  }
+
+  #accept(submission: Submission): Job {
+    const job = newJob(submission, this.#context);
+    this.#jobs.set(job.jobId, job);
     job.start();
     this.#loop.changed(job);
-    await this.#pending.durable(jobId);
-    return { jobId, runId };
+    return job;
+  }
+
+  /** What became of a submission, once that is known. */
+  async #accepted(job: Job): Promise<SubmittedJob | JobUnwritable> {
+    const { jobId, runId, insert } = job;
+    try {
+      await this.#pending.durable(jobId);
+    } catch (error) {
+      if (error instanceof JobUnwritable) return error;
+      throw error;
+    }
+    return { jobId, runId, ended: this.holds(jobId) ? null : { insert, progress: progressOf(job) } };
   }
 
   cancel(jobId: string): Promise<ControlAnswer> {

@@ -38,7 +38,7 @@ export function takeChanges(job: Job): JobChanges {
     epoch: job.epoch,
     revision: job.revision,
     insert: job.revision === 0 ? job.insert : null,
-    progress: progress(job),
+    progress: progressOf(job),
     agents,
     consumed: draft.takeConsumed(),
     messages: job.isOver ? [] : draft.takeMessages(job.agents),
@@ -56,7 +56,8 @@ export function takeChanges(job: Job): JobChanges {
   return changes;
 }
 
-function progress(job: Job): JobProgress {
+/** The job row as it stands now. */
+export function progressOf(job: Job): JobProgress {
   const sandboxNames: string[] = [];
   for (const task of job.tasks.values()) {
     if (task.kind === "command" && task.state.kind === "running") sandboxNames.push(task.state.sandboxName);

@@ -45,6 +45,8 @@ export const limits = {
   /** Operations, and wall time, after which a batch is written though the loop is still busy. */
   batchOperationsMax: 4_000,
   batchAgeMsMax: 4,
+  /** How long a batch waits until jobs that were submitted together have done what they can at once. */
+  submittedTogetherMsMax: 50,
   /** How long a batch that only holds logs and progress may wait for company. */
   lazyFlushMs: 10,
   /** Uncommitted event bytes above which task output is no longer read. */

@@ -67,7 +67,8 @@ export class Loop {
     const steadyMs = this.#clock.steadyMs();
     this.#fireTimers(steadyMs);
     if (!this.#isStopped && !this.#isFull()) this.#work(steadyMs);
-    if (this.#pending.isDue(steadyMs)) void this.#barrier.flush();
+    const isHeld = this.#ready.size > 0 && !this.#isStopped && this.#pending.isHeld(steadyMs);
+    if (this.#pending.isDue(steadyMs) && !isHeld) void this.#barrier.flush();
     if (this.#ready.size > 0 && !this.#isStopped && !this.#isFull()) this.wake();
     this.#scheduleTimer();
   }

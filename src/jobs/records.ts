@@ -213,6 +213,9 @@ export interface GatewayWrites {
   readonly blueprints: BlueprintWrites;
   readonly ports: PortWrites;
 
+  /** Does a part of the work that may fail alone: one that throws leaves nothing, and the others go on. */
+  apart<T>(work: () => Promise<T>): Promise<T>;
+
   idempotency(scope: string, key: string): Promise<IdempotencyRecord | null>;
   saveIdempotency(record: IdempotencyRecord): Promise<void>;
 

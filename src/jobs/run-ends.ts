@@ -49,7 +49,7 @@ export class RunEnds {
       await writes.endUnlaunched(runId, end, nowMs);
       return writes.run(runId);
     });
-    if (ended !== null) this.#feed.published(ended.runtimeJobId, 1, [terminalLine(ended)]);
+    if (ended !== null) this.#feed.published(ended.runtimeJobId, 1, [terminalLine(ended)], true);
   }
 }
 

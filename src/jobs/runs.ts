@@ -86,9 +86,14 @@ export class Runs {
    * @throws Refusal `job_not_found`, and what Acceptance.examine throws
    */
   async prepare(jobId: string, request: RunRequest): Promise<InsertRun> {
+    return this.prepareOf(await this.jobOf(jobId), request);
+  }
+
+  /** The job that runs are asked of. @throws Refusal `job_not_found` */
+  async jobOf(jobId: string): Promise<JobDefinition> {
     const job = await this.#parts.records.job(jobId);
     if (job === null) throw jobNotFound(jobId);
-    return this.prepareOf(job, request);
+    return job;
   }
 
   /** The same for a job that is at hand, such as one that is inserted in the same transaction. */

@@ -14,6 +14,7 @@ export interface MetricsParts {
   readonly engine: { readonly openJobs: number; waiting(): RuntimeReading["waiting"] };
   readonly pools: { snapshot(): RuntimeReading["pools"] };
   readonly streams: { readonly readers: number };
+  readonly waits: { readonly open: number };
   readonly retention: { readonly totals: RuntimeReading["retention"] };
   /** The database's file. */
   readonly databaseFile: string;
@@ -31,7 +32,7 @@ export class MetricsSource {
   }
 
   async read(isAvailable: boolean): Promise<RuntimeReading> {
-    const { version, startedAtMs, process, meter, engine, pools, streams, databaseFile } = this.#parts;
+    const { version, startedAtMs, process, meter, engine, pools, streams, waits, databaseFile } = this.#parts;
     return {
       version,
       startedAtMs,
@@ -40,6 +41,7 @@ export class MetricsSource {
       openJobs: engine.openJobs,
       waiting: engine.waiting(),
       streamReaders: streams.readers,
+      waitingRequests: waits.open,
       pools: pools.snapshot(),
       retention: this.#parts.retention.totals,
       storeBytes: await storeBytes(databaseFile),

@@ -14,6 +14,7 @@ export interface RuntimeReading {
   readonly openJobs: number;
   readonly waiting: { readonly messages: number; readonly people: number };
   readonly streamReaders: number;
+  readonly waitingRequests: number;
   readonly pools: Readonly<Record<string, PoolReading>>;
   readonly storeBytes: StoreBytes;
   /** What retention has removed since the start, and how often something refused to go. */
@@ -133,6 +134,11 @@ function stateMetrics(reading: RuntimeReading): readonly Metric[] {
     gauge("troupe_messages_waiting", "Messages that wait in mailboxes.", waiting.messages),
     gauge("troupe_human_requests_waiting", "Requests to people without an answer.", waiting.people),
     gauge("troupe_sse_subscribers", "Readers of event streams.", reading.streamReaders),
+    gauge(
+      "troupe_waiting_requests",
+      "Requests that wait for an end (Prefer: wait).",
+      reading.waitingRequests,
+    ),
     perPool("troupe_pool_slots", "Slots of an executor pool.", "capacity"),
     perPool("troupe_pool_slots_in_use", "Slots that are held.", "in_use"),
     perPool("troupe_pool_requests_queued", "Requests for slots that wait.", "queued"),

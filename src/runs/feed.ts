@@ -4,7 +4,8 @@
 import type { Feed } from "../engine/ports.ts";
 import type { EventPage } from "./job-records.ts";
 
-export type FeedListener = (page: EventPage) => void;
+/** @param isEnd whether the last event of the page is the job's last one */
+export type FeedListener = (page: EventPage, isEnd: boolean) => void;
 /** Told of every job. */
 export type FeedObserver = (jobId: string, firstSeq: number, lines: readonly string[]) => void;
 
@@ -37,12 +38,12 @@ export class EventFeed implements Feed {
     return () => this.#observers.delete(observer);
   }
 
-  published(jobId: string, firstSeq: number, lines: readonly string[]): void {
+  published(jobId: string, firstSeq: number, lines: readonly string[], isEnd = false): void {
     this.publications++;
     for (const observer of this.#observers) observer(jobId, firstSeq, lines);
     const listeners = this.#listeners.get(jobId);
     if (listeners === undefined) return;
     const page = { firstSeq, lines };
-    for (const listener of listeners) listener(page);
+    for (const listener of listeners) listener(page, isEnd);
   }
 }

@@ -3,6 +3,7 @@
 // Heavy parts stay JSON text (names end in Json): they were written as JSON and are answered as JSON.
 
 import type { AgentRecord, JobStatus, TaskRecord } from "../engine/journal.ts";
+import type { EndedJob } from "../engine/submission.ts";
 import type { Tally } from "../engine/tally.ts";
 import type { ArtifactRecord } from "../engine/task-port.ts";
 import type { TraceContext } from "../engine/trace.ts";
@@ -39,11 +40,31 @@ export interface JobRecord {
   readonly lastEventJson: string;
 }
 
-/** A job with what only its detail shows; its agents are read by `agents`, as there may be 10,000 of them. */
-export interface JobDetail {
+/** A job with what its own record shows beside the list's. */
+export interface WholeJob {
   readonly job: JobRecord;
   readonly resultJson: string | null;
   readonly manifestJson: string;
+}
+
+/** The same of a job whose last commit is at hand, without reading it. */
+export function wholeJobOf(jobId: string, { insert, progress }: EndedJob): WholeJob {
+  return {
+    job: {
+      ...insert,
+      ...progress,
+      jobId,
+      eventCount: progress.eventSeq,
+      rootAgentIdsJson: JSON.stringify(insert.rootAgentIds),
+      sandboxNamesJson: JSON.stringify(progress.sandboxNames),
+    },
+    resultJson: progress.resultJson,
+    manifestJson: insert.manifestJson,
+  };
+}
+
+/** A job with what only its detail shows; its agents are read by `agents`, as there may be 10,000 of them. */
+export interface JobDetail extends WholeJob {
   /** Waiting messages by agent index; agents without any are left out. */
   readonly mailboxDepths: ReadonlyMap<number, number>;
   readonly tasks: readonly TaskRecord[];
@@ -90,6 +111,7 @@ export interface JobRecords {
   /** The newest jobs, with nothing but what a system summary shows of them. */
   newestStatuses(limit: number): Promise<readonly Pick<JobRecord, "jobId" | "status">[]>;
   find(jobId: string): Promise<JobRecord | null>;
+  whole(jobId: string): Promise<WholeJob | null>;
   /** @param recentEvents how many of the newest events to bring along */
   detail(jobId: string, recentEvents: number): Promise<JobDetail | null>;
   /** Of the nodes `fromIndex` up to, not including, `toIndex` of the graph, those that something has come to. */

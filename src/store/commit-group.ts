@@ -71,26 +71,39 @@ export class CommitGroup {
   async #runEach(db: Transaction<Schema>, group: readonly Waiting[]): Promise<(() => void)[]> {
     const settlements: (() => void)[] = [];
     for (const { work, resolve, reject } of group) {
-      await db.executeQuery(SAVEPOINT);
       try {
-        const value = await work(db);
+        const value = await atSavepoint(db, () => work(db));
         settlements.push(() => resolve(value));
       } catch (error) {
-        await rollBack(db, error);
+        if (error instanceof TransactionLost) throw error.cause;
         const reason = this.#database.explained(error);
         settlements.push(() => reject(reason));
       }
-      await db.executeQuery(RELEASE);
     }
     return settlements;
   }
 }
 
 /** SQLite gives up the whole transaction for some errors; that one is then the cause, and not the lost savepoint. */
-async function rollBack(db: Transaction<Schema>, cause: unknown): Promise<void> {
+class TransactionLost extends Error {
+  override readonly name = "TransactionLost";
+}
+
+/** Does work inside a transaction that is undone alone when it throws. May be nested. */
+export async function atSavepoint<T>(db: Transaction<Schema>, work: () => Promise<T>): Promise<T> {
+  await db.executeQuery(SAVEPOINT);
   try {
-    await db.executeQuery(ROLL_BACK);
-  } catch {
+    const value = await work();
+    await db.executeQuery(RELEASE);
+    return value;
+  } catch (cause) {
+    if (cause instanceof TransactionLost) throw cause;
+    try {
+      await db.executeQuery(ROLL_BACK);
+      await db.executeQuery(RELEASE);
+    } catch {
+      throw new TransactionLost("the transaction was rolled back", { cause });
+    }
     throw cause;
   }
 }

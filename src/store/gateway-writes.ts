@@ -14,6 +14,7 @@ import type {
 } from "../jobs/records.ts";
 import { SqlBlueprintWrites } from "./blueprint-writes.ts";
 import { saveBundle, toBundle } from "./bundle-records.ts";
+import { atSavepoint } from "./commit-group.ts";
 import { definitionValues, toIdempotency, toJob, toOpenRun, toRun } from "./gateway-rows.ts";
 import type { GatewayStatements } from "./gateway-statements.ts";
 import { SqlOperationWrites } from "./operation-records.ts";
@@ -39,6 +40,10 @@ export class SqlGatewayWrites implements GatewayWrites {
 
   get ports(): SqlPortWrites {
     return new SqlPortWrites(this.#db, this.#statements);
+  }
+
+  apart<T>(work: () => Promise<T>): Promise<T> {
+    return atSavepoint(this.#db, work);
   }
 
   async idempotency(scope: string, key: string): Promise<IdempotencyRecord | null> {

@@ -12,6 +12,7 @@ import type {
   JobRecords,
   JobTexts,
   PlaceOfTime,
+  WholeJob,
 } from "../runs/job-records.ts";
 import type { Portion } from "../runs/portion.ts";
 import { hole, limitHole, reusable, reusableWithin } from "./reusable-query.ts";
@@ -86,6 +87,11 @@ export class SqlJobRecords implements JobRecords {
     return row === undefined ? null : toJob(row);
   }
 
+  async whole(jobId: string): Promise<WholeJob | null> {
+    const [row] = await this.#queries.detail(jobId);
+    return row === undefined ? null : toWhole(row);
+  }
+
   async detail(jobId: string, recentEvents: number): Promise<JobDetail | null> {
     const queries = this.#queries;
     const [row] = await queries.detail(jobId);
@@ -93,9 +99,7 @@ export class SqlJobRecords implements JobRecords {
     const isOpen = row.terminal === 0;
     const depths = isOpen ? await queries.mailboxDepths(jobId) : [];
     return {
-      job: toJob(row),
-      resultJson: row.result_json,
-      manifestJson: row.manifest_json,
+      ...toWhole(row),
       mailboxDepths: new Map(depths.map(({ agent_index, depth }) => [agent_index, Number(depth)])),
       tasks: isOpen ? (await queries.tasks(jobId)).map(toTaskRecord) : [],
       recentEvents: await this.#newestEvents(jobId, recentEvents),
@@ -367,6 +371,12 @@ function toJob(row: JobRow): JobRecord {
     sandboxNamesJson: row.sandboxes_json,
     lastEventJson: row.last_event_json,
   };
+}
+
+function toWhole(
+  row: JobRow & { readonly result_json: string | null; readonly manifest_json: string },
+): WholeJob {
+  return { job: toJob(row), resultJson: row.result_json, manifestJson: row.manifest_json };
 }
 
 function toArtifact(row: Selectable<Schema["artifacts"]>): ArtifactRecord {

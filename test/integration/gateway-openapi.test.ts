@@ -88,6 +88,12 @@ test("a session from the upload to the outputs, with every mistake on the way, i
   const accepted = await judged("POST", `${jobPath}/runs`, { body: { inputs: { topic: "bees" } } });
   await judged("POST", `${jobPath}/runs`, { body: { inputs: 7 } });
   await judged("POST", "/jobs/none/runs", { body: {} });
+  const wait = { prefer: "wait=60" };
+  await judged("POST", `${jobPath}/runs`, { body: {}, headers: wait });
+  const items = [{ inputs: { topic: "bees" } }, { inputs: 7 }];
+  await judged("POST", `${jobPath}/runs:batch`, { body: { items } });
+  await judged("POST", `${jobPath}/runs:batch`, { body: { items }, headers: wait });
+  await judged("POST", `${jobPath}/runs:batch`, { body: { items: 7 } });
   const runId = String(accepted.body.run_id);
   const runPath = `/runs/${runId}`;
   await judged("GET", runPath);
@@ -112,11 +118,11 @@ test("a session from the upload to the outputs, with every mistake on the way, i
   await judged("GET", `${runPath}/events/stream`);
   await judged("GET", `${runPath}/stream?channels=logs`);
   await judged("GET", `${runPath}/logs/stream?level=warn`);
-  const { items } = (await judged("GET", `${runPath}/events?page_size=200`)).body as {
+  const { items: events } = (await judged("GET", `${runPath}/events?page_size=200`)).body as {
     items: { id: number }[];
   };
   await judged("GET", `${runPath}/events/stream`, {
-    headers: { "last-event-id": String(items.at(-1)?.id) },
+    headers: { "last-event-id": String(events.at(-1)?.id) },
   });
   await judged("GET", `${runPath}/events/stream`, { headers: { "last-event-id": "9999" } });
   const outputs = (await judged("GET", `${runPath}/outputs`)).body.items as unknown as { url: string }[];

@@ -1,7 +1,7 @@
 // An engine in the hand: a clock that the test moves, commands that the test ends, a journal in memory. For tests
 // that need one exact moment; the simulation covers the random ones.
 
-import { Engine, type GivenIdentity } from "../../src/engine/engine.ts";
+import { Engine } from "../../src/engine/engine.ts";
 import { idSource } from "../../src/engine/ids.ts";
 import { type JobChanges, type Journal, JournalUnavailable } from "../../src/engine/journal.ts";
 import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
@@ -9,6 +9,7 @@ import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.t
 import type { Envelope } from "../../src/engine/message.ts";
 import type { Clock, Feed } from "../../src/engine/ports.ts";
 import type { ServiceBoard } from "../../src/engine/service-port.ts";
+import type { Submission } from "../../src/engine/submission.ts";
 import {
   type CommandResult,
   noActions,
@@ -194,27 +195,17 @@ export class EngineHarness {
 
   /** @returns the job's id, once the submission is durable and everything that can happen at once has happened */
   submit(manifest: JsonObject): Promise<string> {
-    return this.#submit(manifest, null);
+    return this.#submit(submissionOf(manifest));
   }
 
   /** The same for a caller that names the job. */
   submitAs(jobId: string, manifest: JsonObject): Promise<string> {
-    return this.#submit(manifest, { jobId, runId: `run_${jobId}`, definitionId: jobId });
+    const identity = { jobId, runId: `run_${jobId}`, definitionId: jobId };
+    return this.#submit({ ...submissionOf(manifest), identity });
   }
 
-  async #submit(manifest: JsonObject, identity: GivenIdentity | null): Promise<string> {
-    const parsed = parseManifest({ manifest_version: "1.0", graph_id: "g", ...manifest });
-    if (parsed.kind === "invalid") throw new Error(manifestProblemsText(parsed.problems));
-    const manifestJson = JSON.stringify({ manifest_version: "1.0", graph_id: "g", ...manifest });
-    const submitted = this.engine.submit({
-      graph: parsed.graph,
-      identity,
-      manifestJson,
-      bundleFingerprint: null,
-      hasOwnPayload: false,
-      configurationJson: null,
-      trace: null,
-    });
+  async #submit(submission: Submission): Promise<string> {
+    const submitted = this.engine.submit(submission);
     submitted.catch(() => {});
     await this.advance();
     return (await submitted).jobId;
@@ -280,6 +271,22 @@ export class EngineHarness {
       [...this.job(jobId).agents.values()].map((agent) => [agent.agentId, agent.processedMessages]),
     );
   }
+}
+
+/** @param manifest without what every manifest has */
+export function submissionOf(manifest: JsonObject): Submission {
+  const whole = { manifest_version: "1.0", graph_id: "g", ...manifest };
+  const parsed = parseManifest(whole);
+  if (parsed.kind === "invalid") throw new Error(manifestProblemsText(parsed.problems));
+  return {
+    graph: parsed.graph,
+    identity: null,
+    manifestJson: JSON.stringify(whole),
+    bundleFingerprint: null,
+    hasOwnPayload: false,
+    configurationJson: null,
+    trace: null,
+  };
 }
 
 const command: CommandResult = {

@@ -130,6 +130,31 @@ function definitionsContract(test: ContractTest): void {
 }
 
 function groupsContract(test: ContractTest): void {
+  test("a part of a work that fails alone leaves nothing of itself, and the rest of the work is kept", async (under) => {
+    const { records } = under;
+    const reasons = await records.write(async (writes) => {
+      await writes.insertJob(job(1));
+      const failing = writes.apart(async () => {
+        await writes.insertJob(job(2));
+        await writes.apart(() => writes.insertJob(job(3)));
+        throw new Error("no");
+      });
+      const reason = await failing.catch(String);
+      await writes.apart(() => writes.insertJob(job(4)));
+      return reason;
+    });
+    assert.equal(reasons, "Error: no");
+    const { rows } = await (await under.reopen()).records.jobs({
+      includeTerminal: true,
+      limit: 9,
+      after: null,
+    });
+    assert.deepEqual(
+      rows.map(({ jobId }) => jobId),
+      ["job_0004", "job_0001"],
+    );
+  });
+
   test("G1: works asked for at one moment run one after the other, in order, and each sees the earlier ones", async (under) => {
     const { records } = under;
     const order: string[] = [];

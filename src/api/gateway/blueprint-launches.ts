@@ -5,7 +5,7 @@ import type { JsonObject } from "../../engine/json.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
 import type { LaunchedBlueprint } from "../../jobs/blueprint-launches.ts";
 import type { Static } from "../shared/type.ts";
-import { sendStarted } from "./idempotent.ts";
+import { sendStartedRun } from "./run-waits.ts";
 import {
   BlueprintIdParams,
   BlueprintValidationSchema,
@@ -14,6 +14,7 @@ import {
   ValidateBlueprintBody,
 } from "./schemas/blueprint-launches.ts";
 import { responses } from "./schemas/common.ts";
+import { RunSchema } from "./schemas/runs.ts";
 import { startRunHeaders, startRunProblems } from "./schemas/start-run.ts";
 import type { GatewayServices } from "./services.ts";
 
@@ -30,16 +31,16 @@ export function blueprintLaunchRoutes(api: FastifyInstance, services: GatewaySer
         tags: ["blueprints"],
         summary: "Launch a blueprint",
         description:
-          "Makes a job of the blueprint and starts a run of it. A blueprint that is not added is added first; the run waits for that.",
+          "Makes a job of the blueprint and starts a run of it. A blueprint that is not added is added first; the run waits for that. With `Prefer: wait=N` the answer is the ended run, with 200.",
         params: BlueprintIdParams,
         headers: startRunHeaders,
         body: LaunchBlueprintBody,
-        response: responses({ 202: LaunchedBlueprintSchema }, startRunProblems),
+        response: responses({ 200: RunSchema, 202: LaunchedBlueprintSchema }, startRunProblems),
       },
     },
     (request, reply) => {
       const { inputs, config_overrides: overrides, name } = request.body;
-      return sendStarted<LaunchedBlueprint>(services, request, reply, {
+      return sendStartedRun<LaunchedBlueprint>(services, request, reply, {
         prepare: () =>
           launches.prepare(request.params.blueprint_id, {
             inputs: (inputs ?? {}) as JsonObject,
@@ -52,6 +53,7 @@ export function blueprintLaunchRoutes(api: FastifyInstance, services: GatewaySer
           body: JSON.stringify({ run_id: runId, job_id: jobId, status: "pending" }),
         }),
         started: (launched) => launches.launched(launched),
+        runOf: ({ run }) => run,
       });
     },
   );

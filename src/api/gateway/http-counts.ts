@@ -1,11 +1,13 @@
 // What the gateway answers, counted: requests by class of status and how long they took, and open connections.
 //
 // C1. A request counts once, when its answer has been handed over whole; one whose client left earlier does not.
-// C2. Event streams count as requests, but have no duration: they last as long as a run.
+// C2. Event streams, and requests that wait for a run (`Prefer: wait`), count as requests, but have no duration: they
+//     last as long as a run.
 // C3. Counting allocates nothing per request.
 
 import type { FastifyInstance } from "fastify";
 import { Histogram } from "../../metrics/histogram.ts";
+import { waitSeconds } from "../shared/prefer.ts";
 
 /** Upper bounds of the buckets of durations. */
 const DURATION_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
@@ -37,9 +39,10 @@ export class HttpCounts {
         this.#connections--;
       });
     });
-    app.addHook("onResponse", (_request, reply, done) => {
+    app.addHook("onResponse", ({ headers }, reply, done) => {
       const isStream = reply.raw.getHeader("content-type")?.toString().startsWith("text/event-stream");
-      this.count(reply.statusCode, isStream === true ? null : reply.elapsedTime);
+      const isOfARun = isStream === true || waitSeconds(headers.prefer as string | undefined) > 0;
+      this.count(reply.statusCode, isOfARun ? null : reply.elapsedTime);
       done();
     });
   }

@@ -1,5 +1,6 @@
 // How a route answers a POST under an Idempotency-Key.
 
+import type { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { JsonValue } from "../../engine/json.ts";
 import type { GatewayWrites } from "../../jobs/records.ts";
@@ -59,6 +60,17 @@ export async function sendStarted<Started>(
   reply: FastifyReply,
   start: Start<Started>,
 ): Promise<FastifyReply> {
+  const { given, started } = await answerStarted(services, request, start);
+  if (started !== undefined) start.started(started);
+  return sendGiven(reply, given);
+}
+
+/** What `sendStarted` sends; `started`, unless this is a replay, is to be told of before. */
+export async function answerStarted<Started>(
+  services: GatewayServices,
+  request: FastifyRequest,
+  start: Start<Started>,
+): Promise<{ readonly given: GivenAnswer; readonly started: Started | undefined }> {
   const done: { started?: Started } = {};
   const prepare = async (): Promise<Effect> => {
     const bringAbout = await start.prepare();
@@ -74,12 +86,16 @@ export async function sendStarted<Started>(
     if (!(error instanceof Refusal && error.code === "no_free_port")) throw error;
     return answerIdempotent(services, request, prepare);
   });
-  if (done.started !== undefined) start.started(done.started);
-  return sendGiven(reply, given);
+  return { given, started: done.started };
 }
 
-export function sendGiven(reply: FastifyReply, { answer, isReplay }: GivenAnswer): FastifyReply {
+/** @param body in place of the answer's own */
+export function sendGiven(
+  reply: FastifyReply,
+  { answer, isReplay }: GivenAnswer,
+  body: string | Readable = answer.body,
+): FastifyReply {
   reply.code(answer.status).headers(answer.headers).type("application/json; charset=utf-8");
   if (isReplay) reply.header("idempotency-replayed", "true");
-  return reply.send(answer.body);
+  return reply.send(body);
 }

@@ -60,6 +60,7 @@ function shown(services: GatewayServices, reading: RuntimeReading, http: HttpCou
       messages_waiting: reading.waiting.messages,
       human_requests_waiting: reading.waiting.people,
       stream_readers: reading.streamReaders,
+      waiting_requests: reading.waitingRequests,
       runs_started: reading.meter.runsStarted,
       runs_ended: reading.meter.runsEnded,
       executor_pools: reading.pools,
@@ -100,7 +101,7 @@ function gatewayMetrics({ launcher }: GatewayServices, http: HttpCounts): readon
     gauge("troupe_http_connections", "Open connections to the gateway.", http.connections),
     histogram(
       "troupe_http_request_duration_seconds",
-      "How long answers took; event streams are left out.",
+      "How long answers took; event streams and requests that wait are left out.",
       http.durationSeconds,
     ),
   ];

@@ -74,6 +74,14 @@ export function openApiDocument(routes: readonly DocumentedRoute[], version: str
   };
 }
 
+/** What an operation's successes have beside their bodies. */
+interface SuccessOf {
+  readonly isRepeatable: boolean;
+  /** It takes `Prefer: wait`. */
+  readonly canWait: boolean;
+  readonly hasETag: boolean;
+}
+
 class Writer {
   readonly #schemas = new NamedSchemas(namedSchemas);
   /** Failures that many operations share, by name. */
@@ -92,7 +100,12 @@ class Writer {
       ...this.#parameters("header", schema.headers),
     ];
     const body = this.#body(schema);
-    const isRepeatable = parameters.some(({ name }) => name === "Idempotency-Key");
+    const takes = (header: string) => parameters.some(({ name }) => name === header);
+    const of = {
+      isRepeatable: takes("Idempotency-Key"),
+      canWait: takes("Prefer"),
+      hasETag: withETag.has(operationId),
+    };
     return {
       operationId,
       tags: (schema.tags ?? []) as readonly string[],
@@ -101,7 +114,7 @@ class Writer {
       ...(security !== undefined && { security: security as readonly JsonMap[] }),
       ...(parameters.length > 0 && { parameters }),
       ...(body !== null && { requestBody: body }),
-      responses: this.#answers(schema.response, { isRepeatable, hasETag: withETag.has(operationId) }),
+      responses: this.#answers(schema.response, of),
     };
   }
 
@@ -132,7 +145,7 @@ class Writer {
     return { required: required.length > 0, content: { "application/json": { schema } } };
   }
 
-  #answers(response: unknown, of: { isRepeatable: boolean; hasETag: boolean }): JsonMap {
+  #answers(response: unknown, of: SuccessOf): JsonMap {
     const answers = Object.entries((response ?? {}) as Record<string, object>).map(([status, answer]) => {
       const codes = codesOf(answer);
       if (codes.length > 0) return [status, this.#failure(Number(status), codes, answer)] as const;
@@ -141,16 +154,14 @@ class Writer {
     return Object.fromEntries(answers);
   }
 
-  #success(
-    status: number,
-    answer: object,
-    { isRepeatable, hasETag }: { isRepeatable: boolean; hasETag: boolean },
-  ) {
+  #success(status: number, answer: object, { isRepeatable, canWait, hasETag }: SuccessOf) {
     const isGood = status < 300;
     const names: (keyof typeof headers)[] = ["X-Request-Id"];
     if (status === 201 || status === 202) names.push("Location");
     if (hasETag && status !== 204) names.push("ETag");
     if (isRepeatable && isGood) names.push("Idempotency-Replayed");
+    if (canWait && isGood) names.push("Vary");
+    if (canWait && status === 200) names.push("Preference-Applied");
     if (status === 503) names.push("Retry-After");
     const { description: text = STATUS_CODES[status] ?? "", content } = answer as {
       description?: string;

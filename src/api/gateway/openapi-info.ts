@@ -19,7 +19,7 @@ import * as system from "./schemas/system.ts";
 
 export const description = `The gateway in front of the Troupe runtime: upload a bundle, create a job from it, start runs of the job, follow them, get their outputs.
 
-- A run is accepted with 202 as soon as it is on disk. Acceptance is not completion: follow \`/runs/{run_id}/events/stream\`.
+- A run is accepted with 202 as soon as it is on disk. Acceptance is not completion: follow \`/runs/{run_id}/events/stream\`, or send \`Prefer: wait=30\` to be answered with the ended run.
 - Errors are \`application/problem+json\`; \`code\` is stable, \`detail\` says what to do next.
 - Unknown fields and parameters are refused.
 - POSTs that create or start something take an \`Idempotency-Key\`: the same key and body get the first answer again, for 24 hours.
@@ -71,6 +71,8 @@ export const headers = {
   ETag: header("The resource's version, for If-Match and If-None-Match.", '"3"'),
   "Retry-After": header("Seconds to wait before the next try.", "2"),
   "WWW-Authenticate": header("How to authenticate.", "Bearer"),
+  "Preference-Applied": header("wait: everything that was started has ended.", "wait"),
+  Vary: header("Prefer: the answer depends on that header.", "Prefer"),
   "Idempotency-Replayed": header("true: this is the answer to an earlier request with the same key.", "true"),
 };
 
@@ -130,6 +132,8 @@ export const namedSchemas: Readonly<Record<string, object>> = {
   RunSummary: runs.RunSummarySchema,
   RunPage: runs.RunPageSchema,
   CreateRun: runs.CreateRunBody,
+  CreateRuns: runs.CreateRunsBody,
+  StartedRuns: runs.StartedRunsSchema,
   ControlRun: runs.ControlRunBody,
   RunEvent: itemOf(evidence.EventPageSchema),
   RunEventPage: evidence.EventPageSchema,

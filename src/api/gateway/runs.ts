@@ -7,10 +7,10 @@ import { parseTraceparent } from "../../engine/trace.ts";
 import type { NewRun } from "../../jobs/records.ts";
 import { jobNotFound, runNotFound } from "../../jobs/runs.ts";
 import type { Static } from "../shared/type.ts";
-import { sendStarted } from "./idempotent.ts";
 import { sendPage } from "./page.ts";
 import { renderNewRun, renderRun } from "./render-run.ts";
 import { sendJson } from "./run-source.ts";
+import { sendStartedRun } from "./run-waits.ts";
 import { responses } from "./schemas/common.ts";
 import { JobIdParams } from "./schemas/jobs.ts";
 import {
@@ -39,16 +39,16 @@ export function runRoutes(api: FastifyInstance, services: GatewayServices): void
         tags: ["runs"],
         summary: "Start a run of a job",
         description:
-          "Accepted as soon as it is on disk; the run is prepared and executed afterwards. Acceptance is not completion: follow the run's event stream, or get the run again.",
+          "Accepted as soon as it is on disk; the run is prepared and executed afterwards. Acceptance is not completion: follow the run's event stream, get the run again, or wait for its end with `Prefer: wait=N`, which is then answered with 200.",
         params: JobIdParams,
         headers: startRunHeaders,
         body: CreateRunBody,
-        response: responses({ 202: RunSchema }, ["job_not_found", ...startRunProblems]),
+        response: responses({ 200: RunSchema, 202: RunSchema }, ["job_not_found", ...startRunProblems]),
       },
     },
     (request, reply) => {
       const { inputs, config_overrides: overrides } = request.body;
-      return sendStarted<NewRun>(services, request, reply, {
+      return sendStartedRun<NewRun>(services, request, reply, {
         prepare: () =>
           runs.prepare(request.params.job_id, {
             inputs: (inputs ?? {}) as JsonObject,
@@ -61,6 +61,7 @@ export function runRoutes(api: FastifyInstance, services: GatewayServices): void
           body: renderNewRun(run, secrets),
         }),
         started: (run) => runs.accepted(run),
+        runOf: (run) => run,
       });
     },
   );

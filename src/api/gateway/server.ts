@@ -20,6 +20,7 @@ import { refuseWebSockets } from "./no-websockets.ts";
 import { describeRoutes } from "./openapi.ts";
 import { operationRoutes } from "./operations.ts";
 import { retentionRoutes } from "./retention.ts";
+import { runBatchRoutes } from "./run-batches.ts";
 import { runDashboardRoutes } from "./run-dashboard.ts";
 import { runDeadLetterRoutes } from "./run-dead-letters.ts";
 import { runEventRoutes } from "./run-events.ts";
@@ -97,6 +98,7 @@ export function gatewayServer(services: GatewayServices, logger: Logger): Fastif
       jobEvidenceRoutes(api, services);
       workflowProgressRoutes(api, services);
       runRoutes(api, services);
+      runBatchRoutes(api, services);
       runEventRoutes(api, services);
       runEvidenceRoutes(api, services);
       runSummaryRoutes(api, services);

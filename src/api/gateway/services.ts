@@ -27,6 +27,7 @@ import type { IdempotentRequests } from "../shared/idempotency.ts";
 import type { Paging } from "../shared/paging.ts";
 import type { RunTokens } from "../shared/run-token.ts";
 import type { EventStreams } from "../shared/sse.ts";
+import type { Waits } from "../shared/waits.ts";
 
 export interface GatewayServices {
   readonly records: GatewayRecords;
@@ -54,6 +55,7 @@ export interface GatewayServices {
   readonly deadLetters: DeadLetters;
   readonly retention: Retention;
   readonly streams: EventStreams;
+  readonly waits: Waits;
   readonly metrics: MetricsSource;
   readonly idempotency: IdempotentRequests;
   readonly paging: Paging;

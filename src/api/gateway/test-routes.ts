@@ -5,9 +5,11 @@ import { startCore, type TestCore } from "../../jobs/test-core.ts";
 import { IdempotentRequests } from "../shared/idempotency.ts";
 import { Paging } from "../shared/paging.ts";
 import { startApp } from "../shared/test-app.ts";
+import { Waits } from "../shared/waits.ts";
 import { bundleRoutes } from "./bundles.ts";
 import { jobControlRoutes } from "./job-control.ts";
 import { jobRoutes } from "./jobs.ts";
+import { runBatchRoutes } from "./run-batches.ts";
 import { runRoutes } from "./runs.ts";
 import type { GatewayServices } from "./services.ts";
 
@@ -26,18 +28,20 @@ export const BUNDLE_BYTES_MAX = 1_000_000;
 /** @param given a core that was started before, such as one on the files of another */
 export async function startRoutes(given?: TestCore) {
   const core = given ?? (await startCore());
-  const { clock, records } = core;
+  const { clock, feed, records } = core;
   const nowMs = () => clock.nowMs();
   const services = {
     ...core,
     idempotency: new IdempotentRequests({ records, nowMs }),
     paging: new Paging({ key: Buffer.alloc(32, 7), nowMs }),
+    waits: new Waits({ feed, clock, stopping: new AbortController().signal }),
     nowMs,
   } as unknown as GatewayServices;
   const app = await startApp({}, (api) => {
     jobRoutes(api, services);
     jobControlRoutes(api, services);
     runRoutes(api, services);
+    runBatchRoutes(api, services);
     api.register(async (uploads) => bundleRoutes(uploads, services, BUNDLE_BYTES_MAX));
   });
   return {

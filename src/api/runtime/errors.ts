@@ -31,7 +31,7 @@ export function answerErrors(app: FastifyInstance): void {
     reply.code(404).send({ error: `There is no ${request.method} ${pathOf(request.url)}` }),
   );
   app.setErrorHandler((error: FastifyError, request, reply) => {
-    const { status, message } = describe(error);
+    const { status, message } = describeError(error);
     if (status === 500) request.log.error({ err: error, url: request.url }, "a request failed");
     if (status === 503) {
       // Its cause is known, and every caller meets it: one short line each, without a stack.
@@ -90,7 +90,9 @@ const refusalStatuses: Readonly<Partial<Record<RunRefusalCode, number>>> = {
   validation_failed: 400,
 };
 
-function describe(error: FastifyError): { status: number; message: string } {
+/** The status and the message that an error is answered with. */
+export function describeError(given: unknown): { readonly status: number; readonly message: string } {
+  const error = given as FastifyError;
   if (error instanceof ApiError) return { status: error.status, message: error.message };
   if (error instanceof RunRefusal) {
     return { status: refusalStatuses[error.code] ?? 409, message: error.message };

@@ -8,7 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts"
 import { unbegun } from "../../runs/evidence/progress.ts";
 import { reasonMembers } from "../../runs/evidence/read-summary.ts";
 import type { ObservabilitySummary } from "../../runs/evidence/summary.ts";
-import type { JobDetail, JobRecord, JobRecords } from "../../runs/job-records.ts";
+import type { JobDetail, JobRecord, JobRecords, WholeJob } from "../../runs/job-records.ts";
 import { Slices } from "../../runs/slices.ts";
 
 export interface RenderContext {
@@ -58,10 +58,8 @@ export async function* renderDetail(
   context: RenderContext,
 ): AsyncGenerator<string> {
   const manifest = await viewOf(detail.manifestJson);
-  const head = identity(detail.job);
-  yield `{"job":{${head},${renderJob(detail, manifest, context)},` +
-    `"observability_summary":${JSON.stringify(summary)}},` +
-    `"summary":{${head},${aggregate(detail.job, context)}},"agents":[`;
+  yield `{"job":${await renderJob(detail, summary, context)},` +
+    `"summary":{${identity(detail.job)},${aggregate(detail.job, context)}},"agents":[`;
   for (let from = 0; from < manifest.nodes.length; from += AGENTS_PER_CHUNK) {
     const found = await records.agents(detail.job.jobId, from, from + AGENTS_PER_CHUNK);
     yield (from === 0 ? "" : ",") + renderAgents(detail, manifest, from, found, context).join(",");
@@ -70,21 +68,25 @@ export async function* renderDetail(
     `"sandboxes":${JSON.stringify(sandboxes(detail, manifest))}}`;
 }
 
-function renderJob(detail: JobDetail, manifest: ManifestView, context: RenderContext): string {
-  const { job } = detail;
+/** The record of a job, as `job` in its detail. */
+export async function renderJob(
+  { job, resultJson, manifestJson }: WholeJob,
+  summary: ObservabilitySummary,
+  context: RenderContext,
+): Promise<string> {
   const bundle = job.bundleFingerprint === null ? null : join(context.home, "bundles", job.bundleFingerprint);
   const manifestRef = {
     graph_id: job.graphId,
-    manifest_version: manifest.version,
+    manifest_version: (await viewOf(manifestJson)).version,
     manifest_path: bundle === null ? null : join(bundle, "manifest.json"),
     job_path: join(context.home, "runs", job.runId),
     cache_path: bundle,
   };
   return (
-    `"run_id":${str(job.runId)},"type":"${job.type}",` +
-    `"root_agent_ids":${job.rootAgentIdsJson},"result":${detail.resultJson ?? "{}"},` +
+    `{${identity(job)},"run_id":${str(job.runId)},"type":"${job.type}",` +
+    `"root_agent_ids":${job.rootAgentIdsJson},"result":${resultJson ?? "{}"},` +
     `${evidence(job)},"partial":${job.partial},` +
-    `"manifest_ref":${JSON.stringify(manifestRef)}`
+    `"manifest_ref":${JSON.stringify(manifestRef)},"observability_summary":${JSON.stringify(summary)}}`
   );
 }
 

@@ -10,6 +10,7 @@ import { type DoorSettings, guardDoor } from "./door.ts";
 import { answerErrors, answerOutsideRoutes } from "./errors.ts";
 import { jobControlRoutes } from "./job-control.ts";
 import { jobEventRoutes } from "./job-events.ts";
+import { jobSubmissionRoutes } from "./job-submissions.ts";
 import { jobRoutes } from "./jobs.ts";
 import { metricsRoutes } from "./metrics.ts";
 import { retentionRoutes } from "./retention.ts";
@@ -64,6 +65,7 @@ export function runtimeServer(services: RuntimeServices, options: ServerOptions)
       retentionRoutes(api, services);
       metricsRoutes(api, services);
       jobRoutes(api, services);
+      jobSubmissionRoutes(api, services);
       jobControlRoutes(api, services);
       jobEventRoutes(api, services);
       workflowProgressRoutes(api, services);

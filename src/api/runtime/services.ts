@@ -14,6 +14,7 @@ import type { RunStore } from "../../runs/store/run-store.ts";
 import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
 import type { ServiceRegistry } from "../../services/registry.ts";
 import type { EventStreams } from "../shared/sse.ts";
+import type { Waits } from "../shared/waits.ts";
 
 export interface RuntimeServices {
   readonly engine: Engine;
@@ -23,6 +24,7 @@ export interface RuntimeServices {
   readonly humanAnswers: HumanAnswers;
   readonly deadLetters: DeadLetters;
   readonly streams: EventStreams;
+  readonly waits: Waits;
   readonly metrics: MetricsSource;
   readonly bundles: Bundles;
   readonly secrets: ConfigurationSecrets;

@@ -81,7 +81,7 @@ function malformed(text: string): Problem {
   return new Problem("malformed_json", `The body ${what}: look at ${place}.`);
 }
 
-const notAnObject = () => invalidBody(oneMistake("", "wrong_type", "must be a JSON object"));
+export const notAnObject = () => invalidBody(oneMistake("", "wrong_type", "must be a JSON object"));
 
 function placeOf(text: string, offset: number): string {
   let line = 1;

@@ -22,11 +22,11 @@ type Headers = Readonly<Record<string, string>>;
 const preflightHeaders: Headers = {
   "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
   "access-control-allow-headers":
-    "authorization, content-type, idempotency-key, if-match, if-none-match, if-range, last-event-id, range, x-request-id",
+    "authorization, content-type, idempotency-key, if-match, if-none-match, if-range, last-event-id, prefer, range, x-request-id",
   "access-control-max-age": "600",
 };
 const EXPOSED =
-  "etag, location, x-request-id, idempotency-replayed, retry-after, content-disposition, content-range, accept-ranges, allow";
+  "etag, location, x-request-id, idempotency-replayed, preference-applied, retry-after, content-disposition, content-range, accept-ranges, allow";
 const none: Headers = Object.freeze({});
 
 export interface OriginSettings {

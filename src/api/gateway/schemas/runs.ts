@@ -1,7 +1,17 @@
 // Run (spec gateway-api "Run", CONTRACTS §3).
 
+import { BATCH_ITEMS_MAX } from "../../shared/batch-text.ts";
 import { Type } from "../../shared/type.ts";
-import { answerObject, JsonObjectSchema, nullable, pageOf, pageQuery, strictObject, Time } from "./common.ts";
+import {
+  answerObject,
+  JsonObjectSchema,
+  nullable,
+  ProblemSchema,
+  pageOf,
+  pageQuery,
+  strictObject,
+  Time,
+} from "./common.ts";
 
 export const RunStatus = Type.Union(
   ["pending", "queued", "running", "paused", "completed", "failed", "cancelled"].map((status) =>
@@ -117,6 +127,39 @@ export const CreateRunBody = strictObject(
     ),
   },
   { examples: [{ inputs: { topic: "bees" } }] },
+);
+
+export const CreateRunsBody = strictObject(
+  {
+    items: Type.Array(
+      // Of any type here: what is wrong with one item is that item's answer.
+      Type.Unsafe<unknown>({
+        description: "What starts one run: inputs and config_overrides, as in the start of a single run.",
+        examples: [{ inputs: { topic: "bees" } }],
+      }),
+      { maxItems: BATCH_ITEMS_MAX },
+    ),
+  },
+  { examples: [{ items: [{ inputs: { topic: "bees" } }, { inputs: { topic: "wasps" } }] }] },
+);
+
+const StartedItem = answerObject({
+  status: Type.Integer({
+    description:
+      "What the item would have been answered with alone: 202 when its run was accepted, 200 when it was waited for and has ended, 4xx when it was refused.",
+  }),
+  id: Type.Optional(Type.String({ description: "The run's id." })),
+  run: Type.Optional(RunSchema),
+  error: Type.Optional(ProblemSchema),
+});
+
+export const StartedRunsSchema = answerObject(
+  {
+    items: Type.Array(StartedItem, {
+      description: "In the order of the request. Each has id, and run when it has ended; or error.",
+    }),
+  },
+  { description: "What became of each item." },
 );
 
 export const ControlRunBody = strictObject(

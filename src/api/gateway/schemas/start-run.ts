@@ -4,9 +4,16 @@ import type { ProblemCode } from "../../shared/problem-codes.ts";
 import { Type } from "../../shared/type.ts";
 import { idempotencyKeyHeader } from "./common.ts";
 
-/** Their headers: how often they may be sent, and the trace of the caller. */
+/** Their headers: how often they may be sent, how long they wait for the end, and the trace of the caller. */
 export const startRunHeaders = Type.Object({
   ...idempotencyKeyHeader.properties,
+  prefer: Type.Optional(
+    Type.String({
+      description:
+        "wait=N (RFC 7240): answer when what was started has ended, or after N seconds (60 at most) as without it. A value that is no whole number, and every other preference, is ignored.",
+      examples: ["wait=30"],
+    }),
+  ),
   traceparent: Type.Optional(
     Type.String({
       description:

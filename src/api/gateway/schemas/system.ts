@@ -179,6 +179,7 @@ export const MetricsSchema = answerObject(
       messages_waiting: Type.Integer({ description: "In the mailboxes of all open runs." }),
       human_requests_waiting: Type.Integer({ description: "What workers asked people, without an answer." }),
       stream_readers: Type.Integer({ description: "Readers of event streams." }),
+      waiting_requests: Type.Integer({ description: "Requests that wait for an end (`Prefer: wait`)." }),
       runs_started: Type.Integer({ description: "Since the process started." }),
       runs_ended: answerObject({
         completed: Type.Integer(),
@@ -200,7 +201,7 @@ export const MetricsSchema = answerObject(
             description: "How many took no longer than `le`.",
           }),
         },
-        { description: "How long answers took; event streams are left out." },
+        { description: "How long answers took; event streams and requests that wait are left out." },
       ),
     }),
   },

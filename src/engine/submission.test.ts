@@ -1,0 +1,94 @@
+// Jobs that are submitted together: one commit, all or none, and at rest in it if they can be.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { EngineHarness, submissionOf } from "../../test/support/engine-harness.ts";
+import { aggregator, executor, graph, router } from "../../test/support/graphs.ts";
+import { MemoryJournal } from "../../test/support/memory-journal.ts";
+import { EngineUnavailable, JobUnwritable } from "./batch.ts";
+import type { JobChanges } from "./journal.ts";
+import { limits } from "./limits.ts";
+import type { Submission, SubmittedJob } from "./submission.ts";
+
+class CountingJournal extends MemoryJournal {
+  /** How many jobs each commit had. */
+  readonly commits: number[] = [];
+
+  override commit(batch: readonly JobChanges[]) {
+    this.commits.push(batch.length);
+    return super.commit(batch);
+  }
+}
+
+/** Of so many messages. */
+const counting = (messages: number) =>
+  submissionOf(
+    graph("count", [router("in"), aggregator("out")], [["in", "out"]], {
+      initial_inputs: { in: Array.from({ length: messages / 2 }, (_, n) => ({ n })) },
+    }),
+  );
+
+/** Submits jobs together, and asserts that all are accepted. */
+async function accepted(h: EngineHarness, submissions: readonly Submission[]): Promise<SubmittedJob[]> {
+  const answers = await h.do(h.engine.submitAll(submissions));
+  return answers.map((one) => ("jobId" in one ? one : assert.fail(one)));
+}
+
+test("jobs that are submitted together end in the commit that accepts them, though one turn is not enough", async () => {
+  const memory = new CountingJournal();
+  const h = new EngineHarness({ memory });
+  const submissions = Array.from({ length: 100 }, () => counting(60));
+  assert.ok(submissions.length * 60 > limits.batchOperationsMax);
+  const submitted = await accepted(h, submissions);
+  assert.deepEqual(memory.commits, [100]);
+  for (const { jobId, runId, ended } of submitted) {
+    assert.equal(ended?.progress.status, "completed");
+    assert.equal(ended?.insert.runId, runId);
+    assert.deepEqual(h.job(jobId).progress, ended?.progress, "as it was written");
+  }
+});
+
+test("a job whose work goes on is written with the others, and is not said to have ended", async () => {
+  const memory = new CountingJournal();
+  const h = new EngineHarness({ memory });
+  const waits = submissionOf(graph("wait", [executor("work", ["true"])]));
+  const [first, second] = await accepted(h, [counting(2), waits]);
+  assert.equal(memory.commits[0], 2);
+  assert.equal(first?.ended?.progress.status, "completed");
+  assert.equal(second?.ended, null);
+  assert.equal(h.engine.holds(first!.jobId), false);
+  assert.equal(h.engine.holds(second!.jobId), true);
+});
+
+test("what others have to do does not hold up jobs that are submitted together for ever", async () => {
+  const memory = new CountingJournal();
+  const h = new EngineHarness({ memory });
+  const [busy, quick] = await accepted(h, [counting(100_000), counting(2)]);
+  assert.equal(memory.commits[0], 2);
+  assert.ok(memory.commits.length > 1, "the long one took more commits");
+  assert.equal(busy?.ended, null);
+  assert.equal(quick?.ended?.progress.status, "completed");
+});
+
+test("nothing is accepted of jobs that are submitted together when the store refuses", async () => {
+  const h = new EngineHarness();
+  h.journalFaults.push("unavailable");
+  const answer = h.engine.submitAll([counting(2), counting(2), counting(2)]);
+  await assert.rejects(
+    h.do(answer),
+    (error: unknown) => error instanceof EngineUnavailable && error.mayRetry,
+  );
+  await h.advance(10_000);
+  assert.equal(h.memory.jobs.size, 0);
+  assert.equal(h.engine.openJobs, 0);
+});
+
+test("a job that the store will never take is refused alone", async () => {
+  const h = new EngineHarness();
+  h.unwritable.add("bad");
+  const bad = { ...counting(2), identity: { jobId: "bad", runId: "run_bad", definitionId: "bad" } };
+  const [first, refused, last] = await h.do(h.engine.submitAll([counting(2), bad, counting(2)]));
+  assert.ok(refused instanceof JobUnwritable);
+  for (const one of [first, last]) assert.ok(one !== undefined && "jobId" in one && one.ended !== null);
+  assert.equal(h.memory.jobs.size, 2);
+});
