@@ -2237,8 +2237,11 @@ export interface Operations {
       };
       readonly query?:
         | {
-            /** full adds manifest, graph, recent runs and events, and services. */
+            /** compact, the default, or full, which adds manifest, graph, recent runs and events, and services. */
             readonly view?: "compact" | "full" | undefined;
+
+            /** The same as view. */
+            readonly include?: "compact" | "full" | undefined;
           }
         | undefined;
       readonly headers?:

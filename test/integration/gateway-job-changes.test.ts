@@ -46,6 +46,20 @@ describe("PATCH /jobs/{job_id}", () => {
     assert.equal((await get(jobId)).body.name, "before");
   });
 
+  test("a creation and a change answer with the ETag that a GET answers, and so does a refusal", async () => {
+    const created = await create({ bundle_id: quick });
+    const jobId = String(created.body.job_id);
+    const tag = (answer: { readonly headers: Headers }) => answer.headers.get("etag") ?? "";
+    assert.equal(tag(created), tag(await get(jobId)));
+    const changed = await patch(jobId, { name: "Changed" }, tag(created));
+    assert.equal(changed.status, 200);
+    assert.equal(tag(changed), tag(await get(jobId)));
+    for (const never of ['"1"', '"2"', '"2-x"', tag(created)]) {
+      const refused = await patch(jobId, { name: "No" }, never);
+      assert.deepEqual([refused.status, tag(refused)], [412, tag(changed)], never);
+    }
+  });
+
   test('"412: If-Match holds a stale ETag", with the current one in the response header', async () => {
     const created = await create({ bundle_id: quick });
     const jobId = String(created.body.job_id);

@@ -93,6 +93,13 @@ describe("GET /jobs/{job_id}", () => {
     const { run } = await completed(program, jobId);
     const compact = (await get(jobId)).body;
     assert.deepEqual((await get(jobId, "?view=compact")).body, compact);
+    const full = (await get(jobId, "?view=full")).body;
+    for (const same of ["?include=full", "?include=full&view=full"]) {
+      assert.deepEqual((await get(jobId, same)).body, full, same);
+    }
+    assert.deepEqual((await get(jobId, "?include=compact")).body, compact);
+    assertProblem(await get(jobId, "?include=full&view=compact"), 400, "invalid_parameter");
+    assertProblem(await get(jobId, "?include=all"), 400, "invalid_parameter");
     assert.equal((compact.latest_run as JsonObject).run_id, run.run_id);
     assert.equal((compact.latest_run as JsonObject).status, "completed");
     const {

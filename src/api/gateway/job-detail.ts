@@ -17,7 +17,15 @@ const RECENT_RUNS = 10;
 const RECENT_EVENTS = 20;
 
 export async function renderCompactJob(services: GatewayServices, job: JobView): Promise<string> {
-  const latest = await services.records.latestRun(job.jobId);
+  return renderJobAfter(services, job, await services.records.latestRun(job.jobId));
+}
+
+/** The compact view. @param latest the job's latest run; null, as of a job that is just being made, reads nothing */
+export async function renderJobAfter(
+  services: GatewayServices,
+  job: JobView,
+  latest: RunRecord | null,
+): Promise<string> {
   return `{${renderJobMembers(job, services.secrets)},${await evidenceMembers(services, latest)}}`;
 }
 

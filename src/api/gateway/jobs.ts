@@ -1,16 +1,16 @@
 // POST /jobs, GET /jobs, GET, PATCH and DELETE /jobs/{job_id}.
 
-import { hash } from "node:crypto";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { JsonObject } from "../../engine/json.ts";
 import type { CreatedJob } from "../../jobs/definitions.ts";
 import type { JobSource, JobView } from "../../jobs/records.ts";
 import { jobNotFound } from "../../jobs/runs.ts";
 import { Refusal } from "../../refusal.ts";
-import { etagOf, notModified, requireIfMatch, stale } from "../shared/etag.ts";
+import { etagOf, knowsCurrent, notModified, stale, type Versioned } from "../shared/etag.ts";
+import { invalidParameters, oneMistake } from "../shared/problem.ts";
 import type { Static } from "../shared/type.ts";
 import { answerIdempotent, sendGiven } from "./idempotent.ts";
-import { renderCompactJob, renderFullJob } from "./job-detail.ts";
+import { renderCompactJob, renderFullJob, renderJobAfter } from "./job-detail.ts";
 import { sendPage } from "./page.ts";
 import { renderJob } from "./render-job.ts";
 import {
@@ -74,7 +74,8 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
         return async (writes) => {
           created = await draft.insert(writes);
           const { job } = created;
-          const headers = { location: `/api/v1/jobs/${job.jobId}`, etag: etagOf(job.revision) };
+          const etag = etagOf(versioned(job), await renderJobAfter(services, job, null));
+          const headers = { location: `/api/v1/jobs/${job.jobId}`, etag };
           return { status: 201, headers, body: renderJob(job, secrets) };
         };
       });
@@ -128,9 +129,14 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
     },
     async (request, reply) => {
       const job = await find(services, request.params.job_id);
-      const isFull = request.query.view === "full";
+      const { view, include } = request.query;
+      if (view !== undefined && include !== undefined && view !== include) {
+        const message = "says something else than view, which means the same";
+        throw invalidParameters(oneMistake("include", "not_allowed", message));
+      }
+      const isFull = (view ?? include) === "full";
       const body = await (isFull ? renderFullJob(services, job) : renderCompactJob(services, job));
-      const etag = etagOf(job.revision, digestOf(body));
+      const etag = etagOf(versioned(job), body);
       if (notModified(request, etag)) return reply.code(304).header("etag", etag).send();
       return reply.type("application/json; charset=utf-8").header("etag", etag).send(body);
     },
@@ -160,14 +166,14 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
     },
     async (request, reply) => {
       const before = await find(services, request.params.job_id);
-      requireIfMatch(request, before.revision);
+      await requireCurrent(services, request, before);
       const { name, resolved_configuration: configuration } = request.body;
       const patch = {
         ...(name !== undefined && { name }),
         ...(configuration !== undefined && { resolved_configuration: configuration as JsonObject | null }),
       };
       const job = await definitions.update(before, patch).catch((error) => asStale(services, before, error));
-      const etag = etagOf(job.revision);
+      const etag = await tagOf(services, job);
       return reply.type("application/json; charset=utf-8").header("etag", etag).send(renderJob(job, secrets));
     },
   );
@@ -193,7 +199,7 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
     },
     async (request, reply) => {
       const before = await find(services, request.params.job_id);
-      requireIfMatch(request, before.revision);
+      await requireCurrent(services, request, before);
       const force = request.query.force ?? false;
       await definitions.delete(before, { force }).catch((error) => asStale(services, before, error));
       return reply.code(204).send();
@@ -210,12 +216,23 @@ export async function find({ records }: GatewayServices, jobId: string): Promise
 /** Who lost a race to change a job is told the ETag that won. */
 async function asStale(services: GatewayServices, { jobId }: JobView, error: unknown): Promise<never> {
   const isLost = error instanceof Refusal && error.code === "precondition_failed";
-  throw isLost ? stale((await find(services, jobId)).revision) : error;
+  throw isLost ? stale(await tagOf(services, await find(services, jobId))) : error;
 }
 
-/** Stands for everything an answer shows, where its runs stand included: two changes may share a millisecond. */
-function digestOf(body: string): string {
-  return hash("sha256", body, "hex").slice(0, 16);
+const versioned = ({ jobId, revision }: JobView): Versioned => ({ id: jobId, revision });
+
+/** The ETag that a GET of the job answers. */
+async function tagOf(services: GatewayServices, job: JobView): Promise<string> {
+  return etagOf(versioned(job), await renderCompactJob(services, job));
+}
+
+/** @throws Problem when the request does not say that it knows the job as it is defined now */
+async function requireCurrent(
+  services: GatewayServices,
+  request: FastifyRequest,
+  job: JobView,
+): Promise<void> {
+  if (!knowsCurrent(request, versioned(job))) throw stale(await tagOf(services, job));
 }
 
 /** What to make the job from: exactly one source is named. */

@@ -1,9 +1,11 @@
 // Conditional requests (RFC 9110, section 13) on resources with a revision.
 //
-// E1. An ETag is strong: "7", or "7-x" where x stands for what the answer holds beside revision 7.
+// E1. An ETag is strong, and stands for all that the answer shows: "7-x", where x is made of the answer beside revision 7.
 // E2. If-Match compares revisions only: what a client may change depends on the definition, not on what was shown
 //     with it.
+// E3. A tag that no answer had is stale. It is told by a check sum in the tag, so that nothing is kept.
 
+import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { Problem } from "./problem.ts";
 
@@ -11,25 +13,32 @@ interface Conditional {
   readonly headers: IncomingHttpHeaders;
 }
 
-/**
- * The ETag of an answer.
- *
- * @param revision of the resource, from 1; each change adds one
- * @param shownWith what else the answer depends on, such as where a job's runs stand; letters and digits
- *
- * @example etagOf(7); // "7", quotes included
- */
-export function etagOf(revision: number, shownWith?: string): string {
-  return shownWith === undefined ? `"${revision}"` : `"${revision}-${shownWith}"`;
+/** What has an ETag. */
+export interface Versioned {
+  readonly id: string;
+  /** From 1; each change of the definition adds one. */
+  readonly revision: number;
+}
+
+const SHOWN_CHARS = 16;
+const CHECK_CHARS = 8;
+
+/** The ETag of an answer. @param body everything it shows */
+export function etagOf(resource: Versioned, body: string): string {
+  return tagOf(resource, hash("sha256", body, "hex").slice(0, SHOWN_CHARS));
+}
+
+function tagOf({ id, revision }: Versioned, shown: string): string {
+  const check = hash("sha256", `${id} ${revision} ${shown}`, "hex").slice(0, CHECK_CHARS);
+  return `"${revision}-${shown}${check}"`;
 }
 
 /**
- * Checks that the caller knows the current revision.
+ * Whether the caller knows the current revision. A weak ETag is another one.
  *
- * @throws Problem `precondition_required` without If-Match; `precondition_failed`, with the current ETag in the header,
- *   when it holds another one. A weak ETag is another one.
+ * @throws Problem `precondition_required` without If-Match
  */
-export function requireIfMatch({ headers }: Conditional, revision: number): void {
+export function knowsCurrent({ headers }: Conditional, resource: Versioned): boolean {
   const given = headers["if-match"];
   if (given === undefined) {
     throw new Problem(
@@ -37,13 +46,16 @@ export function requireIfMatch({ headers }: Conditional, revision: number): void
       "This change needs the header If-Match with the resource's ETag, as a GET of it answers.",
     );
   }
-  const isCurrent = tagsOf(given).some((tag) => tag === "*" || revisionOf(tag) === String(revision));
-  if (!isCurrent) throw stale(revision);
+  return tagsOf(given).some((tag) => tag === "*" || isOf(resource, tag));
 }
 
-/** The resource has changed since the caller read it. */
-export function stale(revision: number): Problem {
-  const current = etagOf(revision);
+function isOf(resource: Versioned, tag: string): boolean {
+  const shown = new RegExp(`^"${resource.revision}-([0-9a-f]{${SHOWN_CHARS}})`).exec(tag)?.[1];
+  return shown !== undefined && tag === tagOf(resource, shown);
+}
+
+/** The resource has changed since the caller read it. @param current the ETag that a GET would answer */
+export function stale(current: string): Problem {
   return new Problem(
     "precondition_failed",
     `If-Match does not hold the current ETag, ${current} (quotes included). Read the resource again, then retry.`,
@@ -62,9 +74,4 @@ export function notModified({ headers }: Conditional, etag: string): boolean {
 function tagsOf(header: string): readonly string[] {
   if (header.trim() === "*") return ["*"];
   return header.match(/(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g) ?? [];
-}
-
-/** Null for a weak tag: it never matches here. */
-function revisionOf(tag: string): string | null {
-  return /^"(\d{1,15})(?:-[^"]*)?"$/.exec(tag)?.[1] ?? null;
 }

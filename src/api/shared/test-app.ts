@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import Fastify, { type FastifyInstance } from "fastify";
 import { type ConventionSettings, conventionHeaders, gatewayConventions } from "./conventions.ts";
-import { etagOf, notModified, requireIfMatch } from "./etag.ts";
+import { etagOf, knowsCurrent, notModified, stale } from "./etag.ts";
 import { RunTokens } from "./run-token.ts";
 
 export const TOKEN = "correct-horse-battery-staple";
@@ -96,13 +96,14 @@ function someRoutes(api: FastifyInstance): void {
   api.post("/things/:id/stop", async () => ({ stopped: true }));
   api.post("/uploads", { schema: { consumes: ["multipart/form-data"] } as object }, async () => ({}));
   let revision = 7;
+  const thing = () => etagOf({ id: "x", revision }, "shown");
   api.get("/things/:id", async (request, reply) => {
-    const etag = etagOf(revision);
+    const etag = thing();
     reply.header("etag", etag);
     return notModified(request, etag) ? reply.code(304).send() : { revision };
   });
   api.delete("/things/:id", async (request, reply) => {
-    requireIfMatch(request, revision);
+    if (!knowsCurrent(request, { id: "x", revision })) throw stale(thing());
     revision++;
     return reply.code(204).send();
   });

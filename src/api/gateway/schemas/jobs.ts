@@ -104,9 +104,12 @@ export const UpdateJobBody = strictObject(
 export const JobViewQuery = strictObject({
   view: Type.Optional(
     Type.Union([Type.Literal("compact"), Type.Literal("full")], {
-      default: "compact",
-      description: "full adds manifest, graph, recent runs and events, and services.",
+      description:
+        "compact, the default, or full, which adds manifest, graph, recent runs and events, and services.",
     }),
+  ),
+  include: Type.Optional(
+    Type.Union([Type.Literal("compact"), Type.Literal("full")], { description: "The same as view." }),
   ),
 });
 
