@@ -3,6 +3,7 @@
 // T1. Nothing is removed but what is in the tree: folders are held open, so a symlink that takes the place of one
 //     meanwhile leads nowhere.
 // T2. Two folders are open at a time, however deep the tree: what is in a folder's folders is moved up.
+// T3. It ends, also while somebody goes on making folders: those that came later are left, and that is a failure.
 
 import { randomBytes } from "node:crypto";
 import { lstat, opendir, rename, rmdir, unlink } from "node:fs/promises";
@@ -37,8 +38,9 @@ async function empty(root: OpenFolder, failures: unknown[]): Promise<void> {
   const prefix = `${randomBytes(8).toString("hex")}-`;
   const seen = new Set<string>();
   let moved = 0;
-  for (;;) {
-    const folders = (await removeFiles(root, failures)).filter((name) => !seen.has(name));
+  for (let isFirst = true; ; isFirst = false) {
+    const found = await removeFiles(root, failures);
+    const folders = found.filter((name) => !seen.has(name) && (isFirst || name.startsWith(prefix)));
     if (folders.length === 0) return;
     for (const name of folders) {
       seen.add(name);
