@@ -11,6 +11,7 @@ import { openMetrics, type Served, serve } from "./app-serving.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { makeRedactor } from "./execution/redaction.ts";
+import { quickCheckInBackground } from "./store/sqlite/quick-check.ts";
 import { readTelemetry } from "./telemetry/settings.ts";
 import { programVersion } from "./version.ts";
 
@@ -80,6 +81,7 @@ export async function startProgram(config: Config, options: StartOptions = {}): 
   if (recovered > 0) log.info({ jobs: recovered }, "open jobs carry on");
   await gateway.start();
 
+  if (core.database.endedUncleanly) checkDatabase(core, stopping.signal);
   // Files that a killed predecessor had not got to; nobody waits for them.
   cleanup
     .collectGarbage()
@@ -88,6 +90,22 @@ export async function startProgram(config: Config, options: StartOptions = {}): 
 
   const owned = undo.move();
   return { ...served, openJobs: () => engine.openJobs, close: () => owned.disposeAsync() };
+}
+
+/** Looks for damage after an unclean end, beside everything else; once there is any, nothing is written any more. */
+function checkDatabase({ database, engine, log }: Core, stopping: AbortSignal): void {
+  quickCheckInBackground(database.file, stopping).then(
+    (damage) => {
+      if (damage === null) return;
+      database.setDamaged(damage);
+      log.error(database.damage() ?? "");
+      void engine.askStore();
+    },
+    (error: unknown) => {
+      if (!stopping.aborted)
+        log.warn({ err: error }, "the database could not be checked after an unclean end");
+    },
+  );
 }
 
 /** Sends traces to a collector when OTEL_* variables ask for it; loaded then alone. */

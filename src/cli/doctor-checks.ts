@@ -43,10 +43,16 @@ async function checkStore(home: string): Promise<Finding> {
   const { databaseFile } = await import("../store/home.ts");
   const { checkHomeState } = await import("../store/home-state.ts");
   const { medianCommitMs } = await import("../store/sqlite/self-check.ts");
+  const { quickCheck } = await import("../store/sqlite/quick-check.ts");
+  const { damageText } = await import("../store/sqlite/errors.ts");
+  const file = databaseFile(home);
   try {
     checkHomeState(home);
-    if (!(await isInUse(home)) && existsSync(databaseFile(home)))
-      await openSqlite(databaseFile(home)).close();
+    if (existsSync(file)) {
+      if (!(await isInUse(home))) await openSqlite(file).close();
+      const damage = quickCheck(file);
+      if (damage !== null) return { name: "store", state: "fail", text: damageText(file, damage) };
+    }
     const medianMs = await medianCommitMs(nearestExisting(home));
     const text = `SQLite opens; a synced commit takes ${medianMs.toFixed(2)} ms`;
     if (medianMs < COMMIT_WARN_MS) return { name: "store", state: "ok", text };

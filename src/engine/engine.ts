@@ -126,6 +126,12 @@ export class Engine implements TaskListener {
     return this.#jobs.get(jobId)?.graph.outputs ?? [];
   }
 
+  /** Has the store asked whether it takes writes, for somebody who has found out that it does not any more. */
+  async askStore(): Promise<void> {
+    if (this.#barrier.isCommitting) await this.#barrier.committed();
+    void this.#barrier.flush();
+  }
+
   /** Resolves once everything that changed until now is on disk. */
   settled(): Promise<void> {
     return this.#barrier.settled();

@@ -14,6 +14,7 @@ import { graph, oneCommand } from "../support/manifests.ts";
 import { startProgram, temporaryHome } from "../support/program.ts";
 import { refusedStart } from "../support/refusal.ts";
 import { call, follow, historyOf, jobDetail, request } from "../support/runtime-api.ts";
+import { until } from "../support/until.ts";
 
 const plain = graph("plain", [{ node_id: "in", agent_type: "router" }]);
 const sensing = graph("sensing", [{ node_id: "ear", agent_type: "sensor" }]);
@@ -99,6 +100,36 @@ test("a damaged page: the program serves what it can read, writes nothing, and s
     assert.equal(cancel.status, 503, JSON.stringify(cancel.body));
     assert.match(second.output(), /the store is damaged and takes no writes/);
     assert.equal((await second.stop()).code, 0);
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+});
+
+test("a page that nobody reads is damaged when the program is killed: the next one finds it by itself", async () => {
+  const home = await temporaryHome();
+  const file = join(home, "troupe.db");
+  try {
+    const first = await startProgram({ home });
+    assert.equal((await first.stop()).code, 0);
+    const second = await startProgram({ home });
+    const id = String((await call(second, "POST", "/jobs", plain)).id);
+    await second.kill();
+    await overwriteRootPage(file, "dead_letters");
+    {
+      await using third = await startProgram({ home });
+      await until(
+        "health tells of the damage",
+        async () => (await request(third, "GET", "/health")).status === 503,
+      );
+      const { body } = await request(third, "GET", "/health");
+      assert.match(String(body.detail), /troupe\.db is damaged.*dead_letters.*`troupe restore FILE`/);
+      assert.equal((await request(third, "POST", "/jobs", plain)).status, 503);
+      assert.equal((await historyOf(third, id)).at(-1)?.type, "job_completed");
+      assert.match(third.output(), /troupe\.db is damaged/);
+    }
+    const { code, out } = await start(["doctor"], home).ended;
+    assert.equal(code, 1);
+    assert.match(out, /troupe\.db is damaged.*dead_letters/);
   } finally {
     await rm(home, { recursive: true, force: true });
   }

@@ -4,6 +4,13 @@ import type { Mutation } from "./mutation.ts";
 
 export const storeMutations: readonly Mutation[] = [
   {
+    fault: "damage that the check after an unclean end finds is not acted on",
+    file: "src/app.ts",
+    search: "database.setDamaged(damage);",
+    replacement: "",
+    tests: ["test/integration/damaged-store.test.ts"],
+  },
+  {
     fault: "commits are not synced",
     file: "src/store/sqlite/database.ts",
     search: "PRAGMA synchronous = FULL;",

@@ -42,6 +42,8 @@ export interface SqliteDatabase extends Database {
   readonly counter: CommitCounter;
   /** What the start went on without, because it was asked to. */
   readonly missing: MissingCommits | null;
+  /** Whether the last program that had it open did not close it. */
+  readonly endedUncleanly: boolean;
   close(): Promise<void>;
 }
 
@@ -58,7 +60,7 @@ export interface OpenOptions {
  *   a newer program
  */
 export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatabase {
-  const { connection, counter, missing } = connect(file, options);
+  const { connection, counter, missing, endedUncleanly } = connect(file, options);
   let damage: string | null = null;
   const setDamaged = (reason: string) => {
     if (damage !== null) return;
@@ -115,6 +117,7 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
     setDamaged,
     counter,
     missing,
+    endedUncleanly,
     async close() {
       await kysely.destroy();
       // It closes only what it has used.
@@ -140,7 +143,9 @@ function connect(file: string, { acceptDataLoss = false }: OpenOptions) {
   let connection: DatabaseSync | undefined;
   try {
     mustBeWritable(file);
-    const missing = isNew(file) ? null : missingCommits(file);
+    // Whoever closes a database empties its log and removes it.
+    const endedUncleanly = !isEmpty(`${file}-wal`);
+    const missing = isEmpty(file) ? null : missingCommits(file);
     if (missing !== null && !acceptDataLoss) throw new StoreUnusable(missingText(file, missing));
     makeOwn(file);
     connection = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
@@ -150,7 +155,7 @@ function connect(file: string, { acceptDataLoss = false }: OpenOptions) {
     );
     migrate(connection);
     const path = file === ":memory:" ? null : commitCountFile(file);
-    return { connection, counter: new CommitCounter(connection, path), missing };
+    return { connection, counter: new CommitCounter(connection, path), missing, endedUncleanly };
   } catch (error) {
     connection?.close();
     if (error instanceof StoreUnusable) throw error;
@@ -158,8 +163,8 @@ function connect(file: string, { acceptDataLoss = false }: OpenOptions) {
   }
 }
 
-function isNew(file: string): boolean {
-  return file === ":memory:" || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0;
+function isEmpty(file: string): boolean {
+  return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0;
 }
 
 function missingText(file: string, { stored, acknowledged }: MissingCommits): string {
