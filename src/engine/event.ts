@@ -4,7 +4,9 @@
 // V2. The n-th event of a job has the sequence number n, from 1, without a gap. The number is not in the line.
 // V3. Nothing follows the terminal event.
 
+import { boundedValue } from "./bounded-value.ts";
 import type { Failure } from "./failure.ts";
+import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 
 /** The engine's own event types (CONTRACTS §4). Workers may add types of their own, but not these. */
@@ -76,7 +78,8 @@ export interface EventHead {
 export function renderEvent(head: EventHead, payload: unknown, failure?: Failure): string {
   let body = JSON.stringify(payload);
   if (body.length > limits.eventPayloadCharsMax) {
-    body = JSON.stringify({ truncated: true, chars: body.length, preview: body.slice(0, 1_024) });
+    // The longest values are replaced; what stands beside them stays.
+    body = JSON.stringify(boundedValue(JSON.parse(body) as JsonValue, limits.eventPayloadCharsMax));
   }
   const agent = head.agentId === null ? "null" : JSON.stringify(head.agentId);
   const error = failure === undefined ? "" : `,"error":${JSON.stringify(failure)}`;

@@ -61,8 +61,8 @@ export const limits = {
   /** Files that one attempt may leave as artifacts, and their bytes. */
   artifactsPerAttemptMax: 10_000,
   artifactBytesMax: 16 * 1024 * 1024 * 1024,
-  /** Bytes of the worker event stream line. */
-  workerEventLineBytesMax: 64 * 1024,
+  /** What is read of a line of the event stream; of a payload beyond eventPayloadCharsMax the longest values are replaced. */
+  workerEventLineBytesMax: 256 * 1024,
   /** From SIGTERM to SIGKILL. */
   killGraceMs: 5_000,
 } as const;

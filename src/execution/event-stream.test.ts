@@ -43,6 +43,16 @@ describe("the worker's event stream", () => {
     });
   });
 
+  it("keeps the type of a line that is too long to be read, and its beginning", () => {
+    const lines = new EventLines(2, nothing);
+    const line = '{"type": "progress", "payload": {"label": "aaaa';
+    assert.deepEqual(lines.read(line, true), {
+      type: "progress",
+      payload: { truncated: true, preview: line },
+    });
+    assert.equal(lines.read('{"type":"log","message":"aaaa', true)?.type, "log");
+  });
+
   it("says what is wrong with a bad line, and ignores empty ones", () => {
     const lines = new EventLines(1, nothing);
     const cases: [string, boolean, RegExp][] = [
@@ -51,7 +61,8 @@ describe("the worker's event stream", () => {
       ['{"payload": 1}', false, /has no type/],
       ['{"type": "job_completed"}', false, /"job_completed", which is reserved/],
       ['{"type": ""}', false, /reserved, empty or too long/],
-      ['{"type": "log"', true, /is longer than 65536 bytes/],
+      ['{"payload": {"type": "log"', true, /is longer than 262144 bytes/],
+      ['{"type": "job_completed"', true, /is longer than 262144 bytes/],
     ];
     for (const [line, cut, expected] of cases) {
       const warning = messageOf(lines.read(line, cut));

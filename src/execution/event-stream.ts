@@ -25,6 +25,15 @@ function readEventLine(line: string, shown: (text: string) => string): TaskEvent
   return { type, payload: rest.payload ?? rest };
 }
 
+const TYPE_FIRST = /^\s*\{\s*"type"\s*:\s*"([^"\\]+)"/;
+
+/** Of a line that is too long to be read, its type and its beginning; null when it does not begin with its type. */
+function beginningOf(line: string, shown: (text: string) => string): TaskEvent | null {
+  const type = TYPE_FIRST.exec(line)?.[1];
+  if (type === undefined || !isWorkerEventType(type)) return null;
+  return { type, payload: { truncated: true, preview: shown(line) } };
+}
+
 /** The type is a word of the worker's own, so it is redacted as well. */
 export function redactEvent({ type, payload }: TaskEvent, redactor: Redactor): TaskEvent {
   return { type: redactor.text(type), payload: redactor.json(payload) };
@@ -48,7 +57,7 @@ export class EventLines {
     const shown = (text: string) =>
       (cut ? this.#redactor.cutText(text) : this.#redactor.text(text)).slice(0, PREVIEW_CHARS);
     const tooLong = `is longer than ${limits.workerEventLineBytesMax} bytes`;
-    const event = cut ? tooLong : readEventLine(line, shown);
+    const event = cut ? (beginningOf(line, shown) ?? tooLong) : readEventLine(line, shown);
     if (typeof event === "string") {
       return this.#warning(`A line of the event stream ${event}: ${shown(line)}`);
     }

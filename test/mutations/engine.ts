@@ -45,6 +45,13 @@ const waitsByWallTime: readonly Mutation[] = (
 
 export const engineMutations: readonly Mutation[] = [
   {
+    fault: "a payload that is too large is replaced whole",
+    file: "src/engine/event.ts",
+    search: "boundedValue(JSON.parse(body) as JsonValue, limits.eventPayloadCharsMax)",
+    replacement: "{ truncated: true, chars: body.length, preview: body.slice(0, 1_024) }",
+    tests: ["src/engine/event.test.ts"],
+  },
+  {
     fault: "a job that only waits for slots counts as running",
     file: "src/engine/job-image.ts",
     search: 'return isQueued ? "queued" : "running";',

@@ -1,7 +1,7 @@
 // errors.jsonl: the failure of each event that tells of one, svc.error.v1 (CONTRACTS §5).
 
+import { boundedValue } from "../../engine/bounded-value.ts";
 import type { JsonValue } from "../../engine/json.ts";
-import { boundedValue } from "./bounded-value.ts";
 import { parseEvent } from "./line.ts";
 
 /** Of a failure as JSON; what is longer in it is cut. */

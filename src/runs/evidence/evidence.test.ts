@@ -201,7 +201,7 @@ describe("the log", () => {
     assert.equal((await logged({ message: { a: 1 } })).message, '{"a":1}');
     assert.deepEqual((await logged({ message: "x", fields: { a: 1 }, b: 2 })).fields, { b: 2, a: 1 });
     const large = await logged({ message: "y".repeat(70_000) });
-    assert.match(large.message, /^\{"message":"yyy/);
+    assert.match(large.message, /^yyy+…$/);
     assert.equal(large.fields.truncated, true);
   });
 

@@ -59,7 +59,7 @@ export function toLog(run: RunContext, line: string): LogRecord | null {
 /** What a worker printed or reported; its payload may be any JSON. */
 function ofWorker(run: RunContext, event: ParsedEvent): LogRecord {
   const { level, stream, attempt, message, msg, fields, ...rest } = fieldsOf(event);
-  // A payload that was too large for an event was replaced by its beginning.
+  // Of a payload that was too large for an event, the longest values were replaced by their beginning.
   const said = message ?? msg ?? (isObject(event.payload) ? textField(rest, "preview") : event.payload);
   return {
     ts: event.timestamp,
@@ -77,6 +77,7 @@ function ofWorker(run: RunContext, event: ParsedEvent): LogRecord {
 
 function textOf(value: JsonValue): string {
   if (value === null) return "";
+  if (isObject(value) && value.truncated === true) return `${textField(value, "preview") ?? ""}…`;
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fc } from "../../../test/support/fast-check.ts";
-import type { JsonObject, JsonValue } from "../../engine/json.ts";
+import { fc } from "../../test/support/fast-check.ts";
 import { boundedValue } from "./bounded-value.ts";
+import type { JsonObject, JsonValue } from "./json.ts";
 
 const bytesOf = (value: JsonValue) => Buffer.byteLength(JSON.stringify(value));
 

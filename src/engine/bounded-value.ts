@@ -5,7 +5,7 @@
 // V2. A value that fits comes out as it went in; so cutting twice is cutting once.
 // V3. Of what is replaced, the largest goes first: small members beside it stay.
 
-import { isObject, type JsonValue } from "../../engine/json.ts";
+import { isObject, type JsonValue } from "./json.ts";
 
 /** What one text may have, and twice as much one list or object inside, from try to try. */
 const TEXT_BYTES_MAX = [8_192, 4_096, 2_048, 1_024, 512, 256, 128];
