@@ -110,6 +110,7 @@ export async function openCore(
     payloadOf,
     declaredOutputs: (jobId) => engine.declaredOutputs(jobId),
     openConfiguration: (json) => secrets.open(json, process.env),
+    openBody: (body) => secrets.openBody(body),
     runEvents: (runId) => runEvents.of(runId),
     newId: systemRandomness.id,
     clock: systemClock,

@@ -29,6 +29,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "execution",
     "bundles",
     "operations",
+    "secrets",
     "refusal",
     "folder-bytes",
     "keyed-turns",

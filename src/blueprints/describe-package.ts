@@ -9,9 +9,11 @@ import type { Definition } from "../bundles/definition.ts";
 import type { BundleProblemEntry } from "../bundles/problem.ts";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject } from "../engine/json.ts";
+import { SECRET_PATHS_MAX, secretPathsIn } from "../secrets/secret-paths.ts";
+import { hasTooManySecrets, TOO_MANY_SECRETS } from "../secrets/values.ts";
 import { readLocalFolders, readWebUi } from "./describe-configuration.ts";
 import { readIdentity } from "./describe-identity.ts";
-import { inConfiguration, inManifestFile, Reading } from "./describe-reading.ts";
+import { dottedPathProblem, inConfiguration, inManifestFile, nameList, Reading } from "./describe-reading.ts";
 import { readModels, readRequirements, readResources } from "./describe-requirements.ts";
 import { readInputRules } from "./describe-rules.ts";
 import type { PackageDescription, PackageIdentity } from "./package-description.ts";
@@ -55,6 +57,7 @@ export function describePackage(text: PackageText, folderName: string | null): D
     models: readModels(manifest),
     inputRules: readInputRules(manifest),
   };
+  readSecrets(text, manifest, config);
   warnOfUnknownFields(text.manifest, manifest);
   const launch = launchFindings(configuration ?? {}, graph, identity);
   const problems = [
@@ -94,6 +97,23 @@ function readSchema(manifest: Reading, name: string): JsonObject | null {
   if (said === null) return source;
   manifest.fields.report(name, "invalid_schema", said);
   return null;
+}
+
+/** What the manifest names as secret (src/secrets reads it), and whether there is too much of it. */
+function readSecrets(
+  { manifest: source, configuration }: PackageText,
+  manifest: Reading,
+  config: Reading,
+): void {
+  nameList(manifest.fields, "secrets", SECRET_PATHS_MAX, dottedPathProblem);
+  const paths = secretPathsIn(source);
+  if (configuration !== null && hasTooManySecrets(configuration, paths)) {
+    config.fields.report([], "too_many_secrets", TOO_MANY_SECRETS);
+  }
+  const inputs = source.initial_inputs;
+  if (isObject(inputs) && hasTooManySecrets(Object.values(inputs), paths)) {
+    manifest.fields.report("initial_inputs", "too_many_secrets", TOO_MANY_SECRETS);
+  }
 }
 
 /** What the package's own configuration declares for its launches, before anybody has changed it. */

@@ -100,6 +100,11 @@ export const packageFields: Schema = {
   metadata: open("Who the package is, and notes of one's own.", identityFields),
   input_schema: anyObject("JSON Schema (2020-12) of a run's inputs."),
   config_schema: anyObject("JSON Schema (2020-12) of the resolved configuration."),
+  secrets: list(
+    "Values of the configuration and of inputs that are secrets, beside those whose names say so.",
+    dottedPath("Keys with dots between them; lists are passed through."),
+    { maxItems: 1_000, uniqueItems: true },
+  ),
   requirements,
   resources: either(
     "Folders that are made once for all runs; or ports alone.",

@@ -54,6 +54,7 @@ const whole: JsonObject = {
   graph_id: "whole",
   job_name: "Whole",
   type: "service",
+  secrets: ["smtp.host", "accounts.pin"],
   entrypoints: ["route"],
   initial_inputs: { route: [{ n: 1 }] },
   nodes: [

@@ -179,7 +179,7 @@ test("a reload reaches later submissions, and the old snapshot stays until an ea
   assert.equal(result.previous_fingerprint, before.fingerprint);
   const launch = await place.bundles.launch("b", {});
   assert.equal(launch?.fingerprint, result.current_fingerprint);
-  assert.equal(launch.configurationJson, '{"a":1}');
+  assert.deepEqual(launch.configuration, { a: 1 });
   const old = join(place.bundles.payloadFolder(before.fingerprint), "worker/run.py");
   assert.equal(await readFile(old, "utf8"), "print(1)\n");
   await place.bundles.release(earlier);
@@ -237,7 +237,7 @@ test("the configuration is the default, the overwrite and the caller's, laid ove
   );
   await place.bundles.registerFolder({ path });
   const launch = await place.bundles.launch("b", { list: [3], model: { size: null } });
-  assert.deepEqual(JSON.parse(launch?.configurationJson ?? ""), {
+  assert.deepEqual(launch?.configuration, {
     model: { name: "a", heat: 2, size: null },
     list: [3],
   });
@@ -249,8 +249,8 @@ test("without any configuration there is none", async () => {
   await using place = await makePlace();
   const path = await writeFiles(join(place.folder, "b"), bundleFiles());
   await place.bundles.registerFolder({ path });
-  assert.equal((await place.bundles.launch("b", {}))?.configurationJson, null);
-  assert.equal((await place.bundles.launch("b", { a: 1 }))?.configurationJson, '{"a":1}');
+  assert.equal((await place.bundles.launch("b", {}))?.configuration, null);
+  assert.deepEqual((await place.bundles.launch("b", { a: 1 }))?.configuration, { a: 1 });
 });
 
 test("a bundle is called by its metadata's name, else its job_name, else its graph_id", async () => {

@@ -40,10 +40,11 @@ export interface BundlesOptions {
 /** What a submission needs of a bundle, all from one snapshot; `release` it once the submission has ended. */
 export interface BundleLaunch {
   readonly graph: Graph;
+  readonly manifest: JsonObject;
   readonly manifestJson: string;
   readonly fingerprint: string;
   /** For SVC_BLUEPRINT_CONFIG_JSON; null when neither the bundle nor the caller has a configuration. */
-  readonly configurationJson: string | null;
+  readonly configuration: JsonObject | null;
 }
 
 /** An upload whose content is kept and whose record is still to be saved; `release` it then. */
@@ -298,14 +299,15 @@ export class Bundles {
     const record = await this.#held(bundleId);
     if (record === null) return null;
     const { fingerprint } = record;
-    const { graph, manifestJson, configuration } = await this.definition(fingerprint).catch(async (error) => {
-      await this.release(record);
-      throw error;
-    });
+    const { graph, manifest, manifestJson, configuration } = await this.definition(fingerprint).catch(
+      async (error) => {
+        await this.release(record);
+        throw error;
+      },
+    );
     const hasOverride = Object.keys(override).length > 0;
     const resolved = hasOverride ? merged(configuration ?? {}, override) : configuration;
-    const configurationJson = resolved === null ? null : JSON.stringify(resolved);
-    return { graph, manifestJson, fingerprint, configurationJson };
+    return { graph, manifest, manifestJson, fingerprint, configuration: resolved };
   }
 
   /** A bundle's record, with its snapshot held. A record that was let go of while it was read is read again. */

@@ -10,10 +10,12 @@ import * as human from "./job-human.ts";
 import * as services from "./job-services.ts";
 import * as jobTasks from "./job-tasks.ts";
 import { isObject, type JsonValue } from "./json.ts";
+import { withoutSealed } from "./sealed.ts";
 
-/** A value that is no object is wrapped as {value}. */
+/** A value that is no object is wrapped as {value}. Secrets that came with the inputs are no part of a result. */
 export function complete(job: Job, result: JsonValue): void {
-  job.result = isObject(result) ? result : { value: result };
+  const shown = withoutSealed(result);
+  job.result = isObject(shown) ? shown : { value: shown };
   end(job, "completed");
   for (const agent of job.agents) {
     if (!agent.started || agent.failed || agent.done || agent.isCutOff) continue;

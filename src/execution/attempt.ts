@@ -28,6 +28,8 @@ export class AttemptControl {
     this.#answerError = error;
     this.end("answer_unwritten");
   });
+  /** What messages brought, after the start, that must not be shown. */
+  readonly secrets: string[] = [];
   #answerError: unknown = null;
   #reason: EndReason | null = null;
   #onEnd: () => void = () => {};
@@ -54,10 +56,10 @@ export class AttemptControl {
   }
 }
 
-/** A task as a worker gets it: its configuration in clear. It is never written anywhere. */
+/** A task as a worker gets it: its configuration and its message in clear, never written but for the worker. */
 export interface OpenedTask extends TaskStart {
-  /** What the configuration holds that must not be shown. */
-  readonly configurationSecrets: readonly string[];
+  /** What they hold that must not be shown. */
+  readonly secrets: readonly string[];
 }
 
 export interface AttemptReport {

@@ -42,7 +42,7 @@ import {
 import type { Litter } from "./litter.ts";
 import { type AgentFolders, agentFolders, attemptFolder } from "./paths.ts";
 import type { PayloadOf } from "./payload.ts";
-import { type Redactor, Redactors, secretsOf } from "./redaction.ts";
+import { growingRedactor, type Redactor, Redactors, secretsOf } from "./redaction.ts";
 import type { NamedOutput } from "./result.ts";
 import { SpawnerLost } from "./spawner.ts";
 import { StagingError } from "./staging.ts";
@@ -105,12 +105,15 @@ export class HostLocalRunner {
     }
     const runEvents = config.runEvents ? (this.#options.runEvents?.(task.runId) ?? null) : null;
     const given = [
-      ...task.configurationSecrets,
+      ...task.secrets,
       ...this.#options.runtimeSecrets,
       ...(runEvents?.token == null ? [] : [runEvents.token]),
     ];
     const secrets = secretsOf(config, given, this.#options.runtimeEnv);
-    const attempt = { task, config, control, report, redactor: this.#redactors.of(secrets), runEvents };
+    const redactor = config.longLived
+      ? growingRedactor(this.#redactors, secrets, control.secrets)
+      : this.#redactors.of(secrets);
+    const attempt = { task, config, control, report, redactor, runEvents };
     const disarm = armTimeout(this.#options.clock, task, control);
     try {
       return await this.#attempt(attempt);

@@ -69,7 +69,7 @@ export class ModuleRunner {
     const found = await this.#find(task, config);
     if (found.kind === "missing") return failed("module.load_failed", found.reason);
     const { runtimeSecrets } = this.#options;
-    const secrets = secretsOfModule(config.config, [...task.configurationSecrets, ...runtimeSecrets]);
+    const secrets = secretsOfModule(config.config, [...task.secrets, ...runtimeSecrets]);
     const redactor = this.#redactors.of(secrets);
     const thread = await this.#thread(found.path, control);
     if (thread === null) return interrupted(control.reason ?? "stopped");

@@ -9,7 +9,8 @@
 
 import type { ExecutorConfig } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
-import { looksSecret } from "../secrets/values.ts";
+import { looksSecret } from "../secrets/secret-names.ts";
+import { secretsInText } from "../secrets/secret-texts.ts";
 import { SecretSieve } from "./secret-sieve.ts";
 
 const SECRET_CHARS_MIN = 8;
@@ -45,9 +46,9 @@ export function secretsOf(
   runtimeEnv: Environment,
 ): string[] {
   const passed = config.passEnv.map((name) => runtimeEnv[name]).filter((value) => value !== undefined);
-  const given = Object.entries(config.environment)
-    .filter(([name]) => looksSecret(name))
-    .map(([, value]) => value);
+  const given = Object.entries(config.environment).flatMap(([name, value]) =>
+    secretsUnder(value, looksSecret(name)),
+  );
   return [...passed, ...given, ...others];
 }
 
@@ -58,16 +59,14 @@ export function secretsOf(
  * @param others as in secretsOf
  */
 export function secretsOfModule(config: JsonObject, others: readonly string[]): string[] {
-  return [...textsUnderSecretKeys(config, false), ...others];
+  return [...secretsUnder(config, false), ...others];
 }
 
-function textsUnderSecretKeys(value: JsonValue, isSecret: boolean): string[] {
-  if (typeof value === "string") return isSecret ? [value] : [];
-  if (Array.isArray(value)) return value.flatMap((item: JsonValue) => textsUnderSecretKeys(item, isSecret));
+function secretsUnder(value: JsonValue, isSecret: boolean): string[] {
+  if (typeof value === "string") return [...(isSecret ? [value] : []), ...secretsInText(value)];
+  if (Array.isArray(value)) return value.flatMap((item: JsonValue) => secretsUnder(item, isSecret));
   if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([key, item]) =>
-    textsUnderSecretKeys(item, isSecret || looksSecret(key)),
-  );
+  return Object.entries(value).flatMap(([key, item]) => secretsUnder(item, isSecret || looksSecret(key)));
 }
 
 const nothingToRedact: Redactor = {
@@ -126,6 +125,39 @@ export class Redactors {
     }
     return redactor;
   }
+}
+
+/** Of what messages bring to a long-lived worker, the latest are redacted. */
+const LEARNED_MAX = 200;
+
+/**
+ * A redactor of a worker that is given more secrets while it runs.
+ *
+ * @param learned grows meanwhile
+ */
+export function growingRedactor(
+  redactors: Redactors,
+  secrets: readonly string[],
+  learned: readonly string[],
+): Redactor {
+  let known = 0;
+  let redactor = redactors.of(secrets);
+  const current = () => {
+    if (learned.length !== known) {
+      known = learned.length;
+      redactor = redactors.of([...secrets, ...new Set(learned.slice(-LEARNED_MAX))]);
+    }
+    return redactor;
+  };
+  return {
+    get longestChars() {
+      return current().longestChars;
+    },
+    text: (text) => current().text(text),
+    cutText: (text) => current().cutText(text),
+    tailText: (text) => current().tailText(text),
+    json: (value) => current().json(value),
+  };
 }
 
 /** Null when a secret has nothing by which all of its forms could be told. */

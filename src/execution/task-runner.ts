@@ -7,10 +7,11 @@
 import { join } from "node:path";
 import { failureMessage } from "../engine/failure.ts";
 import type { DeclaredOutput } from "../engine/graph.ts";
+import type { JsonValue } from "../engine/json.ts";
 import type { Envelope } from "../engine/message.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import type { TaskListener, TaskOutcome, TaskRef, TaskRunner, TaskStart } from "../engine/task-port.ts";
-import type { OpenedConfiguration } from "../secrets/configuration.ts";
+import type { OpenedBody, OpenedConfiguration } from "../secrets/configuration.ts";
 import { ConfigurationUnreadable } from "../secrets/open-configuration.ts";
 import type { BlobStore } from "./artifacts.ts";
 import {
@@ -45,6 +46,8 @@ export interface LocalTaskRunnerOptions {
    * @throws ConfigurationUnreadable
    */
   readonly openConfiguration: (json: string) => OpenedConfiguration;
+  /** Opens the body of a message. @throws ConfigurationUnreadable */
+  readonly openBody: (body: JsonValue) => OpenedBody;
   readonly newId: () => string;
   readonly clock: Clock;
   /** Prefixes beside SVC_ under which workers find the contract's variables. */
@@ -139,7 +142,8 @@ export class LocalTaskRunner implements TaskRunner {
     const running = this.#running.get(keyOf(ref));
     if (running === undefined || !isLongLived(running.task)) return;
     const { control } = running;
-    if (!control.input.send(JSON.stringify(envelope))) control.end("input_unread");
+    const line = this.#openedLine(ref, envelope, control);
+    if (line !== null && !control.input.send(line)) control.end("input_unread");
   }
 
   respond(ref: TaskRef, line: string): void {
@@ -227,13 +231,38 @@ export class LocalTaskRunner implements TaskRunner {
   }
 
   #opened(task: TaskStart): OpenedTask {
-    if (task.configurationJson === null) return { ...task, configurationSecrets: [] };
+    const { configurationJson, envelope } = task;
+    const { openConfiguration, openBody } = this.#options;
     try {
-      const { json, secrets } = this.#options.openConfiguration(task.configurationJson);
-      return { ...task, configurationJson: json, configurationSecrets: secrets };
+      const { body, secrets } = openBody(envelope.body);
+      const opened = { ...task, envelope: { ...envelope, body }, secrets };
+      if (configurationJson === null) return opened;
+      const configuration = openConfiguration(configurationJson);
+      return {
+        ...opened,
+        configurationJson: configuration.json,
+        secrets: [...configuration.secrets, ...secrets],
+      };
     } catch (error) {
       if (error instanceof ConfigurationUnreadable) throw new AttemptFailure(error.code, error.message);
       throw error;
+    }
+  }
+
+  /** @returns null, and ends the worker, when its message cannot be opened: the next attempt says why */
+  #openedLine(ref: TaskRef, envelope: Envelope, control: AttemptControl): string | null {
+    try {
+      const { body, secrets } = this.#options.openBody(envelope.body);
+      control.secrets.push(...secrets);
+      return JSON.stringify({ ...envelope, body });
+    } catch (error) {
+      if (!(error instanceof ConfigurationUnreadable)) throw error;
+      this.#options.log.error(
+        { job_id: ref.jobId, error: error.message },
+        "A message could not be decrypted.",
+      );
+      control.end("input_unread");
+      return null;
     }
   }
 

@@ -271,6 +271,7 @@ export class RunnerFixture {
       }),
       declaredOutputs: () => this.outputs,
       openConfiguration: (json) => this.secrets.open(json, this.runtimeEnv),
+      openBody: (body) => this.secrets.openBody(body),
       newId: () => String(++lastId),
       clock,
       workerEnvPrefixes: ["SVC_"],

@@ -19,8 +19,9 @@ import type { Clock } from "../engine/ports.ts";
 import type { Preparation } from "../preparation/launch-preparation.ts";
 import { missingAssets } from "../preparation/requirements.ts";
 import { Refusal } from "../refusal.ts";
-import type { ConfigurationSecrets } from "../secrets/configuration.ts";
+import type { ConfigurationSecrets, SealedConfiguration } from "../secrets/configuration.ts";
 import { ConfigurationUnreadable } from "../secrets/open-configuration.ts";
+import { type SecretPaths, secretPathsIn } from "../secrets/secret-paths.ts";
 import { WEB_UI_PORT, type WebUiPorts } from "../webui/ports.ts";
 import { extensionsOf } from "./extensions.ts";
 import { isStillAdded } from "./job-sources.ts";
@@ -50,7 +51,8 @@ export interface AskedRun {
 export interface AcceptableRun {
   readonly graphId: string;
   readonly agentsTotal: number;
-  /** Sealed. */
+  /** Sealed, as configOverridesJson is. */
+  readonly inputsJson: string;
   readonly configOverridesJson: string | null;
   /** What the run waits for from the beginning. */
   readonly label: string | null;
@@ -91,15 +93,19 @@ export class Acceptance {
   async examine(job: JobDefinition, { inputs, configOverrides }: AskedRun): Promise<AcceptableRun> {
     const blueprintId = blueprintOf(job);
     if (blueprintId !== null) await this.#parts.blueprints.refuseRemoving(blueprintId);
-    const overrides = configOverrides === null ? null : this.#sealedOverrides(job, configOverrides);
-    const found = await this.#packageOf(job, overrides !== null);
-    const { graph } = found.definition;
+    if (configOverrides !== null && job.source.kind === "bundle") throw overridesRefused();
+    const found = await this.#packageOf(job, configOverrides !== null);
+    const { graph, manifest } = found.definition;
     const answer = withInputs(graph, inputs);
     if (answer.kind === "invalid") throw inputsRefused(answer.problems);
+    const paths = secretPathsIn(manifest);
+    const overrides = configOverrides === null ? null : this.#sealedOverrides(job, configOverrides, paths);
+    const sealedInputs = asSealed(this.#parts.secrets.sealInputs(inputs, { paths }));
     const ports = await this.#portsAfterCheck(job, found, { inputs, configOverrides: overrides });
     return {
       graphId: graph.graphId,
       agentsTotal: graph.nodes.length,
+      inputsJson: JSON.stringify(sealedInputs),
       configOverridesJson: overrides === null ? null : JSON.stringify(overrides),
       label: job.status === "preparing" ? WAITS_FOR_BLUEPRINT : null,
       settle: async (writes, runId) => {
@@ -112,13 +118,9 @@ export class Acceptance {
     };
   }
 
-  #sealedOverrides(job: JobDefinition, overrides: JsonObject): JsonObject {
-    if (job.source.kind === "bundle") throw overridesRefused();
+  #sealedOverrides(job: JobDefinition, overrides: JsonObject, paths: SecretPaths): JsonObject {
     const stored = JSON.parse(job.configurationJson) as JsonObject;
-    const sealed = this.#parts.secrets.sealGiven(overrides, stored, "/config_overrides");
-    if (sealed.kind === "sealed") return sealed.value;
-    const messages = sealed.errors.map(({ message }) => message).join("; ");
-    throw new Refusal("validation_failed", `The run cannot be as asked: ${messages}.`, sealed.errors);
+    return asSealed(this.#parts.secrets.sealGiven(overrides, stored, { at: "/config_overrides", paths }));
   }
 
   async #packageOf(job: JobDefinition, hasOverrides: boolean): Promise<Package> {
@@ -214,6 +216,13 @@ export class Acceptance {
     };
     await writes.updateJob(upToDate, job.revision);
   }
+}
+
+/** @throws Refusal with every wrong place */
+function asSealed(sealed: SealedConfiguration): JsonObject {
+  if (sealed.kind === "sealed") return sealed.value;
+  const messages = sealed.errors.map(({ message }) => message).join("; ");
+  throw new Refusal("validation_failed", `The run cannot be as asked: ${messages}.`, sealed.errors);
 }
 
 /** A configuration that cannot be read fails the run, which is told so in its failure. */

@@ -8,6 +8,7 @@ import type { TraceContext } from "../engine/trace.ts";
 import type { Preparation } from "../preparation/launch-preparation.ts";
 import { Refusal, type RefusalEntry } from "../refusal.ts";
 import type { ConfigurationSecrets } from "../secrets/configuration.ts";
+import { secretPathsIn } from "../secrets/secret-paths.ts";
 import type { WebUiPorts } from "../webui/ports.ts";
 import { inputsRefused } from "./acceptance.ts";
 import type { CreatedJob, Definitions } from "./definitions.ts";
@@ -94,14 +95,17 @@ export class BlueprintLaunches {
     const found = await this.#find(blueprintId);
     if (found instanceof Refusal) return { errors: entriesOfRefusal(found), warnings: [] };
     const { secrets } = this.#parts;
-    const sealed = secrets.sealGiven(asked.config, {}, "/config");
+    const paths = secretPathsIn(found.definition.manifest);
+    const sealed = secrets.sealGiven(asked.config, {}, { at: "/config", paths });
+    const sealedInputs = secrets.sealInputs(asked.inputs, { paths });
     // A mask that stands for nothing is a mistake of its own, and hides no other one.
-    const config = sealed.kind === "sealed" ? sealed.value : secrets.seal(asked.config);
+    const config = sealed.kind === "sealed" ? sealed.value : secrets.seal(asked.config, paths);
     const answer = withInputs(found.definition.graph, asked.inputs);
     const checked = await this.#check(found, asked.inputs, config);
     return {
       errors: [
         ...(sealed.kind === "invalid" ? sealed.errors : []),
+        ...(sealedInputs.kind === "invalid" ? sealedInputs.errors : []),
         ...(answer.kind === "invalid" ? inputsRefused(answer.problems).errors : []),
         ...checked.errors,
       ],

@@ -7,11 +7,13 @@
 
 import type { BlueprintSource } from "../blueprints/blueprint-source.ts";
 import type { Bundles } from "../bundles/bundles.ts";
+import { BundleProblem } from "../bundles/problem.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import type { Operation } from "../operations/records.ts";
 import { Refusal, type RefusalEntry } from "../refusal.ts";
 import type { ConfigurationSecrets } from "../secrets/configuration.ts";
+import { noPaths, type SecretPaths, secretPathsIn } from "../secrets/secret-paths.ts";
 import { extensionsOf } from "./extensions.ts";
 import { type FoundSource, findSource, invalidJob } from "./job-sources.ts";
 import { mergePatch } from "./merge-patch.ts";
@@ -78,10 +80,12 @@ export class Definitions {
    */
   async prepareCreate(request: JobRequest): Promise<JobDraft> {
     const { secrets } = this.#parts;
-    const sealed = secrets.sealGiven(request.configuration, {});
     const found = await findSource(this.#parts, request.source);
-    if (sealed.kind === "invalid" || !("settle" in found)) {
-      const ofSource = "settle" in found ? [] : found;
+    const isFound = "settle" in found;
+    const paths = isFound ? secretPathsIn(found.definition.manifest) : noPaths;
+    const sealed = secrets.sealGiven(request.configuration, {}, { paths });
+    if (sealed.kind === "invalid" || !isFound) {
+      const ofSource = isFound ? [] : found;
       throw invalidJob([...(sealed.kind === "invalid" ? sealed.errors : []), ...ofSource]);
     }
     return this.draft(found, { name: request.name, configuration: sealed.value });
@@ -133,7 +137,7 @@ export class Definitions {
     const job: JobDefinition = {
       ...before,
       name: patch.name ?? before.name,
-      configurationJson: this.#patched(before, patch.resolved_configuration),
+      configurationJson: await this.#patched(before, patch.resolved_configuration),
       revision: before.revision + 1,
       updatedAtMs: Math.max(clock.nowMs(), before.updatedAtMs),
     };
@@ -143,17 +147,32 @@ export class Definitions {
     });
   }
 
-  #patched(before: JobDefinition, patch: JsonObject | null | undefined): string {
+  async #patched(before: JobDefinition, patch: JsonObject | null | undefined): Promise<string> {
     if (patch === undefined) return before.configurationJson;
     if (patch === null) return "{}";
     const stored = JSON.parse(before.configurationJson) as JsonObject;
     const { secrets } = this.#parts;
     // The patch is applied to what its author was shown, so that a secret it does not mention stays.
-    const sealed = secrets.sealGiven(mergePatch(secrets.mask(stored), patch), stored);
+    const given = mergePatch(secrets.mask(stored), patch);
+    const sealed = secrets.sealGiven(given, stored, { paths: await this.#secretPathsOf(before) });
     if (sealed.kind === "invalid") throw invalidJob(sealed.errors);
     const json = JSON.stringify(sealed.value);
     if (json.length > CONFIGURATION_CHARS_MAX) throw invalidJob([configurationTooLarge]);
     return json;
+  }
+
+  /** What the manifest of a job names as secret; nothing when its package is gone, so that it cannot run anyway. */
+  async #secretPathsOf({ bundleFingerprint, source }: JobDefinition): Promise<SecretPaths> {
+    const { bundles, blueprints } = this.#parts;
+    try {
+      if (bundleFingerprint !== null)
+        return secretPathsIn((await bundles.definition(bundleFingerprint)).manifest);
+      if (source.kind === "bundle") return noPaths;
+      return secretPathsIn((await blueprints.forJob(source.blueprintId)).definition.manifest);
+    } catch (error) {
+      if (error instanceof BundleProblem || error instanceof Refusal) return noPaths;
+      throw error;
+    }
   }
 
   /**

@@ -6,13 +6,17 @@ import type { PackageDescription } from "../blueprints/package-description.ts";
 import type { Bundles } from "../bundles/bundles.ts";
 import type { Definition } from "../bundles/definition.ts";
 import { merged } from "../bundles/merge.ts";
+import type { Graph } from "../engine/graph.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Preparation } from "../preparation/launch-preparation.ts";
 import type { ConfigurationSecrets } from "../secrets/configuration.ts";
+import { type SecretPaths, secretPathsIn } from "../secrets/secret-paths.ts";
 import type { JobDefinition } from "./records.ts";
 
 export interface LaunchPlan {
   readonly definition: Definition;
+  /** The definition's, with the secrets of its first messages sealed. */
+  readonly graph: Graph;
   readonly bundleFingerprint: string;
   /** The job's configuration over the package's, secrets sealed; null when neither has any. */
   readonly configurationJson: string | null;
@@ -20,7 +24,7 @@ export interface LaunchPlan {
   readonly preparation: PackageDescription | null;
 }
 
-type Made = Pick<LaunchPlan, "configurationJson" | "preparation">;
+type Made = Pick<LaunchPlan, "graph" | "configurationJson" | "preparation">;
 
 const PLANS_KEPT = 256;
 const CONFIGURATION_CHARS_KEPT = 8 * 1024 * 1024;
@@ -71,8 +75,10 @@ export class LaunchPlans {
     // A package that an older version took, and this one would not, goes on as what it was taken for.
     const { description } = descriptionOf(definition);
     const jobConfiguration = JSON.parse(job.configurationJson) as JsonObject;
-    const configurationJson = this.#resolved(definition.configuration, jobConfiguration);
-    if (description === null) return { configurationJson, preparation: null };
+    const paths = secretPathsIn(definition.manifest);
+    const configurationJson = this.#resolved(definition.configuration, jobConfiguration, paths);
+    const graph = this.#parts.secrets.withSealedInputs(definition.graph, paths);
+    if (description === null) return { graph, configurationJson, preparation: null };
     const isNeeded = await this.#parts.preparation.isNeeded({
       blueprintId: blueprintOf(job),
       fingerprint,
@@ -82,14 +88,14 @@ export class LaunchPlans {
       configOverrides: null,
       inputs: {},
     });
-    return { configurationJson, preparation: isNeeded ? description : null };
+    return { graph, configurationJson, preparation: isNeeded ? description : null };
   }
 
-  #resolved(ofPackage: JsonObject | null, ofJob: JsonObject): string | null {
+  #resolved(ofPackage: JsonObject | null, ofJob: JsonObject, paths: SecretPaths): string | null {
     if (ofPackage === null && Object.keys(ofJob).length === 0) return null;
     const { secrets } = this.#parts;
     // Layers meet in clear, so that a secret is replaced whole and never mixed with what is below it.
-    return JSON.stringify(secrets.seal(merged(ofPackage ?? {}, secrets.unseal(ofJob))));
+    return JSON.stringify(secrets.seal(merged(ofPackage ?? {}, secrets.unseal(ofJob)), paths));
   }
 
   #keep(key: string, made: Made): void {

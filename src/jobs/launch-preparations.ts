@@ -204,7 +204,7 @@ export class LaunchPreparations {
     const { definition, bundleFingerprint } = await plans.of(job);
     const { description, problems } = descriptionOf(definition);
     if (description === null) return failed("manifest.invalid", messagesOf(problems));
-    const asked = askedOf(job, run);
+    const asked = askedOf(job, run, secrets);
     const subject: LaunchSubject = { ...asked, fingerprint: bundleFingerprint, definition, description };
     const services = preparation.missingServices(description);
     if (!hasWaited && services.length > 0) {
@@ -268,12 +268,13 @@ function failed(code: FailureCode, message: string): PreparationOutcome {
   return { kind: "failed", code, message };
 }
 
-function askedOf(job: JobDefinition, run: RunRecord) {
+/** @throws ConfigurationUnreadable */
+function askedOf(job: JobDefinition, run: RunRecord, secrets: ConfigurationSecrets) {
   const { configOverridesJson: overrides } = run;
   return {
     blueprintId: blueprintOf(job),
     jobConfiguration: JSON.parse(job.configurationJson) as JsonObject,
     configOverrides: overrides === null ? null : (JSON.parse(overrides) as JsonObject),
-    inputs: JSON.parse(run.inputsJson) as JsonObject,
+    inputs: secrets.unseal(JSON.parse(run.inputsJson) as JsonObject),
   };
 }

@@ -57,6 +57,7 @@ export interface NewRun {
   readonly runId: string;
   readonly jobId: string;
   readonly runtimeJobId: string;
+  /** Secrets sealed, as in configOverridesJson. */
   readonly inputsJson: string;
   readonly configOverridesJson: string | null;
   readonly trigger: RunTrigger;

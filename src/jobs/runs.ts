@@ -104,7 +104,7 @@ export class Runs {
       runId: `run_${this.#parts.newId()}`,
       jobId,
       runtimeJobId: `${found.graphId}-${this.#parts.newId()}`,
-      inputsJson: JSON.stringify(request.inputs),
+      inputsJson: found.inputsJson,
       configOverridesJson: found.configOverridesJson,
       trigger: request.trigger,
       traceId: request.trace?.traceId ?? this.#parts.newTraceId(),

@@ -126,8 +126,9 @@ export class Submissions {
 }
 
 /** A run that needs no preparation uploads from the snapshot. */
-function launchOf({ definition, configurationJson }: LaunchPlan, { inputsJson }: RunRecord): PreparedLaunch {
-  const { graph, manifestJson } = definition;
+function launchOf(plan: LaunchPlan, { inputsJson }: RunRecord): PreparedLaunch {
+  const { graph, configurationJson } = plan;
+  const { manifestJson } = plan.definition;
   const inputs = JSON.parse(inputsJson) as JsonObject;
   return { graph, manifestJson, configurationJson, hasOwnPayload: false, inputs };
 }

@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
+import { partsOf } from "../engine/dotted-path.ts";
 import type { JsonObject } from "../engine/json.ts";
 import {
   blanksTakenAt,
   canSetAt,
   isBlank,
-  partsOf,
   pointerOf,
   valueAt,
   withValueAt,

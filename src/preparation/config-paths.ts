@@ -1,29 +1,13 @@
-// Dotted paths into a configuration, such as "documents.folder".
+// Values at dotted paths (engine/dotted-path.ts) of a configuration.
 //
-// P1. A part is a key of an object, or the index of an item of a list. A dot that belongs to a key is written "\.", a
-//     backslash "\\".
-// P2. Only a value's own keys are read, and a changed configuration is a new one; "__proto__" is no part of a path.
-// P3. Paths come from whoever launches, thousands at a time: their cost is that of the paths and of what they lead
+// P1. Only a value's own keys are read, and a changed configuration is a new one; "__proto__" is no part of a path.
+// P2. Paths come from whoever launches, thousands at a time: their cost is that of the paths and of what they lead
 //     through together, never the one times the other.
 
+import { partsOf } from "../engine/dotted-path.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 
-const PARTS_MAX = 64;
 const INDEX = /^(?:0|[1-9]\d{0,8})$/;
-
-/** @returns the parts of a dotted path; null when it is none */
-export function partsOf(path: string): readonly string[] | null {
-  const parts = [""];
-  for (let i = 0; i < path.length; i++) {
-    const char = path[i]!;
-    if (char === ".") parts.push("");
-    else if (char === "\\" && (path[i + 1] === "." || path[i + 1] === "\\"))
-      parts.push(parts.pop() + path[++i]!);
-    else parts.push(parts.pop() + char);
-  }
-  const isWrong = parts.length > PARTS_MAX || parts.some((part) => part === "" || part === "__proto__");
-  return isWrong ? null : parts;
-}
 
 /** The JSON Pointer of a dotted path: "/documents/folder". */
 export function pointerOf(path: string): string {
@@ -49,7 +33,7 @@ export function withValueAt(configuration: JsonObject, path: string, value: Json
   return withValuesAt(configuration, [{ path, value }]);
 }
 
-/** The same for many paths, one after the other: what they share is copied once (P3). */
+/** The same for many paths, one after the other: what they share is copied once (P2). */
 export function withValuesAt(
   configuration: JsonObject,
   settings: readonly { readonly path: string; readonly value: JsonValue }[],
@@ -102,7 +86,7 @@ interface PathTree extends Map<string, PathTree> {}
 
 /**
  * Makes what takes away what is blank at the paths, or on the way to them: `{"documents": ""}` for "documents.folder".
- * Items of lists stay, so that the others keep their numbers. What it costs depends on the object alone (P3).
+ * Items of lists stay, so that the others keep their numbers. What it costs depends on the object alone (P2).
  */
 export function blanksTakenAt(paths: readonly string[]): (object: JsonObject) => JsonObject {
   const tree: PathTree = new Map();
@@ -150,7 +134,7 @@ function copyOf(holder: Holder): Holder {
   return Array.isArray(holder) ? [...holder] : Object.fromEntries(Object.entries(holder));
 }
 
-/** @param part of a path, so neither "__proto__" (P2) nor an item that the list does not have */
+/** @param part of a path, so neither "__proto__" (P1) nor an item that the list does not have */
 function put(holder: Holder, part: string, value: JsonValue): void {
   if (Array.isArray(holder)) holder[Number(part)] = value;
   else (holder as Record<string, JsonValue>)[part] = value;

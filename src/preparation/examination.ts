@@ -8,6 +8,7 @@ import type { RunSideCommand } from "../execution/side-command.ts";
 import { FewAtOnce } from "../few-at-once.ts";
 import type { ConfigurationSecrets } from "../secrets/configuration.ts";
 import { ConfigurationUnreadable } from "../secrets/open-configuration.ts";
+import { secretPathsIn } from "../secrets/secret-paths.ts";
 import { copyPayload, tryClone } from "./copy-folder.ts";
 import type { Findings } from "./findings.ts";
 import { brokenRules } from "./input-rules.ts";
@@ -164,7 +165,7 @@ export class Examination {
     configuration: JsonObject,
     given: Pick<Validation, "stage" | "payload" | "timeoutMs">,
   ): Promise<void> {
-    const opened = this.openable(configuration, findings);
+    const opened = this.openable(subject, configuration, findings);
     if (opened === null) return;
     const folder = workingFolder(given.payload, resolved.folders);
     await mkdir(folder, { recursive: true });
@@ -176,10 +177,11 @@ export class Examination {
    * The configuration as workers are given it.
    * @returns null, and says why, when the machine lacks what it takes to open it
    */
-  openable(configuration: JsonObject, findings: Findings) {
+  openable({ definition }: LaunchSubject, configuration: JsonObject, findings: Findings) {
     const { secrets, runtimeEnv } = this.#parts;
+    const paths = secretPathsIn(definition.manifest);
     try {
-      return secrets.open(JSON.stringify(secrets.seal(configuration)), runtimeEnv);
+      return secrets.open(JSON.stringify(secrets.seal(configuration, paths)), runtimeEnv);
     } catch (error) {
       if (!(error instanceof ConfigurationUnreadable)) throw error;
       findings.addUnreadable(error);

@@ -13,10 +13,10 @@
 
 import { join } from "node:path";
 import type { PackageDescription } from "../blueprints/package-description.ts";
-import type { JsonObject } from "../engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../engine/manifest.ts";
 import type { Clock } from "../engine/ports.ts";
 import { ConfigurationUnreadable } from "../secrets/open-configuration.ts";
+import { secretPathsIn } from "../secrets/secret-paths.ts";
 import { injectWebUi, NoRoomForWebUi, type WebUiPlace } from "../webui/inject.ts";
 import { WEB_UI_PORT } from "../webui/ports.ts";
 import { checkPage, writeWebUi } from "../webui/write-web-ui.ts";
@@ -117,7 +117,7 @@ export class Preparation {
     const used = await examination.folders(examined);
     await examination.rules(examined, resolved.configuration, examination.payloadOf(subject));
     await examination.requirements(examined, used);
-    examination.openable(resolved.configuration, findings);
+    examination.openable(subject, resolved.configuration, findings);
     await examination.validatorsOnNative(examined, NATIVE_VALIDATORS_MS);
   }
 
@@ -210,7 +210,7 @@ export class Preparation {
     if (hasOwnPayload) await buildPayload(root, { payload, used, resources, models }, progress);
     const own = hasOwnPayload ? join(root, "payload") : payload;
     await examination.rules(examined, configuration, own);
-    examination.openable(configuration, findings);
+    examination.openable(subject, configuration, findings);
     if (hasValidators) {
       progress.report("Asking the package's validators");
       const given = { payload: own, timeoutMs: STAGED_VALIDATORS_MS };
@@ -223,18 +223,20 @@ export class Preparation {
       progress.report("Writing the payload to disk");
       await this.#folders.finish(run.runId, progress.signal);
     } else await this.#folders.discard(run.runId);
+    const { secrets } = this.#parts;
+    const paths = secretPathsIn(subject.definition.manifest);
+    const graph = withoutBlankInitialInputs(launch.graph, resolved.folders, configuration);
+    const isEmpty = Object.keys(configuration).length === 0;
     return {
-      graph: withoutBlankInitialInputs(launch.graph, resolved.folders, configuration),
+      graph: secrets.withSealedInputs(graph, paths),
       manifestJson: launch.manifestJson,
-      configurationJson: this.#sealed(configuration),
+      configurationJson: isEmpty ? null : JSON.stringify(secrets.seal(configuration, paths)),
       hasOwnPayload,
-      inputs: withoutBlankInputs(subject.inputs, resolved.folders, configuration),
+      inputs: secrets.sealOwnInputs(
+        withoutBlankInputs(subject.inputs, resolved.folders, configuration),
+        paths,
+      ),
     };
-  }
-
-  #sealed(configuration: JsonObject): string | null {
-    if (Object.keys(configuration).length === 0) return null;
-    return JSON.stringify(this.#parts.secrets.seal(configuration));
   }
 
   async #resourcesOf({ blueprintId, description }: LaunchSubject): Promise<ReadonlyMap<string, string>> {

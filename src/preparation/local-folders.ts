@@ -11,10 +11,13 @@
 import { realpath, stat } from "node:fs/promises";
 import { basename, isAbsolute, join, posix } from "node:path";
 import type { LocalFolder } from "../blueprints/package-description.ts";
+import { partsOf } from "../engine/dotted-path.ts";
 import type { JsonObject, JsonValue } from "../engine/json.ts";
+import { MASK } from "../engine/sealed.ts";
 import { isInside } from "../execution/paths.ts";
-import { looksSecret, MASK } from "../secrets/values.ts";
-import { canSetAt, isBlank, partsOf, pointerOf, valueAt, withValuesAt } from "./config-paths.ts";
+import { looksSecret } from "../secrets/secret-names.ts";
+import { holdsSecret } from "../secrets/secret-texts.ts";
+import { canSetAt, isBlank, pointerOf, valueAt, withValuesAt } from "./config-paths.ts";
 import type { LaunchProblem } from "./preparation.ts";
 import { type FolderScan, scanFolder, shown } from "./scan-folder.ts";
 
@@ -78,7 +81,7 @@ class FolderRefused extends Error {
 
 /** A value for a message (L4); what lies inside of a secret is one. */
 function shownValue({ configPath }: LocalFolder, value: string): string {
-  return shown(partsOf(configPath)?.some(looksSecret) ? MASK : value);
+  return shown(holdsSecret(value) || partsOf(configPath)?.some(looksSecret) ? MASK : value);
 }
 
 /** Linked settings that lie where there can be none, so that the worker would not find the folder by them. */

@@ -6,10 +6,12 @@ import { createCipheriv } from "node:crypto";
 import { describe, it } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { MASK } from "../engine/sealed.ts";
 import { ConfigurationSecrets } from "./configuration.ts";
 import { Sealer } from "./sealer.ts";
 import { SecretKey } from "./secret-key.ts";
-import { looksSecret, MASK } from "./values.ts";
+import { looksSecret } from "./secret-names.ts";
+import { secretPathsIn } from "./secret-paths.ts";
 
 const key = new SecretKey(Buffer.alloc(32, 1));
 const secrets = new ConfigurationSecrets(key);
@@ -29,13 +31,6 @@ function errors(sent: JsonObject, stored: JsonObject = {}): readonly (readonly [
 function opened(stored: JsonObject, env: Record<string, string> = {}): JsonValue {
   return JSON.parse(secrets.open(JSON.stringify(stored), env).json);
 }
-
-it("keys that look like secrets are known by how they end", () => {
-  const yes = ["api_key", "OPENAI_API_KEY", "apiKey", "db_password", "token", "Authorization", "private-key"];
-  for (const name of yes) assert.ok(looksSecret(name), name);
-  for (const name of ["max_tokens", "password_hint", "keyboard", "model"])
-    assert.ok(!looksSecret(name), name);
-});
 
 describe("what a client sends", () => {
   const sent = {
@@ -140,7 +135,7 @@ describe("what a client sends", () => {
 
   it("is answered with 100 wrong places at most, and how many more there are", () => {
     const sent = { list: Array.from({ length: 150 }, () => ({ token: MASK })) };
-    const result = secrets.sealGiven(sent, {}, "/config_overrides");
+    const result = secrets.sealGiven(sent, {}, { at: "/config_overrides" });
     assert.ok(result.kind === "invalid");
     assert.equal(result.errors.length, 101);
     assert.equal(result.errors[99]?.path, "/config_overrides/list/99/token");
@@ -222,6 +217,105 @@ describe("what a worker gets", () => {
       assert.throws(() => opened({ token: value }), { code: "configuration.unreadable" });
     }
   });
+});
+
+describe("what the manifest names", () => {
+  const paths = secretPathsIn({
+    secrets: ["smtp.user", "accounts.pin", "a\\.b", "smtp.user.deeper", 5, "..", "x.__proto__"],
+  });
+  const clear: JsonObject = {
+    smtp: { user: { name: "hidden-1" }, host: "h" },
+    accounts: [{ pin: "hidden-2", id: 1 }, [{ pin: "hidden-3" }]],
+    "a.b": ["hidden-4"],
+    user: "u",
+  };
+  const shown = {
+    smtp: { user: MASK, host: "h" },
+    accounts: [{ pin: MASK, id: 1 }, [{ pin: MASK }]],
+    "a.b": MASK,
+    user: "u",
+  };
+
+  it("is sealed, masked and kept as what names tell", () => {
+    const given = secrets.sealGiven(clear, {}, { paths });
+    assert.ok(given.kind === "sealed");
+    for (const stored of [given.value, secrets.seal(clear, paths)]) {
+      assert.ok(!JSON.stringify(stored).includes("hidden"));
+      assert.deepEqual(secrets.mask(stored), shown);
+      assert.deepEqual(opened(stored), clear);
+      assert.deepEqual(secrets.sealGiven(shown, stored, { paths }), { kind: "sealed", value: stored });
+    }
+    assert.deepEqual(secrets.mask(clear, paths), shown);
+  });
+
+  it("is found in the bodies of inputs, whatever their nodes are called", () => {
+    const inputs = { $entrypoints: { token: [clear, "text"], smtp: clear } };
+    const given = secrets.sealInputs(inputs, { paths });
+    assert.ok(given.kind === "sealed");
+    assert.deepEqual(secrets.maskInputs(given.value), {
+      $entrypoints: { token: [shown, "text"], smtp: shown },
+    });
+    assert.deepEqual(secrets.unseal(given.value), inputs);
+    const wrong = { $entrypoints: { "a/b": [{ accounts: { pin: MASK } }] } };
+    const refused = secrets.sealInputs(wrong, { paths });
+    assert.ok(refused.kind === "invalid");
+    assert.deepEqual(
+      refused.errors.map(({ path, code }) => [path, code]),
+      [["/inputs/$entrypoints/a~1b/0/accounts/pin", "nothing_to_keep"]],
+    );
+  });
+});
+
+describe("an address with a password", () => {
+  const url = "postgres://user:pa55%2Fword@db/app";
+  const clear = { database: url, list: [`--db=${url} now`], note: "https://example.org/" };
+
+  it("is a secret as a whole under any name; it and its password are redacted", () => {
+    const stored = sealed(clear);
+    assert.deepEqual(secrets.mask(stored), { database: MASK, list: [MASK], note: clear.note });
+    assert.deepEqual(secrets.mask(clear), secrets.mask(stored));
+    assert.deepEqual(opened(stored), clear);
+    for (const one of [stored, clear]) {
+      const found = secrets.open(JSON.stringify(one), {}).secrets;
+      assert.ok(
+        [url, "pa55%2Fword", "pa55/word"].every((text) => found.includes(text)),
+        found.join(" "),
+      );
+      assert.ok(!found.some((text) => text.includes("now")));
+    }
+  });
+
+  it("that was stored in clear by an older version is kept, sealed, where a mask is sent back", () => {
+    const kept = sealed({ database: MASK }, { database: url });
+    assert.ok(!JSON.stringify(kept).includes("pa55"));
+    assert.deepEqual(opened(kept), { database: url });
+  });
+});
+
+it("a message's body is opened where it is sealed; what a worker made of the same form stays", () => {
+  const body = {
+    deep: [sealed({ token: "hidden-1" })],
+    next_token: "not-sealed",
+    fake: { $sealed: "x" },
+    n: { $sealed: 5 },
+  };
+  assert.deepEqual(secrets.openBody(body), {
+    body: { ...body, deep: [{ token: "hidden-1" }] },
+    secrets: ["hidden-1"],
+  });
+  assert.throws(() => stranger.openBody(body), { code: "configuration.unreadable" });
+  const plain = { token: "x" };
+  assert.equal(secrets.openBody(plain).body, plain);
+});
+
+it("no more secrets are looked for once there are too many", () => {
+  const list: JsonValue[] = Array.from({ length: 80_000 }, () => ({ token: "s" }));
+  Object.defineProperty(list, 600, {
+    get() {
+      throw new Error("It went on looking.");
+    },
+  });
+  assert.deepEqual(errors({ list }), [["/resolved_configuration", "too_many_secrets"]]);
 });
 
 describe("a configuration that is unsealed to be changed", () => {

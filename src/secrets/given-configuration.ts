@@ -1,21 +1,36 @@
 // The walk from what a client sends to what is stored: secrets sealed, masks replaced by what they stand for.
 //
-// S1. What is stored has no secret in clear: each value under a key that looks like a secret is sealed whole.
+// S1. What is stored has no secret in clear: each value that is a secret is sealed whole. There are only so many.
 // S2. Only this program seals: `{"$sealed": …}` from a client is refused, so nobody plants a ciphertext.
 // S3. A mask keeps the value that is stored at the same path, as it is; where there is none it is refused, never
 //     stored.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { isSealed, MASK } from "../engine/sealed.ts";
 import { isWithheldVariable } from "../engine/withheld-variables.ts";
 import { pointer } from "./pointer.ts";
 import type { Sealer } from "./sealer.ts";
-import { isEnvReference, isSealable, isSealed, looksSecret, MASK } from "./values.ts";
+import type { SecretPaths } from "./secret-paths.ts";
+import { holdsSecret } from "./secret-texts.ts";
+import {
+  hasTooManySecrets,
+  isEnvReference,
+  isSealable,
+  isSecret,
+  TOO_MANY_SECRETS,
+  under,
+} from "./values.ts";
 
 /** One wrong place of a configuration; the form of `errors` in a problem body. */
 export interface ConfigurationProblem {
   /** JSON Pointer into the request's body. */
   readonly path: string;
-  readonly code: "nothing_to_keep" | "sealed_not_accepted" | "variable_withheld" | "more_problems";
+  readonly code:
+    | "nothing_to_keep"
+    | "sealed_not_accepted"
+    | "too_many_secrets"
+    | "variable_withheld"
+    | "more_problems";
   readonly message: string;
 }
 
@@ -44,35 +59,46 @@ export class Sealing {
   }
 
   /**
-   * @param stored what is stored at the same place
-   * @returns the object as it may be stored, provided that there are no problems
+   * @param stored what is stored now
+   * @param paths what the manifest names as secret
+   * @returns the value as it may be stored, provided that there are no problems
    */
-  members(object: JsonObject, stored: JsonValue | undefined): JsonObject {
+  whole(value: JsonValue, stored: JsonObject, paths: SecretPaths): JsonValue {
+    if (!hasTooManySecrets(value, paths)) return this.#value(value, stored, false, paths);
+    this.#refuse("too_many_secrets", TOO_MANY_SECRETS);
+    return {};
+  }
+
+  /** @param stored what is stored at the same place */
+  #members(object: JsonObject, stored: JsonValue | undefined, paths: SecretPaths): JsonObject {
     if (isSealed(object)) this.#refuseSealed();
     const before = isObject(stored) ? stored : {};
     return Object.fromEntries(
       Object.entries(object).map(([key, value]) => {
         const kept = Object.hasOwn(before, key) ? before[key] : undefined;
-        return [key, this.#inside(key, () => this.#value(value, kept, looksSecret(key)))];
+        const { named, below } = under(key, paths);
+        return [key, this.#inside(key, () => this.#value(value, kept, named, below))];
       }),
     );
   }
 
-  #items(list: readonly JsonValue[], stored: JsonValue | undefined): JsonValue {
+  #items(list: readonly JsonValue[], stored: JsonValue | undefined, paths: SecretPaths): JsonValue {
     // In a list whose length has changed, nobody knows which item is which: a key could go to another's address.
     const before = Array.isArray(stored) && stored.length === list.length ? stored : [];
-    return list.map((item, index) => this.#inside(index, () => this.#value(item, before[index], false)));
+    return list.map((item, index) =>
+      this.#inside(index, () => this.#value(item, before[index], false, paths)),
+    );
   }
 
-  #value(value: JsonValue, stored: JsonValue | undefined, secret: boolean): JsonValue {
+  #value(value: JsonValue, stored: JsonValue | undefined, named: boolean, paths: SecretPaths): JsonValue {
     this.#checkVariable(value);
-    if (value === MASK && (secret || isSealed(stored))) return this.#keep(stored);
-    if (secret && isSealable(value)) {
+    if (value === MASK && (named || isSealed(stored) || holdsSecret(stored))) return this.#keep(stored);
+    if (isSecret(value, named)) {
       this.#checkInside(value);
       return this.#sealer.seal(value);
     }
-    if (Array.isArray(value)) return this.#items(value, stored);
-    return isObject(value) ? this.members(value, stored) : value;
+    if (Array.isArray(value)) return this.#items(value, stored, paths);
+    return isObject(value) ? this.#members(value, stored, paths) : value;
   }
 
   #keep(stored: JsonValue | undefined): JsonValue {

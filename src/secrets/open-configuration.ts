@@ -6,10 +6,13 @@
 
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { isSealed, type Sealed } from "../engine/sealed.ts";
 import { isWithheldVariable } from "../engine/withheld-variables.ts";
 import { pointer } from "./pointer.ts";
 import type { Sealer } from "./sealer.ts";
-import { type EnvReference, isEnvReference, isSealed, looksSecret, type Sealed } from "./values.ts";
+import { looksSecret } from "./secret-names.ts";
+import { secretsInText } from "./secret-texts.ts";
+import { type EnvReference, isEnvReference } from "./values.ts";
 
 /** A configuration that cannot be opened; the message names places and variables, no values. */
 export class ConfigurationUnreadable extends Error {
@@ -84,9 +87,25 @@ export class Opening {
     );
   }
 
+  /** Opens a message's body: only what is sealed in it is a secret, and a worker may have made what only looks so. */
+  body(value: JsonValue): JsonValue {
+    if (Array.isArray(value)) return value.map((item: JsonValue, index) => this.#within(index, item));
+    if (!isObject(value)) return value;
+    if (isSealed(value) && this.#sealer.recognises(value.$sealed)) return this.#unsealed(value, outside);
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.#within(key, item)]));
+  }
+
+  #within(step: string | number, value: JsonValue): JsonValue {
+    this.#path.push(step);
+    const opened = this.body(value);
+    this.#path.pop();
+    return opened;
+  }
+
   #value(value: JsonValue, inside: Inside): JsonValue {
     if (typeof value === "string") {
       if (inside.secret) this.#addSecret(value);
+      for (const secret of secretsInText(value)) this.#addSecret(secret);
       return value;
     }
     if (typeof value === "number" && inside.secret) this.secrets.push(String(value));
@@ -94,7 +113,7 @@ export class Opening {
       return value.map((item: JsonValue, index) => this.#step(index, item, inside));
     }
     if (!isObject(value)) return value;
-    if (isSealed(value) && !inside.sealed) return this.#unsealed(value);
+    if (isSealed(value) && !inside.sealed) return this.#unsealed(value, inside);
     if (isEnvReference(value)) return this.#resolved(value);
     return this.members(value, inside);
   }
@@ -106,14 +125,17 @@ export class Opening {
     return opened;
   }
 
-  #unsealed(sealed: Sealed): JsonValue {
+  #unsealed(sealed: Sealed, inside: Inside): JsonValue {
     const opened = Object.keys(sealed).length === 1 ? this.#sealer.open(sealed.$sealed) : null;
     if (opened === null) {
       this.#closed.push(pointer(this.#path));
       return null;
     }
     this.replaced = true;
-    return this.#value(opened.value, { secret: true, sealed: true });
+    // Of a text that is sealed for the address in it, the address and its password are the secret.
+    const { value } = opened;
+    const isForAddress = !inside.secret && typeof value === "string" && secretsInText(value).length > 0;
+    return this.#value(value, { secret: !isForAddress, sealed: true });
   }
 
   #resolved(reference: EnvReference): JsonValue {

@@ -6,8 +6,8 @@
 
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import type { JsonValue } from "../engine/json.ts";
+import type { Sealed } from "../engine/sealed.ts";
 import type { SecretKey } from "./secret-key.ts";
-import type { Sealed } from "./values.ts";
 
 const ALGORITHM = "aes-256-gcm";
 const VERSION = 2;
@@ -54,6 +54,13 @@ export class Sealer {
       if (opened !== null) return opened;
     }
     return null;
+  }
+
+  /** Whether a value has the form of one that was sealed here, or with a key of another day. */
+  recognises(sealed: JsonValue): boolean {
+    const bytes = bytesOf(sealed);
+    if (bytes === null || bytes.length < 1 + NONCE_BYTES + TAG_BYTES) return false;
+    return bytes[0] === VERSION || bytes[0] === VERSION_WITHOUT_KEY_ID[0];
   }
 
   /**

@@ -223,6 +223,41 @@ describe("secrets", () => {
   });
 });
 
+describe("too many secrets", () => {
+  const many = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`token${n}`, "s"]));
+
+  test("are refused as one mistake, in configurations and inputs; below one key they are one", async () => {
+    const jobId = await jobWith(many(500));
+    const bundle_id = await uploadBundle(program, manifest);
+    for (const [path, body] of [
+      ["/jobs", { bundle_id, resolved_configuration: many(80_000) }],
+      [`/jobs/${jobId}/runs`, { inputs: many(501) }],
+      [`/jobs/${jobId}/runs`, { inputs: { $entrypoints: { in: [many(400), many(101)] } } }],
+    ] as const) {
+      const answer = await ask(program, "POST", path, { body });
+      const { errors } = assertProblem(answer, 422, "validation_failed");
+      assert.deepEqual(
+        (errors as JsonObject[]).map(({ code }) => code),
+        ["too_many_secrets"],
+      );
+    }
+    await jobWith({ secrets: many(2_000) });
+  });
+
+  test("are not looked at in a job of a bundle that is not there, which is said too", async () => {
+    const body = { bundle_id: "none", resolved_configuration: many(80_000) };
+    const answer = await ask(program, "POST", "/jobs", { body });
+    assertProblem(answer, 422, "validation_failed");
+    assert.ok(pathsOf(answer).includes("/bundle_id"));
+  });
+
+  test("in a package make it wrong", async () => {
+    const files = { "config/default.json": many(501) };
+    await assert.rejects(createJob(program, manifest, {}, files), /too_many_secrets/);
+  });
+});
+
 describe('{"$env": "NAME"}', () => {
   test('"is resolved from the runtime\'s environment at launch and never stored"', async () => {
     const configuration = { region: { $env: "ACME_REGION" }, api_key: { $env: "ACME_REGION" } };

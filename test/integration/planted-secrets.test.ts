@@ -2,8 +2,9 @@
 // way there is to say something; then every file of the home, every answer of both APIs, and all that the program
 // printed is searched for them: as they are, as JSON and URLs spell them, and in base64.
 //
-// Not planted: inputs, which are no secrets, and what is in a file that a worker leaves, which is its own affair. What
-// a manifest says is kept as it was given, so a secret in it is looked for everywhere but there.
+// Not planted: what is in a file that a worker leaves, which is its own affair. What a manifest says is kept as it was
+// given, so a secret in it is looked for everywhere but there. The files that give a worker its message are there for as
+// long as it may run.
 
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
@@ -16,7 +17,7 @@ import { isObject, type JsonObject } from "../../src/engine/json.ts";
 import { databaseFile } from "../../src/store/home.ts";
 import { zipOf } from "../support/bundle-files.ts";
 import { runtimeApiOf, startGateway } from "../support/gateway-api.ts";
-import { aggregator, executor, graph, module, router } from "../support/graphs.ts";
+import { aggregator, executor, graph, module, router, sensor } from "../support/graphs.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 
 const word = () => randomBytes(15).toString("hex");
@@ -28,7 +29,15 @@ const planted = {
   passedOdd: `odd "${word()}" \\ ü+/`,
   configured: `configured-${word()}`,
   configuredOdd: `odd "${word()}" \\n`,
+  configuredByWord: `by-word-${word()}`,
+  configuredInAddress: `in-address-${word()}`,
+  configuredByPath: `by-path-${word()}`,
   referenced: `referenced-${word()}`,
+  input: `input-${word()}`,
+  inputInAddress: `input-in-address-${word()}`,
+  inputByPath: `input-by-path-${word()}`,
+  initial: `initial-${word()}`,
+  message: `message-${word()}`,
   apiToken: `api-${word()}`,
   secretKey: randomBytes(32).toString("base64"),
 };
@@ -65,8 +74,11 @@ const worker = `
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 const env = process.env;
 const config = JSON.parse(env.SVC_BLUEPRINT_CONFIG_JSON);
-const secrets = [env.PASSED, env.PASSED_KEY, env.PASSED_ODD, env.SVC_API_TOKEN, env.SERVICE_TOKEN,
-  config.api_key, config.deep.password, config.region, config.list[0].token].filter((text) => text !== undefined);
+const input = JSON.parse(readFileSync(env.SVC_INPUT_FILE, "utf8"));
+const secrets = [env.PASSED, env.PASSED_KEY, env.PASSED_ODD, env.SERVICE_TOKEN,
+  config.api_key, config.deep.password, config.region, config.list[0].token, config.aws_secret_access_key,
+  config.database, new URL(config.database).password, config.mail.box,
+  input.api_keys[0], input.callback, new URL(input.callback).password, input.mail.box].filter((text) => text !== undefined);
 const said = secrets.flatMap((text) => [
   text, JSON.stringify({ text }), JSON.stringify(JSON.stringify([text])), "https://x/?q=" + encodeURIComponent(text),
   ...["", "u", "user:"].map((before) => Buffer.from(before + text).toString("base64")),
@@ -110,7 +122,8 @@ else console.log(JSON.stringify({
 
 const thrower = `
 export async function handle(message, context) {
-  const { api_key: secret, how } = context.config;
+  const { api_key, how } = context.config;
+  const secret = api_key + " " + message.body.api_keys[0] + " " + message.body.mail.box;
   console.log("module", secret, JSON.stringify({ secret }));
   console.error(Buffer.from("user:" + secret).toString("base64"));
   if (how === "throw") throw new Error("It broke: " + secret);
@@ -119,7 +132,7 @@ export async function handle(message, context) {
 }
 `;
 
-const passing = { pass_env: ["PASSED", "PASSED_KEY", "PASSED_ODD", "SVC_API_TOKEN"] };
+const passing = { pass_env: ["PASSED", "PASSED_KEY", "PASSED_ODD"] };
 const says = (how: string, node: string, more: JsonObject = {}): JsonObject =>
   executor(node, ["node", "plant.mjs"], {
     ...passing,
@@ -151,7 +164,7 @@ const names = speakers.map(({ node_id }) => String(node_id));
 const talkative = graph(
   "talkative",
   [router("in"), ...speakers, aggregator("out", { complete_run: false })],
-  names.flatMap((name) => [["in", name] as const, [name, "out"] as const]),
+  [["in", "out"] as const, ...names.flatMap((name) => [["in", name] as const, [name, "out"] as const])],
   { policies: { failure_policy: "continue" } },
 );
 const failing = graph("failing", [says("fail", "fails")]);
@@ -163,7 +176,19 @@ const configuration = {
   deep: { password: planted.configuredOdd },
   region: { $env: "REFERENCED" },
   list: [{ token: planted.configured }],
+  aws_secret_access_key: planted.configuredByWord,
+  database: `postgres://user:${planted.configuredInAddress}@db.example.org/app`,
+  mail: { box: planted.configuredByPath, max_tokens: 100 },
 };
+
+const inputs = {
+  question: "harmless",
+  api_keys: [planted.input],
+  callback: `https://user:${planted.inputInAddress}@example.org/done`,
+  mail: { box: planted.inputByPath },
+};
+/** What manifests name beside that. */
+const named = { secrets: ["mail.box"] };
 
 const env = {
   SVC_LOG_LEVEL: "trace",
@@ -206,13 +231,17 @@ async function post(path: string, body: JsonObject): Promise<JsonObject> {
 async function start(manifest: JsonObject): Promise<{ jobId: string; runId: string }> {
   const files = { "payloads/plant.mjs": worker, "payloads/thrower.mjs": thrower };
   const form = new FormData();
-  form.set("bundle", new Blob([await zipOf({ "manifest.json": manifest, ...files })]), "bundle.zip");
+  form.set(
+    "bundle",
+    new Blob([await zipOf({ "manifest.json": { ...manifest, ...named }, ...files })]),
+    "bundle.zip",
+  );
   const uploaded = (await (await ask("/bundles", { method: "POST", body: form })).json()) as JsonObject;
   const job = await post("/jobs", {
     bundle_id: uploaded.bundle_id ?? null,
     resolved_configuration: configuration,
   });
-  const run = await post(`/jobs/${String(job.job_id)}/runs`, { inputs: {} });
+  const run = await post(`/jobs/${String(job.job_id)}/runs`, { inputs });
   return { jobId: String(job.job_id), runId: String(run.run_id) };
 }
 
@@ -246,13 +275,15 @@ function assertNoneIn(
   assert.deepEqual(shown, [], `${place} has secrets in it`);
 }
 
-function assertNoneInHome(): void {
+/** @param hasEnded whether no worker is left whose message could be on its way to it */
+function assertNoneInHome({ hasEnded = false } = {}): void {
   let files = 0;
   for (const entry of entriesBelow(home)) {
     const path = relative(home, join(entry.parentPath, entry.name));
     assertNoneIn(path, "the name of a file", { ...planted, ...inManifest });
     if (!entry.isFile()) continue;
     files++;
+    if (!hasEnded && /^(?:input|message)\.json$/.test(entry.name)) continue;
     const bytes = bytesOf(join(home, path));
     assertNoneIn(bytes, path, planted);
     if (!path.startsWith("troupe.db") && !path.endsWith("manifest.json"))
@@ -331,11 +362,12 @@ describe("planted secrets", () => {
 
   test("workers do get them", async () => {
     const digests = `for name in PASSED PASSED_KEY PASSED_ODD SVC_BLUEPRINT_CONFIG_JSON; do
-      printenv $name | sha256sum | cut -c1-64; done`;
+      printenv $name | sha256sum | cut -c1-64; done; (cat "$SVC_INPUT_FILE"; echo) | sha256sum | cut -c1-64`;
     const { runId } = await start(graph("checks", [executor("checks", digests, passing)]));
     const history = await historyOf(runId);
     const opened = { ...configuration, region: planted.referenced };
-    for (const text of [planted.passed, planted.passedKey, planted.passedOdd, JSON.stringify(opened)]) {
+    const given = [JSON.stringify(opened), JSON.stringify(inputs)];
+    for (const text of [planted.passed, planted.passedKey, planted.passedOdd, ...given]) {
       assert.ok(history.includes(createHash("sha256").update(`${text}\n`).digest("hex")), text);
     }
   });
@@ -367,6 +399,62 @@ describe("planted secrets", () => {
       assert.equal(history.match(/^event: agent_failed$/gm)?.length, 7, history.slice(0, 5_000));
     }
     assertNoneInHome();
+    assertNoneInRows();
+  });
+
+  test("of messages and manifests that the runtime API is sent reach their workers alone, also when sent again", async () => {
+    const { url, api } = await runtimeApiOf(program);
+    const send = async (path: string, body: JsonObject): Promise<JsonObject> => {
+      const headers = { "content-type": "application/json" };
+      const answer = await fetch(new URL(api + path, url), {
+        method: "POST",
+        headers,
+        body: JSON.stringify(body),
+      });
+      const text = await answer.text();
+      assert.ok(answer.ok, `${path}: ${answer.status} ${text}`);
+      return JSON.parse(text) as JsonObject;
+    };
+    // Says its input in clear and as a digest, which tells that it is the plaintext, and fails.
+    const says = 'cat "$SVC_INPUT_FILE" >&2; echo "digest $(sha256sum < "$SVC_INPUT_FILE")" >&2; exit 3';
+    const manifest = graph(
+      "sent",
+      [
+        router("token"),
+        executor("says", says),
+        executor("listens", 'while read -r line; do echo "heard $line"; done', { lifecycle: "long_lived" }),
+        sensor("open"),
+      ],
+      [["token", "says"]],
+      { policies: { failure_policy: "continue" }, type: "service", ...named },
+    );
+    const body = { client_secret: planted.initial, mail: { box: planted.inputByPath } };
+    const job = await send("/jobs", { ...manifest, initial_inputs: { token: [body] } });
+    const run = { jobId: String(job.id), runId: String(job.run_id) };
+    const digest = createHash("sha256").update(JSON.stringify(body)).digest("hex");
+    const untilSaid = async (text: string, times = 1): Promise<void> => {
+      const answer = await fetch(new URL(`${api}/jobs/${run.jobId}/events/stream`, url));
+      let said = "";
+      for await (const chunk of answer.body ?? []) {
+        said += Buffer.from(chunk).toString("latin1");
+        if (said.split(text).length > times) return;
+      }
+      assert.fail(`the job did not say ${text}: ${said}`);
+    };
+    await untilSaid('"type":"message_dead_lettered"');
+    const letters = `${api}/runs/${run.runId}/dead-letters`;
+    const shown = await (await fetch(new URL(letters, url))).text();
+    assert.match(shown, /"client_secret":"\*{8}"/);
+    assertNoneIn(shown, "the dead letter", planted);
+    await send(`/runs/${run.runId}/dead-letters/retry`, {});
+    await send(`/jobs/${run.jobId}/messages`, { agent_id: "listens", body: { pass: planted.message } });
+    await untilSaid("heard {");
+    await untilSaid('"type":"message_dead_lettered"', 2);
+    await send(`/jobs/${run.jobId}/cancel`, {});
+    const text = await (await fetch(new URL(`${api}/jobs/${run.jobId}/events/stream`, url))).text();
+    assert.equal(text.match(new RegExp(`"stream":"stderr".*digest ${digest}`, "g"))?.length, 2, text);
+    assert.match(text, /heard .*\[redacted\]/);
+    assertNoneIn(text, "the history", planted);
     assertNoneInRows();
   });
 
@@ -418,6 +506,6 @@ describe("planted secrets", () => {
     printed += program.output();
     assert.match(printed, /"level":/);
     assertNoneIn(printed, "the program's output", { ...planted, ...inManifest });
-    assertNoneInHome();
+    assertNoneInHome({ hasEnded: true });
   });
 });

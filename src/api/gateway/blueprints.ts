@@ -6,6 +6,7 @@ import { readLocalFolders, readWebUi } from "../../blueprints/describe-configura
 import type { Requirements } from "../../blueprints/package-description.ts";
 import { isoTime } from "../../engine/event.ts";
 import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
+import { secretPathsIn } from "../../secrets/secret-paths.ts";
 import type { Static } from "../shared/type.ts";
 import { sendPage } from "./page.ts";
 import {
@@ -90,7 +91,7 @@ function rest(detail: BlueprintDetail, secrets: ConfigurationSecrets) {
     place: detail.place,
     input_schema: description?.inputSchema ?? null,
     config_schema: description?.configSchema ?? null,
-    default_configuration: secrets.mask(configuration),
+    default_configuration: secrets.mask(configuration, secretPathsIn(definition?.manifest ?? {})),
     requirements: description === null ? null : renderRequirements(description.requirements),
     resources: (description?.resources ?? []).map(({ timeoutSeconds, ...resource }) => ({
       ...resource,

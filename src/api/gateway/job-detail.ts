@@ -8,6 +8,7 @@ import { storedBundle } from "../../jobs/stored-bundle.ts";
 import { renderEvent } from "../../runs/evidence/public-event.ts";
 import { readSummary, reasonMembers } from "../../runs/evidence/read-summary.ts";
 import { readHistory } from "../../runs/run-history.ts";
+import { noPaths, ofEach, secretPathsIn } from "../../secrets/secret-paths.ts";
 import { objectsIn, renderGraph, renderJobMembers } from "./render-job.ts";
 import { renderRunSummary } from "./render-run.ts";
 import { historyOf } from "./run-source.ts";
@@ -49,7 +50,11 @@ async function packageMembers(
 ): Promise<string> {
   if (bundleFingerprint === null) return "";
   const { graph, manifest } = await storedBundle(bundles, bundleFingerprint);
-  const shown = secrets.mask(manifest);
+  const { initial_inputs: inputs } = manifest;
+  const paths = isObject(inputs)
+    ? new Map([["initial_inputs", ofEach(inputs, secretPathsIn(manifest))]])
+    : noPaths;
+  const shown = secrets.mask(manifest, paths);
   return (
     `,"manifest":${JSON.stringify(shown)},"graph":${renderGraph(graph, manifest)},` +
     `"services":${JSON.stringify(declaredServices(shown))}`

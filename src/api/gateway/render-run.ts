@@ -21,7 +21,7 @@ export function renderRun(run: RunRecord, { secrets, nowMs }: ShownRun): string 
   const id = text(run.runId);
   return (
     `{"run_id":${id},"job_id":${text(run.jobId)},"status":"${run.status}",` +
-    `"desired_state":"${run.desiredState}","inputs":${run.inputsJson},` +
+    `"desired_state":"${run.desiredState}","inputs":${renderInputs(run.inputsJson, secrets)},` +
     `"config_overrides":${renderOverrides(run.configOverridesJson, secrets)},` +
     `"trigger":{"kind":"${run.trigger.kind}","id":${text(run.trigger.id)}},"attempt":1,` +
     `"created_at":${time(run.createdAtMs)},"started_at":${time(run.startedAtMs)},` +
@@ -30,6 +30,12 @@ export function renderRun(run: RunRecord, { secrets, nowMs }: ShownRun): string 
     `"result":${run.resultJson ?? "null"},"failure":${run.failureJson ?? "null"},` +
     `${reasonMembers(run.failureJson)},"trace_id":"${run.traceId}","links":${renderLinks(run)}}`
   );
+}
+
+export function renderInputs(inputsJson: string, secrets: ConfigurationSecrets): string {
+  return inputsJson === "{}"
+    ? "{}"
+    : JSON.stringify(secrets.maskInputs(JSON.parse(inputsJson) as JsonObject));
 }
 
 function renderOverrides(overridesJson: string | null, secrets: ConfigurationSecrets): string {

@@ -8,7 +8,7 @@ import { readSummary } from "../../runs/evidence/read-summary.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
 import type { RunDocument, RunSource } from "../../runs/store/run-source.ts";
 import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
-import { renderRun } from "./render-run.ts";
+import { renderInputs, renderRun } from "./render-run.ts";
 import { historyOf } from "./run-source.ts";
 
 export interface RunDocumentParts {
@@ -41,7 +41,7 @@ function documentsOf({ journal, secrets }: RunDocumentParts, run: RunRecord): re
       isFixed: true,
       text: async () => (run.launched ? maskedConfiguration(journal, secrets, run.runtimeJobId) : null),
     },
-    { name: "inputs", isFixed: true, text: async () => run.inputsJson },
+    { name: "inputs", isFixed: true, text: async () => renderInputs(run.inputsJson, secrets) },
     { name: "result", isFixed: false, text: async () => run.resultJson },
     {
       name: "observability_summary",

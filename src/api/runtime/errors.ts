@@ -24,6 +24,9 @@ export class ApiError extends Error {
 
 export const invalidPayload = () => new ApiError(400, "Invalid or missing JSON payload");
 export const jobNotFound = (jobId: string) => new ApiError(404, `Job ${jobId} was not found`);
+/** What is wrong in many places of a body, in one line. */
+export const problemsText = (problems: readonly { readonly path: string; readonly message: string }[]) =>
+  problems.map(({ path, message }) => `${path} ${message}`).join("; ");
 export const bundleNotFound = (bundleId: string) => new ApiError(404, `Bundle ${bundleId} not found`);
 
 export function answerErrors(app: FastifyInstance): void {

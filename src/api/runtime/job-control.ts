@@ -5,8 +5,9 @@ import type { ControlAnswer } from "../../engine/engine.ts";
 import { isTerminal } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";
+import { noPaths, type SecretPaths, secretPathsIn } from "../../secrets/secret-paths.ts";
 import type { JsonBody } from "../shared/json-body.ts";
-import { ApiError, invalidPayload, jobNotFound } from "./errors.ts";
+import { ApiError, invalidPayload, jobNotFound, problemsText } from "./errors.ts";
 import type { RuntimeServices } from "./services.ts";
 
 type JobParams = { Params: { job_id: string } };
@@ -25,17 +26,41 @@ export function jobControlRoutes(api: FastifyInstance, services: RuntimeServices
   control("pause", (jobId) => engine.pause(jobId));
   control("resume", (jobId) => engine.resume(jobId));
 
+  const manifestSecrets = new ManifestSecrets();
   api.post<JobParams & { Body?: JsonBody }>("/jobs/:job_id/messages", async (request, reply) => {
     const jobId = request.params.job_id;
     const body = request.body?.object;
     if (body == null) throw invalidPayload();
-    const answer = await engine.deliver(jobId, readMessage(body));
+    const message = readMessage(body);
+    const sealed = services.secrets.sealBody(message.body, {
+      paths: await manifestSecrets.of(services, jobId),
+    });
+    if (sealed.kind === "invalid") throw new ApiError(400, problemsText(sealed.errors));
+    const answer = await engine.deliver(jobId, { ...message, body: sealed.value });
     if (answer.kind === "not_open") throw await whyNotOpen(services, jobId, "send a message to");
     if (answer.kind === "unknown_agent") {
       throw new ApiError(404, `Job ${jobId} has no agent ${JSON.stringify(body.agent_id)}`);
     }
     return reply.code(202).send({ message_id: answer.messageId });
   });
+}
+
+const PATHS_KEPT = 256;
+
+/** What the manifests of jobs name as secret, remembered: a manifest may be large, and never changes. */
+class ManifestSecrets {
+  readonly #kept = new Map<string, SecretPaths>();
+
+  async of({ records }: RuntimeServices, jobId: string): Promise<SecretPaths> {
+    const known = this.#kept.get(jobId);
+    if (known !== undefined) return known;
+    const texts = await records.texts(jobId);
+    if (texts === null) return noPaths;
+    const paths = secretPathsIn(JSON.parse(texts.manifestJson) as JsonObject);
+    if (this.#kept.size >= PATHS_KEPT) this.#kept.clear();
+    this.#kept.set(jobId, paths);
+    return paths;
+  }
 }
 
 /** The job is not open here: it does not exist, or it has ended. */

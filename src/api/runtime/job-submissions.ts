@@ -4,16 +4,18 @@ import type { FastifyInstance, FastifyReply } from "fastify";
 import { withInputs } from "../../engine/inputs.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../../engine/manifest.ts";
+import { holdsSealed } from "../../engine/sealed.ts";
 import type { Submission, SubmittedJob } from "../../engine/submission.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
 import { readSummary } from "../../runs/evidence/read-summary.ts";
 import { wholeJobOf } from "../../runs/job-records.ts";
 import { Slices } from "../../runs/slices.ts";
-import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
+import { secretPathsIn } from "../../secrets/secret-paths.ts";
+import { hasTooManySecrets, TOO_MANY_SECRETS } from "../../secrets/values.ts";
 import { BATCH_ITEMS_MAX, batchText } from "../shared/batch-text.ts";
 import type { JsonBody } from "../shared/json-body.ts";
 import { textStream } from "../shared/text-stream.ts";
-import { ApiError, bundleNotFound, describeError, invalidPayload } from "./errors.ts";
+import { ApiError, bundleNotFound, describeError, invalidPayload, problemsText } from "./errors.ts";
 import { renderJob } from "./render.ts";
 import { requireServices } from "./service-routes.ts";
 import type { RuntimeServices } from "./services.ts";
@@ -158,12 +160,22 @@ async function read(
   const submission =
     body.bundle_id !== undefined && body.manifest_version === undefined
       ? await fromBundle(services, body, source.held)
-      : fromManifest(body, source.text());
+      : fromManifest(services, body, source.text());
   requireServices(services.services, submission.graph.requiredServices);
   return submission;
 }
 
-function fromManifest(manifest: JsonObject, manifestJson: string): Untraced {
+function fromManifest({ secrets }: RuntimeServices, given: JsonObject, text: string): Untraced {
+  const { initial_inputs: inputs } = given;
+  let [manifest, manifestJson] = [given, text];
+  if (isObject(inputs)) {
+    const sealed = secrets.sealAddressed(inputs, { at: "/initial_inputs", paths: secretPathsIn(given) });
+    if (sealed.kind === "invalid") throw new ApiError(400, problemsText(sealed.errors));
+    if (holdsSealed(sealed.value)) {
+      manifest = { ...given, initial_inputs: sealed.value };
+      manifestJson = JSON.stringify(manifest);
+    }
+  }
   const parsed = parseManifest(manifest);
   if (parsed.kind === "invalid") throw new ApiError(400, manifestProblemsText(parsed.problems));
   return {
@@ -179,25 +191,28 @@ function fromManifest(manifest: JsonObject, manifestJson: string): Untraced {
 /** A registered bundle, launched with its own manifest and configuration; its snapshot is held. */
 async function fromBundle(services: RuntimeServices, body: JsonObject, held: string[]): Promise<Untraced> {
   const { bundle_id: bundleId, inputs, config } = body;
+  const { secrets, bundles } = services;
   if (typeof bundleId !== "string") throw new ApiError(400, "bundle_id must be a string");
   if (config !== undefined && !isObject(config)) throw new ApiError(400, "config must be a JSON object");
-  const launch = await services.bundles.launch(bundleId, config ?? {});
+  const launch = await bundles.launch(bundleId, config ?? {});
   if (launch === null) throw bundleNotFound(bundleId);
   held.push(launch.fingerprint);
-  const answer = withInputs(launch.graph, inputs);
+  const paths = secretPathsIn(launch.manifest);
+  if (config !== undefined && hasTooManySecrets(config, paths)) {
+    throw new ApiError(400, `config ${TOO_MANY_SECRETS}`);
+  }
+  const sealedInputs = isObject(inputs) ? secrets.sealInputs(inputs, { paths }) : null;
+  if (sealedInputs?.kind === "invalid") throw new ApiError(400, problemsText(sealedInputs.errors));
+  const answer = withInputs(secrets.withSealedInputs(launch.graph, paths), sealedInputs?.value ?? inputs);
   if (answer.kind === "invalid") throw new ApiError(400, answer.problems.join("; "));
+  const { configuration } = launch;
   return {
     graph: answer.graph,
     identity: null,
     manifestJson: launch.manifestJson,
     bundleFingerprint: launch.fingerprint,
     hasOwnPayload: false,
-    configurationJson: sealed(services.secrets, launch.configurationJson),
+    // What the journal keeps has no secret in clear.
+    configurationJson: configuration === null ? null : JSON.stringify(secrets.seal(configuration, paths)),
   };
-}
-
-/** What the journal keeps has no secret in clear. */
-function sealed(secrets: ConfigurationSecrets, configurationJson: string | null): string | null {
-  if (configurationJson === null) return null;
-  return JSON.stringify(secrets.seal(JSON.parse(configurationJson) as JsonObject));
 }

@@ -3,7 +3,7 @@
 
 import { isoTime } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
-import type { JsonObject } from "../../engine/json.ts";
+import { isObject, type JsonObject } from "../../engine/json.ts";
 import { readSummary } from "../../runs/evidence/read-summary.ts";
 import type { JobRecord, JobRecords, JobTexts } from "../../runs/job-records.ts";
 import type { RunDocument, RunSource } from "../../runs/store/run-source.ts";
@@ -43,7 +43,7 @@ function documentsOf(job: JobRecord, { records, secrets }: RunDocumentParts): re
   return [
     { name: "run", isFixed: false, text: made(({ resultJson }) => renderRun(job, resultJson)) },
     { name: "config", isFixed: true, text: made((texts) => maskedConfiguration(secrets, texts)) },
-    { name: "inputs", isFixed: true, text: made((texts) => inputsOf(job, texts)) },
+    { name: "inputs", isFixed: true, text: made((texts) => inputsOf(secrets, job, texts)) },
     { name: "result", isFixed: false, text: made(({ resultJson }) => resultJson) },
     {
       name: "observability_summary",
@@ -82,8 +82,13 @@ function maskedConfiguration(secrets: ConfigurationSecrets, { configurationJson 
 }
 
 /** Those of the manifest. What a bundle was launched with instead is not kept apart from its messages. */
-function inputsOf({ bundleFingerprint }: JobRecord, { manifestJson }: JobTexts): string | null {
+function inputsOf(
+  secrets: ConfigurationSecrets,
+  { bundleFingerprint }: JobRecord,
+  { manifestJson }: JobTexts,
+): string | null {
   if (bundleFingerprint !== null) return null;
   const { initial_inputs: inputs } = JSON.parse(manifestJson) as JsonObject;
-  return JSON.stringify(inputs ?? {});
+  if (!isObject(inputs)) return "{}";
+  return JSON.stringify(secrets.maskInputs({ $entrypoints: inputs }).$entrypoints);
 }

@@ -3,6 +3,8 @@
 
 import { isoTime } from "../../engine/event.ts";
 import type { HumanRequest, HumanResponse } from "../../engine/journal.ts";
+import type { JsonObject } from "../../engine/json.ts";
+import { withoutSealed } from "../../engine/sealed.ts";
 import type { DeadLetter } from "../../runs/attention-records.ts";
 import type { Retried } from "../../runs/dead-letters.ts";
 
@@ -31,7 +33,7 @@ function renderResponse(response: HumanResponse | null): string {
 export function renderDeadLetter(runId: string, letter: DeadLetter): string {
   return (
     `{"dead_letter_id":${text(letter.deadLetterId)},"run_id":${text(runId)},` +
-    `"agent_id":${text(letter.agentId)},"message":${letter.messageJson},"reason":"${letter.reason}",` +
+    `"agent_id":${text(letter.agentId)},"message":${shownMessage(letter.messageJson)},"reason":"${letter.reason}",` +
     `"attempts":${letter.attempts},"status":"${letter.status}","created_at":${time(letter.createdAtMs)},` +
     `"retried_at":${time(letter.retriedAtMs)}}`
   );
@@ -39,4 +41,10 @@ export function renderDeadLetter(runId: string, letter: DeadLetter): string {
 
 export function renderRetried(runId: string, { retried, notDeliverable }: Retried): string {
   return `{"run_id":${text(runId)},"retried":${retried},"not_deliverable":${notDeliverable}}`;
+}
+
+/** The secrets that came with a run's inputs are sealed in it, and masked here. */
+function shownMessage(messageJson: string): string {
+  if (!messageJson.includes('"$sealed"')) return messageJson;
+  return JSON.stringify(withoutSealed(JSON.parse(messageJson) as JsonObject));
 }

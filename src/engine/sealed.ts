@@ -1,0 +1,35 @@
+// Secrets in the bodies of messages. The engine holds them sealed, `{"$sealed": "…"}`, and cannot open them: they come
+// sealed from the edge (src/secrets), and are opened for workers (src/execution).
+
+import { isObject, type JsonObject, type JsonValue } from "./json.ts";
+
+/** What is shown in place of a secret. */
+export const MASK = "********";
+
+export interface Sealed extends JsonObject {
+  readonly $sealed: JsonValue;
+}
+
+/** Whether the value is, or is meant to be, a sealed one: it has the key `$sealed`, whatever else. */
+export function isSealed(value: JsonValue | undefined): value is Sealed {
+  return isObject(value) && Object.hasOwn(value, "$sealed");
+}
+
+/** Whether something in the value is sealed. */
+export function holdsSealed(value: JsonValue): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return isSealed(value) || Object.values(value).some(holdsSealed);
+}
+
+/** The value as it may be shown: a mask for each part that is sealed. */
+export function withoutSealed<V extends JsonValue>(value: V): V {
+  return holdsSealed(value) ? (masked(value) as V) : value;
+}
+
+function masked(value: JsonValue): JsonValue {
+  if (isSealed(value)) return MASK;
+  if (Array.isArray(value)) return value.map(masked);
+  if (!isObject(value)) return value;
+  // fromEntries defines properties, so that a key such as __proto__ is only a key.
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, masked(item)]));
+}
