@@ -1,6 +1,12 @@
 // Every command of `troupe`: its words, its options, its help. The code behind a command is loaded when it runs.
 
-import { type CatalogueEntry, helpOption as help, jsonOption as json, type OptionSpec } from "./command.ts";
+import {
+  type CatalogueEntry,
+  forceSaveOption,
+  helpOption as help,
+  jsonOption as json,
+  type OptionSpec,
+} from "./command.ts";
 import { blueprintEntries } from "./gateway/blueprint-catalogue.ts";
 import { gatewayEntries } from "./gateway/catalogue.ts";
 
@@ -124,6 +130,7 @@ const runtimeEntries: readonly CatalogueEntry[] = [
       { name: "config", value: "FILE", help: "JSON file that is merged over the bundle's configuration." },
       { name: "watch", value: null, help: "Follow the run to its end; --no-watch only submits it." },
       { name: "save", value: "FOLDER", help: "Copy the run's outputs into a folder." },
+      forceSaveOption,
       ...remote,
     ],
     load: async () => (await import("./run.ts")).run,
@@ -132,7 +139,11 @@ const runtimeEntries: readonly CatalogueEntry[] = [
     name: "demo",
     words: [],
     summary: "Run the example document-digest: Python workers digest texts into a report.",
-    options: [{ name: "save", value: "FOLDER", help: "Copy the report into a folder." }, ...remote],
+    options: [
+      { name: "save", value: "FOLDER", help: "Copy the report into a folder." },
+      forceSaveOption,
+      ...remote,
+    ],
     load: async () => (await import("./run.ts")).demo,
   },
   {

@@ -51,6 +51,11 @@ export interface CommandGroup {
 
 export type CatalogueEntry = CommandSpec | CommandGroup;
 
+export const forceSaveOption: OptionSpec = {
+  name: "force",
+  value: null,
+  help: "Save into a folder that is not empty; files of the same names are replaced.",
+};
 export const jsonOption: OptionSpec = { name: "json", value: null, help: "Print JSON, for programs." };
 export const helpOption: OptionSpec = { name: "help", value: null, help: "Show this help (also -h)." };
 

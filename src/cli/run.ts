@@ -9,7 +9,7 @@ import { type WatchStyle, watch, watchStyleFor } from "./follow.ts";
 import { listenForInterrupts } from "./interrupts.ts";
 import { artifactsOf } from "./jobs.ts";
 import { endLines } from "./result-text.ts";
-import { saveFiles } from "./save.ts";
+import { checkSaveFolder, saveFiles } from "./save.ts";
 import { startServer } from "./serve.ts";
 import { readSubmission, type Submission, submit } from "./submission.ts";
 import { cleanText } from "./text.ts";
@@ -24,6 +24,7 @@ export function demo(call: Call): Promise<number> {
 }
 
 export async function run(call: Call): Promise<number> {
+  checkSaveFolder(call);
   const submission = readSubmission(call);
   if (submission.kind === "manifest" && submission.hint !== null) call.terminal.note(submission.hint);
   const interrupts = listenForInterrupts(() => process.exit(exitCodes.interrupted));
@@ -180,7 +181,7 @@ async function save(
   if (folder === null) return new Map();
   const outputs = artifacts.filter((artifact) => artifact.kind === "output");
   const files = outputs.length > 0 ? outputs : artifacts;
-  return saveFiles(files, (file) => client.download(file.url), folder);
+  return saveFiles(files, (file) => client.download(file.url), folder, call.flag("force") === true);
 }
 
 type Place = (file: Pick<RunArtifact, "artifact_id" | "url">) => string;

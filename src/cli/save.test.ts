@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -44,6 +44,25 @@ describe("saving files", () => {
     assert.deepEqual(await found(root), { "a/report.md": "one", x: "3", "x.part": "two" });
     assert.equal(places.get("art_1"), join(root, "a/report.md"));
     assert.deepEqual((await readdir(root)).sort(), ["a", "x", "x.part"]);
+  });
+  test("no file is written through a link in the folder, nor through one that it is to replace (S3)", async () => {
+    const [root, outside] = [join(folder, "new", "links"), join(folder, "new", "outside")];
+    for (const path of [root, outside]) await mkdir(path, { recursive: true });
+    await writeFile(join(outside, "kept"), "own");
+    await symlink(outside, join(root, "sub"));
+    await symlink(join(outside, "kept"), join(root, "file"));
+    await assert.rejects(saveFiles([file("art_1", "sub/kept", "evil")], download, root), {
+      name: "CommandFailed",
+      message: /sub is a symlink, and nothing is written through one/,
+    });
+    await assert.rejects(
+      saveFiles([file("art_1", "sub/deeper/new", "evil")], download, root),
+      /is a symlink/,
+    );
+    await assert.rejects(saveFiles([file("art_1", "file", "new")], download, root), /is there already/);
+    await saveFiles([file("art_1", "file", "new")], download, root, true);
+    assert.deepEqual(await found(outside), { kept: "own" });
+    assert.equal(await readFile(join(root, "file"), "utf8"), "new");
   });
   test("of several files of one name the newest has it, in whatever order they come (S1)", async () => {
     const root = join(folder, "new", "again");

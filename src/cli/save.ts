@@ -3,23 +3,50 @@
 // S1. A name from a worker never leads out of the folder, and no file takes the place of another one of the run.
 //     Of several of one name the newest has it; the others lie in folders that are called by their ids.
 // S2. A file appears under its name only when it is whole: its bytes are those that the server has the SHA-256 of.
+// S3. Nothing that was in the folder before is replaced without --force, and nothing is ever written through a link in it.
 
 import { createHash } from "node:crypto";
-import { createWriteStream } from "node:fs";
-import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { createWriteStream, readdirSync } from "node:fs";
+import { lstat, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { dirname, join, normalize, resolve, sep } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { makeFolder } from "../make-folder.ts";
-import { CommandFailed } from "./command.ts";
+import { type Call, CommandFailed, UsageError } from "./command.ts";
 import type { RunArtifact } from "./wire.ts";
 import { writeFailure } from "./write-failure.ts";
 
 export type SavedFile = Pick<RunArtifact, "artifact_id" | "name" | "sha256" | "url">;
 
+/** How the folders begin that files are downloaded into; a killed command may have left one. */
+const UNFINISHED = ".saving-";
+
 /**
- * Downloads files into a folder, which is made if needed. Files that it holds already are replaced.
+ * To be called before a run is started for its files.
+ *
+ * @param folder null when nothing is saved
+ * @throws UsageError when the folder holds something and --force was not given
+ */
+export function checkSaveFolder(call: Call, folder: string | null = call.text("save")): void {
+  if (folder === null || call.flag("force") === true || isEmpty(folder)) return;
+  throw new UsageError(
+    `${folder} is not empty. Give a folder that is, or that does not exist; --force saves into this one and replaces files of the same names.`,
+  );
+}
+
+/** What is no folder is found out when it is written to. */
+function isEmpty(folder: string): boolean {
+  try {
+    return readdirSync(folder).every((name) => name.startsWith(UNFINISHED));
+  } catch {
+    return true;
+  }
+}
+
+/**
+ * Downloads files into a folder, which is made if needed.
  *
  * @param download opens a file's bytes; what it throws is passed on
+ * @param mayReplace whether files that it holds already are replaced; else they are refused
  * @returns where each one is now, by artifact id
  * @throws CommandFailed that names the file which could not be saved; those before it are there
  */
@@ -27,11 +54,12 @@ export async function saveFiles<File extends SavedFile>(
   files: readonly File[],
   download: (file: File) => Promise<AsyncIterable<Uint8Array>>,
   folder: string,
+  mayReplace = false,
 ): Promise<ReadonlyMap<string, string>> {
   const root = resolve(folder);
   const unfinished = await doing(root, async () => {
     makeFolder(root);
-    return mkdtemp(join(root, ".saving-"));
+    return mkdtemp(join(root, UNFINISHED));
   });
   try {
     const places = new Map<string, string>();
@@ -42,7 +70,10 @@ export async function saveFiles<File extends SavedFile>(
       const bytes = await download(file);
       await doing(place, async () => {
         await write(bytes, partial, file.sha256);
-        await mkdir(dirname(place), { recursive: true });
+        await makeFolders(root, dirname(names.get(file.artifact_id)!));
+        if (!mayReplace && (await lstat(place).catch(() => null)) !== null) {
+          throw new Error("something of that name is there already. Choose another place, or give --force.");
+        }
         await rename(partial, place);
       });
       places.set(file.artifact_id, place);
@@ -50,6 +81,20 @@ export async function saveFiles<File extends SavedFile>(
     return places;
   } finally {
     await rm(unfinished, { recursive: true, force: true });
+  }
+}
+
+/** Makes the folders of a relative path, none of which may be a link (S3). */
+async function makeFolders(root: string, path: string): Promise<void> {
+  let folder = root;
+  for (const part of path.split(sep)) {
+    folder = join(folder, part);
+    await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    });
+    if ((await lstat(folder)).isSymbolicLink()) {
+      throw new Error(`${folder} is a symlink, and nothing is written through one. Choose another place.`);
+    }
   }
 }
 

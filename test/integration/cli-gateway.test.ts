@@ -100,6 +100,28 @@ describe("with a gateway that is up", () => {
     assert.equal(await readFile(join(later, "two.txt"), "utf8"), "two\n");
   });
 
+  test("a folder that holds anything is not saved into, and no run is started for it, unless --force is given", async () => {
+    const target = await bundle("careful", 'echo run > "$SVC_OUTPUT_DIR/.bashrc"');
+    const saved = join(folder, "my own");
+    const id = (await json("launch", target, "--save", saved)).run_id;
+    await writeFile(join(saved, ".bashrc"), "mine\n");
+    const runs = async () => (await json("runs", "list", "--all")).length;
+    const before = await runs();
+    for (const words of [
+      ["runs", "save", id, saved],
+      ["runs", "save", id, saved, "--all"],
+      ["launch", target, "--save", saved],
+    ]) {
+      const { code, err } = await troupe(...words).ended;
+      assert.equal(code, 2, err);
+      assert.match(err, /is not empty.*--force/);
+    }
+    assert.equal(await runs(), before);
+    assert.equal(await readFile(join(saved, ".bashrc"), "utf8"), "mine\n");
+    await done("runs", "save", id, saved, "--force");
+    assert.equal(await readFile(join(saved, ".bashrc"), "utf8"), "run\n");
+  });
+
   test("launch of a run that fails exits with 1 and says what went wrong and what to do", async () => {
     const { code, out } = await troupe("launch", await bundle("failing", "echo broken >&2; exit 7")).ended;
     assert.equal(code, 1);

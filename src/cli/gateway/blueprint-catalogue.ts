@@ -5,6 +5,7 @@ import {
   type CatalogueEntry,
   type CommandGroup,
   type CommandSpec,
+  forceSaveOption,
   helpOption as help,
   jsonOption as json,
 } from "../command.ts";
@@ -75,6 +76,7 @@ const running: readonly CommandSpec[] = [
       { name: "name", value: "NAME", help: "The job's name, for people." },
       { name: "watch", value: null, help: "Follow the run to its end, as it is; --no-watch only starts it." },
       { name: "save", value: "FOLDER", help: "Copy the run's outputs into a folder." },
+      forceSaveOption,
       url,
       json,
       help,

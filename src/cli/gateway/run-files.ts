@@ -2,7 +2,7 @@
 
 import type { Artifact, Output } from "../../../sdk/src/index.ts";
 import { type Call, exitCodes } from "../command.ts";
-import { saveFiles } from "../save.ts";
+import { checkSaveFolder, saveFiles } from "../save.ts";
 import { bytes, cleanText } from "../text.ts";
 import { idOf } from "./ids.ts";
 import { printList } from "./lists.ts";
@@ -63,6 +63,7 @@ export async function outputs(call: Call): Promise<number> {
 export async function save(call: Call): Promise<number> {
   const id = idOf(call, "run");
   const [, folder = ""] = call.words;
+  checkSaveFolder(call, folder);
   return withGateway(call, async (session) => {
     const left = call.flag("all") ? await artifactsOf(session, id) : await filesOf(session, id);
     const told = call.flag("evidence") ? await Array.fromAsync(evidenceOf(session, id)) : [];
@@ -109,7 +110,7 @@ function inFolder(file: RunFile): RunFile {
 
 /** Downloads files into a folder. @returns where each one is, by artifact id */
 export function saveInto(
-  { client, interrupt }: Session,
+  { call, client, interrupt }: Session,
   files: readonly RunFile[],
   folder: string,
 ): Promise<ReadonlyMap<string, string>> {
@@ -117,7 +118,7 @@ export function saveInto(
     const { body } = await client.runs.download(file, { signal: interrupt });
     return body ?? new Blob([]).stream();
   };
-  return saveFiles(files, download, folder);
+  return saveFiles(files, download, folder, call.flag("force") === true);
 }
 
 /** A file's address as a program outside can open it; a gateway with a token asks for it there too. */

@@ -3,6 +3,7 @@
 import type { Run, RunStatus, RunsQuery } from "../../../sdk/src/index.ts";
 import { type Call, exitCodes, UsageError } from "../command.ts";
 import { limitOf } from "../jobs.ts";
+import { checkSaveFolder } from "../save.ts";
 import { readObject } from "../submission.ts";
 import { summaryFields } from "../summary-text.ts";
 import { cleanText, duration } from "../text.ts";
@@ -71,7 +72,7 @@ export async function start(call: Call): Promise<number> {
 /**
  * Whether a command follows the run that it starts.
  *
- * @throws UsageError when it must, for --save, and was told not to
+ * @throws UsageError when it must, for --save, and was told not to; or when the folder of --save is not empty
  */
 export function watchesAsked(call: Call, unlessSaid: boolean): boolean {
   if (call.flag("watch") === false && call.text("save") !== null) {
@@ -79,6 +80,7 @@ export function watchesAsked(call: Call, unlessSaid: boolean): boolean {
       "--save needs the end of the run: leave --no-watch out, or later use `troupe runs save`.",
     );
   }
+  checkSaveFolder(call);
   return call.flag("watch") ?? unlessSaid;
 }
 
