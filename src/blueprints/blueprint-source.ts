@@ -22,7 +22,7 @@ export interface AdditionWrites {
 }
 
 export interface BlueprintSource {
-  /** @throws Refusal `blueprint_not_found`, `blueprint_broken`; `blueprint_busy` while it is being removed */
+  /** @throws Refusal `blueprint_not_found`; `validation_failed` with its mistakes when it is broken; `blueprint_busy` while it is being removed */
   forJob(blueprintId: string): Promise<BlueprintForJob>;
   /**
    * @param reads what is committed, when it is absent

@@ -5,7 +5,7 @@
 //     writes it.
 
 import type { Definition } from "../bundles/definition.ts";
-import { BundleProblem, messagesOf } from "../bundles/problem.ts";
+import { BundleProblem, type BundleProblemEntry, messagesOf } from "../bundles/problem.ts";
 import { busy, Operations, type OperationsParts } from "../operations/operations.ts";
 import type { Operation } from "../operations/records.ts";
 import { Refusal } from "../refusal.ts";
@@ -81,7 +81,7 @@ export class Blueprints implements BlueprintSource {
     const found = await catalog.find(blueprintId);
     if (found === null) throw await blueprintNotFound(blueprintId, this.#parts.catalog);
     const { definition, description, problems } = found;
-    if (definition === null || description === null) throw broken(blueprintId, messagesOf(problems));
+    if (definition === null || description === null) throw brokenLaunch(blueprintId, problems);
     return { kind: "not_added", blueprintId, definition, description };
   }
 
@@ -91,10 +91,11 @@ export class Blueprints implements BlueprintSource {
       definition = await this.#parts.bundles.definition(fingerprint);
     } catch (error) {
       if (!(error instanceof BundleProblem)) throw error;
-      throw broken(blueprintId, "what was prepared of it is gone or damaged; add it again with force");
+      const message = "what was prepared of it is gone or damaged; add it again with force";
+      throw brokenLaunch(blueprintId, [{ path: "", code: "content_missing", message }]);
     }
     const { description, problems } = descriptionOf(definition, blueprintId);
-    if (description === null) throw broken(blueprintId, messagesOf(problems));
+    if (description === null) throw brokenLaunch(blueprintId, problems);
     return { kind: "added", blueprintId, fingerprint, definition, description };
   }
 
@@ -109,7 +110,7 @@ export class Blueprints implements BlueprintSource {
   async prepareAddition(blueprintId: string, request: AdditionRequest): Promise<WriteOperation> {
     const found = await this.#parts.catalog.find(blueprintId);
     if (found === null) throw await blueprintNotFound(blueprintId, this.#parts.catalog);
-    if (found.description === null) throw broken(blueprintId, messagesOf(found.problems));
+    if (found.description === null) throw broken("blueprint_broken", blueprintId, found.problems);
     return (writes) => this.#writeAddition(writes, blueprintId, request);
   }
 
@@ -157,12 +158,18 @@ export class Blueprints implements BlueprintSource {
   }
 }
 
-function broken(blueprintId: string, said: string): Refusal {
-  return new Refusal(
-    "blueprint_broken",
-    `Blueprint ${blueprintId} cannot be used as it is: ${said}. GET /api/v1/blueprints/${blueprintId} lists its mistakes.`,
-  );
+function broken(
+  code: "blueprint_broken" | "validation_failed",
+  blueprintId: string,
+  problems: readonly BundleProblemEntry[],
+): Refusal {
+  const detail = `Blueprint ${blueprintId} cannot be used as it is: ${messagesOf(problems)}. GET /api/v1/blueprints/${blueprintId} lists its mistakes.`;
+  return new Refusal(code, detail, problems);
 }
+
+/** A launch is told the mistakes of its package as it is told those of its configuration. */
+const brokenLaunch = (blueprintId: string, problems: readonly BundleProblemEntry[]) =>
+  broken("validation_failed", blueprintId, problems);
 
 function refuseRemoving(prepared: PreparedBlueprint | null): void {
   if (prepared?.state !== "removing") return;

@@ -150,9 +150,9 @@ async function indexItems(look: Look): Promise<readonly JsonValue[] | "wrong" | 
     if (found.size > INDEX_BYTES_MAX) return wrong("too_large", `is larger than ${INDEX_BYTES_MAX} bytes`);
     const parsed = parseJson(await readFile(real, "utf8"), INDEX_DEPTH_MAX);
     if (parsed === null) return wrong("invalid_json", "is no JSON");
-    const list = isObject(parsed.value) ? parsed.value.blueprints : undefined;
+    const list = isObject(parsed.value) ? parsed.value.blueprints : parsed.value;
     if (Array.isArray(list)) return list;
-    return wrong("wrong_type", 'must be an object with a list of folders: {"blueprints": ["name"]}');
+    return wrong("wrong_type", 'must be a list of folders, or an object with one: {"blueprints": ["name"]}');
   } catch (error) {
     if (isGone(error)) return null;
     throw error;

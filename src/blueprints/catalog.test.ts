@@ -141,12 +141,23 @@ test("an index names the blueprints, in its order, as texts or objects; others a
   assert.deepEqual(codes(await catalog.find("gone")), ["/manifest.json missing_manifest"]);
 });
 
+test("an index that is a list is read as the list of folders", async () => {
+  const folder = await folderWith({
+    "index.json": ["a"],
+    "a/manifest.json": manifest(),
+    "b/manifest.json": manifest(),
+  });
+  const { catalog } = catalogOf(folder);
+  assert.deepEqual(kinds(await catalog.entries()), ["a whole"]);
+  assert.deepEqual(await catalog.problems(), []);
+});
+
 test("an index that leads outside, or is no index, is a problem of the catalog; other folders are shown", async () => {
   const fine = await folderWith({ "fine/manifest.json": manifest() }, "fine-ones");
   const outside = await folderWith({ "x/manifest.json": manifest() }, "outside");
   const wrong: readonly (readonly [JsonValue, readonly string[]])[] = [
     ["{", ["invalid_json"]],
-    [[], ["wrong_type"]],
+    ["a", ["invalid_json"]],
     [{ blueprints: {} }, ["wrong_type"]],
     [{ blueprints: ["../outside/x", "/etc", "", 1, ".", { path: null }] }, new Array(6).fill("invalid_path")],
     [{ blueprints: ["link/x"] }, ["link_outside"]],

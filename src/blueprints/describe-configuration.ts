@@ -62,8 +62,9 @@ export function readLocalFolders(configuration: JsonObject, graph: Graph | null)
     const payloadPath = plainPath(folder, "payload_path");
     const runtimePath = plainPath(folder, "runtime_path");
     const allowedExtensions = extensionList(folder, "allowed_extensions");
-    const linkedConfigPaths = nameList(folder, "linked_config_paths", FOLDERS_MAX, (path) =>
-      path === configPath ? "it is the config_path itself" : dottedPathProblem(path),
+    // The config_path itself adds nothing, and harms nothing.
+    const linkedConfigPaths = nameList(folder, "linked_config_paths", FOLDERS_MAX, dottedPathProblem).filter(
+      (path) => path !== configPath,
     );
     if (payloadPath !== null && uploads !== null) checkUploaded(folder, payloadPath, uploads);
     if (configPath === null || payloadPath === null || runtimePath === null) return null;
@@ -216,13 +217,15 @@ export function readWebUi(configuration: JsonObject, identity: Pick<PackageIdent
     );
   }
   const enabled = webUi.boolean("enabled", false);
+  // What nobody will see is not judged: it may be half-written, or of a later version.
+  if (!enabled) return { webUi: null, problems: reading.problems, warnings: reading.warnings };
   const output = webUi.object("output");
   reading.warnOfUnknown(output, ["adapter", "title", "page"]);
   const adapter = output.choice("adapter", ["dashboard", "static_html"] as const, "dashboard");
   const title = output.text("title") || identity.name;
   const page = readPage(reading, output, adapter);
   const { problems, warnings } = reading;
-  return { webUi: enabled && problems.length === 0 ? { adapter, title, page } : null, problems, warnings };
+  return { webUi: problems.length === 0 ? { adapter, title, page } : null, problems, warnings };
 }
 
 function readPage(reading: Reading, output: Fields, adapter: WebUi["adapter"]): string | null {

@@ -367,7 +367,6 @@ test("mistakes of local folders have their places in the configuration", () => {
     [folder({ runtime_path: 1 }), "/runtime_path wrong_type"],
     [folder({ allowed_extensions: [] }), "/allowed_extensions empty"],
     [folder({ allowed_extensions: ["md"] }), "/allowed_extensions/0 invalid_value"],
-    [folder({ linked_config_paths: ["documents.folder"] }), "/linked_config_paths/0 invalid_value"],
   ];
   for (const [given, expected] of table) {
     const found = foldersOf(given).problems.map(({ path, code }) => `${path} ${code}`);
@@ -472,4 +471,12 @@ test("whatever stands in the declared fields, reading never throws, and a descri
     ),
     { numRuns: 300 },
   );
+});
+
+test("a linked_config_path that repeats the config_path, and a web interface that is off, harm nothing", () => {
+  const given = folder({ linked_config_paths: ["a.b", "documents.folder"] });
+  const { folders, problems } = foldersOf(given);
+  assert.deepEqual([problems, folders[0]?.linkedConfigPaths], [[], ["a.b"]]);
+  const off = readWebUi({ web_ui: { enabled: false, output: { adapter: "later" } } }, { name: "n" });
+  assert.deepEqual([off.webUi, off.problems], [null, []]);
 });

@@ -77,7 +77,7 @@ describe("a job of a blueprint", () => {
       (error: Refusal) => error.code === "validation_failed" && error.errors[0]?.path === "/blueprint_id",
     );
     await core.catalog("digest", { graph_id: "no nodes" });
-    await assert.rejects(core.create(source), refused("blueprint_broken"));
+    await assert.rejects(core.create(source), refused("validation_failed"));
   });
 
   test("whose package goes between the look and the write waits for the one that comes", async () => {

@@ -118,7 +118,7 @@ export class BlueprintLaunches {
     try {
       return await this.#parts.blueprints.forJob(blueprintId);
     } catch (error) {
-      if (error instanceof Refusal && error.code === "blueprint_broken") return error;
+      if (error instanceof Refusal && error.code === "validation_failed") return error;
       throw error;
     }
   }

@@ -76,7 +76,7 @@ export class Definitions {
    * Checks a request for a job; writes nothing.
    *
    * @throws Refusal `validation_failed` with every mistake; `conflict` when the bundle's content is gone;
-   *   `blueprint_broken`, `blueprint_busy`
+   *   `blueprint_busy`
    */
   async prepareCreate(request: JobRequest): Promise<JobDraft> {
     const { secrets } = this.#parts;

@@ -36,7 +36,7 @@ export interface JobSourcesParts {
  * Looks at what a job is to be made of.
  *
  * @returns what is wrong with the request when there is no such source, or it cannot be used
- * @throws Refusal `conflict` when a bundle's content is gone; `blueprint_broken`, `blueprint_busy`
+ * @throws Refusal `conflict` when a bundle's content is gone; `blueprint_busy`
  */
 export async function findSource(
   { bundles, blueprints }: JobSourcesParts,

@@ -10,7 +10,7 @@ export function entriesOf(
   problems: readonly LaunchProblem[],
   configurationPath: string,
 ): readonly RefusalEntry[] {
-  const roots = { configuration: configurationPath, inputs: "/inputs", launch: "" } as const;
+  const roots = { configuration: configurationPath, inputs: "/inputs", package: "", launch: "" } as const;
   return problems.map(({ part, path, code, message }) => ({ path: roots[part] + path, code, message }));
 }
 

@@ -14,6 +14,8 @@ const PROBLEMS_MAX = 200;
 
 export class Findings {
   webUi: WebUi | null = null;
+  /** Where a problem is, for the caller. */
+  placed = (problem: LaunchProblem): LaunchProblem => problem;
   readonly #errors: LaunchProblem[] = [];
   readonly #unmet: LaunchProblem[] = [];
   readonly #warnings: LaunchProblem[] = [];
@@ -50,7 +52,7 @@ export class Findings {
 
   result(): LaunchCheck {
     return {
-      errors: distinct(this.#errors),
+      errors: distinct(this.#errors).map(this.placed),
       unmet: distinct(this.#unmet),
       warnings: distinct(this.#warnings),
       webUi: this.webUi,

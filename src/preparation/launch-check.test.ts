@@ -14,8 +14,10 @@ import { folderConfig, type LaunchPlace, makeLaunchPlace, manifest } from "./tes
 async function said(place: LaunchPlace, subject: Parameters<LaunchPlace["preparation"]["check"]>[0]) {
   const { errors, unmet, warnings } = await place.preparation.check(subject);
   assert.deepEqual(await place.leftovers(), [], "a check leaves nothing");
+  // Most of these subjects have it in the package's own file; a test of its own tells the files apart.
+  const placed = (path: string) => path.replace("/config/default.json#", "");
   return {
-    errors: errors.map(({ path, code }) => `${path} ${code}`),
+    errors: errors.map(({ path, code }) => `${placed(path)} ${code}`),
     unmet: unmet.map(({ code }) => code),
     warnings: warnings.map(({ message }) => message),
     messages: [...errors, ...unmet].map(({ message }) => message),
@@ -26,6 +28,26 @@ async function ofFolder(place: LaunchPlace, value: unknown, config: JsonObject =
   const overrides = { documents: { folder: value } } as JsonObject;
   return said(place, await place.subject({ config }, { configOverrides: overrides }));
 }
+
+test("what stands in the package's own file is told at that file, and what the run overrides at the run's", async () => {
+  await using place = await makeLaunchPlace();
+  const given = {
+    manifest: { config_schema: { properties: { limit: { type: "number" }, mode: { enum: ["a"] } } } },
+    config: { limit: "many", mode: "b" },
+  };
+  const placesOf = async (configOverrides: JsonObject) => {
+    const { errors } = await place.preparation.check(await place.subject(given, { configOverrides }));
+    return errors.map(({ part, path }) => `${part} ${path}`).sort();
+  };
+  const own = (path: string) => `package /config/default.json#${path}`;
+  assert.deepEqual(await placesOf({}), [own("/limit"), own("/mode")]);
+  const web_ui = { enabled: true, output: { adapter: "x" } };
+  assert.deepEqual(await placesOf({ mode: "c", web_ui }), [
+    "configuration /mode",
+    "configuration /web_ui/output/adapter",
+    own("/limit"),
+  ]);
+});
 
 test("a folder with files that will do passes, and tells how many others are skipped", async () => {
   await using place = await makeLaunchPlace();

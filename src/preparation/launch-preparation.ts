@@ -143,6 +143,7 @@ export class Preparation {
       findings.errors(resolved.errors);
       findings.warnings(resolved.warnings);
       findings.webUi = resolved.webUi;
+      findings.placed = resolved.placed;
       return resolved;
     } catch (error) {
       if (!(error instanceof ConfigurationUnreadable)) throw error;

@@ -256,7 +256,7 @@ test("a package that leaves no room for its dashboard is told before and after i
     const { errors } = await place.preparation.check(subject);
     assert.deepEqual(
       errors.map(({ path, code }) => `${path} ${code}`),
-      ["/web_ui no_room_for_web_ui"],
+      ["/config/default.json#/web_ui no_room_for_web_ui"],
     );
     const run = { ...aRun, ports: new Map([["web_ui", 61_007]]) };
     const { code } = await failure(place.preparation.prepare(run, subject, progress()));

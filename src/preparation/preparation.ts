@@ -24,8 +24,11 @@ export interface LaunchSubject {
 
 /** One reason why a run cannot be accepted. */
 export interface LaunchProblem {
-  /** What `path` leads into: the resolved configuration, the run's inputs, or (path "") nothing of either. */
-  readonly part: "configuration" | "inputs" | "launch";
+  /**
+   * What `path` leads into: the resolved configuration, the run's inputs, a file of the package (its name, `#`, and a
+   * pointer into it), or (path "") nothing of these.
+   */
+  readonly part: "configuration" | "inputs" | "package" | "launch";
   /** JSON Pointer, such as "/documents/folder". */
   readonly path: string;
   readonly code: string;

@@ -16,6 +16,8 @@ export interface ResolvedLaunch {
   readonly webUi: WebUi | null;
   readonly errors: readonly LaunchProblem[];
   readonly warnings: readonly LaunchProblem[];
+  /** Names the package's own file for what stands there, and was not asked for by the job or the run. */
+  readonly placed: (problem: LaunchProblem) => LaunchProblem;
 }
 
 /** @throws ConfigurationUnreadable when a secret was sealed with another key */
@@ -39,6 +41,41 @@ export function resolveLaunch(subject: LaunchSubject, secrets: ConfigurationSecr
     webUi: webUi.webUi,
     errors: [...folders.problems, ...webUi.problems].map(inConfiguration),
     warnings: [...folders.warnings, ...webUi.warnings].map(inConfiguration),
+    placed: (problem) => (isOfPackage(problem, layers) ? inPackage(problem) : problem),
+  };
+}
+
+/** Whether the value stands in the package's own layer, and no other has a say in it. */
+function isOfPackage({ part, path, code }: LaunchProblem, [own, ...later]: Layers): boolean {
+  if (part !== "configuration" || path === "") return false;
+  // What one of these lacks is a mistake of its declaration; what any other value lacks is for the caller to give.
+  const isDeclaration = /^\/(?:local_inputs|web_ui)\//.test(path);
+  if (code === "required" && !isDeclaration) return false;
+  const place = isDeclaration ? path.split("/", 2).join("/") : path;
+  return hasSay(own ?? {}, place) === "whole" && later.every((layer) => hasSay(layer, path) === "none");
+}
+
+/** Whether a layer has the value at a pointer, or something in the place of an object on the way there. */
+function hasSay(layer: JsonObject, path: string): "none" | "whole" | "other" {
+  let value: JsonValue = layer;
+  for (const part of path.split("/").slice(1)) {
+    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (typeof value !== "object" || value === null) return "other";
+    const isList: boolean = Array.isArray(value);
+    const next: JsonValue | undefined = (value as Record<string, JsonValue | undefined>)[key];
+    if (next === undefined) return isList ? "other" : "none";
+    value = next;
+  }
+  return "whole";
+}
+
+function inPackage({ path, code, message }: LaunchProblem): LaunchProblem {
+  const file = "config/default.json";
+  return {
+    part: "package",
+    path: `/${file}#${path}`,
+    code,
+    message: `the package's own ${file}: ${message}`,
   };
 }
 

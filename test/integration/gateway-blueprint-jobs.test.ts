@@ -82,7 +82,13 @@ describe("POST /jobs with a blueprint_id", () => {
     assertProblem(unknown, 422, "validation_failed");
     assert.deepEqual(pathsOf(unknown), ["/blueprint_id"]);
     const broken = await ask(program, "POST", "/jobs", { body: { blueprint_id: "broken" } });
-    assertProblem(broken, 409, "blueprint_broken");
+    assertProblem(broken, 422, "validation_failed");
+    const mistakes = await ask(program, "GET", "/blueprints/broken");
+    const placed = ({ path, code }: JsonObject) => `${path} ${code}`;
+    const listed = (mistakes.body.errors as JsonObject[]).map(placed);
+    assert.deepEqual((broken.body.errors as JsonObject[]).map(placed), listed);
+    const judged = await ask(program, "POST", "/blueprints/broken/validate", { body: {} });
+    assert.deepEqual((judged.body.errors as JsonObject[]).map(placed), listed);
     const both = { blueprint_id: "digest", bundle_id: "bundle_1" };
     assertProblem(await ask(program, "POST", "/jobs", { body: both }), 422, "validation_failed");
   });

@@ -52,7 +52,6 @@ export function jobRoutes(api: FastifyInstance, services: GatewayServices): void
         body: CreateJobBody,
         response: responses({ 201: JobSchema }, [
           "malformed_json",
-          "blueprint_broken",
           "blueprint_busy",
           "conflict",
           "idempotency_key_reused",

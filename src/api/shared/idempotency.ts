@@ -120,7 +120,7 @@ export function canonicalJson(value: JsonValue): string {
 function badKey(): Problem {
   const message = "must be 1 to 255 visible ASCII characters";
   return new Problem("invalid_parameter", `The Idempotency-Key ${message}.`, {
-    errors: [{ path: "Idempotency-Key", code: "invalid_value", message }],
+    errors: [{ path: "idempotency-key", code: "invalid_value", message }],
   });
 }
 

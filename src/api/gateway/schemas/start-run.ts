@@ -27,7 +27,6 @@ export const startRunHeaders = Type.Object({
 export const startRunProblems = [
   "malformed_json",
   "blueprint_not_found",
-  "blueprint_broken",
   "blueprint_busy",
   "conflict",
   "requirements_not_met",
