@@ -58,7 +58,10 @@ export function toLog(run: RunContext, line: string): LogRecord | null {
 
 /** What a worker printed or reported; its payload may be any JSON. */
 function ofWorker(run: RunContext, event: ParsedEvent): LogRecord {
-  const { level, stream, attempt, message, msg, fields, ...rest } = fieldsOf(event);
+  const { level, stream, attempt, message, msg, fields, ...others } = fieldsOf(event);
+  const rest: JsonObject = isMark(message)
+    ? { ...others, truncated: true, chars: message.chars ?? null }
+    : others;
   // Of a payload that was too large for an event, the longest values were replaced by their beginning.
   const said = message ?? msg ?? (isObject(event.payload) ? textField(rest, "preview") : event.payload);
   return {
@@ -75,9 +78,14 @@ function ofWorker(run: RunContext, event: ParsedEvent): LogRecord {
   };
 }
 
+/** Whether this stands for a text that was too long (bounded-value.ts). */
+function isMark(value: JsonValue | undefined): value is JsonObject {
+  return value !== undefined && isObject(value) && value.truncated === true;
+}
+
 function textOf(value: JsonValue): string {
   if (value === null) return "";
-  if (isObject(value) && value.truncated === true) return `${textField(value, "preview") ?? ""}…`;
+  if (isMark(value)) return `${textField(value, "preview") ?? ""}…`;
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
