@@ -2,7 +2,7 @@
 // durable: answers come after their commit.
 //
 //   npm run bench:gateway
-//   npm run bench:gateway -- --only get,post,events,pages,upload
+//   npm run bench:gateway -- --only get,post,wait,batch,events,pages,upload
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { openAsBlob } from "node:fs";
@@ -16,6 +16,7 @@ import { pair } from "./manifests.ts";
 import { peakMb, residentMb } from "./memory.ts";
 import { seedRuns } from "./seed-runs.ts";
 import { printTable } from "./table.ts";
+import { measureBatch, measureWait } from "./waiting.ts";
 import { zipOf } from "./zip.ts";
 
 const CLIENTS = 32;
@@ -209,6 +210,9 @@ async function measureUpload(program: Program, url: URL): Promise<void> {
   for (let i = 0; i < 500; i++) ok(await warmUp.send(startRun(url, jobId)));
   warmUp.close();
   if (wanted("post")) await measurePost(url, jobId);
+  const start = { url, path: `/jobs/${jobId}/runs`, body: {} };
+  if (wanted("wait")) await measureWait(start, figures);
+  if (wanted("batch")) await measureBatch(start, figures);
   if (wanted("get")) await measureGet(url, jobId);
   if (wanted("events")) await measureEvents(url);
 }

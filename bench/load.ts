@@ -2,6 +2,7 @@
 
 import { send, submit, untilOver } from "./client.ts";
 import { chain, fan, pair } from "./manifests.ts";
+import { measureBatch, measureWait } from "./waiting.ts";
 
 export interface LoadOptions {
   /** Names of measurements to take; null for all. */
@@ -33,6 +34,9 @@ export async function loadTable(api: string, options: LoadOptions): Promise<Map<
   if (wanted("chain")) {
     figures.set("chain of 500, per hop", ms((await medianOf(5, () => timeJob(api, chain(500)))) / 500));
   }
+  const start = { url: new URL(api), path: "/jobs", body: pair };
+  if (wanted("wait")) await measureWait(start, figures);
+  if (wanted("batch")) await measureBatch(start, figures);
   if (wanted("list")) await measureList(api, figures);
   return figures;
 }
