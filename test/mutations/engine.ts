@@ -137,4 +137,11 @@ export const engineMutations: readonly Mutation[] = [
     tests: simulation,
   },
   ...waitsByWallTime,
+  {
+    fault: "jobs that are submitted together are written before they have come to rest",
+    file: "src/engine/engine.ts",
+    search: "if (jobs.length > 1) this.#pending.hold",
+    replacement: "if (jobs.length < 1) this.#pending.hold",
+    tests: ["src/engine/submission.test.ts"],
+  },
 ];

@@ -80,4 +80,11 @@ export const storeMutations: readonly Mutation[] = [
     replacement: "",
     tests: ["src/sync-tree.test.ts"],
   },
+  {
+    fault: "an item of a batch that fails takes the others with it, or leaves a part of itself",
+    file: "src/store/gateway-writes.ts",
+    search: "return atSavepoint(this.#db, work);",
+    replacement: "return work();",
+    tests: ["src/store/gateway-records.test.ts"],
+  },
 ];
