@@ -181,6 +181,15 @@ describe("a failing run names its cause", () => {
     assertFailure(events.at(-1)?.error, "configuration.variable_missing");
   });
 
+  test("configuration.variable_withheld: of a package's own configuration, which nobody sent", async () => {
+    const folder = await writeFolder(join(home, "tmp", "withheld"), {
+      "manifest.json": graph("withheld", [executor("worker", "true")]),
+      "config/default.json": { url: { $env: "SVC_API_TOKEN" } },
+    });
+    const run = await assertFails(await submitFolder(runtime, folder), "configuration.variable_withheld");
+    assert.match(JSON.stringify(run.detail), /SVC_API_TOKEN at \/url/);
+  });
+
   test("after a restart: runtime.recovered_interrupted, configuration.unreadable", async () => {
     const once = { safe_to_retry: false };
     const interrupted = await one(executor("worker", "echo up; sleep 1000", once));

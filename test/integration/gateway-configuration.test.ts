@@ -268,6 +268,17 @@ describe('{"$env": "NAME"}', () => {
     assert.deepEqual(filesWith(FROM_ENV), []);
   });
 
+  test("that names a secret of the runtime itself is refused, and named", async () => {
+    const body = {
+      bundle_id: await uploadBundle(program, manifest),
+      resolved_configuration: { url: { $env: "SVC_DATABASE_URL" } },
+    };
+    const answer = await ask(program, "POST", "/jobs", { body });
+    assertProblem(answer, 422, "validation_failed");
+    assert.deepEqual(pathsOf(answer), ["/resolved_configuration/url"]);
+    assert.match(JSON.stringify(answer.body), /SVC_DATABASE_URL/);
+  });
+
   test("a variable that is not set fails the run, and says which", async () => {
     const jobId = await jobWith({ region: { $env: "ACME_ABSENT" } });
     const { run } = await ended(program, await startRun(program, jobId));
