@@ -58,7 +58,12 @@ export interface Schema {
     failure_json: string | null;
     result_json: string | null;
   };
-  job_sources: { job_id: string; manifest_json: string; configuration_json: string | null };
+  job_sources: {
+    job_id: string;
+    manifest_json: string;
+    configuration_json: string | null;
+    checksum: number | null;
+  };
   events: { job_id: string; first_seq: number; event_count: number; lines: string };
   agents: {
     job_id: string;
@@ -71,9 +76,16 @@ export interface Schema {
     last_error: string | null;
     unrouted_json: string | null;
     lease_json: string | null;
+    checksum: number | null;
   };
-  messages: { job_id: string; agent_index: number; seq: number; message_json: string };
-  items: { job_id: string; agent_index: number; first_seq: number; lines: string };
+  messages: {
+    job_id: string;
+    agent_index: number;
+    seq: number;
+    message_json: string;
+    checksum: number | null;
+  };
+  items: { job_id: string; agent_index: number; first_seq: number; lines: string; checksum: number | null };
   tasks: {
     job_id: string;
     task_seq: number;
@@ -83,6 +95,7 @@ export interface Schema {
     failures: number;
     state_json: string;
     message_json: string;
+    checksum: number | null;
   };
   dead_letters: {
     dead_letter_id: string;

@@ -4,6 +4,13 @@ import type { Mutation } from "./mutation.ts";
 
 export const storeMutations: readonly Mutation[] = [
   {
+    fault: "a changed row is recovered as if it were what was stored",
+    file: "src/store/sqlite/row-checksum.ts",
+    search: "if (row.checksum !== null && row.checksum !== rowChecksum(values)) {",
+    replacement: "if (Number.isNaN(row.checksum) && row.checksum !== rowChecksum(values)) {",
+    tests: ["src/store/sqlite/journal.test.ts"],
+  },
+  {
     fault: "damage that the check after an unclean end finds is not acted on",
     file: "src/app.ts",
     search: "database.setDamaged(damage);",

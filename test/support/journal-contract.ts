@@ -430,7 +430,7 @@ export function humanRequest(eventSeq: number, given: Partial<HumanRequest> = {}
   };
 }
 
-function task(taskSeq: number): TaskRecord {
+export function task(taskSeq: number): TaskRecord {
   const lease = { leaseId: "lease_1", pool: "default", slots: 1 };
   const state = { kind: "running", lease, sandboxName: "a-1", startedAtMs: 5 } as const;
   return { taskSeq, agentIndex: 0, kind: "command", state, attempt: 1, failures: 0, message: message(9, 0) };

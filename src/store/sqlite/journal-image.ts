@@ -1,19 +1,27 @@
 // Reading a job's image back: the sum of its batches, for recovery.
 
 import type { DatabaseSync } from "node:sqlite";
-import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../engine/journal.ts";
+import type {
+  AgentRecord,
+  CollectedItems,
+  JobImage,
+  JobInsert,
+  JobProgress,
+  TaskRecord,
+} from "../../engine/journal.ts";
 import { limits } from "../../engine/limits.ts";
 import type { Message } from "../../engine/message.ts";
 import { readTally } from "../../engine/tally.ts";
 import { toAgentRecord, toHumanRequest, toTaskRecord, toTrace } from "../rows.ts";
 import type { Schema } from "../schema.ts";
+import { mustBeWhole } from "./row-checksum.ts";
 
 type JobRow = Schema["jobs"] & Schema["job_sources"];
 
 const QUERIES = {
   job: "SELECT * FROM jobs JOIN job_sources USING (job_id) WHERE job_id = ?",
   agents: "SELECT * FROM agents WHERE job_id = ? ORDER BY agent_index",
-  messages: "SELECT message_json FROM messages WHERE job_id = ? ORDER BY agent_index, seq",
+  messages: "SELECT * FROM messages WHERE job_id = ? ORDER BY agent_index, seq",
   items: "SELECT * FROM items WHERE job_id = ? ORDER BY agent_index, first_seq",
   tasks: "SELECT * FROM tasks WHERE job_id = ? ORDER BY task_seq",
   // Of the closed ones no more than the engine remembers.
@@ -32,23 +40,24 @@ export function imageReader(connection: DatabaseSync): (jobId: string) => JobIma
   };
   const jobs = prepare<JobRow>(QUERIES.job);
   const agents = prepare<Schema["agents"]>(QUERIES.agents);
-  const messages = prepare<{ message_json: string }>(QUERIES.messages);
+  const messages = prepare<Schema["messages"]>(QUERIES.messages);
   const items = prepare<Schema["items"]>(QUERIES.items);
   const tasks = prepare<Schema["tasks"]>(QUERIES.tasks);
   const humanRequests = prepare<Schema["human_requests"]>(QUERIES.humanRequests);
   return (jobId) => {
     const [job] = jobs(jobId);
     if (job === undefined) return null;
+    mustBeWhole("job_sources", job, [jobId, job.manifest_json, job.configuration_json]);
     return {
       jobId,
       epoch: job.epoch,
       revision: job.revision,
       insert: toInsert(job),
       progress: toProgress(job),
-      agents: agents(jobId).map(toAgentRecord),
-      messages: messages(jobId).map((row) => JSON.parse(row.message_json) as Message),
+      agents: agents(jobId).map(toAgent),
+      messages: messages(jobId).map(toMessage),
       items: items(jobId).map(toItems),
-      tasks: tasks(jobId).map(toTaskRecord),
+      tasks: tasks(jobId).map(toTask),
       humanRequests: humanRequests(jobId).map(toHumanRequest),
     };
   };
@@ -96,6 +105,34 @@ function toProgress(row: JobRow): JobProgress {
   };
 }
 
+function toAgent(row: Schema["agents"]): AgentRecord {
+  const { job_id, agent_index, agent_id, status, done, processed_messages, state_json } = row;
+  const head = [job_id, agent_index, agent_id, status, done, processed_messages, state_json];
+  mustBeWhole("agents", row, [...head, row.last_error, row.unrouted_json, row.lease_json]);
+  return toAgentRecord(row);
+}
+
+function toMessage(row: Schema["messages"]): Message {
+  mustBeWhole("messages", row, [row.job_id, row.agent_index, row.seq, row.message_json]);
+  return JSON.parse(row.message_json) as Message;
+}
+
+function toTask(row: Schema["tasks"]): TaskRecord {
+  const { job_id, task_seq, agent_index, kind, attempt, failures, state_json, message_json } = row;
+  mustBeWhole("tasks", row, [
+    job_id,
+    task_seq,
+    agent_index,
+    kind,
+    attempt,
+    failures,
+    state_json,
+    message_json,
+  ]);
+  return toTaskRecord(row);
+}
+
 function toItems(row: Schema["items"]): CollectedItems {
+  mustBeWhole("items", row, [row.job_id, row.agent_index, row.first_seq, row.lines]);
   return { agentIndex: row.agent_index, firstSeq: row.first_seq, bodiesJson: row.lines.split("\n") };
 }

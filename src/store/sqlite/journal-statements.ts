@@ -63,7 +63,8 @@ const STATEMENTS = {
       ${PROGRESS_COLUMNS.join(", ")})
     VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${PROGRESS_COLUMNS.map(() => "?").join(", ")})
     ON CONFLICT (job_id) DO NOTHING`,
-  insertSource: "INSERT INTO job_sources (job_id, manifest_json, configuration_json) VALUES (?, ?, ?)",
+  insertSource:
+    "INSERT INTO job_sources (job_id, manifest_json, configuration_json, checksum) VALUES (?, ?, ?, ?)",
   updateJob: `UPDATE jobs SET revision = revision + 1, ${PROGRESS_COLUMNS.map((name) => `${name} = ?`).join(", ")}
     WHERE job_id = ? AND owner = ? AND epoch = ? AND revision = ?`,
   selectClaim: "SELECT owner, epoch, revision FROM jobs WHERE job_id = ?",
@@ -83,21 +84,24 @@ const STATEMENTS = {
   rollbackPart: "ROLLBACK TO part",
   insertEvents: "INSERT INTO events (job_id, first_seq, event_count, lines) VALUES (?, ?, ?, ?)",
   upsertAgent: `INSERT INTO agents (job_id, agent_index, agent_id, status, done, processed_messages, state_json,
-      last_error, unrouted_json, lease_json)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      last_error, unrouted_json, lease_json, checksum)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (job_id, agent_index) DO UPDATE SET status = excluded.status, done = excluded.done,
       processed_messages = excluded.processed_messages, state_json = excluded.state_json,
-      last_error = excluded.last_error, unrouted_json = excluded.unrouted_json, lease_json = excluded.lease_json`,
-  insertMessage: "INSERT INTO messages (job_id, agent_index, seq, message_json) VALUES (?, ?, ?, ?)",
+      last_error = excluded.last_error, unrouted_json = excluded.unrouted_json, lease_json = excluded.lease_json,
+      checksum = excluded.checksum`,
+  insertMessage:
+    "INSERT INTO messages (job_id, agent_index, seq, message_json, checksum) VALUES (?, ?, ?, ?, ?)",
   deleteMessages: "DELETE FROM messages WHERE job_id = ? AND agent_index = ? AND seq <= ?",
   clearMessages: "DELETE FROM messages WHERE job_id = ?",
-  insertItems: "INSERT INTO items (job_id, agent_index, first_seq, lines) VALUES (?, ?, ?, ?)",
+  insertItems: "INSERT INTO items (job_id, agent_index, first_seq, lines, checksum) VALUES (?, ?, ?, ?, ?)",
   deleteItems: "DELETE FROM items WHERE job_id = ? AND agent_index = ?",
   clearItems: "DELETE FROM items WHERE job_id = ?",
-  upsertTask: `INSERT INTO tasks (job_id, task_seq, agent_index, kind, attempt, failures, state_json, message_json)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+  upsertTask: `INSERT INTO tasks (job_id, task_seq, agent_index, kind, attempt, failures, state_json, message_json,
+      checksum)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (job_id, task_seq) DO UPDATE SET attempt = excluded.attempt, failures = excluded.failures,
-      state_json = excluded.state_json`,
+      state_json = excluded.state_json, message_json = excluded.message_json, checksum = excluded.checksum`,
   deleteTask: "DELETE FROM tasks WHERE job_id = ? AND task_seq = ?",
   clearTasks: "DELETE FROM tasks WHERE job_id = ?",
   insertDeadLetter: `INSERT INTO dead_letters (dead_letter_id, job_id, agent_id, reason, attempts, message_json,

@@ -4,10 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import {
+  agent,
   changes,
   humanRequest,
   type JournalUnderTest,
   journalContract,
+  message,
+  next,
+  task,
 } from "../../../test/support/journal-contract.ts";
 import { MemoryJournal } from "../../../test/support/memory-journal.ts";
 import { limits } from "../../engine/limits.ts";
@@ -66,5 +70,36 @@ test("an image holds all requests that are open, and of the closed ones the late
   assert.equal(found.length, 1 + limits.humanClosedKeptMax);
   assert.deepEqual(found.slice(0, 2), [1, 7]);
   assert.equal(found.at(-1), closed.length + 1);
+  await database.close();
+});
+
+test("a row that recovery depends on and that has changed is not taken for what was stored", async () => {
+  const database = openSqlite(":memory:");
+  const journal = new SqliteJournal(database);
+  const odd = agent(0, { lastError: "nul \u0000 and half a pair \ud800", unroutedJson: '"ä"' });
+  const parts = {
+    agents: [odd, agent(1)],
+    messages: [message(1, 0)],
+    items: [{ agentIndex: 1, firstSeq: 1, bodiesJson: ['{"a":1}'] }],
+    tasks: [task(1)],
+  };
+  await journal.commit([changes(parts)]);
+  await journal.commit([
+    next(1, { agents: [agent(1, { processedMessages: 9 })], tasks: [{ ...task(1), attempt: 2 }] }),
+  ]);
+  assert.notEqual(await journal.load("g-1"), null);
+  for (const [table, column] of [
+    ["job_sources", "manifest_json"],
+    ["agents", "state_json"],
+    ["messages", "message_json"],
+    ["items", "lines"],
+    ["tasks", "message_json"],
+  ]) {
+    database.connection.exec(`SAVEPOINT before; UPDATE ${table} SET ${column} = ${column} || ' '`);
+    await assert.rejects(journal.load("g-1"), new RegExp(`table ${table} has changed since it was written`));
+    database.connection.exec("ROLLBACK TO before; RELEASE before");
+  }
+  database.connection.exec("UPDATE agents SET checksum = NULL, done = 1");
+  assert.equal((await journal.load("g-1"))?.agents[0]?.done, true, "a row from before there were checksums");
   await database.close();
 });

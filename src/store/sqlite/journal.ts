@@ -1,7 +1,7 @@
 // The journal on SQLite: the engine's hot path, written by hand. One transaction per batch, a handful of prepared
 // statements per job. Its contract is the port's (J1 to J4); test/support/journal-contract.ts checks it.
 
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import {
   type CommitAnswer,
   type DamagedJob,
@@ -20,6 +20,7 @@ import type { SqliteDatabase } from "./database.ts";
 import { scopeOf } from "./errors.ts";
 import { imageReader } from "./journal-image.ts";
 import { prepareAll, progressValues, type Statements } from "./journal-statements.ts";
+import { type RowValues, rowChecksum } from "./row-checksum.ts";
 import { RunFollower } from "./run-follower.ts";
 import type { WriteGate } from "./write-gate.ts";
 
@@ -168,7 +169,7 @@ export class SqliteJournal implements Journal {
       ...progressValues(changes.progress),
     );
     if (rows === 0) return this.#whyNot(changes);
-    this.#sql.insertSource.run(jobId, insert.manifestJson, insert.configurationJson);
+    put(this.#sql.insertSource, [jobId, insert.manifestJson, insert.configurationJson]);
     return "current";
   }
 
@@ -196,7 +197,7 @@ export class SqliteJournal implements Journal {
     const { jobId } = changes;
     this.#writeEvents(changes);
     for (const agent of changes.agents) {
-      sql.upsertAgent.run(
+      put(sql.upsertAgent, [
         jobId,
         agent.index,
         agent.agentId,
@@ -207,7 +208,7 @@ export class SqliteJournal implements Journal {
         agent.lastError,
         agent.unroutedJson,
         agent.lease === null ? null : JSON.stringify(agent.lease),
-      );
+      ]);
     }
     for (const letter of changes.deadLetters) {
       sql.insertDeadLetter.run(
@@ -286,15 +287,15 @@ export class SqliteJournal implements Journal {
       sql.deleteMessages.run(jobId, agentIndex, throughSeq);
     }
     for (const message of changes.messages) {
-      sql.insertMessage.run(jobId, message.to, message.seq, JSON.stringify(message));
+      put(sql.insertMessage, [jobId, message.to, message.seq, JSON.stringify(message)]);
     }
     for (const agentIndex of changes.itemsCleared) sql.deleteItems.run(jobId, agentIndex);
     for (const { agentIndex, firstSeq, bodiesJson } of changes.items) {
-      sql.insertItems.run(jobId, agentIndex, firstSeq, bodiesJson.join("\n"));
+      put(sql.insertItems, [jobId, agentIndex, firstSeq, bodiesJson.join("\n")]);
     }
     for (const taskSeq of changes.tasksRemoved) sql.deleteTask.run(jobId, taskSeq);
     for (const task of changes.tasks) {
-      sql.upsertTask.run(
+      put(sql.upsertTask, [
         jobId,
         task.taskSeq,
         task.agentIndex,
@@ -303,7 +304,7 @@ export class SqliteJournal implements Journal {
         task.failures,
         JSON.stringify(task.state),
         JSON.stringify(task.message),
-      );
+      ]);
     }
   }
 
@@ -324,4 +325,9 @@ function tallyOf(row: Schema["jobs"]): Tally {
   } catch {
     return newTally();
   }
+}
+
+/** Writes a row with its checksum, which is the last value. */
+function put(statement: StatementSync, values: RowValues): void {
+  statement.run(...values, rowChecksum(values));
 }
