@@ -5,6 +5,7 @@
 // W2. A reader that went away (`troupe events … | head`) ends the program quietly.
 
 import type { WriteStream } from "node:tty";
+import { withoutHidden } from "./text.ts";
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "blue" | "cyan";
 
@@ -57,7 +58,7 @@ export function openTerminal(env: NodeJS.ProcessEnv): Terminal {
   return {
     isScreen,
     paint: isScreen && !env.NO_COLOR ? colourPaint : plainPaint,
-    print: (line = "") => void out.write(`${line}\n`),
+    print: (line = "") => void out.write(`${withoutHidden(line)}\n`),
     note: (line) => void process.stderr.write(`${line}\n`),
     size: () => ({ columns: out.columns || 80, rows: out.rows || 24 }),
     redraw(lines) {

@@ -24,6 +24,18 @@ export function cleanText(value: unknown): string {
     .trimEnd();
 }
 
+/**
+ * A line of output whose hidden characters are seen: what a terminal acts on beside C0, and what hides or reorders text,
+ * as \\uXXXX. JSON stays the same JSON, and cleaned text has none of them.
+ */
+export function withoutHidden(line: string): string {
+  return line.replace(/[\x7f-\x9f\u2028\u2029]|\p{Cf}/gu, (hidden) =>
+    Array.from({ length: hidden.length }, (_, i) => unitEscape(hidden.charCodeAt(i))).join(""),
+  );
+}
+
+const unitEscape = (unit: number) => `\\u${unit.toString(16).padStart(4, "0")}`;
+
 /** Like cleanText, but keeps line breaks: the lines of a longer text. */
 export function cleanLines(text: string): readonly string[] {
   return text.slice(0, CLEANED_CHARS_MAX).split(/\r?\n/).map(cleanText);

@@ -319,6 +319,20 @@ describe("without a runtime", () => {
     assert.match(none.out, /missing_manifest/);
   });
 
+  test("--json shows C1 controls and characters that reorder text as escapes, and is the same JSON", async () => {
+    const hidden = "a\u009b31m\u202etxt.exe\u{e0001}";
+    const file = await helpers.file("hidden.json", oneCommand("hidden", "true", { [hidden]: 1 }));
+    const { code, out } = await start(["validate", file, "--json"], home).ended;
+    assert.equal(code, 0);
+    assert.match(out, /a\\u009b31m\\u202etxt\.exe\\udb40\\udc01/);
+    assert.doesNotMatch(out, /[\x7f-\x9f]|\p{Cf}/u);
+    const { warnings } = JSON.parse(out) as { warnings: { path: string }[] };
+    assert.deepEqual(
+      warnings.map(({ path }) => path),
+      [`/nodes/0/config/${hidden}`],
+    );
+  });
+
   test("validate warns of what would not run as meant, and refuses a runner that does not exist; run warns too", async () => {
     const odd = JSON.parse(oneCommand("odd", "true", { max_atempts: 3 }));
     const edges = [{ from_node: "work", to_node: "work", condition: "false", message_type: "never" }];
