@@ -39,6 +39,7 @@ import { databaseFile, openHome } from "./store/home.ts";
 import { HomeLeftovers } from "./store/home-leftovers.ts";
 import { checkHomeState } from "./store/home-state.ts";
 import { SqlJobRecords } from "./store/job-records.ts";
+import { pathsOpenToOthers } from "./store/private-home.ts";
 import { SqlRetentionRecords } from "./store/retention-records.ts";
 import { openSqlite } from "./store/sqlite/database.ts";
 import { SqliteFreeSpace } from "./store/sqlite/free-space.ts";
@@ -72,6 +73,13 @@ export async function openCore(
   };
   const home = openHome(config.home);
   undo.defer(() => home.release());
+  const open = pathsOpenToOthers(home.path, { isMended: true });
+  if (open.length > 0) {
+    log.warn(
+      { paths: open },
+      "other users of this machine may read SVC_HOME: `chmod -R go= SVC_HOME` as its owner",
+    );
+  }
   checkHomeState(home.path, options);
   mkdirSync(join(home.path, "runs"), { recursive: true, mode: 0o700 });
   const database = openSqlite(databaseFile(home.path), options);

@@ -47,6 +47,9 @@ const LAST_SPANS_MS = 2_000;
  */
 export async function startProgram(config: Config, options: StartOptions = {}): Promise<RunningProgram> {
   await using undo = new AsyncDisposableStack();
+  // What the program and its commands write is for its user alone.
+  const umask = process.umask(0o077);
+  undo.defer(() => void process.umask(umask));
   const log = openLog(config);
   const core = await openCore(config, options, log, undo);
   const { engine, runner, cleanup } = core;

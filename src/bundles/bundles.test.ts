@@ -44,8 +44,8 @@ test("a folder becomes a read-only snapshot and a record", async () => {
   const payload = place.bundles.payloadFolder(record.fingerprint);
   assert.equal(payload, join(place.home, "bundles", record.fingerprint, "payloads"));
   assert.equal(await readFile(join(payload, "worker/run.py"), "utf8"), "print(1)\n");
-  assert.equal((await stat(join(payload, "worker/run.py"))).mode & 0o777, 0o444);
-  assert.equal((await stat(join(payload, "worker/go.sh"))).mode & 0o777, 0o555);
+  assert.equal((await stat(join(payload, "worker/run.py"))).mode & 0o777, 0o400);
+  assert.equal((await stat(join(payload, "worker/go.sh"))).mode & 0o777, 0o500);
   assert.equal(await readFile(join(payload, "../README.md"), "utf8"), "hello");
 });
 
@@ -277,7 +277,7 @@ test("a zip that yazl makes is taken, from its single top folder, with its execu
   assert.equal(record.bundleId, "mine");
   assert.deepEqual(record.source, { kind: "zip" });
   const payload = place.bundles.payloadFolder(record.fingerprint);
-  assert.equal((await stat(join(payload, "go.sh"))).mode & 0o777, 0o555);
+  assert.equal((await stat(join(payload, "go.sh"))).mode & 0o777, 0o500);
   assert.deepEqual((await readdir(join(place.home, "bundles", record.fingerprint))).sort(), [
     "manifest.json",
     "payloads",

@@ -59,7 +59,7 @@ async function sealed(
   file: FileHandle,
   content: { readonly digest: Hash; readonly sizeBytes: number; readonly isExecutable: boolean },
 ): Promise<SealedFile> {
-  await file.chmod(content.isExecutable ? 0o555 : 0o444);
+  await file.chmod(content.isExecutable ? 0o500 : 0o400);
   await file.sync();
   return { sha256: content.digest.digest("hex"), sizeBytes: content.sizeBytes };
 }

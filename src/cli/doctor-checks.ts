@@ -29,7 +29,11 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
     const home = await checkHome(config.home, config.home);
     findings.push(...home);
     if (home.every(({ state }) => state !== "fail")) {
-      findings.push(await checkStore(config.home), ...(await checkContent(config.home)));
+      findings.push(
+        await checkStore(config.home),
+        ...(await checkContent(config.home)),
+        ...(await checkPrivacy(config.home)),
+      );
     }
     findings.push(describeDoor(config));
     if (config.runtimeApi === "tcp") findings.push(await checkPort(config));
@@ -62,6 +66,16 @@ async function checkStore(home: string): Promise<Finding> {
     // The store's own errors say how to mend them.
     return { name: "store", state: "fail", text: error instanceof Error ? error.message : String(error) };
   }
+}
+
+/** A home that is there is asked; the start takes the permission away where it may. */
+async function checkPrivacy(home: string): Promise<readonly Finding[]> {
+  const { pathsOpenToOthers } = await import("../store/private-home.ts");
+  const open = pathsOpenToOthers(home, { isMended: false });
+  if (open.length === 0) return [];
+  const text = `other users of this machine may read or enter ${open.slice(0, PATHS_SHOWN).join(", ")}`;
+  const mend = `Run \`chmod -R go= ${home}\` as its owner, or start Troupe as its owner, which does the same.`;
+  return [{ name: "privacy", state: "warn", text, mend }];
 }
 
 const PATHS_SHOWN = 3;

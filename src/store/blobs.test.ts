@@ -42,7 +42,7 @@ describe("file blobs", () => {
     assert.equal(found?.path, join(root(), blob.sha256.slice(0, 2), blob.sha256));
     assert.equal(found?.size, 600_000);
     assert.deepEqual(await readFile(found.path), content);
-    assert.equal((await lstat(found.path)).mode & 0o777, 0o444);
+    assert.equal((await lstat(found.path)).mode & 0o777, 0o400);
   });
 
   it("has the bytes, their name and the names of new folders on disk when it says so", {

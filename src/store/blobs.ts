@@ -174,7 +174,7 @@ export class FileBlobs {
       const found = await file.stat();
       if (!found.isFile()) throw notRegular(origin);
       if (found.nlink > 1) return await this.#keepCopy(temporary, origin);
-      await file.chmod(0o444);
+      await file.chmod(0o400);
       blob = await hash(file);
       await file.sync();
     } finally {
