@@ -105,6 +105,17 @@ test("the runtime API tells the same of its jobs", async () => {
     detail.agents.map(({ status }) => status),
     ["done", "not_reached"],
   );
+  const [first] = detail.agents as readonly JsonObject[];
+  assert.equal(first?.type, "generic");
+  assert.deepEqual(await runtimeApi.call(runtime, "GET", `/jobs/${jobId}/agent-graph`), {
+    nodes: [
+      { node_id: "in", agent_type: "router", type: "generic", role: null },
+      { node_id: "work", agent_type: "executor", type: "generic", role: null },
+    ],
+    edges: [{ edge_id: null, from_node: "in", to_node: "work", message_type: "yes" }],
+  });
+  const unknown = await runtimeApi.request(runtime, "GET", "/jobs/nope/agent-graph");
+  assert.equal(unknown.status, 404);
   assert.equal((detail.job as unknown as JsonObject).partial, true);
   const progress = await runtimeApi.call(runtime, "GET", `/jobs/${jobId}/workflow-progress`);
   assert.deepEqual((progress.progress as JsonObject).agents, { ...none, done: 1, not_reached: 1 });

@@ -136,7 +136,7 @@ async function readManifest(manifestJson: string): Promise<ManifestView> {
   for (const node of objects(manifest.nodes)) {
     if (slices.isOver) await slices.breathe();
     const nodeId = String(node.node_id);
-    const type = typeof node.type === "string" ? node.type : null;
+    const type = typeof node.type === "string" ? node.type : "generic";
     const headJson = `"agent_id":${str(nodeId)},"agent_type":${str(String(node.agent_type))},"type":${str(type)}`;
     nodes.push({ nodeId, headJson, edgesJson: JSON.stringify(edgesFrom.get(nodeId) ?? []) });
   }

@@ -5,6 +5,7 @@ import Fastify, { type FastifyInstance, LogController } from "fastify";
 import type { Logger } from "pino";
 import { acceptJsonBodies } from "../shared/json-body.ts";
 import { continueWhenAllowed } from "../shared/read-rest.ts";
+import { agentGraphRoutes } from "./agent-graph.ts";
 import { bundleRoutes } from "./bundles.ts";
 import { type DoorSettings, guardDoor } from "./door.ts";
 import { answerErrors, answerOutsideRoutes } from "./errors.ts";
@@ -69,6 +70,7 @@ export function runtimeServer(services: RuntimeServices, options: ServerOptions)
       jobControlRoutes(api, services);
       jobEventRoutes(api, services);
       workflowProgressRoutes(api, services);
+      agentGraphRoutes(api, services);
       runRoutes(api, services);
       runHumanRoutes(api, services);
       runDeadLetterRoutes(api, services);
