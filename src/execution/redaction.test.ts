@@ -31,6 +31,35 @@ describe("redaction", () => {
     assert.equal(redactor.longestChars, 17);
   });
 
+  it("leaves no end of a secret in the middle of base64, padded or not; and finds URLs of either case", () => {
+    for (const secret of ["0123456789abcdef", "0123456789abcde", "0123456789abcd", "??>>~~??>>~~ü+/&="]) {
+      const redactor = makeRedactor([secret]);
+      for (const before of ["", "u", "us", "use"]) {
+        for (const after of ["", "r", "rs", "rst"]) {
+          const text = before + secret + after;
+          const base64 = Buffer.from(text).toString("base64");
+          for (const spelling of [
+            base64,
+            base64.replaceAll("=", ""),
+            Buffer.from(text).toString("base64url"),
+          ]) {
+            const [left = "", right = "not found"] = redactor.text(spelling).split("[redacted]");
+            assert.ok(left.length <= Math.ceil((before.length * 4) / 3), `${secret} in ${spelling}: ${left}`);
+            // Whole characters of what follows, and its padding.
+            assert.ok(
+              right.replaceAll("=", "").length <= Math.ceil((after.length * 4) / 3),
+              `${secret} in ${spelling}: ${right}`,
+            );
+          }
+        }
+      }
+      const url = encodeURIComponent(secret);
+      for (const spelling of [url, url.replace(/%../g, (hex) => hex.toLowerCase())]) {
+        assert.equal(redactor.text(spelling), "[redacted]", spelling);
+      }
+    }
+  });
+
   it("leaves values of fewer than 8 characters alone", () => {
     assert.equal(makeRedactor(["1234567"]).text("1234567"), "1234567");
     assert.equal(makeRedactor(["12345678"]).text("12345678"), "[redacted]");

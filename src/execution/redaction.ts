@@ -183,18 +183,19 @@ function formsOf(secret: string): Form[] {
   // The pattern of a long text would be longer still.
   const pattern = secret.length > PATTERN_CHARS_MAX ? secret : inJsonPattern(secret);
   const inJson = { word: plainPart(secret), pattern, texts: [secret, json], chars: json.length };
-  const inBase64 = [0, 1, 2].map((before) => base64Of(Buffer.from(secret), before));
-  const inBase64Url = inBase64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_"));
-  const others = [encodeURIComponent(secret.toWellFormed()), ...inBase64, ...inBase64Url];
-  return [
-    inJson,
-    ...others.map((text) => ({
-      word: text,
-      pattern: RegExp.escape(text),
-      texts: [text],
-      chars: text.length,
-    })),
-  ];
+  const inUrl = encodeURIComponent(secret.toWellFormed());
+  const inUrlLower = inUrl.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase());
+  const form = (text: string, more = "") => {
+    return { word: text, pattern: RegExp.escape(text) + more, texts: [text], chars: text.length };
+  };
+  const bytes = Buffer.from(secret);
+  const inBase64 = [0, 1, 2].flatMap((before) => {
+    const text = base64Of(bytes, before);
+    // A last character that holds bits of the secret and of what follows, and the padding, go with it.
+    const last = (before + bytes.length) % 3 === 0 ? "" : "(?:[A-Za-z0-9+/_-]={0,2})?";
+    return [form(text, last), form(text.replaceAll("+", "-").replaceAll("/", "_"), last)];
+  });
+  return [inJson, form(inUrl), form(inUrlLower), ...inBase64];
 }
 
 /** The longest part of a secret that every writer of JSON spells in the same way: ASCII but for `"`, `'`, `/` and `\\`. */
