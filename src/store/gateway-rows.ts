@@ -2,7 +2,7 @@
 
 import type { Selectable } from "kysely";
 import type { JobStatus } from "../engine/journal.ts";
-import { type AgentEnds, readTally } from "../engine/tally.ts";
+import type { AgentEnds } from "../engine/tally.ts";
 import type {
   DesiredState,
   IdempotencyRecord,
@@ -14,6 +14,7 @@ import type {
   RunSummary,
   RunTrigger,
 } from "../jobs/records.ts";
+import { tallyOf } from "./rows.ts";
 import type { Schema } from "./schema.ts";
 
 /** In place of a snapshot's fingerprint, while a job has none. */
@@ -90,7 +91,7 @@ function endsOf(row: RunRow, launched: boolean): AgentEnds | null {
   if (row.finished_at === null) return null;
   const { agents_total: total } = row;
   if (!launched) return { done: 0, failed: 0, cancelled: 0, skipped: total, not_reached: 0 };
-  const ends = row.tally_json === null ? null : (readTally(row.tally_json).ends?.agents ?? null);
+  const ends = row.tally_json === null ? null : (tallyOf(row.tally_json).ends?.agents ?? null);
   if (ends === null) return null;
   const counted = Object.values(ends).reduce((sum, count) => sum + count, 0);
   // A dashboard ends with its run, and so is among those that ended well.

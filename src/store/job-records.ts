@@ -2,7 +2,6 @@
 
 import { type Selectable, sql } from "kysely";
 import type { AgentRecord, JobStatus } from "../engine/journal.ts";
-import { readTally } from "../engine/tally.ts";
 import type { ArtifactRecord } from "../engine/task-port.ts";
 import type {
   EventPage,
@@ -16,7 +15,7 @@ import type {
 } from "../runs/job-records.ts";
 import type { Portion } from "../runs/portion.ts";
 import { hole, limitHole, reusable, reusableWithin } from "./reusable-query.ts";
-import { toAgentRecord, toTaskRecord, toTrace } from "./rows.ts";
+import { tallyOf, toAgentRecord, toTaskRecord, toTrace } from "./rows.ts";
 import type { Database, Schema } from "./schema.ts";
 
 /** Segments of a page: a worker that prints now and then makes one of each line. */
@@ -364,7 +363,7 @@ function toJob(row: JobRow): JobRecord {
     bundleFingerprint: row.bundle_fingerprint,
     definitionId: row.definition_id,
     trace: toTrace(row),
-    tally: readTally(row.tally_json),
+    tally: tallyOf(row.tally_json),
     humanPending: row.human_pending,
     failureJson: row.failure_json,
     rootAgentIdsJson: row.root_agents_json,

@@ -2,6 +2,7 @@
 
 import type { AgentRecord, HumanRequest, HumanResponse, TaskRecord } from "../engine/journal.ts";
 import type { Lease } from "../engine/ports.ts";
+import { newTally, readTally, type Tally } from "../engine/tally.ts";
 import { ownTrace, type TraceContext } from "../engine/trace.ts";
 import type { Schema } from "./schema.ts";
 
@@ -51,4 +52,13 @@ export function toHumanRequest(row: Schema["human_requests"]): HumanRequest {
 export function toTrace(row: Pick<Schema["jobs"], "run_id" | "trace_id" | "parent_span_id">): TraceContext {
   if (row.trace_id === "") return ownTrace(row.run_id);
   return { traceId: row.trace_id, parentSpanId: row.parent_span_id };
+}
+
+/** The counts of a job; where they are damaged they begin afresh, so that one row does not stop a whole list. */
+export function tallyOf(json: string): Tally {
+  try {
+    return readTally(json);
+  } catch {
+    return newTally();
+  }
 }

@@ -103,3 +103,19 @@ test("a row that recovery depends on and that has changed is not taken for what 
   assert.equal((await journal.load("g-1"))?.agents[0]?.done, true, "a row from before there were checksums");
   await database.close();
 });
+
+test("a job whose counts are damaged is listed with the others", async () => {
+  const database = openSqlite(":memory:");
+  await new SqliteJournal(database).commit([changes({ jobId: "a-1" }), changes({ jobId: "b-1" })]);
+  database.connection.exec("UPDATE jobs SET tally_json = '{' WHERE job_id = 'a-1'");
+  const request = { includeTerminal: true, limit: 9, after: null };
+  const { rows: jobs } = await new SqlJobRecords(database).page(request);
+  assert.deepEqual(
+    jobs.map(({ jobId, tally }) => [jobId, tally.logs]),
+    [
+      ["b-1", 2],
+      ["a-1", 0],
+    ],
+  );
+  await database.close();
+});

@@ -13,8 +13,7 @@ import {
   type Journal,
   JournalUnavailable,
 } from "../../engine/journal.ts";
-import { newTally, readTally, type Tally } from "../../engine/tally.ts";
-import { toTrace } from "../rows.ts";
+import { tallyOf, toTrace } from "../rows.ts";
 import type { Schema } from "../schema.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { scopeOf } from "./errors.ts";
@@ -117,7 +116,12 @@ export class SqliteJournal implements Journal {
     return this.#inTransaction(() => {
       const row = sql.selectDamaged.get(jobId, owner) as Schema["jobs"] | undefined;
       if (row === undefined) return null;
-      const job = { runId: row.run_id, eventSeq: row.event_seq, trace: toTrace(row), tally: tallyOf(row) };
+      const job = {
+        runId: row.run_id,
+        eventSeq: row.event_seq,
+        trace: toTrace(row),
+        tally: tallyOf(row.tally_json),
+      };
       const end = render(job);
       const eventSeq = job.eventSeq + 1;
       const tallyJson = JSON.stringify(end.tally);
@@ -317,15 +321,6 @@ export class SqliteJournal implements Journal {
 }
 
 type Claim = "current" | "applied" | "lost";
-
-/** The counts of a damaged job begin afresh when they are what is damaged. */
-function tallyOf(row: Schema["jobs"]): Tally {
-  try {
-    return readTally(row.tally_json);
-  } catch {
-    return newTally();
-  }
-}
 
 /** Writes a row with its checksum, which is the last value. */
 function put(statement: StatementSync, values: RowValues): void {
