@@ -206,6 +206,15 @@ describe("with a gateway that is up", () => {
     assert.equal((await troupe("jobs", "show", jobId).ended).code, 1);
   });
 
+  test("the runs of a job that does not exist are a mistake, whose next step is a command", async () => {
+    const { code, out, err } = await troupe("runs", "list", "--job", "nope").ended;
+    assert.deepEqual([code, out], [1, ""]);
+    assert.match(err, /Job nope .*`troupe jobs list`/);
+    const blueprint = await troupe("blueprint", "show", "nope").ended;
+    assert.match(blueprint.err, /nope/);
+    for (const text of [err, blueprint.err]) assert.doesNotMatch(text, /\/api\/v1/);
+  });
+
   test("lists are limited, filtered and newest first, as a table or as one document", async () => {
     const first = await json("launch", await bundle("listed", "true"));
     const second = await json("runs", "start", first.job_id, "--watch");

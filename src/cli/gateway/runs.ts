@@ -27,8 +27,10 @@ const statuses: readonly RunStatus[] = [
 export async function list(call: Call): Promise<number> {
   const limit = limitOf(call);
   const query = filterOf(call);
-  return withGateway(call, ({ client }) =>
-    printList<Run>(
+  return withGateway(call, async ({ client }) => {
+    // A job without runs and a job that does not exist are two answers.
+    if (query.job_id !== undefined) await client.jobs.get(query.job_id);
+    return printList<Run>(
       call,
       {
         items: (pageSize) => client.runs.list({ ...query, page_size: pageSize }),
@@ -43,8 +45,8 @@ export async function list(call: Call): Promise<number> {
         nothing: "No runs. `troupe runs start <job-id>` starts one.",
       },
       limit,
-    ),
-  );
+    );
+  });
 }
 
 function filterOf(call: Call): RunsQuery {

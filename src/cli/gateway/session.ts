@@ -82,11 +82,20 @@ export function explained(error: unknown, hadToken: boolean): unknown {
   }
   if (!(error instanceof TroupeProblem)) return error;
   const text = [
-    `${error.detail || error.title || error.message} (HTTP ${error.status})`,
+    `${withCommands(error.detail || error.title || error.message)} (HTTP ${error.status})`,
     ...entryLines(error),
     ...adviceFor(error, hadToken),
   ].join("\n");
   return inputStatuses.has(error.status) ? new UsageError(text) : new CommandFailed(text);
+}
+
+/** The API names its own paths as the next step; here it is a command. */
+function withCommands(detail: string): string {
+  return detail
+    .replace(/GET \/api\/v1\/(jobs|runs|bundles)(?=[ ,.;:)]|$)/g, "`troupe $1 list`")
+    .replace(/GET \/api\/v1\/operations(?=[ ,.;:)]|$)/g, "`troupe operations`")
+    .replace(/GET \/api\/v1\/blueprints(?=[ ,.;:)]|$)/g, "`troupe blueprint list`")
+    .replace(/GET \/api\/v1\/blueprints\/([a-z0-9_-]+)(?=[ ,.;:)]|$)/g, "`troupe blueprint show $1`");
 }
 
 /** What was sent is wrong in itself: sending it again cannot help. */
