@@ -62,16 +62,6 @@ export class Sealer {
     if (bytes === null || bytes.length < 1 + NONCE_BYTES + TAG_BYTES) return false;
     return bytes[0] === VERSION || bytes[0] === VERSION_WITHOUT_KEY_ID[0];
   }
-
-  /**
-   * Seals anew what was sealed with an older key.
-   * @returns the text as it is when the current key sealed it already; null when no key here opens it
-   */
-  renewed(sealed: string): string | null {
-    if (startsWith(bytesOf(sealed) ?? empty, this.#current.head)) return sealed;
-    const opened = this.open(sealed);
-    return opened === null ? null : (this.seal(opened.value).$sealed as string);
-  }
 }
 
 function sealingKey(secret: SecretKey): SealingKey {
@@ -80,7 +70,6 @@ function sealingKey(secret: SecretKey): SealingKey {
   return { key, head: Buffer.concat([Buffer.of(VERSION), id]) };
 }
 
-const empty = Buffer.alloc(0);
 const startsWith = (bytes: Buffer, head: Buffer) => bytes.subarray(0, head.length).equals(head);
 
 function bytesOf(sealed: JsonValue | undefined): Buffer | null {

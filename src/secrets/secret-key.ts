@@ -1,10 +1,10 @@
 // The secret key of this installation: one key, from which every other one is derived; while it takes the place of
-// another (troupe secrets rotate), with the older ones.
+// others, with those.
 //
 // K1. The key is on disk in one place, SVC_HOME/secret.key, readable by its user alone; with SVC_SECRET_KEY it is
 //     on disk nowhere.
-// K2. The file is there whole or not at all. One that is there is replaced by a rotation alone, which takes a key out
-//     of it only when nothing is sealed with that key any more.
+// K2. The file is there whole or not at all. One that is there is never replaced: what was sealed with it could
+//     not be opened any more.
 // K3. A derived key tells nothing about the key it comes from, nor about its sisters.
 
 import { hkdfSync, randomBytes } from "node:crypto";
