@@ -46,7 +46,8 @@ describe("bundles", () => {
     );
     await rm(folder, { recursive: true });
     assert.equal(new Set(ids).size, 1);
-    const bundle = await client.bundles.get(ids[0] ?? "");
+    const { warnings, ...bundle } = await client.bundles.get(ids[0] ?? "");
+    assert.deepEqual(warnings, []);
     assert.equal(bundle.graph_id, "hello");
     const listed = await Array.fromAsync(client.bundles.list());
     assert.deepEqual(
@@ -77,12 +78,13 @@ describe("bundles", () => {
 describe("jobs", () => {
   test("are changed by those who know their version", async () => {
     const job = await jobOf(await helloZip());
-    assert.equal(job.etag, '"1"');
+    assert.match(job.etag, /^"1-/);
     const renamed = await client.jobs.update(job, { name: "renamed" });
-    assert.deepEqual([renamed.name, renamed.etag], ["renamed", '"2"']);
+    assert.equal(renamed.name, "renamed");
+    assert.match(renamed.etag, /^"2-/);
     await assert.rejects(client.jobs.update(job, { name: "late" }), {
       code: "precondition_failed",
-      etag: '"2"',
+      etag: renamed.etag,
     });
     const read = await client.jobs.get(job.job_id, { view: "full" });
     assert.equal(read.graph?.nodes[0]?.node_id, "worker");

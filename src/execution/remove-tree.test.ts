@@ -129,3 +129,14 @@ while True:
     rmSync(base, { recursive: true, force: true });
   }
 });
+
+test("two removals of one tree at a time both end, and nothing is left", async () => {
+  const root = mkdtempSync(join(tmpdir(), "troupe-remove-"));
+  for (let round = 0; round < 20; round++) {
+    const tree = join(root, String(round));
+    for (let i = 0; i < 10; i++) mkdirSync(join(tree, `a${i}`, "b", "c", "d"), { recursive: true });
+    await Promise.all([removeTree(tree), removeTree(tree)]);
+    assert.equal(existsSync(tree), false);
+  }
+  rmSync(root, { recursive: true });
+});

@@ -3,7 +3,8 @@
 // T1. Nothing is removed but what is in the tree: folders are held open, so a symlink that takes the place of one
 //     meanwhile leads nowhere.
 // T2. Two folders are open at a time, however deep the tree: what is in a folder's folders is moved up.
-// T3. It ends, also while somebody goes on making folders: those that came later are left, and that is a failure.
+// T3. It ends, also while somebody goes on making folders: those that came later are left, and that is a failure. Two
+//     removals of one tree at a time both end, and nothing is left.
 
 import { randomBytes } from "node:crypto";
 import { lstat, opendir, rename, rmdir, unlink } from "node:fs/promises";
@@ -14,6 +15,8 @@ import { forEachOf } from "../several.ts";
 const FILES_AT_ONCE = 3;
 const ENTRIES_AT_ONCE = 256;
 const OWNER_ALL = 0o700;
+/** What has come in meanwhile, such as what another removal has moved, is looked for again. */
+const TRIES = 5;
 
 /**
  * Removes a file or folder with all that is in it; nothing happens when it is not there.
@@ -21,6 +24,15 @@ const OWNER_ALL = 0o700;
  * @throws the system's first error when something cannot be removed even by its owner
  */
 export async function removeTree(path: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    const failures = await removeOnce(path);
+    if (failures.length === 0) return;
+    const isRefilled = failures.every((error) => (error as NodeJS.ErrnoException).code === "ENOTEMPTY");
+    if (!isRefilled || tries === TRIES) throw failures[0];
+  }
+}
+
+async function removeOnce(path: string): Promise<readonly unknown[]> {
   const failures: unknown[] = [];
   await attempt(failures, async () => {
     if (!(await lstat(path)).isDirectory()) return await unlink(path);
@@ -30,7 +42,7 @@ export async function removeTree(path: string): Promise<void> {
     }
     await rmdir(path);
   });
-  if (failures.length > 0) throw failures[0];
+  return failures;
 }
 
 /** Removes what is in a folder. What its folders hold is moved into the folder itself, until nothing is left (T2). */

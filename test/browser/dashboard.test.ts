@@ -343,7 +343,7 @@ describe("the dashboard", { skip: noChromium }, () => {
       (await page.evaluate(`(() => {
         const frame = document.querySelector("#graph").getBoundingClientRect();
         const active = document.querySelector('.box[data-state="running"]')?.getBoundingClientRect();
-        const { width } = document.querySelector("#graph svg").getBoundingClientRect();
+        const width = document.querySelector("#graph svg")?.getBoundingClientRect().width ?? 0;
         return { frame: frame.width, width, inSight: active?.left >= frame.left && active.right <= frame.right };
       })()`)) as { frame: number; width: number; inSight: boolean };
     await until("the agents that work are in sight", async () => (await sizes()).inSight);

@@ -279,7 +279,7 @@ describe("without a runtime", () => {
     const { code, out } = await start(["doctor"], damaged).ended;
     await rm(damaged, { recursive: true });
     assert.equal(code, 1);
-    assert.match(out, /^fail +store +.*is damaged or is no database.*Restore it from a backup/m);
+    assert.match(out, /^fail +store +.*is damaged or is no database.*troupe restore FILE/m);
   });
 
   test("doctor leaves nothing behind, and needs no home", async () => {

@@ -117,6 +117,10 @@ async function session(jobId: string): Promise<void> {
     headers: { "idempotency-key": `of-${jobId}` },
   });
   await say("POST", `${job}/runs`, { body: {}, headers: { "idempotency-key": `of-${jobId}` } });
+  await say("POST", `${job}/runs:batch`, {
+    body: { items: [{}, { inputs: 1 }] },
+    headers: { "idempotency-key": `batch-of-${jobId}` },
+  });
   await say("PATCH", `/api/v1/runs/${started.body.run_id}`, { body: { desired_state: "paused" } });
   for (const action of ["pause", "resume", "cancel"]) await say("POST", `${job}/${action}`);
   await ended(program, String(started.body.run_id));

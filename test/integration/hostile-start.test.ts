@@ -171,7 +171,7 @@ describe("a database that cannot be used", () => {
       const { code, text } = await refusedStart({ home });
       assert.equal(code, 1);
       assert.ok(text.includes(`The database ${database} is damaged or is no database`), text);
-      assert.match(text, /Restore it from a backup, or move it away/);
+      assert.match(text, /restore the newest backup with `troupe restore FILE`/);
       assert.deepEqual(await readFile(database), before, "it may still be of use to somebody");
       await writeFile(database, good);
     });

@@ -188,6 +188,9 @@ function makeOwn(file: string): void {
 
 /** Asked before SQLite opens it: beside a file that it may only read, it leaves others that nobody may write. */
 function mustBeWritable(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new StoreUnusable(`The database ${file} cannot be opened: it is a folder. Move it away.`);
+  }
   try {
     accessSync(file, constants.W_OK);
   } catch (error) {
