@@ -4,8 +4,10 @@ import { statfs } from "node:fs/promises";
 import type { Core } from "./app-core.ts";
 import { Blueprints } from "./blueprints/blueprints.ts";
 import { Catalog } from "./blueprints/catalog.ts";
+import { FolderDifferences } from "./blueprints/folder-differences.ts";
 import { Models } from "./blueprints/models.ts";
 import { Resources } from "./blueprints/resources.ts";
+import { FolderChanges } from "./bundles/folder-changes.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { Preparation } from "./preparation/launch-preparation.ts";
@@ -20,6 +22,8 @@ export function openBlueprints(config: Config, core: Core) {
   const clock = systemClock;
   const newId = systemRandomness.id;
   const catalog = new Catalog({ folders: config.blueprintCatalog, nowMs: clock.nowMs });
+  const changes = new FolderChanges({ home, bundleBytesMax: config.bundleBytesMax, nowMs: clock.nowMs });
+  const folderDifferences = new FolderDifferences({ catalog, changes });
   const blueprintRecords = new SqlBlueprintRecords(database);
   const operationRecords = new SqlOperationRecords(database);
   const portRecords = new SqlPortRecords(database);
@@ -71,5 +75,14 @@ export function openBlueprints(config: Config, core: Core) {
     host: config.webUiHost,
     clock,
   });
-  return { catalog, blueprintRecords, operationRecords, portRecords, blueprints, preparation, webUiPorts };
+  return {
+    catalog,
+    folderDifferences,
+    blueprintRecords,
+    operationRecords,
+    portRecords,
+    blueprints,
+    preparation,
+    webUiPorts,
+  };
 }

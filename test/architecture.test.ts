@@ -20,7 +20,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "sync-tree": ["several", "sync-folder"],
   secrets: ["engine", "sync-folder"],
   execution: ["engine", "secrets", "make-folder", "open-folder", "several", "supplementary-groups"],
-  bundles: ["engine", "secrets", "folder-bytes", "keyed-turns", "several", "sync-folder"],
+  bundles: ["engine", "secrets", "few-at-once", "folder-bytes", "keyed-turns", "several", "sync-folder"],
   runs: ["engine", "keyed-turns", "few-at-once"],
   operations: ["engine", "runs", "refusal", "keyed-turns"],
   services: ["engine", "execution", "refusal"],

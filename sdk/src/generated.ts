@@ -88,6 +88,13 @@ export type Blueprint = {
 
   readonly state: BlueprintState;
 
+  /**
+   * Whether its folder in the catalog is not what was added any more: warnings names files that have
+   * changed. Runs use what was added until it is added again. Edits show within a second; files of more
+   * than 64 MiB together are compared in the background, and count as unchanged until then.
+   */
+  readonly modified: boolean;
+
   /** Whether its runs have a web interface, as it is configured. */
   readonly web_ui: boolean;
 
@@ -110,6 +117,13 @@ export type BlueprintDetail = {
   readonly tags: readonly string[];
 
   readonly state: BlueprintState;
+
+  /**
+   * Whether its folder in the catalog is not what was added any more: warnings names files that have
+   * changed. Runs use what was added until it is added again. Edits show within a second; files of more
+   * than 64 MiB together are compared in the background, and count as unchanged until then.
+   */
+  readonly modified: boolean;
 
   /** Whether its runs have a web interface, as it is configured. */
   readonly web_ui: boolean;
@@ -799,6 +813,17 @@ export type LaunchedBlueprint = {
   readonly job_id: string;
 
   readonly status: "pending";
+
+  /** That the blueprint's folder in the catalog is not what was added and runs now. */
+  readonly warnings: readonly {
+    /** JSON Pointer into the request's body; of a broken blueprint into its files. May be empty. */
+    readonly path: string;
+
+    readonly code: string;
+
+    /** For people. */
+    readonly message: string;
+  }[];
 };
 
 /**
@@ -2437,7 +2462,8 @@ export interface Operations {
    * Launch a blueprint (POST /api/v1/blueprints/{blueprint_id}/runs)
    *
    * Makes a job of the blueprint and starts a run of it. A blueprint that is not added is added first;
-   * the run waits for that. With `Prefer: wait=N` the answer is the ended run, with 200.
+   * the run waits for that. One whose folder has changed since it was added runs as it was added, and
+   * warnings says so. With `Prefer: wait=N` the answer is the ended run, with 200.
    */
   readonly launchBlueprint: {
     readonly request: {

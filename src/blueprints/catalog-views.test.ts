@@ -1,11 +1,12 @@
 // Blueprints as clients see them: real folders, real records.
 
 import assert from "node:assert/strict";
-import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { readDefinition } from "../bundles/definition.ts";
+import { FolderChanges } from "../bundles/folder-changes.ts";
 import { BundleProblem } from "../bundles/problem.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { SqlBlueprintRecords } from "../store/blueprint-records.ts";
@@ -13,26 +14,31 @@ import { SqlGatewayRecords } from "../store/gateway-records.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { Catalog } from "./catalog.ts";
 import { type BlueprintFilter, BlueprintViews } from "./catalog-views.ts";
+import { FolderDifferences } from "./folder-differences.ts";
 import type { PreparedBlueprint } from "./records.ts";
 
 const everything: BlueprintFilter = { category: null, text: null, state: null };
 
-/** A catalog folder, records, and packages that were "added" by copying a folder aside: its path is the fingerprint. */
+/** A catalog folder, records, and packages that were "added" by copying a folder to where snapshots lie. */
 async function place() {
   const root = await mkdtemp(join(tmpdir(), "catalog-views-"));
   const folder = join(root, "catalog");
-  await mkdir(folder);
+  const snapshots = join(root, "bundles");
+  for (const made of [folder, snapshots]) await mkdir(made);
   const database = openSqlite(":memory:");
   const writes = new SqlGatewayRecords(database, (work) => setImmediate(work));
   let nowMs = 1_000_000;
   let packagesRead = 0;
+  const catalog = new Catalog({ folders: [folder], nowMs: () => nowMs });
+  const changes = new FolderChanges({ home: root, bundleBytesMax: 10_000_000, nowMs: () => nowMs });
   const views = new BlueprintViews({
-    catalog: new Catalog({ folders: [folder], nowMs: () => nowMs }),
+    catalog,
+    differences: new FolderDifferences({ catalog, changes }),
     records: new SqlBlueprintRecords(database),
     packages: {
       definition(fingerprint) {
         packagesRead++;
-        return readDefinition(fingerprint);
+        return readDefinition(join(snapshots, fingerprint));
       },
     },
   });
@@ -53,15 +59,19 @@ async function place() {
       await writeFile(join(folder, id, "config/default.json"), JSON.stringify({ identity }));
       nowMs += 1_000;
     },
+    /** Changes a blueprint's folder; a second later. */
+    async edit(id: string, change: (folder: string) => Promise<void>) {
+      await change(join(folder, id));
+      nowMs += 1_000;
+    },
     async remove(id: string) {
       await rm(join(folder, id), { recursive: true });
       nowMs += 1_000;
     },
     /** @returns the fingerprint of a package like the folder as it is now */
     async snapshot(id: string, name = id): Promise<string> {
-      const copy = join(root, `snapshot-${name}`);
-      await cp(join(folder, id), copy, { recursive: true });
-      return copy;
+      await cp(join(folder, id), join(snapshots, name), { recursive: true });
+      return name;
     },
     save: (blueprintId: string, more: Partial<PreparedBlueprint>) =>
       writes.write(async (transaction) => {
@@ -148,6 +158,49 @@ test("what was added is described, and a warning says how its folder has moved a
     ["added", null, "Before", ["folder_gone"]],
   );
   assert.deepEqual(await at.ids(), ["report"]);
+});
+
+test("a payload that was edited, added, removed or made executable marks the blueprint; a touched one does not", async () => {
+  await using at = await place();
+  await at.write("report");
+  for (const name of ["work.sh", "same.sh", "gone.sh"]) {
+    await at.edit("report", async (folder) => {
+      await mkdir(join(folder, "payloads"), { recursive: true });
+      await writeFile(join(folder, "payloads", name), "echo one");
+    });
+  }
+  await at.save("report", { fingerprint: await at.snapshot("report") });
+  const said = async () => {
+    const { isModified, warnings } = await at.views.get("report");
+    return [isModified, warnings.map(({ message }) => /changed \((.*)\)/.exec(message)?.[1]).join()];
+  };
+  assert.deepEqual(await said(), [false, ""]);
+
+  const inPayloads = (name: string, change: (file: string) => Promise<void>) =>
+    at.edit("report", (folder) => change(join(folder, "payloads", name)));
+  await inPayloads("same.sh", (file) => utimes(file, 1, 1));
+  await inPayloads("work.sh", async (file) => writeFile(file, await readFile(file)));
+  assert.deepEqual(await said(), [false, ""]);
+
+  // Of the same size, and with the same time: only the content tells.
+  await inPayloads("work.sh", async (file) => {
+    await writeFile(file, "echo two");
+    await utimes(file, 1, 1);
+  });
+  assert.deepEqual(await said(), [true, '"payloads/work.sh"']);
+  await inPayloads("work.sh", (file) => writeFile(file, "echo one"));
+  assert.deepEqual(await said(), [false, ""]);
+
+  await inPayloads("gone.sh", (file) => rm(file));
+  await inPayloads("new.sh", (file) => writeFile(file, "echo one"));
+  await inPayloads("same.sh", (file) => chmod(file, 0o755));
+  await inPayloads("work.sh", (file) => writeFile(file, "echo three"));
+  assert.deepEqual(await said(), [
+    true,
+    '"payloads/gone.sh", "payloads/new.sh", "payloads/same.sh" and 1 more',
+  ]);
+  const [listed] = await at.views.list(everything, { limit: 1, after: null });
+  assert.equal(listed?.isModified, true);
 });
 
 test("a search reads each added package once, and again when another one was added; a state is no search (V3)", async () => {

@@ -10,6 +10,7 @@ import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import type { Catalog } from "./catalog.ts";
 import type { CatalogEntry } from "./catalog-entry.ts";
 import { descriptionOf } from "./describe-package.ts";
+import type { FolderDifferences } from "./folder-differences.ts";
 import { blueprintNotFound } from "./not-found.ts";
 import type { PackageDescription, PackageIdentity } from "./package-description.ts";
 import type { BlueprintAsset, BlueprintRecords, PreparedBlueprint } from "./records.ts";
@@ -30,6 +31,8 @@ export interface BlueprintView {
   /** Why it is broken, or why its latest operation failed. */
   readonly errors: readonly BundleProblemEntry[];
   readonly warnings: readonly BundleProblemEntry[];
+  /** Whether its folder is not what was added any more. */
+  readonly isModified: boolean;
 }
 
 export interface BlueprintDetail extends BlueprintView {
@@ -49,6 +52,7 @@ export class BlueprintViews {
   readonly #catalog: Catalog;
   readonly #records: BlueprintRecords;
   readonly #packages: { definition(fingerprint: string): Promise<Definition> };
+  readonly #differences: Pick<FolderDifferences, "of">;
   /** By blueprint: what the added package says that it is (V3). */
   readonly #identities = new Map<
     string,
@@ -60,10 +64,12 @@ export class BlueprintViews {
     readonly catalog: Catalog;
     readonly records: BlueprintRecords;
     readonly packages: { definition(fingerprint: string): Promise<Definition> };
+    readonly differences: Pick<FolderDifferences, "of">;
   }) {
     this.#catalog = parts.catalog;
     this.#records = parts.records;
     this.#packages = parts.packages;
+    this.#differences = parts.differences;
   }
 
   /**
@@ -131,6 +137,7 @@ export class BlueprintViews {
     const state = stateOf(entry, prepared);
     const added = prepared === null ? null : await this.#addedPackage(prepared);
     const described = added === null ? entry : descriptionOf(added, blueprintId);
+    const difference = await this.#difference(blueprintId, entry, added === null ? null : prepared);
     return {
       blueprintId,
       identity: { ...(described?.identity ?? nobody(blueprintId)), blueprintId },
@@ -140,8 +147,19 @@ export class BlueprintViews {
       place: entry?.place ?? null,
       prepared,
       errors: [...(state === "broken" ? (entry?.problems ?? []) : []), ...failureOf(prepared)],
-      warnings: [...((entry ?? described)?.warnings ?? []), ...differences(entry, added)],
+      warnings: [...((entry ?? described)?.warnings ?? []), ...(difference === null ? [] : [difference])],
+      isModified: difference?.code === "folder_changed" || difference?.code === "folder_broken",
     };
+  }
+
+  /** How the folder has moved away from what was added (V2). */
+  async #difference(
+    blueprintId: string,
+    entry: CatalogEntry | null,
+    added: PreparedBlueprint | null,
+  ): Promise<BundleProblemEntry | null> {
+    if (entry !== null && (added === null || added.fingerprint === null)) return null;
+    return this.#differences.of(blueprintId, added?.fingerprint ?? "");
   }
 
   /** Null without one, or when somebody has removed it from the disk. */
@@ -171,33 +189,6 @@ function failureOf(prepared: PreparedBlueprint | null): readonly BundleProblemEn
   if (prepared === null || prepared.error === null) return [];
   const { code, detail } = prepared.error;
   return [{ path: "", code, message: detail }];
-}
-
-/** How the folder has moved away from what was added (V2). */
-function differences(entry: CatalogEntry | null, added: Definition | null): readonly BundleProblemEntry[] {
-  const warning = (code: string, message: string) => [{ path: "", code, message }];
-  if (entry === null) {
-    const said = "the catalog has its folder no more: it cannot be added again once it is removed";
-    return warning("folder_gone", said);
-  }
-  if (added === null) return [];
-  if (entry.kind === "broken") {
-    const [first] = entry.problems;
-    const said = `its folder in the catalog is broken now (${first?.message ?? ""}): runs go on with what was added`;
-    return warning("folder_broken", said);
-  }
-  if (isSamePackage(entry.definition, added)) return [];
-  const said =
-    "its folder in the catalog has changed: runs go on with what was added until it is added again";
-  return warning("folder_changed", said);
-}
-
-/** As far as the JSON files tell; payloads are compared when it is added again. */
-function isSamePackage(one: Definition, other: Definition): boolean {
-  return (
-    one.manifestJson === other.manifestJson &&
-    JSON.stringify(one.configuration) === JSON.stringify(other.configuration)
-  );
 }
 
 function matches(blueprintId: string, identity: PackageIdentity, filter: BlueprintFilter): boolean {

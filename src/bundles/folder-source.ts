@@ -19,9 +19,12 @@ import {
 import { BundleProblem, ProblemList, shown } from "./problem.ts";
 import { sealCopy } from "./sealed-file.ts";
 
-interface FoundFile extends BundleFile {
+export interface FoundFile extends BundleFile {
   /** Where its bytes are, without symlinks. */
   readonly source: string;
+  /** Another one whenever the file was written, replaced or touched. */
+  readonly version: string;
+  readonly changedAtMs: number;
 }
 
 interface Walk {
@@ -33,7 +36,7 @@ interface Walk {
 }
 
 /**
- * Lists a folder's files.
+ * The source of a bundle that is a folder.
  *
  * @param path absolute
  * @param limits.bytesMax what the files may have together
@@ -44,6 +47,24 @@ export async function openFolder(
   path: string,
   limits: { readonly bytesMax: number; readonly keepOut: string },
 ): Promise<BundleSource> {
+  const files = await listFolder(path, limits);
+  const sources = new Map(files.map((file) => [file.path, file.source]));
+  return {
+    files,
+    problems: [],
+    write: async (file, target) => {
+      await copy(sources.get(file.path) ?? "", target, file.path);
+      return sealCopy(target, file.isExecutable);
+    },
+    close: async () => {},
+  };
+}
+
+/** Lists a folder's files; see `openFolder`. */
+export async function listFolder(
+  path: string,
+  limits: { readonly bytesMax: number; readonly keepOut: string },
+): Promise<readonly FoundFile[]> {
   const root = await rootOf(path);
   if (isInside(root, await realpath(limits.keepOut))) {
     throw BundleProblem.of(
@@ -58,16 +79,7 @@ export async function openFolder(
     throw BundleProblem.of("", "too_many_entries", tooManyEntries());
   if (walk.sizeBytes > limits.bytesMax) walk.problems.add("", "too_large", tooLarge(limits.bytesMax));
   if (!walk.problems.isEmpty) throw new BundleProblem(walk.problems.all());
-  const sources = new Map(walk.files.map((file) => [file.path, file.source]));
-  return {
-    files: walk.files,
-    problems: [],
-    write: async (file, target) => {
-      await copy(sources.get(file.path) ?? "", target, file.path);
-      return sealCopy(target, file.isExecutable);
-    },
-    close: async () => {},
-  };
+  return walk.files;
 }
 
 async function rootOf(path: string): Promise<string> {
@@ -138,6 +150,8 @@ async function walkEntry(
         source: real,
         isExecutable: (found.mode & 0o111) !== 0,
         sizeBytes: found.size,
+        version: `${found.ino}:${found.size}:${found.mtimeMs}:${found.ctimeMs}`,
+        changedAtMs: found.ctimeMs,
       });
     }
   } catch (error) {

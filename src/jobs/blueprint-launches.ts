@@ -2,6 +2,7 @@
 
 import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-source.ts";
 import { descriptionOf } from "../blueprints/describe-package.ts";
+import type { FolderDifferences } from "../blueprints/folder-differences.ts";
 import { withInputs } from "../engine/inputs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { TraceContext } from "../engine/trace.ts";
@@ -19,6 +20,7 @@ import type { Runs } from "./runs.ts";
 
 export interface BlueprintLaunchesParts {
   readonly blueprints: BlueprintSource;
+  readonly differences: Pick<FolderDifferences, "of">;
   readonly definitions: Definitions;
   readonly runs: Runs;
   readonly preparation: Pick<Preparation, "check">;
@@ -38,6 +40,8 @@ export interface LaunchRequest {
 export interface LaunchedBlueprint {
   readonly created: CreatedJob;
   readonly run: NewRun;
+  /** That its folder is not what the run is made of. */
+  readonly warnings: readonly RefusalEntry[];
 }
 
 /** What is still to be done of a checked request, in a transaction; `launched` is to be called after its commit. */
@@ -62,7 +66,8 @@ export class BlueprintLaunches {
    */
   async prepare(blueprintId: string, request: LaunchRequest): Promise<InsertLaunch> {
     const { blueprints, definitions, runs } = this.#parts;
-    const source = blueprintSource(blueprints, await blueprints.forJob(blueprintId));
+    const found = await blueprints.forJob(blueprintId);
+    const source = blueprintSource(blueprints, found);
     const draft = definitions.draft(source, { name: request.name, configuration: {} });
     const insertRun = await runs.prepareOf(draft.job, {
       inputs: request.inputs,
@@ -70,10 +75,17 @@ export class BlueprintLaunches {
       trigger: { kind: "blueprint", id: blueprintId },
       trace: request.trace,
     });
+    const warnings = await this.#differences(found);
     return async (writes) => {
       const created = await draft.insert(writes);
-      return { created, run: await insertRun(writes) };
+      return { created, run: await insertRun(writes), warnings };
     };
+  }
+
+  async #differences(found: BlueprintForJob): Promise<readonly RefusalEntry[]> {
+    if (found.kind === "not_added") return [];
+    const difference = await this.#parts.differences.of(found.blueprintId, found.fingerprint);
+    return difference === null ? [] : [difference];
   }
 
   /** To be called when the job and its run are on disk. */
@@ -123,11 +135,8 @@ export class BlueprintLaunches {
     }
   }
 
-  async #check(
-    { blueprintId, definition, description, ...found }: BlueprintForJob,
-    inputs: JsonObject,
-    configOverrides: JsonObject,
-  ): Promise<Validation> {
+  async #check(found: BlueprintForJob, inputs: JsonObject, configOverrides: JsonObject): Promise<Validation> {
+    const { blueprintId, definition, description } = found;
     const { webUiPorts } = this.#parts;
     const { errors, unmet, warnings, webUi } = await this.#parts.preparation.check({
       blueprintId,
@@ -146,7 +155,7 @@ export class BlueprintLaunches {
         ...descriptionOf(definition).warnings,
         ...entriesOf(warnings, "/config"),
         ...(hasPort ? [] : entriesOfRefusal(webUiPorts.refusal())),
-        ...(found.kind === "added" ? [] : [notAdded]),
+        ...(found.kind === "added" ? await this.#differences(found) : [notAdded]),
       ],
     };
   }

@@ -5,9 +5,11 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Blueprints } from "../blueprints/blueprints.ts";
 import { Catalog } from "../blueprints/catalog.ts";
+import { FolderDifferences } from "../blueprints/folder-differences.ts";
 import { Models } from "../blueprints/models.ts";
 import { Resources } from "../blueprints/resources.ts";
 import type { Bundles } from "../bundles/bundles.ts";
+import { FolderChanges } from "../bundles/folder-changes.ts";
 import { systemClock, systemRandomness } from "../clock.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { ProcessTrees } from "../execution/process-trees.ts";
@@ -76,10 +78,13 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
   };
   let aheadMs = 0;
   const models = new Models(home);
+  // Its time leaps with each file that the test writes: what it read before is looked at again.
+  const nowMs = () => clock.nowMs() + aheadMs;
+  const catalog = new Catalog({ folders: [folder], nowMs });
+  const changes = new FolderChanges({ home, bundleBytesMax: 1_000_000, nowMs });
   const blueprints = new Blueprints(
     {
-      // Its time leaps with each file that the test writes: what it read before is looked at again.
-      catalog: new Catalog({ folders: [folder], nowMs: () => clock.nowMs() + aheadMs }),
+      catalog,
       bundles,
       records: blueprintRecords,
       write: (work) => records.write(work),
@@ -123,6 +128,7 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
 
   return {
     blueprints,
+    differences: new FolderDifferences({ catalog, changes }),
     blueprintRecords,
     portRecords,
     preparation,

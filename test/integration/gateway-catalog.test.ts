@@ -108,6 +108,7 @@ describe("the list", () => {
       category: "reports",
       tags: ["CSV"],
       state: "available",
+      modified: false,
       web_ui: true,
       warning_count: 1,
     });

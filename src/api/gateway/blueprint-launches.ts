@@ -31,7 +31,7 @@ export function blueprintLaunchRoutes(api: FastifyInstance, services: GatewaySer
         tags: ["blueprints"],
         summary: "Launch a blueprint",
         description:
-          "Makes a job of the blueprint and starts a run of it. A blueprint that is not added is added first; the run waits for that. With `Prefer: wait=N` the answer is the ended run, with 200.",
+          "Makes a job of the blueprint and starts a run of it. A blueprint that is not added is added first; the run waits for that. One whose folder has changed since it was added runs as it was added, and warnings says so. With `Prefer: wait=N` the answer is the ended run, with 200.",
         params: BlueprintIdParams,
         headers: startRunHeaders,
         body: LaunchBlueprintBody,
@@ -48,9 +48,9 @@ export function blueprintLaunchRoutes(api: FastifyInstance, services: GatewaySer
             name: name ?? null,
             trace: parseTraceparent(request.headers.traceparent),
           }),
-        answer: ({ run: { runId, jobId } }) => ({
+        answer: ({ run: { runId, jobId }, warnings }) => ({
           location: `/api/v1/runs/${runId}`,
-          body: JSON.stringify({ run_id: runId, job_id: jobId, status: "pending" }),
+          body: JSON.stringify({ run_id: runId, job_id: jobId, status: "pending", warnings }),
         }),
         started: (launched) => launches.launched(launched),
         runOf: ({ run }) => run,

@@ -23,6 +23,7 @@ export function blueprintRoutes(api: FastifyInstance, services: GatewayServices)
     catalog: services.catalog,
     records: services.blueprintRecords,
     packages: services.bundles,
+    differences: services.folderDifferences,
   });
 
   api.get<{ Querystring: Static<typeof BlueprintsQuery> }>(
@@ -68,7 +69,7 @@ export function blueprintRoutes(api: FastifyInstance, services: GatewayServices)
   );
 }
 
-function compact({ blueprintId, identity, state, definition, warnings }: BlueprintView) {
+function compact({ blueprintId, identity, state, definition, warnings, isModified }: BlueprintView) {
   return {
     blueprint_id: blueprintId,
     name: identity.name,
@@ -77,6 +78,7 @@ function compact({ blueprintId, identity, state, definition, warnings }: Bluepri
     category: identity.category,
     tags: identity.tags,
     state,
+    modified: isModified,
     web_ui: readWebUi(definition?.configuration ?? {}, identity).webUi !== null,
     warning_count: warnings.length,
   };

@@ -2,6 +2,7 @@
 
 import type { Blueprints } from "../../blueprints/blueprints.ts";
 import type { Catalog } from "../../blueprints/catalog.ts";
+import type { FolderDifferences } from "../../blueprints/folder-differences.ts";
 import type { BlueprintRecords } from "../../blueprints/records.ts";
 import type { Bundles } from "../../bundles/bundles.ts";
 import type { Config } from "../../config.ts";
@@ -43,6 +44,8 @@ export interface GatewayServices {
   readonly catalog: Catalog;
   /** What was prepared of them. */
   readonly blueprintRecords: BlueprintRecords;
+  /** Between the two. */
+  readonly folderDifferences: FolderDifferences;
   readonly blueprints: Blueprints;
   readonly operationRecords: OperationRecords;
   readonly secrets: ConfigurationSecrets;

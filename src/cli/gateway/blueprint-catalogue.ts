@@ -55,6 +55,7 @@ const running: readonly CommandSpec[] = [
     words: ["<blueprint-id>"],
     summary: "Run a blueprint of the catalog, and show how it goes; it is added first when it is not yet.",
     details: [
+      "A blueprint whose folder has changed since it was added runs as it was added, and says so, unless --refresh is given.",
       "Its dashboard, if it has one, is shown as soon as it can be reached.",
       "A setting's value is JSON or a text: --set depth=3 --set documents.folder=/srv/papers. Others on this machine see it",
       'in the list of processes: give secrets in --config, or as {"$env": "NAME"}.',
@@ -74,6 +75,11 @@ const running: readonly CommandSpec[] = [
         repeats: true,
       },
       { name: "name", value: "NAME", help: "The job's name, for people." },
+      {
+        name: "refresh",
+        value: null,
+        help: "Add it again first, everything anew: run what its folder holds.",
+      },
       { name: "watch", value: null, help: "Follow the run to its end, as it is; --no-watch only starts it." },
       { name: "save", value: "FOLDER", help: "Copy the run's outputs into a folder." },
       forceSaveOption,

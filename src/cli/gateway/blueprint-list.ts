@@ -19,7 +19,7 @@ export async function list(call: Call): Promise<number> {
         head: ["BLUEPRINT", "STATE", "VERSION", "CATEGORY", "NAME"],
         row: (one) => [
           cleanText(one.blueprint_id),
-          one.state,
+          one.modified ? `${one.state}, modified` : one.state,
           cleanText(one.version ?? "-"),
           cleanText(one.category ?? "-"),
           cleanText(one.name),
@@ -67,7 +67,11 @@ function blueprintLines(found: BlueprintDetail, paint: Paint): readonly string[]
     ...fieldLines([
       ["Blueprint", cleanText(found.blueprint_id)],
       ["Name", cleanText(found.name)],
-      ["State", style === undefined ? found.state : paint(style, found.state)],
+      [
+        "State",
+        (style === undefined ? found.state : paint(style, found.state)) +
+          (found.modified ? ", modified" : ""),
+      ],
       ...given,
     ]),
     ...section(

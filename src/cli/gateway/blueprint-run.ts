@@ -7,6 +7,7 @@ import { withSettings } from "../settings.ts";
 import { readObject } from "../submission.ts";
 import { cleanText } from "../text.ts";
 import { blueprintIdOf } from "./ids.ts";
+import { followed, showEnd } from "./operation-follow.ts";
 import { started, watchesAsked } from "./runs.ts";
 import { withGateway } from "./session.ts";
 import { watchLaunch } from "./watching.ts";
@@ -21,7 +22,17 @@ export async function run(call: Call): Promise<number> {
   const watches = watchesAsked(call, true);
   return withGateway(call, async (session) => {
     const { client } = session;
-    const { run_id: runId, job_id: jobId } = await client.blueprints.run(id, launch);
+    if (call.flag("refresh") === true) {
+      const { operation_id: operationId } = await client.blueprints.add(id, { force: true });
+      const addition = await followed(session, operationId);
+      if (addition.error !== null) return showEnd(session, addition);
+    }
+    const { run_id: runId, job_id: jobId, warnings } = await client.blueprints.run(id, launch);
+    for (const { code, message } of warnings) {
+      const hint =
+        code === "folder_changed" ? `; \`troupe blueprint run ${id} --refresh\` adds it first` : "";
+      call.terminal.note(cleanText(`Warning: ${message}${hint}.`));
+    }
     if (!watches) return started(session, await client.runs.get(runId));
     if (!call.flag("json")) {
       call.terminal.print(cleanText(`Job ${jobId}`));

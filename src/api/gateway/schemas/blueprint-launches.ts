@@ -23,11 +23,23 @@ export const LaunchBlueprintBody = strictObject(
   { examples: [{ config_overrides: { documents: { folder: "/home/mia/letters" } } }] },
 );
 
+const Finding = answerObject({
+  path: Type.String({
+    description: "JSON Pointer into the request's body; of a broken blueprint into its files. May be empty.",
+    examples: ["/config/documents/folder"],
+  }),
+  code: Type.String(),
+  message: Type.String({ description: "For people." }),
+});
+
 export const LaunchedBlueprintSchema = answerObject(
   {
     run_id: Type.String({ examples: ["run_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
     job_id: Type.String({ description: "The job that was made for the run." }),
     status: Type.Literal("pending"),
+    warnings: Type.Array(Finding, {
+      description: "That the blueprint's folder in the catalog is not what was added and runs now.",
+    }),
   },
   { description: "A run that was accepted, of a job that was made for it." },
 );
@@ -43,15 +55,6 @@ export const ValidateBlueprintBody = strictObject(
   },
   { examples: [{ config: { documents: { folder: "/home/mia/letters" } } }] },
 );
-
-const Finding = answerObject({
-  path: Type.String({
-    description: "JSON Pointer into the request's body; of a broken blueprint into its files. May be empty.",
-    examples: ["/config/documents/folder"],
-  }),
-  code: Type.String(),
-  message: Type.String({ description: "For people." }),
-});
 
 export const BlueprintValidationSchema = answerObject(
   {

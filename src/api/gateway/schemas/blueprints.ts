@@ -22,6 +22,10 @@ const compact = {
   category: nullable(Type.String()),
   tags: Words,
   state: BlueprintState,
+  modified: Type.Boolean({
+    description:
+      "Whether its folder in the catalog is not what was added any more: warnings names files that have changed. Runs use what was added until it is added again. Edits show within a second; files of more than 64 MiB together are compared in the background, and count as unchanged until then.",
+  }),
   web_ui: Type.Boolean({ description: "Whether its runs have a web interface, as it is configured." }),
   warning_count: Type.Integer({ description: "How many warnings the blueprint's own record has." }),
 };

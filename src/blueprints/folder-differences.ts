@@ -1,0 +1,60 @@
+// How a blueprint's folder in the catalog has moved away from the package that was added of it.
+
+import type { FolderChanges } from "../bundles/folder-changes.ts";
+import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
+import { quoted } from "../engine/manifest/problems.ts";
+import type { FindsBlueprints } from "./parts.ts";
+
+const FILES_NAMED = 3;
+
+export class FolderDifferences {
+  readonly #catalog: Pick<FindsBlueprints, "find">;
+  readonly #changes: Pick<FolderChanges, "of">;
+
+  /** @param parts.changes compares the content of folders with that of packages */
+  constructor(parts: {
+    readonly catalog: Pick<FindsBlueprints, "find">;
+    readonly changes: Pick<FolderChanges, "of">;
+  }) {
+    this.#catalog = parts.catalog;
+    this.#changes = parts.changes;
+  }
+
+  /**
+   * @param fingerprint of the package that was added
+   * @returns a warning `folder_changed`, `folder_broken` or `folder_gone`; null while both are the same
+   */
+  async of(blueprintId: string, fingerprint: string): Promise<BundleProblemEntry | null> {
+    const entry = await this.#catalog.find(blueprintId);
+    if (entry === null) {
+      const said = "the catalog has its folder no more: it cannot be added again once it is removed";
+      return warning("folder_gone", said);
+    }
+    const [problem] = entry.problems;
+    if (problem !== undefined) return broken(problem);
+    try {
+      const paths = await this.#changes.of(entry.folder, fingerprint);
+      return paths.length === 0 ? null : changed(paths);
+    } catch (error) {
+      if (!(error instanceof BundleProblem)) throw error;
+      const [first] = error.problems;
+      return broken({ message: (first?.message ?? "").replaceAll(entry.folder, "its folder") });
+    }
+  }
+}
+
+function broken({ message }: { readonly message: string }): BundleProblemEntry {
+  const said = `its folder in the catalog is broken now (${message}): runs go on with what was added`;
+  return warning("folder_broken", said);
+}
+
+function changed(paths: readonly string[]): BundleProblemEntry {
+  const more = paths.length - FILES_NAMED;
+  const named = paths.slice(0, FILES_NAMED).map(quoted).join(", ") + (more > 0 ? ` and ${more} more` : "");
+  const said = `its folder in the catalog has changed (${named}): runs go on with what was added until it is added again`;
+  return warning("folder_changed", said);
+}
+
+function warning(code: string, message: string): BundleProblemEntry {
+  return { path: "", code, message };
+}
