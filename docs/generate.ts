@@ -62,8 +62,9 @@ ${JSON.stringify(example, null, 2)}
   \`infrastructure\` (the runtime's disk or process), \`validation\` (what was sent), \`dependency\` (something that is not there).
 - \`details.retryable\` says whether the same attempt may succeed when it is made again. Such an attempt is made again up to the node's
   \`max_attempts\`; any other fails for good at once.
-- \`event_id\` is the number of the event that reported it first, \`span_id\` the span of the run, agent or attempt in the timeline, and
-  \`links\` are paths of the gateway where to read on. Details leave out what does not apply.
+- \`event_id\` is the number of the event that reported it first, as a string, \`span_id\` the span of the run, agent or attempt in the
+  timeline, and \`links\` are paths of the gateway where to read on, each with what it leads to as \`rel\`. Details leave out what does not
+  apply.
 
 ${failureSections()}
 ## Problems

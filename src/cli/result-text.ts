@@ -80,9 +80,10 @@ export function failureLines(
   return [...lines, `  What to do: ${cleanText(failure.remediation)}`, ...linkLines(failure, address)];
 }
 
-/** The failure's links, each on a line of its own, to be opened. One of an older server has none. */
-function linkLines({ links = {} }: Partial<Failure>, address: (path: string) => string): readonly string[] {
-  const found = Object.values(links).map((path) => `    ${cleanText(address(path))}`);
+/** The failure's links, each on a line of its own, to be opened. One of an older server has none, or no list. */
+function linkLines({ links }: Partial<Failure>, address: (path: string) => string): readonly string[] {
+  const known = Array.isArray(links) ? (links as Failure["links"]) : [];
+  const found = known.map(({ url }) => `    ${cleanText(address(url))}`);
   return found.length === 0 ? [] : ["  Read on:", ...found];
 }
 

@@ -12,7 +12,7 @@ function failures(h: EngineHarness, jobId: string) {
   return h.events(jobId).flatMap(({ type, error }, index) => {
     if (error === undefined) return [];
     const { event_id, span_id, details } = error;
-    return [{ number: index + 1, type, event_id, span_id, details: details as JsonObject }];
+    return [{ number: String(index + 1), type, event_id, span_id, details: details as JsonObject }];
   });
 }
 
@@ -90,7 +90,7 @@ describe("a failure names", () => {
     assert.equal(others.length, 0);
     // What was under way is noted before.
     assert.equal(h.events(jobId).at(-2)?.type, "executor_lease_released");
-    assert.deepEqual([only?.type, only?.event_id], ["job_failed", h.events(jobId).length]);
+    assert.deepEqual([only?.type, only?.event_id], ["job_failed", String(h.events(jobId).length)]);
     assert.equal(only?.span_id, runSpan(runIdOf(h, jobId)).id);
   });
 });

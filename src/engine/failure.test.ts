@@ -77,11 +77,11 @@ describe("a failure", () => {
 
   it("links to its run, and to the logs of its agent", () => {
     const { links } = makeFailure("executor.timeout", "x", 0, place("run_1"), { agentId: "a b" });
-    assert.deepEqual(links, {
-      run: "/api/v1/runs/run_1",
-      logs: "/api/v1/runs/run_1/logs?agent_id=a%20b",
-      timeline: "/api/v1/runs/run_1/timeline",
-    });
+    assert.deepEqual(links, [
+      { rel: "run", url: "/api/v1/runs/run_1" },
+      { rel: "logs", url: "/api/v1/runs/run_1/logs?agent_id=a%20b" },
+      { rel: "timeline", url: "/api/v1/runs/run_1/timeline" },
+    ]);
   });
 });
 

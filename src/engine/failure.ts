@@ -26,12 +26,17 @@ export interface Failure {
   readonly severity: "error";
   readonly occurred_at: string;
   /** The event that reported it first, by its number in the run's history. */
-  readonly event_id: number;
+  readonly event_id: string;
   readonly trace_id: string;
   readonly span_id: string;
   readonly remediation: string;
   /** Where to look next, as paths of the API. */
-  readonly links: Readonly<Record<string, string>>;
+  readonly links: readonly FailureLink[];
+}
+
+export interface FailureLink {
+  readonly rel: "run" | "logs" | "timeline";
+  readonly url: string;
 }
 
 /** Where in which run something failed. */
@@ -91,7 +96,7 @@ export function makeFailure(
     },
     severity: "error",
     occurred_at: new Date(nowMs).toISOString(),
-    event_id: place.eventId,
+    event_id: String(place.eventId),
     trace_id: place.traceId,
     span_id: place.spanId,
     remediation,
@@ -99,10 +104,14 @@ export function makeFailure(
   };
 }
 
-function linksOf(runId: string, agentId: string | undefined): Record<string, string> {
+function linksOf(runId: string, agentId: string | undefined): readonly FailureLink[] {
   const run = `/api/v1/runs/${encodeURIComponent(runId)}`;
   const ofAgent = agentId === undefined ? "" : `?agent_id=${encodeURIComponent(agentId.toWellFormed())}`;
-  return { run, logs: `${run}/logs${ofAgent}`, timeline: `${run}/timeline` };
+  return [
+    { rel: "run", url: run },
+    { rel: "logs", url: `${run}/logs${ofAgent}` },
+    { rel: "timeline", url: `${run}/timeline` },
+  ];
 }
 
 function firstLine(message: string): string {

@@ -32,9 +32,9 @@ export function complete(job: Job, result: JsonValue): void {
 
 export function fail(job: Job, failure: Failure): void {
   // A failure that no event has reported yet is reported by the last one.
-  const isReported = failure.event_id <= job.eventSeq;
+  const isReported = Number(failure.event_id) <= job.eventSeq;
   end(job, "failed");
-  job.failure = isReported ? failure : { ...failure, event_id: job.eventSeq + 1 };
+  job.failure = isReported ? failure : { ...failure, event_id: String(job.eventSeq + 1) };
   job.event("job_failed", null, { code: failure.code, desc: failure.desc, ...durationOf(job) }, job.failure);
 }
 

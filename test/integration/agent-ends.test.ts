@@ -109,10 +109,10 @@ test("the runtime API tells the same of its jobs", async () => {
   assert.equal(first?.type, "generic");
   assert.deepEqual(await runtimeApi.call(runtime, "GET", `/jobs/${jobId}/agent-graph`), {
     nodes: [
-      { node_id: "in", agent_type: "router", type: "generic", role: null },
-      { node_id: "work", agent_type: "executor", type: "generic", role: null },
+      { node_id: "in", agent_type: "router", type: "generic" },
+      { node_id: "work", agent_type: "executor", type: "generic" },
     ],
-    edges: [{ edge_id: null, from_node: "in", to_node: "work", message_type: "yes" }],
+    edges: [{ from_node: "in", to_node: "work", message_type: "yes" }],
   });
   const unknown = await runtimeApi.request(runtime, "GET", "/jobs/nope/agent-graph");
   assert.equal(unknown.status, 404);

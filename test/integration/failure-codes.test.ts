@@ -79,8 +79,8 @@ function assertFailure(found: unknown, code: FailureCode): Failure {
   assert.ok(failure.desc.length > 0 && failure.details.message.startsWith(failure.desc.replace(/…$/, "")));
   assert.match(failure.trace_id, /^[0-9a-f]{32}$/);
   assert.match(failure.span_id, /^[0-9a-f]{16}$/);
-  assert.ok(failure.event_id > 0 && !Number.isNaN(Date.parse(failure.occurred_at)));
-  assert.match(failure.links.run ?? "", /^\/api\/v1\/runs\/./);
+  assert.ok(Number(failure.event_id) > 0 && !Number.isNaN(Date.parse(failure.occurred_at)));
+  assert.match(failure.links.find(({ rel }) => rel === "run")?.url ?? "", /^\/api\/v1\/runs\/./);
   met.add(code);
   return failure;
 }
@@ -109,7 +109,7 @@ describe("a failing run names its cause", () => {
     const run = await ended(runtime, jobId);
     assert.equal(run.status, "failed");
     const failure = assertFailure((run.detail.job as JsonObject).failure, code);
-    const reported = run.events.find(({ id }) => id === failure.event_id);
+    const reported = run.events.find(({ id }) => String(id) === failure.event_id);
     assert.equal((reported?.error as Failure | undefined)?.code, code, JSON.stringify(reported));
     assert.equal((run.events.at(-1)?.error as Failure | undefined)?.code, code);
     return run;

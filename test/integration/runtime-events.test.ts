@@ -15,6 +15,10 @@ before(async () => {
 });
 after(() => program.stop());
 
+interface SeenView {
+  readonly channels: { readonly events: JsonObject };
+}
+
 const history = async (jobId: string) =>
   (await call(program, "GET", path(jobId, "/events"))).data as unknown as readonly Omit<SeenEvent, "id">[];
 const waiting = (graphId: string, observations = 1) =>
@@ -36,10 +40,11 @@ const long = (graphId: string) =>
   );
 
 describe("GET /jobs/:job_id/events", () => {
-  test('"Event: timestamp, type, agent_id, payload (object)"', async () => {
+  test('"Event: timestamp, type, agent_id, payload (object)"; events of the whole job have no agent_id', async () => {
     const { jobId } = await run(program, graph("shape", [router("r")]));
     for (const event of await history(jobId)) {
-      assert.deepEqual(Object.keys(event), ["timestamp", "type", "agent_id", "payload"]);
+      const agent = event.type.startsWith("job_") ? [] : ["agent_id"];
+      assert.deepEqual(Object.keys(event), ["timestamp", "type", ...agent, "payload"]);
       assert.match(
         String((event as unknown as JsonObject).timestamp),
         /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
@@ -72,11 +77,25 @@ describe("GET /jobs/:job_id/events", () => {
     assert.deepEqual(times, times.toSorted());
   });
 
-  test('"job-level events have agent_id: null", agents\' events name their agent', async () => {
-    const { jobId } = await run(program, graph("agents", [router("r")]));
-    for (const event of await history(jobId)) {
-      assert.equal(event.agent_id, event.type.startsWith("job_") ? null : "r", event.type);
+  test('"agent_id of job-level events is left out" wherever events are shown; agents\' events name their agent', async () => {
+    const { jobId, events, detail } = await run(program, graph("agents", [router("r")]));
+    const assertAgent = (event: JsonObject) =>
+      assert.equal(
+        event.agent_id,
+        String(event.type).startsWith("job_") ? undefined : "r",
+        String(event.type),
+      );
+    const recent = detail.recent_events as readonly JsonObject[];
+    const { last_event } = detail.summary as { last_event: JsonObject };
+    for (const event of [...(await history(jobId)), ...events, ...recent, last_event]) {
+      assertAgent(event as unknown as JsonObject);
     }
+    const { run_id } = detail.job as JsonObject;
+    const stream = await fetch(`${program.api}/runs/${run_id}/stream?channels=events`);
+    const frames = (await stream.text()).matchAll(/^data: (.*)$/gm);
+    const shown = [...frames].map(([, data]) => (JSON.parse(data!) as SeenView).channels.events);
+    assert.equal(shown.length, events.length);
+    for (const event of shown) assertAgent(event);
   });
 
   test('"append-only": what was read once is the beginning of what is read later', async () => {

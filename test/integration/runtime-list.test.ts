@@ -129,9 +129,6 @@ test('"items carry job_id, graph_id, status, submitted_at, updated_at", and the 
     executor_count: 0,
     active_executors: 0,
     sandbox_names: [],
-    failure: null,
-    reason: null,
-    status_reason: null,
     human_pending: 0,
   });
 });

@@ -13,7 +13,8 @@ export interface Answer {
 export interface SeenEvent {
   readonly id: number;
   readonly type: string;
-  readonly agent_id: string | null;
+  /** Absent, or null on the gateway, in events of the whole job. */
+  readonly agent_id?: string | null;
   readonly payload: JsonObject;
   readonly error?: JsonObject;
 }

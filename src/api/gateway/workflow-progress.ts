@@ -9,6 +9,8 @@ import { ETA_RUNS, etaMs } from "../../runs/evidence/eta.ts";
 import { nodesOf, type ProgressSource, percentDone, workflowProgress } from "../../runs/evidence/progress.ts";
 import { readProgress } from "../../runs/evidence/read-progress.ts";
 import { readFailure, readSummary } from "../../runs/evidence/read-summary.ts";
+import { progressText } from "../shared/progress-text.ts";
+import { joined, textStream } from "../shared/text-stream.ts";
 import type { Static } from "../shared/type.ts";
 import { find } from "./jobs.ts";
 import { labelOf } from "./render-run.ts";
@@ -37,19 +39,19 @@ export function workflowProgressRoutes(api: FastifyInstance, services: GatewaySe
     async (request, reply) => {
       const job = await find(services, request.params.job_id);
       const run = await runOfJob(services, job.jobId, request.query.run_id);
-      return sendJson(reply, JSON.stringify(await progressOf(services, job, run)));
+      return sendJson(reply, await joined(textStream(progressOf(services, job, run))));
     },
   );
 }
 
-async function progressOf(services: GatewayServices, job: JobView, run: RunRecord | null) {
+async function* progressOf(services: GatewayServices, job: JobView, run: RunRecord | null) {
   const nowMs = services.nowMs();
   const source = await progressSource(services, job, run, nowMs);
   const { failure } = source;
   const total = run?.agentsTotal ?? source.nodes.length;
   const done = run?.progress.agentsDone ?? 0;
   const status = run?.status ?? null;
-  return {
+  const head = {
     job_id: job.jobId,
     run_id: run?.runId ?? null,
     status,
@@ -60,7 +62,8 @@ async function progressOf(services: GatewayServices, job: JobView, run: RunRecor
       ...(run?.progress.agentEnds != null && { agents: run.progress.agentEnds }),
       label: run === null ? "The job has not been run yet" : labelOf(run),
     },
-    ...workflowProgress(source),
+  };
+  const tail = {
     failure,
     reason: failure?.desc ?? null,
     status_reason: failure?.desc ?? null,
@@ -69,6 +72,7 @@ async function progressOf(services: GatewayServices, job: JobView, run: RunRecor
       run === null ? null : await readSummary(services.journal, summarizedRun(run), nowMs),
     eta_ms: run === null ? null : await etaOf(services, run, nowMs),
   };
+  yield* progressText(head, await workflowProgress(source), tail);
 }
 
 /** From the runtime once it has the run; before that, nothing has come to any node. */
@@ -85,7 +89,7 @@ async function progressSource(
     const found = await readProgress(services.journal, run.runtimeJobId, { status, nowMs });
     if (found !== null) return { ...found, failure, agentEnds };
   }
-  const nodes = nodesOf(await manifestOf(services, job));
+  const nodes = await nodesOf(await manifestOf(services, job));
   const nothingYet = {
     agentEnds,
     agents: [],

@@ -16,13 +16,13 @@ export function agentGraphRoutes(api: FastifyInstance, { records }: RuntimeServi
         node_id,
         agent_type,
         type: type ?? "generic",
-        role: role ?? null,
+        ...(role != null && { role }),
       })),
       edges: objects(manifest.edges).map(({ edge_id, from_node, to_node, message_type }) => ({
-        edge_id: edge_id ?? null,
+        ...(edge_id != null && { edge_id }),
         from_node,
         to_node,
-        message_type: message_type ?? null,
+        ...(message_type != null && { message_type }),
       })),
     };
   });

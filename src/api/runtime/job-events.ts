@@ -3,6 +3,7 @@
 import type { FastifyInstance } from "fastify";
 import { eventType } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
+import { withoutNullAgent } from "../../runs/evidence/public-event.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
 import { type EventView, frame } from "../shared/sse.ts";
 import { textStream } from "../shared/text-stream.ts";
@@ -34,14 +35,14 @@ export function jobEventRoutes(api: FastifyInstance, services: RuntimeServices):
   });
 }
 
-/** The events as they are kept. */
+/** The events as they are kept, those of the whole job without `agent_id`. */
 function eventView(records: JobRecords, jobId: string): EventView {
   return {
     key: `runtime ${jobId}`,
     jobId,
     read: (afterSeq) => records.events(jobId, afterSeq),
     exists: async () => (await records.find(jobId)) !== null,
-    render: (seq, line) => frame(seq, eventType(line), line),
+    render: (seq, line) => frame(seq, eventType(line), withoutNullAgent(line)),
   };
 }
 
@@ -62,7 +63,7 @@ async function* history(records: JobRecords, jobId: string) {
   for (;;) {
     const page = await records.events(jobId, seq);
     if (page.lines.length === 0) break;
-    yield (seq === 0 ? "" : ",") + page.lines.join(",");
+    yield (seq === 0 ? "" : ",") + page.lines.map(withoutNullAgent).join(",");
     seq += page.lines.length;
   }
   yield "]}";

@@ -6,7 +6,8 @@ import { isoTime } from "../../engine/event.ts";
 import { type AgentRecord, isTerminal } from "../../engine/journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { unbegun } from "../../runs/evidence/progress.ts";
-import { reasonMembers } from "../../runs/evidence/read-summary.ts";
+import { withoutNullAgent } from "../../runs/evidence/public-event.ts";
+import { failureMembers } from "../../runs/evidence/read-summary.ts";
 import type { ObservabilitySummary } from "../../runs/evidence/summary.ts";
 import type { JobDetail, JobRecord, JobRecords, WholeJob } from "../../runs/job-records.ts";
 import { Slices } from "../../runs/slices.ts";
@@ -23,13 +24,13 @@ const str = (text: string | null) => (text === null ? "null" : JSON.stringify(te
 
 /** An item of the job list. */
 export function renderSummary(job: JobRecord, context: RenderContext): string {
-  return `{${identity(job)},"run_id":${str(job.runId)},${aggregate(job, context)},${evidence(job)}}`;
+  return `{${identity(job)},"run_id":${str(job.runId)},${aggregate(job, context)}${evidence(job)}}`;
 }
 
-/** What went wrong, if anything did, and where its traces are. */
+/** What went wrong, if anything did, and where its traces are; a comma before each member. */
 function evidence({ failureJson, trace, status, humanPending }: JobRecord): string {
   return (
-    `"failure":${failureJson ?? "null"},${reasonMembers(failureJson)},"trace_id":${str(trace.traceId)},` +
+    `${failureMembers(failureJson)},"trace_id":${str(trace.traceId)},` +
     `"human_pending":${isTerminal(status) ? 0 : humanPending}`
   );
 }
@@ -46,7 +47,7 @@ function aggregate(job: JobRecord, context: RenderContext): string {
   const nodes = isTerminal(job.status) ? [] : [context.nodeName];
   return (
     `"executor_count":${job.executorCount},"active_executors":${job.activeExecutors},` +
-    `"nodes":${JSON.stringify(nodes)},"sandbox_names":${job.sandboxNamesJson},"last_event":${job.lastEventJson}`
+    `"nodes":${JSON.stringify(nodes)},"sandbox_names":${job.sandboxNamesJson},"last_event":${withoutNullAgent(job.lastEventJson)}`
   );
 }
 
@@ -64,7 +65,7 @@ export async function* renderDetail(
     const found = await records.agents(detail.job.jobId, from, from + AGENTS_PER_CHUNK);
     yield (from === 0 ? "" : ",") + renderAgents(detail, manifest, from, found, context).join(",");
   }
-  yield `],"recent_events":[${detail.recentEvents.join(",")}],` +
+  yield `],"recent_events":[${detail.recentEvents.map(withoutNullAgent).join(",")}],` +
     `"sandboxes":${JSON.stringify(sandboxes(detail, manifest))}}`;
 }
 
@@ -84,7 +85,7 @@ export async function renderJob(
   };
   return (
     `{${identity(job)},"run_id":${str(job.runId)},"type":"${job.type}",` +
-    `"root_agent_ids":${job.rootAgentIdsJson},"result":${resultJson ?? "{}"},` +
+    `"root_agent_ids":${job.rootAgentIdsJson},"result":${resultJson ?? "{}"}` +
     `${evidence(job)},"partial":${job.partial},` +
     `"manifest_ref":${JSON.stringify(manifestRef)},"observability_summary":${JSON.stringify(summary)}}`
   );
@@ -123,9 +124,9 @@ async function readManifest(manifestJson: string): Promise<ManifestView> {
   for (const edge of objects(manifest.edges)) {
     if (slices.isOver) await slices.breathe();
     const shown = {
-      edge_id: edge.edge_id ?? null,
+      ...(edge.edge_id != null && { edge_id: edge.edge_id }),
       to_node: edge.to_node ?? null,
-      message_type: edge.message_type ?? null,
+      ...(edge.message_type != null && { message_type: edge.message_type }),
     };
     const from = String(edge.from_node);
     const list = edgesFrom.get(from);
@@ -203,10 +204,10 @@ function sandboxes(detail: JobDetail, manifest: ManifestView) {
       ? [
           {
             sandbox_name: task.state.sandboxName,
-            agent_id: manifest.nodes[task.agentIndex]?.nodeId ?? null,
+            agent_id: manifest.nodes[task.agentIndex]!.nodeId,
             status: "running",
             attempt: task.attempt,
-            pool: task.state.lease?.pool ?? null,
+            ...(task.state.lease !== null && { pool: task.state.lease.pool }),
             started_at: isoTime(task.state.startedAtMs),
           },
         ]

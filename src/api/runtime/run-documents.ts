@@ -63,7 +63,7 @@ function renderRun(job: JobRecord, resultJson: string | null): string {
     status: job.status,
     submitted_at: isoTime(job.submittedAtMs),
     updated_at: isoTime(job.updatedAtMs),
-    started_at: job.startedAtMs === null ? null : isoTime(job.startedAtMs),
+    ...(job.startedAtMs !== null && { started_at: isoTime(job.startedAtMs) }),
     placement_policy: job.placementPolicy,
     recovery_policy: job.recoveryPolicy,
     executor_count: job.executorCount,
@@ -72,7 +72,7 @@ function renderRun(job: JobRecord, resultJson: string | null): string {
   };
   return (
     `${JSON.stringify(identity).slice(0, -1)},"root_agent_ids":${job.rootAgentIdsJson},` +
-    `"result":${resultJson ?? "null"},"failure":${job.failureJson ?? "null"}}`
+    `"result":${resultJson ?? "null"}${job.failureJson === null ? "" : `,"failure":${job.failureJson}`}}`
   );
 }
 

@@ -3,7 +3,8 @@
 import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
-import { readSummary, reasonMembers } from "../../runs/evidence/read-summary.ts";
+import { withoutNullAgent } from "../../runs/evidence/public-event.ts";
+import { failureMembers, readSummary } from "../../runs/evidence/read-summary.ts";
 import { toTimeline } from "../../runs/evidence/timeline.ts";
 import type { JobRecord, JobRecords } from "../../runs/job-records.ts";
 import { Slices } from "../../runs/slices.ts";
@@ -46,12 +47,12 @@ export function runEvidenceRoutes(api: FastifyInstance, services: RuntimeService
     if (request.method === "HEAD") return reply.type("text/event-stream; charset=utf-8").send();
     reply.hijack();
     const view = {
-      // The gateway has a view of this name that renders the same, of a run that may not have begun.
+      // The gateway has a view of this name, of a run that may not have begun; it shows an `agent_id` that is null.
       key: `runtime ${job.runId} ${channels.join(",")}`,
       jobId: job.jobId,
       read: (afterSeq: number) => records.events(job.jobId, afterSeq),
       exists: async () => (await records.find(job.jobId)) !== null,
-      render: mergedView(contextOf(job), channels),
+      render: mergedView(contextOf(job), channels, withoutNullAgent),
     };
     streams.serve(reply.raw, view, after);
     return reply;
@@ -59,11 +60,10 @@ export function runEvidenceRoutes(api: FastifyInstance, services: RuntimeService
 }
 
 function renderResult(job: JobRecord, resultJson: string | null): string {
-  const finishedAt = isTerminal(job.status) ? `"${isoTime(job.updatedAtMs)}"` : "null";
+  const finishedAt = isTerminal(job.status) ? `,"finished_at":"${isoTime(job.updatedAtMs)}"` : "";
   return (
     `{"run_id":${JSON.stringify(job.runId)},"job_id":${JSON.stringify(job.jobId)},"status":"${job.status}",` +
-    `"result":${resultJson ?? "null"},"failure":${job.failureJson ?? "null"},` +
-    `${reasonMembers(job.failureJson)},"partial":${job.partial},"finished_at":${finishedAt}}`
+    `"result":${resultJson ?? "null"}${failureMembers(job.failureJson)},"partial":${job.partial}${finishedAt}}`
   );
 }
 

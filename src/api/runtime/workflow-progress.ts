@@ -6,25 +6,28 @@ import { type JournalProgress, readProgress } from "../../runs/evidence/read-pro
 import { readSummary } from "../../runs/evidence/read-summary.ts";
 import { type AskedPeople, runLabel } from "../../runs/evidence/run-label.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
+import { progressText } from "../shared/progress-text.ts";
+import { joined, textStream } from "../shared/text-stream.ts";
 import { jobNotFound } from "./errors.ts";
 import type { RuntimeServices } from "./services.ts";
 
 export function workflowProgressRoutes(api: FastifyInstance, services: RuntimeServices): void {
-  api.get<{ Params: { job_id: string } }>("/jobs/:job_id/workflow-progress", async (request) => {
+  api.get<{ Params: { job_id: string } }>("/jobs/:job_id/workflow-progress", async (request, reply) => {
     const { job_id: jobId } = request.params;
-    const nowMs = services.nowMs();
-    const found = await readProgress(services.records, jobId, { nowMs });
+    const found = await readProgress(services.records, jobId, { nowMs: services.nowMs() });
     if (found === null) throw jobNotFound(jobId);
-    return progressOf(services, found, nowMs);
+    reply.type("application/json; charset=utf-8");
+    return joined(textStream(progressOf(services, found)));
   });
 }
 
-async function progressOf(services: RuntimeServices, source: JournalProgress, nowMs: number) {
-  const { job, failure, agentEnds } = source;
+/** What has no value is left out; `eta_ms` always: the runtime knows no other runs of the same graph to go by. */
+async function* progressOf(services: RuntimeServices, source: JournalProgress) {
+  const { job, failure, agentEnds, nowMs } = source;
   const notReached = agentEnds?.not_reached ?? 0;
   const done = agentsDone(source);
   const total = source.nodes.length;
-  return {
+  const head = {
     job_id: job.jobId,
     run_id: job.runId,
     status: job.status,
@@ -35,15 +38,13 @@ async function progressOf(services: RuntimeServices, source: JournalProgress, no
       ...(agentEnds !== null && { agents: agentEnds }),
       label: runLabel(job.status, { done, total, notReached }, await askedPeople(services, job)),
     },
-    ...workflowProgress(source),
-    failure,
-    reason: failure?.desc ?? null,
-    status_reason: failure?.desc ?? null,
+  };
+  const tail = {
+    ...(failure !== null && { failure, reason: failure.desc, status_reason: failure.desc }),
     trace_id: job.trace.traceId,
     observability_summary: await readSummary(services.records, job, nowMs),
-    // The runtime knows no other runs of the same graph to go by.
-    eta_ms: null,
   };
+  yield* progressText(head, await workflowProgress(source), tail, (_key, value) => value ?? undefined);
 }
 
 async function askedPeople({ attention }: RuntimeServices, job: JobRecord): Promise<AskedPeople> {

@@ -22,14 +22,22 @@ export function readChannels(given: string | undefined): readonly ChannelName[] 
   return asked.size === 0 ? known : null;
 }
 
-/** One frame per event with all views of it, so that no reader is ever cut off between two of them. */
-export function mergedView(run: RunContext, channels: readonly ChannelName[]): Render {
+/**
+ * One frame per event with all views of it, so that no reader is ever cut off between two of them.
+ *
+ * @param shownLine what the API shows of an event's line in the channel `events`
+ */
+export function mergedView(
+  run: RunContext,
+  channels: readonly ChannelName[],
+  shownLine: (line: string) => string = (line) => line,
+): Render {
   const head = `"run_id":${JSON.stringify(run.runId)},"channels":{`;
   return (seq, line) => {
     const type = eventType(line);
     let views = "";
     for (const channel of channels) {
-      const shown = viewIn(channel, run, seq, line);
+      const shown = viewIn(channel, run, seq, channel === "events" ? shownLine(line) : line);
       if (shown !== null) views += `${views === "" ? "" : ","}"${channel}":${shown}`;
     }
     if (views === "" && !terminalEventTypes.has(type)) return null;

@@ -18,6 +18,21 @@ export async function joined(chunks: AsyncIterable<string>): Promise<string> {
   return (await Array.fromAsync(chunks)).join("");
 }
 
+/** Few enough that each chunk takes a millisecond or two, also when each has a failure. */
+const ITEMS_PER_CHUNK = 50;
+
+/** A list as JSON, a few items at a time. @param replacer as of JSON.stringify */
+export function* listText(
+  items: readonly unknown[],
+  replacer?: (key: string, value: unknown) => unknown,
+): Generator<string> {
+  for (let from = 0; from < items.length; from += ITEMS_PER_CHUNK) {
+    const chunk = JSON.stringify(items.slice(from, from + ITEMS_PER_CHUNK), replacer);
+    yield (from === 0 ? "[" : ",") + chunk.slice(1, -1);
+  }
+  yield items.length === 0 ? "[]" : "]";
+}
+
 async function* inTurns(chunks: AsyncIterable<string> | Iterable<string>): AsyncGenerator<string> {
   for await (const chunk of chunks) {
     yield chunk;

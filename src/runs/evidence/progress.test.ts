@@ -46,9 +46,9 @@ function source(more: Partial<ProgressSource>): ProgressSource {
   };
 }
 
-test("a node's state is its agent's, unless the run is held or over", () => {
-  const stateIn = (status: JobStatus, own: AgentStatus | null) =>
-    workflowProgress(source({ status, agents: own === null ? [] : [agent(0, own)] })).steps[0]?.state;
+test("a node's state is its agent's, unless the run is held or over", async () => {
+  const stateIn = async (status: JobStatus, own: AgentStatus | null) =>
+    (await workflowProgress(source({ status, agents: own === null ? [] : [agent(0, own)] }))).steps[0]?.state;
   const table: readonly [JobStatus, AgentStatus | null, string][] = [
     ["pending", null, "pending"],
     ["running", null, "pending"],
@@ -67,7 +67,7 @@ test("a node's state is its agent's, unless the run is held or over", () => {
     ["cancelled", "pending", "skipped"],
   ];
   for (const [status, own, expected] of table)
-    assert.equal(stateIn(status, own), expected, `${status} ${own}`);
+    assert.equal(await stateIn(status, own), expected, `${status} ${own}`);
 });
 
 test("what a run's end has cut off is cancelled, whether it was at work or waited for slots", async () => {
@@ -78,18 +78,18 @@ test("what a run's end has cut off is cancelled, whether it was at work or waite
   await h.do(h.engine.cancel(jobId));
   const ends = await nodeEnds([...h.job(jobId).events].reverse());
   const agents = [...h.job(jobId).agents.values()];
-  const shown = nodesOf({ nodes });
-  const { steps } = workflowProgress(source({ status: "cancelled", nodes: shown, agents, ends }));
+  const shown = await nodesOf({ nodes });
+  const { steps } = await workflowProgress(source({ status: "cancelled", nodes: shown, agents, ends }));
   assert.deepEqual(
     steps.map((step) => step.state),
     ["done", "cancelled", "cancelled"],
   );
 });
 
-test("a running attempt is shown with its number and its beginning; a failure at the node that failed", () => {
+test("a running attempt is shown with its number and its beginning; a failure at the node that failed", async () => {
   const failure = makeFailure("executor.exit_nonzero", "it failed", { agentId: "n0" });
   const message = { seq: 1, from: null, to: 0, type: "init", class: "event", body: {} } as const;
-  const { steps, agents } = workflowProgress(
+  const { steps, agents } = await workflowProgress(
     source({
       agents: [agent(0, "running", { lastError: "it failed" })],
       tasks: [
@@ -129,7 +129,7 @@ test("a running attempt is shown with its number and its beginning; a failure at
   ]);
 });
 
-test("of a large graph, the nodes that something can be said of are shown, in its order", () => {
+test("of a large graph, the nodes that something can be said of are shown, in its order", async () => {
   const count = 10_000;
   const nodes = Array.from({ length: count }, (_, i) => ({
     nodeId: `n${i}`,
@@ -137,7 +137,7 @@ test("of a large graph, the nodes that something can be said of are shown, in it
     name: `n${i}`,
   }));
   const agents = [agent(9_999, "failed"), agent(5_000, "running"), agent(3, "done")];
-  const { steps } = workflowProgress(source({ nodes, agents }));
+  const { steps } = await workflowProgress(source({ nodes, agents }));
   assert.equal(steps.length, PROGRESS_NODES_MAX);
   const ids = steps.map((step) => step.step_id);
   assert.deepEqual(
@@ -146,15 +146,15 @@ test("of a large graph, the nodes that something can be said of are shown, in it
   );
 });
 
-test("a manifest's nodes are named by their role, or else by their id", () => {
+test("a manifest's nodes are named by their role, or else by their id", async () => {
   const manifest = { nodes: [{ node_id: "a", agent_type: "router", role: "Planner" }, { node_id: "b" }] };
-  assert.deepEqual(nodesOf(manifest), [
+  assert.deepEqual(await nodesOf(manifest), [
     { nodeId: "a", agentType: "router", name: "Planner" },
     { nodeId: "b", agentType: "", name: "b" },
   ]);
 });
 
-test("a node that has ended has the times of its end; a failure that the run went on in spite of is its own", () => {
+test("a node that has ended has the times of its end; a failure that the run went on in spite of is its own", async () => {
   const failure = makeFailure("executor.exit_nonzero", "it failed", { agentId: "n0" });
   const end = {
     isCutOff: false,
@@ -164,12 +164,12 @@ test("a node that has ended has the times of its end; a failure that the run wen
     failure,
   };
   const ends = new Map([["n0", end]]);
-  const [step] = workflowProgress(source({ agents: [agent(0, "failed")], ends })).steps;
+  const [step] = (await workflowProgress(source({ agents: [agent(0, "failed")], ends }))).steps;
   assert.deepEqual(
     [step?.attempt, step?.started_at, step?.finished_at, step?.duration_ms, step?.failure],
     [2, end.startedAt, end.finishedAt, 200, failure],
   );
-  const [done] = workflowProgress(source({ agents: [agent(0, "done")], ends })).steps;
+  const [done] = (await workflowProgress(source({ agents: [agent(0, "done")], ends }))).steps;
   assert.equal(done?.failure, null, "an attempt that failed before one that did not");
 });
 

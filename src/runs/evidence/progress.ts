@@ -12,6 +12,7 @@ import {
 } from "../../engine/journal.ts";
 import { isObject, type JsonObject } from "../../engine/json.ts";
 import type { AgentEnds } from "../../engine/tally.ts";
+import { Slices } from "../slices.ts";
 import { textField } from "./line.ts";
 import type { NodeEnd } from "./node-ends.ts";
 
@@ -69,17 +70,21 @@ export interface AgentProgress extends NodeProgress {
   readonly last_error: string | null;
 }
 
-/** The nodes of a manifest that was found valid. */
-export function nodesOf(manifest: JsonObject): readonly ProgressNode[] {
-  const nodes = Array.isArray(manifest.nodes) ? manifest.nodes.filter(isObject) : [];
-  return nodes.map((node) => {
+/** The nodes of a manifest that was found valid. Works in slices. */
+export async function nodesOf(manifest: JsonObject): Promise<readonly ProgressNode[]> {
+  const slices = new Slices();
+  const nodes: ProgressNode[] = [];
+  for (const node of Array.isArray(manifest.nodes) ? manifest.nodes : []) {
+    if (slices.isOver) await slices.breathe();
+    if (!isObject(node)) continue;
     const nodeId = textField(node, "node_id") ?? "";
-    return {
+    nodes.push({
       nodeId,
       agentType: textField(node, "agent_type") ?? "",
       name: textField(node, "role") ?? nodeId,
-    };
-  });
+    });
+  }
+  return nodes;
 }
 
 /** What a reader of a large graph wants to see first. */
@@ -96,17 +101,29 @@ const interest: Readonly<Record<NodeState, number>> = {
   not_reached: 4,
 };
 
-/** @returns at most PROGRESS_NODES_MAX of both, those of most interest, in the order of the graph */
-export function workflowProgress(source: ProgressSource): {
+/**
+ * Works in slices.
+ *
+ * @returns at most PROGRESS_NODES_MAX of both, those of most interest, in the order of the graph
+ */
+export async function workflowProgress(source: ProgressSource): Promise<{
   readonly steps: readonly StepProgress[];
   readonly agents: readonly AgentProgress[];
-} {
+}> {
   const { nodes, mailboxDepths } = source;
+  const slices = new Slices();
   const records = new Map(source.agents.map((agent) => [agent.index, agent]));
   const tasks = new Map(source.tasks.map((task) => [task.agentIndex, task]));
-  const shown = nodes
-    .map((node, index) => ({ node, index, state: stateOf(source, node, records.get(index)) }))
-    .sort((a, b) => interest[a.state] - interest[b.state] || a.index - b.index)
+  const byInterest: { node: ProgressNode; index: number; state: NodeState }[][] = Object.keys(interest).map(
+    () => [],
+  );
+  for (const [index, node] of nodes.entries()) {
+    if (slices.isOver) await slices.breathe();
+    const state = stateOf(source, node, records.get(index));
+    byInterest[interest[state]]!.push({ node, index, state });
+  }
+  const shown = byInterest
+    .flat()
     .slice(0, PROGRESS_NODES_MAX)
     .sort((a, b) => a.index - b.index)
     .map(({ node, index, state }) => ({

@@ -42,7 +42,7 @@ async function statesOf(h: EngineHarness, jobId: string, given: { manifest: obje
   };
   const found = await readProgress(records, jobId, { nowMs: h.nowMs });
   assert.ok(found);
-  return { states: workflowProgress(found).steps.map(({ state }) => state), read };
+  return { states: (await workflowProgress(found)).steps.map(({ state }) => state), read };
 }
 
 test("of a wide graph that is cancelled, every node that waited for slots is cancelled, none of them done", async () => {

@@ -33,11 +33,15 @@ export async function readProgress(
 ): Promise<JournalProgress | null> {
   const detail = await records.detail(jobId, 0);
   if (detail === null) return null;
+  const slices = new Slices();
   const { job, manifestJson, tasks, mailboxDepths } = detail;
   const status = given.status ?? job.status;
-  const nodes = nodesOf(JSON.parse(manifestJson) as JsonObject);
+  // A large manifest takes all of a slice to read.
+  await slices.breathe();
+  const manifest = JSON.parse(manifestJson) as JsonObject;
+  if (slices.isOver) await slices.breathe();
+  const nodes = await nodesOf(manifest);
   const agents: AgentRecord[] = [];
-  const slices = new Slices();
   for (let from = 0; from < nodes.length; from += AGENTS_PER_READ) {
     if (slices.isOver) await slices.breathe();
     agents.push(...(await records.agents(jobId, from, from + AGENTS_PER_READ)));

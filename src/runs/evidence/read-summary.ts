@@ -35,6 +35,11 @@ export function readFailure(failureJson: string | null): Failure | null {
   return failureJson === null ? null : (JSON.parse(failureJson) as Failure);
 }
 
+/** The failure and what follows from it, as JSON members with a comma before each; nothing when there is none. */
+export function failureMembers(failureJson: string | null): string {
+  return failureJson === null ? "" : `,"failure":${failureJson},${reasonMembers(failureJson)}`;
+}
+
 /** `reason` and `status_reason`: display strings that follow from the failure (spec "Failure object …"), as JSON members. */
 export function reasonMembers(failureJson: string | null): string {
   const desc = JSON.stringify(readFailure(failureJson)?.desc ?? null);

@@ -55,14 +55,14 @@ export class FeedView {
 
   add(event) {
     this.#choice("type", event.type);
-    if (event.agent_id !== null) this.#choice("agent", event.agent_id);
+    if (event.agent_id != null) this.#choice("agent", event.agent_id);
     this.#store.add(event, this.#levelOf(event), 200 + roughChars(event.payload));
   }
 
   /** What helpers beside the graph do, such as this very dashboard, is of interest when it goes wrong. */
   #levelOf(event) {
     const { model } = this.#page;
-    const isAside = event.agent_id !== null && !model.isDiscovered && !model.agents.has(event.agent_id);
+    const isAside = event.agent_id != null && !model.isDiscovered && !model.agents.has(event.agent_id);
     const level = levelOf(event);
     return isAside && level === INFO ? DEBUG : level;
   }

@@ -1,0 +1,26 @@
+// Workflow progress as the text of an answer, made a few nodes at a time.
+
+import type { AgentProgress, StepProgress } from "../../runs/evidence/progress.ts";
+import { listText } from "./text-stream.ts";
+
+export interface ProgressLists {
+  readonly steps: readonly StepProgress[];
+  readonly agents: readonly AgentProgress[];
+}
+
+/**
+ * @param head the members in front of the nodes, `tail` those behind them
+ * @param replacer as of JSON.stringify, for the nodes
+ */
+export function* progressText(
+  head: object,
+  { steps, agents }: ProgressLists,
+  tail: object,
+  replacer?: (key: string, value: unknown) => unknown,
+): Generator<string> {
+  yield `${JSON.stringify(head).slice(0, -1)},"steps":`;
+  yield* listText(steps, replacer);
+  yield ',"agents":';
+  yield* listText(agents, replacer);
+  yield `,${JSON.stringify(tail).slice(1)}`;
+}
