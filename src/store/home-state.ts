@@ -2,8 +2,9 @@
 // belong to nothing, and be removed by the next sweep.
 
 import { readdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { databaseFile } from "./home.ts";
+import { acknowledgedCommits, commitCountFile } from "./sqlite/commit-counter.ts";
 import { StoreUnusable } from "./sqlite/errors.ts";
 
 /** Folders of a home whose content only rows of its database explain. */
@@ -15,7 +16,8 @@ export const RESTORING = "restoring";
  * To be called before the database is opened, which would create it.
  *
  * @param options.newDatabase goes on without the lost database; its remaining write-ahead log is kept under another name
- * @throws StoreUnusable when content is there without a database, or a restore was not finished
+ * @throws StoreUnusable when content, or the count of acknowledged commits, is there without a database; or a restore was
+ *   not finished
  */
 export function checkHomeState(home: string, options: { readonly newDatabase?: boolean } = {}): void {
   if (isThere(join(home, RESTORING))) {
@@ -27,7 +29,13 @@ export function checkHomeState(home: string, options: { readonly newDatabase?: b
   if (sizeOf(file) > 0) return;
   const wal = `${file}-wal`;
   const found = CONTENT_FOLDERS.filter((name) => holdsFile(join(home, name)));
-  const left = [...found.map((name) => `${name}/`), ...(sizeOf(wal) > 0 ? ["troupe.db-wal"] : [])];
+  const left = [
+    ...found.map((name) => `${name}/`),
+    ...(sizeOf(wal) > 0 ? ["troupe.db-wal"] : []),
+    ...((acknowledgedCommits(file) ?? 0) > 0
+      ? [`${basename(commitCountFile(file))} (acknowledged commits)`]
+      : []),
+  ];
   if (left.length === 0) return;
   if (!options.newDatabase) {
     throw new StoreUnusable(
@@ -38,7 +46,7 @@ export function checkHomeState(home: string, options: { readonly newDatabase?: b
   }
   // SQLite would delete the log of an empty database; it may hold all that is left of the lost one.
   if (sizeOf(wal) > 0) renameSync(wal, `${wal}.lost-${statSync(wal).mtimeMs.toFixed(0)}`);
-  rmSync(`${file}-shm`, { force: true });
+  for (const lost of [`${file}-shm`, commitCountFile(file)]) rmSync(lost, { force: true });
 }
 
 /** Whether there is a file anywhere below; what is being received does not count. */

@@ -2,7 +2,7 @@
 // goes on knowingly keeps the files until they confirm their removal.
 
 import assert from "node:assert/strict";
-import { readdir, readFile, rename, rm, truncate, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { start } from "../support/command-line.ts";
@@ -111,10 +111,33 @@ test("a home that holds nothing yet starts, whatever empty folders there are", a
   const home = await temporaryHome();
   try {
     await writeFile(join(home, "troupe.db"), "");
+    for (const folder of ["blobs", "bundles/incoming", "runs"]) {
+      await mkdir(join(home, folder), { recursive: true });
+    }
+    await using program = await startGateway({ home });
+    assert.equal((await call(program, "GET", "/health")).status, "ok");
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+});
+
+// Such a start succeeded once. The count beside the database says what no folder does: something was acknowledged, such as
+// a job that has left no files.
+test("without a database, but with a count of acknowledged commits, the start is refused though no file is left", async () => {
+  const home = await temporaryHome();
+  try {
     await using first = await startGateway({ home });
+    await createJob(first, writer);
     await first.stop();
-    await rm(join(home, "troupe.db"));
-    await rm(join(home, "secret.key"));
+    for (const folder of ["blobs", "bundles", "runs", "evidence", "troupe.db"]) {
+      await rm(join(home, folder), { recursive: true, force: true });
+    }
+    const { code, text } = await refusedStart({ home, args: ["up"] });
+    assert.equal(code, 1);
+    assert.match(text, /is missing, but SVC_HOME holds troupe\.db-commits \(acknowledged commits\)/);
+    assert.match(text, /--new-database/);
+    await using knowing = await startGateway({ home, args: ["up", "--new-database"] });
+    await knowing.stop();
     await using second = await startGateway({ home });
     assert.equal((await call(second, "GET", "/health")).status, "ok");
   } finally {

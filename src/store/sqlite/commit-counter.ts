@@ -46,8 +46,8 @@ function storedCount(file: string): number {
   }
 }
 
-/** @returns the count; null when there is none, or it was cut off while it was written */
-function acknowledgedCommits(file: string): number | null {
+/** @returns the count beside a database; null when there is none, or it was cut off while it was written */
+export function acknowledgedCommits(file: string): number | null {
   try {
     const text = readFileSync(commitCountFile(file), "latin1");
     const count = Number(text.slice(0, DIGITS));
