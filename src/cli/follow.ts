@@ -4,7 +4,7 @@ import { answerCommand, eventLine, isQuestion, isWorthReading } from "./event-te
 import { applyEvent, newProgress } from "./progress.ts";
 import { renderScreen } from "./screen.ts";
 import type { Terminal } from "./terminal.ts";
-import { fit } from "./text.ts";
+import { wrap } from "./text.ts";
 import type { HistoryEvent } from "./wire.ts";
 
 /** How often the screen is drawn: quick enough to feel live, slow enough to cost nothing. */
@@ -21,7 +21,7 @@ export function watchStyleFor(terminal: Terminal): WatchStyle {
 export interface Watched {
   readonly id: string;
   readonly events: AsyncIterable<HistoryEvent>;
-  /** A line that stays below the picture of a screen, once there is one. */
+  /** A line that stays below the picture of a screen, once there is one; its address is not cut at the edge. */
   readonly footer?: () => string | null;
 }
 
@@ -41,7 +41,7 @@ async function watchLive({ id, events, footer }: Watched, terminal: Terminal): P
   const draw = () => {
     const { columns, rows } = terminal.size();
     const line = footer?.() ?? null;
-    const below = line === null ? [] : [fit(line, Math.max(20, columns))];
+    const below = line === null ? [] : wrap(line, Math.max(20, columns)).slice(0, Math.max(1, rows - 2));
     const size = { columns, rows: rows - below.length };
     terminal.redraw([...renderScreen(id, run, size, Date.now(), terminal.paint), ...below]);
   };

@@ -195,7 +195,7 @@ describe("the screen", () => {
     assert.equal(run.questions.size, 0, "asked again, it is still answered");
     assert.match(screen(run).at(-1) ?? "", /asks again: /);
     for (const event of history(ask("a"), ask("b"), ask("c"), ask("d"), ask("e"))) applyEvent(run, event);
-    assert.equal(screen(run).at(-1), "… and 2 more questions: troupe human digest-1");
+    assert.deepEqual(screen(run).slice(-2), ["… and 2 more questions:", "  troupe human digest-1"]);
     for (const event of history([4, "human_input_timed_out", "w", { request_id: "b" }]))
       applyEvent(run, event);
     assert.deepEqual([...run.questions.keys()], ["a", "c", "d", "e"]);
@@ -208,6 +208,34 @@ describe("the screen", () => {
     }
     for (const event of history([5, "job_cancelled", null])) applyEvent(run, event);
     assert.equal(run.questions.size, 0);
+  });
+
+  test("never cuts the command that answers a question, nor the one that lists the others", () => {
+    const id = "quarterly-report-of-the-northern-region-01kaq3x7m2p9";
+    const rows = ["a", "b", "c", "d", "e"].map((name): Row => {
+      const request_id = `approve-the-final-figures-of-the-third-quarter-${name}`;
+      return [2, "human_input_requested", "w", { request_id, prompt: "Ship it?" }];
+    });
+    const run = progressOf([0, "job_running", null], ...rows);
+    for (const [columns, height] of [
+      [20, 24],
+      [40, 12],
+      [80, 24],
+      [80, 8],
+      [200, 24],
+    ] as const) {
+      const lines = renderScreen(id, run, { columns, rows: height }, START_MS, plainPaint);
+      for (const line of lines) assert.ok(displayWidth(line) <= columns, line);
+      // As a shell joins them.
+      const commands = lines
+        .join("\n")
+        .replaceAll("\\\n", "")
+        .split("\n")
+        .filter((line) => line.startsWith("  troupe "));
+      const first = "approve-the-final-figures-of-the-third-quarter-a";
+      assert.equal(commands[0], `  troupe answer ${id} ${first} DECISION`);
+      assert.equal(commands.at(-1), `  troupe human ${id}`);
+    }
   });
 
   test("never grows beyond the terminal, whatever its size and the number of agents", () => {

@@ -3,7 +3,7 @@
 import { answerCommand, questionText } from "./event-text.ts";
 import { type AgentProgress, type AgentState, isActive, type RunProgress } from "./progress.ts";
 import type { Paint, Style } from "./terminal.ts";
-import { cleanText, displayWidth, duration, fit, pad, plural } from "./text.ts";
+import { cleanText, displayWidth, duration, fit, pad, plural, wrapCommand } from "./text.ts";
 
 export interface ScreenSize {
   readonly columns: number;
@@ -53,7 +53,8 @@ export function renderScreen(
   paint: Paint,
 ): readonly string[] {
   const columns = Math.max(20, size.columns);
-  const questions = questionLines(jobId, run, columns, paint);
+  const rowsMax = Math.max(1, size.rows - 1);
+  const questions = questionLines(jobId, run, { columns, rows: rowsMax - 1 }, paint);
   const room = Math.max(0, size.rows - FRAME_ROWS - questions.length);
   const all = [...run.agents.values()];
   const shown = choose(all, room);
@@ -68,28 +69,34 @@ export function renderScreen(
   }
   for (const agent of shown) lines.push(agentLine(agent, agentColumns, columns, nowMs, paint));
   if (shown.length < all.length) lines.push(paint("dim", fit(restLine(all, shown), columns)));
-  lines.push(...questions);
-  return lines.slice(0, Math.max(1, size.rows - 1));
+  return [...lines.slice(0, Math.max(0, rowsMax - questions.length)), ...questions].slice(0, rowsMax);
 }
 
-/** What a person has to do for the run to go on. */
+/** What a person has to do for the run to go on; a command is whole, so that it can be copied. */
 function questionLines(
   jobId: string,
   { questions }: RunProgress,
-  columns: number,
+  { columns, rows }: ScreenSize,
   paint: Paint,
 ): readonly string[] {
-  const shown = [...questions.values()].slice(0, QUESTIONS_SHOWN);
-  const more = questions.size - shown.length;
-  return [
-    ...shown.flatMap((question) => [
+  const lines: string[] = [];
+  let shown = 0;
+  for (const question of questions.values()) {
+    const added = [
       paint("yellow", fit(`Waits for a person: ${questionText(question)}`, columns)),
-      fit(`  ${answerCommand(jobId, question)}`, columns),
-    ]),
-    ...(more > 0
-      ? [fit(`… and ${plural(more, "more question")}: troupe human ${cleanText(jobId)}`, columns)]
-      : []),
-  ];
+      ...wrapCommand(`  ${answerCommand(jobId, question)}`, columns),
+    ];
+    // The line for the others is kept free.
+    if (shown === QUESTIONS_SHOWN || (shown > 0 && lines.length + added.length >= rows)) break;
+    lines.push(...added);
+    shown++;
+  }
+  const more = questions.size - shown;
+  if (more > 0) {
+    lines.push(fit(`… and ${plural(more, "more question")}:`, columns));
+    lines.push(...wrapCommand(`  troupe human ${cleanText(jobId)}`, columns));
+  }
+  return lines;
 }
 
 function headLine(jobId: string, run: RunProgress, columns: number, nowMs: number, paint: Paint): string {

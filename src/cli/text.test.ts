@@ -11,6 +11,8 @@ import {
   plural,
   table,
   timeOfDay,
+  wrap,
+  wrapCommand,
 } from "./text.ts";
 
 describe("cleanText (T1)", () => {
@@ -55,6 +57,17 @@ describe("widths (T2)", () => {
     assert.equal(fit("日本語", 5), "日本…");
     assert.equal(fit("日本語", 4), "日…");
     assert.equal(fit("abc", 0), "");
+  });
+  test("a text that is wrapped loses nothing, and a command is the same in a shell", () => {
+    assert.deepEqual(wrap("abcdef", 4), ["abcd", "ef"]);
+    assert.deepEqual(wrap("日本語", 5), ["日本", "語"]);
+    assert.deepEqual(wrapCommand("troupe answer a b", 17), ["troupe answer a b"]);
+    assert.deepEqual(wrapCommand("  troupe answer abcdefghijkl b", 12), [
+      "  troupe \\",
+      "answer \\",
+      "abcdefghijk\\",
+      "l b",
+    ]);
   });
   test("padding counts columns", () => {
     assert.equal(pad("日", 4), "日  ");

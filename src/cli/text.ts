@@ -58,15 +58,48 @@ function characterWidth(character: string): number {
 export function fit(text: string, columns: number): string {
   if (displayWidth(text) <= columns) return text;
   if (columns < 1) return "";
+  return start(text, columns - 1) + ELLIPSIS;
+}
+
+/** A cleaned text in lines of at most `columns`, which are at least 3: nothing is lost. */
+export function wrap(text: string, columns: number): readonly string[] {
+  const lines: string[] = [];
+  let rest = text;
+  while (displayWidth(rest) > columns) {
+    const line = start(rest, columns);
+    lines.push(line);
+    rest = rest.slice(line.length);
+  }
+  return [...lines, rest];
+}
+
+/**
+ * A cleaned command without quotes in lines of at most `columns`, which are at least 3; all but the last end with a
+ * backslash: pasted into a shell, they are the command.
+ */
+export function wrapCommand(command: string, columns: number): readonly string[] {
+  const lines: string[] = [];
+  let rest = command;
+  while (displayWidth(rest) > columns) {
+    const line = start(rest, columns - 1);
+    const space = line.lastIndexOf(" ") + 1;
+    const whole = line.slice(0, space).trim() === "" ? line : line.slice(0, space);
+    lines.push(`${whole}\\`);
+    rest = rest.slice(whole.length);
+  }
+  return [...lines, rest];
+}
+
+/** As much of a text's beginning as fits. */
+function start(text: string, columns: number): string {
   let width = 0;
   let kept = "";
   for (const character of text) {
-    const next = width + characterWidth(character);
-    if (next > columns - 1) break;
-    width = next;
+    width += characterWidth(character);
+    if (width > columns) break;
     kept += character;
   }
-  return kept + ELLIPSIS;
+  return kept;
 }
 
 /** Fills a text up to `columns` with spaces behind it. */

@@ -229,6 +229,8 @@ describe("with a gateway that is up", () => {
     assert.ok(lines[1]?.startsWith(second.run_id));
     assert.equal(limited.err, "The newest 1; --all shows all.\n");
     assert.deepEqual(await json("runs", "--job", first.job_id, "--status", "failed"), []);
+    const unfiltered = await troupe("runs").ended;
+    assert.match(unfiltered.err, /`troupe run` started .*`troupe jobs --runtime`/);
     const wrong = await troupe("runs", "--status", "done").ended;
     assert.equal(wrong.code, 2);
     assert.match(wrong.err, /"done" is none of pending, queued, running, /);

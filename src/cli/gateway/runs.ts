@@ -30,7 +30,7 @@ export async function list(call: Call): Promise<number> {
   return withGateway(call, async ({ client }) => {
     // A job without runs and a job that does not exist are two answers.
     if (query.job_id !== undefined) await client.jobs.get(query.job_id);
-    return printList<Run>(
+    const code = await printList<Run>(
       call,
       {
         items: (pageSize) => client.runs.list({ ...query, page_size: pageSize }),
@@ -46,6 +46,11 @@ export async function list(call: Call): Promise<number> {
       },
       limit,
     );
+    const isFiltered = query.job_id !== undefined || query.status !== undefined;
+    if (!isFiltered && !call.flag("json")) {
+      call.terminal.note("What `troupe run` started is not among them: `troupe jobs --runtime` lists it.");
+    }
+    return code;
   });
 }
 
