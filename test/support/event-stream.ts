@@ -18,8 +18,14 @@ export interface OpenStream {
   close(): Promise<void>;
 }
 
-export async function openStream(program: Program, jobId: string, lastEventId?: string): Promise<OpenStream> {
-  const answer = await fetch(`${program.api}/jobs/${encodeURIComponent(jobId)}/events/stream`, {
+/** @param of which stream of the job */
+export async function openStream(
+  program: Program,
+  jobId: string,
+  lastEventId?: string,
+  of: "events" | "workflow-progress" = "events",
+): Promise<OpenStream> {
+  const answer = await fetch(`${program.api}/jobs/${encodeURIComponent(jobId)}/${of}/stream`, {
     headers: { ...(lastEventId !== undefined && { "last-event-id": lastEventId }) },
   });
   const blocks = read(answer);

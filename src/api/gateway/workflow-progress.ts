@@ -9,7 +9,7 @@ import { ETA_RUNS, etaMs } from "../../runs/evidence/eta.ts";
 import { nodesOf, type ProgressSource, percentDone, workflowProgress } from "../../runs/evidence/progress.ts";
 import { readProgress } from "../../runs/evidence/read-progress.ts";
 import { readFailure, readSummary } from "../../runs/evidence/read-summary.ts";
-import { progressText } from "../shared/progress-text.ts";
+import { renderProgress } from "../shared/progress-text.ts";
 import { joined, textStream } from "../shared/text-stream.ts";
 import type { Static } from "../shared/type.ts";
 import { find } from "./jobs.ts";
@@ -72,7 +72,7 @@ async function* progressOf(services: GatewayServices, job: JobView, run: RunReco
       run === null ? null : await readSummary(services.journal, summarizedRun(run), nowMs),
     eta_ms: run === null ? null : await etaOf(services, run, nowMs),
   };
-  yield* progressText(head, await workflowProgress(source), tail);
+  yield* renderProgress(head, await workflowProgress(source), tail);
 }
 
 /** From the runtime once it has the run; before that, nothing has come to any node. */

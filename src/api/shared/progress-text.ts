@@ -12,7 +12,7 @@ export interface ProgressLists {
  * @param head the members in front of the nodes, `tail` those behind them
  * @param replacer as of JSON.stringify, for the nodes
  */
-export function* progressText(
+export function* renderProgress(
   head: object,
   { steps, agents }: ProgressLists,
   tail: object,

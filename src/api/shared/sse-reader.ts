@@ -7,6 +7,13 @@ import type { ServerResponse } from "node:http";
 import type { Channel } from "./sse-channel.ts";
 import { CHUNK_BYTES, type Chunk } from "./sse-chunk.ts";
 
+export const streamHeaders = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-store",
+  "x-accel-buffering": "no",
+  "x-content-type-options": "nosniff",
+};
+
 export class Reader {
   readonly channel: Channel;
   /** The last event that was written. */
@@ -31,12 +38,7 @@ export class Reader {
   }
 
   start(nowMs: number): void {
-    this.#response.writeHead(200, {
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "no-store",
-      "x-accel-buffering": "no",
-      "x-content-type-options": "nosniff",
-    });
+    this.#response.writeHead(200, streamHeaders);
     this.#write(["retry: 1000\n\n"], nowMs);
   }
 

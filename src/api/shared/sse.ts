@@ -10,6 +10,7 @@
 
 import type { ServerResponse } from "node:http";
 import type { EventFeed } from "../../runs/feed.ts";
+import { LatestStreams } from "./latest-streams.ts";
 import { Channel, type EventView, type Fetch, type SharedMemory } from "./sse-channel.ts";
 import type { Chunk } from "./sse-chunk.ts";
 import { Pacer, realThread, type Thread } from "./sse-pacer.ts";
@@ -33,6 +34,8 @@ export interface EventStreamsOptions {
 
 /** All live streams of the process; one is made, so that they share their bounds. */
 export class EventStreams {
+  /** Records that change, for who needs no history. */
+  readonly latest: LatestStreams;
   readonly #feed: EventFeed;
   readonly #stopping: AbortSignal;
   readonly #log: EventStreamsOptions["log"];
@@ -53,6 +56,7 @@ export class EventStreams {
     this.#stopping = options.stopping;
     this.#log = options.log;
     this.#thread = options.thread ?? realThread;
+    this.latest = new LatestStreams({ ...options, thread: this.#thread });
     this.#pacer = new Pacer({
       thread: this.#thread,
       work: () => this.#work(),
@@ -63,7 +67,7 @@ export class EventStreams {
 
   /** How many readers there are now, over all streams: each counts until its connection is closed. */
   get readers(): number {
-    return this.#readers.size;
+    return this.#readers.size + this.latest.readers;
   }
 
   /**
