@@ -91,7 +91,7 @@ test("a reader that does not read costs one record, and gets the newest when it 
 
 test("the record is made once for all readers, 200 ms after the one before, and not while nobody reads (L1)", async () => {
   await using served = await serve();
-  const sockets = await Promise.all([1, 2, 3].map(async () => (await served.open()).socket));
+  const sockets = [await served.open(), await served.open(), await served.open()].map(({ socket }) => socket);
   const texts = sockets.map((socket) => text(socket));
   await served.tick();
   assert.equal(served.job.reads, 1);
