@@ -8,6 +8,7 @@ import { existsSync } from "node:fs";
 import { access, constants, mkdtemp, rm, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
+import { delegatedCgroup } from "../cgroups.ts";
 import { canGiveGroups } from "../supplementary-groups.ts";
 
 export interface Finding {
@@ -158,10 +159,14 @@ export function checkProc(): Finding {
   }
   if (canGiveGroups())
     return { name, state: "ok", text: "found by group ids, which a worker's processes cannot take off" };
+  if (delegatedCgroup() !== null)
+    return { name, state: "ok", text: "found by cgroups, one for each command's processes" };
   return {
     name,
     state: "ok",
-    text: "found by their environment, their parents and the output they hold; only root can also use group ids",
+    text:
+      "found by their environment, their parents and the output they hold; " +
+      "root can also use group ids, and a service with Delegate=yes cgroups",
   };
 }
 

@@ -19,7 +19,7 @@ export interface ProcessEntry {
   readonly start: string;
   /** Ended, and only waits for its parent to notice. */
   readonly zombie: boolean;
-  /** Value of the mark in its environment; null without one, or when it cannot be seen. */
+  /** The mark in the name of its cgroup or in its environment; null without one, or when it cannot be seen. */
   readonly mark: string | null;
   /** Its supplementary groups; looked at only where they were asked for and there is no mark. */
   readonly groups: readonly number[];
@@ -37,7 +37,7 @@ export interface ProcessSource {
   readonly seesMarks: boolean;
   /**
    * @param markPrefix only marks that begin so are in the answer; empty for all
-   * @param withGroups whether groups are asked for
+   * @param withGroups whether groups are asked for, and not cgroups
    */
   read(markPrefix: string, withGroups: boolean): Promise<readonly ProcessEntry[]>;
   /** The processes among the given ones that hold one of the files open, as far as that can be seen. */
@@ -80,8 +80,10 @@ async function readOne(pid: number, markPrefix: string, withGroups: boolean): Pr
   try {
     const seen = parseStat(await readFile(`/proc/${pid}/stat`, "latin1"));
     if (seen === null) return null;
-    const mark = seen.zombie ? null : await readMark(pid, markPrefix);
-    const groups = withGroups && mark === null && !seen.zombie ? await readGroups(pid) : [];
+    if (seen.zombie) return { pid, ...seen, mark: null, groups: [] };
+    const mark =
+      (withGroups ? null : await readCgroupMark(pid, markPrefix)) ?? (await readMark(pid, markPrefix));
+    const groups = withGroups && mark === null ? await readGroups(pid) : [];
     return { pid, ...seen, mark, groups };
   } catch {
     return null;
@@ -91,6 +93,14 @@ async function readOne(pid: number, markPrefix: string, withGroups: boolean): Pr
 async function readGroups(pid: number): Promise<readonly number[]> {
   const groups = /^Groups:\t(.*)$/m.exec(await readFile(`/proc/${pid}/status`, "latin1"))?.[1];
   return groups?.split(" ").filter(Boolean).map(Number) ?? [];
+}
+
+/** Cgroups of workers are named as the variable and its value. */
+async function readCgroupMark(pid: number, markPrefix: string): Promise<string | null> {
+  const wanted = `/${MARK_VARIABLE}=${markPrefix}`;
+  const path = await readFile(`/proc/${pid}/cgroup`, "latin1").catch(() => "");
+  const at = path.indexOf(wanted);
+  return at === -1 ? null : (/^[^/\n]*/.exec(path.slice(at + MARK_VARIABLE.length + 2))?.[0] ?? null);
 }
 
 async function holders(

@@ -2,8 +2,9 @@
 //
 // A worker is the leader of a process group, and its environment carries a mark that its descendants inherit.
 // Its tree is its group, everything with its mark, and everything below it by parentage. Where this process may give
-// groups to what it starts, there is a second mark that no process can take off (group-marks.ts); elsewhere, what clears
-// its environment and leaves both its group and its parents is found only while it holds the worker's output open.
+// groups to what it starts, there is a second mark that no process can take off (group-marks.ts); where it may make
+// cgroups instead, each worker is started in one that has the mark as its name. Elsewhere, what clears its environment
+// and leaves both its group and its parents is found only while it holds the worker's output open.
 //
 // K1. Only processes of this home are ever signalled: the mark begins with an id that no other home has.
 // K2. A process is signalled only if it is still the one that was found (ids are used again).
@@ -17,9 +18,16 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { cgroupsBelow, delegatedCgroup, makeCgroup, removeCgroup } from "../cgroups.ts";
 import type { Clock } from "../engine/ports.ts";
 import { GroupMarks } from "./group-marks.ts";
-import { type FileIdentity, machineSource, type ProcessEntry, type ProcessSource } from "./process-table.ts";
+import {
+  type FileIdentity,
+  MARK_VARIABLE,
+  machineSource,
+  type ProcessEntry,
+  type ProcessSource,
+} from "./process-table.ts";
 
 const POLL_FIRST_MS = 10;
 const POLL_LAST_MS = 200;
@@ -47,7 +55,9 @@ export class ProcessTrees {
   readonly #source: ProcessSource;
   readonly #liveMarks = new Set<string>();
   readonly #groupMarks: GroupMarks | null;
-  /** A process that carries the groups of what it starts for a moment. */
+  /** The runtime's own cgroup, if workers get theirs below it. */
+  readonly #cgroup: string | null;
+  /** A process that carries the groups of what it starts, or is in its cgroup, for a moment. */
   #sparedPid = process.pid;
   #markSeq = 0;
   #reading: Promise<readonly ProcessEntry[]> | null = null;
@@ -62,6 +72,7 @@ export class ProcessTrees {
     const id = homeId(this.#folder);
     this.#markPrefix = `${id}:`;
     this.#groupMarks = source.seesMarks ? GroupMarks.of(id) : null;
+    this.#cgroup = source.seesMarks && this.#groupMarks === null ? delegatedCgroup() : null;
   }
 
   /** Never signals this process, which starts the others. */
@@ -74,12 +85,19 @@ export class ProcessTrees {
     const mark = `${this.#markPrefix}${process.pid}-${++this.#markSeq}`;
     this.#liveMarks.add(mark);
     this.#groupMarks?.begin(mark);
+    const cgroup = this.cgroupOf(mark);
+    if (cgroup !== null) makeCgroup(cgroup);
     return mark;
   }
 
   /** The supplementary groups to start the worker with this mark with. */
   groupsOf(mark: string): readonly number[] {
     return this.#groupMarks?.groupsOf(mark) ?? [];
+  }
+
+  /** The folder of the cgroup to start the worker with this mark in; null where there is none. */
+  cgroupOf(mark: string): string | null {
+    return this.#cgroup === null ? null : join(this.#cgroup, `${MARK_VARIABLE}=${mark}`);
   }
 
   /**
@@ -96,6 +114,8 @@ export class ProcessTrees {
   ended(mark: string, tree: ProcessTree | null): void {
     this.#liveMarks.delete(mark);
     this.#groupMarks?.end(mark);
+    const cgroup = this.cgroupOf(mark);
+    if (cgroup !== null) removeCgroup(cgroup);
     if (!this.#source.seesMarks && tree !== null) this.#forget(tree.pid);
   }
 
@@ -126,13 +146,14 @@ export class ProcessTrees {
 
   /** Kills as `kill` does, and also what holds one of these files open: the worker's pipes, which only its tree has. */
   async killHolders(tree: ProcessTree, files: readonly FileIdentity[]): Promise<void> {
-    const others = (await this.#read()).filter(({ pid }) => pid !== process.pid && pid !== this.#sparedPid);
-    for (const { pid, start } of await this.#source.holders(others, files)) tree.seen.set(pid, start);
+    const processes = await this.#read();
+    for (const { pid, start } of await this.#source.holders(processes, files)) tree.seen.set(pid, start);
     await this.kill(tree);
   }
 
   /** Ends everything of this home whose mark is not live. @returns how many processes */
   async sweep(): Promise<number> {
+    this.#removeCgroups();
     const escaped = await this.#escaped();
     this.#signalAll(escaped, "SIGKILL");
     return escaped.length;
@@ -154,7 +175,17 @@ export class ProcessTrees {
       );
     }
     if (!this.#source.seesMarks) for (const pid of this.#recordedGroups().keys()) this.#forget(pid);
+    this.#removeCgroups();
     return found.size;
+  }
+
+  /** Of what is over: at its end there were still processes in them. */
+  #removeCgroups(): void {
+    if (this.#cgroup === null) return;
+    for (const name of cgroupsBelow(this.#cgroup)) {
+      const [variable, mark = ""] = name.split("=");
+      if (variable === MARK_VARIABLE && this.#isOver(mark)) removeCgroup(join(this.#cgroup, name));
+    }
   }
 
   async #pollFor(timeoutMs: number, done: () => Promise<boolean>): Promise<boolean> {
@@ -210,11 +241,8 @@ export class ProcessTrees {
   async #escaped(): Promise<readonly ProcessEntry[]> {
     const processes = await this.#read();
     if (!this.#source.seesMarks) return this.#membersOfRecordedGroups(processes);
-    return processes.filter(
-      ({ pid, mark, groups }) =>
-        pid !== process.pid &&
-        pid !== this.#sparedPid &&
-        (mark === null ? this.#groupMarks?.ownerOf(groups) === "over" : this.#isOver(mark)),
+    return processes.filter(({ mark, groups }) =>
+      mark === null ? this.#groupMarks?.ownerOf(groups) === "over" : this.#isOver(mark),
     );
   }
 
@@ -234,7 +262,10 @@ export class ProcessTrees {
 
   #startReading(): Promise<readonly ProcessEntry[]> {
     this.#nextReading = null;
-    const reading = this.#source.read(this.#markPrefix, this.#groupMarks !== null).finally(() => {
+    const others = (entries: readonly ProcessEntry[]) =>
+      entries.filter(({ pid }) => pid !== process.pid && pid !== this.#sparedPid);
+    const all = this.#source.read(this.#markPrefix, this.#groupMarks !== null);
+    const reading = all.then(others).finally(() => {
       if (this.#reading === reading) this.#reading = null;
     });
     this.#reading = reading;

@@ -8,6 +8,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { inCgroup } from "../cgroups.ts";
 import type { Clock } from "../engine/ports.ts";
 import { withGroups } from "../supplementary-groups.ts";
 import { MARK_VARIABLE } from "./process-table.ts";
@@ -116,14 +117,15 @@ export class SideCommands {
       if (value !== undefined) env[name] = value;
     }
     const [file = "", ...args] = command;
-    return withGroups(this.#parts.trees.groupsOf(mark), () =>
+    const start = () =>
       spawn(file, args, {
         cwd: folder,
         env: { ...env, ...environment, [MARK_VARIABLE]: mark },
         detached: true,
         stdio: ["ignore", "pipe", "pipe"],
-      }),
-    );
+      });
+    const { trees } = this.#parts;
+    return withGroups(trees.groupsOf(mark), () => inCgroup(trees.cgroupOf(mark), start));
   }
 
   /** Ends the command when its time is over or its owner no longer wants it. */

@@ -7,6 +7,7 @@
 
 import { spawn } from "node:child_process";
 import { closeSync, constants } from "node:fs";
+import { inCgroup } from "../cgroups.ts";
 import type { ResourceUsage } from "../engine/task-port.ts";
 import { withGroups } from "../supplementary-groups.ts";
 import { openEnd } from "./fifos.ts";
@@ -21,6 +22,8 @@ export interface StartSpec {
   readonly env: Readonly<Record<string, string>>;
   /** Supplementary groups beside those of the runtime. */
   readonly groups: readonly number[];
+  /** Folder of the cgroup to start it in, below the runtime's; null for the runtime's own. */
+  readonly cgroup: string | null;
   /** Paths of pipes whose other ends are open; no path means no input. */
   readonly stdin: string | null;
   readonly stdout: string;
@@ -64,7 +67,7 @@ function report(given: StartReport): void {
   process.stdout.write(`${JSON.stringify(given)}\n`);
 }
 
-function start({ id, file, args, cwd, env, groups, stdin, stdout, stderr }: StartRequest): void {
+function start({ id, file, args, cwd, env, groups, cgroup, stdin, stdout, stderr }: StartRequest): void {
   const failed = (error: NodeJS.ErrnoException) =>
     report({ id, kind: "failed", code: error.code ?? null, message: error.message });
   using ends = new DisposableStack();
@@ -77,7 +80,7 @@ function start({ id, file, args, cwd, env, groups, stdin, stdout, stderr }: Star
   try {
     const input = stdin === null ? ("ignore" as const) : open(stdin, constants.O_RDONLY);
     const output = [open(stdout, constants.O_WRONLY), open(stderr, constants.O_WRONLY)];
-    const child = withGroups(groups, () =>
+    const spawnWorker = () =>
       spawn(file, args, {
         cwd,
         env,
@@ -85,8 +88,8 @@ function start({ id, file, args, cwd, env, groups, stdin, stdout, stderr }: Star
         // A group of its own, whose id is the worker's pid.
         detached: true,
         stdio: [input, ...output],
-      }),
-    );
+      });
+    const child = withGroups(groups, () => inCgroup(cgroup, spawnWorker));
     const { pid } = child;
     if (pid === undefined) {
       child.once("error", failed);

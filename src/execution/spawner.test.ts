@@ -34,7 +34,17 @@ class World {
     const [stdout = "", stderr = ""] = await this.fifos.take(2);
     this.#fds.push(openReadEnd(stdout), openReadEnd(stderr));
     const env = { PATH: process.env.PATH ?? "" };
-    return await this.spawner.start({ file, args, cwd, env, groups: [], stdin: null, stdout, stderr });
+    return await this.spawner.start({
+      file,
+      args,
+      cwd,
+      env,
+      groups: [],
+      cgroup: null,
+      stdin: null,
+      stdout,
+      stderr,
+    });
   }
 
   /** Reads a part of what the last worker has printed. @returns how many bytes; 0 when nothing is there now */
@@ -110,7 +120,7 @@ describe("the spawner", () => {
 
   it("does not wait for a reader that a worker's pipe has lost", async () => {
     await using world = new World();
-    const nobodyReads = { file: "true", args: [], cwd: "/", env: {}, groups: [], stdin: null };
+    const nobodyReads = { file: "true", args: [], cwd: "/", env: {}, groups: [], cgroup: null, stdin: null };
     const [stdout = "", stderr = ""] = await world.fifos.take(2);
     await assert.rejects(world.spawner.start({ ...nobodyReads, stdout, stderr }), { code: "ENXIO" });
     assert.deepEqual(endOf(await (await world.start("true", [])).exited), [0, null]);

@@ -91,8 +91,9 @@ export class WorkerProcess {
     // Opened before it lies where workers may replace it.
     const pipes = openPipes({ stdout, stderr, events, stdin }, ends);
     renameSync(events, eventStreamPath);
-    const groups = given.tools.trees.groupsOf(spec.mark);
-    const worker = await given.tools.spawner.start({ file, args, cwd, env, groups, stdin, stdout, stderr });
+    const { spawner, trees } = given.tools;
+    const marks = { groups: trees.groupsOf(spec.mark), cgroup: trees.cgroupOf(spec.mark) };
+    const worker = await spawner.start({ file, args, cwd, env, ...marks, stdin, stdout, stderr });
     if (pipes.input !== null) closeSync(pipes.input.readFd);
     ends.move();
     return new WorkerProcess(worker, pipes, spec, given);
