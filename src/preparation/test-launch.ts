@@ -167,7 +167,8 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
     async [Symbol.asyncDispose]() {
       await side.close();
       await database.close();
-      await rm(folder, { recursive: true, force: true });
+      // A check that ran out of time may still be removing its folder.
+      await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     },
   };
 }
