@@ -113,13 +113,14 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "keyed-turns",
     "within-time",
   ],
-  // troupe doctor opens the store itself: it is there for when no server runs.
+  // Some commands open the store, and the secrets in it, themselves: they are there for when no server runs.
   cli: [
     "backup",
     "engine",
     "bundles",
     "blueprints",
     "store",
+    "secrets",
     "doctor",
     "config",
     "make-folder",

@@ -258,6 +258,17 @@ const local: readonly CatalogueEntry[] = [
     load: async () => (await import("./backup.ts")).restore,
   },
   {
+    name: "secrets",
+    words: ["rotate"],
+    summary: "Encrypt all stored secrets again with a new key, while the program is stopped.",
+    details: [
+      "With SVC_SECRET_KEY or its file: with the first key there. Else a new key is made in SVC_HOME/secret.key, and the old",
+      "one removed from it at the end. If it is interrupted, run it again.",
+    ],
+    options: [json, help],
+    load: async () => (await import("./rotate-secrets.ts")).secrets,
+  },
+  {
     name: "version",
     words: [],
     summary: "Print the version.",

@@ -45,15 +45,31 @@ export class Sealer {
 
   /** @returns null when the value was sealed with a key that is not here, or changed since */
   open(sealed: JsonValue | undefined): { readonly value: JsonValue } | null {
+    const opened = this.#opened(sealed);
+    return opened === null ? null : { value: opened.value };
+  }
+
+  #opened(sealed: JsonValue | undefined) {
     const bytes = bytesOf(sealed);
     if (bytes === null) return null;
     const isOld = bytes[0] === VERSION_WITHOUT_KEY_ID[0];
-    for (const { key, head } of this.#all) {
-      const start = isOld ? VERSION_WITHOUT_KEY_ID : head;
-      const opened = startsWith(bytes, start) ? decrypted(key, bytes, start) : null;
-      if (opened !== null) return opened;
+    for (const by of this.#all) {
+      const start = isOld ? VERSION_WITHOUT_KEY_ID : by.head;
+      const opened = startsWith(bytes, start) ? decrypted(by.key, bytes, start) : null;
+      if (opened !== null) return { ...opened, isCurrent: by === this.#current && !isOld };
     }
     return null;
+  }
+
+  /**
+   * Seals a value again, under the key that seals.
+   *
+   * @returns the same text when that key sealed it; null when no key here opens it
+   */
+  resealed(sealed: string): string | null {
+    const opened = this.#opened(sealed);
+    if (opened === null) return null;
+    return opened.isCurrent ? sealed : String(this.seal(opened.value).$sealed);
   }
 
   /** Whether a value has the form of one that was sealed here, or with a key of another day. */

@@ -3,8 +3,8 @@
 //
 // K1. The key is on disk in one place, SVC_HOME/secret.key, readable by its user alone; with SVC_SECRET_KEY it is
 //     on disk nowhere.
-// K2. The file is there whole or not at all. One that is there is never replaced: what was sealed with it could
-//     not be opened any more.
+// K2. The file is there whole or not at all. One that is there is replaced by a rotation alone (rotation.ts): what was
+//     sealed with it could not be opened any more.
 // K3. A derived key tells nothing about the key it comes from, nor about its sisters.
 
 import { hkdfSync, randomBytes } from "node:crypto";
@@ -123,22 +123,35 @@ async function closeToOthers(path: string): Promise<void> {
 
 async function makeKey(path: string, home: string): Promise<SecretKey> {
   const bytes = randomBytes(KEY_BYTES);
-  // The home is locked, so a file of this name is what a start that was cut short has left.
+  // A link, unlike a rename, replaces nothing (K2).
+  await putKeys(path, [bytes.toString("base64")], (temporary) => link(temporary, path));
+  await syncFolder(home);
+  return new SecretKey(bytes);
+}
+
+/**
+ * Puts a new file with these keys into its place, whole and on disk.
+ *
+ * @param place gives the new file its name, and its owner
+ */
+export async function putKeys(
+  path: string,
+  keys: readonly string[],
+  place: (temporary: string) => Promise<void>,
+): Promise<void> {
+  // The home is locked, so a file of this name is what was cut short before.
   const temporary = `${path}.new`;
   await rm(temporary, { force: true });
   try {
     const file = await open(temporary, "wx", 0o600);
     try {
-      await file.writeFile(`${bytes.toString("base64")}\n`);
+      await file.writeFile(`${keys.join("\n")}\n`);
       await file.sync();
     } finally {
       await file.close();
     }
-    // A link, unlike a rename, replaces nothing (K2).
-    await link(temporary, path);
+    await place(temporary);
   } finally {
     await rm(temporary, { force: true });
   }
-  await syncFolder(home);
-  return new SecretKey(bytes);
 }
