@@ -10,6 +10,8 @@ import { call, historyOf } from "../support/runtime-api.ts";
 
 const JOBS = 2_000;
 const AGENTS = 2_000;
+/** In workflow progress. */
+const SHOWN = 1_000;
 let program: Program;
 before(async () => {
   program = await startProgram({ env: countsTurns });
@@ -37,7 +39,7 @@ test("the list of all jobs", async () => {
   assert.ok(turns >= JOBS / 100, `${turns} turns for ${JOBS} jobs`);
 });
 
-test("the detail of a job of many agents, which has every agent once and in order", async () => {
+test("detail and progress of a job of many agents, which have every agent once and in order", async () => {
   const { id } = await call(program, "POST", "/jobs", fan(AGENTS, 1));
   const jobId = String(id);
   await historyOf(program, jobId);
@@ -56,4 +58,15 @@ test("the detail of a job of many agents, which has every agent once and in orde
     [...new Array(AGENTS + 1).fill(1), AGENTS],
   );
   assert.ok(turns >= AGENTS / 200, `${turns} turns for ${AGENTS} agents`);
+  let progress: JsonObject = {};
+  const ofProgress = await turnsDuring(async () => {
+    progress = await call(program, "GET", `/jobs/${jobId}/workflow-progress`);
+  });
+  for (const list of [progress.steps, progress.agents] as readonly (readonly JsonObject[])[]) {
+    assert.deepEqual(
+      list.map(({ agent_id }) => agent_id),
+      names.slice(0, SHOWN),
+    );
+  }
+  assert.ok(ofProgress >= (2 * SHOWN) / 50, `${ofProgress} turns for ${SHOWN} steps and agents`);
 });

@@ -9,6 +9,7 @@ import { renderEvent } from "../../runs/evidence/public-event.ts";
 import { readSummary, reasonMembers } from "../../runs/evidence/read-summary.ts";
 import { readHistory } from "../../runs/run-history.ts";
 import { noPaths, ofEach, secretPathsIn } from "../../secrets/secret-paths.ts";
+import { joined, listText, textStream } from "../shared/text-stream.ts";
 import { objectsIn, renderGraph, renderJobMembers } from "./render-job.ts";
 import { renderRunSummary } from "./render-run.ts";
 import { historyOf } from "./run-source.ts";
@@ -30,43 +31,62 @@ export async function renderJobAfter(
   return `{${renderJobMembers(job, services.secrets)},${await evidenceMembers(services, latest)}}`;
 }
 
-/** @throws Refusal `conflict` when the content of the job's bundle is gone */
-export async function renderFullJob(services: GatewayServices, job: JobView): Promise<string> {
+/**
+ * Made in pieces, between which everything else has its turn: a graph may be large.
+ *
+ * @throws Refusal `conflict` when the content of the job's bundle is gone
+ */
+export function renderFullJob(services: GatewayServices, job: JobView): Promise<string> {
+  return joined(textStream(fullJob(services, job)));
+}
+
+async function* fullJob(services: GatewayServices, job: JobView): AsyncGenerator<string> {
   const { records, secrets } = services;
   const runs = await records.recentRuns(job.jobId, RECENT_RUNS);
   const latest = await records.latestRun(job.jobId);
-  return (
-    `{${renderJobMembers(job, secrets)}${await packageMembers(services, job)},` +
-    `"recent_runs":[${runs.map(renderRunSummary).join(",")}],` +
+  yield `{${renderJobMembers(job, secrets)}`;
+  yield* packageMembers(services, job);
+  yield `,"recent_runs":[${runs.map(renderRunSummary).join(",")}],` +
     `"recent_events":[${(await recentEvents(services, latest)).join(",")}],` +
-    `${await evidenceMembers(services, latest)}}`
-  );
+    `${await evidenceMembers(services, latest)}}`;
 }
 
 /** Nothing while the job waits for its package; a comma before each member. */
-async function packageMembers(
+async function* packageMembers(
   { bundles, secrets }: GatewayServices,
   { bundleFingerprint }: JobView,
-): Promise<string> {
-  if (bundleFingerprint === null) return "";
+): AsyncGenerator<string> {
+  if (bundleFingerprint === null) return;
   const { graph, manifest } = await storedBundle(bundles, bundleFingerprint);
   const { initial_inputs: inputs } = manifest;
   const paths = isObject(inputs)
     ? new Map([["initial_inputs", ofEach(inputs, secretPathsIn(manifest))]])
     : noPaths;
-  const shown = secrets.mask(manifest, paths);
-  return (
-    `,"manifest":${JSON.stringify(shown)},"graph":${renderGraph(graph, manifest)},` +
-    `"services":${JSON.stringify(declaredServices(shown))}`
-  );
+  const masked = (items: readonly JsonValue[]) => secrets.mask({ items: [...items] }).items;
+  const { nodes, edges, ...others } = manifest;
+  const shown = secrets.mask(others, paths);
+  const services = [...oneOrMany(shown.services)];
+  yield `,"manifest":${JSON.stringify(shown).slice(0, -1)},"nodes":`;
+  yield* listText(objectsIn(nodes), (some) => {
+    const shownNodes = masked(some);
+    services.push(...servicesOf(objectsIn(shownNodes)));
+    return JSON.stringify(shownNodes);
+  });
+  if (Array.isArray(edges)) {
+    yield ',"edges":';
+    yield* listText(edges, (some: readonly JsonValue[]) => JSON.stringify(masked(some)));
+  }
+  yield '},"graph":';
+  yield* renderGraph(graph, manifest);
+  yield ',"services":';
+  yield* listText(services);
 }
 
-/** The services of a manifest; those of a node name it. */
-function declaredServices(manifest: JsonObject): readonly JsonObject[] {
-  const ofNodes = objectsIn(manifest.nodes).flatMap(({ node_id = null, services }) =>
+/** Those of the nodes, each with its node. */
+function servicesOf(nodes: readonly JsonObject[]): readonly JsonObject[] {
+  return nodes.flatMap(({ node_id = null, services }) =>
     oneOrMany(services).map((service) => ({ ...service, node_id })),
   );
-  return [...oneOrMany(manifest.services), ...ofNodes];
 }
 
 function oneOrMany(value: JsonValue | undefined): readonly JsonObject[] {

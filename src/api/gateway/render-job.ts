@@ -5,6 +5,7 @@ import type { Graph } from "../../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import type { JobView } from "../../jobs/records.ts";
 import type { ConfigurationSecrets } from "../../secrets/configuration.ts";
+import { listText } from "../shared/text-stream.ts";
 import { renderRunSummary } from "./render-run.ts";
 
 /** The members of a job, without the braces, so that the full view can add its own. */
@@ -32,21 +33,27 @@ function renderConfiguration(configurationJson: string, secrets: ConfigurationSe
   return JSON.stringify(secrets.mask(JSON.parse(configurationJson) as JsonObject));
 }
 
-/** Nodes and edges for drawing: of an edge only what is drawn, whatever else the manifest says of it. */
-export function renderGraph(graph: Graph, manifest: JsonObject): string {
-  const nodes = graph.nodes.map(({ nodeId, agentType, role }) => ({
-    node_id: nodeId,
-    agent_type: agentType,
-    role,
-  }));
+/** Nodes and edges for drawing, a few at a time: of an edge only what is drawn, whatever else the manifest says of it. */
+export function* renderGraph(graph: Graph, manifest: JsonObject): Generator<string> {
+  yield '{"nodes":';
+  yield* listText(graph.nodes, (nodes) =>
+    JSON.stringify(
+      nodes.map(({ nodeId, agentType, role }) => ({ node_id: nodeId, agent_type: agentType, role })),
+    ),
+  );
+  yield ',"edges":';
+  yield* listText(objectsIn(manifest.edges), (edges) =>
+    JSON.stringify(
+      edges.map(({ edge_id, from_node, to_node, message_type }) => ({
+        edge_id: edge_id ?? null,
+        from_node,
+        to_node,
+        message_type: message_type ?? null,
+      })),
+    ),
+  );
   const entrypoints = graph.entrypoints.map((index) => graph.nodes[index]?.nodeId);
-  const edges = objectsIn(manifest.edges).map(({ edge_id, from_node, to_node, message_type }) => ({
-    edge_id: edge_id ?? null,
-    from_node,
-    to_node,
-    message_type: message_type ?? null,
-  }));
-  return JSON.stringify({ nodes, edges, entrypoints });
+  yield `,"entrypoints":${JSON.stringify(entrypoints)}}`;
 }
 
 /** The objects of a list that a manifest may have. */

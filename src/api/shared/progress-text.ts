@@ -18,9 +18,10 @@ export function* renderProgress(
   tail: object,
   replacer?: (key: string, value: unknown) => unknown,
 ): Generator<string> {
+  const shown = (nodes: readonly object[]) => JSON.stringify(nodes, replacer);
   yield `${JSON.stringify(head).slice(0, -1)},"steps":`;
-  yield* listText(steps, replacer);
+  yield* listText(steps, shown);
   yield ',"agents":';
-  yield* listText(agents, replacer);
+  yield* listText(agents, shown);
   yield `,${JSON.stringify(tail).slice(1)}`;
 }

@@ -21,13 +21,13 @@ export async function joined(chunks: AsyncIterable<string>): Promise<string> {
 /** Few enough that each chunk takes a millisecond or two, also when each has a failure. */
 const ITEMS_PER_CHUNK = 50;
 
-/** A list as JSON, a few items at a time. @param replacer as of JSON.stringify */
-export function* listText(
-  items: readonly unknown[],
-  replacer?: (key: string, value: unknown) => unknown,
+/** A list as JSON, a few items at a time. @param shown what is shown of them, as JSON */
+export function* listText<Item>(
+  items: readonly Item[],
+  shown: (some: readonly Item[]) => string = JSON.stringify,
 ): Generator<string> {
   for (let from = 0; from < items.length; from += ITEMS_PER_CHUNK) {
-    const chunk = JSON.stringify(items.slice(from, from + ITEMS_PER_CHUNK), replacer);
+    const chunk = shown(items.slice(from, from + ITEMS_PER_CHUNK));
     yield (from === 0 ? "[" : ",") + chunk.slice(1, -1);
   }
   yield items.length === 0 ? "[]" : "]";
