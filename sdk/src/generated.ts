@@ -2900,7 +2900,8 @@ export interface Operations {
    * List the outputs of a run (GET /api/v1/runs/{run_id}/outputs)
    *
    * The artifacts that the run was for: those that its manifest or a worker's result names, and
-   * final_artifact.*
+   * final_artifact.* Of several that one producer has made under one name, the newest; older ones are
+   * artifacts.
    */
   readonly listRunOutputs: {
     readonly request: {

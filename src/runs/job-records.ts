@@ -127,7 +127,7 @@ export interface JobRecords {
   findRun(runId: string): Promise<JobRecord | null>;
   /** In the order of their ids, those behind `after`; at most `limit`. */
   artifactPage(runId: string, limit: number, after: string | null): Promise<readonly ArtifactRecord[]>;
-  /** Outputs alone: primary ones first, each kind in the order of ids; those behind `after`, at most `limit`. */
+  /** Outputs alone, of one producer and name the newest: primary ones first, each kind in the order of ids; those behind `after`, at most `limit`. */
   outputPage(
     runId: string,
     limit: number,

@@ -254,6 +254,37 @@ describe("artifacts and outputs", () => {
     ]);
   });
 
+  test("of one producer and name the newest is the output; those of two producers are told apart", async () => {
+    const write = (nodeId: string) => executor(nodeId, 'cp "$SVC_INPUT_FILE" "$SVC_OUTPUT_DIR/page.html"');
+    const page = { path: "page.html", title: "The page" };
+    const more = { entrypoints: ["one", "two"], outputs: [page] };
+    const jobId = await createJob(program, graph("pages", [write("one"), write("two")], [], more));
+    const inputs = { $entrypoints: { one: [{ n: 1 }, { n: 2 }, { n: 3 }], two: [{ n: 4 }] } };
+    const { run } = await completed(program, jobId, { inputs });
+    const path = `/runs/${run.run_id}`;
+    const files = await walk(program, `${path}/artifacts?evidence=false`, 1);
+    assert.deepEqual(files.map(({ name, producer, kind }) => [name, producer, kind]).toSorted(), [
+      ["page.html", "one", "artifact"],
+      ["page.html", "one", "artifact"],
+      ["page.html", "one", "output"],
+      ["page.html", "two", "output"],
+    ]);
+    for (const pageSize of [1, 2, 200]) {
+      const outputs = await walk(program, `${path}/outputs`, pageSize);
+      assert.deepEqual(outputs.map(({ producer }) => producer).toSorted(), ["one", "two"]);
+      for (const { url, producer } of outputs) {
+        const said = await (await fetch(program.url + String(url))).json();
+        assert.deepEqual(said, producer === "one" ? { n: 3 } : { n: 4 });
+      }
+    }
+    const summary = await call(program, "GET", `${path}/observability-summary`);
+    const ids = (await walk(program, `${path}/outputs`, 200)).map(({ artifact_id }) => artifact_id);
+    const linked = (summary.artifact_links as { artifact_id: string }[]).map(
+      ({ artifact_id }) => artifact_id,
+    );
+    assert.deepEqual(linked.slice(-2).toSorted(), ids.toSorted());
+  });
+
   test('"Each lists entries with download URLs, which clients follow": the bytes are those that were listed', async () => {
     for (const { url, sha256, size } of artifacts) {
       assert.match(String(url), /^\/api\/v1\//);

@@ -55,7 +55,7 @@ export function runFileRoutes(api: FastifyInstance, services: GatewayServices): 
         tags: ["runs"],
         summary: "List the outputs of a run",
         description:
-          "The artifacts that the run was for: those that its manifest or a worker's result names, and final_artifact.*",
+          "The artifacts that the run was for: those that its manifest or a worker's result names, and final_artifact.* Of several that one producer has made under one name, the newest; older ones are artifacts.",
         params: RunIdParams,
         querystring: OutputsQuery,
         response: responses({ 200: OutputPageSchema }, ["invalid_page_token", "run_not_found"]),

@@ -46,10 +46,11 @@ export async function outputs(call: Call): Promise<number> {
       call,
       {
         items: (pageSize) => session.client.runs.outputs(id, { page_size: pageSize }),
-        head: ["NAME", "TITLE", "SIZE", "LINK"],
+        head: ["NAME", "TITLE", "FROM", "SIZE", "LINK"],
         row: (file) => [
           cleanText(file.name),
           cleanText(file.title ?? ""),
+          cleanText(file.producer ?? ""),
           bytes(file.size),
           cleanText(linkTo(session, file)),
         ],

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
@@ -154,6 +154,43 @@ test("what older tokens were promised and what their holders answered belongs to
     [null],
   ]);
   now.close();
+});
+
+test("of older outputs of one producer and name all but the newest become artifacts", async () => {
+  const file = newFile();
+  const old = new DatabaseSync(file);
+  old.exec("CREATE TABLE schema_migrations (name TEXT PRIMARY KEY)");
+  const before = readdirSync(new URL("./migrations/", import.meta.url)).filter((name) => name < "0008");
+  for (const name of before.sort()) {
+    old.exec(readFileSync(new URL(`./migrations/${name}`, import.meta.url), "utf8"));
+    old.prepare("INSERT INTO schema_migrations VALUES (?)").run(name);
+  }
+  const insert = old.prepare(
+    `INSERT INTO artifacts (run_id, artifact_id, job_id, agent_id, name, kind, is_primary, size, sha256, content_type, created_at)
+     VALUES (?, ?, 'j-1', ?, ?, ?, 0, 1, '', 'text/plain', 0)`,
+  );
+  for (const row of [
+    ["run_1", "art_1", "a", "page.html", "output"],
+    ["run_1", "art_2", "a", "page.html", "output"],
+    ["run_1", "art_3", "a", "other.html", "output"],
+    ["run_1", "art_4", "b", "page.html", "output"],
+    ["run_1", "art_5", "a", "page.html", "artifact"],
+    ["run_1", "art_6", null, "page.html", "output"],
+    ["run_1", "art_7", null, "page.html", "output"],
+    ["run_2", "art_8", "a", "page.html", "output"],
+  ])
+    insert.run(...row);
+  old.close();
+
+  const database = openSqlite(file);
+  const outputs = database.connection.prepare(
+    "SELECT artifact_id FROM artifacts WHERE kind = 'output' ORDER BY artifact_id",
+  );
+  assert.deepEqual(
+    outputs.all().map(({ artifact_id }) => artifact_id),
+    ["art_2", "art_3", "art_4", "art_7", "art_8"],
+  );
+  await database.close();
 });
 
 test("an older program refuses a newer schema, and names the migration it does not know", async () => {

@@ -112,6 +112,8 @@ const STATEMENTS = {
   upsertHumanRequest: `INSERT OR REPLACE INTO human_requests (job_id, event_seq, request_id, agent_id, task_seq,
       prompt, allowed_json, default_action, status, created_at, expires_at, response_json)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  replaceOutput: `UPDATE artifacts INDEXED BY artifacts_output_names SET kind = 'artifact'
+    WHERE kind = 'output' AND run_id = (SELECT run_id FROM jobs WHERE job_id = ?) AND agent_id IS ? AND name = ?`,
   insertArtifact: `INSERT INTO artifacts (run_id, job_id, artifact_id, agent_id, name, kind, title, is_primary, size,
       sha256, content_type, created_at)
     VALUES ((SELECT run_id FROM jobs WHERE job_id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

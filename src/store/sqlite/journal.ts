@@ -245,6 +245,8 @@ export class SqliteJournal implements Journal {
       );
     }
     for (const artifact of changes.artifacts) {
+      // Of one producer and name the newest is the output; the others stay as artifacts.
+      if (artifact.kind === "output") sql.replaceOutput.run(jobId, artifact.agentId, artifact.name);
       sql.insertArtifact.run(
         jobId,
         jobId,
