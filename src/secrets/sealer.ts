@@ -14,6 +14,7 @@ const VERSION = 2;
 const VERSION_WITHOUT_KEY_ID = Buffer.of(1);
 const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
+const NONCES_DRAWN = 256;
 const TAG_BYTES = 16;
 const options = { authTagLength: TAG_BYTES };
 
@@ -36,7 +37,7 @@ export class Sealer {
 
   seal(value: JsonValue): Sealed {
     const { key, head } = this.#current;
-    const nonce = randomBytes(NONCE_BYTES);
+    const nonce = nextNonce();
     const cipher = createCipheriv(ALGORITHM, key, nonce, options).setAAD(head);
     const ciphertext = cipher.update(JSON.stringify(value), "utf8");
     const bytes = Buffer.concat([head, nonce, ciphertext, cipher.final(), cipher.getAuthTag()]);
@@ -78,6 +79,16 @@ export class Sealer {
     if (bytes === null || bytes.length < 1 + NONCE_BYTES + TAG_BYTES) return false;
     return bytes[0] === VERSION || bytes[0] === VERSION_WITHOUT_KEY_ID[0];
   }
+}
+
+let nonces = Buffer.alloc(0);
+
+/** Drawn many at a time: a call for each costs as much as the encryption, and a document may have hundreds of secrets. */
+function nextNonce(): Buffer {
+  if (nonces.length === 0) nonces = randomBytes(NONCE_BYTES * NONCES_DRAWN);
+  const nonce = nonces.subarray(0, NONCE_BYTES);
+  nonces = nonces.subarray(NONCE_BYTES);
+  return nonce;
 }
 
 function sealingKey(secret: SecretKey): SealingKey {
