@@ -7,7 +7,7 @@ import type { JobRecord, JobRecords } from "../job-records.ts";
 import { readNewest } from "../run-history.ts";
 import { Slices } from "../slices.ts";
 import { nodeEnds, tellsOfNodes } from "./node-ends.ts";
-import { nodesOf, type ProgressSource } from "./progress.ts";
+import { nodesOf, type ProgressNode, type ProgressSource } from "./progress.ts";
 import { readFailure } from "./read-summary.ts";
 
 /** How far back a history is looked at, unless the end of its run has cut something off. */
@@ -38,9 +38,7 @@ export async function readProgress(
   const status = given.status ?? job.status;
   // A large manifest takes all of a slice to read.
   await slices.breathe();
-  const manifest = JSON.parse(manifestJson) as JsonObject;
-  if (slices.isOver) await slices.breathe();
-  const nodes = await nodesOf(manifest);
+  const nodes = await nodesIn(manifestJson);
   const agents: AgentRecord[] = [];
   for (let from = 0; from < nodes.length; from += AGENTS_PER_READ) {
     if (slices.isOver) await slices.breathe();
@@ -60,6 +58,21 @@ export async function readProgress(
     agentEnds: isTerminal(status) ? (job.tally.ends?.agents ?? null) : null,
     nowMs: given.nowMs,
   };
+}
+
+let readText = "";
+let readNodes: readonly ProgressNode[] = [];
+
+/** Progress is asked for again and again, of one job above all: the last manifest is kept, so that it is read once. */
+async function nodesIn(manifestJson: string): Promise<readonly ProgressNode[]> {
+  if (manifestJson === readText) return readNodes;
+  const slices = new Slices();
+  const manifest = JSON.parse(manifestJson) as JsonObject;
+  if (slices.isOver) await slices.breathe();
+  const nodes = await nodesOf(manifest);
+  readText = manifestJson;
+  readNodes = nodes;
+  return nodes;
 }
 
 /** What the newest events tell of nodes, newest first. What was cut off may have waited since long before the end. */
