@@ -122,6 +122,7 @@ export async function workflowProgress(source: ProgressSource): Promise<{
     const state = stateOf(source, node, records.get(index));
     byInterest[interest[state]]!.push({ node, index, state });
   }
+  if (slices.isOver) await slices.breathe();
   const shown = byInterest
     .flat()
     .slice(0, PROGRESS_NODES_MAX)
@@ -135,6 +136,7 @@ export async function workflowProgress(source: ProgressSource): Promise<{
         failure: failureOf(source, node, state),
       },
     }));
+  if (slices.isOver) await slices.breathe();
   return {
     steps: shown.map(({ node, progress }) => ({
       step_id: node.nodeId,

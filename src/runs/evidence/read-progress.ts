@@ -44,8 +44,12 @@ export async function readProgress(
     if (slices.isOver) await slices.breathe();
     agents.push(...(await records.agents(jobId, from, from + AGENTS_PER_READ)));
   }
-  const ends = await nodeEnds(await newestEvents(records, job, status));
-  if (slices.isOver) await slices.breathe();
+  // Each stage begins a slice of its own: without a pause their slices add up.
+  await slices.breathe();
+  const newest = await newestEvents(records, job, status);
+  await slices.breathe();
+  const ends = await nodeEnds(newest);
+  await slices.breathe();
   return {
     job,
     status,
