@@ -127,8 +127,11 @@ export function questionText({ prompt, request_id: id, allowed_decisions: allowe
 
 /** The command by which a person answers. @param id of the run, or of the runtime's job */
 export function answerCommand(id: string, { request_id: requestId }: JsonObject): string {
-  return `troupe answer ${cleanText(id)} ${cleanText(requestId)} DECISION`;
+  return `troupe answer ${shellWord(cleanText(id))} ${shellWord(cleanText(requestId))} DECISION`;
 }
+
+/** A worker chooses its ids, and a person pastes the command into a shell. */
+const shellWord = (word: string) => (/^[\w.:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 function failureWords(event: HistoryEvent): string {
   return event.failure === null ? "" : `${cleanText(event.failure.desc)} [${cleanText(event.failure.code)}]`;

@@ -6,8 +6,8 @@ export const storeMutations: readonly Mutation[] = [
   {
     fault: "a changed row is recovered as if it were what was stored",
     file: "src/store/sqlite/row-checksum.ts",
-    search: "if (row.checksum !== null && row.checksum !== rowChecksum(values)) {",
-    replacement: "if (Number.isNaN(row.checksum) && row.checksum !== rowChecksum(values)) {",
+    search: "return row.checksum === null || row.checksum === rowChecksum(values);",
+    replacement: "return row.checksum === null || rowChecksum(values) >= 0;",
     tests: ["src/store/sqlite/journal.test.ts"],
   },
   {

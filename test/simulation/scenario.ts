@@ -5,7 +5,7 @@
 // I5. Every acknowledged job exists, and every job without an infinite source ends.
 // I6. Every acknowledged message was processed exactly once.
 // I7. Counts and results are those of the model: they do not depend on when the process crashed.
-// I15. What was refused as not accepted does not exist; a job that cannot be written fails alone.
+// I16. What was refused as not accepted does not exist; a job that cannot be written fails alone.
 
 import assert from "node:assert/strict";
 import { type EngineUnavailable, JobUnwritable } from "../../src/engine/batch.ts";
@@ -212,7 +212,7 @@ function judge(world: World, client: Client, people: People): void {
     people.judge(jobId, job);
   }
   for (const id of client.refused) {
-    assert.ok(!world.journal.jobs.has(id), `I15: ${id} was refused as not accepted, and exists`);
+    assert.ok(!world.journal.jobs.has(id), `I16: ${id} was refused as not accepted, and exists`);
   }
   const { jobId, scenario } = client;
   assert.ok(jobId !== null, "the client got its job in the end");
@@ -220,7 +220,7 @@ function judge(world: World, client: Client, people: People): void {
   assert.ok(job !== undefined, "I5: an acknowledged job exists");
   if (world.unwritable.has(jobId)) {
     const { status, failureJson } = job.progress;
-    if (status === "failed") assert.match(failureJson ?? "", /"code":"runtime.record_damaged"/, "I15");
+    if (status === "failed") assert.match(failureJson ?? "", /"code":"runtime.record_damaged"/, "I16");
     return;
   }
   const received = job.events.map(parse).filter((event) => event.type === "agent_message_received");
