@@ -42,12 +42,18 @@ describe("redaction", () => {
             base64,
             base64.replaceAll("=", ""),
             Buffer.from(text).toString("base64url"),
+            base64.replaceAll("/", "\\/"),
+            encodeURIComponent(base64),
+            encodeURIComponent(base64).replace(/%../g, (hex) => hex.toLowerCase()),
           ]) {
             const [left = "", right = "not found"] = redactor.text(spelling).split("[redacted]");
-            assert.ok(left.length <= Math.ceil((before.length * 4) / 3), `${secret} in ${spelling}: ${left}`);
+            assert.ok(
+              left.replace(/%..|\\\//g, "/").length <= Math.ceil((before.length * 4) / 3),
+              `${secret} in ${spelling}: ${left}`,
+            );
             // Whole characters of what follows, and its padding.
             assert.ok(
-              right.replaceAll("=", "").length <= Math.ceil((after.length * 4) / 3),
+              right.replace(/=|%3d/gi, "").length <= Math.ceil((after.length * 4) / 3),
               `${secret} in ${spelling}: ${right}`,
             );
           }

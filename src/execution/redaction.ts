@@ -166,6 +166,9 @@ function sieveOf(forms: readonly Form[]): SecretSieve | null {
   return words.some((word) => word.length < SIEVE_CHARS_MIN) ? null : new SecretSieve(words);
 }
 
+/** One character of base64. */
+const SHARED = "(?:[A-Za-z0-9+_-]|%2[BbFf]|\\\\{0,4}/)";
+
 interface Form {
   /** Stands, as it is, in everything that the form matches. */
   readonly word: string;
@@ -185,17 +188,26 @@ function formsOf(secret: string): Form[] {
   const inJson = { word: plainPart(secret), pattern, texts: [secret, json], chars: json.length };
   const inUrl = encodeURIComponent(secret.toWellFormed());
   const inUrlLower = inUrl.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase());
-  const form = (text: string, more = "") => {
-    return { word: text, pattern: RegExp.escape(text) + more, texts: [text], chars: text.length };
+  const form = (text: string): Form => {
+    return { word: text, pattern: RegExp.escape(text), texts: [text], chars: text.length };
   };
   const bytes = Buffer.from(secret);
-  const inBase64 = [0, 1, 2].flatMap((before) => {
-    const text = base64Of(bytes, before);
-    // A last character that holds bits of the secret and of what follows, and the padding, go with it.
-    const last = (before + bytes.length) % 3 === 0 ? "" : "(?:[A-Za-z0-9+/_-]={0,2})?";
-    return [form(text, last), form(text.replaceAll("+", "-").replaceAll("/", "_"), last)];
-  });
+  const inBase64 = [0, 1, 2].map((before) => inBase64Form(base64Of(bytes, before), before + bytes.length));
   return [inJson, form(inUrl), form(inUrlLower), ...inBase64];
+}
+
+/** Of base64 in either alphabet, `+`, `/` and `=` also as URLs spell them, and `/` as JSON may. */
+function inBase64Form(text: string, bytesEnd: number): Form {
+  const url = text.replaceAll("+", "-").replaceAll("/", "_");
+  const parts = text.split(/[+/]/);
+  const word = parts.reduce((longest, part) => (part.length > longest.length ? part : longest), "");
+  // A last character that holds bits of the secret and of what follows, and the padding, go with it. A first one does
+  // not: a pattern that begins with any character is looked for thirty times as long, and few bits are in it.
+  const last = bytesEnd % 3 === 0 ? "" : `(?:${SHARED}(?:=|%3[Dd]){0,2})?`;
+  const middle = RegExp.escape(text)
+    .replaceAll("\\+", "(?:[+\\-]|%2[Bb])")
+    .replaceAll("\\/", "(?:\\\\{0,4}/|_|%2[Ff])");
+  return { word, pattern: middle + last, texts: [text, url], chars: text.length };
 }
 
 /** The longest part of a secret that every writer of JSON spells in the same way: ASCII but for `"`, `'`, `/` and `\\`. */
