@@ -84,7 +84,7 @@ describe("a request that waits", () => {
     const plain = { "idempotency-key": "launch" };
     const kept = await ask(program, "POST", "/blueprints/csv-report/runs", { body: {}, headers: plain });
     assertNotApplied(kept, 202);
-    assert.deepEqual(Object.keys(kept.body), ["run_id", "job_id", "status"]);
+    assert.deepEqual(Object.keys(kept.body), ["run_id", "job_id", "status", "warnings"]);
   });
 
   test("is answered with a refusal at once, and with the end of a run that could not be launched", async () => {

@@ -1,13 +1,11 @@
 // A cgroup that is handed over to an ordinary user, as systemd does with `Delegate=yes`, for programs that tests start.
 
-import { chownSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { cgroupsBelow, delegatedCgroup } from "../../src/cgroups.ts";
+import { withoutPrivileges } from "./privileges.ts";
 import { until } from "./until.ts";
 
-/** Of "nobody", who owns nothing. */
-const USER = 65_534;
-const isRoot = process.getuid?.() === 0;
 const own = delegatedCgroup();
 
 /** Why there is none here, or false. */
@@ -16,17 +14,15 @@ export const noDelegatedCgroup: string | false =
 
 export class DelegatedCgroup {
   readonly folder: string;
-  /** Words for `ProgramOptions.through`: the program runs in the cgroup, and not as root. */
+  /** Words for `ProgramOptions.through`: the program runs in the cgroup, without the rights of root. */
   readonly through: readonly string[];
 
-  /** @param home the program's, which is handed over too */
+  /** @param home the program's, after which it is named */
   constructor(home: string) {
     this.folder = join(own ?? "", `troupe-test-${basename(home).replaceAll(" ", "-")}`);
     mkdirSync(this.folder);
-    const asUser = isRoot ? ["setpriv", `--reuid=${USER}`, `--regid=${USER}`, "--clear-groups"] : [];
     const procs = join(this.folder, "cgroup.procs");
-    if (isRoot) for (const path of [home, this.folder, procs]) chownSync(path, USER, USER);
-    this.through = ["sh", "-c", `echo 0 > "$0" && exec "$@"`, procs, ...asUser];
+    this.through = ["sh", "-c", `echo 0 > "$0" && exec "$@"`, procs, ...withoutPrivileges];
   }
 
   /** Kills what is in it, also what a failed test has left, and removes it. */
