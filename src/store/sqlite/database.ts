@@ -132,7 +132,11 @@ function within<Row>(rows: Iterable<Row>, charsMax: number): Portion<Row> {
   const taken: Row[] = [];
   let chars = 0;
   for (const row of rows) {
-    for (const value of Object.values(row as object)) if (typeof value === "string") chars += value.length;
+    // A list of the values would cost half as much again as reading the row.
+    for (const column in row) {
+      const value = row[column];
+      if (typeof value === "string") chars += value.length;
+    }
     if (taken.length > 0 && chars > charsMax) return { rows: taken, isCut: true };
     taken.push(row);
   }
