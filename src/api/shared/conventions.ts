@@ -23,7 +23,7 @@ import { validateStrictly } from "./strict-validation.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Who asks: `anonymous`, a fingerprint of the token, or `run:` and the id of the run whose token was sent. */
+    /** Who asks: `anonymous`, `token`, or `run:` and the id of the run whose token was sent. */
     principal: string;
   }
 }

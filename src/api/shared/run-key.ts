@@ -2,7 +2,8 @@
 // run can load its page, its files and its events, and read nothing else.
 //
 // Y1. The key leaves the address at once: it would stand in histories and be copied along.
-// Y2. The cookie is sent below the run's own path alone, and no script can read it.
+// Y2. Nobody is sent out of the run's own path, such as by dots in the address.
+// Y3. The cookie is sent below the run's own path alone, and no script can read it.
 
 import type { AskedOfRun, RunTokens } from "./run-token.ts";
 
@@ -21,11 +22,12 @@ export function openedByKey(asking: AskedOfRun, runTokens: RunTokens): OpenedByK
   const key = address?.searchParams.get("key");
   if (address == null || key == null) return null;
   const runId = runTokens.runRead(asking, key);
-  if (runId === null) return null;
+  const path = `/api/v1/runs/${runId}`;
+  if (runId === null || !`${address.pathname}/`.startsWith(`${path}/`)) return null;
   address.searchParams.delete("key");
   return {
     location: address.pathname + address.search,
-    cookie: `${COOKIE}=${key}; HttpOnly; SameSite=Lax; Path=/api/v1/runs/${runId}`,
+    cookie: `${COOKIE}=${key}; HttpOnly; SameSite=Lax; Path=${path}`,
   };
 }
 

@@ -130,6 +130,10 @@ test("a link with a run's key opens that run for a browser: the key leaves the a
     await problemIn(await ask(path, { cookie }), 401, "unauthorized");
     await problemIn(await ask(`${path}?key=${tokens.of(MINE)}`), 401, "unauthorized");
   }
+  // fetch would resolve the dots by itself.
+  const leading = `/api/v1/runs/${MINE}/../../../..//evil.example/?key=${tokens.of(MINE)}`;
+  const led = await sendRaw(app, `GET ${leading} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
+  problemInRaw(led, 401, "unauthorized");
   const changed = await fetch(`${app.url}/runs/${MINE}`, { method: "POST", headers: { cookie } });
   await problemIn(changed, 401, "unauthorized");
   // The API token is no key of a run, in neither place.
