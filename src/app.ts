@@ -11,6 +11,7 @@ import { openMetrics, type Served, serve } from "./app-serving.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { makeRedactor } from "./execution/redaction.ts";
+import { changedRowsText } from "./store/sqlite/errors.ts";
 import { quickCheckInBackground } from "./store/sqlite/quick-check.ts";
 import { readTelemetry } from "./telemetry/settings.ts";
 import { programVersion } from "./version.ts";
@@ -95,10 +96,11 @@ export async function startProgram(config: Config, options: StartOptions = {}): 
   return { ...served, openJobs: () => engine.openJobs, close: () => owned.disposeAsync() };
 }
 
-/** Looks for damage after an unclean end, beside everything else; once there is any, nothing is written any more. */
+/** Looks for damage after an unclean end, beside everything else; once a page is damaged, nothing is written any more. */
 function checkDatabase({ database, engine, log }: Core, stopping: AbortSignal): void {
   quickCheckInBackground(database.file, stopping).then(
-    (damage) => {
+    ({ damage, changedRows }) => {
+      if (changedRows.length > 0) log.error({ rows: changedRows }, changedRowsText(database.file));
       if (damage === null) return;
       database.setDamaged(damage);
       log.error(database.damage() ?? "");

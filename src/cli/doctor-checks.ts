@@ -48,14 +48,17 @@ async function checkStore(home: string): Promise<Finding> {
   const { checkHomeState } = await import("../store/home-state.ts");
   const { medianCommitMs } = await import("../store/sqlite/self-check.ts");
   const { quickCheck } = await import("../store/sqlite/quick-check.ts");
-  const { damageText } = await import("../store/sqlite/errors.ts");
+  const { changedRowsText, damageText } = await import("../store/sqlite/errors.ts");
   const file = databaseFile(home);
   try {
     checkHomeState(home);
     if (existsSync(file)) {
       if (!(await isInUse(home))) await openSqlite(file).close();
-      const damage = quickCheck(file);
+      const { damage, changedRows } = quickCheck(file);
       if (damage !== null) return { name: "store", state: "fail", text: damageText(file, damage) };
+      if (changedRows.length > 0) {
+        return { name: "store", state: "fail", text: `${changedRowsText(file)} ${changedRows.join(", ")}` };
+      }
     }
     const medianMs = await medianCommitMs(nearestExisting(home));
     const text = `SQLite opens; a synced commit takes ${medianMs.toFixed(2)} ms`;

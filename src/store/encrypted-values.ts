@@ -8,7 +8,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { CompiledQuery } from "kysely";
 import type { Portion } from "../jobs/records.ts";
 import type { SqliteDatabase } from "./sqlite/database.ts";
-import { isWhole, type RowValues, rowChecksum } from "./sqlite/row-checksum.ts";
+import { checksumsOf, isWhole, rowChecksum } from "./sqlite/row-checksum.ts";
 
 /** Also within JSON that a text holds as a string, where the quotes have backslashes before them. */
 const ENCRYPTED = /\{(\\*)"\$sealed\1":\1"([\w-]+)\1"\}/g;
@@ -81,13 +81,12 @@ function changeOf(table: Table, row: Row, reencrypt: (encrypted: string) => stri
   }
   const names = table.texts.filter((name) => changed[name] !== row[name]);
   if (names.length === 0) return null;
-  if (table.columns.includes("checksum")) {
-    const values = (of: Row): RowValues =>
-      table.columns.filter((name) => name !== "checksum").map((name) => of[name]!);
-    // A checksum of what is damaged would make it pass for whole.
-    if (!isWhole({ checksum: row.checksum as number | null }, values(row))) return "damaged";
-    changed.checksum = rowChecksum(values(changed));
-    names.push("checksum");
+  const checksums = checksumsOf(table.name, table.columns);
+  // A checksum of what is damaged would make it pass for whole.
+  if (!isWhole(row, checksums)) return "damaged";
+  for (const { column, of } of checksums) {
+    changed[column] = rowChecksum(of.map((name) => changed[name]!));
+    names.push(column);
   }
   return CompiledQuery.raw(
     `UPDATE "${table.name}" SET ${names.map((name) => `"${name}" = ?`).join(", ")}

@@ -57,6 +57,8 @@ export interface Schema {
     last_event_json: string;
     failure_json: string | null;
     result_json: string | null;
+    fixed_checksum: number | null;
+    progress_checksum: number | null;
   };
   job_sources: {
     job_id: string;
@@ -64,7 +66,13 @@ export interface Schema {
     configuration_json: string | null;
     checksum: number | null;
   };
-  events: { job_id: string; first_seq: number; event_count: number; lines: string };
+  events: {
+    job_id: string;
+    first_seq: number;
+    event_count: number;
+    lines: string;
+    checksum: number | null;
+  };
   agents: {
     job_id: string;
     agent_index: number;

@@ -34,7 +34,7 @@ test("a row in the way of one job's history: that job fails, and the others go o
     const [bad = "", ...good] = ids;
     const other = new DatabaseSync(join(program.home, "troupe.db"), { timeout: 60_000 });
     other.exec(
-      `INSERT INTO events SELECT job_id, event_seq + 1, 1, '{"planted":true}' FROM jobs WHERE job_id = '${bad}'`,
+      `INSERT INTO events SELECT job_id, event_seq + 1, 1, '{"planted":true}', NULL FROM jobs WHERE job_id = '${bad}'`,
     );
     other.close();
     await writeFile(gate, "");
@@ -130,6 +130,38 @@ test("a page that nobody reads is damaged when the program is killed: the next o
     const { code, out } = await start(["doctor"], home).ended;
     assert.equal(code, 1);
     assert.match(out, /troupe\.db is damaged.*dead_letters/);
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+});
+
+test("a changed text of an ended job: found after an unclean end and by doctor, named, and nothing else stops", async () => {
+  const home = await temporaryHome();
+  try {
+    const first = await startProgram({ home });
+    const [history, record, whole] = await Promise.all(
+      [1, 2, 3].map(async () => String((await call(first, "POST", "/jobs", plain)).id)),
+    );
+    for (const id of [history, record, whole]) await historyOf(first, id!);
+    const db = new DatabaseSync(join(home, "troupe.db"), { timeout: 60_000 });
+    db.exec(`UPDATE events SET lines = replace(lines, 'completed', 'Completed') WHERE job_id = '${history}';
+      UPDATE jobs SET last_event_json = replace(last_event_json, 'completed', 'Completed') WHERE job_id = '${record}'`);
+    db.close();
+    await first.kill();
+    {
+      await using second = await startProgram({ home });
+      await until("the log names the rows", async () => second.output().includes(`jobs ${record}`));
+      assert.match(second.output(), /Rows of the database .*have changed since Troupe wrote them/);
+      assert.match(second.output(), new RegExp(`events ${history} 1`));
+      assert.ok(!second.output().includes(`events ${whole}`), second.output());
+      assert.equal((await request(second, "GET", "/health")).status, 200);
+      const after = String((await call(second, "POST", "/jobs", plain)).id);
+      assert.equal((await historyOf(second, after)).at(-1)?.type, "job_completed");
+    }
+    const { code, out } = await start(["doctor"], home).ended;
+    assert.equal(code, 1);
+    assert.match(out, /have changed since Troupe wrote them/);
+    for (const row of [`events ${history} 1`, `jobs ${record}`]) assert.ok(out.includes(row), out);
   } finally {
     await rm(home, { recursive: true, force: true });
   }

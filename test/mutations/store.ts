@@ -6,9 +6,16 @@ export const storeMutations: readonly Mutation[] = [
   {
     fault: "a changed row is recovered as if it were what was stored",
     file: "src/store/sqlite/row-checksum.ts",
-    search: "return row.checksum === null || row.checksum === rowChecksum(values);",
-    replacement: "return row.checksum === null || rowChecksum(values) >= 0;",
+    search: "row[column] === null ||",
+    replacement: "row[column] !== undefined ||",
     tests: ["src/store/sqlite/journal.test.ts"],
+  },
+  {
+    fault: "a changed row of an ended job is not looked for",
+    file: "src/store/sqlite/quick-check.ts",
+    search: "if (!isWhole(row, checksums)) yield",
+    replacement: "if (row === null) yield",
+    tests: ["test/integration/damaged-store.test.ts"],
   },
   {
     fault: "damage that the check after an unclean end finds is not acted on",

@@ -67,6 +67,15 @@ export function damageText(file: string, reason: string): string {
   );
 }
 
+/** Rows that are not what was written; which ones, is said behind it. */
+export function changedRowsText(file: string): string {
+  return (
+    `Rows of the database ${file} have changed since Troupe wrote them: the file was changed from outside, or the disk ` +
+    "is failing. Everything else goes on. Check the disk, and restore the newest backup with `troupe restore FILE` if " +
+    "these jobs matter. The first rows:"
+  );
+}
+
 export function readOnlyText(file: string): string {
   return `The database ${file} is read-only. Give this user write permission to the file and its folder.`;
 }

@@ -1,20 +1,13 @@
 // Reading a job's image back: the sum of its batches, for recovery.
 
 import type { DatabaseSync } from "node:sqlite";
-import type {
-  AgentRecord,
-  CollectedItems,
-  JobImage,
-  JobInsert,
-  JobProgress,
-  TaskRecord,
-} from "../../engine/journal.ts";
+import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../engine/journal.ts";
 import { limits } from "../../engine/limits.ts";
 import type { Message } from "../../engine/message.ts";
 import { readTally } from "../../engine/tally.ts";
 import { toAgentRecord, toHumanRequest, toTaskRecord, toTrace } from "../rows.ts";
 import type { Schema } from "../schema.ts";
-import { mustBeWhole } from "./row-checksum.ts";
+import { checksumsOf, isWhole, type Row } from "./row-checksum.ts";
 
 type JobRow = Schema["jobs"] & Schema["job_sources"];
 
@@ -34,30 +27,49 @@ const QUERIES = {
 
 /** @returns a reader whose statements are prepared once: a restart reads thousands of images */
 export function imageReader(connection: DatabaseSync): (jobId: string) => JobImage | null {
-  const prepare = <Row>(sql: string) => {
+  const prepare = <Table extends JobRow | Schema[keyof Schema]>(
+    sql: string,
+    ...tables: readonly string[]
+  ) => {
     const statement = connection.prepare(sql);
-    return (jobId: string) => statement.all(jobId) as unknown as Row[];
+    const covered = tables.map((table) => {
+      const columns = connection.prepare(`SELECT name FROM pragma_table_info('${table}') ORDER BY cid`).all();
+      return {
+        table,
+        checksums: checksumsOf(
+          table,
+          columns.map(({ name }) => String(name)),
+        ),
+      };
+    });
+    return (jobId: string) => {
+      const rows = statement.all(jobId) as unknown as (Table & Row)[];
+      for (const { table, checksums } of covered) {
+        if (rows.every((row) => isWhole(row, checksums))) continue;
+        throw new Error(`a row of table ${table} has changed since it was written (its checksum is wrong)`);
+      }
+      return rows;
+    };
   };
-  const jobs = prepare<JobRow>(QUERIES.job);
-  const agents = prepare<Schema["agents"]>(QUERIES.agents);
-  const messages = prepare<Schema["messages"]>(QUERIES.messages);
-  const items = prepare<Schema["items"]>(QUERIES.items);
-  const tasks = prepare<Schema["tasks"]>(QUERIES.tasks);
+  const jobs = prepare<JobRow>(QUERIES.job, "jobs", "job_sources");
+  const agents = prepare<Schema["agents"]>(QUERIES.agents, "agents");
+  const messages = prepare<Schema["messages"]>(QUERIES.messages, "messages");
+  const items = prepare<Schema["items"]>(QUERIES.items, "items");
+  const tasks = prepare<Schema["tasks"]>(QUERIES.tasks, "tasks");
   const humanRequests = prepare<Schema["human_requests"]>(QUERIES.humanRequests);
   return (jobId) => {
     const [job] = jobs(jobId);
     if (job === undefined) return null;
-    mustBeWhole("job_sources", job, [jobId, job.manifest_json, job.configuration_json]);
     return {
       jobId,
       epoch: job.epoch,
       revision: job.revision,
       insert: toInsert(job),
       progress: toProgress(job),
-      agents: agents(jobId).map(toAgent),
-      messages: messages(jobId).map(toMessage),
+      agents: agents(jobId).map(toAgentRecord),
+      messages: messages(jobId).map((row) => JSON.parse(row.message_json) as Message),
       items: items(jobId).map(toItems),
-      tasks: tasks(jobId).map(toTask),
+      tasks: tasks(jobId).map(toTaskRecord),
       humanRequests: humanRequests(jobId).map(toHumanRequest),
     };
   };
@@ -105,34 +117,6 @@ function toProgress(row: JobRow): JobProgress {
   };
 }
 
-function toAgent(row: Schema["agents"]): AgentRecord {
-  const { job_id, agent_index, agent_id, status, done, processed_messages, state_json } = row;
-  const head = [job_id, agent_index, agent_id, status, done, processed_messages, state_json];
-  mustBeWhole("agents", row, [...head, row.last_error, row.unrouted_json, row.lease_json]);
-  return toAgentRecord(row);
-}
-
-function toMessage(row: Schema["messages"]): Message {
-  mustBeWhole("messages", row, [row.job_id, row.agent_index, row.seq, row.message_json]);
-  return JSON.parse(row.message_json) as Message;
-}
-
-function toTask(row: Schema["tasks"]): TaskRecord {
-  const { job_id, task_seq, agent_index, kind, attempt, failures, state_json, message_json } = row;
-  mustBeWhole("tasks", row, [
-    job_id,
-    task_seq,
-    agent_index,
-    kind,
-    attempt,
-    failures,
-    state_json,
-    message_json,
-  ]);
-  return toTaskRecord(row);
-}
-
 function toItems(row: Schema["items"]): CollectedItems {
-  mustBeWhole("items", row, [row.job_id, row.agent_index, row.first_seq, row.lines]);
   return { agentIndex: row.agent_index, firstSeq: row.first_seq, bodiesJson: row.lines.split("\n") };
 }

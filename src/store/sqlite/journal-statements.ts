@@ -1,54 +1,11 @@
 // The journal's statements, prepared once.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { type JobProgress, terminalStatuses } from "../../engine/journal.ts";
+import { FIXED_COLUMNS, PROGRESS_COLUMNS } from "./job-columns.ts";
 
-export function progressValues(progress: JobProgress) {
-  return [
-    progress.status,
-    terminalStatuses.includes(progress.status) ? 1 : 0,
-    progress.updatedAtMs,
-    progress.startedAtMs,
-    progress.pausedAtMs,
-    progress.deadlineAtMs,
-    progress.eventSeq,
-    progress.messageSeq,
-    progress.taskSeq,
-    progress.logBytes,
-    progress.activeExecutors,
-    JSON.stringify(progress.sandboxNames),
-    progress.lastEventJson,
-    progress.partial ? 1 : 0,
-    JSON.stringify(progress.tally),
-    progress.humanPending,
-    progress.tally.historyChars + progress.tally.artifactBytes,
-    progress.failureJson,
-    progress.resultJson,
-  ];
-}
-
-/** What changes in the job's row with each batch, in the order of `progressValues`. */
-const PROGRESS_COLUMNS = [
-  "status",
-  "terminal",
-  "updated_at",
-  "started_at",
-  "paused_at",
-  "deadline_at",
-  "event_seq",
-  "message_seq",
-  "task_seq",
-  "log_bytes",
-  "active_executors",
-  "sandboxes_json",
-  "last_event_json",
-  "partial",
-  "tally_json",
-  "human_pending",
-  "stored_bytes",
-  "failure_json",
-  "result_json",
-];
+const FIXED = [...FIXED_COLUMNS, "fixed_checksum"];
+const PROGRESS = [...PROGRESS_COLUMNS, "progress_checksum"];
+const SET_PROGRESS = PROGRESS.map((name) => `${name} = ?`).join(", ");
 
 export type Statements = Record<keyof typeof STATEMENTS, StatementSync>;
 
@@ -57,32 +14,26 @@ const STATEMENTS = {
   commit: "COMMIT",
   rollback: "ROLLBACK",
   probe: "UPDATE schema_migrations SET name = name",
-  insertJob: `INSERT INTO jobs (job_id, run_id, graph_id, job_name, type, owner, epoch, revision, submitted_at,
-      placement_policy, recovery_policy, executor_count, bundle_fingerprint, definition_id, own_payload,
-      trace_id, parent_span_id, root_agents_json,
-      ${PROGRESS_COLUMNS.join(", ")})
-    VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${PROGRESS_COLUMNS.map(() => "?").join(", ")})
+  insertJob: `INSERT INTO jobs (owner, epoch, revision, ${[...FIXED, ...PROGRESS].join(", ")})
+    VALUES (?, ?, 1, ${[...FIXED, ...PROGRESS].map(() => "?").join(", ")})
     ON CONFLICT (job_id) DO NOTHING`,
   insertSource:
     "INSERT INTO job_sources (job_id, manifest_json, configuration_json, checksum) VALUES (?, ?, ?, ?)",
-  updateJob: `UPDATE jobs SET revision = revision + 1, ${PROGRESS_COLUMNS.map((name) => `${name} = ?`).join(", ")}
+  updateJob: `UPDATE jobs SET revision = revision + 1, ${SET_PROGRESS}
     WHERE job_id = ? AND owner = ? AND epoch = ? AND revision = ?`,
   selectClaim: "SELECT owner, epoch, revision FROM jobs WHERE job_id = ?",
   claim: `UPDATE jobs SET owner = ?, epoch = epoch + 1 WHERE job_id IN (
       SELECT job_id FROM jobs WHERE terminal = 0 AND (owner IS NULL OR owner <> ?)
       ORDER BY submitted_at, job_id LIMIT ?)
     RETURNING job_id, submitted_at`,
-  selectDamaged: `SELECT run_id, trace_id, parent_span_id, event_seq, tally_json FROM jobs
-    WHERE job_id = ? AND owner = ? AND terminal = 0`,
+  selectDamaged: "SELECT * FROM jobs WHERE job_id = ? AND owner = ? AND terminal = 0",
   // A new epoch: what is under way of the old one comes too late.
-  failDamaged: `UPDATE jobs SET epoch = epoch + 1, revision = revision + 1, status = 'failed', terminal = 1, updated_at = ?, event_seq = ?,
-      active_executors = 0, human_pending = 0, sandboxes_json = '[]', last_event_json = ?, failure_json = ?, tally_json = ?
-    WHERE job_id = ?`,
+  failDamaged: `UPDATE jobs SET epoch = epoch + 1, revision = revision + 1, ${SET_PROGRESS} WHERE job_id = ?`,
   deleteEventsFrom: "DELETE FROM events WHERE job_id = ? AND first_seq >= ?",
   savepoint: "SAVEPOINT part",
   release: "RELEASE part",
   rollbackPart: "ROLLBACK TO part",
-  insertEvents: "INSERT INTO events (job_id, first_seq, event_count, lines) VALUES (?, ?, ?, ?)",
+  insertEvents: "INSERT INTO events (job_id, first_seq, event_count, lines, checksum) VALUES (?, ?, ?, ?, ?)",
   upsertAgent: `INSERT INTO agents (job_id, agent_index, agent_id, status, done, processed_messages, state_json,
       last_error, unrouted_json, lease_json, checksum)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

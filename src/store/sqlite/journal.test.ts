@@ -89,6 +89,8 @@ test("a row that recovery depends on and that has changed is not taken for what 
   ]);
   assert.notEqual(await journal.load("g-1"), null);
   for (const [table, column] of [
+    ["jobs", "root_agents_json"],
+    ["jobs", "last_event_json"],
     ["job_sources", "manifest_json"],
     ["agents", "state_json"],
     ["messages", "message_json"],

@@ -17,9 +17,10 @@ import { tallyOf, toTrace } from "../rows.ts";
 import type { Schema } from "../schema.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { scopeOf } from "./errors.ts";
+import { fixedValues, PROGRESS_COLUMNS, progressValues } from "./job-columns.ts";
 import { imageReader } from "./journal-image.ts";
-import { prepareAll, progressValues, type Statements } from "./journal-statements.ts";
-import { type RowValues, rowChecksum } from "./row-checksum.ts";
+import { prepareAll, type Statements } from "./journal-statements.ts";
+import { type Row, type RowValues, rowChecksum } from "./row-checksum.ts";
 import { RunFollower } from "./run-follower.ts";
 import type { WriteGate } from "./write-gate.ts";
 
@@ -114,7 +115,7 @@ export class SqliteJournal implements Journal {
   ): Promise<number | null> {
     const sql = this.#sql;
     return this.#inTransaction(() => {
-      const row = sql.selectDamaged.get(jobId, owner) as Schema["jobs"] | undefined;
+      const row = sql.selectDamaged.get(jobId, owner) as (Schema["jobs"] & Row) | undefined;
       if (row === undefined) return null;
       const job = {
         runId: row.run_id,
@@ -124,10 +125,22 @@ export class SqliteJournal implements Journal {
       };
       const end = render(job);
       const eventSeq = job.eventSeq + 1;
-      const tallyJson = JSON.stringify(end.tally);
-      sql.failDamaged.run(end.nowMs, eventSeq, end.lastEventJson, end.failureJson, tallyJson, jobId);
+      const failed: Row = {
+        ...row,
+        status: "failed",
+        terminal: 1,
+        updated_at: end.nowMs,
+        event_seq: eventSeq,
+        active_executors: 0,
+        human_pending: 0,
+        sandboxes_json: "[]",
+        last_event_json: end.lastEventJson,
+        failure_json: end.failureJson,
+        tally_json: JSON.stringify(end.tally),
+      };
+      sql.failDamaged.run(...withChecksum(PROGRESS_COLUMNS.map((name) => failed[name]!)), jobId);
       sql.deleteEventsFrom.run(jobId, eventSeq);
-      sql.insertEvents.run(jobId, eventSeq, 1, end.eventLine);
+      put(sql.insertEvents, [jobId, eventSeq, 1, end.eventLine]);
       this.#clearWork(jobId);
       this.#runs.follow(jobId, { status: "failed", startedAtMs: row.started_at, updatedAtMs: end.nowMs });
       return eventSeq;
@@ -153,24 +166,10 @@ export class SqliteJournal implements Journal {
   #insert(changes: JobChanges, insert: JobInsert): Claim {
     const { jobId, owner, epoch } = changes;
     const { changes: rows } = this.#sql.insertJob.run(
-      jobId,
-      insert.runId,
-      insert.graphId,
-      insert.jobName,
-      insert.type,
       owner,
       epoch,
-      insert.submittedAtMs,
-      insert.placementPolicy,
-      insert.recoveryPolicy,
-      insert.executorCount,
-      insert.bundleFingerprint,
-      insert.definitionId,
-      insert.hasOwnPayload ? 1 : 0,
-      insert.trace.traceId,
-      insert.trace.parentSpanId,
-      JSON.stringify(insert.rootAgentIds),
-      ...progressValues(changes.progress),
+      ...withChecksum(fixedValues(jobId, insert)),
+      ...withChecksum(progressValues(changes.progress)),
     );
     if (rows === 0) return this.#whyNot(changes);
     put(this.#sql.insertSource, [jobId, insert.manifestJson, insert.configurationJson]);
@@ -180,7 +179,7 @@ export class SqliteJournal implements Journal {
   #update(changes: JobChanges): Claim {
     const { jobId, owner, epoch, revision, progress } = changes;
     const { changes: rows } = this.#sql.updateJob.run(
-      ...progressValues(progress),
+      ...withChecksum(progressValues(progress)),
       jobId,
       owner,
       epoch,
@@ -275,12 +274,8 @@ export class SqliteJournal implements Journal {
       while (to < eventLines.length && chars + eventLines[to]!.length <= SEGMENT_CHARS_MAX) {
         chars += eventLines[to++]!.length;
       }
-      this.#sql.insertEvents.run(
-        jobId,
-        firstEventSeq + from,
-        to - from,
-        eventLines.slice(from, to).join("\n"),
-      );
+      const lines = eventLines.slice(from, to).join("\n");
+      put(this.#sql.insertEvents, [jobId, firstEventSeq + from, to - from, lines]);
       from = to;
     }
   }
@@ -326,5 +321,7 @@ type Claim = "current" | "applied" | "lost";
 
 /** Writes a row with its checksum, which is the last value. */
 function put(statement: StatementSync, values: RowValues): void {
-  statement.run(...values, rowChecksum(values));
+  statement.run(...withChecksum(values));
 }
+
+const withChecksum = (values: RowValues): RowValues => [...values, rowChecksum(values)];

@@ -2,4 +2,4 @@
 
 import { quickCheck } from "./quick-check.ts";
 
-process.stdout.write(JSON.stringify({ damage: quickCheck(process.argv[2] ?? "") }));
+process.stdout.write(JSON.stringify(quickCheck(process.argv[2] ?? "")));

@@ -1,26 +1,38 @@
 // Checksums of rows: SQLite has none for its pages, so a changed byte in a text would be taken for what was stored.
+// Rows from before there were checksums have null in their place.
 
 import { crc32 } from "node:zlib";
+import { FIXED_COLUMNS, PROGRESS_COLUMNS } from "./job-columns.ts";
 
-/** The values of a row in the order of the table's columns, the checksum left out. */
 export type RowValues = readonly (string | number | null)[];
+export type Row = Readonly<Record<string, string | number | null>>;
+
+/** A column that holds a checksum, and the columns whose values, in this order, it is of. */
+export interface RowChecksum {
+  readonly column: string;
+  readonly of: readonly string[];
+}
+
+/** Of a job's row one part is never written again and the other with each batch; a claim changes neither. */
+const JOB_CHECKSUMS: readonly RowChecksum[] = [
+  { column: "fixed_checksum", of: FIXED_COLUMNS },
+  { column: "progress_checksum", of: PROGRESS_COLUMNS },
+];
+
+/** @param columns the table's, in their order */
+export function checksumsOf(table: string, columns: readonly string[]): readonly RowChecksum[] {
+  if (table === "jobs") return JOB_CHECKSUMS;
+  if (!columns.includes("checksum")) return [];
+  return [{ column: "checksum", of: columns.filter((name) => name !== "checksum") }];
+}
 
 export function rowChecksum(values: RowValues): number {
   return crc32(values.join("\0"));
 }
 
-/** Whether a row is what was stored; one without a checksum is from before there were any. */
-export function isWhole(row: { readonly checksum: number | null }, values: RowValues): boolean {
-  return row.checksum === null || row.checksum === rowChecksum(values);
-}
-
-/** @throws when the row is not what was stored */
-export function mustBeWhole(
-  table: string,
-  row: { readonly checksum: number | null },
-  values: RowValues,
-): void {
-  if (!isWhole(row, values)) {
-    throw new Error(`a row of table ${table} has changed since it was written (its checksum is wrong)`);
-  }
+/** Whether a row is what was stored. */
+export function isWhole(row: Row, checksums: readonly RowChecksum[]): boolean {
+  return checksums.every(
+    ({ column, of }) => row[column] === null || row[column] === rowChecksum(of.map((name) => row[name]!)),
+  );
 }
