@@ -99,8 +99,9 @@ export class Acceptance {
     const answer = withInputs(graph, inputs);
     if (answer.kind === "invalid") throw inputsRefused(answer.problems);
     const paths = secretPathsIn(manifest);
-    const overrides = configOverrides === null ? null : this.#sealedOverrides(job, configOverrides, paths);
-    const sealedInputs = asSealed(this.#parts.secrets.sealInputs(inputs, { paths }));
+    const overrides =
+      configOverrides === null ? null : await this.#sealedOverrides(job, configOverrides, paths);
+    const sealedInputs = asSealed(await this.#parts.secrets.sealInputs(inputs, { paths }));
     const ports = await this.#portsAfterCheck(job, found, { inputs, configOverrides: overrides });
     return {
       graphId: graph.graphId,
@@ -118,9 +119,11 @@ export class Acceptance {
     };
   }
 
-  #sealedOverrides(job: JobDefinition, overrides: JsonObject, paths: SecretPaths): JsonObject {
+  async #sealedOverrides(job: JobDefinition, overrides: JsonObject, paths: SecretPaths): Promise<JsonObject> {
     const stored = JSON.parse(job.configurationJson) as JsonObject;
-    return asSealed(this.#parts.secrets.sealGiven(overrides, stored, { at: "/config_overrides", paths }));
+    return asSealed(
+      await this.#parts.secrets.sealGiven(overrides, stored, { at: "/config_overrides", paths }),
+    );
   }
 
   async #packageOf(job: JobDefinition, hasOverrides: boolean): Promise<Package> {

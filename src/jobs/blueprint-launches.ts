@@ -108,8 +108,8 @@ export class BlueprintLaunches {
     if (found instanceof Refusal) return { errors: entriesOfRefusal(found), warnings: [] };
     const { secrets } = this.#parts;
     const paths = secretPathsIn(found.definition.manifest);
-    const sealed = secrets.sealGiven(asked.config, {}, { at: "/config", paths });
-    const sealedInputs = secrets.sealInputs(asked.inputs, { paths });
+    const sealed = await secrets.sealGiven(asked.config, {}, { at: "/config", paths });
+    const sealedInputs = await secrets.sealInputs(asked.inputs, { paths });
     // A mask that stands for nothing is a mistake of its own, and hides no other one.
     const config = sealed.kind === "sealed" ? sealed.value : secrets.seal(asked.config, paths);
     const answer = withInputs(found.definition.graph, asked.inputs);

@@ -83,7 +83,7 @@ export class Definitions {
     const found = await findSource(this.#parts, request.source);
     const isFound = "settle" in found;
     const paths = isFound ? secretPathsIn(found.definition.manifest) : noPaths;
-    const sealed = secrets.sealGiven(request.configuration, {}, { paths });
+    const sealed = await secrets.sealGiven(request.configuration, {}, { paths });
     if (sealed.kind === "invalid" || !isFound) {
       const ofSource = isFound ? [] : found;
       throw invalidJob([...(sealed.kind === "invalid" ? sealed.errors : []), ...ofSource]);
@@ -154,7 +154,7 @@ export class Definitions {
     const { secrets } = this.#parts;
     // The patch is applied to what its author was shown, so that a secret it does not mention stays.
     const given = mergePatch(secrets.mask(stored), patch);
-    const sealed = secrets.sealGiven(given, stored, { paths: await this.#secretPathsOf(before) });
+    const sealed = await secrets.sealGiven(given, stored, { paths: await this.#secretPathsOf(before) });
     if (sealed.kind === "invalid") throw invalidJob(sealed.errors);
     const json = JSON.stringify(sealed.value);
     if (json.length > CONFIGURATION_CHARS_MAX) throw invalidJob([configurationTooLarge]);

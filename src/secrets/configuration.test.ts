@@ -17,14 +17,17 @@ const key = new SecretKey(Buffer.alloc(32, 1));
 const secrets = new ConfigurationSecrets(key);
 const stranger = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 2)));
 
-function sealed(sent: JsonObject, stored: JsonObject = {}): JsonObject {
-  const result = secrets.sealGiven(sent, stored);
+async function sealed(sent: JsonObject, stored: JsonObject = {}): Promise<JsonObject> {
+  const result = await secrets.sealGiven(sent, stored);
   assert.equal(result.kind, "sealed", JSON.stringify(result));
   return result.kind === "sealed" ? result.value : {};
 }
 
-function errors(sent: JsonObject, stored: JsonObject = {}): readonly (readonly [string, string])[] {
-  const result = secrets.sealGiven(sent, stored);
+async function errors(
+  sent: JsonObject,
+  stored: JsonObject = {},
+): Promise<readonly (readonly [string, string])[]> {
+  const result = await secrets.sealGiven(sent, stored);
   return result.kind === "invalid" ? result.errors.map(({ path, code }) => [path, code] as const) : [];
 }
 
@@ -40,8 +43,8 @@ describe("what a client sends", () => {
     providers: [{ url: "u", secret: "hidden-4" }],
   };
 
-  it("is stored with each secret sealed whole, and everything else as it was", () => {
-    const stored = sealed(sent);
+  it("is stored with each secret sealed whole, and everything else as it was", async () => {
+    const stored = await sealed(sent);
     assert.ok(!/hidden|12345678/.test(JSON.stringify(stored)));
     assert.equal(stored.model, "m-1");
     assert.deepEqual(Object.keys((stored.llm as JsonObject).cookie as JsonObject), ["$sealed"]);
@@ -49,95 +52,110 @@ describe("what a client sends", () => {
     assert.deepEqual(secrets.unseal(stored), sent);
   });
 
-  it("is shown with a mask for each secret", () => {
-    assert.deepEqual(secrets.mask(sealed(sent)), {
+  it("is shown with a mask for each secret", async () => {
+    assert.deepEqual(secrets.mask(await sealed(sent)), {
       model: "m-1",
       api_key: MASK,
       llm: { token: MASK, cookie: MASK, password: MASK },
       providers: [{ url: "u", secret: MASK }],
     });
-    assert.deepEqual(secrets.mask(sent), secrets.mask(sealed(sent)));
+    assert.deepEqual(secrets.mask(sent), secrets.mask(await sealed(sent)));
   });
 
-  it("is sealed with another nonce each time", () => {
-    const texts = Array.from({ length: 1_000 }, () => JSON.stringify(sealed({ token: "hidden-1" })));
+  it("is sealed with another nonce each time", async () => {
+    const values = await Promise.all(Array.from({ length: 1_000 }, () => sealed({ token: "hidden-1" })));
+    const texts = values.map((value) => JSON.stringify(value));
     const nonces = texts.map((text) => text.slice(0, text.indexOf("$sealed") + '$sealed":"'.length + 22));
     assert.equal(new Set(nonces).size, texts.length);
   });
 
-  it("keeps in clear what tells no secret: nothing, an empty text, a switch, the name of a variable", () => {
+  it("is encrypted a few secrets at a time, and everything else has its turn in between", async () => {
+    const many = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`token_${i}`, `hidden-${i}`]));
+    let turns = 0;
+    const count = () => {
+      turns++;
+      immediate = setImmediate(count);
+    };
+    let immediate = setImmediate(count);
+    const stored = await sealed(many);
+    clearImmediate(immediate);
+    assert.ok(turns >= 9, `${turns} turns`);
+    assert.deepEqual(opened(stored), many);
+  });
+
+  it("keeps in clear what tells no secret: nothing, an empty text, a switch, the name of a variable", async () => {
     const plain = { a_token: null, b_token: "", c_token: true, d_token: { $env: "NAME" }, max_tokens: 5 };
-    assert.deepEqual(sealed(plain), plain);
+    assert.deepEqual(await sealed(plain), plain);
     assert.deepEqual(secrets.mask(plain), plain);
   });
 
-  it("keeps a stored secret where it has a mask, without sealing it again", () => {
-    const stored = sealed(sent);
-    const changed = sealed({ ...secrets.mask(stored), model: "m-2", api_key: "sk-new" }, stored);
+  it("keeps a stored secret where it has a mask, without sealing it again", async () => {
+    const stored = await sealed(sent);
+    const changed = await sealed({ ...secrets.mask(stored), model: "m-2", api_key: "sk-new" }, stored);
     assert.deepEqual(changed.llm, stored.llm);
     assert.deepEqual(changed.providers, stored.providers);
     assert.deepEqual(opened(changed), { ...sent, model: "m-2", api_key: "sk-new" });
   });
 
-  it("keeps whatever is stored under a secret's key: also a variable's name, and a secret still in clear", () => {
-    assert.deepEqual(sealed({ token: MASK }, { token: { $env: "NAME" } }), { token: { $env: "NAME" } });
-    const kept = sealed({ token: MASK }, { token: "hidden-1" });
+  it("keeps whatever is stored under a secret's key: also a variable's name, and a secret still in clear", async () => {
+    assert.deepEqual(await sealed({ token: MASK }, { token: { $env: "NAME" } }), { token: { $env: "NAME" } });
+    const kept = await sealed({ token: MASK }, { token: "hidden-1" });
     assert.ok(!JSON.stringify(kept).includes("hidden-1"));
     assert.deepEqual(opened(kept), { token: "hidden-1" });
   });
 
-  it("keeps a sealed value under a key that does not look like a secret", () => {
-    const stored = { plain: sealed({ token: "hidden-1" }).token! };
+  it("keeps a sealed value under a key that does not look like a secret", async () => {
+    const stored = { plain: (await sealed({ token: "hidden-1" })).token! };
     assert.deepEqual(secrets.mask(stored), { plain: MASK });
-    assert.deepEqual(sealed({ plain: MASK }, stored), stored);
+    assert.deepEqual(await sealed({ plain: MASK }, stored), stored);
     assert.deepEqual(secrets.open(JSON.stringify(stored), {}).secrets, ["hidden-1"]);
   });
 
-  it("may have the mask's text where no secret is", () => {
-    assert.deepEqual(sealed({ note: MASK }, { note: "other" }), { note: MASK });
+  it("may have the mask's text where no secret is", async () => {
+    assert.deepEqual(await sealed({ note: MASK }, { note: "other" }), { note: MASK });
   });
 
-  it("is refused with the place of each mask for which nothing is stored", () => {
+  it("is refused with the place of each mask for which nothing is stored", async () => {
     const wrong = { token: MASK, "a/b": [{ "~secret": MASK }], cookie: { deep: [MASK] } };
-    assert.deepEqual(errors(wrong, { other_token: "x" }), [
+    assert.deepEqual(await errors(wrong, { other_token: "x" }), [
       ["/resolved_configuration/token", "nothing_to_keep"],
       ["/resolved_configuration/a~1b/0/~0secret", "nothing_to_keep"],
       ["/resolved_configuration/cookie/deep/0", "nothing_to_keep"],
     ]);
-    assert.deepEqual(errors({ constructor: { token: MASK }, __proto__: { token: MASK } }), [
+    assert.deepEqual(await errors({ constructor: { token: MASK }, __proto__: { token: MASK } }), [
       ["/resolved_configuration/constructor/token", "nothing_to_keep"],
     ]);
-    assert.deepEqual(errors(JSON.parse('{"__proto__": {"token": "********"}}'), {}), [
+    assert.deepEqual(await errors(JSON.parse('{"__proto__": {"token": "********"}}'), {}), [
       ["/resolved_configuration/__proto__/token", "nothing_to_keep"],
     ]);
   });
 
-  it("does not hand the secret of one list item to another when the list's length changes", () => {
-    const stored = sealed({
+  it("does not hand the secret of one list item to another when the list's length changes", async () => {
+    const stored = await sealed({
       list: [
         { url: "a", token: "hidden-a" },
         { url: "b", token: "hidden-b" },
       ],
     });
-    assert.deepEqual(errors({ list: [{ url: "b", token: MASK }] }, stored), [
+    assert.deepEqual(await errors({ list: [{ url: "b", token: MASK }] }, stored), [
       ["/resolved_configuration/list/0/token", "nothing_to_keep"],
     ]);
   });
 
-  it("is refused where it brings a sealed value of its own, be it a true one", () => {
-    const stolen = sealed({ token: "hidden-1" }).token!;
+  it("is refused where it brings a sealed value of its own, be it a true one", async () => {
+    const stolen = (await sealed({ token: "hidden-1" })).token!;
     const wrong = { token: stolen, plain: [stolen], cookie: { in: { $sealed: 1, more: 2 } } };
-    assert.deepEqual(errors(wrong), [
+    assert.deepEqual(await errors(wrong), [
       ["/resolved_configuration/token", "sealed_not_accepted"],
       ["/resolved_configuration/plain/0", "sealed_not_accepted"],
       ["/resolved_configuration/cookie/in", "sealed_not_accepted"],
     ]);
-    assert.deepEqual(errors({ $sealed: "x" }), [["/resolved_configuration", "sealed_not_accepted"]]);
+    assert.deepEqual(await errors({ $sealed: "x" }), [["/resolved_configuration", "sealed_not_accepted"]]);
   });
 
-  it("is answered with 100 wrong places at most, and how many more there are", () => {
+  it("is answered with 100 wrong places at most, and how many more there are", async () => {
     const sent = { list: Array.from({ length: 150 }, () => ({ token: MASK })) };
-    const result = secrets.sealGiven(sent, {}, { at: "/config_overrides" });
+    const result = await secrets.sealGiven(sent, {}, { at: "/config_overrides" });
     assert.ok(result.kind === "invalid");
     assert.equal(result.errors.length, 101);
     assert.equal(result.errors[99]?.path, "/config_overrides/list/99/token");
@@ -150,8 +168,8 @@ describe("what a client sends", () => {
 });
 
 describe("what a worker gets", () => {
-  it("has variables of the runtime's environment in place of their names, inside secrets too", () => {
-    const stored = sealed({
+  it("has variables of the runtime's environment in place of their names, inside secrets too", async () => {
+    const stored = await sealed({
       region: { $env: "REGION" },
       db_password: { rw: { $env: "PW" }, list: [{ $env: "PW" }] },
     });
@@ -162,13 +180,13 @@ describe("what a worker gets", () => {
     });
   });
 
-  it("has nothing else replaced that only resembles a variable's name", () => {
+  it("has nothing else replaced that only resembles a variable's name", async () => {
     const plain = { a: { $env: "X", b: 1 }, c: { $env: 5 }, d: { env: "X" }, e: "$env" };
-    assert.deepEqual(opened(sealed(plain), { X: "x-value" }), plain);
+    assert.deepEqual(opened(await sealed(plain), { X: "x-value" }), plain);
   });
 
-  it("comes with every text that must not be shown, also as JSON spells it", () => {
-    const stored = sealed({
+  it("comes with every text that must not be shown, also as JSON spells it", async () => {
+    const stored = await sealed({
       plain: { $env: "A" },
       api_key: 'with "quotes"',
       token: { deep: [123456789, "listed", true] },
@@ -188,9 +206,9 @@ describe("what a worker gets", () => {
     assert.deepEqual(secrets.open(json, {}), { json, secrets: ["in-clear"] });
   });
 
-  it("is nothing when variables are missing; the error names each with its place", () => {
+  it("is nothing when variables are missing; the error names each with its place", async () => {
     const json = JSON.stringify(
-      sealed({ a: { $env: "ABSENT" }, list: [{ $env: "toString" }], ok: { $env: "SET" } }),
+      await sealed({ a: { $env: "ABSENT" }, list: [{ $env: "toString" }], ok: { $env: "SET" } }),
     );
     assert.throws(() => secrets.open(json, { SET: "set-value" }), {
       name: "ConfigurationUnreadable",
@@ -203,8 +221,8 @@ describe("what a worker gets", () => {
     assert.deepEqual(opened({ a: { $env: "EMPTY" } }, { EMPTY: "" }), { a: "" });
   });
 
-  it("is nothing when secrets were sealed with another key; the error names the places and no value", () => {
-    const stored = sealed({ llm: { api_key: "hidden-1" } });
+  it("is nothing when secrets were sealed with another key; the error names the places and no value", async () => {
+    const stored = await sealed({ llm: { api_key: "hidden-1" } });
     const unreadable = {
       name: "ConfigurationUnreadable",
       code: "configuration.unreadable",
@@ -213,8 +231,8 @@ describe("what a worker gets", () => {
     assert.throws(() => stranger.open(JSON.stringify(stored), {}), unreadable);
   });
 
-  it("is nothing when what is stored as sealed has another form", () => {
-    const good = sealed({ token: "hidden-1" }).token as JsonObject;
+  it("is nothing when what is stored as sealed has another form", async () => {
+    const good = (await sealed({ token: "hidden-1" })).token as JsonObject;
     for (const value of [{ $sealed: 1 }, { $sealed: "" }, { $sealed: "AQ" }, { ...good, more: 1 }]) {
       assert.throws(() => opened({ token: value }), { code: "configuration.unreadable" });
     }
@@ -238,28 +256,28 @@ describe("what the manifest names", () => {
     user: "u",
   };
 
-  it("is sealed, masked and kept as what names tell", () => {
-    const given = secrets.sealGiven(clear, {}, { paths });
+  it("is sealed, masked and kept as what names tell", async () => {
+    const given = await secrets.sealGiven(clear, {}, { paths });
     assert.ok(given.kind === "sealed");
     for (const stored of [given.value, secrets.seal(clear, paths)]) {
       assert.ok(!JSON.stringify(stored).includes("hidden"));
       assert.deepEqual(secrets.mask(stored), shown);
       assert.deepEqual(opened(stored), clear);
-      assert.deepEqual(secrets.sealGiven(shown, stored, { paths }), { kind: "sealed", value: stored });
+      assert.deepEqual(await secrets.sealGiven(shown, stored, { paths }), { kind: "sealed", value: stored });
     }
     assert.deepEqual(secrets.mask(clear, paths), shown);
   });
 
-  it("is found in the bodies of inputs, whatever their nodes are called", () => {
+  it("is found in the bodies of inputs, whatever their nodes are called", async () => {
     const inputs = { $entrypoints: { token: [clear, "text"], smtp: clear } };
-    const given = secrets.sealInputs(inputs, { paths });
+    const given = await secrets.sealInputs(inputs, { paths });
     assert.ok(given.kind === "sealed");
     assert.deepEqual(secrets.maskInputs(given.value), {
       $entrypoints: { token: [shown, "text"], smtp: shown },
     });
     assert.deepEqual(secrets.unseal(given.value), inputs);
     const wrong = { $entrypoints: { "a/b": [{ accounts: { pin: MASK } }] } };
-    const refused = secrets.sealInputs(wrong, { paths });
+    const refused = await secrets.sealInputs(wrong, { paths });
     assert.ok(refused.kind === "invalid");
     assert.deepEqual(
       refused.errors.map(({ path, code }) => [path, code]),
@@ -272,8 +290,8 @@ describe("an address with a password", () => {
   const url = "postgres://user:pa55%2Fword@db/app";
   const clear = { database: url, list: [`--db=${url} now`], note: "https://example.org/" };
 
-  it("is a secret as a whole under any name; it and its password are redacted", () => {
-    const stored = sealed(clear);
+  it("is a secret as a whole under any name; it and its password are redacted", async () => {
+    const stored = await sealed(clear);
     assert.deepEqual(secrets.mask(stored), { database: MASK, list: [MASK], note: clear.note });
     assert.deepEqual(secrets.mask(clear), secrets.mask(stored));
     assert.deepEqual(opened(stored), clear);
@@ -287,16 +305,16 @@ describe("an address with a password", () => {
     }
   });
 
-  it("that was stored in clear by an older version is kept, sealed, where a mask is sent back", () => {
-    const kept = sealed({ database: MASK }, { database: url });
+  it("that was stored in clear by an older version is kept, sealed, where a mask is sent back", async () => {
+    const kept = await sealed({ database: MASK }, { database: url });
     assert.ok(!JSON.stringify(kept).includes("pa55"));
     assert.deepEqual(opened(kept), { database: url });
   });
 });
 
-it("a message's body is opened where it is sealed; what a worker made of the same form stays", () => {
+it("a message's body is opened where it is sealed; what a worker made of the same form stays", async () => {
   const body = {
-    deep: [sealed({ token: "hidden-1" })],
+    deep: [await sealed({ token: "hidden-1" })],
     next_token: "not-sealed",
     fake: { $sealed: "x" },
     n: { $sealed: 5 },
@@ -310,29 +328,29 @@ it("a message's body is opened where it is sealed; what a worker made of the sam
   assert.equal(secrets.openBody(plain).body, plain);
 });
 
-it("no more secrets are looked for once there are too many", () => {
+it("no more secrets are looked for once there are too many", async () => {
   const list: JsonValue[] = Array.from({ length: 80_000 }, () => ({ token: "s" }));
   Object.defineProperty(list, 600, {
     get() {
       throw new Error("It went on looking.");
     },
   });
-  assert.deepEqual(errors({ list }), [["/resolved_configuration", "too_many_secrets"]]);
+  assert.deepEqual(await errors({ list }), [["/resolved_configuration", "too_many_secrets"]]);
 });
 
 describe("a configuration that is unsealed to be changed", () => {
-  it("is as it was given, the names of variables as well", () => {
+  it("is as it was given, the names of variables as well", async () => {
     const sent = {
       region: { $env: "R" },
       db_password: { rw: { $env: "PW" } },
       token: "hidden-1",
       list: [{ secret: 5 }],
     };
-    assert.deepEqual(secrets.unseal(sealed(sent)), sent);
+    assert.deepEqual(secrets.unseal(await sealed(sent)), sent);
   });
 
-  it("is refused when it was sealed with another key", () => {
-    const stored = sealed({ list: [{ token: "hidden-1" }] });
+  it("is refused when it was sealed with another key", async () => {
+    const stored = await sealed({ list: [{ token: "hidden-1" }] });
     assert.throws(() => stranger.unseal(stored), {
       name: "ConfigurationUnreadable",
       code: "configuration.unreadable",
@@ -340,8 +358,8 @@ describe("a configuration that is unsealed to be changed", () => {
     });
   });
 
-  it("keeps a stolen ciphertext closed, also when it is sealed again", () => {
-    const clear = { plain: sealed({ token: "hidden-1" }).token! };
+  it("keeps a stolen ciphertext closed, also when it is sealed again", async () => {
+    const clear = { plain: (await sealed({ token: "hidden-1" })).token! };
     const again = secrets.seal(secrets.unseal(secrets.seal(clear)));
     assert.deepEqual(opened(again), clear);
   });
@@ -360,8 +378,8 @@ describe("a configuration that is in clear", () => {
     assert.deepEqual(opened(stored, { A: "a-value" }), { ...clear, ref_token: "a-value" });
   });
 
-  it("gets no stolen ciphertext opened: its worker sees the ciphertext", () => {
-    const stolen = sealed({ token: "hidden-1" }).token!;
+  it("gets no stolen ciphertext opened: its worker sees the ciphertext", async () => {
+    const stolen = (await sealed({ token: "hidden-1" })).token!;
     const clear = { plain: stolen, token: stolen, list: [[stolen]], cookie: { deep: stolen } };
     assert.deepEqual(opened(secrets.seal(clear)), clear);
   });
@@ -401,11 +419,11 @@ function planted(value: JsonValue, secret = false): string[] {
 }
 
 describe("any configuration", () => {
-  it("comes back exactly after it was sealed, as from a client and as from a bundle", () => {
-    fc.assert(
-      fc.property(jsonObject, (sent) => {
+  it("comes back exactly after it was sealed, as from a client and as from a bundle", async () => {
+    await fc.assert(
+      fc.asyncProperty(jsonObject, async (sent) => {
         const expected = resolved(sent, true);
-        for (const stored of [sealed(sent), secrets.seal(sent)]) {
+        for (const stored of [await sealed(sent), secrets.seal(sent)]) {
           const { json } = secrets.open(JSON.stringify(stored), everyVariable);
           assert.equal(json, JSON.stringify(expected));
         }
@@ -413,10 +431,10 @@ describe("any configuration", () => {
     );
   });
 
-  it("has none of its secrets in what is stored or shown", () => {
-    fc.assert(
-      fc.property(jsonObject, (sent) => {
-        const stored = sealed(sent);
+  it("has none of its secrets in what is stored or shown", async () => {
+    await fc.assert(
+      fc.asyncProperty(jsonObject, async (sent) => {
+        const stored = await sealed(sent);
         const visible = JSON.stringify(strip(sent));
         for (const secret of planted(sent)) {
           const spelled = JSON.stringify(secret).slice(1, -1);
@@ -435,19 +453,19 @@ describe("any configuration", () => {
     );
   });
 
-  it("changes in nothing when what is shown is sent back", () => {
-    fc.assert(
-      fc.property(jsonObject, (sent) => {
-        const stored = sealed(sent);
-        assert.equal(JSON.stringify(sealed(secrets.mask(stored), stored)), JSON.stringify(stored));
+  it("changes in nothing when what is shown is sent back", async () => {
+    await fc.assert(
+      fc.asyncProperty(jsonObject, async (sent) => {
+        const stored = await sealed(sent);
+        assert.equal(JSON.stringify(await sealed(secrets.mask(stored), stored)), JSON.stringify(stored));
       }),
     );
   });
 
-  it("names every text of a secret for redaction", () => {
-    fc.assert(
-      fc.property(jsonObject, (sent) => {
-        const { secrets: found } = secrets.open(JSON.stringify(sealed(sent)), everyVariable);
+  it("names every text of a secret for redaction", async () => {
+    await fc.assert(
+      fc.asyncProperty(jsonObject, async (sent) => {
+        const { secrets: found } = secrets.open(JSON.stringify(await sealed(sent)), everyVariable);
         for (const secret of planted(sent)) assert.ok(found.includes(secret));
       }),
     );
@@ -543,14 +561,17 @@ describe("a variable with a secret of the runtime itself", () => {
     (name) => [name, `${name}_FILE`],
   );
 
-  it("is refused where a client names it, also inside a secret", () => {
+  it("is refused where a client names it, also inside a secret", async () => {
     for (const name of names) {
-      assert.deepEqual(errors({ url: { $env: name }, list: [{ password: { deep: { $env: name } } }] }), [
-        ["/resolved_configuration/url", "variable_withheld"],
-        ["/resolved_configuration/list/0/password/deep", "variable_withheld"],
-      ]);
+      assert.deepEqual(
+        await errors({ url: { $env: name }, list: [{ password: { deep: { $env: name } } }] }),
+        [
+          ["/resolved_configuration/url", "variable_withheld"],
+          ["/resolved_configuration/list/0/password/deep", "variable_withheld"],
+        ],
+      );
     }
-    assert.deepEqual(errors({ token: { $env: "SVC_API_TOKEN" } }), [
+    assert.deepEqual(await errors({ token: { $env: "SVC_API_TOKEN" } }), [
       ["/resolved_configuration/token", "variable_withheld"],
     ]);
   });

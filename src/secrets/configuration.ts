@@ -67,12 +67,15 @@ export class ConfigurationSecrets {
     sent: JsonObject,
     stored: JsonObject,
     { at = "/resolved_configuration", paths = noPaths }: GivenPlace = {},
-  ): SealedConfiguration {
-    return this.#sealed(sent, stored, { at, paths }) as SealedConfiguration;
+  ): Promise<SealedConfiguration> {
+    return this.#sealed(sent, stored, { at, paths }) as Promise<SealedConfiguration>;
   }
 
   /** Seals the body of a message that a client sent, as sealGiven does where nothing is stored. */
-  sealBody(body: JsonValue, { at = "/body", paths = noPaths }: GivenPlace = {}): SealedValue<JsonValue> {
+  sealBody(
+    body: JsonValue,
+    { at = "/body", paths = noPaths }: GivenPlace = {},
+  ): Promise<SealedValue<JsonValue>> {
     return this.#sealed(body, {}, { at, paths });
   }
 
@@ -81,18 +84,24 @@ export class ConfigurationSecrets {
    *
    * @param given.paths into each body
    */
-  sealInputs(inputs: JsonObject, { at = "/inputs", paths = noPaths }: GivenPlace = {}): SealedConfiguration {
+  async sealInputs(
+    inputs: JsonObject,
+    { at = "/inputs", paths = noPaths }: GivenPlace = {},
+  ): Promise<SealedConfiguration> {
     const { $entrypoints: addressed } = inputs;
     if (!isObject(addressed)) return this.sealGiven(inputs, {}, { at, paths });
-    const sealed = this.sealAddressed(addressed, { at: `${at}/$entrypoints`, paths });
+    const sealed = await this.sealAddressed(addressed, { at: `${at}/$entrypoints`, paths });
     if (sealed.kind === "invalid") return sealed;
     return { kind: "sealed", value: { ...inputs, $entrypoints: sealed.value } };
   }
 
   /** Seals bodies by the node that they are for, whose name says nothing of what is in them. */
-  sealAddressed(addressed: JsonObject, { at = "", paths = noPaths }: GivenPlace = {}): SealedConfiguration {
+  async sealAddressed(
+    addressed: JsonObject,
+    { at = "", paths = noPaths }: GivenPlace = {},
+  ): Promise<SealedConfiguration> {
     const nodes = Object.keys(addressed);
-    const sealed = this.sealBody(Object.values(addressed), { at, paths });
+    const sealed = await this.sealBody(Object.values(addressed), { at, paths });
     if (sealed.kind === "sealed")
       return { kind: "sealed", value: zipped(nodes, sealed.value as JsonValue[]) };
     const errors = sealed.errors.map(({ path, ...error }) => {
@@ -102,9 +111,13 @@ export class ConfigurationSecrets {
     return { kind: "invalid", errors };
   }
 
-  #sealed(sent: JsonValue, stored: JsonObject, { at, paths }: Required<GivenPlace>): SealedValue<JsonValue> {
+  async #sealed(
+    sent: JsonValue,
+    stored: JsonObject,
+    { at, paths }: Required<GivenPlace>,
+  ): Promise<SealedValue<JsonValue>> {
     const sealing = new Sealing(this.#sealer, at);
-    const value = sealing.whole(sent, stored, paths);
+    const value = await sealing.whole(sent, stored, paths);
     const errors = sealing.problems();
     return errors.length > 0 ? { kind: "invalid", errors } : { kind: "sealed", value };
   }
@@ -225,7 +238,8 @@ function mapped(
   // fromEntries defines properties, so that a key such as __proto__ is only a key.
   return Object.fromEntries(
     Object.entries(object).map(([key, value]) => {
-      const { named, below } = under(key, paths);
+      // What is sealed is a secret under any key.
+      const { named, below } = isSealed(value) ? { named: true, below: noPaths } : under(key, paths);
       return [key, map(value, named, below)];
     }),
   );

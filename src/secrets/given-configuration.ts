@@ -4,7 +4,9 @@
 // S2. Only this program seals: `{"$sealed": …}` from a client is refused, so nobody plants a ciphertext.
 // S3. A mask keeps the value that is stored at the same path, as it is; where there is none it is refused, never
 //     stored.
+// S4. Encrypting takes most of the time: it is done after the walk, a few secrets at a time, and only if nothing is wrong.
 
+import { scheduler } from "node:timers/promises";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { isSealed, MASK } from "../engine/sealed.ts";
 import { isWithheldVariable } from "../engine/withheld-variables.ts";
@@ -36,6 +38,9 @@ export interface ConfigurationProblem {
 
 const PROBLEMS_MAX = 100;
 
+/** Secrets encrypted without a pause: they take a millisecond or two, in a program that has just started. */
+const SECRETS_AT_ONCE = 50;
+
 /** One walk over one configuration that a client sent. */
 export class Sealing {
   readonly #sealer: Sealer;
@@ -44,6 +49,8 @@ export class Sealing {
   readonly #path: (string | number)[] = [];
   readonly #problems: ConfigurationProblem[] = [];
   #problemCount = 0;
+  /** What is to be encrypted, and where it goes. */
+  readonly #secrets: { readonly clear: JsonValue; readonly place: { $sealed: JsonValue } }[] = [];
 
   /** @param at where the configuration stands in the request's body, as a JSON Pointer */
   constructor(sealer: Sealer, at: string) {
@@ -63,10 +70,27 @@ export class Sealing {
    * @param paths what the manifest names as secret
    * @returns the value as it may be stored, provided that there are no problems
    */
-  whole(value: JsonValue, stored: JsonObject, paths: SecretPaths): JsonValue {
-    if (!hasTooManySecrets(value, paths)) return this.#value(value, stored, false, paths);
-    this.#refuse("too_many_secrets", TOO_MANY_SECRETS);
-    return {};
+  async whole(value: JsonValue, stored: JsonObject, paths: SecretPaths): Promise<JsonValue> {
+    if (hasTooManySecrets(value, paths)) {
+      this.#refuse("too_many_secrets", TOO_MANY_SECRETS);
+      return {};
+    }
+    const whole = this.#value(value, stored, false, paths);
+    if (this.#problemCount === 0) await this.#encrypt();
+    return whole;
+  }
+
+  async #encrypt(): Promise<void> {
+    for (const [index, { clear, place }] of this.#secrets.entries()) {
+      if (index % SECRETS_AT_ONCE === SECRETS_AT_ONCE - 1) await scheduler.yield();
+      place.$sealed = this.#sealer.seal(clear).$sealed;
+    }
+  }
+
+  #sealed(clear: JsonValue): JsonValue {
+    const place = { $sealed: "" };
+    this.#secrets.push({ clear, place });
+    return place;
   }
 
   /** @param stored what is stored at the same place */
@@ -95,7 +119,7 @@ export class Sealing {
     if (value === MASK && (named || isSealed(stored) || holdsSecret(stored))) return this.#keep(stored);
     if (isSecret(value, named)) {
       this.#checkInside(value);
-      return this.#sealer.seal(value);
+      return this.#sealed(value);
     }
     if (Array.isArray(value)) return this.#items(value, stored, paths);
     return isObject(value) ? this.#members(value, stored, paths) : value;
@@ -106,7 +130,7 @@ export class Sealing {
       this.#refuseMask();
       return MASK;
     }
-    return !isSealed(stored) && isSealable(stored) ? this.#sealer.seal(stored) : stored;
+    return !isSealed(stored) && isSealable(stored) ? this.#sealed(stored) : stored;
   }
 
   /** A value that is sealed whole was shown whole as one mask; what it holds inside is new. */

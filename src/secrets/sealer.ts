@@ -82,13 +82,16 @@ export class Sealer {
 }
 
 let nonces = Buffer.alloc(0);
+let noncesUsed = 0;
 
 /** Drawn many at a time: a call for each costs as much as the encryption, and a document may have hundreds of secrets. */
 function nextNonce(): Buffer {
-  if (nonces.length === 0) nonces = randomBytes(NONCE_BYTES * NONCES_DRAWN);
-  const nonce = nonces.subarray(0, NONCE_BYTES);
-  nonces = nonces.subarray(NONCE_BYTES);
-  return nonce;
+  if (noncesUsed === nonces.length) {
+    nonces = randomBytes(NONCE_BYTES * NONCES_DRAWN);
+    noncesUsed = 0;
+  }
+  noncesUsed += NONCE_BYTES;
+  return nonces.subarray(noncesUsed - NONCE_BYTES, noncesUsed);
 }
 
 function sealingKey(secret: SecretKey): SealingKey {

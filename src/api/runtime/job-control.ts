@@ -32,7 +32,7 @@ export function jobControlRoutes(api: FastifyInstance, services: RuntimeServices
     const body = request.body?.object;
     if (body == null) throw invalidPayload();
     const message = readMessage(body);
-    const sealed = services.secrets.sealBody(message.body, {
+    const sealed = await services.secrets.sealBody(message.body, {
       paths: await manifestSecrets.of(services, jobId),
     });
     if (sealed.kind === "invalid") throw new ApiError(400, problemsText(sealed.errors));

@@ -160,16 +160,23 @@ async function read(
   const submission =
     body.bundle_id !== undefined && body.manifest_version === undefined
       ? await fromBundle(services, body, source.held)
-      : fromManifest(services, body, source.text());
+      : await fromManifest(services, body, source.text());
   requireServices(services.services, submission.graph.requiredServices);
   return submission;
 }
 
-function fromManifest({ secrets }: RuntimeServices, given: JsonObject, text: string): Untraced {
+async function fromManifest(
+  { secrets }: RuntimeServices,
+  given: JsonObject,
+  text: string,
+): Promise<Untraced> {
   const { initial_inputs: inputs } = given;
   let [manifest, manifestJson] = [given, text];
   if (isObject(inputs)) {
-    const sealed = secrets.sealAddressed(inputs, { at: "/initial_inputs", paths: secretPathsIn(given) });
+    const sealed = await secrets.sealAddressed(inputs, {
+      at: "/initial_inputs",
+      paths: secretPathsIn(given),
+    });
     if (sealed.kind === "invalid") throw new ApiError(400, problemsText(sealed.errors));
     if (holdsSealed(sealed.value)) {
       manifest = { ...given, initial_inputs: sealed.value };
@@ -201,7 +208,7 @@ async function fromBundle(services: RuntimeServices, body: JsonObject, held: str
   if (config !== undefined && hasTooManySecrets(config, paths)) {
     throw new ApiError(400, `config ${TOO_MANY_SECRETS}`);
   }
-  const sealedInputs = isObject(inputs) ? secrets.sealInputs(inputs, { paths }) : null;
+  const sealedInputs = isObject(inputs) ? await secrets.sealInputs(inputs, { paths }) : null;
   if (sealedInputs?.kind === "invalid") throw new ApiError(400, problemsText(sealedInputs.errors));
   const answer = withInputs(secrets.withSealedInputs(launch.graph, paths), sealedInputs?.value ?? inputs);
   if (answer.kind === "invalid") throw new ApiError(400, answer.problems.join("; "));
