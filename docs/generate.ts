@@ -2,9 +2,9 @@
 
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { type ProblemKind, problemCodes } from "../src/api/shared/problem-codes.ts";
 import { makeFailure } from "../src/engine/failure.ts";
 import { type FailureKind, failureCatalogue } from "../src/engine/failure-catalogue.ts";
+import { type ProblemKind, problemCodes } from "../src/http/core/problem-codes.ts";
 
 /** Where the page is, inside the project. */
 export const ERRORS_PAGE = "docs/errors.md";

@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { problemCodes } from "../src/api/shared/problem-codes.ts";
+import { problemCodes } from "../src/http/core/problem-codes.ts";
 import { startProgram } from "../test/support/program.ts";
 import { type Document, stableText } from "./generator/document.ts";
 import { generatedText } from "./generator/generated-text.ts";

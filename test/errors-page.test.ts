@@ -5,8 +5,8 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
 import { ERRORS_PAGE, errorsPage } from "../docs/generate.ts";
-import { problemCodes } from "../src/api/shared/problem-codes.ts";
 import { failureCatalogue } from "../src/engine/failure-catalogue.ts";
+import { problemCodes } from "../src/http/core/problem-codes.ts";
 
 const page = readFileSync(join(resolve(import.meta.dirname, ".."), ERRORS_PAGE), "utf8");
 

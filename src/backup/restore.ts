@@ -12,11 +12,11 @@ import { mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/pro
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { openPromise, type Entry as ZipEntry, type ZipFile } from "yauzl";
+import { syncFolder } from "../lib/sync-folder.ts";
+import { syncTree } from "../lib/sync-tree.ts";
 import { contentNamedIn, damageIn, needsKey } from "../store/database-copy.ts";
 import { databaseFile, openHome } from "../store/home.ts";
 import { CONTENT_FOLDERS, RESTORING } from "../store/home-state.ts";
-import { syncFolder } from "../sync-folder.ts";
-import { syncTree } from "../sync-tree.ts";
 import {
   ABOUT_FILE,
   type About,

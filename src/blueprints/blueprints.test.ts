@@ -6,14 +6,14 @@ import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promis
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { blueprintFiles, filesIn } from "../../test/support/blueprint-operations.ts";
+import { type Death, type TestHome, testHome } from "../../test/support/blueprints.ts";
 import { writeFolder } from "../../test/support/bundle-files.ts";
 import { fc } from "../../test/support/fast-check.ts";
 import { job, run } from "../../test/support/gateway-samples.ts";
 import { until } from "../../test/support/until.ts";
+import { Refusal } from "../lib/refusal.ts";
 import type { Operation } from "../operations/records.ts";
-import { Refusal } from "../refusal.ts";
 import { Resources } from "./resources.ts";
-import { type Death, type TestHome, testHome } from "./test-blueprints.ts";
 
 const files = (text: string) =>
   blueprintFiles(

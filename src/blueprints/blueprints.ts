@@ -6,9 +6,9 @@
 
 import type { Definition } from "../bundles/definition.ts";
 import { BundleProblem, type BundleProblemEntry, messagesOf } from "../bundles/problem.ts";
+import { Refusal } from "../lib/refusal.ts";
 import { busy, Operations, type OperationsParts } from "../operations/operations.ts";
 import type { Operation } from "../operations/records.ts";
-import { Refusal } from "../refusal.ts";
 import { Additions, unprepared } from "./additions.ts";
 import type { AdditionWrites, BlueprintForJob, BlueprintSource } from "./blueprint-source.ts";
 import { descriptionOf } from "./describe-package.ts";

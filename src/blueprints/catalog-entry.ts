@@ -9,7 +9,7 @@ import { join, sep } from "node:path";
 import { type Definition, readDefinition } from "../bundles/definition.ts";
 import { CONFIG_FILES, MANIFEST_FILE } from "../bundles/layout.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
-import { isInside } from "../execution/paths.ts";
+import { isInside } from "../execution/runner/paths.ts";
 import { describeBroken } from "./describe-broken.ts";
 import { type DescribedPackage, describePackage, descriptionOf } from "./describe-package.ts";
 import type { PackageDescription, PackageIdentity } from "./package-description.ts";

@@ -7,7 +7,7 @@
 // C3. A few files at a time are open, whatever the size of the catalog.
 
 import { quoted } from "../engine/manifest/problems.ts";
-import { forEachOf } from "../several.ts";
+import { forEachOf } from "../lib/several.ts";
 import { type Candidate, type CatalogEntry, readEntry, versionOf } from "./catalog-entry.ts";
 import { type CatalogProblem, lookInto } from "./catalog-folder.ts";
 

@@ -9,8 +9,8 @@ import type { Definition } from "../bundles/definition.ts";
 import type { BundleProblemEntry } from "../bundles/problem.ts";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject } from "../engine/json.ts";
-import { SECRET_PATHS_MAX, secretPathsIn } from "../secrets/secret-paths.ts";
-import { hasTooManySecrets, TOO_MANY_SECRETS } from "../secrets/values.ts";
+import { SECRET_PATHS_MAX, secretPathsIn } from "../security/secret-paths.ts";
+import { hasTooManySecrets, TOO_MANY_SECRETS } from "../security/values.ts";
 import { readLocalFolders, readWebUi } from "./describe-configuration.ts";
 import { readIdentity } from "./describe-identity.ts";
 import { dottedPathProblem, inConfiguration, inManifestFile, nameList, Reading } from "./describe-reading.ts";
@@ -99,7 +99,7 @@ function readSchema(manifest: Reading, name: string): JsonObject | null {
   return null;
 }
 
-/** What the manifest names as secret (src/secrets reads it), and whether there is too much of it. */
+/** What the manifest names as secret (src/security reads it), and whether there is too much of it. */
 function readSecrets(
   { manifest: source, configuration }: PackageText,
   manifest: Reading,

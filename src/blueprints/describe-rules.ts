@@ -1,4 +1,4 @@
-// The rules over a run's configuration: manifest `input_validation` (CONTRACTS §6). Applied in src/preparation.
+// The rules over a run's configuration: manifest `input_validation` (CONTRACTS §6). Applied in src/launch/preparation.
 
 import { type Fields, kindOf } from "../engine/manifest/fields.ts";
 import { quoted } from "../engine/manifest/problems.ts";

@@ -8,11 +8,11 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, open, realpath, rename, rm, rmdir, stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
-import { FileChanged, FileCopier } from "../execution/copy-file.ts";
-import { folderName, isInside, joinInside } from "../execution/paths.ts";
-import { KeyedTurns } from "../keyed-turns.ts";
+import { FileChanged, FileCopier } from "../execution/runner/copy-file.ts";
+import { folderName, isInside, joinInside } from "../execution/runner/paths.ts";
+import { KeyedTurns } from "../lib/keyed-turns.ts";
+import { syncFolder } from "../lib/sync-folder.ts";
 import { OperationFailed } from "../operations/failures.ts";
-import { syncFolder } from "../sync-folder.ts";
 import { namesIn } from "./names-in.ts";
 import type { DeclaredModel } from "./package-description.ts";
 

@@ -1,8 +1,8 @@
 // The refusal of an id that no blueprint has.
 
 import { quoted } from "../engine/manifest/problems.ts";
-import { nearestName } from "../nearest-name.ts";
-import { Refusal } from "../refusal.ts";
+import { nearestName } from "../lib/nearest-name.ts";
+import { Refusal } from "../lib/refusal.ts";
 import type { FindsBlueprints } from "./parts.ts";
 
 /** @returns Refusal `blueprint_not_found`, with the id of the catalog that was probably meant */

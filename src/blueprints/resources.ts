@@ -12,16 +12,16 @@
 
 import { lstat, mkdir, readlink, rename, rm, rmdir, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { folderName, joinInside } from "../execution/paths.ts";
-import { makeRedactor } from "../execution/redaction.ts";
-import { removeTree } from "../execution/remove-tree.ts";
-import type { RunSideCommand, SideCommandEnd } from "../execution/side-command.ts";
-import { StagingError, stage } from "../execution/staging.ts";
-import { bytesIn } from "../folder-bytes.ts";
-import { OpenFolder } from "../open-folder.ts";
+import { makeRedactor } from "../execution/output/redaction.ts";
+import type { RunSideCommand, SideCommandEnd } from "../execution/process/side-command.ts";
+import { folderName, joinInside } from "../execution/runner/paths.ts";
+import { StagingError, stage } from "../execution/runner/staging.ts";
+import { bytesIn } from "../lib/folder-bytes.ts";
+import { OpenFolder } from "../lib/open-folder.ts";
+import { removeTree } from "../lib/remove-tree.ts";
+import { syncFolder } from "../lib/sync-folder.ts";
+import { syncTree } from "../lib/sync-tree.ts";
 import { OperationFailed, OperationInterrupted } from "../operations/failures.ts";
-import { syncFolder } from "../sync-folder.ts";
-import { syncTree } from "../sync-tree.ts";
 import { namesIn } from "./names-in.ts";
 import type { DeclaredResource } from "./package-description.ts";
 

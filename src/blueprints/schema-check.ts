@@ -8,7 +8,7 @@
 import { createRequire } from "node:module";
 import type { Ajv, Options } from "ajv";
 import type { JsonObject } from "../engine/json.ts";
-import { endsWithin, MachineBusy } from "../within-time.ts";
+import { endsWithin, MachineBusy } from "../lib/within-time.ts";
 
 /** Characters of a schema as JSON. Compiling one holds the thread, and takes more than linear time when it has many patterns. */
 const SCHEMA_CHARS_MAX = 64 * 1024;

@@ -6,7 +6,6 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
-import { BundlesFull } from "./problem.ts";
 import {
   bundleFiles,
   makePlace,
@@ -17,7 +16,8 @@ import {
   refusals,
   type ZipEntry,
   zipOf,
-} from "./test-support.ts";
+} from "../../test/support/bundles.ts";
+import { BundlesFull } from "./problem.ts";
 
 const MiB = 1024 * 1024;
 const upload = (zip: Buffer) => ({ file: Readable.from([zip]) });

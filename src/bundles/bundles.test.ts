@@ -17,7 +17,7 @@ import {
   refusals,
   writeFiles,
   zipOf,
-} from "./test-support.ts";
+} from "../../test/support/bundles.ts";
 
 /** Names of the snapshots that are on disk. */
 async function snapshots(home: string): Promise<readonly string[]> {

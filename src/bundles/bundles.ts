@@ -14,7 +14,7 @@ import type { Readable } from "node:stream";
 import { isoTime } from "../engine/event.ts";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject } from "../engine/json.ts";
-import { KeyedTurns } from "../keyed-turns.ts";
+import { KeyedTurns } from "../lib/keyed-turns.ts";
 import { type Definition, readDefinition } from "./definition.ts";
 import { DefinitionCache } from "./definition-cache.ts";
 import { openFolder } from "./folder-source.ts";

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { manifestGraph } from "../../test/support/bundles.ts";
 import type { Definition } from "./definition.ts";
 import { DefinitionCache } from "./definition-cache.ts";
-import { manifestGraph } from "./test-support.ts";
 
 function definitionOf(jsonChars: number): Definition {
   return { graph: manifestGraph, manifest: {}, manifestJson: "", configuration: null, jsonChars };

@@ -10,8 +10,8 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { FewAtOnce } from "../few-at-once.ts";
-import { forEachOf } from "../several.ts";
+import { FewAtOnce } from "../lib/few-at-once.ts";
+import { forEachOf } from "../lib/several.ts";
 import { type FoundFile, listFolder } from "./folder-source.ts";
 import { FILES_AT_ONCE } from "./intake.ts";
 import { bundleLimits } from "./layout.ts";

@@ -5,7 +5,6 @@ import { execFileSync } from "node:child_process";
 import { readdir, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { BundleProblem } from "./problem.ts";
 import {
   BUNDLE_BYTES_MAX,
   bundleFiles,
@@ -14,7 +13,8 @@ import {
   manifestJson,
   refusals,
   writeFiles,
-} from "./test-support.ts";
+} from "../../test/support/bundles.ts";
+import { BundleProblem } from "./problem.ts";
 
 async function refusalsOf(files: Files, prepare: (path: string) => Promise<unknown> = async () => {}) {
   await using place = await makePlace();

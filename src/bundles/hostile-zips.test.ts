@@ -6,7 +6,6 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
-import { BundleProblem } from "./problem.ts";
 import {
   BUNDLE_BYTES_MAX,
   bundleFiles,
@@ -16,7 +15,8 @@ import {
   refusals,
   type ZipEntry,
   zipOf,
-} from "./test-support.ts";
+} from "../../test/support/bundles.ts";
+import { BundleProblem } from "./problem.ts";
 
 async function refusalsOf(zip: Buffer): Promise<readonly string[]> {
   await using place = await makePlace();

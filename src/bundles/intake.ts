@@ -2,7 +2,7 @@
 
 import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { forEachOf } from "../several.ts";
+import { forEachOf } from "../lib/several.ts";
 import { type BundleFile, type BundleSource, PAYLOADS_FOLDER } from "./layout.ts";
 import { BundleProblem, type BundleProblemEntry, ProblemList, shown } from "./problem.ts";
 import type { SealedFile } from "./sealed-file.ts";

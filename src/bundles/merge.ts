@@ -1,7 +1,7 @@
 // Configuration in layers.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
-import { isEnvReference } from "../secrets/values.ts";
+import { isEnvReference } from "../security/values.ts";
 
 /**
  * Lays `over` on `base`: objects are merged key by key, everything else (lists and null too) is replaced. A reference to

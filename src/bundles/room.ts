@@ -5,8 +5,8 @@
 
 import { readdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { bytesIn } from "../folder-bytes.ts";
-import type { KeyedTurns } from "../keyed-turns.ts";
+import { bytesIn } from "../lib/folder-bytes.ts";
+import type { KeyedTurns } from "../lib/keyed-turns.ts";
 import { FINGERPRINT_PATTERN } from "./layout.ts";
 import { BundlesFull } from "./problem.ts";
 

@@ -7,9 +7,6 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
 import yazl from "yazl";
-import type { BundleSource } from "./layout.ts";
-import { writeSealed } from "./sealed-file.ts";
-import { Snapshots } from "./snapshots.ts";
 import {
   bundleFiles,
   makePlace,
@@ -20,7 +17,10 @@ import {
   writeFiles,
   type ZipEntry,
   zipOf,
-} from "./test-support.ts";
+} from "../../test/support/bundles.ts";
+import type { BundleSource } from "./layout.ts";
+import { writeSealed } from "./sealed-file.ts";
+import { Snapshots } from "./snapshots.ts";
 
 /** Whether the disk for temporary files keeps these two names apart. */
 async function areTwoNames(a: string, b: string): Promise<boolean> {

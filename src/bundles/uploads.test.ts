@@ -8,9 +8,9 @@ import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
+import { bundleFiles, makePlace, makeZip, manifestJson, noise, zipOf } from "../../test/support/bundles.ts";
 import { onOwnDisk, whyNoMounts } from "../../test/support/mounts.ts";
 import { BundleProblem } from "./problem.ts";
-import { bundleFiles, makePlace, makeZip, manifestJson, noise, zipOf } from "./test-support.ts";
 
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 /** The bytes in chunks, as they come from a socket. */

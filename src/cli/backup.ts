@@ -1,8 +1,8 @@
 // `troupe backup` and `troupe restore`: a home as one file, and back. Both work on SVC_HOME itself, without a server.
 
 import { lstat } from "node:fs/promises";
-import type { Config } from "../config.ts";
-import { programVersion } from "../version.ts";
+import type { Config } from "../app/config.ts";
+import { programVersion } from "../app/version.ts";
 import { type Call, CommandFailed, exitCodes } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { listenForInterrupts } from "./interrupts.ts";

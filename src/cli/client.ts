@@ -9,8 +9,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { DeadLetter, HumanAnswer, HumanRequest, Retried } from "../../sdk/src/records.ts";
 import { readServerSentEvents } from "../../sdk/src/sse.ts";
+import { fetchThrough } from "../app/runtime-socket.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
-import { fetchThrough } from "../runtime-socket.ts";
 import type { BundleRecord, Health, HistoryEvent, JobDetail, JobSummary, RunArtifact } from "./wire.ts";
 import { readEvent } from "./wire.ts";
 

@@ -192,7 +192,7 @@ describe("docs/cli.md", () => {
 });
 
 test("every command that a run's page names is one", () => {
-  const folder = new URL("../webui/dashboard/", import.meta.url);
+  const folder = new URL("../web/dashboard/", import.meta.url);
   const named = readdirSync(folder)
     .filter((file) => /\.(?:html|js|mjs)$/.test(file))
     .flatMap((file) => [...readFileSync(new URL(file, folder), "utf8").matchAll(/\btroupe((?: [a-z-]+)+)/g)])

@@ -1,8 +1,8 @@
 // From the environment to a client: the configuration, or a usage error with every problem in it.
 
 import { existsSync } from "node:fs";
-import { type Command, type Config, type LoadedConfig, loadConfig } from "../config.ts";
-import { runtimeSocket } from "../runtime-socket.ts";
+import { type Command, type Config, type LoadedConfig, loadConfig } from "../app/config.ts";
+import { runtimeSocket } from "../app/runtime-socket.ts";
 import { ApiError, RuntimeClient, type Unreachable } from "./client.ts";
 import { type Call, UsageError } from "./command.ts";
 

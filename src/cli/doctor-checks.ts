@@ -3,7 +3,8 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../config.ts";
+import type { Config } from "../app/config.ts";
+import { runtimeSocket } from "../app/runtime-socket.ts";
 import {
   checkHome,
   checkNode,
@@ -13,7 +14,6 @@ import {
   nearestExisting,
   tryToListen,
 } from "../doctor/machine.ts";
-import { runtimeSocket } from "../runtime-socket.ts";
 import { RuntimeClient } from "./client.ts";
 import { runtimeDoor } from "./connection.ts";
 import { cleanText } from "./text.ts";

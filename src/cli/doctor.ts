@@ -1,6 +1,6 @@
 // `troupe doctor`: every check as one line, and how to mend what is wrong.
 
-import { loadConfig } from "../config.ts";
+import { loadConfig } from "../app/config.ts";
 import type { Finding } from "../doctor/machine.ts";
 import { type Call, exitCodes } from "./command.ts";
 import { checkMachine } from "./doctor-checks.ts";

@@ -1,7 +1,7 @@
 // `troupe help`, `troupe version`, and the text of every --help.
 
-import { nearestName } from "../nearest-name.ts";
-import { programVersion } from "../version.ts";
+import { programVersion } from "../app/version.ts";
+import { nearestName } from "../lib/nearest-name.ts";
 import { sections } from "./catalogue.ts";
 import {
   type Call,

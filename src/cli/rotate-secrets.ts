@@ -1,8 +1,8 @@
 // `troupe secrets rotate`: encrypts all stored secrets under the first key. The home must be in use by no other program.
 
 import { statSync } from "node:fs";
-import { addKey, Reencryption, removeOlderKeys } from "../secrets/rotation.ts";
-import { openSecretKey, secretKeyFile } from "../secrets/secret-key.ts";
+import { addKey, Reencryption, removeOlderKeys } from "../security/rotation.ts";
+import { openSecretKey, secretKeyFile } from "../security/secret-key.ts";
 import { holdsEncrypted, rewriteEncrypted } from "../store/encrypted-values.ts";
 import { databaseFile, openHome } from "../store/home.ts";
 import { checkHomeState } from "../store/home-state.ts";

@@ -1,7 +1,7 @@
 // `troupe run`: submit, watch, say how it ended and where the files are.
 
 import { fileURLToPath } from "node:url";
-import { type Config, loadConfig } from "../config.ts";
+import { type Config, loadConfig } from "../app/config.ts";
 import { RuntimeClient, Unreachable } from "./client.ts";
 import { type Call, exitCodes } from "./command.ts";
 import { configFor, findClient, settled, throughSocket } from "./connection.ts";

@@ -2,10 +2,10 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { RunningProgram, Served, StartOptions } from "../app.ts";
-import { type Config, runtimePortName } from "../config.ts";
-import { refusedAddress } from "../listen.ts";
-import { programVersion } from "../version.ts";
+import type { RunningProgram, Served, StartOptions } from "../app/app.ts";
+import { type Config, runtimePortName } from "../app/config.ts";
+import { refusedAddress } from "../app/listen.ts";
+import { programVersion } from "../app/version.ts";
 import { type Call, CommandFailed, exitCodes } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { listenForInterrupts } from "./interrupts.ts";
@@ -49,7 +49,7 @@ export async function startServer(config: Config, options: StartOptions = {}): P
   try {
     await checkPorts(config);
     // Loaded here because it brings the whole engine, which a client of a running server does not need.
-    const { startProgram } = await import("../app.ts");
+    const { startProgram } = await import("../app/app.ts");
     return await startProgram(config, options);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -1,7 +1,7 @@
 // `troupe config`: every setting with its value, secrets masked, and the OTEL_* variables of traces.
 
-import { describeConfig, loadConfig } from "../config.ts";
-import { describeTelemetry, telemetryLine } from "../telemetry/settings.ts";
+import { describeConfig, loadConfig } from "../app/config.ts";
+import { describeTelemetry, telemetryLine } from "../observability/traces/settings.ts";
 import { type Call, exitCodes } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { cleanText, table } from "./text.ts";

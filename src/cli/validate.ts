@@ -3,12 +3,12 @@
 
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { posix } from "node:path";
+import type { Config } from "../app/config.ts";
 import { describePackage, descriptionOf } from "../blueprints/describe-package.ts";
 import { type Definition, readDefinition } from "../bundles/definition.ts";
 import { openFolder } from "../bundles/folder-source.ts";
 import { type BundleFile, bundleLimits, PAYLOADS_FOLDER } from "../bundles/layout.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
-import type { Config } from "../config.ts";
 import type { Graph, GraphNode } from "../engine/graph.ts";
 import type { JsonObject, JsonValue } from "../engine/json.ts";
 import { parseManifest } from "../engine/manifest.ts";

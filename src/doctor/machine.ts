@@ -8,8 +8,8 @@ import { existsSync } from "node:fs";
 import { access, constants, mkdtemp, rm, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
-import { delegatedCgroup } from "../cgroups.ts";
-import { canGiveGroups } from "../supplementary-groups.ts";
+import { delegatedCgroup } from "../execution/process/cgroups.ts";
+import { canGiveGroups } from "../execution/process/supplementary-groups.ts";
 
 export interface Finding {
   readonly name: string;

@@ -1,4 +1,4 @@
-// Which views of the history show which of the engine's events; src/runs/evidence renders them.
+// Which views of the history show which of the engine's events; src/runs/history renders them.
 
 /** From the least to the most urgent. */
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal"] as const;

@@ -29,7 +29,7 @@ export interface JobInsert {
   readonly manifestJson: string;
   /** The bundle the payload comes from; null for a bare manifest. */
   readonly bundleFingerprint: string | null;
-  /** Whether the run has a payload of its own, made of the bundle's (src/preparation). */
+  /** Whether the run has a payload of its own, made of the bundle's (src/launch/preparation). */
   readonly hasOwnPayload: boolean;
   /** The id by which workers and messages know the job, when that is not its own. */
   readonly definitionId: string | null;

@@ -1,5 +1,5 @@
 // Secrets in the bodies of messages. The engine holds them sealed, `{"$sealed": "…"}`, and cannot open them: they come
-// sealed from the edge (src/secrets), and are opened for workers (src/execution).
+// sealed from the edge (src/security), and are opened for workers (src/execution).
 
 import { isObject, type JsonObject, type JsonValue } from "./json.ts";
 

@@ -2,8 +2,14 @@ import assert from "node:assert/strict";
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import {
+  eventually,
+  RunnerFixture,
+  realClock,
+  type TaskChanges,
+  taskStart,
+} from "../../test/support/execution.ts";
 import type { SensorConfig } from "../engine/graph.ts";
-import { eventually, RunnerFixture, realClock, type TaskChanges, taskStart } from "./test-support.ts";
 
 function fileTask(file: string | null, changes: TaskChanges = {}) {
   const config: SensorConfig = {

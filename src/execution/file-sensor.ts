@@ -6,9 +6,15 @@ import type { SensorConfig } from "../engine/graph.ts";
 import type { Clock } from "../engine/ports.ts";
 import type { TaskOutcome, TaskStart } from "../engine/task-port.ts";
 import { noActions } from "../engine/task-port.ts";
-import { type AttemptControl, AttemptFailure, type AttemptReport, interrupted, logEvent } from "./attempt.ts";
-import { joinInside } from "./paths.ts";
-import type { PayloadOf } from "./payload.ts";
+import {
+  type AttemptControl,
+  AttemptFailure,
+  type AttemptReport,
+  interrupted,
+  logEvent,
+} from "./runner/attempt.ts";
+import { joinInside } from "./runner/paths.ts";
+import type { PayloadOf } from "./runner/payload.ts";
 
 const POLL_MS = 500;
 

@@ -2,7 +2,13 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { envelope, executorConfig, failedWith, RunnerFixture, taskStart } from "./test-support.ts";
+import {
+  envelope,
+  executorConfig,
+  failedWith,
+  RunnerFixture,
+  taskStart,
+} from "../../test/support/execution.ts";
 
 const ECHO = `import json, sys
 print("up", flush=True)

@@ -4,7 +4,13 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { executorConfig, hastyClock, isRunning, RunnerFixture, taskStart } from "./test-support.ts";
+import {
+  executorConfig,
+  hastyClock,
+  isRunning,
+  RunnerFixture,
+  taskStart,
+} from "../../test/support/execution.ts";
 
 let agents = 0;
 

@@ -11,9 +11,14 @@ import type { JsonValue } from "../engine/json.ts";
 import type { Envelope } from "../engine/message.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import type { TaskListener, TaskOutcome, TaskRef, TaskRunner, TaskStart } from "../engine/task-port.ts";
-import type { OpenedBody, OpenedConfiguration } from "../secrets/configuration.ts";
-import { ConfigurationUnreadable } from "../secrets/open-configuration.ts";
-import type { BlobStore } from "./artifacts.ts";
+import type { OpenedBody, OpenedConfiguration } from "../security/configuration.ts";
+import { ConfigurationUnreadable } from "../security/open-configuration.ts";
+import { watchFile } from "./file-sensor.ts";
+import type { BlobStore } from "./output/artifacts.ts";
+import { FifoSupply } from "./process/fifos.ts";
+import { ProcessTrees } from "./process/process-trees.ts";
+import { SideCommands } from "./process/side-command.ts";
+import { Spawner } from "./process/spawner.ts";
 import {
   AttemptControl,
   AttemptFailure,
@@ -21,17 +26,12 @@ import {
   failed,
   interrupted,
   type OpenedTask,
-} from "./attempt.ts";
-import { FifoSupply } from "./fifos.ts";
-import { watchFile } from "./file-sensor.ts";
-import { HostLocalRunner } from "./host-local.ts";
-import { Litter } from "./litter.ts";
-import { ModuleRunner } from "./module-runner.ts";
-import type { PayloadOf } from "./payload.ts";
-import { ProcessTrees } from "./process-trees.ts";
-import { SideCommands } from "./side-command.ts";
-import { Spawner } from "./spawner.ts";
-import type { RunEventsPlace } from "./worker-contract.ts";
+} from "./runner/attempt.ts";
+import { HostLocalRunner } from "./runner/host-local.ts";
+import { Litter } from "./runner/litter.ts";
+import { ModuleRunner } from "./runner/module-runner.ts";
+import type { PayloadOf } from "./runner/payload.ts";
+import type { RunEventsPlace } from "./runner/worker-contract.ts";
 
 export interface LocalTaskRunnerOptions {
   /** SVC_HOME; only one runtime at a time may use it. */

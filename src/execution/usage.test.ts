@@ -4,9 +4,6 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { after, describe, it } from "node:test";
-import { makeGates } from "../../test/support/gates.ts";
-import { limits } from "../engine/limits.ts";
-import type { ResourceUsage, TaskOutcome } from "../engine/task-port.ts";
 import {
   commandOf,
   eventually,
@@ -15,7 +12,10 @@ import {
   isRunning,
   RunnerFixture,
   taskStart,
-} from "./test-support.ts";
+} from "../../test/support/execution.ts";
+import { makeGates } from "../../test/support/gates.ts";
+import { limits } from "../engine/limits.ts";
+import type { ResourceUsage, TaskOutcome } from "../engine/task-port.ts";
 
 const MB = 1_024 * 1_024;
 /** More than the spawner reads between two looks, and less than it reads of the memory of one process. */

@@ -2,15 +2,15 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Gate, HandClock } from "../../test/support/core.ts";
 import { until } from "../../test/support/until.ts";
-import { systemClock, systemRandomness } from "../clock.ts";
+import { systemClock, systemRandomness } from "../app/clock.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
-import { Gate, HandClock } from "../jobs/test-core.ts";
-import { Refusal } from "../refusal.ts";
+import { Refusal } from "../lib/refusal.ts";
 import { EventFeed } from "../runs/feed.ts";
-import { SqlGatewayRecords } from "../store/gateway-records.ts";
-import { SqlOperationRecords } from "../store/operation-records.ts";
+import { SqlGatewayRecords } from "../store/sql/gateway-records.ts";
+import { SqlOperationRecords } from "../store/sql/operation-records.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { OperationFailed, OperationInterrupted } from "./failures.ts";
 import { isOpen } from "./operation-change.ts";

@@ -10,7 +10,7 @@
 import { JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
-import { Refusal } from "../refusal.ts";
+import { Refusal } from "../lib/refusal.ts";
 import type { EventFeed } from "../runs/feed.ts";
 import { OperationFailed, OperationInterrupted, operationFailures } from "./failures.ts";
 import {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../app/clock.ts";
 import { pending, running } from "./operation-change.ts";
 import { OperationProgress } from "./progress.ts";
 import type { OperationWrites } from "./records.ts";

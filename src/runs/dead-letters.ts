@@ -7,7 +7,7 @@ import type { Engine } from "../engine/engine.ts";
 import { isoTime } from "../engine/event.ts";
 import { isTerminal } from "../engine/journal.ts";
 import type { Envelope } from "../engine/message.ts";
-import { KeyedTurns } from "../keyed-turns.ts";
+import { KeyedTurns } from "../lib/keyed-turns.ts";
 import type { AttentionRecords, DeadLetter } from "./attention-records.ts";
 import type { JobRecords } from "./job-records.ts";
 import { type AskedRun, runEnded, whyNotOpen } from "./open-run.ts";

@@ -1,7 +1,7 @@
 // Pages of a run's log, for both APIs: filtered, in either order, and found by time without reading what is before it.
 
-import { type LogFilter, logView } from "./evidence/log-filter.ts";
-import type { RunContext } from "./evidence/run-context.ts";
+import { type LogFilter, logView } from "./history/log-filter.ts";
+import type { RunContext } from "./history/run-context.ts";
 import type { PlaceOfTime } from "./job-records.ts";
 import { type ReadEvents, type ReadEventsBefore, readHistory, readNewest } from "./run-history.ts";
 

@@ -5,13 +5,13 @@ import { mkdir, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
+import { bundleFiles, writeFiles, zipOf } from "../../test/support/bundles.ts";
 import { advance, job, launch, run } from "../../test/support/gateway-samples.ts";
 import { changes, progress } from "../../test/support/journal-contract.ts";
+import { keepAll, type RetentionScene, retentionScene } from "../../test/support/retention.ts";
 import { until } from "../../test/support/until.ts";
-import { bundleFiles, writeFiles, zipOf } from "../bundles/test-support.ts";
 import { newTally } from "../engine/tally.ts";
 import type { Retention, RetentionLimits } from "./retention.ts";
-import { keepAll, type RetentionScene, retentionScene } from "./test-retention.ts";
 
 const HOUR_MS = 60 * 60 * 1_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -6,15 +6,15 @@ import type { ServerResponse } from "node:http";
 import { createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
+import { closedPort, serve, serveHttp, serviceJob, specOf, workerOf } from "../../test/support/services.ts";
 import { until } from "../../test/support/until.ts";
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../app/clock.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import type { ServiceChange } from "../engine/service-port.ts";
 import { ServiceInstance } from "./instance.ts";
 import { ServiceRegistry } from "./registry.ts";
 import { placeOf, ServiceIndex } from "./service-index.ts";
-import { closedPort, serve, serveHttp, serviceJob, specOf, workerOf } from "./test-services.ts";
 
 function startRegistry(clock: Clock = systemClock) {
   const changes: string[] = [];

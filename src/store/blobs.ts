@@ -24,9 +24,9 @@ import {
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { KeyedTurns } from "../keyed-turns.ts";
+import { KeyedTurns } from "../lib/keyed-turns.ts";
+import { syncFolder } from "../lib/sync-folder.ts";
 import type { BlobRemoval } from "../runs/cleanup.ts";
-import { syncFolder } from "../sync-folder.ts";
 
 export interface Blob {
   /** 64 lower-case hex digits. */

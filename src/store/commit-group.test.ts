@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../app/clock.ts";
 import { CommitGroup } from "./commit-group.ts";
-import type { Database } from "./schema.ts";
+import type { Database } from "./sql/schema.ts";
 import { openSqlite, type SqliteDatabase } from "./sqlite/database.ts";
 
 interface Scene {

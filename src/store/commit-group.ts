@@ -8,7 +8,7 @@
 
 import { CompiledQuery, type Transaction } from "kysely";
 import type { Clock } from "../engine/ports.ts";
-import type { Database, Schema } from "./schema.ts";
+import type { Database, Schema } from "./sql/schema.ts";
 
 const WORKS_PER_COMMIT_MAX = 256;
 

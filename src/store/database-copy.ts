@@ -3,7 +3,7 @@
 import { rm } from "node:fs/promises";
 import { backup, DatabaseSync } from "node:sqlite";
 import { holdsEncrypted } from "./encrypted-values.ts";
-import { type NamedContent, namedContent } from "./named-content.ts";
+import { type NamedContent, namedContent } from "./sql/named-content.ts";
 import { explain, StoreUnusable } from "./sqlite/errors.ts";
 
 const PAGES_PER_STEP = 2_000;

@@ -6,7 +6,7 @@
 
 import type { DatabaseSync } from "node:sqlite";
 import { CompiledQuery } from "kysely";
-import type { Portion } from "../jobs/records.ts";
+import type { Portion } from "../launch/records.ts";
 import type { SqliteDatabase } from "./sqlite/database.ts";
 import { checksumsOf, isWhole, rowChecksum } from "./sqlite/row-checksum.ts";
 

@@ -8,9 +8,9 @@ import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { sql } from "kysely";
 import { job } from "../../test/support/gateway-samples.ts";
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../app/clock.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
-import { SqlGatewayRecords } from "./gateway-records.ts";
+import { SqlGatewayRecords } from "./sql/gateway-records.ts";
 import { openSqlite } from "./sqlite/database.ts";
 import { StoreWatch } from "./store-watch.ts";
 

@@ -6,7 +6,7 @@
 
 import { sql } from "kysely";
 import { JournalUnavailable } from "../engine/journal.ts";
-import type { Database } from "./schema.ts";
+import type { Database } from "./sql/schema.ts";
 
 const PROBE_MS = 1_000;
 

@@ -23,7 +23,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 
 const accepted = {
   why: "needs something that changes between the acceptance of a run and its launch",
-  test: "src/jobs/launch-preparations.test.ts",
+  test: "src/launch/launch-preparations.test.ts",
 };
 
 /** Codes whose cause is not for a whole program, and the tests that show them. */
@@ -37,7 +37,7 @@ const shownElsewhere: Readonly<
   },
   "resource.exhausted": {
     why: "needs a machine without processes or memory",
-    test: "src/execution/command-failure.test.ts",
+    test: "src/execution/runner/command-failure.test.ts",
   },
   "runtime.record_damaged": {
     why: "needs a damaged database",
@@ -45,15 +45,15 @@ const shownElsewhere: Readonly<
   },
   "runtime.bundle_missing": {
     why: "needs a crash between the acceptance of a run and its launch",
-    test: "src/jobs/launcher.test.ts",
+    test: "src/launch/launcher.test.ts",
   },
   "inputs.invalid": {
     why: "needs a run that was accepted by another version",
-    test: "src/jobs/launcher.test.ts",
+    test: "src/launch/launcher.test.ts",
   },
   "blueprint.not_prepared": {
     why: "needs a blueprint whose addition fails",
-    test: "src/jobs/blueprint-jobs.test.ts",
+    test: "src/launch/blueprint-jobs.test.ts",
   },
   "preparation.folder_failed": accepted,
   "preparation.input_invalid": accepted,
@@ -61,7 +61,7 @@ const shownElsewhere: Readonly<
   "preparation.no_free_port": accepted,
   "preparation.unexpected_error": {
     why: "needs a machine that fails sixty times in a row",
-    test: "src/jobs/launch-preparations.test.ts",
+    test: "src/launch/launch-preparations.test.ts",
   },
   "service.required_unavailable": accepted,
 };
@@ -253,7 +253,7 @@ describe("the catalogue", () => {
     const subjects = new Set(Object.keys(failureCatalogue).map((code) => code.split(".", 1)[0]));
     const word = new RegExp(`["'\`](${[...subjects].join("|")})\\.([a-z_]+|\\$\\{[^}]*\\})["'\`]`, "g");
     // Attributes of traces have names of the same form.
-    const files = globSync("src/**/*.ts", { cwd: root, exclude: ["src/telemetry/**"] }).filter(
+    const files = globSync("src/**/*.ts", { cwd: root, exclude: ["src/observability/traces/**"] }).filter(
       (file) => !/test(-[a-z]+)?\.ts$/.test(file),
     );
     const unknown = files.flatMap((file) =>

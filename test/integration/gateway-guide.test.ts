@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import { problemCodes } from "../../src/api/shared/problem-codes.ts";
+import { problemCodes } from "../../src/http/core/problem-codes.ts";
 import { startGateway } from "../support/gateway-api.ts";
 import { openApiOf } from "../support/openapi.ts";
 import type { Program } from "../support/program.ts";

@@ -13,7 +13,7 @@ import { call, follow, historyOf, jobDetail, request } from "../support/runtime-
 import { until } from "../support/until.ts";
 
 const env = { SVC_EXECUTOR_MAX_CONCURRENCY: "4" };
-/** How long a stopping program lets commands go on (DRAIN_MS in src/app.ts). */
+/** How long a stopping program lets commands go on (DRAIN_MS in src/app/app.ts). */
 const LEFT_TO_COMMANDS_MS = 2_000;
 
 /** Sleeps for ever on its first attempt, with children in and outside its process group; then it succeeds. */

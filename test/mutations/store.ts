@@ -19,7 +19,7 @@ export const storeMutations: readonly Mutation[] = [
   },
   {
     fault: "damage that the check after an unclean end finds is not acted on",
-    file: "src/app.ts",
+    file: "src/app/app.ts",
     search: "database.setDamaged(damage);",
     replacement: "",
     tests: ["test/integration/damaged-store.test.ts"],
@@ -89,16 +89,16 @@ export const storeMutations: readonly Mutation[] = [
   },
   {
     fault: "the files of a prepared folder are not synced",
-    file: "src/sync-tree.ts",
+    file: "src/lib/sync-tree.ts",
     search: "await file.sync();",
     replacement: "",
-    tests: ["src/sync-tree.test.ts"],
+    tests: ["src/lib/sync-tree.test.ts"],
   },
   {
     fault: "an item of a batch that fails takes the others with it, or leaves a part of itself",
-    file: "src/store/gateway-writes.ts",
+    file: "src/store/sql/gateway-writes.ts",
     search: "return atSavepoint(this.#db, work);",
     replacement: "return work();",
-    tests: ["src/store/gateway-records.test.ts"],
+    tests: ["src/store/sql/gateway-records.test.ts"],
   },
 ];

@@ -2,7 +2,7 @@
 
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { cgroupsBelow, delegatedCgroup } from "../../src/cgroups.ts";
+import { cgroupsBelow, delegatedCgroup } from "../../src/execution/process/cgroups.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { until } from "./until.ts";
 

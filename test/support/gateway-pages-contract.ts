@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { JobStatus } from "../../src/engine/journal.ts";
-import type { Portion, RunPage } from "../../src/jobs/records.ts";
+import type { Portion, RunPage } from "../../src/launch/records.ts";
 import { fc } from "./fast-check.ts";
 import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
 import { advance, job, launch, run } from "./gateway-samples.ts";

@@ -1,9 +1,9 @@
-// The contract of the gateway's records as a suite: every implementation passes it (src/jobs/records.ts, G1 to G3).
+// The contract of the gateway's records as a suite: every implementation passes it (src/launch/records.ts, G1 to G3).
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Journal } from "../../src/engine/journal.ts";
-import type { GatewayRecords, JobDefinition, NewRun } from "../../src/jobs/records.ts";
+import type { GatewayRecords, JobDefinition, NewRun } from "../../src/launch/records.ts";
 import type { JobRecords } from "../../src/runs/job-records.ts";
 import type { RetentionRecords } from "../../src/runs/retention-records.ts";
 import { gatewayPagesContract } from "./gateway-pages-contract.ts";

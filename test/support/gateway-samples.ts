@@ -1,7 +1,7 @@
 // Gateway records for tests: complete, plain, and in the order of their numbers.
 
 import type { JobChanges, JobProgress } from "../../src/engine/journal.ts";
-import type { IdempotencyRecord, JobDefinition, NewRun } from "../../src/jobs/records.ts";
+import type { IdempotencyRecord, JobDefinition, NewRun } from "../../src/launch/records.ts";
 import { changes, next, progress } from "./journal-contract.ts";
 
 const digits = (n: number) => String(n).padStart(4, "0");

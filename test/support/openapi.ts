@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import { formats } from "../../src/api/shared/formats.ts";
 import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
+import { formats } from "../../src/http/core/formats.ts";
 import type { Program } from "./program.ts";
 
 interface Described {

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BlueprintAsset, BlueprintRecords, PreparedBlueprint } from "../../src/blueprints/records.ts";
-import type { GatewayRecords, JobDefinition } from "../../src/jobs/records.ts";
+import type { GatewayRecords, JobDefinition } from "../../src/launch/records.ts";
 import type { Operation, OperationRecords } from "../../src/operations/records.ts";
 import { job, run } from "./gateway-samples.ts";
 

@@ -1,10 +1,10 @@
-// The contract of runs' ports as a suite: every implementation passes it (src/webui/records.ts, P1 and P2).
+// The contract of runs' ports as a suite: every implementation passes it (src/web/records.ts, P1 and P2).
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Journal } from "../../src/engine/journal.ts";
-import type { GatewayRecords } from "../../src/jobs/records.ts";
-import type { PortRecords } from "../../src/webui/records.ts";
+import type { GatewayRecords } from "../../src/launch/records.ts";
+import type { PortRecords } from "../../src/web/records.ts";
 import { fc } from "./fast-check.ts";
 import { advance, job, launch, run } from "./gateway-samples.ts";
 

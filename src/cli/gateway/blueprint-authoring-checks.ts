@@ -1,6 +1,7 @@
 // What `troupe blueprint validate` looks at: the catalog's own checks, and what only a look into payloads/ can tell.
 
 import { basename, extname, posix } from "node:path";
+import type { Config } from "../../app/config.ts";
 import { describeBroken } from "../../blueprints/describe-broken.ts";
 import { readLocalFolders, readWebUi } from "../../blueprints/describe-configuration.ts";
 import { describePackage } from "../../blueprints/describe-package.ts";
@@ -9,7 +10,6 @@ import { readModels, readResources } from "../../blueprints/describe-requirement
 import type { WebUi } from "../../blueprints/package-description.ts";
 import { type BundleFile, PAYLOADS_FOLDER, VALIDATORS_FOLDER, validatorKinds } from "../../bundles/layout.ts";
 import type { BundleProblemEntry } from "../../bundles/problem.ts";
-import type { Config } from "../../config.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { plural } from "../text.ts";
 import { inspectFolder, payloadLookup } from "../validate.ts";

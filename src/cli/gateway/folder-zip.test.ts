@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { fromBuffer } from "yauzl";
-import { type Config, loadConfig } from "../../config.ts";
+import { type Config, loadConfig } from "../../app/config.ts";
 import { zipFolder } from "./folder-zip.ts";
 
 let folder = "";
@@ -94,7 +94,7 @@ test("equal folders make equal bytes, whenever and wherever they are (Z2)", asyn
 function hashIn(zone: string, root: string): string {
   const script = `
     import { createHash } from "node:crypto";
-    import { loadConfig } from "${new URL("../../config.ts", import.meta.url)}";
+    import { loadConfig } from "${new URL("../../app/config.ts", import.meta.url)}";
     import { zipFolder } from "${new URL("folder-zip.ts", import.meta.url)}";
     const hash = createHash("sha256");
     const { config } = loadConfig({ SVC_HOME: "/nowhere" }, "client");

@@ -10,10 +10,10 @@ import { existsSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import type { Readable } from "node:stream";
 import { ZipFile } from "yazl";
+import type { Config } from "../../app/config.ts";
 import { openFolder } from "../../bundles/folder-source.ts";
 import { type BundleFile, bundleLimits, MANIFEST_FILE } from "../../bundles/layout.ts";
 import { BundleProblem } from "../../bundles/problem.ts";
-import type { Config } from "../../config.ts";
 import { UsageError } from "../command.ts";
 
 /** Before the first one that a zip can name, so that it is the same in every time zone. */

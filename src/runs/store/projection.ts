@@ -11,11 +11,11 @@
 import { createHash } from "node:crypto";
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { failureLine } from "../evidence/errors.ts";
-import { toLog } from "../evidence/logs.ts";
-import { renderEvent } from "../evidence/public-event.ts";
-import type { RunContext } from "../evidence/run-context.ts";
-import { toTimeline } from "../evidence/timeline.ts";
+import { failureLine } from "../history/errors.ts";
+import { toLog } from "../history/logs.ts";
+import { renderEvent } from "../history/public-event.ts";
+import type { RunContext } from "../history/run-context.ts";
+import { toTimeline } from "../history/timeline.ts";
 import { Slices } from "../slices.ts";
 import {
   type DocumentName,

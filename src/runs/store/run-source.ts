@@ -1,6 +1,6 @@
 // A run as the run store sees it: one reading of its row, its history, and what its small documents are made of.
 
-import type { RunContext } from "../evidence/run-context.ts";
+import type { RunContext } from "../history/run-context.ts";
 import type { ReadEvents } from "../run-history.ts";
 import type { DocumentName } from "./evidence-names.ts";
 

@@ -7,11 +7,6 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { fc } from "../../../test/support/fast-check.ts";
-import type { JsonObject } from "../../engine/json.ts";
-import { toLog } from "../evidence/logs.ts";
-import { renderEvent } from "../evidence/public-event.ts";
-import { toTimeline } from "../evidence/timeline.ts";
-import { PART_BYTES_MAX } from "./series-file.ts";
 import {
   bytesOf,
   contentsOf,
@@ -25,7 +20,12 @@ import {
   sha256Of,
   started,
   storeOf,
-} from "./test-run.ts";
+} from "../../../test/support/run-store.ts";
+import type { JsonObject } from "../../engine/json.ts";
+import { toLog } from "../history/logs.ts";
+import { renderEvent } from "../history/public-event.ts";
+import { toTimeline } from "../history/timeline.ts";
+import { PART_BYTES_MAX } from "./series-file.ts";
 
 let home = "";
 beforeEach(async () => {

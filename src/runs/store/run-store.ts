@@ -10,8 +10,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ArtifactRecord } from "../../engine/task-port.ts";
-import { FewAtOnce } from "../../few-at-once.ts";
-import { KeyedTurns } from "../../keyed-turns.ts";
+import { FewAtOnce } from "../../lib/few-at-once.ts";
+import { KeyedTurns } from "../../lib/keyed-turns.ts";
 import type { JobRecords } from "../job-records.ts";
 import { documentFiles, inListOrder, projectedFiles } from "./evidence-files.ts";
 import { type DocumentName, documentOf, FINAL_ARTIFACT_ID, isEvidenceId } from "./evidence-names.ts";

@@ -3,7 +3,7 @@
 import type { Readable } from "node:stream";
 import { isoTime } from "../../engine/event.ts";
 import type { ArtifactRecord } from "../../engine/task-port.ts";
-import { artifactUrl } from "../evidence/run-context.ts";
+import { artifactUrl } from "../history/run-context.ts";
 
 /** evidence: what the run store tells of the run. output: what the run was for. artifact: any other file. */
 export const artifactKinds = ["evidence", "artifact", "output"] as const;

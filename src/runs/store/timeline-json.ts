@@ -5,7 +5,7 @@
 // A line's end is never part of a record: JSON writes it as \n.
 
 import { createHash, type Hash } from "node:crypto";
-import type { RunContext } from "../evidence/run-context.ts";
+import type { RunContext } from "../history/run-context.ts";
 
 const LINE_END = 0x0a;
 const COMMA = 0x2c;

@@ -3,7 +3,7 @@
 
 import { execPath } from "node:process";
 import type { ServiceCheck, ServiceSpec } from "../../engine/service.ts";
-import type { RunSideCommand } from "../../execution/side-command.ts";
+import type { RunSideCommand } from "../../execution/process/side-command.ts";
 import type { CheckResult } from "../check-state.ts";
 
 export interface ScriptParts {

@@ -15,7 +15,7 @@ import {
 } from "../../../test/support/journal-contract.ts";
 import { MemoryJournal } from "../../../test/support/memory-journal.ts";
 import { limits } from "../../engine/limits.ts";
-import { SqlJobRecords } from "../job-records.ts";
+import { SqlJobRecords } from "../sql/job-records.ts";
 import { openSqlite } from "./database.ts";
 import { SqliteJournal } from "./journal.ts";
 

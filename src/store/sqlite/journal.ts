@@ -13,8 +13,8 @@ import {
   type Journal,
   JournalUnavailable,
 } from "../../engine/journal.ts";
-import { tallyOf, toTrace } from "../rows.ts";
-import type { Schema } from "../schema.ts";
+import { tallyOf, toTrace } from "../sql/rows.ts";
+import type { Schema } from "../sql/schema.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { scopeOf } from "./errors.ts";
 import { fixedValues, PROGRESS_COLUMNS, progressValues } from "./job-columns.ts";

@@ -1,0 +1,130 @@
+// The composition root: a configuration goes in, a running program comes out. Only this file and its parts (app-core,
+// app-gateway, app-blueprints, app-serving) know what is plugged into which port.
+
+import type { FastifyInstance } from "fastify";
+import { type Logger, pino } from "pino";
+import { makeRedactor } from "../execution/output/redaction.ts";
+import { EventStreams } from "../http/core/sse.ts";
+import { Waits } from "../http/core/waits.ts";
+import { readTelemetry } from "../observability/traces/settings.ts";
+import { changedRowsText } from "../store/sqlite/errors.ts";
+import { quickCheckInBackground } from "../store/sqlite/quick-check.ts";
+import { systemClock } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { type Core, openCore, type StartOptions } from "./core.ts";
+import { openGateway } from "./gateway.ts";
+import { openMetrics, type Served, serve } from "./serving.ts";
+import { programVersion } from "./version.ts";
+
+export type { Served, StartOptions };
+
+export interface RunningProgram extends Served {
+  /** Runtime jobs that have not ended. */
+  openJobs(): number;
+  /** Drains and stops: running jobs stay open for the next start. May be called twice. */
+  close(): Promise<void>;
+}
+
+/** The program's own log, on stderr. Libraries log headers at the level trace: no secret of the runtime is written. */
+function openLog({ logLevel, secretTexts }: Config): Logger {
+  const redactor = makeRedactor(secretTexts);
+  return pino({ level: logLevel, hooks: { streamWrite: redactor.text } }, pino.destination(2));
+}
+
+/** How long running commands may go on when the program stops, before they are interrupted. */
+const DRAIN_MS = 2_000;
+/** How long clients may take to be sent the answers that they have waited for when the program stops. */
+const LAST_ANSWERS_MS = 1_000;
+/** How long the last changes may wait for a store that takes no writes when the program stops. */
+const LAST_COMMIT_MS = 3_000;
+/** How long the last spans may take to reach the collector when the program stops. */
+const LAST_SPANS_MS = 2_000;
+
+/**
+ * Starts the program: opens the home and the store, ends what a dead predecessor left running, serves the APIs of
+ * the command, and recovers the jobs that are open.
+ *
+ * @throws StartFailed, StoreUnusable, SecretKeyUnusable
+ */
+export async function startProgram(config: Config, options: StartOptions = {}): Promise<RunningProgram> {
+  await using undo = new AsyncDisposableStack();
+  // What the program and its commands write is for its user alone.
+  const umask = process.umask(0o077);
+  undo.defer(() => void process.umask(umask));
+  const log = openLog(config);
+  const core = await openCore(config, options, log, undo);
+  const { engine, runner, cleanup } = core;
+  await exportTraces(core, undo);
+  const gateway = openGateway(config, core);
+  const stopping = new AbortController();
+  const waits = new Waits({ feed: core.feed, clock: systemClock, stopping: stopping.signal });
+  const servers: FastifyInstance[] = [];
+  undo.defer(async () => {
+    engine.stop("The runtime is shutting down; try again once it has restarted.");
+    stopping.abort();
+    core.services.stop();
+    await Promise.all([cleanup.stop(), core.retention.stop()]);
+    await gateway.stop();
+    await core.runStore.stop();
+    await waits.answered(LAST_ANSWERS_MS);
+    await Promise.all(servers.map((server) => server.close()));
+    await runner.drain(DRAIN_MS);
+    if (!(await engine.settledWithin(LAST_COMMIT_MS))) {
+      log.error("the store took no writes: what could not be written is done again at the next start");
+    }
+  });
+  const ended = await runner.endPredecessors();
+  if (ended > 0) log.warn({ processes: ended }, "ended commands that a dead predecessor had left running");
+
+  const streams = new EventStreams({ feed: core.feed, stopping: stopping.signal, log });
+  const metrics = openMetrics(core, { streams, waits }, undo);
+  const serving = { servers, streams, waits, metrics, stopping: stopping.signal };
+  const served = await serve(config, core, gateway, serving);
+  core.runEvents.servedAt(served.gatewayUrl);
+  const recovered = await engine.recover();
+  if (recovered > 0) log.info({ jobs: recovered }, "open jobs carry on");
+  await gateway.start();
+
+  if (core.database.endedUncleanly) checkDatabase(core, stopping.signal);
+  // Files that a killed predecessor had not got to; nobody waits for them.
+  cleanup
+    .collectGarbage()
+    .catch((error: unknown) => log.warn({ err: error }, "old files could not be removed"));
+  core.retention.start();
+
+  const owned = undo.move();
+  return { ...served, openJobs: () => engine.openJobs, close: () => owned.disposeAsync() };
+}
+
+/** Looks for damage after an unclean end, beside everything else; once a page is damaged, nothing is written any more. */
+function checkDatabase({ database, engine, log }: Core, stopping: AbortSignal): void {
+  quickCheckInBackground(database.file, stopping).then(
+    ({ damage, changedRows }) => {
+      if (changedRows.length > 0) log.error({ rows: changedRows }, changedRowsText(database.file));
+      if (damage === null) return;
+      database.setDamaged(damage);
+      log.error(database.damage() ?? "");
+      void engine.askStore();
+    },
+    (error: unknown) => {
+      if (!stopping.aborted)
+        log.warn({ err: error }, "the database could not be checked after an unclean end");
+    },
+  );
+}
+
+/** Sends traces to a collector when OTEL_* variables ask for it; loaded then alone. */
+async function exportTraces(
+  { feed, records, engineLog, log }: Core,
+  undo: AsyncDisposableStack,
+): Promise<void> {
+  const { env } = process;
+  const settings = readTelemetry(env);
+  for (const warning of settings.warnings) log.warn(warning);
+  if (settings.kind === "off") return;
+  const { startTelemetry } = await import("../observability/traces/telemetry.ts");
+  const version = programVersion();
+  const parts = { settings, env, feed, records, clock: systemClock, log: engineLog, version };
+  const telemetry = startTelemetry(parts);
+  undo.defer(() => telemetry.close(LAST_SPANS_MS));
+}

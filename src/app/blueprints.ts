@@ -1,0 +1,88 @@
+// Blueprints in a running program: the catalog, what was prepared of it, and the preparation of launches.
+
+import { statfs } from "node:fs/promises";
+import { Blueprints } from "../blueprints/blueprints.ts";
+import { Catalog } from "../blueprints/catalog.ts";
+import { FolderDifferences } from "../blueprints/folder-differences.ts";
+import { Models } from "../blueprints/models.ts";
+import { Resources } from "../blueprints/resources.ts";
+import { FolderChanges } from "../bundles/folder-changes.ts";
+import { Preparation } from "../launch/preparation/launch-preparation.ts";
+import { SqlBlueprintRecords } from "../store/sql/blueprint-records.ts";
+import { SqlOperationRecords } from "../store/sql/operation-records.ts";
+import { SqlPortRecords } from "../store/sql/port-records.ts";
+import { WebUiPorts } from "../web/ports.ts";
+import { systemClock, systemRandomness } from "./clock.ts";
+import type { Config } from "./config.ts";
+import type { Core } from "./core.ts";
+
+export function openBlueprints(config: Config, core: Core) {
+  const { bundles, feed, runner, secrets, services, gatewayRecords: records, engineLog: log, home } = core;
+  const { database } = core.store;
+  const clock = systemClock;
+  const newId = systemRandomness.id;
+  const catalog = new Catalog({ folders: config.blueprintCatalog, nowMs: clock.nowMs });
+  const changes = new FolderChanges({ home, bundleBytesMax: config.bundleBytesMax, nowMs: clock.nowMs });
+  const folderDifferences = new FolderDifferences({ catalog, changes });
+  const blueprintRecords = new SqlBlueprintRecords(database);
+  const operationRecords = new SqlOperationRecords(database);
+  const portRecords = new SqlPortRecords(database);
+  const resources = new Resources({ home, runCommand: runner.sideCommands.run });
+  const models = new Models(home);
+  const blueprints = new Blueprints(
+    {
+      catalog,
+      bundles,
+      records: blueprintRecords,
+      write: (work) => records.write(work),
+      resources,
+      models,
+      openConfiguration: (configuration) =>
+        secrets.open(JSON.stringify(secrets.seal(configuration)), process.env),
+      freeBytes: async () => {
+        const { bavail, bsize } = await statfs(home);
+        return bavail * bsize;
+      },
+      clock,
+    },
+    { records: operationRecords, feed, newId, log },
+  );
+  const preparation = new Preparation({
+    home,
+    snapshotPayload: (fingerprint) => bundles.payloadFolder(fingerprint),
+    resourceFolders: (blueprintId) => resources.folders(blueprintId),
+    modelFile: (modelId, sha256) => models.file(modelId, sha256),
+    blueprints: blueprintRecords,
+    unmetServices: (required) => services.unmet(required),
+    pools: config.executorPools,
+    secrets,
+    sideCommand: runner.sideCommands.run,
+    workerEnvPrefixes: config.workerEnvPrefixes,
+    runtimeEnv: process.env,
+    webUiPlace: { host: config.webUiHost, publicUrl: config.webUiPublicUrl },
+    feed,
+    openRun: (runId) => records.openRun(runId),
+    commandsEnded: (runId) => runner.commandsEnded(runId),
+    newId,
+    clock,
+    log,
+  });
+  const webUiPorts = new WebUiPorts({
+    records: portRecords,
+    start: config.webUiPortStart,
+    end: config.webUiPortEnd,
+    mode: config.webUiPortAllocationMode,
+    host: config.webUiHost,
+    clock,
+  });
+  return {
+    catalog,
+    folderDifferences,
+    blueprintRecords,
+    operationRecords,
+    portRecords,
+    blueprints,
+    preparation,
+    webUiPorts,
+  };
+}

@@ -1,0 +1,346 @@
+// The table of variables: name, meaning, example, default, check and display of each. The types of the
+// configuration are derived from it, so a variable exists here or nowhere.
+
+import { availableParallelism, homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import {
+  bearerTokens,
+  databaseUrl,
+  folder,
+  folders,
+  host,
+  hosts,
+  oneOf,
+  origins,
+  type Parsed,
+  poolCapacities,
+  port,
+  portUrl,
+  prefixes,
+  type SecretFile,
+  secretFile,
+  secretKeys,
+  wholeNumber,
+  withoutSecrets,
+} from "./config-parsers.ts";
+
+export interface Setting<V> {
+  readonly variable: string;
+  readonly meaning: string;
+  readonly example: string;
+  /** The value while the variable is unset. */
+  fallback(): V;
+  parse(text: string): Parsed<V>;
+  /** How `troupe config` prints the value; by default as text, a list joined by commas, nothing as "(unset)". */
+  show?(value: V): string;
+}
+
+const MASK = "********";
+const MiB = 1024 * 1024;
+const shippedExamples = fileURLToPath(new URL("../../examples", import.meta.url));
+
+export const table = {
+  home: setting<string>({
+    variable: "SVC_HOME",
+    meaning: "Folder of everything on disk: database, blobs, bundles, run directories, catalog state.",
+    example: "/var/lib/troupe",
+    fallback: () => join(homedir(), ".troupe"),
+    parse: folder,
+  }),
+  apiPort: setting<number>({
+    variable: "SVC_API_PORT",
+    meaning:
+      "Port of the API the process is started for: the gateway in `up` and `gateway`, the runtime API in `runtime`. 0: any free port.",
+    example: "54001",
+    fallback: () => 54001,
+    parse: port,
+  }),
+  runtimeApiPort: setting<number>({
+    variable: "SVC_RUNTIME_API_PORT",
+    meaning: "Port of the runtime API, and where the commands look for it. 0: any free port.",
+    example: "4000",
+    fallback: () => 4000,
+    parse: port,
+  }),
+  grpcPort: setting<number>({
+    variable: "SVC_GRPC_PORT",
+    meaning: "Kept for the runtime protocol over gRPC, which this version does not serve.",
+    example: "55051",
+    fallback: () => 55051,
+    parse: port,
+  }),
+  apiHost: setting<string>({
+    variable: "SVC_API_HOST",
+    meaning: "Address the gateway binds. Anything but loopback needs SVC_API_TOKEN.",
+    example: "127.0.0.1",
+    fallback: () => "127.0.0.1",
+    parse: host,
+  }),
+  runtimeApiHost: setting<string>({
+    variable: "SVC_RUNTIME_API_HOST",
+    meaning:
+      "Address the runtime API binds. Anything but loopback needs SVC_RUNTIME_API_TOKEN or SVC_ALLOW_REMOTE_RUNTIME=true.",
+    example: "127.0.0.1",
+    fallback: () => "127.0.0.1",
+    parse: host,
+  }),
+  grpcHost: setting<string>({
+    variable: "SVC_GRPC_HOST",
+    meaning: "Address the gRPC protocol binds. Anything but loopback needs SVC_ALLOW_REMOTE_RUNTIME=true.",
+    example: "127.0.0.1",
+    fallback: () => "127.0.0.1",
+    parse: host,
+  }),
+  runtimeApi: setting<RuntimeApi | null>({
+    variable: "SVC_RUNTIME_API",
+    meaning:
+      "Where the runtime API is served: tcp (a port), socket (runtime.sock in SVC_HOME, for this user alone) or off. Unset: tcp; with SVC_ENV=prod and no SVC_RUNTIME_API_TOKEN, socket.",
+    example: "socket",
+    fallback: () => null,
+    parse: oneOf({ tcp: "tcp", socket: "socket", off: "off" }),
+  }),
+  runtimeApiToken: setting<readonly string[]>({
+    variable: "SVC_RUNTIME_API_TOKEN",
+    meaning:
+      "Bearer token of the runtime API on its port; several, joined by commas, are all accepted. The socket asks for none.",
+    example: "the output of `openssl rand -hex 32`",
+    fallback: () => Object.freeze([]),
+    parse: bearerTokens,
+    show: masked,
+  }),
+  runtimeApiTokenFile: setting<SecretFile | null>({
+    variable: "SVC_RUNTIME_API_TOKEN_FILE",
+    meaning: "File with the runtime API's tokens, one per line, in place of SVC_RUNTIME_API_TOKEN.",
+    example: "/run/credentials/troupe.service/runtime-api-token",
+    fallback: () => null,
+    parse: secretFile(bearerTokens),
+    show: shownPath,
+  }),
+  allowRemoteRuntime: setting<boolean>({
+    variable: "SVC_ALLOW_REMOTE_RUNTIME",
+    meaning:
+      "true lets the runtime API without a token, which runs commands for whoever asks, be reached from other machines.",
+    example: "true",
+    fallback: () => false,
+    parse: oneOf({ true: true, false: false, "1": true, "0": false }),
+  }),
+  environment: setting<"dev" | "test" | "prod">({
+    variable: "SVC_ENV",
+    meaning: "dev, test or prod; prod refuses to start without SVC_API_TOKEN.",
+    example: "prod",
+    fallback: () => "dev",
+    parse: oneOf({ dev: "dev", test: "test", prod: "prod" }),
+  }),
+  apiToken: setting<readonly string[]>({
+    variable: "SVC_API_TOKEN",
+    meaning: "Bearer token of the gateway; several, joined by commas, are all accepted.",
+    example: "the output of `openssl rand -hex 32`",
+    fallback: () => Object.freeze([]),
+    parse: bearerTokens,
+    show: masked,
+  }),
+  apiTokenFile: setting<SecretFile | null>({
+    variable: "SVC_API_TOKEN_FILE",
+    meaning: "File with the gateway's tokens, one per line, in place of SVC_API_TOKEN.",
+    example: "/run/credentials/troupe.service/api-token",
+    fallback: () => null,
+    parse: secretFile(bearerTokens),
+    show: shownPath,
+  }),
+  secretKey: setting<readonly string[]>({
+    variable: "SVC_SECRET_KEY",
+    meaning:
+      "Key that encrypts stored secrets: 32 bytes as base64 or hex. Of several, joined by commas, the first encrypts and all decrypt. Unset: the file secret.key in SVC_HOME, made at the first start.",
+    example: "the output of `openssl rand -base64 32`",
+    fallback: () => Object.freeze([]),
+    parse: secretKeys,
+    show: masked,
+  }),
+  secretKeyFile: setting<SecretFile | null>({
+    variable: "SVC_SECRET_KEY_FILE",
+    meaning: "File with the keys, one per line, in place of SVC_SECRET_KEY.",
+    example: "/run/credentials/troupe.service/secret-key",
+    fallback: () => null,
+    parse: secretFile(secretKeys),
+    show: shownPath,
+  }),
+  databaseUrl: setting<string | null>({
+    variable: "SVC_DATABASE_URL",
+    meaning: "PostgreSQL for many machines; unset: SQLite in SVC_HOME.",
+    example: "postgres://troupe:password@db.example.org/troupe",
+    fallback: () => null,
+    parse: databaseUrl,
+    show: (value) => (value === null ? UNSET : withoutSecrets(value, MASK)),
+  }),
+  executorMaxConcurrency: setting<number>({
+    variable: "SVC_EXECUTOR_MAX_CONCURRENCY",
+    meaning: "Slots of the executor pool `default`: how many commands run at once.",
+    example: "4",
+    fallback: () => Math.max(2, availableParallelism()),
+    parse: wholeNumber(1, 10_000),
+  }),
+  executorPoolCapacities: setting<Readonly<Record<string, number>>>({
+    variable: "SVC_EXECUTOR_POOL_CAPACITIES",
+    meaning: "Further executor pools and their slots; `default=…` overrides SVC_EXECUTOR_MAX_CONCURRENCY.",
+    example: "default=4,gpu=1,io=8",
+    fallback: () => Object.freeze({}),
+    parse: poolCapacities,
+    show: showPools,
+  }),
+  blueprintCatalog: setting<readonly string[]>({
+    variable: "SVC_BLUEPRINT_CATALOG",
+    meaning: "Colon-separated folders, each with blueprint folders (or an index.json).",
+    example: "/srv/blueprints:/home/me/blueprints",
+    fallback: () => Object.freeze([shippedExamples]),
+    parse: folders,
+    show: (value) => value.join(delimiter),
+  }),
+  webUiPortStart: setting<number>({
+    variable: "SVC_BLUEPRINT_WEB_UI_PORT_START",
+    meaning: "First port that dashboards of blueprints may have.",
+    example: "61000",
+    fallback: () => 61_000,
+    parse: wholeNumber(1_024, 65_535),
+  }),
+  webUiPortEnd: setting<number>({
+    variable: "SVC_BLUEPRINT_WEB_UI_PORT_END",
+    meaning: "Last port that dashboards of blueprints may have.",
+    example: "61049",
+    fallback: () => 61_049,
+    parse: wholeNumber(1_024, 65_535),
+  }),
+  webUiPortAllocationMode: setting<"probe" | "prepublished">({
+    variable: "SVC_BLUEPRINT_WEB_UI_PORT_ALLOCATION_MODE",
+    meaning:
+      "probe passes over ports on which something listens; prepublished does not look, because a container runtime listens on the ports it publishes.",
+    example: "prepublished",
+    fallback: () => "probe",
+    parse: oneOf({ probe: "probe", prepublished: "prepublished" }),
+  }),
+  webUiHost: setting<string>({
+    variable: "SVC_BLUEPRINT_WEB_UI_HOST",
+    meaning:
+      "Address that dashboards of blueprints bind. Beyond loopback they ask for a key, which their public URL has.",
+    example: "127.0.0.1",
+    fallback: () => "127.0.0.1",
+    parse: host,
+  }),
+  webUiPublicUrl: setting<string>({
+    variable: "SVC_BLUEPRINT_WEB_UI_PUBLIC_URL",
+    meaning: "URL under which browsers reach a dashboard; {port} stands for its port.",
+    example: "http://desktop.example.org:{port}/",
+    fallback: () => "http://127.0.0.1:{port}/",
+    parse: portUrl,
+  }),
+  bundleBytesMax: setting<number>({
+    variable: "SVC_BUNDLE_MAX_BYTES",
+    meaning: "Bytes of an uploaded bundle; more is answered with 413.",
+    example: String(512 * MiB),
+    fallback: () => 512 * MiB,
+    parse: wholeNumber(1, Number.MAX_SAFE_INTEGER),
+  }),
+  bundlesBytesMax: setting<number>({
+    variable: "SVC_BUNDLES_MAX_BYTES",
+    meaning:
+      "Bytes that all bundles may have together, unpacked; a further one is answered with 507. 0 for no limit.",
+    example: String(10 * 1024 * MiB),
+    fallback: () => 50 * 1024 * MiB,
+    parse: wholeNumber(0, Number.MAX_SAFE_INTEGER),
+  }),
+  bodyBytesMax: setting<number>({
+    variable: "SVC_BODY_MAX_BYTES",
+    meaning: "Bytes of a JSON request body; more is answered with 413.",
+    example: String(5 * MiB),
+    fallback: () => 5 * MiB,
+    parse: wholeNumber(1, 512 * MiB),
+  }),
+  corsOrigins: setting<readonly string[]>({
+    variable: "SVC_CORS_ORIGINS",
+    meaning: "Comma-separated web origins that may call the gateway from a browser.",
+    example: "https://app.example.org,http://localhost:5173",
+    fallback: () => Object.freeze([]),
+    parse: origins,
+  }),
+  allowedHosts: setting<readonly string[]>({
+    variable: "SVC_ALLOWED_HOSTS",
+    meaning:
+      "Comma-separated host names, without ports, by which this server is known beside loopback and the addresses it binds. Without a token, requests to other names are refused.",
+    example: "troupe.example.org,build-host",
+    fallback: () => Object.freeze([]),
+    parse: hosts,
+  }),
+  requestsPerMinuteMax: setting<number>({
+    variable: "SVC_RATE_LIMIT",
+    meaning:
+      "Requests per minute that the gateway takes from one token, or without one from one address; more are answered with 429. 0: no limit.",
+    example: "600",
+    fallback: () => 0,
+    parse: wholeNumber(0, 10_000_000),
+  }),
+  retentionDays: setting<number>({
+    variable: "SVC_RETENTION_DAYS",
+    meaning: "Days that ended runs are kept, with their events and files; 0: whatever their age.",
+    example: "30",
+    fallback: () => 30,
+    parse: wholeNumber(0, 36_500),
+  }),
+  retentionBytesMax: setting<number>({
+    variable: "SVC_RETENTION_MAX_BYTES",
+    meaning:
+      "Bytes that the histories and artifacts of ended runs may have together; beyond, those that ended first go. 0: no bound.",
+    example: String(20 * 1024 * MiB),
+    fallback: () => 0,
+    parse: wholeNumber(0, Number.MAX_SAFE_INTEGER),
+  }),
+  logLevel: setting<LogLevel>({
+    variable: "SVC_LOG_LEVEL",
+    meaning: "What the program itself logs: trace, debug, info, warn, error, fatal or silent.",
+    example: "info",
+    fallback: () => "info",
+    parse: oneOf({
+      trace: "trace",
+      debug: "debug",
+      info: "info",
+      warn: "warn",
+      error: "error",
+      fatal: "fatal",
+      silent: "silent",
+    }),
+  }),
+  workerEnvPrefixes: setting<readonly string[]>({
+    variable: "SVC_WORKER_ENV_PREFIXES",
+    meaning: "Prefixes under which workers find their variables; SVC_ is always one of them.",
+    example: "SVC_,ACME_",
+    fallback: () => Object.freeze(["SVC_"]),
+    parse: prefixes,
+  }),
+};
+
+export type RuntimeApi = "tcp" | "socket" | "off";
+
+export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
+
+/** The value of every variable, under its name in code. */
+export type Values = {
+  readonly [K in keyof typeof table]: (typeof table)[K] extends Setting<infer V> ? V : never;
+};
+
+export const UNSET = "(unset)";
+
+function showPools(pools: Readonly<Record<string, number>>): string {
+  const items = Object.entries(pools).map(([name, slots]) => `${name}=${slots}`);
+  return items.length === 0 ? UNSET : items.join(",");
+}
+
+function masked(secrets: readonly string[]): string {
+  return secrets.length === 0 ? UNSET : MASK;
+}
+
+function shownPath(file: SecretFile | null): string {
+  return file === null ? UNSET : file.path;
+}
+
+function setting<V>(entry: Setting<V>): Setting<V> {
+  return Object.freeze(entry);
+}

@@ -1,0 +1,224 @@
+// The core of a running program: the store, the engine, what it runs on, and what looks after both; the same whatever
+// API is served.
+
+import { mkdirSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { Bundles } from "../bundles/bundles.ts";
+import { Engine } from "../engine/engine.ts";
+import type { EngineLog } from "../engine/ports.ts";
+import { makeRedactor } from "../execution/output/redaction.ts";
+import { PoolSlots } from "../execution/pools.ts";
+import { payloadsIn } from "../execution/runner/payload.ts";
+import { LocalTaskRunner } from "../execution/task-runner.ts";
+import { RunTokens } from "../http/core/run-token.ts";
+import { gatewayRunSource } from "../http/gateway/run-documents.ts";
+import { runtimeRunSource } from "../http/runtime/run-documents.ts";
+import { removeTree } from "../lib/remove-tree.ts";
+import { MeteredJournal, MeteredListener, MeteredSlots } from "../observability/metrics/metered-ports.ts";
+import { RuntimeMeter } from "../observability/metrics/runtime-meter.ts";
+import { Cleanup } from "../runs/cleanup.ts";
+import { DeadLetters } from "../runs/dead-letters.ts";
+import { EventFeed } from "../runs/feed.ts";
+import { HumanAnswers } from "../runs/human-answers.ts";
+import { Retention } from "../runs/retention.ts";
+import { RunStore } from "../runs/store/run-store.ts";
+import { ConfigurationSecrets } from "../security/configuration.ts";
+import { openSecretKey } from "../security/secret-key.ts";
+import { ServiceRegistry } from "../services/registry.ts";
+import { FileBlobs } from "../store/blobs.ts";
+import { holdsEncrypted } from "../store/encrypted-values.ts";
+import { databaseFile, openHome } from "../store/home.ts";
+import { HomeLeftovers } from "../store/home-leftovers.ts";
+import { checkHomeState } from "../store/home-state.ts";
+import { pathsOpenToOthers } from "../store/private-home.ts";
+import { SqlAttentionRecords } from "../store/sql/attention-records.ts";
+import { SqlBundleRecords } from "../store/sql/bundle-records.ts";
+import { SqlGatewayRecords } from "../store/sql/gateway-records.ts";
+import { SqlJobRecords } from "../store/sql/job-records.ts";
+import { SqlRetentionRecords } from "../store/sql/retention-records.ts";
+import { openSqlite } from "../store/sqlite/database.ts";
+import { SqliteFreeSpace } from "../store/sqlite/free-space.ts";
+import { SqliteJournal } from "../store/sqlite/journal.ts";
+import { StoreWatch } from "../store/store-watch.ts";
+import { WEB_UI_POOL } from "../web/inject.ts";
+import { RunEvents } from "../web/run-events.ts";
+import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { isLoopback } from "./config-parsers.ts";
+
+export type Core = Awaited<ReturnType<typeof openCore>>;
+
+/** What an operator allows for one start. */
+export interface StartOptions {
+  /** To start with an empty database although the home holds what belongs to a lost one. */
+  readonly newDatabase?: boolean;
+  /** To make a new secret key although the database holds values that only the lost one decrypts. */
+  readonly newKey?: boolean;
+  /** To go on although acknowledged commits are missing from the database. */
+  readonly acceptDataLoss?: boolean;
+}
+
+/** The store, the engine and what it runs on. */
+export async function openCore(
+  config: Config,
+  options: StartOptions,
+  log: Logger,
+  undo: AsyncDisposableStack,
+) {
+  const engineLog: EngineLog = {
+    warn: (fields, message) => log.warn(fields, message),
+    error: (fields, message) => log.error(fields, message),
+  };
+  const home = openHome(config.home);
+  undo.defer(() => home.release());
+  const open = pathsOpenToOthers(home.path, { isMended: true });
+  if (open.length > 0) {
+    log.warn(
+      { paths: open },
+      "other users of this machine may read SVC_HOME: `chmod -R go= SVC_HOME` as its owner",
+    );
+  }
+  checkHomeState(home.path, options);
+  mkdirSync(join(home.path, "runs"), { recursive: true, mode: 0o700 });
+  const database = openSqlite(databaseFile(home.path), options);
+  if (database.missing !== null)
+    log.warn(database.missing, "acknowledged commits are missing; going on without them");
+  undo.defer(() => database.close());
+  const key = await openSecretKey({
+    home: home.path,
+    given: config.secretKeys,
+    mayMake: () => options.newKey === true || !holdsEncrypted(database.connection),
+  });
+  const secrets = new ConfigurationSecrets(key);
+  const blobs = new FileBlobs(join(home.path, "blobs"));
+  await blobs.sweep();
+  const bundles = await Bundles.open({
+    home: home.path,
+    records: new SqlBundleRecords(database),
+    bundleBytesMax: config.bundleBytesMax,
+    bundlesBytesMax: config.bundlesBytesMax,
+    nowMs: systemClock.nowMs,
+  });
+  const records = new SqlJobRecords(database);
+  const feed = new EventFeed();
+  const pools = { ...config.executorPools, [WEB_UI_POOL]: config.webUiPortEnd - config.webUiPortStart + 1 };
+  const meter = new RuntimeMeter(Object.keys(pools));
+  const slots = new PoolSlots(pools, systemRandomness.id);
+  const runTokens = new RunTokens(key.derive("run tokens"));
+  // Where nobody else can reach a dashboard and the gateway asks for nothing, a dashboard asks for nothing either.
+  const dashboardsAsk = config.apiTokens.length > 0 || !isLoopback(config.webUiHost);
+  const dashboardKey = (runId: string) => (dashboardsAsk ? runTokens.of(runId) : null);
+  const runEvents = new RunEvents(dashboardKey);
+  const payloadOf = payloadsIn(home.path, (fingerprint) => bundles.payloadFolder(fingerprint));
+  const runner = new LocalTaskRunner({
+    home: home.path,
+    blobs,
+    payloadOf,
+    declaredOutputs: (jobId) => engine.declaredOutputs(jobId),
+    openConfiguration: (json) => secrets.open(json, process.env),
+    openBody: (body) => secrets.openBody(body),
+    runEvents: (runId) => runEvents.of(runId),
+    newId: systemRandomness.id,
+    clock: systemClock,
+    workerEnvPrefixes: config.workerEnvPrefixes,
+    runtimeEnv: process.env,
+    runtimeSecrets: config.secretTexts,
+    log: engineLog,
+  });
+  const services = new ServiceRegistry({
+    clock: systemClock,
+    fraction: systemRandomness.fraction,
+    nodeName: hostname(),
+    run: runner.sideCommands.run,
+    payloadOf,
+    redact: makeRedactor(config.secretTexts).text,
+    report: (jobId, change) => engine.serviceChanged(jobId, change),
+  });
+  const engine = new Engine({
+    owner: systemRandomness.id(),
+    clock: systemClock,
+    randomness: systemRandomness,
+    journal: new MeteredJournal(new SqliteJournal(database), meter, stopwatch),
+    runner,
+    slots: new MeteredSlots(slots, meter, stopwatch),
+    feed,
+    services,
+    log: engineLog,
+  });
+  runner.setListener(new MeteredListener(engine, meter));
+  const retentionRecords = new SqlRetentionRecords(database);
+  const cleanup = new Cleanup({
+    records,
+    retention: retentionRecords,
+    engine,
+    removeRunFiles: async (runId) => {
+      await removeTree(join(home.path, "runs", runId));
+      await runStore.remove(runId);
+    },
+    removeBlob: (sha256, sinceMs, options) => blobs.removeUnlessPutSince(sha256, sinceMs, options),
+    commandsEnded: (runId) => runner.commandsEnded(runId),
+    clock: systemClock,
+  });
+  const freeSpace = new SqliteFreeSpace(database);
+  const retention = new Retention({
+    records: retentionRecords,
+    cleanup,
+    limits: { olderThanDays: config.retentionDays, bytesMax: config.retentionBytesMax },
+    blobPages: () => blobs.pages(),
+    leftovers: new HomeLeftovers({
+      home: home.path,
+      isRunThere: (runId) => retentionRecords.isRunThere(runId),
+      remove: removeTree,
+    }),
+    removeSnapshots: (request) => bundles.removeUnused(request),
+    shrinkDatabase: () => freeSpace.shrink(),
+    clock: systemClock,
+    log: engineLog,
+  });
+  const blobPath = async (sha256: string) => (await blobs.open(sha256))?.path ?? null;
+  const store = new StoreWatch(database, systemClock.nowMs);
+  const gatewayRecords = new SqlGatewayRecords(store.database, systemClock.soon);
+  const runStore = new RunStore({
+    home: home.path,
+    records,
+    blobPath,
+    findRun: async (runId) =>
+      (await gatewayRunSource({ records: gatewayRecords, journal: records, secrets }, runId)) ??
+      (await runtimeRunSource({ records, secrets }, runId)),
+  });
+  const startedAtMs = systemClock.nowMs();
+  const attention = new SqlAttentionRecords(database);
+  const asking = { records: attention, jobs: records, engine };
+  return {
+    home: home.path,
+    log,
+    engineLog,
+    key,
+    secrets,
+    database,
+    bundles,
+    records,
+    feed,
+    slots,
+    runner,
+    runTokens,
+    runEvents,
+    dashboardKey,
+    engine,
+    services,
+    meter,
+    people: {
+      attention,
+      humanAnswers: new HumanAnswers(asking),
+      deadLetters: new DeadLetters(asking),
+    },
+    cleanup,
+    retention,
+    store,
+    gatewayRecords,
+    runStore,
+    startedAtMs,
+  };
+}

@@ -1,0 +1,116 @@
+// The gateway's part of a running program: durable jobs, their runs, and what looks after them.
+
+import { randomBytes } from "node:crypto";
+import { IDEMPOTENCY_MS, IdempotentRequests } from "../http/core/idempotency.ts";
+import { Paging } from "../http/core/paging.ts";
+import { Acceptance } from "../launch/acceptance.ts";
+import { BlueprintLaunches } from "../launch/blueprint-launches.ts";
+import { Definitions } from "../launch/definitions.ts";
+import { Housekeeping } from "../launch/housekeeping.ts";
+import { LaunchPlans } from "../launch/launch-plans.ts";
+import { Launcher } from "../launch/launcher.ts";
+import { RunEnds } from "../launch/run-ends.ts";
+import { Runs } from "../launch/runs.ts";
+import { KeyedTurns } from "../lib/keyed-turns.ts";
+import { SqlRecordCounter } from "../store/sql/gateway-counts.ts";
+import { openBlueprints } from "./blueprints.ts";
+import { systemClock, systemRandomness } from "./clock.ts";
+import type { Config } from "./config.ts";
+import type { Core } from "./core.ts";
+
+export type Gateway = ReturnType<typeof openGateway>;
+
+/** Durable jobs and their runs. They are looked after whatever API is served: their runs are the engine's. */
+export function openGateway(config: Config, core: Core) {
+  const { bundles, engine, feed, secrets, store, gatewayRecords: records, engineLog: log } = core;
+  const clock = systemClock;
+  const opened = openBlueprints(config, core);
+  const { blueprints, preparation, webUiPorts } = opened;
+  const ends = new RunEnds({ records, feed, clock });
+  const plans = new LaunchPlans({ bundles, secrets, preparation });
+  const turns = new KeyedTurns();
+  const launcher = new Launcher({
+    records,
+    plans,
+    preparation,
+    blueprints: opened.blueprintRecords,
+    ports: opened.portRecords,
+    webUiPorts,
+    secrets,
+    engine,
+    ends,
+    turns,
+    clock,
+    log,
+  });
+  const newId = systemRandomness.id;
+  const newTraceId = () => randomBytes(16).toString("hex");
+  const acceptance = new Acceptance({
+    bundles,
+    plans,
+    preparation,
+    blueprints,
+    webUiPorts,
+    secrets,
+    clock,
+  });
+  const runs = new Runs({ records, acceptance, launcher, turns, clock, newId, newTraceId });
+  const definitions = new Definitions({
+    records,
+    bundles,
+    blueprints,
+    runs,
+    secrets,
+    clock,
+    newId,
+    collectGarbage: async () => void (await core.cleanup.collectGarbage()),
+    log,
+  });
+  // Runs of jobs that waited for their blueprint are to be launched, or fail.
+  blueprints.onSettled((jobIds) => {
+    for (const jobId of jobIds) launcher.settleSoon(jobId);
+  });
+  const housekeeping = new Housekeeping({
+    records,
+    definitions,
+    clock,
+    log,
+    idempotencyMs: IDEMPOTENCY_MS,
+    operations: opened.operationRecords,
+    retentionDays: config.retentionDays,
+  });
+  return {
+    records,
+    counter: new SqlRecordCounter(core.database),
+    storeProblem: () => store.problem(),
+    ...opened,
+    launches: new BlueprintLaunches({
+      blueprints,
+      differences: opened.folderDifferences,
+      definitions,
+      runs,
+      preparation,
+      webUiPorts,
+      secrets,
+    }),
+    definitions,
+    runs,
+    launcher,
+    idempotency: new IdempotentRequests({ records, nowMs: clock.nowMs }),
+    paging: new Paging({ key: core.key.derive("page tokens"), nowMs: clock.nowMs }),
+    async start() {
+      await launcher.recover();
+      await blueprints.recover();
+      // What a predecessor has prepared for runs that have ended meanwhile; nobody waits for it.
+      preparation.sweep().catch((error: unknown) => {
+        log.warn({ error: String(error) }, "what was prepared for ended runs could not be removed yet");
+      });
+      housekeeping.start();
+    },
+    async stop() {
+      await blueprints.stop();
+      await launcher.stop();
+      await housekeeping.stop();
+    },
+  };
+}

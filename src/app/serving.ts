@@ -1,0 +1,157 @@
+// What a running program serves: the runtime API, the gateway, or both, and the metrics that they share.
+
+import { rmSync } from "node:fs";
+import { hostname } from "node:os";
+import type { FastifyInstance } from "fastify";
+import type { EventStreams } from "../http/core/sse.ts";
+import type { Waits } from "../http/core/waits.ts";
+import { runtimeServer } from "../http/runtime/server.ts";
+import { MetricsSource } from "../observability/metrics/metrics-source.ts";
+import { ProcessMeter } from "../observability/metrics/process-meter.ts";
+import { databaseFile } from "../store/home.ts";
+import { systemClock, systemRandomness } from "./clock.ts";
+import { type Config, runtimePortName } from "./config.ts";
+import type { Core } from "./core.ts";
+import type { Gateway } from "./gateway.ts";
+import { listen, listenAtSocket } from "./listen.ts";
+import { runtimeSocket } from "./runtime-socket.ts";
+import { programVersion } from "./version.ts";
+
+/** What is served, each with /api/v1; null: not by this process. */
+export interface Served {
+  readonly gatewayUrl: string | null;
+  readonly runtimeUrl: string | null;
+  /** The path of the socket that the runtime API is served at. */
+  readonly runtimeSocket: string | null;
+}
+
+/** What the metrics of both APIs are read from. */
+export function openMetrics(
+  core: Core,
+  { streams, waits }: Pick<Serving, "streams" | "waits">,
+  undo: AsyncDisposableStack,
+): MetricsSource {
+  const process = new ProcessMeter(systemClock.nowMs);
+  undo.defer(() => process.stop());
+  const { engine, meter, slots: pools, startedAtMs } = core;
+  return new MetricsSource({
+    version: programVersion(),
+    startedAtMs,
+    process,
+    meter,
+    engine,
+    pools,
+    streams,
+    waits,
+    retention: core.retention,
+    databaseFile: databaseFile(core.home),
+  });
+}
+
+export interface Serving {
+  /** Filled with what listens. */
+  readonly servers: FastifyInstance[];
+  /** One for both APIs: they share its part of the thread. */
+  readonly streams: EventStreams;
+  readonly waits: Waits;
+  readonly metrics: MetricsSource;
+  readonly stopping: AbortSignal;
+}
+
+/** Serves what the command is for: `up` both APIs, `gateway` one, everything else the other. */
+export async function serve(config: Config, core: Core, gateway: Gateway, serving: Serving): Promise<Served> {
+  const { command } = config;
+  const socket = runtimeSocket(core.home);
+  // A killed predecessor's leads nowhere, and commands would look there.
+  rmSync(socket, { force: true });
+  const door = command === "gateway" ? "off" : config.runtimeApi;
+  const runtime = door === "off" ? null : runtimeApi(config, core, serving, door);
+  if (runtime !== null && door === "socket") await listenAtSocket(runtime, socket);
+  const { runtimeApiHost: host, runtimeApiPort: port } = config;
+  const runtimeUrl =
+    runtime !== null && door === "tcp"
+      ? `${await listen(runtime, { host, port, variable: runtimePortName(config) })}/api/v1`
+      : null;
+  const isGateway = command === "up" || command === "gateway";
+  const gatewayUrl = isGateway ? await serveGateway(config, core, gateway, serving) : null;
+  return { gatewayUrl, runtimeUrl, runtimeSocket: door === "socket" ? socket : null };
+}
+
+function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | "socket"): FastifyInstance {
+  const { servers, streams, waits, metrics } = serving;
+  const server = runtimeServer(
+    {
+      ...core.people,
+      engine: core.engine,
+      records: core.records,
+      streams,
+      waits,
+      metrics,
+      bundles: core.bundles,
+      secrets: core.secrets,
+      cleanup: core.cleanup,
+      retention: core.retention,
+      pools: core.slots,
+      runStore: core.runStore,
+      services: core.services,
+      home: core.home,
+      nodeName: hostname(),
+      version: programVersion(),
+      startedAtMs: core.startedAtMs,
+      nowMs: systemClock.nowMs,
+    },
+    {
+      bodyBytesMax: config.bodyBytesMax,
+      bundleBytesMax: config.bundleBytesMax,
+      door: {
+        boundHost: config.runtimeApiHost,
+        allowedHosts: config.allowedHosts,
+        tokens: door === "tcp" ? config.runtimeApiTokens : [],
+      },
+      logger: core.log,
+    },
+  );
+  servers.push(server);
+  return server;
+}
+
+async function serveGateway(
+  config: Config,
+  core: Core,
+  gateway: Gateway,
+  { servers, streams, waits, metrics, stopping }: Serving,
+): Promise<string> {
+  // Loaded here because a runtime alone does not need it.
+  const { gatewayServer } = await import("../http/gateway/server.ts");
+  const server = gatewayServer(
+    {
+      ...gateway,
+      ...core.people,
+      runTokens: core.runTokens,
+      dashboardKey: core.dashboardKey,
+      bundles: core.bundles,
+      secrets: core.secrets,
+      engine: core.engine,
+      journal: core.records,
+      retention: core.retention,
+      streams,
+      waits,
+      metrics,
+      pools: core.slots,
+      runStore: core.runStore,
+      services: core.services,
+      config,
+      home: core.home,
+      nodeName: hostname(),
+      processId: systemRandomness.id().slice(-8),
+      version: programVersion(),
+      startedAtMs: core.startedAtMs,
+      nowMs: systemClock.nowMs,
+      stopping,
+    },
+    core.log,
+  );
+  servers.push(server);
+  const { apiHost: host, apiPort: port } = config;
+  return `${await listen(server, { host, port, variable: "SVC_API_PORT" })}/api/v1`;
+}

@@ -1,0 +1,237 @@
+// Artifacts: what a worker left in its output folder, kept as blobs.
+//
+// F1. Only regular files below the folder are kept. Symlinks, the folder itself included, and special files are named
+//     in a warning, never followed, also when one is put in place while files are taken.
+// F2. Bounded in number and bytes; what is beyond is named in a warning.
+
+import { lstat, opendir } from "node:fs/promises";
+import { basename, extname } from "node:path";
+import { type DeclaredOutput, outputName } from "../../engine/graph.ts";
+import { limits } from "../../engine/limits.ts";
+import type { ArtifactRecord } from "../../engine/task-port.ts";
+import { OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
+import type { NamedOutput } from "./result.ts";
+import { isEmptyFolder } from "./small-folder.ts";
+
+/** Where files become blobs. */
+export interface BlobStore {
+  put(path: string): Promise<{ readonly sha256: string; readonly size: number }>;
+}
+
+export interface Collecting {
+  /** SVC_HOME; it may be reached through symlinks. */
+  readonly home: string;
+  /** From there to the output folder. */
+  readonly way: string;
+  readonly agentId: string;
+  readonly blobs: BlobStore;
+  readonly newId: () => string;
+  readonly nowMs: number;
+  /** The outputs of the graph, then those that the worker's result names; the later ones win. */
+  readonly outputs: readonly (DeclaredOutput | NamedOutput)[];
+  readonly warn: (message: string) => void;
+}
+
+const WARNINGS_MAX = 20;
+/** Each waits for the disk; together they wait less. */
+const PUTS_AT_ONCE = 16;
+
+/** Takes all files out of the output folder. @throws the system's error when a blob cannot be written */
+export async function collectArtifacts(given: Collecting): Promise<ArtifactRecord[]> {
+  const warn = bounded(given.warn);
+  using root = openOutput(given, warn);
+  if (root === null || isEmptyFolder(root.path("."))) return [];
+  const outputs = new Map(given.outputs.map((output) => [outputName(output), output]));
+  const artifacts: ArtifactRecord[] = [];
+  for await (const files of batchesOfFiles(root, new Allowance(warn), warn)) {
+    const results = await Promise.allSettled(files.map(({ path }) => given.blobs.put(path)));
+    for (const [i, result] of results.entries()) {
+      if (result.status === "rejected") throw result.reason;
+      artifacts.push(recordOf(files[i]?.name ?? "", result.value, outputs, given));
+    }
+  }
+  return artifacts;
+}
+
+function openOutput({ home, way }: Collecting, warn: (message: string) => void): OpenFolder | null {
+  try {
+    return OpenFolder.below(home, way);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = error instanceof SymlinkInPath ? "it is, or is reached through, a symlink" : code;
+    warn(`SVC_OUTPUT_DIR cannot be read (${why}); none of its files is kept.`);
+    return null;
+  }
+}
+
+/** What one attempt may still leave (F2). */
+class Allowance {
+  readonly #warn: (message: string) => void;
+  #filesLeft: number = limits.artifactsPerAttemptMax;
+  #bytesLeft: number = limits.artifactBytesMax;
+
+  constructor(warn: (message: string) => void) {
+    this.#warn = warn;
+  }
+
+  take(name: string, size: number): "keep" | "skip" | "stop" {
+    if (this.#filesLeft === 0) {
+      this.#warn(
+        `More than ${limits.artifactsPerAttemptMax} files are in SVC_OUTPUT_DIR; "${name}" and others are not kept.`,
+      );
+      return "stop";
+    }
+    if (size > this.#bytesLeft) {
+      this.#warn(
+        `"${name}" has ${size} bytes, more than an attempt's artifacts may still have; it is not kept.`,
+      );
+      return "skip";
+    }
+    this.#bytesLeft -= size;
+    this.#filesLeft--;
+    return "keep";
+  }
+}
+
+function recordOf(
+  name: string,
+  blob: { readonly sha256: string; readonly size: number },
+  outputs: ReadonlyMap<string, DeclaredOutput | NamedOutput>,
+  given: Collecting,
+): ArtifactRecord {
+  const output = outputs.get(name);
+  return {
+    artifactId: `art_${given.newId()}`,
+    agentId: given.agentId,
+    name,
+    kind: output !== undefined || basename(name).startsWith("final_artifact.") ? "output" : "artifact",
+    title: output?.title ?? null,
+    primary: output?.primary ?? false,
+    size: blob.size,
+    sha256: blob.sha256,
+    contentType: contentTypeOf(name),
+    createdAtMs: given.nowMs,
+  };
+}
+
+interface FoundFile {
+  readonly name: string;
+  /** To be used until the next batch is asked for: it goes through a folder that is held open. */
+  readonly path: string;
+}
+
+/** Walks a folder in the order of its names. Every folder on the way is held open, so that no symlink can take its place. */
+async function* batchesOfFiles(
+  root: OpenFolder,
+  allowance: Allowance,
+  warn: (message: string) => void,
+): AsyncGenerator<readonly FoundFile[]> {
+  let batch: FoundFile[] = [];
+  const open: OpenFolder[] = [];
+  const closeAllBut = (kept: number) => {
+    for (const folder of open.splice(0, open.length - kept)) folder[Symbol.dispose]();
+  };
+  const ways = ["."];
+  try {
+    for (const way of ways) {
+      const folder = opened(root, way, warn);
+      if (folder === null) continue;
+      open.push(folder);
+      for (const entry of await namesIn(folder, warn)) {
+        const name = way === "." ? entry : `${way}/${entry}`;
+        const path = folder.path(entry);
+        const stats = await lstat(path).catch(() => null);
+        if (stats === null) warn(`"${name}" in SVC_OUTPUT_DIR cannot be read; is its name valid UTF-8?`);
+        else if (stats.isDirectory()) {
+          if (ways.length < limits.artifactsPerAttemptMax) ways.push(name);
+          else warn(`SVC_OUTPUT_DIR has too many folders; "${name}" is not looked into.`);
+        } else if (!stats.isFile()) {
+          const what = stats.isSymbolicLink() ? "a symlink" : "a special file";
+          warn(`"${name}" in SVC_OUTPUT_DIR is ${what}; only regular files are kept.`);
+        } else {
+          const taken = allowance.take(name, stats.size);
+          if (taken === "keep") batch.push({ name, path });
+          if (taken === "stop") {
+            yield batch;
+            return;
+          }
+        }
+        if (batch.length < PUTS_AT_ONCE) continue;
+        yield batch;
+        batch = [];
+        closeAllBut(1);
+      }
+      if (open.length < PUTS_AT_ONCE) continue;
+      yield batch;
+      batch = [];
+      closeAllBut(0);
+    }
+    yield batch;
+  } finally {
+    closeAllBut(0);
+  }
+}
+
+function opened(root: OpenFolder, way: string, warn: (message: string) => void): OpenFolder | null {
+  try {
+    return root.folder(way);
+  } catch (error) {
+    if (error instanceof SymlinkInPath)
+      warn(`"${way}" in SVC_OUTPUT_DIR is a symlink; only regular files are kept.`);
+    else warn(`A folder in SVC_OUTPUT_DIR cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+    return null;
+  }
+}
+
+async function namesIn(folder: OpenFolder, warn: (message: string) => void): Promise<string[]> {
+  const names: string[] = [];
+  try {
+    // One name more than may be kept: enough to notice, and bounded whatever the folder holds.
+    for await (const { name } of await opendir(folder.path("."))) {
+      names.push(name);
+      if (names.length > limits.artifactsPerAttemptMax) break;
+    }
+  } catch (error) {
+    warn(`A folder in SVC_OUTPUT_DIR cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+  return names.sort();
+}
+
+function bounded(warn: (message: string) => void): (message: string) => void {
+  let left = WARNINGS_MAX;
+  return (message) => {
+    if (left-- > 0) warn(message);
+  };
+}
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  ".csv": "text/csv; charset=utf-8",
+  ".gif": "image/gif",
+  ".gz": "application/gzip",
+  ".htm": "text/html; charset=utf-8",
+  ".html": "text/html; charset=utf-8",
+  ".jpeg": "image/jpeg",
+  ".jpg": "image/jpeg",
+  ".json": "application/json",
+  ".jsonl": "application/x-ndjson",
+  ".log": "text/plain; charset=utf-8",
+  ".md": "text/markdown; charset=utf-8",
+  ".mp3": "audio/mpeg",
+  ".mp4": "video/mp4",
+  ".pdf": "application/pdf",
+  ".png": "image/png",
+  ".svg": "image/svg+xml",
+  ".tar": "application/x-tar",
+  ".txt": "text/plain; charset=utf-8",
+  ".wav": "audio/wav",
+  ".webp": "image/webp",
+  ".xml": "application/xml",
+  ".yaml": "application/yaml",
+  ".yml": "application/yaml",
+  ".zip": "application/zip",
+};
+
+/** The content type by a file name's extension. */
+export function contentTypeOf(name: string): string {
+  return CONTENT_TYPES[extname(name).toLowerCase()] ?? "application/octet-stream";
+}

@@ -1,0 +1,307 @@
+// What a worker starts ends with it: in its group, out of its group, and after the runtime's own death.
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import {
+  eventually,
+  executorConfig,
+  hastyClock,
+  holding,
+  isRunning,
+  RunnerFixture,
+  realClock,
+  taskStart,
+} from "../../../test/support/execution.ts";
+import type { ExecutorConfig } from "../../engine/graph.ts";
+import { limits } from "../../engine/limits.ts";
+import type { Clock } from "../../engine/ports.ts";
+import type { TaskStart } from "../../engine/task-port.ts";
+import { procSource, psSource } from "./process-table.ts";
+import { ProcessTrees } from "./process-trees.ts";
+
+/** The process ids that workers printed. */
+function pidsIn({ listener }: RunnerFixture): number[] {
+  const lines = listener.logs("stdout").map(String);
+  return lines.filter((line) => /^pid \d+$/.test(line)).map((line) => Number(line.slice(4)));
+}
+
+/** Starts a script; resolves when it says "ready". */
+async function startReady(
+  fixture: RunnerFixture,
+  script: string,
+  changes: Partial<TaskStart> = {},
+  config: Partial<ExecutorConfig> = {},
+) {
+  const { runner, listener } = fixture;
+  const task = taskStart({
+    ...changes,
+    config: executorConfig({ command: ["sh", "-c", script], ...config }),
+  });
+  runner.start(task);
+  await listener.until(() => listener.logs("stdout").includes("ready"));
+  return { task, pids: pidsIn(fixture) };
+}
+
+/**
+ * Children outside the group; the second one also without the mark. The script goes on when the first one is there: a
+ * shell that waits for ever without starting anything, as a program that is just being started shows no mark.
+ */
+const escaping = (silence = "") =>
+  `mkfifo never; setsid sh -c 'echo pid $$; ${silence} : > up; read x < never' & until [ -e up ]; do sleep 0.01; done;`;
+const ESCAPE = escaping();
+const CLEARED = "setsid env -i /bin/sh -c 'echo pid $$; exec /bin/sleep 1000' &";
+
+/** How long the process table may be looked at before a signal; without this limit, where parentage is all there is. */
+const LOOK_MS = 1_000;
+const patientClock = holding(LOOK_MS).clock;
+const hastyPatientClock = holding(LOOK_MS, hastyClock).clock;
+
+describe("the process tree of a worker", () => {
+  it("is gone when the command ended by itself and left children in its group", async () => {
+    // Without sweeps: what is gone, the end of the command has ended.
+    await using fixture = new RunnerFixture(undefined, holding(5_000).clock);
+    assert.equal((await fixture.sh("sleep 1000 >/dev/null 2>&1 & echo pid $!")).kind, "succeeded");
+    assert.equal((await fixture.sh("sleep 1000 & echo pid $!")).kind, "succeeded");
+    const pids = pidsIn(fixture);
+    assert.equal(pids.length, 2);
+    for (const pid of pids) await eventually(async () => !(await isRunning(pid)));
+  });
+
+  it("does not hold up the outcome when a child left the group and keeps the pipes open", async () => {
+    await using fixture = new RunnerFixture();
+    const outcome = await fixture.sh(`${ESCAPE} echo done`);
+    assert.equal(outcome.kind, "succeeded");
+    const [pid = 0] = pidsIn(fixture);
+    assert.notEqual(pid, 0);
+    assert.equal(await isRunning(pid), false);
+  });
+
+  it("is searched for a while later, when an escaped child holds no pipe", async () => {
+    const sweeps: (() => void)[] = [];
+    const after: Clock["after"] = (delayMs, run) => {
+      if (delayMs !== 5_000) return realClock.after(delayMs, run);
+      sweeps.push(run);
+      return () => {};
+    };
+    await using fixture = new RunnerFixture(undefined, { ...realClock, after });
+    const outcome = await fixture.sh(escaping("exec >/dev/null 2>&1;"));
+    assert.equal(outcome.kind, "succeeded");
+    const [pid = 0] = pidsIn(fixture);
+    assert.equal(await isRunning(pid), true);
+    assert.equal(sweeps.length, 1);
+    sweeps[0]?.();
+    await eventually(() => fixture.warnings.length > 0);
+    assert.match(fixture.warnings[0] ?? "", /had escaped.*"count":1/);
+    await eventually(async () => !(await isRunning(pid)));
+  });
+
+  it("is ended at the timeout, also where it ignores SIGTERM, left the group or cleared its environment", async () => {
+    const timeoutMs = 77_000;
+    const { clock, fire: timeOut } = holding(timeoutMs, hastyPatientClock);
+    await using fixture = new RunnerFixture(undefined, clock);
+    const { listener } = fixture;
+    const script = `trap "" TERM; ${ESCAPE} ${CLEARED} echo pid $$; echo ready; while :; do sleep 1; done`;
+    const { task } = await startReady(fixture, script, { timeoutMs });
+    await listener.until(() => pidsIn(fixture).length === 3);
+    const pids = pidsIn(fixture);
+    timeOut();
+    const outcome = await listener.outcome(task.ref);
+    assert.equal(outcome.kind === "failed" && outcome.code, "executor.timeout");
+    assert.match(outcome.kind === "failed" ? outcome.message : "", /was ended after 77 s, its timeout/);
+    for (const pid of pids) assert.equal(await isRunning(pid), false, String(pid));
+  });
+
+  it("may use SIGTERM to end in order, children included, and is reported as interrupted by a stop", async () => {
+    // It has all the time it wants: nothing is killed.
+    await using fixture = new RunnerFixture(undefined, holding(limits.killGraceMs).clock);
+    const { runner, listener } = fixture;
+    const child = `sh -c 'trap "sleep 0.2; echo child ended; exit 0" TERM; echo child; touch up; while :; do sleep 0.05; done' &`;
+    const { task } = await startReady(
+      fixture,
+      `${child} until [ -e up ]; do sleep 0.01; done; echo ready; wait`,
+    );
+    runner.stop(task.ref);
+    runner.stop(task.ref);
+    assert.equal((await listener.outcome(task.ref)).kind, "interrupted");
+    // The shell died of the signal at once; its child had the time it took.
+    assert.ok(listener.logs("stdout").includes("child ended"));
+  });
+
+  it("is remembered when its leader goes first: a child without group, mark and parent is ended after the grace", async () => {
+    await using fixture = new RunnerFixture(undefined, hastyPatientClock);
+    const { runner, listener } = fixture;
+    const script = `(trap "" TERM; exec setsid env -i /bin/sh -c 'echo pid $$; exec /bin/sleep 1000') & echo ready; wait`;
+    const { task } = await startReady(fixture, script);
+    await listener.until(() => pidsIn(fixture).length === 1);
+    runner.stop(task.ref);
+    assert.equal((await listener.outcome(task.ref)).kind, "interrupted");
+    const [pid = 0] = pidsIn(fixture);
+    assert.equal(await isRunning(pid), false);
+  });
+
+  it("is never started when the stop comes while its workspace is staged", async () => {
+    await using fixture = new RunnerFixture();
+    const task = taskStart({
+      bundleFingerprint: "f",
+      config: executorConfig({ command: ["touch", "/sandbox/job/ran"] }),
+    });
+    fixture.onStaging = () => fixture.runner.stop(task.ref);
+    fixture.runner.start(task);
+    assert.equal((await fixture.listener.outcome(task.ref)).kind, "interrupted");
+    assert.deepEqual(readdirSync(join(fixture.home, "runs/run_1/agents/worker/work")), []);
+  });
+
+  it("is ended before it starts when the stop comes first", async () => {
+    await using fixture = new RunnerFixture();
+    const task = taskStart({ config: executorConfig({ command: ["sh", "-c", "echo ran"] }) });
+    fixture.runner.start(task);
+    fixture.runner.stop(task.ref);
+    assert.equal((await fixture.listener.outcome(task.ref)).kind, "interrupted");
+    assert.deepEqual(fixture.listener.events, []);
+  });
+});
+
+const ORPHANING = fileURLToPath(new URL("../../../test/support/orphaning.ts", import.meta.url));
+
+describe("what a dead runtime left running", () => {
+  it("is ended by its successor on the same home, and nobody else's processes are", async () => {
+    const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+    const predecessor = spawn(process.execPath, [ORPHANING, home], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let said = "";
+    predecessor.stdout.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+    });
+    const closed = once(predecessor, "close");
+    try {
+      await eventually(() => said.includes("\n") || predecessor.exitCode !== null);
+    } finally {
+      predecessor.kill("SIGKILL");
+    }
+    await closed;
+    const pids = JSON.parse(said) as number[];
+    for (const pid of pids) assert.ok(await isRunning(pid), String(pid));
+
+    await using other = new RunnerFixture();
+    const { pids: othersPids } = await startReady(other, "echo pid $$; echo ready; sleep 1000");
+    assert.equal(await other.runner.endPredecessors(), 0);
+    for (const pid of pids) assert.ok(await isRunning(pid), String(pid));
+
+    await using successor = new RunnerFixture(home);
+    assert.equal(await successor.runner.endPredecessors(), pids.length);
+    for (const pid of pids) assert.equal(await isRunning(pid), false, String(pid));
+    for (const pid of othersPids) assert.ok(await isRunning(pid));
+    assert.equal(await successor.runner.endPredecessors(), 0);
+    assert.equal((await successor.sh("true")).kind, "succeeded");
+  });
+
+  it("does not include what this runtime has running", async () => {
+    await using fixture = new RunnerFixture();
+    const { pids } = await startReady(fixture, `${ESCAPE} echo pid $$; echo ready; sleep 1000`);
+    assert.equal(await fixture.runner.endPredecessors(), 0);
+    for (const pid of pids) assert.ok(await isRunning(pid));
+  });
+
+  it("is not touched by a runtime on a copy of the home", async () => {
+    await using fixture = new RunnerFixture();
+    const { pids } = await startReady(fixture, "echo pid $$; echo ready; sleep 1000");
+    const copy = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+    cpSync(join(fixture.home, "processes"), join(copy, "processes"), { recursive: true });
+    await using copied = new RunnerFixture(copy);
+    assert.equal(await copied.runner.endPredecessors(), 0);
+    for (const pid of pids) assert.ok(await isRunning(pid));
+  });
+});
+
+const hasPs = spawnSync("ps", ["-A"]).status === 0;
+
+describe("without /proc", { skip: !hasPs }, () => {
+  it("recorded groups are ended by the successor, unless their number is somebody else's by now", async () => {
+    const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+    const children = [
+      spawn("sleep", ["1000"], { detached: true }),
+      spawn("sleep", ["1000"], { detached: true }),
+    ];
+    const [ours = 0, others = 0] = children.map(({ pid }) => pid);
+    try {
+      // As `ps` tells their start: it reckons from the machine's, and may be seconds off.
+      const table = await psSource.read("", false);
+      const startedMs = Date.parse(table.find(({ pid }) => pid === ours)?.start ?? "");
+      const then = { ...realClock, nowMs: () => startedMs };
+      const longAgo = { ...realClock, nowMs: () => startedMs - 3_600_000 };
+      const mine = new ProcessTrees(home, then, psSource);
+      mine.started(mine.newMark(), ours, null);
+      new ProcessTrees(home, longAgo, psSource).started("", others, null);
+      assert.equal(await new ProcessTrees(home, realClock, psSource).endStrays(), 1);
+      assert.equal(await isRunning(ours), false);
+      assert.ok(await isRunning(others));
+      assert.deepEqual(readdirSync(join(home, "processes")), ["home-id"]);
+    } finally {
+      for (const child of children) child.kill("SIGKILL");
+      rmSync(home, { recursive: true });
+    }
+  });
+
+  it("a worker's tree is found by its group and by parentage", async () => {
+    const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+    const trees = new ProcessTrees(home, patientClock, psSource);
+    const child = spawn("sh", ["-c", "setsid sh -c 'echo $$; exec sleep 1000' & wait"], {
+      detached: true,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const [line] = (await once(child.stdout, "data")) as [Buffer];
+    try {
+      const tree = trees.started(trees.newMark(), child.pid ?? 0, null);
+      await trees.signal(tree, "SIGTERM");
+      assert.equal(await trees.kill(tree), true);
+      assert.equal(await isRunning(Number(line)), false);
+    } finally {
+      for (const pid of [child.pid ?? 0, Number(line)])
+        if (await isRunning(pid)) process.kill(pid, "SIGKILL");
+      rmSync(home, { recursive: true });
+    }
+  });
+});
+
+describe("the process table", () => {
+  it("shows a process with its parent, group and mark, from /proc and from ps alike", {
+    skip: !hasPs,
+  }, async () => {
+    const child = spawn("sleep", ["1000"], {
+      detached: true,
+      env: { ...process.env, SVC_TASK_MARK: "home:1-1" },
+    });
+    try {
+      const pid = child.pid ?? 0;
+      // While a program is being started, it has its name already and shows no environment yet.
+      await eventually(
+        () =>
+          readFileSync(`/proc/${pid}/comm`, "utf8") === "sleep\n" &&
+          readFileSync(`/proc/${pid}/environ`, "utf8").includes("SVC_TASK_MARK"),
+      );
+      const fromProc = (await procSource.read("home:", false)).find((entry) => entry.pid === pid);
+      assert.deepEqual(fromProc, {
+        pid,
+        parentPid: process.pid,
+        groupId: pid,
+        start: procSource.startOf(pid),
+        zombie: false,
+        mark: "home:1-1",
+        groups: [],
+      });
+      assert.equal((await procSource.read("home-2:", false)).find((entry) => entry.pid === pid)?.mark, null);
+      const fromPs = (await psSource.read("", false)).find((entry) => entry.pid === pid);
+      assert.deepEqual([fromPs?.parentPid, fromPs?.groupId, fromPs?.zombie], [process.pid, pid, false]);
+      assert.ok(Math.abs(Date.parse(fromPs?.start ?? "") - Date.now()) < 60_000, String(fromPs?.start));
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+});

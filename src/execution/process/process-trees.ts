@@ -1,0 +1,347 @@
+// Process trees: every process that a worker started, found and ended wherever it went.
+//
+// A worker is the leader of a process group, and its environment carries a mark that its descendants inherit.
+// Its tree is its group, everything with its mark, and everything below it by parentage. Where this process may give
+// groups to what it starts, there is a second mark that no process can take off (group-marks.ts); where it may make
+// cgroups instead, each worker is started in one that has the mark as its name. Elsewhere, what clears its environment
+// and leaves both its group and its parents is found only while it holds the worker's output open.
+//
+// K1. Only processes of this home are ever signalled: the mark begins with an id that no other home has.
+// K2. A process is signalled only if it is still the one that was found (ids are used again).
+// K3. After `endStrays` nothing runs that a command of this home had started and left, in this or an earlier runtime.
+// K4. A mark is live from before its worker is spawned until its tree is over; what is found with a mark of this
+//     home that is not live has escaped, and is ended by the next sweep.
+//
+// Where marks cannot be seen (no /proc), groups are recorded as files instead; a descendant that leaves its
+// group there is found only while its parents live.
+
+import { createHash, randomBytes } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../../engine/ports.ts";
+import { cgroupsBelow, delegatedCgroup, makeCgroup, removeCgroup } from "./cgroups.ts";
+import { GroupMarks } from "./group-marks.ts";
+import {
+  type FileIdentity,
+  MARK_VARIABLE,
+  machineSource,
+  type ProcessEntry,
+  type ProcessSource,
+} from "./process-table.ts";
+
+const POLL_FIRST_MS = 10;
+const POLL_LAST_MS = 200;
+/** How long processes may take to go after SIGKILL; longer only in an uninterruptible system call. */
+const GONE_WITHIN_MS = 10_000;
+/** How long a look at the process table may hold up a signal: reading a stuck process can take for ever. */
+const LOOK_MS_MAX = 1_000;
+/** Between the recorded and the shown start of a process, where only seconds are shown. */
+const START_TOLERANCE_MS = 3_000;
+
+/** A worker that was spawned: the leader of its group. */
+export interface ProcessTree {
+  readonly mark: string;
+  readonly pid: number;
+  /** Start of the leader as the process table shows it; null when that is not known. */
+  readonly start: string | null;
+  /** Whatever was seen in the tree while it could be seen, by id and start: parentage is lost with a parent. */
+  readonly seen: Map<number, string>;
+}
+
+export class ProcessTrees {
+  readonly #folder: string;
+  readonly #markPrefix: string;
+  readonly #clock: Clock;
+  readonly #source: ProcessSource;
+  readonly #liveMarks = new Set<string>();
+  readonly #groupMarks: GroupMarks | null;
+  /** The runtime's own cgroup, if workers get theirs below it. */
+  readonly #cgroup: string | null;
+  /** A process that carries the groups of what it starts, or is in its cgroup, for a moment. */
+  #sparedPid = process.pid;
+  #markSeq = 0;
+  #reading: Promise<readonly ProcessEntry[]> | null = null;
+  #nextReading: Promise<readonly ProcessEntry[]> | null = null;
+
+  /** @param home folder of this runtime; only one runtime at a time may use it */
+  constructor(home: string, clock: Clock, source: ProcessSource = machineSource) {
+    this.#clock = clock;
+    this.#source = source;
+    this.#folder = join(home, "processes");
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    const id = homeId(this.#folder);
+    this.#markPrefix = `${id}:`;
+    this.#groupMarks = source.seesMarks ? GroupMarks.of(id) : null;
+    this.#cgroup = source.seesMarks && this.#groupMarks === null ? delegatedCgroup() : null;
+  }
+
+  /** Never signals this process, which starts the others. */
+  spare(pid: number): void {
+    this.#sparedPid = pid;
+  }
+
+  /** Makes the mark of a worker that is about to be spawned. */
+  newMark(): string {
+    const mark = `${this.#markPrefix}${process.pid}-${++this.#markSeq}`;
+    this.#liveMarks.add(mark);
+    this.#groupMarks?.begin(mark);
+    const cgroup = this.cgroupOf(mark);
+    if (cgroup !== null) makeCgroup(cgroup);
+    return mark;
+  }
+
+  /** The supplementary groups to start the worker with this mark with. */
+  groupsOf(mark: string): readonly number[] {
+    return this.#groupMarks?.groupsOf(mark) ?? [];
+  }
+
+  /** The folder of the cgroup to start the worker with this mark in; null where there is none. */
+  cgroupOf(mark: string): string | null {
+    return this.#cgroup === null ? null : join(this.#cgroup, `${MARK_VARIABLE}=${mark}`);
+  }
+
+  /**
+   * Notes that the worker with this mark runs as the leader of group `pid`.
+   *
+   * @param start as the process table shows it; null when that is not known
+   */
+  started(mark: string, pid: number, start: string | null): ProcessTree {
+    if (!this.#source.seesMarks) writeFileSync(join(this.#folder, String(pid)), String(this.#clock.nowMs()));
+    return { mark, pid, start, seen: new Map() };
+  }
+
+  /** Notes that a worker is over, or was never started; what is left of it from now on has escaped. */
+  ended(mark: string, tree: ProcessTree | null): void {
+    this.#liveMarks.delete(mark);
+    this.#groupMarks?.end(mark);
+    const cgroup = this.cgroupOf(mark);
+    if (cgroup !== null) removeCgroup(cgroup);
+    if (!this.#source.seesMarks && tree !== null) this.#forget(tree.pid);
+  }
+
+  /** Signals the whole tree: the group at once, then whatever left the group. For a worker that still runs. */
+  async signal(tree: ProcessTree, signal: NodeJS.Signals): Promise<void> {
+    // The tree is looked at before the group is hit: afterwards, parentage is lost.
+    const before = await this.#look(tree);
+    signalGroup(tree.pid, signal);
+    this.#signalAll(
+      before.filter((entry) => entry.groupId !== tree.pid),
+      signal,
+    );
+  }
+
+  /** Waits until the tree is gone, or the wait is over. */
+  async gone(tree: ProcessTree, isOver: () => boolean): Promise<void> {
+    await this.#poll(isOver, async () => (await this.#members(tree)).length === 0);
+  }
+
+  /** Kills whatever is left of the tree until nothing is. @returns false when it does not go, even so */
+  async kill(tree: ProcessTree): Promise<boolean> {
+    return await this.#pollFor(GONE_WITHIN_MS, async () => {
+      const left = await this.#members(tree);
+      this.#signalAll(left, "SIGKILL");
+      return left.length === 0;
+    });
+  }
+
+  /** Kills as `kill` does, and also what holds one of these files open: the worker's pipes, which only its tree has. */
+  async killHolders(tree: ProcessTree, files: readonly FileIdentity[]): Promise<void> {
+    const processes = await this.#read();
+    for (const { pid, start } of await this.#source.holders(processes, files)) tree.seen.set(pid, start);
+    await this.kill(tree);
+  }
+
+  /** Ends everything of this home whose mark is not live. @returns how many processes */
+  async sweep(): Promise<number> {
+    this.#removeCgroups();
+    const escaped = await this.#escaped();
+    this.#signalAll(escaped, "SIGKILL");
+    return escaped.length;
+  }
+
+  /** Sweeps until nothing is left that is not live. @returns how many processes were ended */
+  async endStrays(): Promise<number> {
+    const found = new Set<string>();
+    const gone = await this.#pollFor(GONE_WITHIN_MS, async () => {
+      const escaped = await this.#escaped();
+      this.#signalAll(escaped, "SIGKILL");
+      for (const { pid, start } of escaped) found.add(`${pid} ${start}`);
+      return escaped.length === 0;
+    });
+    if (!gone) {
+      throw new Error(
+        "Processes that commands of this home left behind did not end within 10 s of SIGKILL; " +
+          `find them with: grep -sl ${this.#markPrefix} /proc/*/environ`,
+      );
+    }
+    if (!this.#source.seesMarks) for (const pid of this.#recordedGroups().keys()) this.#forget(pid);
+    this.#removeCgroups();
+    return found.size;
+  }
+
+  /** Of what is over: at its end there were still processes in them. */
+  #removeCgroups(): void {
+    if (this.#cgroup === null) return;
+    for (const name of cgroupsBelow(this.#cgroup)) {
+      const [variable, mark = ""] = name.split("=");
+      if (variable === MARK_VARIABLE && this.#isOver(mark)) removeCgroup(join(this.#cgroup, name));
+    }
+  }
+
+  async #pollFor(timeoutMs: number, done: () => Promise<boolean>): Promise<boolean> {
+    const untilMs = performance.now() + timeoutMs;
+    return await this.#poll(() => performance.now() >= untilMs, done);
+  }
+
+  async #poll(isOver: () => boolean, done: () => Promise<boolean>): Promise<boolean> {
+    for (let waitMs = POLL_FIRST_MS; ; waitMs = Math.min(2 * waitMs, POLL_LAST_MS)) {
+      // A table that cannot be read (too many open files) may be readable the next time.
+      if (await done().catch(() => false)) return true;
+      if (isOver()) return false;
+      await this.#afterMs(waitMs);
+    }
+  }
+
+  #afterMs(delayMs: number): Promise<void> {
+    return new Promise((resolve) => this.#clock.after(delayMs, resolve));
+  }
+
+  /** The tree's members, or none when they cannot be had in time. */
+  async #look(tree: ProcessTree): Promise<readonly ProcessEntry[]> {
+    return await new Promise((resolve) => {
+      const cancel = this.#clock.after(LOOK_MS_MAX, () => resolve([]));
+      void this.#members(tree)
+        .catch(() => [])
+        .then((members) => {
+          cancel();
+          resolve(members);
+        });
+    });
+  }
+
+  async #members(tree: ProcessTree): Promise<readonly ProcessEntry[]> {
+    const processes = await this.#read();
+    const leader = processes.find((entry) => entry.pid === tree.pid);
+    // Once the id is somebody else's, so are the group and the children of that name (K2).
+    const isOurs = leader === undefined || tree.start === null || leader.start === tree.start;
+    const known = processes.filter(({ pid, start }) => tree.seen.get(pid) === start).map(({ pid }) => pid);
+    const below = descendants(processes, isOurs ? [tree.pid, ...known] : known);
+    const members = processes.filter(
+      ({ pid, groupId, mark, groups, zombie }) =>
+        !zombie &&
+        (mark === tree.mark ||
+          this.#groupMarks?.ownerOf(groups) === tree.mark ||
+          (isOurs && groupId === tree.pid) ||
+          below.has(pid)),
+    );
+    for (const { pid, start } of members) tree.seen.set(pid, start);
+    return members;
+  }
+
+  async #escaped(): Promise<readonly ProcessEntry[]> {
+    const processes = await this.#read();
+    if (!this.#source.seesMarks) return this.#membersOfRecordedGroups(processes);
+    return processes.filter(({ mark, groups }) =>
+      mark === null ? this.#groupMarks?.ownerOf(groups) === "over" : this.#isOver(mark),
+    );
+  }
+
+  #isOver(mark: string): boolean {
+    return mark.startsWith(this.#markPrefix) && !this.#liveMarks.has(mark);
+  }
+
+  /** Reads the process table. Callers that come while one is being read share the next reading. */
+  #read(): Promise<readonly ProcessEntry[]> {
+    if (this.#reading === null) return this.#startReading();
+    this.#nextReading ??= this.#reading.then(
+      () => this.#startReading(),
+      () => this.#startReading(),
+    );
+    return this.#nextReading;
+  }
+
+  #startReading(): Promise<readonly ProcessEntry[]> {
+    this.#nextReading = null;
+    const others = (entries: readonly ProcessEntry[]) =>
+      entries.filter(({ pid }) => pid !== process.pid && pid !== this.#sparedPid);
+    const all = this.#source.read(this.#markPrefix, this.#groupMarks !== null);
+    const reading = all.then(others).finally(() => {
+      if (this.#reading === reading) this.#reading = null;
+    });
+    this.#reading = reading;
+    return reading;
+  }
+
+  /** The recorded groups and when they were started. */
+  #recordedGroups(): Map<number, number> {
+    const names = readdirSync(this.#folder).filter((name) => /^\d+$/.test(name));
+    return new Map(
+      names.map((name) => [Number(name), Number(readFileSync(join(this.#folder, name), "utf8"))]),
+    );
+  }
+
+  /** A group whose leader shows another start than the recorded one is somebody else's by now (K2). */
+  #membersOfRecordedGroups(processes: readonly ProcessEntry[]): readonly ProcessEntry[] {
+    return [...this.#recordedGroups()].flatMap(([groupId, startedAtMs]) => {
+      const members = processes.filter((entry) => entry.groupId === groupId && !entry.zombie);
+      const leader = members.find((entry) => entry.pid === groupId);
+      const ours =
+        leader === undefined || Math.abs(Date.parse(leader.start) - startedAtMs) <= START_TOLERANCE_MS;
+      return ours ? members : [];
+    });
+  }
+
+  #signalAll(entries: readonly ProcessEntry[], signal: NodeJS.Signals): void {
+    for (const { pid, start } of entries) {
+      if (this.#source.seesMarks && this.#source.startOf(pid) !== start) continue;
+      try {
+        process.kill(pid, signal);
+      } catch {
+        // It ended meanwhile.
+      }
+    }
+  }
+
+  #forget(pid: number): void {
+    rmSync(join(this.#folder, String(pid)), { force: true });
+  }
+}
+
+/** Signals a worker's group. Harmless when nobody is left in it. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // ESRCH: nobody is left. EPERM: all that is left runs as somebody else, and cannot be signalled.
+  }
+}
+
+/** The given processes and everything below them by parentage. */
+function descendants(processes: readonly ProcessEntry[], roots: readonly number[]): ReadonlySet<number> {
+  const children = Map.groupBy(processes, (entry) => entry.parentPid);
+  const below = new Set(roots);
+  const open = [...roots];
+  for (let parent = open.pop(); parent !== undefined; parent = open.pop()) {
+    for (const child of children.get(parent) ?? []) {
+      if (below.has(child.pid)) continue;
+      below.add(child.pid);
+      open.push(child.pid);
+    }
+  }
+  return below;
+}
+
+/** An id of this home: of its random file and its place together, so that a copied home has another one. */
+function homeId(folder: string): string {
+  const file = join(folder, "home-id");
+  try {
+    writeFileSync(file, randomBytes(16).toString("hex"), { flag: "wx" });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+  const secret = readFileSync(file, "utf8");
+  return createHash("sha256")
+    .update(`${secret} ${realpathSync(folder)}`)
+    .digest("hex")
+    .slice(0, 24);
+}

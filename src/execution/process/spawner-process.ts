@@ -1,0 +1,109 @@
+// The program that starts workers: a process of its own, so small that starting one from it costs little.
+// It reads requests from stdin and writes reports to stdout, as lines of JSON; spawner.ts is at the other end.
+//
+// V1. Every request is answered by `started` and later `ended`, or by `failed`.
+// V2. It ends as soon as its stdin does: with the runtime, however that ends.
+// V3. It never blocks, also when the runtime at the other end of a worker's pipes is gone.
+
+import { spawn } from "node:child_process";
+import { closeSync, constants } from "node:fs";
+import type { ResourceUsage } from "../../engine/task-port.ts";
+import { LineSplitter } from "../output/lines.ts";
+import { inCgroup } from "./cgroups.ts";
+import { openEnd } from "./fifos.ts";
+import { machineSource } from "./process-table.ts";
+import { withGroups } from "./supplementary-groups.ts";
+import { UsageMeter } from "./usage-meter.ts";
+
+export interface StartSpec {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Supplementary groups beside those of the runtime. */
+  readonly groups: readonly number[];
+  /** Folder of the cgroup to start it in, below the runtime's; null for the runtime's own. */
+  readonly cgroup: string | null;
+  /** Paths of pipes whose other ends are open; no path means no input. */
+  readonly stdin: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface StartRequest extends StartSpec {
+  readonly id: number;
+}
+
+export interface WorkerExit {
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** Null where the system does not tell. */
+  readonly usage: ResourceUsage | null;
+}
+
+export type StartReport = { readonly id: number } & (
+  | { readonly kind: "started"; readonly pid: number; readonly start: string | null }
+  /** `code` is the system's, such as ENOENT. */
+  | { readonly kind: "failed"; readonly code: string | null; readonly message: string }
+  | ({ readonly kind: "ended" } & WorkerExit)
+);
+
+/** Requests are checked before they are sent; this one is never reached. */
+const REQUEST_BYTES_MAX = 64 * 1024 * 1024;
+
+const meter = new UsageMeter();
+
+/** Serves requests until stdin ends. */
+function serve(): void {
+  const requests = new LineSplitter(REQUEST_BYTES_MAX, (line) => start(JSON.parse(line) as StartRequest));
+  process.stdin.on("data", (chunk: Buffer) => requests.push(chunk));
+  process.stdin.on("close", () => process.exit());
+  process.stdout.on("error", () => process.exit());
+  // Meant for the runtime, which lets its workers end first.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+}
+
+function report(given: StartReport): void {
+  process.stdout.write(`${JSON.stringify(given)}\n`);
+}
+
+function start({ id, file, args, cwd, env, groups, cgroup, stdin, stdout, stderr }: StartRequest): void {
+  const failed = (error: NodeJS.ErrnoException) =>
+    report({ id, kind: "failed", code: error.code ?? null, message: error.message });
+  using ends = new DisposableStack();
+  const open = (path: string, flags: number) => {
+    // Not blocking, lest this waits for a runtime that is gone (V3); a worker's own end does block: libuv sees to it.
+    const fd = openEnd(path, flags);
+    ends.defer(() => closeSync(fd));
+    return fd;
+  };
+  try {
+    const input = stdin === null ? ("ignore" as const) : open(stdin, constants.O_RDONLY);
+    const output = [open(stdout, constants.O_WRONLY), open(stderr, constants.O_WRONLY)];
+    const spawnWorker = () =>
+      spawn(file, args, {
+        cwd,
+        env,
+        shell: false,
+        // A group of its own, whose id is the worker's pid.
+        detached: true,
+        stdio: [input, ...output],
+      });
+    const child = withGroups(groups, () => inCgroup(cgroup, spawnWorker));
+    const { pid } = child;
+    if (pid === undefined) {
+      child.once("error", failed);
+      return;
+    }
+    meter.started(pid);
+    child.once("exit", (exitCode, signal) =>
+      meter.ended(pid, (usage) => report({ id, kind: "ended", exitCode, signal, usage })),
+    );
+    // Its start is looked up before it can be reaped, while the id is surely its own.
+    report({ id, kind: "started", pid, start: machineSource.startOf(pid) });
+  } catch (error) {
+    failed(error as NodeJS.ErrnoException);
+  }
+}
+
+serve();

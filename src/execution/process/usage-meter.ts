@@ -1,0 +1,142 @@
+// What workers use of the machine: measured by the process that starts them.
+//
+// Node cannot ask for the usage of a child that has ended. But the system adds up the CPU time of all children that
+// were waited for: what that sum grew by is what the worker that ended has used. Memory is looked at while workers
+// run, soon after their start and then less and less often; what is allocated and gone between two looks is not seen.
+//
+// W1. CPU times add up: each tick of a worker, and of what it waited for, is reported once. Workers that are found to
+//     have ended at the same moment get what was seen of them, and share the rest by how long nobody had looked.
+// W2. What a worker left running counts as far as it was seen; and no worker is reported with less than was seen.
+// W3. Looking takes at most a hundredth of one processor, however many workers run.
+
+import type { ResourceUsage } from "../../engine/task-port.ts";
+import { larger, MS_PER_TICK, reapedTicks, type SeenProcess, usageOf, usageOfTree } from "./process-usage.ts";
+
+/**
+ * From a worker's start to the first look, from that to the second, …; the last one goes on. A look at a command that
+ * is over sooner than the first would cost a noticeable part of it.
+ */
+const LOOK_AFTER_MS = [40, 160, 300, 500, 1_000] as const;
+/** After looking, this many times the processor time of it without. */
+const REST_FACTOR = 99;
+const MICROSECONDS_PER_MS = 1_000;
+/** Workers are started in between. */
+const LOOKING_MS_MAX = 5;
+
+interface Watched {
+  readonly pid: number;
+  looks: number;
+  dueAtMs: number;
+  lookedAtMs: number;
+  seenTicks: number;
+  rssBytesMax: number | null;
+  below: readonly SeenProcess[];
+}
+
+type Report = (usage: ResourceUsage | null) => void;
+
+export class UsageMeter {
+  readonly #running = new Map<number, Watched>();
+  /** Workers that were found to have ended since the event loop came round last. */
+  #ended: { readonly worker: Watched; readonly report: Report }[] = [];
+  #reapedTicks = reapedTicks();
+  #timer: NodeJS.Timeout | null = null;
+  #timerAtMs = Number.POSITIVE_INFINITY;
+  #restUntilMs = 0;
+
+  /** To be called while the worker cannot have been waited for: right after it was started. */
+  started(pid: number): void {
+    if (this.#reapedTicks === null) return;
+    const nowMs = performance.now();
+    this.#running.set(pid, {
+      pid,
+      looks: 0,
+      dueAtMs: nowMs + LOOK_AFTER_MS[0],
+      lookedAtMs: nowMs,
+      seenTicks: 0,
+      rssBytesMax: null,
+      below: [],
+    });
+    this.#wakeAt(nowMs + LOOK_AFTER_MS[0]);
+  }
+
+  /** To be called when the worker has been waited for. @param report gets its usage, soon and not at once */
+  ended(pid: number, report: Report): void {
+    const worker = this.#running.get(pid);
+    if (worker === undefined) {
+      report(null);
+      return;
+    }
+    this.#running.delete(pid);
+    // Others may have been waited for as well, and their turn to be told comes now.
+    if (this.#ended.length === 0) setImmediate(() => this.#settle());
+    this.#ended.push({ worker, report });
+  }
+
+  #settle(): void {
+    const ended = this.#ended;
+    this.#ended = [];
+    const reaped = reapedTicks() ?? 0;
+    const ticks = reaped - (this.#reapedTicks ?? 0);
+    this.#reapedTicks = reaped;
+    const nowMs = performance.now();
+    const all = ended.map(({ worker, report }) => {
+      const left = usageOf(worker.below);
+      // Of what was seen, the part that is in the sum now; and how long nobody has looked since.
+      const seenTicks = Math.max(0, worker.seenTicks - left.ticks);
+      return { worker, report, left, seenTicks, unseenMs: nowMs - worker.lookedAtMs };
+    });
+    const unseenTicks = Math.max(0, ticks - sumOf(all, ({ seenTicks }) => seenTicks));
+    const unseenMsOfAll = sumOf(all, ({ unseenMs }) => unseenMs) || 1;
+    for (const { worker, report, left, seenTicks, unseenMs } of all) {
+      const share = seenTicks + unseenTicks * (unseenMs / unseenMsOfAll);
+      report({
+        cpuMs: Math.round(Math.max(share + left.ticks, worker.seenTicks) * MS_PER_TICK),
+        rssBytesMax: larger(worker.rssBytesMax, left.rssBytesMax),
+      });
+    }
+  }
+
+  #wakeAt(atMs: number): void {
+    const notBeforeMs = Math.max(atMs, this.#restUntilMs);
+    if (notBeforeMs >= this.#timerAtMs) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timerAtMs = notBeforeMs;
+    this.#timer = setTimeout(() => this.#look(), Math.max(0, notBeforeMs - performance.now()));
+  }
+
+  /** Looks at the workers that are due, those that have waited longest first. */
+  #look(): void {
+    this.#timer = null;
+    this.#timerAtMs = Number.POSITIVE_INFINITY;
+    const fromCpu = process.threadCpuUsage();
+    const fromMs = performance.now();
+    const due = [...this.#running.values()].filter(({ dueAtMs }) => dueAtMs <= fromMs);
+    due.sort((a, b) => a.dueAtMs - b.dueAtMs);
+    let nowMs = fromMs;
+    for (const worker of due) {
+      if (nowMs - fromMs > LOOKING_MS_MAX) break;
+      lookAt(worker, nowMs);
+      nowMs = performance.now();
+    }
+    const { user, system } = process.threadCpuUsage(fromCpu);
+    this.#restUntilMs = nowMs + (REST_FACTOR * (user + system)) / MICROSECONDS_PER_MS;
+    let nextAtMs = Number.POSITIVE_INFINITY;
+    for (const { dueAtMs } of this.#running.values()) nextAtMs = Math.min(nextAtMs, dueAtMs);
+    if (this.#running.size > 0) this.#wakeAt(nextAtMs);
+  }
+}
+
+function sumOf<T>(items: readonly T[], termOf: (item: T) => number): number {
+  return items.reduce((sum, item) => sum + termOf(item), 0);
+}
+
+function lookAt(worker: Watched, nowMs: number): void {
+  const { ticks, rssBytesMax, below } = usageOfTree(worker.pid);
+  worker.looks++;
+  worker.dueAtMs = nowMs + (LOOK_AFTER_MS[worker.looks] ?? LOOK_AFTER_MS.at(-1) ?? 0);
+  worker.lookedAtMs = nowMs;
+  worker.seenTicks = Math.max(worker.seenTicks, ticks);
+  worker.rssBytesMax = larger(worker.rssBytesMax, rssBytesMax);
+  worker.below = below;
+}

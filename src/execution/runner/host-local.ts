@@ -1,0 +1,352 @@
+// The host-local runner: one attempt of a command as a pipeline of stage, start, stream, collect, report.
+//
+// R1. Whatever goes wrong, an attempt ends in an outcome: what the worker does is the worker's failure, what the
+//     machine does is an infrastructure failure that may be tried again.
+// R2. When the outcome is reported no process of the worker's group is left, and the attempt's folder is out of
+//     the way.
+// R3. A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
+
+import { basename, dirname, relative } from "node:path";
+import { type DeclaredOutput, type ExecutorConfig, isKnownRunner, outputName } from "../../engine/graph.ts";
+import type { EngineLog } from "../../engine/ports.ts";
+import {
+  type ArtifactRecord,
+  type CommandResult,
+  noActions,
+  type TaskOutcome,
+  type TaskStart,
+} from "../../engine/task-port.ts";
+import { makeFolder } from "../../lib/make-folder.ts";
+import { OpenFolder } from "../../lib/open-folder.ts";
+import { type BlobStore, collectArtifacts } from "../output/artifacts.ts";
+import { AttemptOutput, redactActions } from "../output/attempt-output.ts";
+import { growingRedactor, type Redactor, Redactors, secretsOf } from "../output/redaction.ts";
+import type { NamedOutput } from "../output/result.ts";
+import { SpawnerLost } from "../process/spawner.ts";
+import {
+  type AttemptControl,
+  AttemptFailure,
+  type AttemptReport,
+  armTimeout,
+  type EndReason,
+  failed,
+  interrupted,
+  logEvent,
+  type OpenedTask,
+} from "./attempt.ts";
+import {
+  type CommandEnd,
+  failureOfEnd,
+  failureOfLoss,
+  failureOfLostStart,
+  failureOfSpawn,
+  failureOfSystem,
+} from "./command-failure.ts";
+import type { Litter } from "./litter.ts";
+import { type AgentFolders, agentFolders, attemptFolder } from "./paths.ts";
+import type { PayloadOf } from "./payload.ts";
+import { StagingError } from "./staging.ts";
+import {
+  commandWords,
+  findBrought,
+  findWorkdir,
+  type RunEventsPlace,
+  type WorkerPlaces,
+  workerEnvironment,
+  writeAttemptFiles,
+} from "./worker-contract.ts";
+import { WorkerProcess, type WorkerTools } from "./worker-process.ts";
+import { Workspaces } from "./workspace.ts";
+
+export interface HostLocalOptions extends WorkerTools {
+  readonly home: string;
+  readonly blobs: BlobStore;
+  readonly litter: Litter;
+  readonly payloadOf: PayloadOf;
+  readonly declaredOutputs: (jobId: string) => readonly DeclaredOutput[];
+  readonly newId: () => string;
+  /** Further prefixes under which workers find the contract's variables. */
+  readonly workerEnvPrefixes: readonly string[];
+  readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+  /** Those of the runtime itself, which no worker may show. */
+  readonly runtimeSecrets: readonly string[];
+  /** Where the live events of a run are read; null, or absent, when nobody serves them. */
+  readonly runEvents?: (runId: string) => RunEventsPlace | null;
+  readonly log: EngineLog;
+}
+
+/** One attempt on its way through the pipeline. */
+interface Attempt {
+  readonly task: TaskStart;
+  readonly config: ExecutorConfig;
+  readonly control: AttemptControl;
+  readonly report: AttemptReport;
+  readonly redactor: Redactor;
+  readonly runEvents: RunEventsPlace | null;
+}
+
+export class HostLocalRunner {
+  readonly #options: HostLocalOptions;
+  readonly #workspaces = new Workspaces();
+  readonly #redactors = new Redactors();
+
+  constructor(options: HostLocalOptions) {
+    this.#options = options;
+  }
+
+  async run(
+    task: OpenedTask,
+    config: ExecutorConfig,
+    control: AttemptControl,
+    report: AttemptReport,
+  ): Promise<TaskOutcome> {
+    if (!isKnownRunner(config.runnerModule)) {
+      return failed("executor.runner_unavailable", `There is no runner "${config.runnerModule}" here.`);
+    }
+    const runEvents = config.runEvents ? (this.#options.runEvents?.(task.runId) ?? null) : null;
+    const given = [
+      ...task.secrets,
+      ...this.#options.runtimeSecrets,
+      ...(runEvents?.token == null ? [] : [runEvents.token]),
+    ];
+    const secrets = secretsOf(config, given, this.#options.runtimeEnv);
+    const redactor = config.longLived
+      ? growingRedactor(this.#redactors, secrets, control.secrets)
+      : this.#redactors.of(secrets);
+    const attempt = { task, config, control, report, redactor, runEvents };
+    const disarm = armTimeout(this.#options.clock, task, control);
+    try {
+      return await this.#attempt(attempt);
+    } catch (error) {
+      if (!(error instanceof AttemptFailure)) throw error;
+      // Where the home is on this machine is nobody's business who reads of a run.
+      const message = error.message.replaceAll(this.#options.home, "SVC_HOME");
+      return failed(error.code, attempt.redactor.text(message));
+    } finally {
+      disarm();
+    }
+  }
+
+  async #attempt(attempt: Attempt): Promise<TaskOutcome> {
+    const { control } = attempt;
+    const places = await this.#prepare(attempt);
+    try {
+      if (control.reason !== null) return endedBeforeStart(control.reason);
+      return await this.#runCommand(attempt, places);
+    } finally {
+      await this.#options.litter.discard(places.files.folder).catch((error: unknown) => {
+        this.#options.log.warn(
+          { folder: places.files.folder, error: String(error) },
+          "An attempt's folder is left.",
+        );
+      });
+    }
+  }
+
+  async #prepare({ task, config, report }: Attempt): Promise<WorkerPlaces> {
+    const { home, payloadOf } = this.#options;
+    const folders = agentFolders(home, task.runId, task.agentId);
+    const payload = payloadOf(task);
+    try {
+      using agent = this.#agentFolder(folders);
+      const changes = await this.#workspaces.prepare({
+        folders,
+        agent,
+        payload,
+        uploads: config.uploadPaths,
+      });
+      if (changes.length > 0) {
+        const event = { attempt: task.ref.attempt, changes, action: "staged_afresh" };
+        report.events([{ type: "workspace_modified", payload: event }]);
+      }
+      const workdir = await findWorkdir(config, folders.work);
+      const files = await writeAttemptFiles(
+        task,
+        { path: folders.agent, open: agent },
+        attemptFolder(folders, task.ref),
+      );
+      const brought = findBrought(home, task);
+      return { files, workspace: folders.work, workdir, runFolder: folders.shared, brought };
+    } catch (error) {
+      if (error instanceof StagingError) throw new AttemptFailure("executor.staging_failed", error.message);
+      throw failureOfSystem("The agent's workspace could not be prepared", error);
+    }
+  }
+
+  /** Makes what an agent shares with its run, and opens its own folder. @throws SymlinkInPath */
+  #agentFolder({ shared, agent }: AgentFolders): OpenFolder {
+    const runFolder = dirname(shared);
+    using run = OpenFolder.madeBelow(this.#options.home, relative(this.#options.home, runFolder));
+    makeFolder(run.path(basename(shared)), 0o700);
+    return run.made(relative(runFolder, agent));
+  }
+
+  async #runCommand(attempt: Attempt, places: WorkerPlaces): Promise<TaskOutcome> {
+    const { task, config, control, report, redactor } = attempt;
+    const output = new AttemptOutput({
+      attempt: task.ref.attempt,
+      longLived: config.longLived,
+      redactor,
+      report,
+    });
+    const startedAtMs = performance.now();
+    const worker = await this.#spawn(attempt, places, output);
+    control.onEnd(() => void worker.end());
+    control.responses.connect(this.#options.home, places.files.humanResponses);
+    if (config.longLived) control.input.connect(worker);
+    const exit = await worker.ended;
+    control.responses.close();
+    output.flush();
+    if (exit === null && !worker.askedToEnd) throw failureOfLoss();
+    const command: CommandResult = {
+      ...(exit ?? killed),
+      ...output.carried(),
+      durationMs: Math.round(performance.now() - startedAtMs),
+    };
+    await this.#settle(task);
+    const end: CommandEnd = {
+      program: redactor.text(programOf(config)),
+      command,
+      reason: worker.askedToEnd ? control.reason : null,
+      timeoutMs: task.timeoutMs,
+      answerError: control.answerError,
+    };
+    return await this.#conclude(attempt, places, output, end);
+  }
+
+  async #spawn(attempt: Attempt, places: WorkerPlaces, output: AttemptOutput): Promise<WorkerProcess> {
+    const { task, config, report, redactor, runEvents } = attempt;
+    const { home, trees, workerEnvPrefixes: prefixes, runtimeEnv } = this.#options;
+    const words = commandWords(config, task, places);
+    const mark = trees.newMark();
+    try {
+      using folder = OpenFolder.below(home, relative(home, places.files.folder));
+      return await WorkerProcess.start(
+        {
+          ...words,
+          cwd: places.workdir,
+          env: workerEnvironment({ config, task, places, prefixes, mark, runEvents, runtimeEnv }),
+          mark,
+          eventStreamPath: folder.path(basename(places.files.eventStream)),
+          takesInput: config.longLived,
+        },
+        {
+          tools: this.#options,
+          sinks: {
+            stdout: (chunk) => output.stdout(chunk),
+            stderr: (chunk) => output.stderr(chunk),
+            events: (chunk) => output.events(chunk),
+            backpressure: () => report.backpressure(),
+          },
+        },
+      );
+    } catch (error) {
+      trees.ended(mark, null);
+      if (!(error instanceof SpawnerLost))
+        throw failureOfSpawn(redactor.text(words.file), places.workdir, error);
+      // It may have started the worker before it was lost. What this misses is found by the next sweep (K4).
+      await trees.sweep().catch(() => 0);
+      throw failureOfLostStart();
+    }
+  }
+
+  async #settle(task: TaskStart): Promise<void> {
+    try {
+      const { home } = this.#options;
+      const folders = agentFolders(home, task.runId, task.agentId);
+      using agent = OpenFolder.below(home, relative(home, folders.agent));
+      await this.#workspaces.settle(folders, agent);
+    } catch (error) {
+      this.#options.log.warn(
+        { agent_id: task.agentId, error: String(error) },
+        "The state of an agent's workspace could not be noted; changes by others will not be noticed.",
+      );
+    }
+  }
+
+  /** Turns a command that has ended into its outcome: why it ended, what it asked for, what it left. */
+  async #conclude(
+    attempt: Attempt,
+    places: WorkerPlaces,
+    output: AttemptOutput,
+    end: CommandEnd,
+  ): Promise<TaskOutcome> {
+    const { redactor } = attempt;
+    const { command } = end;
+    if (end.reason === "stopped" || end.reason === "draining") return interrupted(end.reason);
+    if (end.reason === "answer_unwritten") {
+      const { ref, agentId } = attempt.task;
+      const fields = { job_id: ref.jobId, agent_id: agentId, error: String(end.answerError) };
+      this.#options.log.warn(fields, "A person's answer could not be written; the attempt was ended.");
+    }
+    const reading = output.result();
+    const named = reading.kind === "result" ? reading.outputs : output.outputs;
+    let artifacts: readonly ArtifactRecord[] = [];
+    let failure = failureOfEnd(end);
+    if (failure === null && reading.kind === "invalid")
+      failure = new AttemptFailure(reading.code, reading.message);
+    try {
+      artifacts = await this.#collect(attempt, places, named);
+    } catch (error) {
+      failure ??= new AttemptFailure(
+        "executor.artifact_failed",
+        `An artifact could not be kept: ${String(error)}`,
+      );
+    }
+    if (failure !== null) {
+      return {
+        kind: "failed",
+        code: failure.code,
+        message: redactor.text(failure.message),
+        command,
+        artifacts,
+      };
+    }
+    const actions = reading.kind === "result" ? redactActions(reading.actions, redactor) : noActions;
+    return { kind: "succeeded", actions, command, artifacts, observation: null };
+  }
+
+  async #collect(
+    { task, report, redactor }: Attempt,
+    places: WorkerPlaces,
+    named: readonly NamedOutput[],
+  ): Promise<readonly ArtifactRecord[]> {
+    const { blobs, newId, clock, declaredOutputs } = this.#options;
+    const warn = (message: string) =>
+      report.events([logEvent("warn", "worker", redactor.text(message), task.ref.attempt)]);
+    const artifacts = await collectArtifacts({
+      home: this.#options.home,
+      way: relative(this.#options.home, places.files.output),
+      agentId: task.agentId,
+      blobs,
+      newId,
+      nowMs: clock.nowMs(),
+      outputs: [...declaredOutputs(task.ref.jobId), ...named],
+      warn,
+    });
+    const kept = new Set(artifacts.map(({ name }) => name));
+    const missing = named.filter((output) => !kept.has(outputName(output)));
+    if (missing.length > 0) {
+      const names = missing.slice(0, 10).map(({ path }) => JSON.stringify(path));
+      warn(`The result names outputs that are no regular files in SVC_OUTPUT_DIR: ${names.join(", ")}.`);
+    }
+    return artifacts.map((artifact) => ({
+      ...artifact,
+      name: redactor.text(artifact.name),
+      title: artifact.title === null ? null : redactor.text(artifact.title),
+    }));
+  }
+}
+
+/** What failures call the command by: its program, or all of a shell script. */
+function programOf({ command }: ExecutorConfig): string {
+  return typeof command === "string" ? command : (command[0] ?? "");
+}
+
+/** How a worker ends that was asked to, unseen: whatever is left of it is killed. */
+const killed = { exitCode: null, signal: "SIGKILL", usage: null } as const;
+
+function endedBeforeStart(reason: EndReason): TaskOutcome {
+  if (reason === "stopped" || reason === "draining") return interrupted(reason);
+  return failed("executor.timeout", "The time was over before the command could be started.");
+}

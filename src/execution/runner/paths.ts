@@ -1,0 +1,73 @@
+// Where execution keeps things below SVC_HOME, and names that are safe to use there.
+//
+//   runs/<run>/shared/                                 SVC_RUN_DIR, for all workers of a run
+//   runs/<run>/prepared/payload/                       what the run uploads from, when that is not the bundle's own
+//   runs/<run>/prepared/resources/<name>               links to what was prepared for its blueprint, if anything was
+//   runs/<run>/prepared/models/<model>                 links to the files of models that its package works with
+//   runs/<run>/agents/<agent>/work/                    the agent's own workspace
+//   runs/<run>/agents/<agent>/attempts/<task>-<n>/     one attempt's files, gone when it is over
+//
+// H1. A folder name made from an id is safe on every file system, and no two ids share one.
+
+import { createHash } from "node:crypto";
+import { isAbsolute, join, normalize, relative, sep } from "node:path";
+import type { TaskStart } from "../../engine/task-port.ts";
+
+const PLAIN_NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
+const SLUG_CHARS_MAX = 40;
+const HASH_CHARS = 24;
+
+/** The folders of one agent in one run. */
+export interface AgentFolders {
+  readonly shared: string;
+  readonly agent: string;
+  readonly work: string;
+  readonly attempts: string;
+}
+
+export function agentFolders(home: string, runId: string, agentId: string): AgentFolders {
+  const run = join(home, "runs", folderName(runId));
+  const agent = join(run, "agents", folderName(agentId));
+  return { shared: join(run, "shared"), agent, work: join(agent, "work"), attempts: join(agent, "attempts") };
+}
+
+/** Where a launch is prepared that needs more than its bundle (src/launch/preparation). */
+export interface PreparedFolders {
+  readonly root: string;
+  readonly payload: string;
+  readonly resources: string;
+  readonly models: string;
+}
+
+export function preparedFolders(home: string, runId: string): PreparedFolders {
+  const root = join(home, "runs", folderName(runId), "prepared");
+  const inside = (name: string) => join(root, name);
+  return { root, payload: inside("payload"), resources: inside("resources"), models: inside("models") };
+}
+
+export function attemptFolder(folders: AgentFolders, ref: TaskStart["ref"]): string {
+  return join(folders.attempts, `${ref.taskSeq}-${ref.attempt}`);
+}
+
+/** A folder name for any id: short plain ids as they are, others readable and with a hash (H1). */
+export function folderName(id: string): string {
+  if (PLAIN_NAME.test(id)) return id;
+  const slug = id.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+  const hash = createHash("sha256").update(id).digest("hex");
+  return `${slug.replace(/^-/, "").slice(0, SLUG_CHARS_MAX)}~${hash.slice(0, HASH_CHARS)}`;
+}
+
+/** Joins a path from outside to a root; null when it is absolute, has a NUL, or leaves the root by its words. */
+export function joinInside(root: string, path: string): string | null {
+  if (isAbsolute(path) || path.includes("\0")) return null;
+  const inside = normalize(path);
+  if (inside === ".." || inside.startsWith(`..${sep}`)) return null;
+  const joined = join(root, inside);
+  return joined.endsWith(sep) ? joined.slice(0, -1) : joined;
+}
+
+/** Whether `path` is `root` or lies below it; both absolute and resolved. */
+export function isInside(root: string, path: string): boolean {
+  const way = relative(root, path);
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+}

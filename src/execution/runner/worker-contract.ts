@@ -1,0 +1,284 @@
+// What a worker finds when it starts: its files, its environment, and the words of its command.
+//
+// D1. The environment is built from nothing: PATH, HOME, LANG, TZ and TMPDIR of the runtime, what the node's
+//     config gives or passes on, and the contract's own names, which win over all others. Secrets of the runtime
+//     itself are in none of it.
+// D2. A large body is written without blocking the event loop; the usual small ones are written at once.
+
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { realpath, stat, writeFile } from "node:fs/promises";
+import { basename, dirname, join, relative } from "node:path";
+import type { ExecutorConfig } from "../../engine/graph.ts";
+import type { TaskStart } from "../../engine/task-port.ts";
+import { isWithheldVariable } from "../../engine/withheld-variables.ts";
+import type { OpenFolder } from "../../lib/open-folder.ts";
+import { removeTree } from "../../lib/remove-tree.ts";
+import { MARK_VARIABLE } from "../process/process-table.ts";
+import { isInside, joinInside, preparedFolders } from "./paths.ts";
+import { StagingError } from "./staging.ts";
+
+const INHERITED = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"] as const;
+const WORKSPACE_ALIAS = "/sandbox/job";
+const SMALL_FILE_CHARS = 64 * 1024;
+
+/** Where one attempt's things are; all absolute. */
+export interface AttemptFiles {
+  /** The attempt's own folder. */
+  readonly folder: string;
+  readonly input: string;
+  readonly message: string;
+  readonly body: string;
+  readonly context: string;
+  readonly output: string;
+  readonly eventStream: string;
+  /** Answers of people, as lines of JSON; it grows while the worker runs. */
+  readonly humanResponses: string;
+}
+
+/**
+ * Makes the attempt's folder and writes the files a worker reads.
+ *
+ * @param agent the agent's folder, which `folder` is below
+ * @throws SymlinkInPath when a worker has put one in the way; the system's error
+ */
+export async function writeAttemptFiles(
+  task: TaskStart,
+  agent: { readonly path: string; readonly open: OpenFolder },
+  folder: string,
+): Promise<AttemptFiles> {
+  const { envelope } = task;
+  const text = typeof envelope.body === "string";
+  const input = join(folder, "input.json");
+  const files: AttemptFiles = {
+    folder,
+    input,
+    message: join(folder, "message.json"),
+    body: text ? join(folder, "body.txt") : input,
+    context: join(folder, "context.json"),
+    output: join(folder, "out"),
+    eventStream: join(folder, "events"),
+    humanResponses: join(folder, "human-responses.jsonl"),
+  };
+  using above = agent.open.made(relative(agent.path, dirname(folder)));
+  await makeNew(above.path(basename(folder)));
+  using own = above.folder(basename(folder));
+  const write = (path: string, content: string) => writeNew(own.path(basename(path)), content);
+  mkdirSync(own.path(basename(files.output)), { mode: 0o700 });
+  await write(files.input, JSON.stringify(envelope.body));
+  if (typeof envelope.body === "string") await write(files.body, envelope.body);
+  await write(files.message, JSON.stringify(envelope));
+  await write(files.context, JSON.stringify(contextOf(task)));
+  await write(files.humanResponses, task.humanResponses.map((line) => `${line}\n`).join(""));
+  return files;
+}
+
+/** Makes a folder that holds nothing, whatever somebody had put there. */
+async function makeNew(folder: string): Promise<void> {
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    await removeTree(folder);
+    mkdirSync(folder, { mode: 0o700 });
+  }
+}
+
+/** What SVC_CONTEXT_FILE holds, and modules get as their second argument. */
+export function contextOf(task: TaskStart) {
+  const { ref, runId, agentId, workflow } = task;
+  return {
+    job: {
+      job_id: task.publicJobId,
+      run_id: runId,
+      graph_id: workflow.graph_id,
+      job_name: workflow.job_name,
+    },
+    agent: { agent_id: agentId, sandbox_name: task.sandboxName },
+    attempt: ref.attempt,
+    max_attempts: task.maxAttempts,
+    idempotency_key: task.idempotencyKey,
+    agent_state: task.agentState,
+    workflow,
+  };
+}
+
+async function writeNew(path: string, text: string): Promise<void> {
+  const options = { mode: 0o600, flag: "wx" };
+  if (text.length < SMALL_FILE_CHARS) writeFileSync(path, text, options);
+  else await writeFile(path, text, options);
+}
+
+/** Finds the folder a command runs in. @throws StagingError when it is not inside the workspace */
+export async function findWorkdir(config: ExecutorConfig, workspace: string): Promise<string> {
+  if (config.workdir === null) return workspace;
+  const named = withAlias(config.workdir, workspace, config);
+  const path = named === config.workdir ? joinInside(workspace, config.workdir) : named;
+  if (path === null || !isInside(workspace, path)) {
+    throw new StagingError(`workdir "${config.workdir}" is outside the agent's workspace.`);
+  }
+  const real = await realpath(path).catch(() => null);
+  if (real === null || !(await stat(real)).isDirectory()) {
+    throw new StagingError(
+      `workdir "${config.workdir}" is no folder in the agent's workspace; stage it with upload_path.`,
+    );
+  }
+  if (!isInside(await realpath(workspace), real)) {
+    throw new StagingError(`workdir "${config.workdir}" leaves the agent's workspace through a symlink.`);
+  }
+  return path;
+}
+
+/** The path with a leading alias replaced by the workspace; unchanged when it has none. */
+function withAlias(word: string, workspace: string, config: ExecutorConfig): string {
+  for (const alias of aliases(config)) {
+    if (word === alias) return workspace;
+    if (word.startsWith(`${alias}/`)) return join(workspace, word.slice(alias.length + 1));
+  }
+  return word;
+}
+
+function aliases(config: ExecutorConfig): string[] {
+  const own = config.sandboxUploadPath?.replace(/\/+$/, "");
+  return own ? [own, WORKSPACE_ALIAS] : [WORKSPACE_ALIAS];
+}
+
+export interface WorkerPlaces {
+  readonly files: AttemptFiles;
+  readonly workspace: string;
+  readonly workdir: string;
+  readonly runFolder: string;
+  readonly brought: BroughtPlaces;
+}
+
+/** Where a worker finds what its package brings along or requires; null where there is nothing of the kind. */
+export interface BroughtPlaces {
+  readonly resources: string | null;
+  readonly models: string | null;
+}
+
+export function findBrought(home: string, { runId, hasOwnPayload }: TaskStart): BroughtPlaces {
+  if (!hasOwnPayload) return { resources: null, models: null };
+  const { resources, models } = preparedFolders(home, runId);
+  const ifThere = (folder: string) => (existsSync(folder) ? folder : null);
+  return { resources: ifThere(resources), models: ifThere(models) };
+}
+
+/** Where a worker reads the live events of its run. */
+export interface RunEventsPlace {
+  readonly url: string;
+  /** What it shows there; null when nobody asks for it. */
+  readonly token: string | null;
+}
+
+/** What `{name}` stands for in a command's words. */
+function placeholders(task: TaskStart, places: WorkerPlaces): ReadonlyMap<string, string> {
+  const { files, workdir, runFolder } = places;
+  return new Map([
+    ["input_file", files.input],
+    ["message_file", files.message],
+    ["body_file", files.body],
+    ["context_file", files.context],
+    ["output_dir", files.output],
+    ["workdir", workdir],
+    ["run_dir", runFolder],
+    ["job_id", task.publicJobId],
+    ["run_id", task.runId],
+    ["agent_id", task.agentId],
+    ["attempt", String(task.ref.attempt)],
+    ["node", process.execPath],
+  ]);
+}
+
+const PLACEHOLDER = /(?<!\$)\{([a-z_]+)\}/g;
+const SHELL_SAFE = /^[A-Za-z0-9_@%+=:,./-]+$/;
+
+/** The program to start and its arguments, with placeholders and workspace aliases replaced. */
+export function commandWords(
+  config: ExecutorConfig,
+  task: TaskStart,
+  places: WorkerPlaces,
+): { readonly file: string; readonly args: readonly string[] } {
+  const values = placeholders(task, places);
+  const fill = (text: string, quote: (value: string) => string) =>
+    text.replace(PLACEHOLDER, (whole, name: string) => {
+      const value = values.get(name);
+      return value === undefined ? whole : quote(value);
+    });
+  if (typeof config.command === "string") {
+    const script = fill(shellAliases(config.command, places.workspace, config), shellQuoted);
+    return { file: "/bin/sh", args: ["-c", script] };
+  }
+  const words = config.command.map((word) =>
+    fill(withAlias(word, places.workspace, config), (value) => value),
+  );
+  const [file = "", ...args] = words;
+  return { file, args };
+}
+
+/** Replaces aliases where a word of the script begins. */
+function shellAliases(script: string, workspace: string, config: ExecutorConfig): string {
+  let filled = script;
+  for (const alias of aliases(config)) {
+    const atWord = new RegExp(`(?<=^|[\\s"'=;|&<>(\`])${RegExp.escape(alias)}(?=$|[\\s"'/;|&<>)\`])`, "g");
+    filled = filled.replace(atWord, () => shellQuoted(workspace));
+  }
+  return filled;
+}
+
+/** A value as one word of a shell script; plain ones as they are, so that they also fit between quotes. */
+function shellQuoted(value: string): string {
+  return SHELL_SAFE.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
+}
+
+export interface WorkerEnvironment {
+  readonly config: ExecutorConfig;
+  readonly task: TaskStart;
+  readonly places: WorkerPlaces;
+  readonly prefixes: readonly string[];
+  readonly mark: string;
+  /** Null when the worker has not asked for them, or nobody serves them. */
+  readonly runEvents: RunEventsPlace | null;
+  /** The runtime's own environment. */
+  readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+}
+
+/** Builds a worker's whole environment (D1). */
+export function workerEnvironment(given: WorkerEnvironment): Record<string, string> {
+  const { config, task, places, prefixes, mark, runEvents, runtimeEnv } = given;
+  const env: Record<string, string> = {};
+  for (const name of [...INHERITED, ...config.passEnv]) {
+    const value = runtimeEnv[name];
+    if (value !== undefined && !isWithheldVariable(name)) env[name] = value;
+  }
+  Object.assign(env, config.environment);
+  const { files, workdir, runFolder, brought } = places;
+  const contract = {
+    INPUT_FILE: files.input,
+    MESSAGE_FILE: files.message,
+    BODY_FILE: files.body,
+    CONTEXT_FILE: files.context,
+    OUTPUT_DIR: files.output,
+    EVENT_STREAM: files.eventStream,
+    HUMAN_RESPONSES: files.humanResponses,
+    JOB_ID: task.publicJobId,
+    RUN_ID: task.runId,
+    AGENT_ID: task.agentId,
+    ATTEMPT: String(task.ref.attempt),
+    IDEMPOTENCY_KEY: task.idempotencyKey,
+    WORKDIR: workdir,
+    RUN_DIR: runFolder,
+    TRACEPARENT: task.traceparent,
+    BLUEPRINT_CONFIG_JSON: task.configurationJson ?? "{}",
+    ...(brought.resources !== null && { RESOURCES_DIR: brought.resources }),
+    ...(brought.models !== null && { MODELS_DIR: brought.models }),
+    ...(runEvents !== null && { BLUEPRINT_RUN_EVENTS_URL: runEvents.url }),
+    ...(runEvents?.token != null && { BLUEPRINT_RUN_EVENTS_TOKEN: runEvents.token }),
+  };
+  for (const prefix of new Set(["SVC_", ...prefixes])) {
+    for (const [name, value] of Object.entries(contract)) env[prefix + name] = value;
+  }
+  // Where OpenTelemetry's libraries look.
+  env.TRACEPARENT = task.traceparent;
+  env[MARK_VARIABLE] = mark;
+  return env;
+}

@@ -1,0 +1,132 @@
+// Idempotency-Key (CONTRACTS §2): one effect, however often it is asked for.
+//
+// I1. The promised answer is written in the transaction of the effect: a crash keeps both or neither.
+// I2. Requests with one key take turns; who comes later finds the first one's answer, or its turn to try.
+// I3. Only success is kept: any other answer means that nothing happened.
+// I4. A record is good for 24 hours.
+
+import { createHash } from "node:crypto";
+import { isObject, type JsonValue } from "../../engine/json.ts";
+import type { GatewayRecords, GatewayWrites, IdempotencyRecord } from "../../launch/records.ts";
+import { KeyedTurns } from "../../lib/keyed-turns.ts";
+import { Problem } from "./problem.ts";
+
+export const IDEMPOTENCY_MS = 24 * 60 * 60 * 1_000;
+const KEY_PATTERN = /^[\x21-\x7e]{1,255}$/;
+
+/** A success, as it is sent and kept. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON text. */
+  readonly body: string;
+}
+
+/** An answer, and whether it was promised to an earlier request with the same key. */
+export interface GivenAnswer {
+  readonly answer: Answer;
+  readonly isReplay: boolean;
+}
+
+/** The effect, inside the transaction that keeps its answer. */
+export type Effect = (writes: GatewayWrites) => Promise<Answer>;
+
+export interface IdempotentRequest {
+  readonly principal: string;
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  /** The header, as it came. */
+  readonly key: string | undefined;
+  /** What is asked for, besides the path: a JSON value, or the digest of an upload. */
+  readonly content: JsonValue;
+}
+
+export class IdempotentRequests {
+  readonly #records: GatewayRecords;
+  readonly #nowMs: () => number;
+  readonly #turns = new KeyedTurns();
+
+  constructor(parts: { readonly records: GatewayRecords; readonly nowMs: () => number }) {
+    this.#records = parts.records;
+    this.#nowMs = parts.nowMs;
+  }
+
+  /**
+   * Answers a request: from the record of an earlier one with its key, or by bringing about its effect.
+   *
+   * @param prepare checks the request and returns its effect; not called for a repeated request
+   * @throws Problem `idempotency_key_reused`, `invalid_parameter`, and what `prepare` and the effect throw
+   */
+  async answer(request: IdempotentRequest, prepare: () => Promise<Effect>): Promise<GivenAnswer> {
+    const { key } = request;
+    if (key === undefined) {
+      const effect = await prepare();
+      return { answer: await this.#records.write(effect), isReplay: false };
+    }
+    if (!KEY_PATTERN.test(key)) throw badKey();
+    const scope = `${request.principal} ${request.method} ${request.path}`;
+    const requestHash = hashOf(request.content);
+    return this.#turns.run(`${scope} ${key}`, async () => {
+      const before = await this.#records.idempotency(scope, key);
+      if (before !== null && this.#isGood(before)) return replay(before, requestHash);
+      const effect = await prepare();
+      const answer = await this.#records.write(async (writes) => {
+        const given = await effect(writes);
+        await writes.saveIdempotency(this.#recordOf(scope, key, requestHash, given));
+        return given;
+      });
+      return { answer, isReplay: false };
+    });
+  }
+
+  #isGood(record: IdempotencyRecord): boolean {
+    return record.createdAtMs > this.#nowMs() - IDEMPOTENCY_MS;
+  }
+
+  #recordOf(scope: string, key: string, requestHash: string, answer: Answer): IdempotencyRecord {
+    return {
+      scope,
+      key,
+      requestHash,
+      status: answer.status,
+      headersJson: JSON.stringify(answer.headers),
+      body: answer.body,
+      createdAtMs: this.#nowMs(),
+    };
+  }
+}
+
+function replay(record: IdempotencyRecord, requestHash: string) {
+  if (record.requestHash !== requestHash) throw reusedKey();
+  const headers = JSON.parse(record.headersJson) as Record<string, string>;
+  return { answer: { status: record.status, headers, body: record.body }, isReplay: true };
+}
+
+function hashOf(content: JsonValue): string {
+  return createHash("sha256").update(canonicalJson(content)).digest("base64url");
+}
+
+/** JSON text that is the same for equal values, whatever the order of their keys. */
+export function canonicalJson(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (!isObject(value)) return JSON.stringify(value);
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] as JsonValue)}`);
+  return `{${members.join(",")}}`;
+}
+
+function badKey(): Problem {
+  const message = "must be 1 to 255 visible ASCII characters";
+  return new Problem("invalid_parameter", `The Idempotency-Key ${message}.`, {
+    errors: [{ path: "idempotency-key", code: "invalid_value", message }],
+  });
+}
+
+function reusedKey(): Problem {
+  return new Problem(
+    "idempotency_key_reused",
+    "This Idempotency-Key was used in the last 24 hours for another request. Send a fresh key for a new request, or the same body to get the first answer again.",
+  );
+}

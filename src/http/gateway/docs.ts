@@ -1,0 +1,122 @@
+// GET /docs: the interactive documentation. Everything it needs comes from this server, and the browser is told to
+// accept nothing from elsewhere.
+//
+// N1. The page asks no other host for anything: not for fonts, not for a proxy, not for its telemetry.
+// N2. Nothing is loaded or kept before somebody asks; then the script is taken out of its package by a program of its
+//     own, and only its compressed bytes are kept.
+
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
+import type { FastifyInstance } from "fastify";
+import { notModified } from "../core/etag.ts";
+import { OPEN_API_PATH } from "./openapi.ts";
+
+export const DOCS_PATH = "/docs";
+const SCRIPT_PATH = "/docs/reference.js";
+const UNPACKER = fileURLToPath(new URL("./docs-script.ts", import.meta.url));
+const UNPACKED_BYTES_MAX = 32 * 1024 * 1024;
+const UNPACK_TIMEOUT_MS = 60_000;
+
+/** Scalar's settings; each of the switches keeps it from reaching out, or from offering to. */
+const settings = {
+  url: OPEN_API_PATH,
+  withDefaultFonts: false,
+  telemetry: false,
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  showDeveloperTools: "never",
+  hideClientButton: true,
+  persistAuth: false,
+  documentDownloadType: "json",
+};
+
+export function docsRoutes(app: FastifyInstance): void {
+  let script: Promise<Script> | null = null;
+  const schema = { hide: true };
+
+  app.get(DOCS_PATH, { schema }, async (_request, reply) => {
+    reply.headers(pageHeaders).type("text/html; charset=utf-8");
+    return page;
+  });
+
+  app.get(`${DOCS_PATH}/`, { schema }, async (_request, reply) => reply.redirect(DOCS_PATH, 308));
+
+  app.get(SCRIPT_PATH, { schema }, async (request, reply) => {
+    script ??= takeOutScript().catch((error: unknown) => {
+      script = null;
+      throw error;
+    });
+    const { gzipped, etag } = await script;
+    reply.headers({
+      etag,
+      "cache-control": "no-cache",
+      "x-content-type-options": "nosniff",
+      vary: "Accept-Encoding",
+    });
+    if (notModified(request, etag)) return reply.code(304).send();
+    reply.type("text/javascript; charset=utf-8");
+    const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(
+      request.headers["accept-encoding"] ?? "",
+    );
+    if (!takesGzip) return promisify(gunzip)(gzipped);
+    return reply.header("content-encoding", "gzip").send(gzipped);
+  });
+}
+
+interface Script {
+  readonly gzipped: Buffer;
+  readonly etag: string;
+}
+
+/** The package is large: unpacked here, it would hold the event loop, and its memory for good. */
+async function takeOutScript(): Promise<Script> {
+  const { stdout: gzipped } = await promisify(execFile)(process.execPath, [UNPACKER], {
+    encoding: "buffer",
+    env: {},
+    maxBuffer: UNPACKED_BYTES_MAX,
+    timeout: UNPACK_TIMEOUT_MS,
+  });
+  const digest = createHash("sha256").update(gzipped).digest("base64url");
+  return { gzipped, etag: `"${digest.slice(0, 22)}"` };
+}
+
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  // The script brings its styles along and makes more as it goes; styles alone cannot reach anything.
+  "style-src 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+];
+
+const pageHeaders = {
+  "content-security-policy": policy.join("; "),
+  "cache-control": "no-cache",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+};
+
+const configuration = JSON.stringify(settings).replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+
+const page = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>Troupe gateway API</title>
+</head>
+<body>
+<noscript>This page needs JavaScript. The same, for programs: <a href="${OPEN_API_PATH}">${OPEN_API_PATH}</a></noscript>
+<script id="api-reference" type="application/json" data-configuration="${configuration}"></script>
+<script src="${SCRIPT_PATH}"></script>
+</body>
+</html>
+`;

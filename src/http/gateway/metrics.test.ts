@@ -1,0 +1,144 @@
+// Metrics: who gets which format, the text itself, and what is counted.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { test } from "node:test";
+import Fastify from "fastify";
+import { until } from "../../../test/support/until.ts";
+import { type Metric, metricsText } from "../../observability/metrics/exposition.ts";
+import { ProcessMeter } from "../../observability/metrics/process-meter.ts";
+import { HttpCounts } from "./http-counts.ts";
+import { flavourOf } from "./metrics.ts";
+
+const prometheus =
+  "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+
+const choices: readonly [accept: string | undefined, flavour: string, who: string][] = [
+  [undefined, "json", "nobody in particular"],
+  ["*/*", "json", "curl, fetch"],
+  ["application/json, text/plain, */*", "json", "a client that lists JSON first"],
+  ["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "json", "a browser"],
+  ["text/plain", "prometheus", "who wants text"],
+  ["text/plain;version=0.0.4;q=0.5,*/*;q=0.1", "prometheus", "an older scraper"],
+  [prometheus, "openmetrics", "a scraper"],
+  ["TEXT/PLAIN", "prometheus", "who shouts"],
+  ["text/plain;q=0.1, application/json;q=0.9", "json", "who weighs"],
+  ["text/plain;q=0, */*;q=0.1", "json", "who does not want text"],
+  ["text/plain;q=nonsense", "json", "who errs"],
+  ["image/png", "json", "who wants what is not there"],
+];
+for (const [accept, flavour, who] of choices) {
+  test(`${who} (Accept: ${accept}) gets ${flavour}`, () => {
+    assert.equal(flavourOf(undefined, accept), flavour);
+  });
+}
+
+test("the query goes before the Accept header", () => {
+  assert.equal(flavourOf("json", "text/plain"), "json");
+  assert.equal(flavourOf("prometheus", "application/json"), "prometheus");
+});
+
+const metrics: readonly Metric[] = [
+  { name: "a_total", help: "A \\ and\na line.", kind: "counter", samples: [{ value: 3 }] },
+  { name: "b", help: "B.", kind: "gauge", samples: [{ labels: { pool: 'a"b\\c\nd', x: "1" }, value: 0.5 }] },
+  {
+    name: "c_seconds",
+    help: "C.",
+    kind: "histogram",
+    samples: [
+      { suffix: "_bucket", labels: { le: "+Inf" }, value: 1 },
+      { suffix: "_sum", value: 2 },
+      { suffix: "_count", value: 1 },
+    ],
+  },
+];
+
+test("Prometheus's text has a help and a type line per metric, and escapes what would end a line or a label", () => {
+  assert.equal(
+    metricsText(metrics, "prometheus"),
+    [
+      "# HELP a_total A \\\\ and\\na line.",
+      "# TYPE a_total counter",
+      "a_total 3",
+      "# HELP b B.",
+      "# TYPE b gauge",
+      'b{pool="a\\"b\\\\c\\nd",x="1"} 0.5',
+      "# HELP c_seconds C.",
+      "# TYPE c_seconds histogram",
+      'c_seconds_bucket{le="+Inf"} 1',
+      "c_seconds_sum 2",
+      "c_seconds_count 1",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("OpenMetrics names a counter without _total, and ends with EOF", () => {
+  const lines = metricsText(metrics, "openmetrics").split("\n");
+  assert.deepEqual(lines.slice(0, 3), ["# HELP a A \\\\ and\\na line.", "# TYPE a counter", "a_total 3"]);
+  assert.deepEqual(lines.slice(-2), ["# EOF", ""]);
+});
+
+test("answers count by the class of their status, streams without a duration", () => {
+  const counts = new HttpCounts();
+  for (const status of [101, 200, 204, 304, 404, 429, 500, 599]) counts.count(status, null);
+  assert.deepEqual(counts.requests, { "1xx": 1, "2xx": 2, "3xx": 1, "4xx": 2, "5xx": 2 });
+  assert.equal(counts.durationSeconds.snapshot().count, 0);
+});
+
+test("a server's answers are counted whatever gives them, and its connections while they last", async (t) => {
+  const counts = new HttpCounts();
+  const app = Fastify({ forceCloseConnections: true });
+  t.after(() => app.close());
+  counts.watch(app);
+  app.get("/fine", async () => "fine");
+  app.get("/broken", async () => {
+    throw new Error("broken");
+  });
+  app.get("/stream", (_request, reply) => {
+    reply.hijack();
+    reply.raw.setHeader("content-type", "text/event-stream; charset=utf-8");
+    reply.raw.end("retry: 1\n\n");
+  });
+  const url = new URL(await app.listen({ host: "127.0.0.1", port: 0 }));
+  // Before there are any others, which may end of themselves meanwhile.
+  const socket = connect(Number(url.port), url.hostname);
+  await once(socket, "connect");
+  await until("the connection is seen", () => counts.connections === 1);
+  socket.destroy();
+  await until("its end is seen", () => counts.connections === 0);
+  for (const path of ["/fine", "/broken", "/nowhere", "/stream"]) {
+    await (await fetch(new URL(path, url))).text();
+  }
+  const counted = () => Object.values(counts.requests).reduce((sum, count) => sum + count, 0);
+  await until("all four are counted", () => counted() === 4);
+  assert.deepEqual(counts.requests, { "1xx": 0, "2xx": 2, "3xx": 0, "4xx": 1, "5xx": 1 });
+  assert.equal(counts.durationSeconds.snapshot().count, 3, "the stream has no duration");
+});
+
+test("the lag of the event loop is seen, and forgotten after the readings of two windows", async () => {
+  let nowMs = 0;
+  const meter = new ProcessMeter(() => nowMs);
+  try {
+    // The timer must have fired before and after.
+    await until("the loop was held up", async () => {
+      const fromMs = performance.now();
+      while (performance.now() - fromMs < 200);
+      await new Promise((resolve) => setImmediate(resolve));
+      return meter.lag().maxMs > 50;
+    });
+    for (nowMs of [60_000, 120_000]) meter.lag();
+    assert.ok(meter.lag().maxMs <= 50);
+  } finally {
+    meter.stop();
+  }
+});
+
+test("a sample holds figures of this process", () => {
+  const meter = new ProcessMeter(() => 0);
+  const sample = meter.sample();
+  meter.stop();
+  assert.ok(sample.rssBytes > sample.heapUsedBytes && sample.heapUsedBytes > 0);
+  assert.ok(sample.heapTotalBytes > 0 && sample.cpuUserSeconds > 0 && sample.cpuSystemSeconds >= 0);
+});

@@ -1,0 +1,237 @@
+// The OpenAPI 3.1 document, made from the routes and from the very schemas that check their requests.
+
+import { STATUS_CODES } from "node:http";
+import { type ProblemCode, problemCodes } from "../core/problem-codes.ts";
+import {
+  description,
+  headers,
+  namedSchemas,
+  securitySchemes,
+  tags,
+  uploadBody,
+  withETag,
+} from "./openapi-info.ts";
+import { type Json, type JsonMap, NamedSchemas } from "./openapi-schema.ts";
+
+/** What a route says about itself, beside the schemas that the framework knows. */
+export interface Documentation {
+  readonly operationId?: string;
+  readonly tags?: readonly string[];
+  readonly summary?: string;
+  readonly description?: string;
+  /** Content types of the body; JSON without it. */
+  readonly consumes?: readonly string[];
+  /** In place of the document's own: [] lets everybody in. */
+  readonly security?: readonly JsonMap[];
+  /** Leaves the route out of the document. */
+  readonly hide?: boolean;
+}
+
+interface ObjectSchema {
+  readonly description?: string;
+  readonly examples?: readonly Json[];
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, object>>;
+}
+
+/** Schemas by content type. */
+type Content = Readonly<Record<string, { readonly schema: object }>>;
+
+export interface DocumentedRoute {
+  /** Lower case. */
+  readonly method: string;
+  /** With parameters as `:name`. */
+  readonly url: string;
+  readonly schema: Documentation & {
+    readonly params?: unknown;
+    readonly querystring?: unknown;
+    readonly headers?: unknown;
+    readonly body?: unknown;
+    readonly response?: unknown;
+  };
+}
+
+export function openApiDocument(routes: readonly DocumentedRoute[], version: string): JsonMap {
+  const writer = new Writer();
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const { method, url, schema } of routes) {
+    const path = url.replace(/::|:(\w+)/g, (_part, name) => (name === undefined ? ":" : `{${name}}`));
+    paths[path] = { ...paths[path], [method]: writer.operation(schema) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Troupe gateway",
+      version,
+      description,
+      license: { name: "Apache 2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "/", description: "This server" }],
+    security: [{ bearer: [] }, { basic: [] }],
+    tags,
+    paths,
+    components: { securitySchemes, headers, ...writer.components() },
+  };
+}
+
+/** What an operation's successes have beside their bodies. */
+interface SuccessOf {
+  readonly isRepeatable: boolean;
+  /** It takes `Prefer: wait`. */
+  readonly canWait: boolean;
+  readonly hasETag: boolean;
+}
+
+class Writer {
+  readonly #schemas = new NamedSchemas(namedSchemas);
+  /** Failures that many operations share, by name. */
+  readonly #responses = new Map<string, Json>();
+
+  components() {
+    const responses = [...this.#responses].sort(([a], [b]) => (a < b ? -1 : 1));
+    return { schemas: this.#schemas.components(), responses: Object.fromEntries(responses) };
+  }
+
+  operation(schema: DocumentedRoute["schema"]): JsonMap {
+    const { operationId = "", summary, description: text, security } = schema;
+    const parameters = [
+      ...this.#parameters("path", schema.params),
+      ...this.#parameters("query", schema.querystring),
+      ...this.#parameters("header", schema.headers),
+    ];
+    const body = this.#body(schema);
+    const takes = (header: string) => parameters.some(({ name }) => name === header);
+    const of = {
+      isRepeatable: takes("Idempotency-Key"),
+      canWait: takes("Prefer"),
+      hasETag: withETag.has(operationId),
+    };
+    return {
+      operationId,
+      tags: (schema.tags ?? []) as readonly string[],
+      ...(summary !== undefined && { summary }),
+      ...(text !== undefined && { description: text }),
+      ...(security !== undefined && { security: security as readonly JsonMap[] }),
+      ...(parameters.length > 0 && { parameters }),
+      ...(body !== null && { requestBody: body }),
+      responses: this.#answers(schema.response, of),
+    };
+  }
+
+  #parameters(place: "path" | "query" | "header", schema: unknown): readonly JsonMap[] {
+    const { properties = {}, required = [] } = (schema ?? {}) as ObjectSchema;
+    return Object.entries(properties).map(([name, property]) => {
+      const { description: text, examples = [] } = property as ObjectSchema;
+      const { description: _text, examples: _examples, ...shown } = this.#schemas.shown(property);
+      const isRequired = required.includes(name);
+      // An interactive page sends the example of whatever nobody has filled in: one key for all, somebody's trace.
+      const example = isRequired ? examples[0] : undefined;
+      return {
+        name: place === "header" ? headerName(name) : name,
+        in: place,
+        required: isRequired,
+        ...(text !== undefined && { description: text }),
+        schema: shown,
+        ...(example !== undefined && { example }),
+      };
+    });
+  }
+
+  #body({ body, consumes }: DocumentedRoute["schema"]): JsonMap | null {
+    if (consumes?.includes("multipart/form-data")) return uploadBody;
+    if (body === undefined) return null;
+    const { required = [] } = body as ObjectSchema;
+    const schema = this.#schemas.shown(body as object);
+    return { required: required.length > 0, content: { "application/json": { schema } } };
+  }
+
+  #answers(response: unknown, of: SuccessOf): JsonMap {
+    const answers = Object.entries((response ?? {}) as Record<string, object>).map(([status, answer]) => {
+      const codes = codesOf(answer);
+      if (codes.length > 0) return [status, this.#failure(Number(status), codes, answer)] as const;
+      return [status, this.#success(Number(status), answer, of)] as const;
+    });
+    return Object.fromEntries(answers);
+  }
+
+  #success(status: number, answer: object, { isRepeatable, canWait, hasETag }: SuccessOf) {
+    const isGood = status < 300;
+    const names: (keyof typeof headers)[] = ["X-Request-Id"];
+    if (status === 201 || status === 202) names.push("Location");
+    if (hasETag && status !== 204) names.push("ETag");
+    if (isRepeatable && isGood) names.push("Idempotency-Replayed");
+    if (canWait && isGood) names.push("Vary");
+    if (canWait && status === 200) names.push("Preference-Applied");
+    if (status === 503) names.push("Retry-After");
+    const { description: text = STATUS_CODES[status] ?? "", content } = answer as {
+      description?: string;
+      content?: Content;
+    };
+    // A route that answers without a body says so with the type of nothing.
+    const isNothing = "type" in answer && answer.type === "null";
+    const media = content ?? (isNothing ? null : { "application/json": { schema: answer } });
+    return {
+      description: text,
+      headers: references(names),
+      ...(media !== null && { content: this.#media(media) }),
+    };
+  }
+
+  #media(content: Content): JsonMap {
+    const shown = Object.entries(content).map(
+      ([type, { schema, ...rest }]) => [type, { ...rest, schema: this.#schemas.shown(schema) }] as const,
+    );
+    return Object.fromEntries(shown);
+  }
+
+  /** Operations that fail for the same reasons refer to one description of it. */
+  #failure(status: number, codes: readonly ProblemCode[], answer: object): JsonMap {
+    const name = codes.join("-or-");
+    const { content, ...rest } = answer as { content: Content };
+    if (!this.#responses.has(name)) {
+      const [type, media] = Object.entries(content)[0]!;
+      this.#responses.set(name, {
+        ...rest,
+        headers: references(failureHeaders(status)),
+        content: {
+          [type]: { schema: this.#schemas.shown(media.schema), examples: examplesOf(codes) },
+        },
+      });
+    }
+    return { $ref: `#/components/responses/${name}` };
+  }
+}
+
+/** The codes of a failure, which its description lists (schemas/common.ts); none for a success. */
+function codesOf(answer: object): readonly ProblemCode[] {
+  const { description: text = "", content } = answer as { description?: string; content?: object };
+  if (content === undefined || !("application/problem+json" in content)) return [];
+  return [...text.matchAll(/^`(\w+)`:/gm)].map(([, code]) => code as ProblemCode);
+}
+
+function examplesOf(codes: readonly ProblemCode[]): JsonMap {
+  const examples = codes.map((code) => {
+    const { status, title, meaning } = problemCodes[code];
+    const request = { code, detail: meaning, request_id: "req_k3f9x2ab_1" };
+    return [code, { value: { type: "about:blank", title, status, ...request } }] as const;
+  });
+  return Object.fromEntries(examples);
+}
+
+function failureHeaders(status: number): readonly (keyof typeof headers)[] {
+  if (status === 401) return ["X-Request-Id", "WWW-Authenticate"];
+  if (status === 412) return ["X-Request-Id", "ETag"];
+  return status === 429 || status === 503 ? ["X-Request-Id", "Retry-After"] : ["X-Request-Id"];
+}
+
+function references(names: readonly (keyof typeof headers)[]): JsonMap {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** `last-event-id` as people write it: `Last-Event-ID`. */
+function headerName(name: string): string {
+  return name
+    .split("-")
+    .map((word) => (word === "id" ? "ID" : word.charAt(0).toUpperCase() + word.slice(1)))
+    .join("-");
+}

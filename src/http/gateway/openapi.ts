@@ -1,0 +1,49 @@
+// GET /openapi.json: this API, described by the routes that serve it. The document is made when it is first asked
+// for, and then kept as text.
+
+import { createHash } from "node:crypto";
+import type { FastifyInstance } from "fastify";
+import { notModified } from "../core/etag.ts";
+import { type Documentation, type DocumentedRoute, openApiDocument } from "./openapi-document.ts";
+
+declare module "fastify" {
+  interface FastifySchema extends Documentation {}
+}
+
+export const OPEN_API_PATH = "/openapi.json";
+
+/** Serves the document of every route that is registered on `app`, or inside it, after this call. */
+export function describeRoutes(app: FastifyInstance, version: string): void {
+  const routes: DocumentedRoute[] = [];
+  const made: { full?: Made; signedIn?: Made } = {};
+
+  app.addHook("onRoute", ({ method, url, schema = {} }) => {
+    for (const name of [method].flat()) {
+      if (name === "HEAD" || schema.hide === true) continue;
+      routes.push({ method: name.toLowerCase(), url, schema });
+    }
+  });
+
+  app.get(OPEN_API_PATH, { schema: { hide: true } }, async (request, reply) => {
+    // A browser in which a person has signed in adds the password to every request by itself. Told of ways to sign in,
+    // the page would send an empty token in its place.
+    const isSignedIn = /^basic /i.test(request.headers.authorization ?? "");
+    if (isSignedIn) made.signedIn ??= make(routes, version, false);
+    else made.full ??= make(routes, version, true);
+    const { text, etag } = (isSignedIn ? made.signedIn : made.full) as Made;
+    reply.headers({ etag, "cache-control": "no-cache", vary: "Authorization" });
+    if (notModified(request, etag)) return reply.code(304).send();
+    return reply.type("application/json; charset=utf-8").send(text);
+  });
+}
+
+interface Made {
+  readonly text: string;
+  readonly etag: string;
+}
+
+function make(routes: readonly DocumentedRoute[], version: string, hasSecurity: boolean): Made {
+  const { security, ...document } = openApiDocument(routes, version);
+  const text = JSON.stringify(hasSecurity ? { ...document, security } : document);
+  return { text, etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
+}

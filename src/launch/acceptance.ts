@@ -1,0 +1,248 @@
+// Acceptance: everything that is looked at before a run is accepted, in ten seconds at most, and what the run's
+// transaction then needs.
+//
+// A1. A package that asks for nothing costs nothing here: what is to be known of it is remembered with its job.
+// A2. A run with configuration overrides uses the blueprint's package as it is now: a job that was made from an older
+//     one is brought up to date in the run's transaction.
+// A3. A run and the removal of its blueprint exclude each other, each in its transaction: a run that was accepted keeps
+//     what was prepared for it, and none is accepted once it goes.
+// A4. What else can change until the launch is looked at again then; this spares people runs that cannot succeed.
+
+import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-source.ts";
+import { descriptionOf } from "../blueprints/describe-package.ts";
+import type { PackageDescription } from "../blueprints/package-description.ts";
+import type { Bundles } from "../bundles/bundles.ts";
+import type { Definition } from "../bundles/definition.ts";
+import { withInputs } from "../engine/inputs.ts";
+import type { JsonObject } from "../engine/json.ts";
+import type { Clock } from "../engine/ports.ts";
+import { Refusal } from "../lib/refusal.ts";
+import type { ConfigurationSecrets, SealedConfiguration } from "../security/configuration.ts";
+import { ConfigurationUnreadable } from "../security/open-configuration.ts";
+import { type SecretPaths, secretPathsIn } from "../security/secret-paths.ts";
+import { WEB_UI_PORT, type WebUiPorts } from "../web/ports.ts";
+import { extensionsOf } from "./extensions.ts";
+import { isStillAdded } from "./job-sources.ts";
+import { refuseFailed } from "./launch-checks.ts";
+import { blueprintOf, type LaunchPlans } from "./launch-plans.ts";
+import type { Preparation } from "./preparation/launch-preparation.ts";
+import { missingAssets } from "./preparation/requirements.ts";
+import type { GatewayWrites, JobDefinition } from "./records.ts";
+import { storedBundle } from "./stored-bundle.ts";
+
+export const WAITS_FOR_BLUEPRINT = "Waiting for the blueprint to be added";
+
+export interface AcceptanceParts {
+  readonly bundles: Bundles;
+  readonly plans: LaunchPlans;
+  readonly preparation: Pick<Preparation, "check">;
+  readonly blueprints: BlueprintSource;
+  readonly webUiPorts: Pick<WebUiPorts, "candidates" | "refusal">;
+  readonly secrets: ConfigurationSecrets;
+  readonly clock: Clock;
+}
+
+export interface AskedRun {
+  readonly inputs: JsonObject;
+  readonly configOverrides: JsonObject | null;
+}
+
+/** A run that may be accepted. */
+export interface AcceptableRun {
+  readonly graphId: string;
+  readonly agentsTotal: number;
+  /** Sealed, as configOverridesJson is. */
+  readonly inputsJson: string;
+  readonly configOverridesJson: string | null;
+  /** What the run waits for from the beginning. */
+  readonly label: string | null;
+  /**
+   * To be called in the run's transaction, before it is inserted.
+   *
+   * @throws Refusal `no_free_port`; `blueprint_busy`, `requirements_not_met` when its blueprint goes meanwhile
+   */
+  settle(writes: GatewayWrites, runId: string): Promise<void>;
+}
+
+/** What a run is made of. */
+interface Package {
+  readonly definition: Definition;
+  /** Null when the blueprint is not added yet. */
+  readonly fingerprint: string | null;
+  /** What the run is checked against; null: nothing. */
+  readonly description: PackageDescription | null;
+  /** What the job is brought up to date with (A2). */
+  readonly replaces: Extract<BlueprintForJob, { readonly kind: "added" }> | null;
+}
+
+export class Acceptance {
+  readonly #parts: AcceptanceParts;
+
+  constructor(parts: AcceptanceParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Looks at everything that speaks against a run; writes nothing.
+   *
+   * @param job as it is, or as it is about to be inserted
+   * @throws Refusal `validation_failed` with every mistake; `requirements_not_met`, `no_free_port`; `conflict` when the
+   *   job's content is gone; `blueprint_busy` while its blueprint is being removed; for a job that is not ready what
+   *   BlueprintSource.forJob throws
+   */
+  async examine(job: JobDefinition, { inputs, configOverrides }: AskedRun): Promise<AcceptableRun> {
+    const blueprintId = blueprintOf(job);
+    if (blueprintId !== null) await this.#parts.blueprints.refuseRemoving(blueprintId);
+    if (configOverrides !== null && job.source.kind === "bundle") throw overridesRefused();
+    const found = await this.#packageOf(job, configOverrides !== null);
+    const { graph, manifest } = found.definition;
+    const answer = withInputs(graph, inputs);
+    if (answer.kind === "invalid") throw inputsRefused(answer.problems);
+    const paths = secretPathsIn(manifest);
+    const overrides =
+      configOverrides === null ? null : await this.#sealedOverrides(job, configOverrides, paths);
+    const sealedInputs = asSealed(await this.#parts.secrets.sealInputs(inputs, { paths }));
+    const ports = await this.#portsAfterCheck(job, found, { inputs, configOverrides: overrides });
+    return {
+      graphId: graph.graphId,
+      agentsTotal: graph.nodes.length,
+      inputsJson: JSON.stringify(sealedInputs),
+      configOverridesJson: overrides === null ? null : JSON.stringify(overrides),
+      label: job.status === "preparing" ? WAITS_FOR_BLUEPRINT : null,
+      settle: async (writes, runId) => {
+        await this.#refuseRemoved(writes, job, found);
+        if (found.replaces !== null) await this.#bringUpToDate(writes, job.jobId, found.replaces);
+        if (ports === null) return;
+        const port = await writes.ports.reserve(runId, WEB_UI_PORT, ports);
+        if (port === null) throw this.#parts.webUiPorts.refusal();
+      },
+    };
+  }
+
+  async #sealedOverrides(job: JobDefinition, overrides: JsonObject, paths: SecretPaths): Promise<JsonObject> {
+    const stored = JSON.parse(job.configurationJson) as JsonObject;
+    return asSealed(
+      await this.#parts.secrets.sealGiven(overrides, stored, { at: "/config_overrides", paths }),
+    );
+  }
+
+  async #packageOf(job: JobDefinition, hasOverrides: boolean): Promise<Package> {
+    const { bundles, blueprints, plans } = this.#parts;
+    const { bundleFingerprint: fingerprint } = job;
+    const blueprintId = blueprintOf(job);
+    if (fingerprint === null) {
+      if (blueprintId === null) throw new Error(`Job ${job.jobId} is made of nothing.`);
+      const found = await blueprints.forJob(blueprintId);
+      const { definition, description } = found;
+      return {
+        definition,
+        fingerprint: found.kind === "added" ? found.fingerprint : null,
+        description,
+        replaces: null,
+      };
+    }
+    if (hasOverrides && blueprintId !== null) {
+      const now = await this.#newerPackage(blueprintId, fingerprint);
+      if (now !== null) return { ...now, replaces: now };
+    }
+    const definition = await storedBundle(bundles, fingerprint);
+    const description = hasOverrides
+      ? descriptionOf(definition).description
+      : await plans.preparationOf(job).catch(atLaunch);
+    return { definition, fingerprint, description, replaces: null };
+  }
+
+  /** The blueprint's package, if it is added and another than the job's; whatever else it is, the job's own is there. */
+  async #newerPackage(blueprintId: string, fingerprint: string): Promise<Package["replaces"]> {
+    try {
+      const found = await this.#parts.blueprints.forJob(blueprintId);
+      return found.kind === "added" && found.fingerprint !== fingerprint ? found : null;
+    } catch (error) {
+      if (error instanceof Refusal) return null;
+      throw error;
+    }
+  }
+
+  /** @returns the ports of which the run needs one; null when it needs none */
+  async #portsAfterCheck(
+    job: JobDefinition,
+    { definition, fingerprint, description }: Package,
+    asked: AskedRun,
+  ): Promise<readonly number[] | null> {
+    const { preparation, webUiPorts } = this.#parts;
+    if (description === null) return null;
+    const check = await preparation.check({
+      ...asked,
+      blueprintId: blueprintOf(job),
+      fingerprint,
+      definition,
+      description,
+      jobConfiguration: JSON.parse(job.configurationJson) as JsonObject,
+    });
+    refuseFailed(check, job.source.kind === "blueprint" ? "/config_overrides" : "/resolved_configuration");
+    if (check.webUi === null) return null;
+    const ports = await webUiPorts.candidates();
+    if (ports.length === 0) throw webUiPorts.refusal();
+    return ports;
+  }
+
+  /** In the run's transaction (A3). */
+  async #refuseRemoved(writes: GatewayWrites, job: JobDefinition, found: Package): Promise<void> {
+    const blueprintId = blueprintOf(job);
+    if (blueprintId === null) return;
+    await this.#parts.blueprints.refuseRemoving(blueprintId, writes.blueprints);
+    const { fingerprint, description } = found;
+    if (fingerprint === null || description === null) return;
+    const missing = await missingAssets({ blueprintId, isAdded: true, description }, writes.blueprints);
+    if (missing.length === 0) return;
+    // A job of the same transaction may have come to wait for the next addition, which makes them.
+    if ((await writes.job(job.jobId))?.status === "preparing") return;
+    refuseFailed({ errors: [], unmet: missing }, "");
+  }
+
+  /** In the run's transaction (A2): the job may have changed since it was looked at, and keeps what it has otherwise. */
+  async #bringUpToDate(
+    writes: GatewayWrites,
+    jobId: string,
+    { blueprintId, fingerprint, definition }: NonNullable<Package["replaces"]>,
+  ): Promise<void> {
+    const job = await writes.job(jobId);
+    if (job === null || job.bundleFingerprint === fingerprint) return;
+    if (!(await isStillAdded(writes, { blueprintId, fingerprint }))) return;
+    const upToDate: JobDefinition = {
+      ...job,
+      bundleFingerprint: fingerprint,
+      graphId: definition.graph.graphId,
+      extensions: extensionsOf(definition.manifest),
+      revision: job.revision + 1,
+      updatedAtMs: Math.max(this.#parts.clock.nowMs(), job.updatedAtMs),
+    };
+    await writes.updateJob(upToDate, job.revision);
+  }
+}
+
+/** @throws Refusal with every wrong place */
+function asSealed(sealed: SealedConfiguration): JsonObject {
+  if (sealed.kind === "sealed") return sealed.value;
+  const messages = sealed.errors.map(({ message }) => message).join("; ");
+  throw new Refusal("validation_failed", `The run cannot be as asked: ${messages}.`, sealed.errors);
+}
+
+/** A configuration that cannot be read fails the run, which is told so in its failure. */
+function atLaunch(error: unknown): null {
+  if (error instanceof ConfigurationUnreadable) return null;
+  throw error;
+}
+
+function overridesRefused(): Refusal {
+  const message =
+    "config_overrides are for jobs that were made from a catalog blueprint; change this job's resolved_configuration instead";
+  return new Refusal("validation_failed", `${message}.`, [
+    { path: "/config_overrides", code: "not_allowed", message },
+  ]);
+}
+
+export function inputsRefused(problems: readonly string[]): Refusal {
+  const errors = problems.map((message) => ({ path: "/inputs", code: "invalid_inputs", message }));
+  return new Refusal("validation_failed", `${problems.join("; ")}.`, errors);
+}

@@ -1,0 +1,173 @@
+// Launches of blueprints: a job and its run in one request; and what would stand against one, without making anything.
+
+import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-source.ts";
+import { descriptionOf } from "../blueprints/describe-package.ts";
+import type { FolderDifferences } from "../blueprints/folder-differences.ts";
+import { withInputs } from "../engine/inputs.ts";
+import type { JsonObject } from "../engine/json.ts";
+import type { TraceContext } from "../engine/trace.ts";
+import { Refusal, type RefusalEntry } from "../lib/refusal.ts";
+import type { ConfigurationSecrets } from "../security/configuration.ts";
+import { secretPathsIn } from "../security/secret-paths.ts";
+import type { WebUiPorts } from "../web/ports.ts";
+import { inputsRefused } from "./acceptance.ts";
+import type { CreatedJob, Definitions } from "./definitions.ts";
+import { blueprintSource } from "./job-sources.ts";
+import { entriesOf, refuseUnchecked } from "./launch-checks.ts";
+import type { Preparation } from "./preparation/launch-preparation.ts";
+import type { GatewayWrites, NewRun } from "./records.ts";
+import type { Runs } from "./runs.ts";
+
+export interface BlueprintLaunchesParts {
+  readonly blueprints: BlueprintSource;
+  readonly differences: Pick<FolderDifferences, "of">;
+  readonly definitions: Definitions;
+  readonly runs: Runs;
+  readonly preparation: Pick<Preparation, "check">;
+  readonly webUiPorts: Pick<WebUiPorts, "candidates" | "refusal">;
+  readonly secrets: ConfigurationSecrets;
+}
+
+export interface LaunchRequest {
+  readonly inputs: JsonObject;
+  readonly configOverrides: JsonObject | null;
+  /** The job's; null: the blueprint's own. */
+  readonly name: string | null;
+  /** The caller's trace; null: the run has one of its own. */
+  readonly trace: TraceContext | null;
+}
+
+export interface LaunchedBlueprint {
+  readonly created: CreatedJob;
+  readonly run: NewRun;
+  /** That its folder is not what the run is made of. */
+  readonly warnings: readonly RefusalEntry[];
+}
+
+/** What is still to be done of a checked request, in a transaction; `launched` is to be called after its commit. */
+export type InsertLaunch = (writes: GatewayWrites) => Promise<LaunchedBlueprint>;
+
+export interface Validation {
+  readonly errors: readonly RefusalEntry[];
+  readonly warnings: readonly RefusalEntry[];
+}
+
+export class BlueprintLaunches {
+  readonly #parts: BlueprintLaunchesParts;
+
+  constructor(parts: BlueprintLaunchesParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Checks a launch; writes nothing.
+   *
+   * @throws Refusal what BlueprintSource.forJob and Acceptance.examine throw
+   */
+  async prepare(blueprintId: string, request: LaunchRequest): Promise<InsertLaunch> {
+    const { blueprints, definitions, runs } = this.#parts;
+    const found = await blueprints.forJob(blueprintId);
+    const source = blueprintSource(blueprints, found);
+    const draft = definitions.draft(source, { name: request.name, configuration: {} });
+    const insertRun = await runs.prepareOf(draft.job, {
+      inputs: request.inputs,
+      configOverrides: request.configOverrides,
+      trigger: { kind: "blueprint", id: blueprintId },
+      trace: request.trace,
+    });
+    const warnings = await this.#differences(found);
+    return async (writes) => {
+      const created = await draft.insert(writes);
+      return { created, run: await insertRun(writes), warnings };
+    };
+  }
+
+  async #differences(found: BlueprintForJob): Promise<readonly RefusalEntry[]> {
+    if (found.kind === "not_added") return [];
+    const difference = await this.#parts.differences.of(found.blueprintId, found.fingerprint);
+    return difference === null ? [] : [difference];
+  }
+
+  /** To be called when the job and its run are on disk. */
+  launched({ created, run }: LaunchedBlueprint): void {
+    this.#parts.definitions.created(created);
+    this.#parts.runs.accepted(run);
+  }
+
+  /**
+   * Says everything that stands against a launch with these inputs and this configuration. Makes nothing.
+   *
+   * @param asked.config in the place of a run's config_overrides
+   * @throws Refusal `blueprint_not_found`; `blueprint_busy` while it is being removed; `unavailable` on a busy machine
+   */
+  async validate(
+    blueprintId: string,
+    asked: { readonly inputs: JsonObject; readonly config: JsonObject },
+  ): Promise<Validation> {
+    const found = await this.#find(blueprintId);
+    if (found instanceof Refusal) return { errors: entriesOfRefusal(found), warnings: [] };
+    const { secrets } = this.#parts;
+    const paths = secretPathsIn(found.definition.manifest);
+    const sealed = await secrets.sealGiven(asked.config, {}, { at: "/config", paths });
+    const sealedInputs = await secrets.sealInputs(asked.inputs, { paths });
+    // A mask that stands for nothing is a mistake of its own, and hides no other one.
+    const config = sealed.kind === "sealed" ? sealed.value : secrets.seal(asked.config, paths);
+    const answer = withInputs(found.definition.graph, asked.inputs);
+    const checked = await this.#check(found, asked.inputs, config);
+    return {
+      errors: [
+        ...(sealed.kind === "invalid" ? sealed.errors : []),
+        ...(sealedInputs.kind === "invalid" ? sealedInputs.errors : []),
+        ...(answer.kind === "invalid" ? inputsRefused(answer.problems).errors : []),
+        ...checked.errors,
+      ],
+      warnings: checked.warnings,
+    };
+  }
+
+  /** @returns the refusal of a blueprint that is broken */
+  async #find(blueprintId: string): Promise<BlueprintForJob | Refusal> {
+    try {
+      return await this.#parts.blueprints.forJob(blueprintId);
+    } catch (error) {
+      if (error instanceof Refusal && error.code === "validation_failed") return error;
+      throw error;
+    }
+  }
+
+  async #check(found: BlueprintForJob, inputs: JsonObject, configOverrides: JsonObject): Promise<Validation> {
+    const { blueprintId, definition, description } = found;
+    const { webUiPorts } = this.#parts;
+    const { errors, unmet, warnings, webUi } = await this.#parts.preparation.check({
+      blueprintId,
+      fingerprint: found.kind === "added" ? found.fingerprint : null,
+      definition,
+      description,
+      jobConfiguration: {},
+      configOverrides,
+      inputs,
+    });
+    refuseUnchecked({ errors });
+    const hasPort = webUi === null || (await webUiPorts.candidates()).length > 0;
+    return {
+      errors: entriesOf([...errors, ...unmet], "/config"),
+      warnings: [
+        ...descriptionOf(definition).warnings,
+        ...entriesOf(warnings, "/config"),
+        ...(hasPort ? [] : entriesOfRefusal(webUiPorts.refusal())),
+        ...(found.kind === "added" ? await this.#differences(found) : [notAdded]),
+      ],
+    };
+  }
+}
+
+const notAdded: RefusalEntry = {
+  path: "",
+  code: "not_added",
+  message:
+    "the blueprint is not added yet: its own validators, and what its addition prepares, were not looked at; the first launch adds it",
+};
+
+function entriesOfRefusal({ code, message, errors }: Refusal): readonly RefusalEntry[] {
+  return errors.length > 0 ? errors : [{ path: "", code, message }];
+}

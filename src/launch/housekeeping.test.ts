@@ -1,0 +1,124 @@
+// Housekeeping: what it removes, when it comes back, and that it ends.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startCore, type TestCore } from "../../test/support/core.ts";
+import { graph, router } from "../../test/support/graphs.ts";
+import { operation } from "../../test/support/operation-records-contract.ts";
+import { until } from "../../test/support/until.ts";
+import { SqlOperationRecords } from "../store/sql/operation-records.ts";
+import { Housekeeping } from "./housekeeping.ts";
+import type { GatewayRecords } from "./records.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+const RETENTION_DAYS = 30;
+
+function housekeeper(
+  { database, records, definitions, clock }: TestCore,
+  { warned = [], retentionDays = RETENTION_DAYS }: { warned?: string[]; retentionDays?: number } = {},
+): Housekeeping {
+  const log = { warn: (_: unknown, message: string) => void warned.push(message), error: () => {} };
+  const operations = new SqlOperationRecords(database);
+  const parts = { records, definitions, clock, log, operations };
+  return new Housekeeping({ ...parts, idempotencyMs: DAY_MS, retentionDays });
+}
+
+async function promise(core: TestCore, key: string): Promise<void> {
+  const record = { scope: "s", key, requestHash: "h", status: 200, headersJson: "{}", body: "" };
+  await core.records.write((writes) =>
+    writes.saveIdempotency({ ...record, createdAtMs: core.clock.nowMs() }),
+  );
+}
+
+test("promised answers go when they have expired, and not before", async () => {
+  await using core = await startCore();
+  const keeper = housekeeper(core);
+  await promise(core, "old");
+  core.clock.aheadMs = DAY_MS / 2;
+  await promise(core, "young");
+  keeper.start();
+  await until("the end of a round", () => core.clock.timers === 1);
+  assert.notEqual(await core.records.idempotency("s", "old"), null);
+  core.clock.aheadMs = DAY_MS + 60_000;
+  core.clock.fire();
+  await until("the end of a round", () => core.clock.timers === 1);
+  assert.equal(await core.records.idempotency("s", "old"), null);
+  assert.notEqual(await core.records.idempotency("s", "young"), null);
+  await keeper.stop();
+});
+
+test("what deleted jobs have left is removed at the start", async () => {
+  await using core = await startCore();
+  const job = await core.job(graph("quick", [router("in")]));
+  await core.records.write((writes) => writes.deleteJob(job.jobId, 1));
+  const keeper = housekeeper(core);
+  keeper.start();
+  const rows = core.database.connection.prepare("SELECT count(*) AS n FROM job_definitions");
+  await until("the rows to be removed", () => rows.get()?.n === 0);
+  await keeper.stop();
+});
+
+test("a round that takes long is not joined by another one, and stopping waits for it", async () => {
+  await using core = await startCore();
+  const gate = Promise.withResolvers<number>();
+  const reached = Promise.withResolvers<void>();
+  const records: GatewayRecords = Object.create(core.records, {
+    forgetIdempotency: {
+      value: () => {
+        reached.resolve();
+        return gate.promise;
+      },
+    },
+  });
+  const keeper = housekeeper({ ...core, records: records as TestCore["records"] });
+  keeper.start();
+  await reached.promise;
+  assert.equal(core.clock.timers, 0);
+  let isStopped = false;
+  const stopped = keeper.stop().then(() => {
+    isStopped = true;
+  });
+  await core.definitions.stop();
+  await promise(core, "k");
+  assert.equal(isStopped, false);
+  gate.resolve(0);
+  await stopped;
+  assert.equal(core.clock.timers, 0, "and none is to come");
+});
+
+test("a round that fails is told, and the next one comes", async () => {
+  await using core = await startCore();
+  const warned: string[] = [];
+  const records: GatewayRecords = Object.create(core.records, {
+    forgetIdempotency: { value: () => Promise.reject(new Error("no")) },
+  });
+  const keeper = housekeeper({ ...core, records: records as TestCore["records"] }, { warned });
+  keeper.start();
+  await until("the next round's timer", () => core.clock.timers === 1);
+  assert.deepEqual(warned, ["expired idempotency records and old operations could not all be removed yet"]);
+  await keeper.stop();
+  assert.equal(core.clock.timers, 0);
+});
+
+test("old operations go with their events, unless everything is kept", async () => {
+  await using core = await startCore();
+  const operations = new SqlOperationRecords(core.database);
+  const finishedAtMs = core.clock.nowMs();
+  await core.records.write(async (writes) => {
+    await writes.operations.insert(operation(1, { status: "completed", finishedAtMs }), "{}");
+    await writes.operations.insert(operation(2), "{}");
+  });
+  const round = async (retentionDays: number) => {
+    const keeper = housekeeper(core, { retentionDays });
+    keeper.start();
+    await until("the end of a round", () => core.clock.timers === 1);
+    await keeper.stop();
+    return (await operations.operations({ target: null, status: null, limit: 5, after: null })).rows.length;
+  };
+  core.clock.aheadMs = (RETENTION_DAYS - 1) * DAY_MS;
+  assert.equal(await round(RETENTION_DAYS), 2);
+  core.clock.aheadMs = (RETENTION_DAYS + 1) * DAY_MS;
+  assert.equal(await round(0), 2);
+  assert.equal(await round(RETENTION_DAYS), 1);
+});

@@ -1,0 +1,26 @@
+// Goal: a launch whose check did not come to its end is not called invalid.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Refusal } from "../lib/refusal.ts";
+import { refuseFailed } from "./launch-checks.ts";
+import { Findings } from "./preparation/findings.ts";
+
+const codeOf = (findings: Findings) => {
+  try {
+    refuseFailed(findings.result(), "/config_overrides");
+    return "accepted";
+  } catch (error) {
+    assert.ok(error instanceof Refusal);
+    return error.code;
+  }
+};
+
+test("a check whose time was over says try again, unless it has found a mistake by then", () => {
+  const findings = new Findings();
+  assert.equal(codeOf(findings), "accepted");
+  findings.addTimeout(10_000);
+  assert.equal(codeOf(findings), "unavailable");
+  findings.errors([{ part: "inputs", path: "", code: "required", message: "is missing" }]);
+  assert.equal(codeOf(findings), "validation_failed");
+});

@@ -1,0 +1,212 @@
+// Everything that a launch is held against, each question by itself; launch-preparation.ts says which is asked when.
+
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { JsonObject } from "../../engine/json.ts";
+import type { RunSideCommand } from "../../execution/process/side-command.ts";
+import { FewAtOnce } from "../../lib/few-at-once.ts";
+import { removeTree } from "../../lib/remove-tree.ts";
+import type { ConfigurationSecrets } from "../../security/configuration.ts";
+import { ConfigurationUnreadable } from "../../security/open-configuration.ts";
+import { secretPathsIn } from "../../security/secret-paths.ts";
+import { copyPayload, tryClone } from "./copy-folder.ts";
+import type { Findings } from "./findings.ts";
+import { brokenRules } from "./input-rules.ts";
+import { planFolders, type UsedFolder } from "./local-folders.ts";
+import { payloadRoots, workingFolder } from "./payload-places.ts";
+import type { LaunchSubject } from "./preparation.ts";
+import { type Machine, unmetRequirements } from "./requirements.ts";
+import { type ResolvedLaunch, withoutBlankInputs } from "./resolved-launch.ts";
+import { inputProblems, schemaProblems } from "./schemas.ts";
+import { type Validation, Validators, validatorsIn } from "./validators.ts";
+
+/** Checks whose validators run at the same moment; those of preparations are as few as preparations are. */
+const VALIDATIONS_AT_ONCE = 4;
+/** A file of the package that is larger, and that the disk cannot clone, is not copied for a check. */
+const COPIED_FOR_CHECK_BYTES_MAX = 64 * 1024 * 1024;
+const VALIDATORS_KEPT = 1_000;
+/** From this size on it is worth asking whether copies take room at all. */
+const CLONE_WORTH_BYTES = 64 * 1024 * 1024;
+
+export interface ExaminationParts extends Machine {
+  /** The payloads/ folder of a snapshot. */
+  readonly snapshotPayload: (fingerprint: string) => string;
+  readonly secrets: ConfigurationSecrets;
+  readonly sideCommand: RunSideCommand;
+  readonly workerEnvPrefixes: readonly string[];
+  readonly newId: () => string;
+}
+
+/** A launch that is being looked at. */
+export interface Examined {
+  readonly subject: LaunchSubject;
+  readonly resolved: ResolvedLaunch;
+  readonly findings: Findings;
+  readonly signal: AbortSignal;
+}
+
+export class Examination {
+  readonly #parts: ExaminationParts;
+  readonly #validators: Validators;
+  readonly #validations = new FewAtOnce(VALIDATIONS_AT_ONCE);
+  /** Names by fingerprint: a snapshot never changes. */
+  readonly #validatorNames = new Map<string, readonly string[]>();
+
+  constructor(parts: ExaminationParts) {
+    this.#parts = parts;
+    this.#validators = new Validators(parts.sideCommand, parts.workerEnvPrefixes);
+  }
+
+  /** The package's own payload; null for a blueprint that is not added. */
+  payloadOf({ fingerprint }: LaunchSubject): string | null {
+    return fingerprint === null ? null : this.#parts.snapshotPayload(fingerprint);
+  }
+
+  /** Holds the configuration and the inputs against the package's schemas. */
+  async schemas({ subject, resolved, findings }: Examined): Promise<void> {
+    const { configuration, folders } = resolved;
+    const { inputSchema, configSchema } = subject.description;
+    if (configSchema !== null) {
+      const place = { part: "configuration", path: "" } as const;
+      findings.errors(await schemaProblems(configSchema, configuration, place));
+    }
+    if (inputSchema === null) return;
+    const inputs = withoutBlankInputs(subject.inputs, folders, configuration);
+    const hasInitialInputs = subject.definition.graph.initialInputs.size > 0;
+    findings.errors(await inputProblems(inputSchema, inputs, hasInitialInputs));
+  }
+
+  /** Looks through the folders that the launch takes along. @returns those that it uses */
+  async folders({ subject, resolved, findings, signal }: Examined): Promise<readonly UsedFolder[]> {
+    const { configuration, folders: declared } = resolved;
+    const { home } = this.#parts;
+    const plan = await planFolders({
+      declared,
+      configuration,
+      payload: this.payloadOf(subject),
+      home,
+      signal,
+    });
+    findings.errors(plan.errors);
+    findings.warnings(plan.warnings);
+    return plan.used;
+  }
+
+  /**
+   * Holds a configuration against the package's rules.
+   *
+   * @param payload where relative paths are looked for; null: they are not judged
+   */
+  async rules(
+    { subject, resolved, findings }: Examined,
+    configuration: JsonObject,
+    payload: string | null,
+  ): Promise<void> {
+    const { graph } = subject.definition;
+    const roots = payload === null ? [] : payloadRoots(payload, resolved.folders, graph);
+    findings.errors(await brokenRules(subject.description.inputRules, configuration, roots));
+  }
+
+  /** Holds the machine against what the package requires. */
+  async requirements(
+    { subject, findings }: Pick<Examined, "subject" | "findings">,
+    used: readonly UsedFolder[],
+  ): Promise<void> {
+    const { blueprintId, fingerprint, description } = subject;
+    const asked = {
+      blueprintId,
+      isAdded: fingerprint !== null,
+      description,
+      bytesToCopy: await this.#bytesToCopy(used),
+    };
+    findings.unmet(await unmetRequirements(asked, this.#parts));
+  }
+
+  /** 0 when the disk can clone: a copy takes no room then. */
+  async #bytesToCopy(used: readonly UsedFolder[]): Promise<number> {
+    const scans = used.flatMap((folder) => (folder.kind === "native" ? [folder.scan] : []));
+    const bytes = scans.reduce((sum, scan) => sum + scan.bytes, 0);
+    if (bytes < CLONE_WORTH_BYTES) return bytes;
+    const largest = scans
+      .flatMap(({ files }) => files)
+      .reduce((one, other) => (other.sizeBytes > one.sizeBytes ? other : one));
+    const cloned = await this.#withTemporary("clone", (folder) =>
+      tryClone(largest.source, join(folder, "probe")),
+    );
+    return cloned ? 0 : bytes;
+  }
+
+  /** Asks the package's validators about native paths, in a copy of its payload that goes afterwards. */
+  async validatorsOnNative(examined: Examined, timeoutMs: number): Promise<void> {
+    const { subject, resolved, signal } = examined;
+    const payload = this.payloadOf(subject);
+    if (payload === null || (await this.validatorsOf(subject)).length === 0) return;
+    await this.#validations.run(() =>
+      this.#withTemporary("check", async (folder) => {
+        const copy = join(folder, "payload");
+        await copyPayload(payload, copy, { signal, linkFromBytes: COPIED_FOR_CHECK_BYTES_MAX });
+        const given = { stage: "native", payload: copy, timeoutMs } as const;
+        await this.#ask(examined, resolved.configuration, given);
+      }),
+    );
+  }
+
+  /** Asks them again, about the configuration that workers will be given, in the run's own payload. */
+  async validatorsOnStaged(
+    examined: Examined,
+    configuration: JsonObject,
+    given: Pick<Validation, "payload" | "timeoutMs">,
+  ): Promise<void> {
+    await this.#ask(examined, configuration, { ...given, stage: "staged" });
+  }
+
+  async #ask(
+    { subject, resolved, findings, signal }: Examined,
+    configuration: JsonObject,
+    given: Pick<Validation, "stage" | "payload" | "timeoutMs">,
+  ): Promise<void> {
+    const opened = this.openable(subject, configuration, findings);
+    if (opened === null) return;
+    const folder = workingFolder(given.payload, resolved.folders);
+    await mkdir(folder, { recursive: true });
+    const validation = { ...given, folder, configurationJson: opened.json, secrets: opened.secrets, signal };
+    findings.add(await this.#validators.ask(await this.validatorsOf(subject), validation));
+  }
+
+  /**
+   * The configuration as workers are given it.
+   * @returns null, and says why, when the machine lacks what it takes to open it
+   */
+  openable({ definition }: LaunchSubject, configuration: JsonObject, findings: Findings) {
+    const { secrets, runtimeEnv } = this.#parts;
+    const paths = secretPathsIn(definition.manifest);
+    try {
+      return secrets.open(JSON.stringify(secrets.seal(configuration, paths)), runtimeEnv);
+    } catch (error) {
+      if (!(error instanceof ConfigurationUnreadable)) throw error;
+      findings.addUnreadable(error);
+      return null;
+    }
+  }
+
+  /** The names of the package's validators, in the order in which they are asked. */
+  async validatorsOf({ fingerprint }: LaunchSubject): Promise<readonly string[]> {
+    if (fingerprint === null) return [];
+    const known = this.#validatorNames.get(fingerprint);
+    if (known !== undefined) return known;
+    const names = await validatorsIn(this.#parts.snapshotPayload(fingerprint));
+    if (this.#validatorNames.size >= VALIDATORS_KEPT) this.#validatorNames.clear();
+    this.#validatorNames.set(fingerprint, names);
+    return names;
+  }
+
+  async #withTemporary<Result>(what: string, use: (folder: string) => Promise<Result>): Promise<Result> {
+    const folder = join(this.#parts.home, "tmp", `${what}-${this.#parts.newId()}`);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    try {
+      return await use(folder);
+    } finally {
+      await removeTree(folder);
+    }
+  }
+}

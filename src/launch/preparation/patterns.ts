@@ -1,0 +1,42 @@
+// Regular expressions from packages, on texts from users: some pairs of them take years.
+//
+// R1. However many there are in one check, they use BUDGET_MS of CPU time together at most; the rest is not judged then,
+//     which is a mistake that its asker tells. How busy the machine is decides nothing.
+
+import { PATTERN_CHARS_MAX } from "../../blueprints/describe-rules.ts";
+import { cpuMsSince, endsWithin, MachineBusy } from "../../lib/within-time.ts";
+
+export const patternLimits = { patternCharsMax: PATTERN_CHARS_MAX, textCharsMax: 10_000 } as const;
+
+/** Some five hundred ordinary matches. */
+const BUDGET_MS = 100;
+
+export type PatternVerdict = "matches" | "differs" | "too_long" | "too_slow" | "invalid_pattern";
+
+/** The patterns of one check. A pattern is unicode-aware, and found anywhere in the text unless it has anchors. */
+export class PatternBudget {
+  #leftMs = BUDGET_MS;
+
+  judge(pattern: string, text: string): PatternVerdict {
+    const { patternCharsMax, textCharsMax } = patternLimits;
+    if (pattern.length > patternCharsMax || text.length > textCharsMax) return "too_long";
+    const cpuMs = Math.floor(this.#leftMs);
+    if (cpuMs < 1) return "too_slow";
+    let isMatch = false;
+    let usedMs = cpuMs;
+    const match = () => {
+      const before = process.threadCpuUsage();
+      isMatch = new RegExp(pattern, "u").test(text);
+      usedMs = cpuMsSince(before);
+    };
+    try {
+      if (!endsWithin(cpuMs, match)) return "too_slow";
+      return isMatch ? "matches" : "differs";
+    } catch (error) {
+      if (error instanceof MachineBusy) throw error;
+      return "invalid_pattern";
+    } finally {
+      this.#leftMs -= usedMs;
+    }
+  }
+}

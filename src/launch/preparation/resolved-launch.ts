@@ -1,0 +1,131 @@
+// What a launch comes to once its layers are merged: the configuration in clear, and what that declares.
+
+import { readLocalFolders, readWebUi } from "../../blueprints/describe-configuration.ts";
+import type { LocalFolder, WebUi } from "../../blueprints/package-description.ts";
+import type { Graph } from "../../engine/graph.ts";
+import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
+import type { ConfigurationSecrets } from "../../security/configuration.ts";
+import { blanksTakenAt, isBlank, valueAt } from "./config-paths.ts";
+import { type Layers, mergedLayers, withoutBlanks } from "./layers.ts";
+import type { LaunchProblem, LaunchSubject } from "./preparation.ts";
+
+export interface ResolvedLaunch {
+  /** In clear; never to be written anywhere. */
+  readonly configuration: JsonObject;
+  readonly folders: readonly LocalFolder[];
+  readonly webUi: WebUi | null;
+  readonly errors: readonly LaunchProblem[];
+  readonly warnings: readonly LaunchProblem[];
+  /** Names the package's own file for what stands there, and was not asked for by the job or the run. */
+  readonly placed: (problem: LaunchProblem) => LaunchProblem;
+}
+
+/** @throws ConfigurationUnreadable when a secret was sealed with another key */
+export function resolveLaunch(subject: LaunchSubject, secrets: ConfigurationSecrets): ResolvedLaunch {
+  const { definition, description, jobConfiguration, configOverrides } = subject;
+  const layers: Layers = [
+    definition.configuration ?? {},
+    secrets.unseal(jobConfiguration),
+    ...(configOverrides === null ? [] : [secrets.unseal(configOverrides)]),
+  ];
+  const merged = mergedLayers(layers);
+  const folders = readLocalFolders(merged, definition.graph);
+  const webUi = readWebUi(merged, description.identity);
+  const paths = folders.folders.map(({ configPath }) => configPath);
+  const inConfiguration = ({ path, code, message }: Omit<LaunchProblem, "part">): LaunchProblem => {
+    return { part: "configuration", path, code, message };
+  };
+  return {
+    configuration: withoutBlanks(layers, merged, paths),
+    folders: folders.folders,
+    webUi: webUi.webUi,
+    errors: [...folders.problems, ...webUi.problems].map(inConfiguration),
+    warnings: [...folders.warnings, ...webUi.warnings].map(inConfiguration),
+    placed: (problem) => (isOfPackage(problem, layers) ? inPackage(problem) : problem),
+  };
+}
+
+/** Whether the value stands in the package's own layer, and no other has a say in it. */
+function isOfPackage({ part, path, code }: LaunchProblem, [own, ...later]: Layers): boolean {
+  if (part !== "configuration" || path === "") return false;
+  // What one of these lacks is a mistake of its declaration; what any other value lacks is for the caller to give.
+  const isDeclaration = /^\/(?:local_inputs|web_ui)\//.test(path);
+  if (code === "required" && !isDeclaration) return false;
+  const place = isDeclaration ? path.split("/", 2).join("/") : path;
+  return hasSay(own ?? {}, place) === "whole" && later.every((layer) => hasSay(layer, path) === "none");
+}
+
+/** Whether a layer has the value at a pointer, or something in the place of an object on the way there. */
+function hasSay(layer: JsonObject, path: string): "none" | "whole" | "other" {
+  let value: JsonValue = layer;
+  for (const part of path.split("/").slice(1)) {
+    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (typeof value !== "object" || value === null) return "other";
+    const isList: boolean = Array.isArray(value);
+    const next: JsonValue | undefined = (value as Record<string, JsonValue | undefined>)[key];
+    if (next === undefined) return isList ? "other" : "none";
+    value = next;
+  }
+  return "whole";
+}
+
+function inPackage({ path, code, message }: LaunchProblem): LaunchProblem {
+  const file = "config/default.json";
+  return {
+    part: "package",
+    path: `/${file}#${path}`,
+    code,
+    message: `the package's own ${file}: ${message}`,
+  };
+}
+
+/** Whether what a launch declares, sealed or not, asks for more than its package's own payload. */
+export function declaresLaunch({ definition, jobConfiguration, configOverrides }: LaunchSubject): boolean {
+  const { local_inputs, web_ui } = mergedLayers([
+    definition.configuration ?? {},
+    jobConfiguration,
+    configOverrides ?? {},
+  ]);
+  return !isBlank(local_inputs) || !isBlank(web_ui);
+}
+
+/**
+ * The inputs without what is blank where the configuration names a folder: a worker that lays its inputs over its
+ * configuration must not lose the folder (spec "packaging" 8).
+ */
+export function withoutBlankInputs(
+  inputs: JsonObject,
+  folders: readonly LocalFolder[],
+  configuration: JsonObject,
+): JsonObject {
+  const cleaned = bodyCleaner(folders, configuration);
+  const { $entrypoints: addressed } = inputs;
+  if (!isObject(addressed)) return cleaned(inputs) as JsonObject;
+  const bodies = Object.entries(addressed).map(([nodeId, list]) => [
+    nodeId,
+    Array.isArray(list) ? list.map(cleaned) : cleaned(list),
+  ]);
+  return { ...inputs, $entrypoints: Object.fromEntries(bodies) };
+}
+
+/** The same for the inputs of the manifest, which a run without its own is sent. */
+export function withoutBlankInitialInputs(
+  graph: Graph,
+  folders: readonly LocalFolder[],
+  configuration: JsonObject,
+): Graph {
+  if (folders.length === 0 || graph.initialInputs.size === 0) return graph;
+  const cleaned = bodyCleaner(folders, configuration);
+  const initialInputs = new Map(
+    [...graph.initialInputs].map(([node, bodies]) => [node, bodies.map(cleaned)]),
+  );
+  return { ...graph, initialInputs };
+}
+
+function bodyCleaner(folders: readonly LocalFolder[], configuration: JsonObject) {
+  const paths = folders
+    .flatMap(({ configPath, linkedConfigPaths }) => [configPath, ...linkedConfigPaths])
+    .filter((path) => !isBlank(valueAt(configuration, path)));
+  const cleaned = blanksTakenAt(paths);
+  return (body: JsonValue): JsonValue => (isObject(body) ? cleaned(body) : body);
+}

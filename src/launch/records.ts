@@ -1,0 +1,256 @@
+// What the gateway keeps: durable job definitions, their runs, and the answers it has promised to repeat. Ports,
+// implemented in src/store.
+//
+// Two words, two things: a *job* here is the gateway's durable definition; the runtime executes a *runtime job*, of
+// which a run has exactly one. `runtimeJobId` never leaves the process (spec gateway-api "Run").
+//
+// G1. A `write` is one transaction: all of its work or none, on disk when it resolves. Writes that are asked for at
+//     the same moment share a commit.
+// G2. A run's status is written by the journal in the batch that changes the runtime job's; before the runtime has
+//     the job, and only then, by the functions below.
+// G3. A run is either waiting to be launched (launched = false) or known to the journal, or it ended before that.
+//
+// Heavy parts stay JSON text (names end in Json): they were written as JSON and are answered as JSON.
+
+import type { BlueprintWrites } from "../blueprints/records.ts";
+import type { BundleRecord } from "../bundles/records.ts";
+import type { JobStatus } from "../engine/journal.ts";
+import type { AgentEnds } from "../engine/tally.ts";
+import type { OperationWrites } from "../operations/records.ts";
+import type { Portion } from "../runs/portion.ts";
+import type { PortWrites } from "../web/records.ts";
+
+export type { Portion } from "../runs/portion.ts";
+
+export type JobSource =
+  | { readonly kind: "bundle"; readonly bundleId: string }
+  | { readonly kind: "blueprint"; readonly blueprintId: string };
+
+export interface JobDefinition {
+  /** `job_` and a time-ordered id. */
+  readonly jobId: string;
+  readonly name: string;
+  readonly status: "ready" | "preparing" | "failed_preparation";
+  readonly source: JobSource;
+  /** The snapshot that every run of this revision uses; null for a blueprint's job that is not ready. */
+  readonly bundleFingerprint: string | null;
+  readonly graphId: string;
+  /** What the client gave, secrets sealed (src/security); laid over the bundle's own at launch. */
+  readonly configurationJson: string;
+  readonly extensions: readonly string[];
+  /** From 1; each change adds one. */
+  readonly revision: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+export type DesiredState = "running" | "paused" | "cancelled";
+
+export interface RunTrigger {
+  readonly kind: "api" | "blueprint" | "schedule" | "event";
+  readonly id: string | null;
+}
+
+/** What a run is created with. */
+export interface NewRun {
+  /** `run_` and a time-ordered id. */
+  readonly runId: string;
+  readonly jobId: string;
+  readonly runtimeJobId: string;
+  /** Secrets sealed, as in configOverridesJson. */
+  readonly inputsJson: string;
+  readonly configOverridesJson: string | null;
+  readonly trigger: RunTrigger;
+  /** W3C trace id: 32 hex digits. */
+  readonly traceId: string;
+  /** The span of whoever asked for the run; null without one. */
+  readonly parentSpanId: string | null;
+  readonly agentsTotal: number;
+  /** What a person is told about a run that prepares or waits; null otherwise. */
+  readonly label: string | null;
+  readonly createdAtMs: number;
+}
+
+export interface RunRecord extends NewRun {
+  readonly status: JobStatus;
+  readonly desiredState: DesiredState;
+  /** Whether the journal has the runtime job. */
+  readonly launched: boolean;
+  readonly startedAtMs: number | null;
+  readonly finishedAtMs: number | null;
+  readonly updatedAtMs: number;
+  /** Null until there is one. */
+  readonly resultJson: string | null;
+  readonly failureJson: string | null;
+  /** What its history amounts to; null until the journal has the runtime job. */
+  readonly tallyJson: string | null;
+  readonly progress: RunProgress;
+}
+
+export interface RunProgress {
+  /** Agents that have done what there was for them so far; all of them in a completed run. */
+  readonly agentsDone: number;
+  /** How the agents ended; null before that. */
+  readonly agentEnds: AgentEnds | null;
+  readonly messages: number;
+  readonly tasksRunning: number;
+  /** Requests to people that nobody has answered yet. */
+  readonly humanPending: number;
+  /** What the only one of them asks, perhaps cut; null when there are several or none. */
+  readonly humanPrompt: string | null;
+  readonly eventCount: number;
+}
+
+/** A run as other resources mention it: nothing of it is large. */
+export interface RunSummary {
+  readonly runId: string;
+  readonly jobId: string;
+  readonly status: JobStatus;
+  readonly desiredState: DesiredState;
+  readonly trigger: RunTrigger;
+  readonly createdAtMs: number;
+  readonly startedAtMs: number | null;
+  readonly finishedAtMs: number | null;
+  readonly updatedAtMs: number;
+}
+
+/** A run that has not ended, as those see it who bring it to another state: nothing of it is large. */
+export interface OpenRun {
+  readonly runId: string;
+  readonly runtimeJobId: string;
+  readonly status: JobStatus;
+  readonly desiredState: DesiredState;
+  readonly launched: boolean;
+}
+
+/** A job with what is derived from its runs. */
+export interface JobView extends JobDefinition {
+  readonly latestRun: RunSummary | null;
+  readonly activeRuns: number;
+}
+
+/** Newest first, those behind `after` (the last id of the page before). */
+export interface KeysetPage {
+  readonly limit: number;
+  readonly after: string | null;
+}
+
+export interface JobPage extends KeysetPage {
+  /** False leaves out jobs whose latest run is terminal. */
+  readonly includeTerminal: boolean;
+  /** Jobs made from this blueprint only; all of them when absent. */
+  readonly blueprintId?: string;
+}
+
+export interface RunPage extends KeysetPage {
+  readonly jobId: string | null;
+  readonly status: JobStatus | null;
+}
+
+/** Oldest first, of one job or of all. */
+export interface OpenRunPage extends KeysetPage {
+  readonly jobId: string | null;
+}
+
+/** A promised answer: what the first request with an Idempotency-Key was told. */
+export interface IdempotencyRecord {
+  /** Principal, method and path, as one text. */
+  readonly scope: string;
+  readonly key: string;
+  /** SHA-256 over what the request asked for. */
+  readonly requestHash: string;
+  readonly status: number;
+  readonly headersJson: string;
+  readonly body: string;
+  readonly createdAtMs: number;
+}
+
+/** Reads of committed state. */
+export interface GatewayRecords {
+  write<T>(work: (writes: GatewayWrites) => Promise<T>): Promise<T>;
+
+  /** Null when there is none, or it was deleted. */
+  job(jobId: string): Promise<JobView | null>;
+  jobs(page: JobPage): Promise<Portion<JobView>>;
+
+  /** Null when there is none, or its job was deleted. */
+  run(runId: string): Promise<RunRecord | null>;
+  /** One query, whatever the filters; no full scan. */
+  runs(page: RunPage): Promise<Portion<RunRecord>>;
+  /** The newest runs of a job, newest first. */
+  recentRuns(jobId: string, limit: number): Promise<readonly RunSummary[]>;
+  latestRun(jobId: string): Promise<RunRecord | null>;
+  /** How long the newest completed runs of a job took, from their start to their end, in ms; at most `limit`. */
+  completedDurations(jobId: string, limit: number): Promise<readonly number[]>;
+  /** Null when it has ended, or is gone. */
+  openRun(runId: string): Promise<OpenRun | null>;
+  /**
+   * Open runs that are to be launched, or whose status is not the desired one. A run whose job is being prepared is
+   * not to be launched yet.
+   */
+  unsettledRuns(page: OpenRunPage): Promise<readonly OpenRun[]>;
+
+  idempotency(scope: string, key: string): Promise<IdempotencyRecord | null>;
+
+  /** Newest first. */
+  bundles(page: {
+    readonly limit: number;
+    readonly after: { readonly createdAtMs: number; readonly bundleId: string } | null;
+  }): Promise<readonly BundleRecord[]>;
+
+  /**
+   * Removes what deleted jobs have left: their ended runs with the runtime's rows (files are noted as garbage), and
+   * at last the jobs' own rows. One small transaction.
+   * @returns whether there was something to remove
+   */
+  purgeDeleted(limit: number): Promise<boolean>;
+  /** Removes idempotency records made before `beforeMs`, at most `limit`; returns how many. */
+  forgetIdempotency(beforeMs: number, limit: number): Promise<number>;
+}
+
+/** The writes of one transaction; reads inside see what it has written so far. */
+export interface GatewayWrites {
+  readonly operations: OperationWrites;
+  readonly blueprints: BlueprintWrites;
+  readonly ports: PortWrites;
+
+  /** Does a part of the work that may fail alone: one that throws leaves nothing, and the others go on. */
+  apart<T>(work: () => Promise<T>): Promise<T>;
+
+  idempotency(scope: string, key: string): Promise<IdempotencyRecord | null>;
+  saveIdempotency(record: IdempotencyRecord): Promise<void>;
+
+  job(jobId: string): Promise<JobView | null>;
+  insertJob(job: JobDefinition): Promise<void>;
+  /** @returns false when the job's revision is not `expectedRevision` any more, or it is gone; nothing is changed */
+  updateJob(job: JobDefinition, expectedRevision: number): Promise<boolean>;
+  /** Makes the job and its runs invisible; `purgeDeleted` removes them. @returns as `updateJob` */
+  deleteJob(jobId: string, expectedRevision: number): Promise<boolean>;
+
+  /** @returns false when the job is gone; nothing is changed */
+  insertRun(run: NewRun): Promise<boolean>;
+  run(runId: string): Promise<RunRecord | null>;
+  /** All runs of a job that have not ended, oldest first. */
+  openRuns(jobId: string): Promise<readonly OpenRun[]>;
+  /** Of all runs of a job that have not ended. */
+  setDesiredStates(jobId: string, desired: DesiredState, nowMs: number): Promise<void>;
+  setDesiredState(runId: string, desired: DesiredState, nowMs: number): Promise<void>;
+  /** For a run that is not launched: pending <-> paused, or what it is waiting for. */
+  setWaiting(runId: string, status: "pending" | "paused", label: string | null, nowMs: number): Promise<void>;
+  /** For a run that is not launched, whatever its status: what it is waiting for. */
+  setLabel(runId: string, label: string | null, nowMs: number): Promise<void>;
+  /** For a run that is not launched: it ends, and never will be. */
+  endUnlaunched(
+    runId: string,
+    end: { readonly status: "failed" | "cancelled"; readonly failureJson: string | null },
+    nowMs: number,
+  ): Promise<void>;
+
+  bundle(bundleId: string): Promise<BundleRecord | null>;
+  /** Writes the record, in place of one of the same id, whose time of creation stays. */
+  saveBundle(record: BundleRecord): Promise<void>;
+  /** Whether a job that is not deleted was made from this bundle. */
+  bundleInUse(bundleId: string): Promise<boolean>;
+  /** @returns whether it was there */
+  deleteBundle(bundleId: string): Promise<boolean>;
+}

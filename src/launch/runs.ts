@@ -1,0 +1,230 @@
+// Runs: one execution of a job each. Accepting, and control by desired state.
+//
+// R1. A run that was accepted is on disk; it is launched afterwards, by this process or by the next one.
+// R2. What was asked of a run (its desired state) is on disk before the runtime is asked for it, so that a restart in
+//     between still brings it about.
+// R3. Requests to control one run, and its launch, take effect one after the other.
+
+import { EngineUnavailable } from "../engine/batch.ts";
+import { isTerminal, type JobStatus } from "../engine/journal.ts";
+import type { JsonObject } from "../engine/json.ts";
+import type { Clock } from "../engine/ports.ts";
+import type { TraceContext } from "../engine/trace.ts";
+import type { KeyedTurns } from "../lib/keyed-turns.ts";
+import { Refusal } from "../lib/refusal.ts";
+import type { Acceptance } from "./acceptance.ts";
+import type { Launcher } from "./launcher.ts";
+import type {
+  DesiredState,
+  GatewayRecords,
+  GatewayWrites,
+  JobDefinition,
+  NewRun,
+  OpenRun,
+  RunRecord,
+  RunTrigger,
+} from "./records.ts";
+
+export interface RunsParts {
+  readonly records: GatewayRecords;
+  readonly acceptance: Acceptance;
+  readonly launcher: Launcher;
+  /** Shared with the launcher (R3). */
+  readonly turns: KeyedTurns;
+  readonly clock: Clock;
+  readonly newId: () => string;
+  readonly newTraceId: () => string;
+}
+
+export interface RunRequest {
+  readonly inputs: JsonObject;
+  readonly configOverrides: JsonObject | null;
+  readonly trigger: RunTrigger;
+  /** The caller's trace; null: the run has one of its own. */
+  readonly trace: TraceContext | null;
+}
+
+/** What is still to be done of a checked request, in a transaction; `accepted` is to be called after its commit. */
+export type InsertRun = (writes: GatewayWrites) => Promise<NewRun>;
+
+/** A run that is controlled with others. */
+export interface ControlledRun {
+  readonly runId: string;
+  readonly status: JobStatus;
+}
+
+/** What a request for a state comes to; unchanged: the run is in it already. */
+export type Transition = "unchanged" | "change" | "invalid";
+
+/** CONTRACTS §3, the matrix of run control. */
+export function transition(status: JobStatus, desired: DesiredState): Transition {
+  if (isTerminal(status)) {
+    return status === "cancelled" && desired === "cancelled" ? "unchanged" : "invalid";
+  }
+  if (desired === "cancelled") return "change";
+  const isPaused = status === "paused";
+  return isPaused === (desired === "paused") ? "unchanged" : "change";
+}
+
+/** What an open run is once it has come to the desired state. */
+function statusAfter({ status, launched }: OpenRun, desired: DesiredState): JobStatus {
+  if (desired !== "running") return desired;
+  if (status !== "paused") return status;
+  return launched ? "running" : "pending";
+}
+
+export class Runs {
+  readonly #parts: RunsParts;
+
+  constructor(parts: RunsParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Checks a request for a run; writes nothing.
+   *
+   * @throws Refusal `job_not_found`, and what Acceptance.examine throws
+   */
+  async prepare(jobId: string, request: RunRequest): Promise<InsertRun> {
+    return this.prepareOf(await this.jobOf(jobId), request);
+  }
+
+  /** The job that runs are asked of. @throws Refusal `job_not_found` */
+  async jobOf(jobId: string): Promise<JobDefinition> {
+    const job = await this.#parts.records.job(jobId);
+    if (job === null) throw jobNotFound(jobId);
+    return job;
+  }
+
+  /** The same for a job that is at hand, such as one that is inserted in the same transaction. */
+  async prepareOf(job: JobDefinition, request: RunRequest): Promise<InsertRun> {
+    const { jobId } = job;
+    const found = await this.#parts.acceptance.examine(job, request);
+    const run: NewRun = {
+      runId: `run_${this.#parts.newId()}`,
+      jobId,
+      runtimeJobId: `${found.graphId}-${this.#parts.newId()}`,
+      inputsJson: found.inputsJson,
+      configOverridesJson: found.configOverridesJson,
+      trigger: request.trigger,
+      traceId: request.trace?.traceId ?? this.#parts.newTraceId(),
+      parentSpanId: request.trace?.parentSpanId ?? null,
+      agentsTotal: found.agentsTotal,
+      label: found.label,
+      createdAtMs: this.#parts.clock.nowMs(),
+    };
+    return async (writes) => {
+      await found.settle(writes, run.runId);
+      if (!(await writes.insertRun(run))) throw jobNotFound(jobId);
+      return run;
+    };
+  }
+
+  /** To be called when the run is on disk: it will be launched. */
+  accepted(run: NewRun): void {
+    this.#parts.launcher.enqueue(run.runId);
+  }
+
+  /**
+   * Brings a run to the state that is asked for; doing it twice changes nothing.
+   *
+   * @throws Refusal `run_not_found`, `invalid_transition`; EngineUnavailable
+   */
+  control(runId: string, desired: DesiredState): Promise<RunRecord> {
+    return this.#parts.turns.run(runId, async () => {
+      const run = await this.#find(runId);
+      const step = transition(run.status, desired);
+      if (step === "invalid") throw invalidTransition(run, desired);
+      if (step === "unchanged" && run.desiredState === desired) return run;
+      return this.#bring(run, desired);
+    });
+  }
+
+  /**
+   * Asks the same of every run of a job that has not ended. To be called in a transaction; after its commit the runs
+   * come to it by `settle`, or by the next start.
+   *
+   * @returns what the runs come to, oldest first, however many: a few words of each. One that ends by itself before it
+   *   can be reached stays as it has ended
+   * @throws Refusal `job_not_found`; `invalid_transition` when no run is open
+   */
+  async askAll(
+    writes: GatewayWrites,
+    jobId: string,
+    desired: DesiredState,
+  ): Promise<readonly ControlledRun[]> {
+    if ((await writes.job(jobId)) === null) throw jobNotFound(jobId);
+    const open = await writes.openRuns(jobId);
+    if (open.length === 0) throw nothingToControl(jobId, desired);
+    await writes.setDesiredStates(jobId, desired, this.#parts.clock.nowMs());
+    return open.map((run) => ({ runId: run.runId, status: statusAfter(run, desired) }));
+  }
+
+  /**
+   * Brings the runs of a job to what was asked of them; doing it twice changes nothing.
+   *
+   * @throws EngineUnavailable, JournalUnavailable: some runs have not been reached; the same may be tried again
+   */
+  settle(jobId: string): Promise<void> {
+    return this.#parts.launcher.settle(jobId);
+  }
+
+  /** `askAll` and `settle`. */
+  async controlAll(jobId: string, desired: DesiredState): Promise<readonly ControlledRun[]> {
+    const controlled = await this.#parts.records.write((writes) => this.askAll(writes, jobId, desired));
+    await this.settle(jobId);
+    return controlled;
+  }
+
+  async #bring(run: RunRecord, desired: DesiredState): Promise<RunRecord> {
+    const { records, launcher, clock } = this.#parts;
+    // For a run that waits, that it is asked for and that it comes about are one write.
+    if (run.launched) {
+      await records.write((writes) => writes.setDesiredState(run.runId, desired, clock.nowMs()));
+    }
+    const isDone = await launcher.bring({ ...run, desiredState: desired });
+    const now = await this.#find(run.runId);
+    if (isDone) return now;
+    // The runtime does not have it open: it has just ended, or this start has not come to it yet.
+    if (transition(now.status, desired) === "invalid") throw invalidTransition(now, desired);
+    if (isTerminal(now.status)) return now;
+    throw new EngineUnavailable(
+      `Run ${run.runId} is still being recovered after a restart; it will be brought to ${desired}.`,
+      false,
+    );
+  }
+
+  async #find(runId: string): Promise<RunRecord> {
+    const run = await this.#parts.records.run(runId);
+    if (run === null) throw runNotFound(runId);
+    return run;
+  }
+}
+
+export function jobNotFound(jobId: string): Refusal {
+  return new Refusal(
+    "job_not_found",
+    `Job ${jobId} was not found. GET /api/v1/jobs lists the jobs there are.`,
+  );
+}
+
+export function runNotFound(runId: string): Refusal {
+  return new Refusal(
+    "run_not_found",
+    `Run ${runId} was not found. GET /api/v1/runs lists the runs there are.`,
+  );
+}
+
+function invalidTransition(run: RunRecord, desired: DesiredState): Refusal {
+  return new Refusal(
+    "invalid_transition",
+    `Run ${run.runId} is ${run.status}, which is final: it cannot become ${desired}. Start a new run instead.`,
+  );
+}
+
+function nothingToControl(jobId: string, desired: DesiredState): Refusal {
+  return new Refusal(
+    "invalid_transition",
+    `Job ${jobId} has no run that has not ended, so there is nothing to bring to ${desired}. Start one with POST /api/v1/jobs/${jobId}/runs.`,
+  );
+}

@@ -1,0 +1,68 @@
+// Goal: work is ended by the CPU time that it uses, and never because the machine did something else meanwhile.
+// Method: work that waits without using the CPU, as on a machine that gives it none.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PatternBudget } from "../launch/preparation/patterns.ts";
+import { schemaProblems } from "../launch/preparation/schemas.ts";
+import { endsWithin } from "./within-time.ts";
+
+/** The thread stands still, and uses no CPU time. */
+function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+test("work that is interrupted for longer than its time comes to its end (T2)", () => {
+  let ends = 0;
+  const work = () => {
+    standStill(300);
+    ends++;
+  };
+  assert.equal(endsWithin(50, work), true);
+  assert.equal(ends, 1);
+});
+
+test("work that uses its CPU time is ended, however often the machine interrupts it (T1)", () => {
+  let isFirst = true;
+  const work = () => {
+    if (isFirst) {
+      isFirst = false;
+      standStill(300);
+    }
+    for (;;);
+  };
+  assert.equal(endsWithin(50, work), false);
+});
+
+/** A text whose reader stands still for longer than all patterns have together. */
+const slowText = (text: string) =>
+  ({
+    length: text.length,
+    toString() {
+      standStill(250);
+      return text;
+    },
+  }) as unknown as string;
+
+test("a pattern is judged by its text on a busy machine, and takes nothing from those behind it", () => {
+  const patterns = new PatternBudget();
+  assert.equal(patterns.judge("^a+$", slowText("aaa")), "matches");
+  assert.equal(patterns.judge("^a+$", slowText("b")), "differs");
+  assert.equal(patterns.judge("^(a+)+$", `${"a".repeat(60)}!`), "too_slow");
+  assert.equal(patterns.judge("a", "a"), "too_slow", "all is used");
+});
+
+test("a value is held against a schema on a busy machine, and each mistake is told once", async () => {
+  const value = {
+    get name() {
+      standStill(700);
+      return 1;
+    },
+  };
+  const schema = { properties: { name: { type: "string" } }, required: ["other"] };
+  const problems = await schemaProblems(schema, value, { part: "inputs", path: "" });
+  assert.deepEqual(problems.map(({ path, code }) => `${path} ${code}`).sort(), [
+    "/name wrong_type",
+    "/other required",
+  ]);
+});

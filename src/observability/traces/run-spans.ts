@@ -1,0 +1,220 @@
+// One run's events become spans: run > agent > task > lease and attempt, and what people were asked. The ids are those
+// of src/engine/trace.ts, so that timeline, logs, failures and workers speak of the same spans.
+//
+// R1. A span is handed on once, when it ends. What is still open at the run's end ends with it.
+// R2. A span whose beginning was not seen is left out.
+// R3. What is kept are open spans alone: agents, each with its one task, and questions to people.
+
+import { eventType } from "../../engine/event.ts";
+import { timelineEventTypes } from "../../engine/event-views.ts";
+import { agentSpan, namedSpan, runSpan } from "../../engine/trace.ts";
+import { fieldsOf, parseEvent, textField, wholeField } from "../../runs/history/line.ts";
+import type { OpenSpans } from "./open-spans.ts";
+import type { OpenSpan } from "./span.ts";
+import { TaskSpans, type Told } from "./task-spans.ts";
+
+interface OpenAgent {
+  span: OpenSpan | null;
+  /** An agent works at one task at a time. */
+  task: TaskSpans | null;
+  /** Its last task was taken from it. */
+  isCutOff: boolean;
+}
+
+/** Whether an event of this type says anything to spans; cheap. */
+export function concernsSpans(type: string): boolean {
+  return timelineEventTypes.has(type);
+}
+
+export class RunSpans {
+  readonly #spans: OpenSpans;
+  readonly #runId: string;
+  readonly #runSpan: OpenSpan | null;
+  readonly #agents = new Map<string, OpenAgent>();
+  readonly #questions = new Map<string, OpenSpan>();
+  /** Agents whose task may have failed for good. */
+  readonly #undecided = new Set<OpenAgent>();
+
+  constructor(spans: OpenSpans) {
+    const { runId, graphId, jobName, submittedAtMs } = spans.run;
+    this.#spans = spans;
+    this.#runId = runId;
+    this.#runSpan = spans.open(runSpan(runId), `run ${graphId}`, submittedAtMs, {
+      "troupe.graph_id": graphId,
+      ...(jobName !== null && { "troupe.job_name": jobName }),
+    });
+  }
+
+  /** Takes the run's next event, in order; `settle` follows the last one of every cut. */
+  apply(seq: number, line: string): void {
+    if (!concernsSpans(eventType(line))) return;
+    const event = parseEvent(line);
+    const told = { event, fields: fieldsOf(event), seq, atMs: Date.parse(event.timestamp) };
+    if (event.agentId === null) this.#ofRun(told);
+    else this.#ofAgent(event.agentId, told);
+  }
+
+  /** The cut is over: a task whose attempt failed, and of which no further attempt was announced, has ended. */
+  settle(): void {
+    for (const agent of this.#undecided) endTask(agent, "failed");
+    this.#undecided.clear();
+  }
+
+  // ------------------------------------------------------------------------------------------------- the run
+
+  #ofRun(told: Told): void {
+    switch (told.event.type) {
+      case "job_completed":
+        this.#endRun(told, "completed");
+        return;
+      case "job_failed":
+        this.#endRun(told, "failed");
+        return;
+      case "job_cancelled":
+        this.#endRun(told, "cancelled");
+        return;
+      case "job_paused":
+      case "job_resumed":
+      case "job_recovered":
+      case "message_dead_lettered":
+        happenedIn(this.#runSpan, told);
+        return;
+      default:
+      // How a run comes to be running takes no time worth showing.
+    }
+  }
+
+  #endRun({ event, atMs }: Told, status: string): void {
+    this.settle();
+    for (const span of this.#questions.values()) this.#spans.end(span, atMs, "cancelled");
+    this.#questions.clear();
+    for (const agent of this.#agents.values()) {
+      // What waits at the end of a run is cut off, also by a run that fails: it has not failed itself.
+      endTask(agent, "cancelled", atMs);
+      this.#endAgent(agent, agent.isCutOff && status !== "completed" ? "cancelled" : "completed", atMs);
+    }
+    this.#agents.clear();
+    if (event.failure !== null) this.#runSpan?.failed(event.failure, atMs);
+    this.#spans.end(this.#runSpan, atMs, status, status === "failed" ? "The run failed." : null);
+  }
+
+  // ---------------------------------------------------------------------------------------------------- agents
+
+  #ofAgent(agentId: string, told: Told): void {
+    const { event, fields, atMs, seq } = told;
+    const agent = this.#agent(agentId);
+    switch (event.type) {
+      case "agent_started":
+        agent.span ??= this.#spans.open(agentSpan(this.#runId, agentId), `agent ${agentId}`, atMs, {
+          "troupe.agent_id": agentId,
+          "troupe.agent_type": textField(fields, "agent_type") ?? "",
+        });
+        return;
+      case "agent_completed":
+        agent.span?.set({ "troupe.processed_messages": wholeField(fields, "processed_messages") });
+        this.#endAgent(agent, "completed", atMs);
+        this.#agents.delete(agentId);
+        return;
+      case "agent_failed":
+        // It failed at one message for good; under failure_policy continue it goes on with the next.
+        if (event.failure !== null) {
+          agent.task?.span?.failed(event.failure, atMs);
+          agent.span?.failed(event.failure, atMs);
+        }
+        this.#undecided.delete(agent);
+        endTask(agent, "failed", atMs);
+        return;
+      case "human_input_requested":
+        this.#ask(agentId, textField(fields, "request_id") ?? `req_${seq}`, atMs);
+        return;
+      case "human_input_answered":
+        this.#answered(told, "answered");
+        return;
+      case "human_input_timed_out":
+        this.#answered(told, "timed_out");
+        return;
+      case "artifact_written":
+      case "message_dead_lettered":
+      case "message_retried":
+        happenedIn(agent.task?.attempt ?? agent.span ?? this.#runSpan, told);
+        return;
+      default:
+        this.#ofTask(agentId, agent, told);
+    }
+  }
+
+  #agent(agentId: string): OpenAgent {
+    let agent = this.#agents.get(agentId);
+    if (agent === undefined) {
+      agent = { span: null, task: null, isCutOff: false };
+      this.#agents.set(agentId, agent);
+    }
+    return agent;
+  }
+
+  #endAgent(agent: OpenAgent, status: string, atMs: number): void {
+    endTask(agent, status, atMs);
+    this.#spans.end(agent.span, atMs, agent.span?.hasFailed === true ? "failed" : status);
+    agent.span = null;
+  }
+
+  #ofTask(agentId: string, agent: OpenAgent, told: Told): void {
+    const { event, fields, atMs } = told;
+    const number = wholeField(fields, "task");
+    if (number === null) return;
+    if (event.type === "executor_lease_requested" && agent.task?.number !== number) {
+      // A new task is the end of the one before.
+      endTask(agent, "completed");
+      agent.isCutOff = false;
+      agent.task = new TaskSpans(this.#spans, agentId, number, atMs);
+    }
+    if (agent.task?.number !== number) return;
+    const news = agent.task.apply(told);
+    if (news === "may_have_failed") this.#undecided.add(agent);
+    else this.#undecided.delete(agent);
+    if (typeof news === "object") endTask(agent, news.endedAs, atMs);
+  }
+
+  // ------------------------------------------------------------------------------------------------- questions
+
+  #ask(agentId: string, requestId: string, atMs: number): void {
+    // A question that is asked again is still the same.
+    if (this.#questions.has(requestId)) return;
+    const span = this.#spans.open(
+      namedSpan(this.#runId, agentId, "human", requestId),
+      `human ${agentId}`,
+      atMs,
+      { "troupe.agent_id": agentId, "troupe.request_id": requestId },
+    );
+    if (span !== null) this.#questions.set(requestId, span);
+  }
+
+  #answered({ fields, atMs }: Told, status: string): void {
+    const requestId = textField(fields, "request_id") ?? "";
+    const span = this.#questions.get(requestId);
+    if (span === undefined) return;
+    span.set({ "troupe.decision": textField(fields, "decision") });
+    this.#spans.end(span, atMs, status);
+    this.#questions.delete(requestId);
+  }
+}
+
+/** @param atMs when; without it, when something was last heard of it */
+function endTask(agent: OpenAgent, status: string, atMs?: number): void {
+  if (agent.task === null) return;
+  agent.task.end(status, atMs);
+  agent.task = null;
+  agent.isCutOff = status === "cancelled";
+}
+
+const TEXT_CHARS_MAX = 256;
+
+/** Notes an event with its small fields. */
+function happenedIn(span: OpenSpan | null, { event, fields, atMs }: Told): void {
+  const attributes: Record<string, string | number | boolean> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    if (typeof value === "number" || typeof value === "boolean") attributes[`troupe.${name}`] = value;
+    else if (typeof value === "string") attributes[`troupe.${name}`] = value.slice(0, TEXT_CHARS_MAX);
+  }
+  span?.happened({ name: event.type, atMs, attributes });
+}

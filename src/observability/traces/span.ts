@@ -1,0 +1,121 @@
+// A span as plain data: what the history tells of it, in a shape that crosses to the exporter's thread and knows
+// nothing of any library.
+
+import type { Failure } from "../../engine/failure.ts";
+import type { Span, TraceContext } from "../../engine/trace.ts";
+
+export type Attributes = Readonly<Record<string, string | number | boolean>>;
+
+/** Something that happened during a span. */
+export interface SpanEvent {
+  readonly name: string;
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+  readonly attributes: Attributes;
+}
+
+/** A span that has ended. */
+export interface FinishedSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | null;
+  /** Whether the parent is somebody else's: the caller's. */
+  readonly isParentRemote: boolean;
+  /** Whether the trace is a caller's, who has begun it. */
+  readonly isCallersTrace: boolean;
+  readonly name: string;
+  /** Milliseconds since 1970. */
+  readonly startMs: number;
+  readonly endMs: number;
+  /** What went wrong, for people; null when nothing did. */
+  readonly error: string | null;
+  readonly attributes: Attributes;
+  readonly events: readonly SpanEvent[];
+  /** Events beyond what a span keeps. */
+  readonly droppedEvents: number;
+}
+
+/** What one span keeps of what happens during it; an agent may leave thousands of files. */
+const EVENTS_PER_SPAN_MAX = 32;
+
+/** A span that has not ended yet. */
+export class OpenSpan {
+  readonly startMs: number;
+  readonly #trace: TraceContext;
+  readonly #span: Span;
+  readonly #name: string;
+  readonly #attributes: Record<string, string | number | boolean>;
+  readonly #events: SpanEvent[] = [];
+  #droppedEvents = 0;
+  #error: string | null = null;
+
+  constructor(
+    trace: TraceContext,
+    given: {
+      readonly span: Span;
+      readonly name: string;
+      readonly startMs: number;
+      readonly attributes: Attributes;
+    },
+  ) {
+    this.#trace = trace;
+    this.#span = given.span;
+    this.#name = given.name;
+    this.startMs = given.startMs;
+    this.#attributes = { ...given.attributes };
+  }
+
+  get hasFailed(): boolean {
+    return this.#error !== null;
+  }
+
+  /** Adds what is known now; null is nothing. */
+  set(attributes: Readonly<Record<string, string | number | boolean | null>>): void {
+    for (const [name, value] of Object.entries(attributes))
+      if (value !== null) this.#attributes[name] = value;
+  }
+
+  happened(event: SpanEvent): void {
+    if (this.#events.length < EVENTS_PER_SPAN_MAX) this.#events.push(event);
+    else this.#droppedEvents++;
+  }
+
+  /** Notes a failure, in the way that OpenTelemetry notes exceptions. */
+  failed(failure: Failure, atMs: number): void {
+    const { code, desc, details } = failure;
+    this.#error = desc;
+    this.set({ "error.type": code });
+    this.happened({
+      name: "exception",
+      atMs,
+      attributes: {
+        "exception.type": code,
+        "exception.message": details.message,
+        ...(details.stderr_tail !== undefined && { "exception.stacktrace": details.stderr_tail }),
+      },
+    });
+  }
+
+  /**
+   * @param status what became of it, in the words of the timeline
+   * @param error why that is no good end, unless a failure said it already; null when it is one
+   */
+  finish(endMs: number, status: string, error: string | null): FinishedSpan {
+    const parentSpanId = this.#span.parentId ?? this.#trace.parentSpanId;
+    return {
+      traceId: this.#trace.traceId,
+      spanId: this.#span.id,
+      parentSpanId,
+      isParentRemote: this.#span.parentId === null && parentSpanId !== null,
+      isCallersTrace: this.#trace.parentSpanId !== null,
+      name: this.#name,
+      startMs: this.startMs,
+      // Clocks can be set back; a span cannot end before it begins.
+      endMs: Math.max(this.startMs, endMs),
+      error: this.#error ?? error,
+      attributes: { ...this.#attributes, "troupe.status": status },
+      events: this.#events,
+      droppedEvents: this.#droppedEvents,
+    };
+  }
+}

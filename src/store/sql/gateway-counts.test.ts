@@ -1,0 +1,67 @@
+// Counts for summaries, on a real SQLite database.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { job, run } from "../../../test/support/gateway-samples.ts";
+import { systemClock } from "../../app/clock.ts";
+import { openSqlite } from "../sqlite/database.ts";
+import { SqlRecordCounter } from "./gateway-counts.ts";
+import { SqlGatewayRecords } from "./gateway-records.ts";
+
+const none = { pending: 0, queued: 0, running: 0, paused: 0, completed: 0, failed: 0, cancelled: 0 };
+
+test("an empty database counts nothing", async () => {
+  const database = openSqlite(":memory:");
+  assert.deepEqual(await new SqlRecordCounter(database).count(10), { jobs: 0, jobsOpen: 0, runs: none });
+  await database.close();
+});
+
+test("jobs and runs are counted by what they are; deleted jobs and ended runs do not count as open", async () => {
+  const database = openSqlite(":memory:");
+  const records = new SqlGatewayRecords(database, systemClock.soon);
+  await records.write(async (writes) => {
+    for (const n of [1, 2, 3]) await writes.insertJob(job(n));
+    for (const n of [1, 2, 3, 4]) await writes.insertRun(run(n, job(1).jobId));
+    await writes.setWaiting(run(2, job(1).jobId).runId, "paused", null, 5);
+    await writes.endUnlaunched(run(4, job(1).jobId).runId, { status: "cancelled", failureJson: null }, 6);
+    await writes.deleteJob(job(3).jobId, 1);
+  });
+  assert.deepEqual(await new SqlRecordCounter(database).count(10), {
+    jobs: 2,
+    // The latest run of the first job has ended; the second has none.
+    jobsOpen: 1,
+    runs: { ...none, pending: 2, paused: 1, cancelled: 1 },
+  });
+  await database.close();
+});
+
+test("a count stops at its maximum", async () => {
+  const database = openSqlite(":memory:");
+  const records = new SqlGatewayRecords(database, systemClock.soon);
+  await records.write(async (writes) => {
+    for (const n of [1, 2, 3]) await writes.insertJob(job(n));
+    for (const n of [1, 2, 3]) await writes.insertRun(run(n, job(1).jobId));
+  });
+  const counts = await new SqlRecordCounter(database).count(2);
+  assert.deepEqual(counts, { jobs: 2, jobsOpen: 2, runs: { ...none, pending: 2 } });
+  await database.close();
+});
+
+test("counting reads indexes, and no table", async () => {
+  const database = openSqlite(":memory:");
+  const plans: string[] = [];
+  const explained = {
+    ...database,
+    async read<Row>(sql: string, parameters: readonly unknown[]): Promise<readonly Row[]> {
+      const plan = database.connection.prepare(`EXPLAIN QUERY PLAN ${sql}`);
+      plans.push(...plan.all(...(parameters as number[])).map(({ detail }) => String(detail)));
+      return database.read<Row>(sql, parameters);
+    },
+  };
+  await new SqlRecordCounter(explained).count(10);
+  const reads = plans.filter((detail) => /\b(job_definitions|runs)\b/.test(detail));
+  assert.equal(reads.length, 9);
+  for (const detail of reads)
+    assert.match(detail, /USING (COVERING )?INDEX (job_definitions_newest|runs_status)/);
+  await database.close();
+});

@@ -1,0 +1,289 @@
+// The gateway's records on real SQLite files: the contract, and what only SQLite can show.
+
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { StatementSync } from "node:sqlite";
+import { test } from "node:test";
+import {
+  type GatewayUnderTest,
+  gatewayRecordsContract,
+} from "../../../test/support/gateway-records-contract.ts";
+import { advance, job, launch, promise, run } from "../../../test/support/gateway-samples.ts";
+import { changes, progress } from "../../../test/support/journal-contract.ts";
+import { systemClock } from "../../app/clock.ts";
+import { openSqlite, type SqliteDatabase } from "../sqlite/database.ts";
+import { SqliteJournal } from "../sqlite/journal.ts";
+import { RunFollower } from "../sqlite/run-follower.ts";
+import { SqlBlueprintRecords } from "./blueprint-records.ts";
+import { SqlGatewayRecords } from "./gateway-records.ts";
+import { SqlJobRecords } from "./job-records.ts";
+import { SqlOperationRecords } from "./operation-records.ts";
+import { SqlPortRecords } from "./port-records.ts";
+import { SqlRetentionRecords } from "./retention-records.ts";
+
+gatewayRecordsContract("SQLite", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "troupe-gateway-"));
+  const open = async (): Promise<GatewayUnderTest> => {
+    const database = openSqlite(join(folder, "troupe.db"));
+    return {
+      records: new SqlGatewayRecords(database, systemClock.soon),
+      journal: new SqliteJournal(database),
+      runtime: new SqlJobRecords(database),
+      retention: new SqlRetentionRecords(database),
+      async reopen() {
+        await database.close();
+        return open();
+      },
+      breakCommits: () => breakCommits(database),
+      async close() {
+        await database.close().catch(() => {});
+        await rm(folder, { recursive: true, force: true });
+      },
+    };
+  };
+  return open();
+});
+
+/** A promise to another table that nobody keeps is noticed by the commit, and not before. */
+function breakCommits({ connection }: SqliteDatabase): () => void {
+  connection.exec(`
+    CREATE TABLE kept_by_nobody (id INTEGER PRIMARY KEY);
+    CREATE TABLE broken (id INTEGER REFERENCES kept_by_nobody DEFERRABLE INITIALLY DEFERRED);
+    CREATE TRIGGER breaks AFTER INSERT ON job_definitions BEGIN INSERT INTO broken VALUES (1); END`);
+  return () => connection.exec("DROP TRIGGER breaks; DROP TABLE broken; DROP TABLE kept_by_nobody");
+}
+
+async function withDatabase(
+  use: (database: SqliteDatabase, records: SqlGatewayRecords) => Promise<void>,
+): Promise<void> {
+  const database = openSqlite(":memory:");
+  try {
+    await use(database, new SqlGatewayRecords(database, systemClock.soon));
+  } finally {
+    await database.close();
+  }
+}
+
+test("a full disk rejects what was asked for at that moment as unavailable, and the next moment is served", () =>
+  withDatabase(async ({ connection }, records) => {
+    await records.write((writes) => writes.insertJob(job(1)));
+    const { page_count: pages } = connection.prepare("PRAGMA page_count").get() as { page_count: number };
+    connection.exec(`PRAGMA max_page_count = ${pages}`);
+    const large = "x".repeat(200_000);
+    const answers = await Promise.allSettled([
+      records.write((writes) => writes.insertJob(job(2))),
+      records.write((writes) => writes.saveIdempotency(promise({ body: large }))),
+      records.write((writes) => writes.insertJob(job(3))),
+    ]);
+    // SQLite undoes either the statement or the transaction: who was told of success is there, who was not is not.
+    assert.equal(answers[1]?.status, "rejected");
+    for (const [n, answer] of [
+      [2, answers[0]],
+      [3, answers[2]],
+    ] as const) {
+      const isThere = (await records.job(`job_000${n}`)) !== null;
+      assert.equal(isThere, answer?.status === "fulfilled");
+    }
+    for (const answer of answers) {
+      if (answer.status === "fulfilled") continue;
+      assert.equal((answer.reason as Error).name, "JournalUnavailable");
+      assert.match((answer.reason as Error).message, /disk is full/);
+    }
+    assert.equal(await records.idempotency(promise().scope, promise().key), null);
+    connection.exec("PRAGMA max_page_count = 1000000");
+    await records.write((writes) => writes.saveIdempotency(promise({ body: large })));
+    assert.equal((await records.idempotency(promise().scope, promise().key))?.body, large);
+  }));
+
+test("a work that goes on after SQLite has given up the transaction takes nothing with it", () =>
+  withDatabase(async ({ connection }, records) => {
+    const answers = await Promise.allSettled([
+      records.write((writes) => writes.insertJob(job(1))),
+      records.write(async () => {
+        // As SQLite does it by itself when memory or disk run out.
+        connection.exec("ROLLBACK");
+        throw new Error("the cause");
+      }),
+      records.write((writes) => writes.insertJob(job(2))),
+    ]);
+    for (const answer of answers) {
+      assert.equal(answer.status, "rejected");
+      assert.match(String(answer.reason), /the cause/);
+    }
+    assert.deepEqual((await records.jobs({ includeTerminal: true, limit: 5, after: null })).rows, []);
+    await records.write((writes) => writes.insertJob(job(1)));
+  }));
+
+test("a run's updates that change no status write no row of the gateway (F3)", () =>
+  withDatabase(async (database, records) => {
+    const journal = new SqliteJournal(database);
+    const one = run(1, "job_0001");
+    await records.write(async (writes) => {
+      await writes.insertJob(job(1));
+      await writes.insertRun(one);
+    });
+    await journal.commit([launch(one)]);
+    database.connection.exec(
+      "CREATE TRIGGER watched AFTER UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'written'); END",
+    );
+    await journal.commit([advance(one, 1, { updatedAtMs: 9, eventSeq: 2 })]);
+    const { unwritable } = await journal.commit([advance(one, 2, { status: "paused" })]);
+    assert.match(unwritable[0]?.reason ?? "", /written/);
+  }));
+
+/** Every statement that `use` makes SQLite prepare. */
+async function statementsOf(
+  { connection }: SqliteDatabase,
+  use: () => Promise<unknown>,
+): Promise<Map<string, StatementSync>> {
+  const statements = new Map<string, StatementSync>();
+  const prepare = connection.prepare.bind(connection);
+  connection.prepare = (sql, ...rest) => {
+    const statement = prepare(sql, ...rest);
+    if (/^(select|update|delete|insert)/i.test(sql)) statements.set(sql, statement);
+    return statement;
+  };
+  await use();
+  connection.prepare = prepare;
+  return statements;
+}
+
+async function readEverything(records: SqlGatewayRecords, limit: number): Promise<void> {
+  const page = { limit, after: limit === 5 ? null : "run_0001" };
+  for (const jobId of [null, "job_0001"]) {
+    for (const status of [null, "failed"] as const) await records.runs({ ...page, jobId, status });
+  }
+  for (const includeTerminal of [true, false]) {
+    await records.jobs({ ...page, includeTerminal });
+    await records.jobs({ ...page, includeTerminal, blueprintId: "digest" });
+  }
+  await records.job("job_0001");
+  await records.run("run_0001");
+  await records.latestRun("job_0001");
+  await records.recentRuns("job_0001", limit);
+  await records.completedDurations("job_0001", limit);
+  await records.openRun("run_0001");
+  for (const jobId of [null, "job_0001"]) await records.unsettledRuns({ ...page, jobId });
+  await records.idempotency("s", "k");
+  await records.bundles({ limit, after: null });
+}
+
+async function writeEverything(records: SqlGatewayRecords): Promise<void> {
+  await records.write(async (writes) => {
+    await writes.insertJob(job(1));
+    await writes.updateJob(job(1, { revision: 2 }), 1);
+    await writes.insertRun(run(1, "job_0001"));
+    await writes.job("job_0001");
+    await writes.run("run_0001");
+    await writes.openRuns("job_0001");
+    await writes.setDesiredStates("job_0001", "paused", 1);
+    await writes.setDesiredState("run_0001", "cancelled", 1);
+    await writes.setWaiting("run_0001", "paused", null, 1);
+    await writes.setLabel("run_0001", "Copying", 1);
+    await writes.endUnlaunched("run_0001", { status: "cancelled", failureJson: null }, 1);
+    await writes.saveIdempotency(promise());
+    await writes.bundle("b");
+    await writes.bundleInUse("b");
+    await writes.deleteBundle("b");
+    await writes.deleteJob("job_0001", 2);
+  });
+  await records.purgeDeleted(5);
+  await records.forgetIdempotency(1, 5);
+}
+
+/** What there is to remove, so that a removal comes to all of its statements. */
+async function endSomething(database: SqliteDatabase, records: SqlGatewayRecords): Promise<void> {
+  await records.write(async (writes) => {
+    await writes.insertJob(job(9));
+    await writes.insertRun(run(9, "job_0009"));
+  });
+  await new SqliteJournal(database).commit([
+    launch(run(9, "job_0009"), { progress: progress({ status: "completed", updatedAtMs: 1 }) }),
+    changes({ jobId: "own", progress: progress({ status: "completed" }) }),
+  ]);
+}
+
+async function retainEverything(database: SqliteDatabase): Promise<void> {
+  const retention = new SqlRetentionRecords(database);
+  const end = { endedAtMs: 5, id: "g-0001" };
+  await retention.endedPage(5, null);
+  await retention.unlaunchedPage(5, 5, null);
+  for (const without of [null, end]) {
+    await retention.isBlobNamed("sha", without);
+    await retention.isSnapshotNamed("f", without);
+  }
+  await retention.isRunThere("run_0001");
+  await retention.removeEnded(end, 5);
+  await retention.removeUnlaunched(5, 5);
+  await retention.removeOwn(5);
+  while (await retention.removeParts(() => true)) {
+    // A statement at a time.
+  }
+  await retention.fileGarbage(5, null);
+  await retention.forgetGarbage([{ kind: "run", name: "run_0001" }]);
+}
+
+/** Beside the catalog's own list, which is as long as the catalog. */
+async function readBlueprints(database: SqliteDatabase, records: SqlGatewayRecords): Promise<void> {
+  const blueprints = new SqlBlueprintRecords(database);
+  await blueprints.prepared("digest");
+  await blueprints.assets("digest");
+  await blueprints.modelOwners("m");
+  await blueprints.hasModelFile("m", "recipe", "digest");
+  await blueprints.isPackageUsed("f", "digest");
+  await blueprints.jobsOf("digest");
+  const operations = new SqlOperationRecords(database);
+  for (const target of [null, "digest"]) {
+    for (const status of [null, "failed"] as const)
+      await operations.operations({ target, status, limit: 5, after: null });
+  }
+  await operations.operation("op_1");
+  await operations.operationEvents("op_1", 0, 5);
+  await operations.openOperations();
+  const ports = new SqlPortRecords(database);
+  await ports.portsInUse();
+  await ports.portsFreedSince(1);
+  await ports.portsOf("run_0001");
+  await records.write(async (writes) => {
+    await writes.operations.open("digest");
+    await writes.blueprints.settleJobs("digest", { kind: "failed" }, 1);
+    await writes.ports.reserve("run_0001", "web_ui", [1]);
+  });
+}
+
+/** Walked from one end, these show nothing but what is asked for; of ports there are no more than the settings have. */
+const SHORT_INDEX =
+  /USING (COVERING )?INDEX (job_definitions_(deleted|newest|newest_open)|runs_open|jobs_removable|operations_open|run_ports_run)$/;
+
+test("no statement scans a table or sorts, whatever the filters", () =>
+  withDatabase(async (database, records) => {
+    await endSomething(database, records);
+    const statements = await statementsOf(database, async () => {
+      await readEverything(records, 5);
+      await writeEverything(records);
+      await retainEverything(database);
+      await readBlueprints(database, records);
+      new RunFollower(database.connection);
+    });
+    assert.ok(statements.size > 30, `${statements.size} statements`);
+    for (const sql of statements.keys()) {
+      for (const { detail } of database.connection.prepare(`EXPLAIN QUERY PLAN ${sql}`).all()) {
+        assert.doesNotMatch(String(detail), /TEMP B-TREE FOR (ORDER|GROUP) BY/, sql);
+        if (/^SCAN (?!CONSTANT ROW|\d+ CONSTANT ROWS|\d+-ROW VALUES)/.test(String(detail)))
+          assert.match(String(detail), SHORT_INDEX, sql);
+      }
+    }
+  }));
+
+test("reads are planned once, whatever their arguments", () =>
+  withDatabase(async (database, records) => {
+    const statements = await statementsOf(database, async () => {
+      for (const limit of [5, 6, 7]) await readEverything(records, limit);
+    });
+    assert.ok(statements.size >= 14, `${statements.size} statements`);
+    for (const [sql, statement] of statements) {
+      assert.equal((statement as unknown as { stat(name: "reprepare"): number }).stat("reprepare"), 0, sql);
+    }
+  }));

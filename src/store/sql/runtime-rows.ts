@@ -1,0 +1,96 @@
+// Removal of the runtime's rows. A job goes in one small step, whatever its size: its own row, which everybody asks for
+// first. The rest is noted as garbage and removed in pieces, because deleting a long history at once would hold up
+// everybody.
+
+import { sql, type Transaction } from "kysely";
+import type { Garbage } from "../../runs/retention-records.ts";
+import type { Schema } from "./schema.ts";
+
+/** To be called in a transaction, with a few hundred jobs at most. */
+export async function deleteJobRows(
+  db: Transaction<Schema>,
+  jobs: readonly { readonly jobId: string; readonly runId: string }[],
+): Promise<void> {
+  if (jobs.length === 0) return;
+  const notes = jobs.flatMap(({ jobId, runId }): readonly Garbage[] => [
+    { kind: "job", name: jobId },
+    { kind: "run", name: runId },
+  ]);
+  await noteGarbage(db, notes);
+  const ids = jobs.map(({ jobId }) => jobId);
+  await db.deleteFrom("jobs").where("job_id", "in", ids).execute();
+}
+
+interface Part {
+  readonly table: string;
+  /** The columns that name a row. */
+  readonly key: string;
+  /** Rows of one statement: few where a row may be long. */
+  readonly rowsAtOnce: number;
+}
+
+const ARTIFACTS: Part = { table: "artifacts", key: "run_id, artifact_id", rowsAtOnce: 200 };
+
+const PARTS: readonly Part[] = [
+  ARTIFACTS,
+  { table: "events", key: "job_id, first_seq", rowsAtOnce: 16 },
+  { table: "items", key: "job_id, agent_index, first_seq", rowsAtOnce: 16 },
+  { table: "messages", key: "job_id, agent_index, seq", rowsAtOnce: 16 },
+  { table: "tasks", key: "job_id, task_seq", rowsAtOnce: 16 },
+  { table: "dead_letters", key: "dead_letter_id", rowsAtOnce: 16 },
+  { table: "human_requests", key: "job_id, event_seq", rowsAtOnce: 50 },
+  { table: "agents", key: "job_id, agent_index", rowsAtOnce: 50 },
+  { table: "job_sources", key: "job_id", rowsAtOnce: 8 },
+];
+
+/** Jobs whose parts are removed together. */
+const JOBS_AT_ONCE = 25;
+
+const removedJobs = sql`(SELECT name FROM garbage WHERE kind = 'job' ORDER BY name LIMIT ${sql.lit(JOBS_AT_ONCE)})`;
+
+/**
+ * Removes parts of a few removed jobs; to be called in a transaction.
+ *
+ * @param isOver asked after each statement that leaves something: whether the rest is for the next transaction
+ * @returns whether there may be more, of these jobs or of others
+ */
+export async function deleteParts(db: Transaction<Schema>, isOver: () => boolean): Promise<boolean> {
+  const some = await db.selectFrom("garbage").select("name").where("kind", "=", "job").limit(1).execute();
+  if (some.length === 0) return false;
+  for (const part of PARTS) {
+    let isLast = false;
+    while (!isLast) {
+      isLast = await deleteSome(db, part);
+      if (!isLast && isOver()) return true;
+    }
+  }
+  // All of them were found empty in this very transaction.
+  await sql`DELETE FROM garbage WHERE kind = 'job' AND name IN ${removedJobs}`.execute(db);
+  return true;
+}
+
+/** @returns whether these were the last */
+async function deleteSome(db: Transaction<Schema>, part: Part): Promise<boolean> {
+  const { table, key, rowsAtOnce } = part;
+  const deleteRows = sql`DELETE FROM ${sql.table(table)} WHERE (${sql.raw(key)}) IN
+    (SELECT ${sql.raw(key)} FROM ${sql.table(table)} WHERE job_id IN ${removedJobs} LIMIT ${sql.lit(rowsAtOnce)})`;
+  if (part !== ARTIFACTS) {
+    const { numAffectedRows } = await deleteRows.execute(db);
+    return Number(numAffectedRows ?? 0) < rowsAtOnce;
+  }
+  const { rows } = await sql<{ sha256: string }>`${deleteRows} RETURNING sha256`.execute(db);
+  await noteGarbage(
+    db,
+    [...new Set(rows.map(({ sha256 }) => sha256))].map((name) => ({ kind: "blob", name })),
+  );
+  return rows.length < rowsAtOnce;
+}
+
+async function noteGarbage(db: Transaction<Schema>, garbage: readonly Garbage[]): Promise<void> {
+  if (garbage.length === 0) return;
+  await db
+    .insertInto("garbage")
+    .values(garbage)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}

@@ -1,0 +1,361 @@
+// For tests of jobs and runs: the real features, store and engine in one process; only commands are not started, the
+// test says how they end. What is about one exact moment holds a write, a launch or the journal there.
+
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock, systemRandomness } from "../../src/app/clock.ts";
+import { Bundles } from "../../src/bundles/bundles.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import { type Journal, JournalUnavailable } from "../../src/engine/journal.ts";
+import type { JsonObject } from "../../src/engine/json.ts";
+import type { Clock } from "../../src/engine/ports.ts";
+import { noServiceBoard } from "../../src/engine/service-port.ts";
+import { noActions, type TaskStart } from "../../src/engine/task-port.ts";
+import { PoolSlots } from "../../src/execution/pools.ts";
+import { Acceptance } from "../../src/launch/acceptance.ts";
+import { BlueprintLaunches } from "../../src/launch/blueprint-launches.ts";
+import { Definitions } from "../../src/launch/definitions.ts";
+import { LaunchPlans } from "../../src/launch/launch-plans.ts";
+import { Launcher } from "../../src/launch/launcher.ts";
+import type {
+  GatewayWrites,
+  JobDefinition,
+  JobSource,
+  JobView,
+  NewRun,
+  RunRecord,
+} from "../../src/launch/records.ts";
+import { RunEnds } from "../../src/launch/run-ends.ts";
+import { Runs } from "../../src/launch/runs.ts";
+import { KeyedTurns } from "../../src/lib/keyed-turns.ts";
+import { EventFeed } from "../../src/runs/feed.ts";
+import { ConfigurationSecrets } from "../../src/security/configuration.ts";
+import { openSecretKey } from "../../src/security/secret-key.ts";
+import { SqlBundleRecords } from "../../src/store/sql/bundle-records.ts";
+import { SqlGatewayRecords } from "../../src/store/sql/gateway-records.ts";
+import { SqlJobRecords } from "../../src/store/sql/job-records.ts";
+import { openSqlite } from "../../src/store/sqlite/database.ts";
+import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
+import { openTestBlueprints } from "./job-blueprints.ts";
+import { until } from "./until.ts";
+
+/** A place where work is held until it is let go. */
+export class Gate {
+  readonly #reached = Promise.withResolvers<void>();
+  readonly #opened = Promise.withResolvers<void>();
+  /** Resolves when the work has come here. */
+  readonly reached = this.#reached.promise;
+
+  pass(): Promise<void> {
+    this.#reached.resolve();
+    return this.#opened.promise;
+  }
+
+  open(): void {
+    this.#opened.resolve();
+  }
+}
+
+/** Real time, but what is to happen later happens when the test says so. */
+export class HandClock implements Clock {
+  aheadMs = 0;
+  readonly soon = systemClock.soon;
+  #timers: (() => void)[] = [];
+  #firesByItself = false;
+
+  nowMs(): number {
+    return systemClock.nowMs() + this.aheadMs;
+  }
+
+  steadyMs(): number {
+    return systemClock.steadyMs() + this.aheadMs;
+  }
+
+  after(_delayMs: number, run: () => void): () => void {
+    this.#timers.push(run);
+    if (this.#firesByItself) this.soon(() => this.fire());
+    return () => {
+      this.#timers = this.#timers.filter((timer) => timer !== run);
+    };
+  }
+
+  /** Whether what is to happen later happens next, whatever the time. */
+  set firesByItself(fires: boolean) {
+    this.#firesByItself = fires;
+    if (fires) this.fire();
+  }
+
+  get timers(): number {
+    return this.#timers.length;
+  }
+
+  /** Calls everything that waits. */
+  fire(): void {
+    for (const run of this.#timers.splice(0)) run();
+  }
+}
+
+class TestRecords extends SqlGatewayRecords {
+  /** Hold the next writes before they begin, one each; null lets one through. */
+  readonly gates: (Gate | null)[] = [];
+  /** Holds what is read next of one run, after it was read. */
+  readGate: { readonly runId: string; readonly gate: Gate } | null = null;
+  isBroken = false;
+
+  override async run(runId: string): Promise<RunRecord | null> {
+    const run = await super.run(runId);
+    if (this.readGate?.runId === runId) {
+      const { gate } = this.readGate;
+      this.readGate = null;
+      await gate.pass();
+    }
+    return run;
+  }
+
+  override async write<T>(work: (writes: GatewayWrites) => Promise<T>): Promise<T> {
+    await this.gates.shift()?.pass();
+    if (this.isBroken) throw new JournalUnavailable("the test has broken the store");
+    return super.write(work);
+  }
+}
+
+class TestPlans extends LaunchPlans {
+  gate: Gate | null = null;
+  /** Jobs whose launch meets an error that nobody foresaw. */
+  readonly broken = new Set<string>();
+  /** Jobs in the order in which their launches were begun. */
+  readonly begun: string[] = [];
+
+  override async of(job: JobDefinition) {
+    this.begun.push(job.jobId);
+    const { gate } = this;
+    this.gate = null;
+    await gate?.pass();
+    if (this.broken.has(job.jobId)) throw new TypeError("the test has broken this job");
+    return super.of(job);
+  }
+}
+
+export type TestCore = Awaited<ReturnType<typeof startCore>>;
+
+/** @param given.home of a core that has ended: the next process on the same files */
+export async function startCore(given: { readonly home?: string } = {}) {
+  const home = given.home ?? (await mkdtemp(join(tmpdir(), "troupe-jobs-")));
+  const database = openSqlite(join(home, "db.sqlite"));
+  const clock = new HandClock();
+  const records = new TestRecords(database, systemClock.soon);
+  const feed = new EventFeed();
+  const bundles = await Bundles.open({
+    home,
+    records: new SqlBundleRecords(database),
+    bundleBytesMax: 1_000_000,
+    bundlesBytesMax: 0,
+    nowMs: systemClock.nowMs,
+  });
+  const secrets = new ConfigurationSecrets(await openSecretKey({ home, given: [] }));
+  const starts: TaskStart[] = [];
+  const real = new SqliteJournal(database);
+  const broken = { journal: false };
+  const journal: Journal = {
+    commit: async (batch) => {
+      if (broken.journal) throw new JournalUnavailable("the test has broken the store");
+      return real.commit(batch);
+    },
+    claim: (owner, limit) => real.claim(owner, limit),
+    load: (jobId) => real.load(jobId),
+    failDamaged: (jobId, owner, render) => real.failDamaged(jobId, owner, render),
+  };
+  const log = { warn: () => {}, error: () => {} };
+  const slots = new PoolSlots({ default: 4 }, systemRandomness.id);
+  const engine = new Engine({
+    owner: systemRandomness.id(),
+    clock: systemClock,
+    randomness: systemRandomness,
+    journal,
+    runner: {
+      start: (task) => void starts.push(task),
+      stop: () => {},
+      send: () => {},
+      respond: () => {},
+    },
+    slots,
+    feed,
+    services: noServiceBoard,
+    log,
+  });
+  const newId = systemRandomness.id;
+  const turns = new KeyedTurns();
+  const ends = new RunEnds({ records, feed, clock });
+  const opened = openTestBlueprints({ home, database, records, bundles, feed, secrets });
+  const { blueprints, preparation, webUiPorts } = opened;
+  const plans = new TestPlans({ bundles, secrets, preparation });
+  const launcher = new Launcher({
+    records,
+    plans,
+    preparation,
+    blueprints: opened.blueprintRecords,
+    ports: opened.portRecords,
+    webUiPorts,
+    secrets,
+    engine,
+    ends,
+    turns,
+    clock,
+    log,
+  });
+  const newTraceId = () => "4bf92f3577b34da6a3ce929d0e0e4736";
+  const looked = { bundles, plans, preparation, blueprints, webUiPorts, secrets, clock };
+  const acceptance = new Acceptance(looked);
+  const runs = new Runs({ records, acceptance, launcher, turns, clock, newId, newTraceId });
+  const garbage: { collected: number; gate: Gate | null } = { collected: 0, gate: null };
+  const definitions = new Definitions({
+    records,
+    bundles,
+    blueprints,
+    runs,
+    secrets,
+    clock,
+    newId,
+    collectGarbage: async () => {
+      garbage.collected++;
+      await garbage.gate?.pass();
+    },
+    log,
+  });
+  const launches = new BlueprintLaunches({ ...looked, differences: opened.differences, definitions, runs });
+  blueprints.onSettled((jobIds) => {
+    for (const jobId of jobIds) launcher.settleSoon(jobId);
+  });
+  let isOver = false;
+  const core = {
+    ...opened,
+    home,
+    database,
+    records,
+    journal: new SqlJobRecords(database),
+    feed,
+    bundles,
+    secrets,
+    engine,
+    slots,
+    clock,
+    launcher,
+    plans,
+    runs,
+    ends,
+    definitions,
+    launches,
+    broken,
+    garbage,
+    starts,
+
+    async bundle(manifest: JsonObject, files: Readonly<Record<string, JsonObject>> = {}) {
+      const folder = join(home, `source-${newId()}`);
+      await mkdir(join(folder, "config"), { recursive: true });
+      await writeFile(join(folder, "manifest.json"), JSON.stringify(manifest));
+      for (const [name, value] of Object.entries(files)) {
+        await writeFile(join(folder, name), JSON.stringify(value));
+      }
+      return bundles.registerFolder({ path: folder });
+    },
+
+    async job(manifest: JsonObject, configuration: JsonObject = {}): Promise<JobView> {
+      const { bundleId } = await this.bundle(manifest);
+      return this.create({ kind: "bundle", bundleId }, configuration);
+    },
+
+    async create(source: JobSource, configuration: JsonObject = {}): Promise<JobView> {
+      const draft = await definitions.prepareCreate({ source, name: null, configuration });
+      const created = await records.write(draft.insert);
+      definitions.created(created);
+      return created.job;
+    },
+
+    /** A run that is on disk, and not yet known to the launcher. */
+    async accept(
+      jobId: string,
+      inputs: JsonObject = {},
+      configOverrides: JsonObject | null = null,
+    ): Promise<NewRun> {
+      const trigger = { kind: "api", id: null } as const;
+      return records.write(await runs.prepare(jobId, { inputs, configOverrides, trigger, trace: null }));
+    },
+
+    async start(
+      jobId: string,
+      inputs: JsonObject = {},
+      configOverrides: JsonObject | null = null,
+    ): Promise<NewRun> {
+      const run = await this.accept(jobId, inputs, configOverrides);
+      runs.accepted(run);
+      return run;
+    },
+
+    async find(runId: string): Promise<RunRecord> {
+      const run = await records.run(runId);
+      if (run === null) throw new Error(`there is no run ${runId}`);
+      return run;
+    },
+
+    /** Waits until a run is what a test wants it to be. */
+    whenRun: (runId: string, is: (run: RunRecord) => boolean) =>
+      until(`the state of ${runId}`, async () => {
+        const run = await records.run(runId);
+        return run !== null && is(run) && run;
+      }),
+
+    ended(runId: string): Promise<RunRecord> {
+      return this.whenRun(runId, (run) => run.finishedAtMs !== null);
+    },
+
+    /** Waits until the command of a run was begun, and lets it end well. */
+    async endCommand(runId: string): Promise<void> {
+      const start = await until(
+        `a command of ${runId}`,
+        () => starts.find((one) => one.runId === runId) ?? null,
+      );
+      engine.taskEnded(start.ref, {
+        kind: "succeeded",
+        actions: noActions,
+        command: { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1, usage: null },
+        artifacts: [],
+        observation: null,
+      });
+    },
+
+    /** Waits until the launcher has nothing more to do. */
+    launched: () => until("an idle launcher", () => launcher.waiting === 0),
+
+    async recover(): Promise<void> {
+      await engine.recover();
+      await launcher.recover();
+      await blueprints.recover();
+    },
+
+    /** Ends this process; the next one finds its files. */
+    async end(): Promise<{ readonly home: string }> {
+      if (!isOver) {
+        isOver = true;
+        engine.stop("the test is over");
+        await opened.stop();
+        await launcher.stop();
+        await definitions.stop();
+        await engine.settledWithin(60_000);
+        await database.close();
+      }
+      return { home };
+    },
+
+    async [Symbol.asyncDispose]() {
+      await this.end();
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+  return core;
+}
+
+/** Ends a process and starts the next one on its files. */
+export async function restarted(core: TestCore): Promise<TestCore> {
+  return startCore(await core.end());
+}

@@ -1,0 +1,244 @@
+// For tests of the gateway's views of runs: the real routes, store and engine in one process; only commands are not
+// started, the test says how they end.
+
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock, systemRandomness } from "../../src/app/clock.ts";
+import { Bundles } from "../../src/bundles/bundles.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import type { JsonObject } from "../../src/engine/json.ts";
+import { noServiceBoard } from "../../src/engine/service-port.ts";
+import {
+  type ArtifactRecord,
+  noActions,
+  type TaskOutcome,
+  type TaskStart,
+} from "../../src/engine/task-port.ts";
+import { PoolSlots } from "../../src/execution/pools.ts";
+import { Paging } from "../../src/http/core/paging.ts";
+import { EventStreams } from "../../src/http/core/sse.ts";
+import { jobEvidenceRoutes } from "../../src/http/gateway/job-evidence.ts";
+import { gatewayRunSource } from "../../src/http/gateway/run-documents.ts";
+import { runEventRoutes } from "../../src/http/gateway/run-events.ts";
+import { runEvidenceRoutes } from "../../src/http/gateway/run-evidence.ts";
+import { runFileRoutes } from "../../src/http/gateway/run-files.ts";
+import { runLogRoutes } from "../../src/http/gateway/run-logs.ts";
+import { runSummaryRoutes } from "../../src/http/gateway/run-summary.ts";
+import type { GatewayServices } from "../../src/http/gateway/services.ts";
+import { workflowProgressRoutes } from "../../src/http/gateway/workflow-progress.ts";
+import type { NewRun } from "../../src/launch/records.ts";
+import { RunEnds } from "../../src/launch/run-ends.ts";
+import { EventFeed } from "../../src/runs/feed.ts";
+import { RunStore } from "../../src/runs/store/run-store.ts";
+import { ConfigurationSecrets } from "../../src/security/configuration.ts";
+import { openSecretKey } from "../../src/security/secret-key.ts";
+import { FileBlobs } from "../../src/store/blobs.ts";
+import { SqlAttentionRecords } from "../../src/store/sql/attention-records.ts";
+import { SqlBundleRecords } from "../../src/store/sql/bundle-records.ts";
+import { SqlGatewayRecords } from "../../src/store/sql/gateway-records.ts";
+import { SqlJobRecords } from "../../src/store/sql/job-records.ts";
+import { openSqlite } from "../../src/store/sqlite/database.ts";
+import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
+import { startApp } from "./api.ts";
+import { until } from "./until.ts";
+
+export type TestGateway = Awaited<ReturnType<typeof startGateway>>;
+
+export async function startGateway() {
+  const home = await mkdtemp(join(tmpdir(), "gateway-evidence-"));
+  const database = openSqlite(join(home, "db.sqlite"));
+  const records = new SqlGatewayRecords(database, systemClock.soon);
+  const journal = new SqlJobRecords(database);
+  const feed = new EventFeed();
+  const blobs = new FileBlobs(join(home, "blobs"));
+  const bundles = await Bundles.open({
+    home,
+    records: new SqlBundleRecords(database),
+    bundleBytesMax: 1_000_000,
+    bundlesBytesMax: 0,
+    nowMs: systemClock.nowMs,
+  });
+  const starts: TaskStart[] = [];
+  const slots = new PoolSlots({ default: 4 }, systemRandomness.id);
+  const engine = new Engine({
+    owner: "test",
+    clock: systemClock,
+    randomness: systemRandomness,
+    journal: new SqliteJournal(database),
+    runner: {
+      start: (task) => void starts.push(task),
+      stop: () => {},
+      send: () => {},
+      respond: () => {},
+    },
+    slots,
+    feed,
+    services: noServiceBoard,
+    log: { warn: () => {}, error: () => {} },
+  });
+  const stopping = new AbortController();
+  const secrets = new ConfigurationSecrets(await openSecretKey({ home, given: [] }));
+  const runStore = new RunStore({
+    home,
+    records: journal,
+    blobPath: async (sha256: string) => (await blobs.open(sha256))?.path ?? null,
+    findRun: (runId) => gatewayRunSource({ records, journal, secrets }, runId),
+  });
+  const services = {
+    attention: new SqlAttentionRecords(database),
+    records,
+    journal,
+    streams: new EventStreams({ feed, stopping: stopping.signal, log: { warn: () => {} } }),
+    bundles,
+    engine,
+    paging: new Paging({ key: Buffer.alloc(32, 7), nowMs: systemClock.nowMs }),
+    runStore,
+    nowMs: systemClock.nowMs,
+    stopping: stopping.signal,
+  } as unknown as GatewayServices;
+  const app = await startApp({}, (api) => {
+    runEventRoutes(api, services);
+    runEvidenceRoutes(api, services);
+    runFileRoutes(api, services);
+    runLogRoutes(api, services);
+    jobEvidenceRoutes(api, services);
+    runSummaryRoutes(api, services);
+    workflowProgressRoutes(api, services);
+  });
+  const api = app.url;
+  const get = (path: string, headers: Record<string, string> = {}) => fetch(`${api}${path}`, { headers });
+  return {
+    url: api,
+    records,
+    engine,
+    starts,
+    ends: new RunEnds({ records, feed, clock: systemClock }),
+    get,
+    async json<Body>(path: string): Promise<Body> {
+      const answer = await get(path);
+      const text = await answer.text();
+      if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${text}`);
+      return JSON.parse(text) as Body;
+    },
+
+    /** Makes a job of a manifest. */
+    async createJob(manifest: JsonObject): Promise<string> {
+      const folder = join(home, `source-${systemRandomness.id()}`);
+      await mkdir(folder);
+      await writeFile(join(folder, "manifest.json"), JSON.stringify(manifest));
+      const bundle = await bundles.registerFolder({ path: folder });
+      const jobId = `job_${systemRandomness.id()}`;
+      const nowMs = systemClock.nowMs();
+      await records.write((writes) =>
+        writes.insertJob({
+          jobId,
+          name: "test",
+          status: "ready",
+          source: { kind: "bundle", bundleId: bundle.bundleId },
+          bundleFingerprint: bundle.fingerprint,
+          graphId: bundle.graphId,
+          configurationJson: "{}",
+          extensions: [],
+          revision: 1,
+          createdAtMs: nowMs,
+          updatedAtMs: nowMs,
+        }),
+      );
+      return jobId;
+    },
+
+    /** Accepts a run of a job; it waits. */
+    async createRun(jobId: string): Promise<NewRun> {
+      const run: NewRun = {
+        runId: `run_${systemRandomness.id()}`,
+        jobId,
+        runtimeJobId: `secret-${systemRandomness.id()}`,
+        inputsJson: "{}",
+        configOverridesJson: null,
+        trigger: { kind: "api", id: null },
+        parentSpanId: null,
+        traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
+        agentsTotal: (await this.graphOf(jobId)).nodes.length,
+        label: null,
+        createdAtMs: systemClock.nowMs(),
+      };
+      await records.write((writes) => writes.insertRun(run));
+      return run;
+    },
+
+    async graphOf(jobId: string) {
+      const job = await records.job(jobId);
+      return (await bundles.definition(job?.bundleFingerprint ?? "")).graph;
+    },
+
+    async launch({ jobId, runId, runtimeJobId }: NewRun): Promise<void> {
+      const job = await records.job(jobId);
+      const { graph, manifestJson } = await bundles.definition(job?.bundleFingerprint ?? "");
+      await engine.submit({
+        graph,
+        identity: { jobId: runtimeJobId, runId, definitionId: jobId },
+        manifestJson,
+        bundleFingerprint: null,
+        hasOwnPayload: false,
+        configurationJson: null,
+        trace: null,
+      });
+    },
+
+    /** Waits until the n-th attempt of an agent was begun. */
+    started: (agentId: string, count = 1) =>
+      until(
+        `attempt ${count} of ${agentId}`,
+        () => starts.filter((one) => one.agentId === agentId)[count - 1] ?? null,
+      ),
+
+    /** Waits until a run has ended. */
+    ended: (runId: string) =>
+      until(`the end of ${runId}`, async () => {
+        const run = await records.run(runId);
+        return run?.finishedAtMs === null ? null : run;
+      }),
+
+    /** Keeps bytes as an artifact of a task that is to end. */
+    async artifact(name: string, bytes: Buffer, more: Partial<ArtifactRecord> = {}): Promise<ArtifactRecord> {
+      const { sha256, size } = await blobs.putBytes(bytes);
+      return {
+        artifactId: `art_${systemRandomness.id()}`,
+        agentId: "work",
+        name,
+        kind: "artifact",
+        title: null,
+        primary: false,
+        size,
+        sha256,
+        contentType: "text/plain; charset=utf-8",
+        createdAtMs: systemClock.nowMs(),
+        ...more,
+      };
+    },
+
+    async [Symbol.asyncDispose]() {
+      stopping.abort();
+      await app[Symbol.asyncDispose]();
+      engine.stop("the test is over");
+      await engine.settledWithin(5_000);
+      await database.close();
+      await rm(home, { recursive: true });
+    },
+  };
+}
+
+const command = { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1, usage: null };
+
+export function succeeded(artifacts: readonly ArtifactRecord[] = []): TaskOutcome {
+  return { kind: "succeeded", actions: noActions, command, artifacts, observation: null };
+}
+
+export const failed: TaskOutcome = {
+  kind: "failed",
+  code: "executor.exit_nonzero",
+  message: "it failed",
+  command: { ...command, exitCode: 3 },
+  artifacts: [],
+};
