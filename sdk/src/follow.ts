@@ -75,7 +75,7 @@ export async function* followEvents(followed: Followed, after: number): AsyncGen
       }
     } catch (error) {
       signal?.throwIfAborted();
-      if (isFirst || isRefusal(error)) throw error;
+      if (isFirst || isDomainError(error)) throw error;
       lost = error;
     }
     if (fruitless >= FRUITLESS_CONNECTIONS_MAX) throw givenUp(lost);
@@ -84,7 +84,7 @@ export async function* followEvents(followed: Followed, after: number): AsyncGen
 }
 
 /** Whether another connection would meet the same answer. */
-function isRefusal(error: unknown): boolean {
+function isDomainError(error: unknown): boolean {
   return error instanceof TroupeProblem && error.status < 500 && error.status !== 429;
 }
 

@@ -6,7 +6,7 @@
 // C4. An empty variable counts as unset.
 // C5. A secret is never shown: not by describeConfig, and not in a problem.
 
-import { nearestName } from "../lib/nearest-name.ts";
+import { nearestName } from "../lib/text.ts";
 import { isLoopback } from "./config-parsers.ts";
 import { type RuntimeApi, type Setting, table, UNSET, type Values } from "./config-table.ts";
 import { runtimeSocket, SOCKET_PATH_BYTES_MAX } from "./runtime-socket.ts";

@@ -11,7 +11,7 @@ import { LaunchPlans } from "../launch/launch-plans.ts";
 import { Launcher } from "../launch/launcher.ts";
 import { RunEnds } from "../launch/run-ends.ts";
 import { Runs } from "../launch/runs.ts";
-import { KeyedTurns } from "../lib/keyed-turns.ts";
+import { KeyedMutex } from "../lib/async.ts";
 import { SqlRecordCounter } from "../store/sql/gateway-counts.ts";
 import { openBlueprints } from "./blueprints.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
@@ -28,7 +28,7 @@ export function openGateway(config: Config, core: Core) {
   const { blueprints, preparation, webUiPorts } = opened;
   const ends = new RunEnds({ records, feed, clock });
   const plans = new LaunchPlans({ bundles, secrets, preparation });
-  const turns = new KeyedTurns();
+  const turns = new KeyedMutex();
   const launcher = new Launcher({
     records,
     plans,

@@ -9,7 +9,7 @@
 
 import { lstat, mkdtemp, opendir, readlink, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { syncFolder } from "../lib/sync-folder.ts";
+import { syncFolder } from "../lib/files.ts";
 import { contentNamedIn, copyDatabase } from "../store/database-copy.ts";
 import { databaseFile } from "../store/home.ts";
 import type { NamedContent } from "../store/sql/named-content.ts";

@@ -12,8 +12,7 @@ import { mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/pro
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { openPromise, type Entry as ZipEntry, type ZipFile } from "yauzl";
-import { syncFolder } from "../lib/sync-folder.ts";
-import { syncTree } from "../lib/sync-tree.ts";
+import { syncFolder, syncTree } from "../lib/files.ts";
 import { contentNamedIn, damageIn, needsKey } from "../store/database-copy.ts";
 import { databaseFile, openHome } from "../store/home.ts";
 import { CONTENT_FOLDERS, RESTORING } from "../store/home-state.ts";

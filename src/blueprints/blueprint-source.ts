@@ -22,11 +22,11 @@ export interface AdditionWrites {
 }
 
 export interface BlueprintSource {
-  /** @throws Refusal `blueprint_not_found`; `validation_failed` with its mistakes when it is broken; `blueprint_busy` while it is being removed */
+  /** @throws DomainError `blueprint_not_found`; `validation_failed` with its mistakes when it is broken; `blueprint_busy` while it is being removed */
   forJob(blueprintId: string): Promise<BlueprintForJob>;
   /**
    * @param reads what is committed, when it is absent
-   * @throws Refusal `blueprint_busy` while the blueprint is being removed
+   * @throws DomainError `blueprint_busy` while the blueprint is being removed
    */
   refuseRemoving(blueprintId: string, reads?: Pick<BlueprintWrites, "prepared">): Promise<void>;
   /**

@@ -11,7 +11,7 @@ import { writeFolder } from "../../test/support/bundle-files.ts";
 import { fc } from "../../test/support/fast-check.ts";
 import { job, run } from "../../test/support/gateway-samples.ts";
 import { until } from "../../test/support/until.ts";
-import { Refusal } from "../lib/refusal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { Operation } from "../operations/records.ts";
 import { Resources } from "./resources.ts";
 
@@ -377,7 +377,7 @@ describe("what jobs are given", () => {
     await using under = await testHome();
     await under.writeBlueprint("digest", files("alpha"));
     const { blueprints } = await under.start();
-    await assert.rejects(blueprints.forJob("nothing"), isRefusal("blueprint_not_found"));
+    await assert.rejects(blueprints.forJob("nothing"), isDomainError("blueprint_not_found"));
     assert.equal((await blueprints.forJob("digest")).kind, "not_added");
     const settled: (readonly string[])[] = [];
     blueprints.onSettled((jobIds) => void settled.push(jobIds));
@@ -415,7 +415,7 @@ describe("what jobs are given", () => {
     const removal = await under.request(requested(dying, "removal"));
     dying.blueprints.begin(removal);
     await dying.died;
-    await assert.rejects(dying.blueprints.forJob("digest"), isRefusal("blueprint_busy"));
+    await assert.rejects(dying.blueprints.forJob("digest"), isDomainError("blueprint_busy"));
     const next = await under.start();
     await next.blueprints.recover();
     await under.ended(removal);
@@ -434,6 +434,6 @@ describe("what jobs are given", () => {
   });
 });
 
-function isRefusal(code: string) {
-  return (error: unknown) => error instanceof Refusal && error.code === code;
+function isDomainError(code: string) {
+  return (error: unknown) => error instanceof DomainError && error.code === code;
 }

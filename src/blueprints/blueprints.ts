@@ -6,7 +6,7 @@
 
 import type { Definition } from "../bundles/definition.ts";
 import { BundleProblem, type BundleProblemEntry, messagesOf } from "../bundles/problem.ts";
-import { Refusal } from "../lib/refusal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import { busy, Operations, type OperationsParts } from "../operations/operations.ts";
 import type { Operation } from "../operations/records.ts";
 import { Additions, unprepared } from "./additions.ts";
@@ -106,7 +106,7 @@ export class Blueprints implements BlueprintSource {
     return open;
   }
 
-  /** @throws Refusal `blueprint_not_found`, `blueprint_broken`; from what it returns `blueprint_busy` */
+  /** @throws DomainError `blueprint_not_found`, `blueprint_broken`; from what it returns `blueprint_busy` */
   async prepareAddition(blueprintId: string, request: AdditionRequest): Promise<WriteOperation> {
     const found = await this.#parts.catalog.find(blueprintId);
     if (found === null) throw await blueprintNotFound(blueprintId, this.#parts.catalog);
@@ -132,7 +132,7 @@ export class Blueprints implements BlueprintSource {
     return operation;
   }
 
-  /** @throws Refusal `blueprint_not_found`; from what it returns `blueprint_busy`, `blueprint_in_use` */
+  /** @throws DomainError `blueprint_not_found`; from what it returns `blueprint_busy`, `blueprint_in_use` */
   async prepareRemoval(blueprintId: string, request: RemovalRequest): Promise<WriteOperation> {
     const { catalog, records } = this.#parts;
     const isKnown =
@@ -142,7 +142,7 @@ export class Blueprints implements BlueprintSource {
     if (!isKnown) throw await blueprintNotFound(blueprintId, this.#parts.catalog);
     return async (writes) => {
       const openRuns = await writes.blueprints.openRunsOf(blueprintId);
-      if (openRuns > 0) throw new Refusal("blueprint_in_use", inUseText(blueprintId, openRuns));
+      if (openRuns > 0) throw new DomainError("blueprint_in_use", inUseText(blueprintId, openRuns));
       const operation = await this.#operations.request(writes, {
         kind: "blueprint_removal",
         target: blueprintId,
@@ -162,9 +162,9 @@ function broken(
   code: "blueprint_broken" | "validation_failed",
   blueprintId: string,
   problems: readonly BundleProblemEntry[],
-): Refusal {
+): DomainError {
   const detail = `Blueprint ${blueprintId} cannot be used as it is: ${messagesOf(problems)}. GET /api/v1/blueprints/${blueprintId} lists its mistakes.`;
-  return new Refusal(code, detail, problems);
+  return new DomainError(code, detail, problems);
 }
 
 /** A launch is told the mistakes of its package as it is told those of its configuration. */
@@ -174,7 +174,7 @@ const brokenLaunch = (blueprintId: string, problems: readonly BundleProblemEntry
 function refuseRemoving(prepared: PreparedBlueprint | null): void {
   if (prepared?.state !== "removing") return;
   const { blueprintId, operationId } = prepared;
-  throw new Refusal(
+  throw new DomainError(
     "blueprint_busy",
     `Blueprint ${blueprintId} is being removed by operation ${operationId}. Wait until it has ended, then try again.`,
   );

@@ -113,7 +113,7 @@ export class BlueprintViews {
     return identity;
   }
 
-  /** @throws Refusal `blueprint_not_found` when neither the catalog nor what was prepared, and may have been kept by a removal, has this id */
+  /** @throws DomainError `blueprint_not_found` when neither the catalog nor what was prepared, and may have been kept by a removal, has this id */
   async get(blueprintId: string): Promise<BlueprintDetail> {
     const [entry, prepared] = await Promise.all([
       this.#catalog.find(blueprintId),

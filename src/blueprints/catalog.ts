@@ -7,7 +7,7 @@
 // C3. A few files at a time are open, whatever the size of the catalog.
 
 import { quoted } from "../engine/manifest/problems.ts";
-import { forEachOf } from "../lib/several.ts";
+import { forEachConcurrent } from "../lib/async.ts";
 import { type Candidate, type CatalogEntry, readEntry, versionOf } from "./catalog-entry.ts";
 import { type CatalogProblem, lookInto } from "./catalog-folder.ts";
 
@@ -74,7 +74,7 @@ export class Catalog {
     const looks = await Promise.all(this.#folders.map(lookInto));
     const candidates = new Map(looks.flatMap((look) => look.candidates).map((one) => [one.folder, one]));
     const kept = new Map<string, Kept>();
-    await forEachOf([...candidates.values()], READERS, async (candidate) => {
+    await forEachConcurrent([...candidates.values()], READERS, async (candidate) => {
       const read = await this.#read(candidate);
       if (read !== null) kept.set(candidate.folder, read);
     });

@@ -7,7 +7,7 @@ import type { BundleProblemEntry } from "../bundles/problem.ts";
 import type { JsonObject, JsonValue } from "../engine/json.ts";
 import { Fields, kindOf, staysInside } from "../engine/manifest/fields.ts";
 import { type ManifestProblem, Problems, quoted } from "../engine/manifest/problems.ts";
-import { nearestName } from "../lib/nearest-name.ts";
+import { nearestName } from "../lib/text.ts";
 
 /** A place to look at, in one sentence: `path` is a JSON Pointer into the document that was read. */
 export type Finding = ManifestProblem;

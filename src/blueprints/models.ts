@@ -10,8 +10,8 @@ import { mkdir, open, realpath, rename, rm, rmdir, stat } from "node:fs/promises
 import { isAbsolute, join } from "node:path";
 import { FileChanged, FileCopier } from "../execution/runner/copy-file.ts";
 import { folderName, isInside, joinInside } from "../execution/runner/paths.ts";
-import { KeyedTurns } from "../lib/keyed-turns.ts";
-import { syncFolder } from "../lib/sync-folder.ts";
+import { KeyedMutex } from "../lib/async.ts";
+import { syncFolder } from "../lib/files.ts";
 import { OperationFailed } from "../operations/failures.ts";
 import { namesIn } from "./names-in.ts";
 import type { DeclaredModel } from "./package-description.ts";
@@ -39,7 +39,7 @@ export interface InstalledModel {
 
 export class Models {
   readonly #root: string;
-  readonly #turns = new KeyedTurns();
+  readonly #turns = new KeyedMutex();
 
   /** @param home SVC_HOME */
   constructor(home: string) {

@@ -8,7 +8,7 @@
 import { createRequire } from "node:module";
 import type { Ajv, Options } from "ajv";
 import type { JsonObject } from "../engine/json.ts";
-import { endsWithin, MachineBusy } from "../lib/within-time.ts";
+import { MachineBusy, runWithTimeout } from "../lib/async.ts";
 
 /** Characters of a schema as JSON. Compiling one holds the thread, and takes more than linear time when it has many patterns. */
 const SCHEMA_CHARS_MAX = 64 * 1024;
@@ -38,7 +38,7 @@ function check(schema: JsonObject): string | null {
     const validate = ajv.compile(named);
     // V8 reads all of the code only when it is run, and finds then what is nested too deep for it.
     // What takes too long is no mistake yet: each launch is told by itself.
-    endsWithin(RUN_CPU_MS_MAX, () => void validate({}));
+    runWithTimeout(RUN_CPU_MS_MAX, () => void validate({}));
     return null;
   } catch (error) {
     if (error instanceof MachineBusy) return null;

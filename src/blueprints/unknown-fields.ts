@@ -5,7 +5,7 @@
 // U2. Where fields of one's own have a use (the configuration of a module), only what looks like a slip is told.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
-import { nearestName } from "../lib/nearest-name.ts";
+import { nearestName } from "../lib/text.ts";
 import { type Reading, unknownField } from "./describe-reading.ts";
 import { manifestSchema } from "./schema-manifest.ts";
 import { packageFields } from "./schema-package.ts";

@@ -14,7 +14,7 @@ import type { Readable } from "node:stream";
 import { isoTime } from "../engine/event.ts";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject } from "../engine/json.ts";
-import { KeyedTurns } from "../lib/keyed-turns.ts";
+import { KeyedMutex } from "../lib/async.ts";
 import { type Definition, readDefinition } from "./definition.ts";
 import { DefinitionCache } from "./definition-cache.ts";
 import { openFolder } from "./folder-source.ts";
@@ -80,7 +80,7 @@ export class Bundles {
   readonly #bytesMax: number;
   readonly #snapshots: Snapshots;
   readonly #definitions: DefinitionCache;
-  readonly #turns = new KeyedTurns();
+  readonly #turns = new KeyedMutex();
   /** Counts the records that were let go of. */
   #lettingGo = 0;
 

@@ -10,8 +10,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { FewAtOnce } from "../lib/few-at-once.ts";
-import { forEachOf } from "../lib/several.ts";
+import { forEachConcurrent, Semaphore } from "../lib/async.ts";
 import { type FoundFile, listFolder } from "./folder-source.ts";
 import { FILES_AT_ONCE } from "./intake.ts";
 import { bundleLimits } from "./layout.ts";
@@ -56,7 +55,7 @@ export class FolderChanges {
   readonly #nowMs: () => number;
   /** By folder; those that were begun last. */
   readonly #comparisons = new Map<string, Comparison>();
-  readonly #background = new FewAtOnce(1);
+  readonly #background = new Semaphore(1);
 
   /**
    * @param parts.home SVC_HOME, with the folder of the snapshots
@@ -153,11 +152,11 @@ export class FolderChanges {
     });
     const now = later < 0 ? unknown : unknown.slice(0, later);
     const compare = (pair: Pair) => compareFiles(comparison, pair);
-    await forEachOf(now, FILES_AT_ONCE, compare);
+    await forEachConcurrent(now, FILES_AT_ONCE, compare);
     if (later < 0 || comparison.isReading) return;
     comparison.isReading = true;
     void this.#background
-      .run(() => forEachOf(unknown.slice(later), 1, compare))
+      .run(() => forEachConcurrent(unknown.slice(later), 1, compare))
       .finally(() => {
         comparison.isReading = false;
       });

@@ -2,7 +2,7 @@
 
 import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { forEachOf } from "../lib/several.ts";
+import { forEachConcurrent } from "../lib/async.ts";
 import { type BundleFile, type BundleSource, PAYLOADS_FOLDER } from "./layout.ts";
 import { BundleProblem, type BundleProblemEntry, ProblemList, shown } from "./problem.ts";
 import type { SealedFile } from "./sealed-file.ts";
@@ -41,7 +41,7 @@ export class Intake {
   async write(files: readonly BundleFile[]): Promise<void> {
     await this.#makeFolder(join(this.#content, PAYLOADS_FOLDER));
     for (const { path } of files) await this.#makeFolder(dirname(join(this.#content, path)));
-    await forEachOf(files, FILES_AT_ONCE, async (file) => {
+    await forEachConcurrent(files, FILES_AT_ONCE, async (file) => {
       const target = join(this.#content, file.path);
       try {
         this.#sealed.set(file.path, await this.#source.write(file, target));

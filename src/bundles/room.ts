@@ -5,15 +5,15 @@
 
 import { readdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { bytesIn } from "../lib/folder-bytes.ts";
-import type { KeyedTurns } from "../lib/keyed-turns.ts";
+import type { KeyedMutex } from "../lib/async.ts";
+import { bytesIn } from "../lib/files.ts";
 import { FINGERPRINT_PATTERN } from "./layout.ts";
 import { BundlesFull } from "./problem.ts";
 
 export class Room {
   readonly #root: string;
   readonly #bytesMax: number;
-  readonly #turns: KeyedTurns;
+  readonly #turns: KeyedMutex;
   readonly #sizes = new Map<string, number>();
   #measured: Promise<void> | null = null;
   #storedBytes = 0;
@@ -24,7 +24,7 @@ export class Room {
    * @param options.bytesMax of all snapshots together; 0 for no limit
    * @param options.turns by fingerprint, in which snapshots come and go
    */
-  constructor(root: string, options: { readonly bytesMax: number; readonly turns: KeyedTurns }) {
+  constructor(root: string, options: { readonly bytesMax: number; readonly turns: KeyedMutex }) {
     this.#root = root;
     this.#bytesMax = options.bytesMax;
     this.#turns = options.turns;

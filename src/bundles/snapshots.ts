@@ -17,10 +17,8 @@ import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { bytesIn } from "../lib/folder-bytes.ts";
-import { KeyedTurns } from "../lib/keyed-turns.ts";
-import { forEachOf } from "../lib/several.ts";
-import { syncFolder } from "../lib/sync-folder.ts";
+import { forEachConcurrent, KeyedMutex } from "../lib/async.ts";
+import { bytesIn, syncFolder } from "../lib/files.ts";
 import { type Definition, readDefinition } from "./definition.ts";
 import { Holds } from "./holds.ts";
 import { FILES_AT_ONCE, Intake } from "./intake.ts";
@@ -63,7 +61,7 @@ export class Snapshots {
   readonly #incoming: string;
   readonly #options: SnapshotsOptions;
   /** By fingerprint: nothing is taken in while it is being removed. */
-  readonly #turns = new KeyedTurns();
+  readonly #turns = new KeyedMutex();
   readonly #holds: Holds;
   readonly #room: Room;
   #incomingSeq = 0;
@@ -154,7 +152,7 @@ export class Snapshots {
       await intake.write(others);
       if (intake.problems.length > 0) throw new BundleProblem(intake.problems);
       const { fingerprint, sizeBytes } = this.#fingerprint(source.files, intake);
-      await forEachOf(intake.folders, FILES_AT_ONCE, syncFolder);
+      await forEachConcurrent(intake.folders, FILES_AT_ONCE, syncFolder);
       await this.#keep(content, { fingerprint, sizeBytes, ...options });
       return { fingerprint, sizeBytes, definition };
     } finally {

@@ -182,16 +182,16 @@ function isInflated(size: { readonly sizeBytes: number; readonly packedBytes: nu
   return size.sizeBytes > Math.max(inflationFreeBytes, inflationMax * size.packedBytes);
 }
 
-interface Refusal {
+interface DomainError {
   readonly code: string;
   readonly said: string;
 }
 
-function duplicateRefusal(listing: Listing, path: string): Refusal | null {
+function duplicateRefusal(listing: Listing, path: string): DomainError | null {
   return listing.seen.has(path) ? { code: "duplicate_entry", said: "is there twice" } : null;
 }
 
-function nameRefusal(path: string): Refusal | null {
+function nameRefusal(path: string): DomainError | null {
   if (path.includes("\\")) return { code: "invalid_name", said: "has a backslash in its name; names use /" };
   if (path.startsWith("/") || /^[A-Za-z]:/.test(path)) {
     return { code: "absolute_name", said: "has an absolute name; names are relative to the bundle" };
@@ -214,7 +214,7 @@ function unixMode(entry: Entry): number {
   return entry.externalFileAttributes >>> 16;
 }
 
-function entryRefusal(entry: Entry, isFolder: boolean): Refusal | null {
+function entryRefusal(entry: Entry, isFolder: boolean): DomainError | null {
   const fileType = unixMode(entry) & FILE_TYPE;
   if (fileType === LINK)
     return { code: "symlink", said: "is a symlink; put a copy of the file in its place" };

@@ -5,7 +5,7 @@
 // A3. A command's name is one word, or two where a group's word stands before it: `up`, `runs start`.
 
 import { parseArgs } from "node:util";
-import { nearestName } from "../lib/nearest-name.ts";
+import { nearestName } from "../lib/text.ts";
 import type { Terminal } from "./terminal.ts";
 
 export const exitCodes = {

@@ -10,7 +10,7 @@ import { createWriteStream, readdirSync } from "node:fs";
 import { lstat, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { dirname, join, normalize, resolve, sep } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { makeFolder } from "../lib/make-folder.ts";
+import { makeFolder } from "../lib/files.ts";
 import { type Call, CommandFailed, UsageError } from "./command.ts";
 import type { RunArtifact } from "./wire.ts";
 import { writeFailure } from "./write-failure.ts";

@@ -16,7 +16,7 @@ import type { Definition } from "../bundles/definition.ts";
 import { withInputs } from "../engine/inputs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
-import { Refusal } from "../lib/refusal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { ConfigurationSecrets, SealedConfiguration } from "../security/configuration.ts";
 import { ConfigurationUnreadable } from "../security/open-configuration.ts";
 import { type SecretPaths, secretPathsIn } from "../security/secret-paths.ts";
@@ -59,7 +59,7 @@ export interface AcceptableRun {
   /**
    * To be called in the run's transaction, before it is inserted.
    *
-   * @throws Refusal `no_free_port`; `blueprint_busy`, `requirements_not_met` when its blueprint goes meanwhile
+   * @throws DomainError `no_free_port`; `blueprint_busy`, `requirements_not_met` when its blueprint goes meanwhile
    */
   settle(writes: GatewayWrites, runId: string): Promise<void>;
 }
@@ -86,7 +86,7 @@ export class Acceptance {
    * Looks at everything that speaks against a run; writes nothing.
    *
    * @param job as it is, or as it is about to be inserted
-   * @throws Refusal `validation_failed` with every mistake; `requirements_not_met`, `no_free_port`; `conflict` when the
+   * @throws DomainError `validation_failed` with every mistake; `requirements_not_met`, `no_free_port`; `conflict` when the
    *   job's content is gone; `blueprint_busy` while its blueprint is being removed; for a job that is not ready what
    *   BlueprintSource.forJob throws
    */
@@ -158,7 +158,7 @@ export class Acceptance {
       const found = await this.#parts.blueprints.forJob(blueprintId);
       return found.kind === "added" && found.fingerprint !== fingerprint ? found : null;
     } catch (error) {
-      if (error instanceof Refusal) return null;
+      if (error instanceof DomainError) return null;
       throw error;
     }
   }
@@ -221,11 +221,11 @@ export class Acceptance {
   }
 }
 
-/** @throws Refusal with every wrong place */
+/** @throws DomainError with every wrong place */
 function asSealed(sealed: SealedConfiguration): JsonObject {
   if (sealed.kind === "sealed") return sealed.value;
   const messages = sealed.errors.map(({ message }) => message).join("; ");
-  throw new Refusal("validation_failed", `The run cannot be as asked: ${messages}.`, sealed.errors);
+  throw new DomainError("validation_failed", `The run cannot be as asked: ${messages}.`, sealed.errors);
 }
 
 /** A configuration that cannot be read fails the run, which is told so in its failure. */
@@ -234,15 +234,15 @@ function atLaunch(error: unknown): null {
   throw error;
 }
 
-function overridesRefused(): Refusal {
+function overridesRefused(): DomainError {
   const message =
     "config_overrides are for jobs that were made from a catalog blueprint; change this job's resolved_configuration instead";
-  return new Refusal("validation_failed", `${message}.`, [
+  return new DomainError("validation_failed", `${message}.`, [
     { path: "/config_overrides", code: "not_allowed", message },
   ]);
 }
 
-export function inputsRefused(problems: readonly string[]): Refusal {
+export function inputsRefused(problems: readonly string[]): DomainError {
   const errors = problems.map((message) => ({ path: "/inputs", code: "invalid_inputs", message }));
-  return new Refusal("validation_failed", `${problems.join("; ")}.`, errors);
+  return new DomainError("validation_failed", `${problems.join("; ")}.`, errors);
 }

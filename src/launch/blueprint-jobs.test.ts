@@ -8,7 +8,7 @@ import { fc } from "../../test/support/fast-check.ts";
 import { executor, graph, router } from "../../test/support/graphs.ts";
 import { until } from "../../test/support/until.ts";
 import type { JsonObject } from "../engine/json.ts";
-import { Refusal } from "../lib/refusal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { JobDefinition } from "./records.ts";
 
 const quick = graph("quick", [router("in")]);
@@ -20,7 +20,7 @@ const source = { kind: "blueprint", blueprintId: "digest" } as const;
 /** Fails an addition: a folder that is not in the payload. */
 const failing = { ...quick, resources: [{ name: "index", prepare: ["false"] }] };
 
-const refused = (code: string) => (error: unknown) => error instanceof Refusal && error.code === code;
+const refused = (code: string) => (error: unknown) => error instanceof DomainError && error.code === code;
 
 const jobIs = (core: TestCore, jobId: string, status: JobDefinition["status"]) =>
   until(`job ${jobId} to be ${status}`, async () => {
@@ -74,7 +74,7 @@ describe("a job of a blueprint", () => {
     await using core = await startCore();
     await assert.rejects(
       core.create(source),
-      (error: Refusal) => error.code === "validation_failed" && error.errors[0]?.path === "/blueprint_id",
+      (error: DomainError) => error.code === "validation_failed" && error.errors[0]?.path === "/blueprint_id",
     );
     await core.catalog("digest", { graph_id: "no nodes" });
     await assert.rejects(core.create(source), refused("validation_failed"));
@@ -387,7 +387,7 @@ describe("a run with configuration overrides", () => {
     await core.accept(jobId, {}, { api_key: "********" });
     await assert.rejects(
       core.accept(jobId, {}, { token: "********" }),
-      (error: Refusal) => error.errors[0]?.path === "/config_overrides/token",
+      (error: DomainError) => error.errors[0]?.path === "/config_overrides/token",
     );
   });
 });

@@ -6,7 +6,7 @@ import type { FolderDifferences } from "../blueprints/folder-differences.ts";
 import { withInputs } from "../engine/inputs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { TraceContext } from "../engine/trace.ts";
-import { Refusal, type RefusalEntry } from "../lib/refusal.ts";
+import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { secretPathsIn } from "../security/secret-paths.ts";
 import type { WebUiPorts } from "../web/ports.ts";
@@ -41,15 +41,15 @@ export interface LaunchedBlueprint {
   readonly created: CreatedJob;
   readonly run: NewRun;
   /** That its folder is not what the run is made of. */
-  readonly warnings: readonly RefusalEntry[];
+  readonly warnings: readonly DomainErrorEntry[];
 }
 
 /** What is still to be done of a checked request, in a transaction; `launched` is to be called after its commit. */
 export type InsertLaunch = (writes: GatewayWrites) => Promise<LaunchedBlueprint>;
 
 export interface Validation {
-  readonly errors: readonly RefusalEntry[];
-  readonly warnings: readonly RefusalEntry[];
+  readonly errors: readonly DomainErrorEntry[];
+  readonly warnings: readonly DomainErrorEntry[];
 }
 
 export class BlueprintLaunches {
@@ -62,7 +62,7 @@ export class BlueprintLaunches {
   /**
    * Checks a launch; writes nothing.
    *
-   * @throws Refusal what BlueprintSource.forJob and Acceptance.examine throw
+   * @throws DomainError what BlueprintSource.forJob and Acceptance.examine throw
    */
   async prepare(blueprintId: string, request: LaunchRequest): Promise<InsertLaunch> {
     const { blueprints, definitions, runs } = this.#parts;
@@ -82,7 +82,7 @@ export class BlueprintLaunches {
     };
   }
 
-  async #differences(found: BlueprintForJob): Promise<readonly RefusalEntry[]> {
+  async #differences(found: BlueprintForJob): Promise<readonly DomainErrorEntry[]> {
     if (found.kind === "not_added") return [];
     const difference = await this.#parts.differences.of(found.blueprintId, found.fingerprint);
     return difference === null ? [] : [difference];
@@ -98,14 +98,14 @@ export class BlueprintLaunches {
    * Says everything that stands against a launch with these inputs and this configuration. Makes nothing.
    *
    * @param asked.config in the place of a run's config_overrides
-   * @throws Refusal `blueprint_not_found`; `blueprint_busy` while it is being removed; `unavailable` on a busy machine
+   * @throws DomainError `blueprint_not_found`; `blueprint_busy` while it is being removed; `unavailable` on a busy machine
    */
   async validate(
     blueprintId: string,
     asked: { readonly inputs: JsonObject; readonly config: JsonObject },
   ): Promise<Validation> {
     const found = await this.#find(blueprintId);
-    if (found instanceof Refusal) return { errors: entriesOfRefusal(found), warnings: [] };
+    if (found instanceof DomainError) return { errors: entriesOfRefusal(found), warnings: [] };
     const { secrets } = this.#parts;
     const paths = secretPathsIn(found.definition.manifest);
     const sealed = await secrets.sealGiven(asked.config, {}, { at: "/config", paths });
@@ -126,11 +126,11 @@ export class BlueprintLaunches {
   }
 
   /** @returns the refusal of a blueprint that is broken */
-  async #find(blueprintId: string): Promise<BlueprintForJob | Refusal> {
+  async #find(blueprintId: string): Promise<BlueprintForJob | DomainError> {
     try {
       return await this.#parts.blueprints.forJob(blueprintId);
     } catch (error) {
-      if (error instanceof Refusal && error.code === "validation_failed") return error;
+      if (error instanceof DomainError && error.code === "validation_failed") return error;
       throw error;
     }
   }
@@ -161,13 +161,13 @@ export class BlueprintLaunches {
   }
 }
 
-const notAdded: RefusalEntry = {
+const notAdded: DomainErrorEntry = {
   path: "",
   code: "not_added",
   message:
     "the blueprint is not added yet: its own validators, and what its addition prepares, were not looked at; the first launch adds it",
 };
 
-function entriesOfRefusal({ code, message, errors }: Refusal): readonly RefusalEntry[] {
+function entriesOfRefusal({ code, message, errors }: DomainError): readonly DomainErrorEntry[] {
   return errors.length > 0 ? errors : [{ path: "", code, message }];
 }

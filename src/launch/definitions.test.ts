@@ -6,14 +6,14 @@ import { Gate, restarted, startCore, type TestCore } from "../../test/support/co
 import { executor, graph, router, sensor } from "../../test/support/graphs.ts";
 import { until } from "../../test/support/until.ts";
 import type { JsonObject } from "../engine/json.ts";
-import { Refusal } from "../lib/refusal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { JobView } from "./records.ts";
 
 const quick = graph("quick", [router("in")]);
 const held = graph("held", [sensor("wait")]);
 const slow = graph("slow", [executor("work", ["true"])]);
 
-const refused = (code: string) => (error: unknown) => error instanceof Refusal && error.code === code;
+const refused = (code: string) => (error: unknown) => error instanceof DomainError && error.code === code;
 const force = { force: true };
 
 async function find(core: TestCore, jobId: string): Promise<JobView> {
@@ -34,7 +34,7 @@ describe("creating a job", () => {
         name: null,
         configuration,
       }),
-      (error: Refusal) => {
+      (error: DomainError) => {
         const paths = error.errors.map(({ path }) => path);
         assert.deepEqual(paths.sort(), [
           "/bundle_id",

@@ -10,7 +10,7 @@ import type { Bundles } from "../bundles/bundles.ts";
 import { BundleProblem } from "../bundles/problem.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
-import { Refusal, type RefusalEntry } from "../lib/refusal.ts";
+import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { Operation } from "../operations/records.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { noPaths, type SecretPaths, secretPathsIn } from "../security/secret-paths.ts";
@@ -52,7 +52,7 @@ export interface CreatedJob {
 /** A checked request: the job as it will most likely be, and what is still to be done, in a transaction. */
 export interface JobDraft {
   readonly job: JobDefinition;
-  /** `Definitions.created` is to be called after its commit. @throws Refusal when the source has gone meanwhile */
+  /** `Definitions.created` is to be called after its commit. @throws DomainError when the source has gone meanwhile */
   insert(writes: GatewayWrites): Promise<CreatedJob>;
 }
 
@@ -75,7 +75,7 @@ export class Definitions {
   /**
    * Checks a request for a job; writes nothing.
    *
-   * @throws Refusal `validation_failed` with every mistake; `conflict` when the bundle's content is gone;
+   * @throws DomainError `validation_failed` with every mistake; `conflict` when the bundle's content is gone;
    *   `blueprint_busy`
    */
   async prepareCreate(request: JobRequest): Promise<JobDraft> {
@@ -130,7 +130,7 @@ export class Definitions {
    * Changes a job's name or configuration (RFC 7396). `"********"` in place of a secret keeps the stored one.
    *
    * @param before the job as the caller saw it
-   * @throws Refusal `validation_failed`; `precondition_failed` when it has changed since; `job_not_found`
+   * @throws DomainError `validation_failed`; `precondition_failed` when it has changed since; `job_not_found`
    */
   async update(before: JobView, patch: JobPatch): Promise<JobView> {
     const { records, clock } = this.#parts;
@@ -170,7 +170,7 @@ export class Definitions {
       if (source.kind === "bundle") return noPaths;
       return secretPathsIn((await blueprints.forJob(source.blueprintId)).definition.manifest);
     } catch (error) {
-      if (error instanceof BundleProblem || error instanceof Refusal) return noPaths;
+      if (error instanceof BundleProblem || error instanceof DomainError) return noPaths;
       throw error;
     }
   }
@@ -180,7 +180,7 @@ export class Definitions {
    *
    * @param before the job as the caller saw it
    * @param force cancels open runs first; without it they refuse the deletion
-   * @throws Refusal `active_runs`, `precondition_failed`, `job_not_found`
+   * @throws DomainError `active_runs`, `precondition_failed`, `job_not_found`
    */
   async delete(before: JobView, { force }: { readonly force: boolean }): Promise<void> {
     const { records, runs } = this.#parts;
@@ -197,7 +197,7 @@ export class Definitions {
       if (!force || attempt > FORCED_DELETE_ATTEMPTS) throw hasActiveRuns(jobId, activeRuns);
       await runs.controlAll(jobId, "cancelled").catch((error: unknown) => {
         // They may have ended by themselves.
-        if (!(error instanceof Refusal && error.code === "invalid_transition")) throw error;
+        if (!(error instanceof DomainError && error.code === "invalid_transition")) throw error;
       });
     }
     this.purge();
@@ -236,22 +236,22 @@ export class Definitions {
 /** A patch is bounded by its body; what many of them come to is bounded here. */
 const CONFIGURATION_CHARS_MAX = 8 * 1024 * 1024;
 
-const configurationTooLarge: RefusalEntry = {
+const configurationTooLarge: DomainErrorEntry = {
   path: "/resolved_configuration",
   code: "too_long",
   message: `the configuration would have more than ${CONFIGURATION_CHARS_MAX} characters; put large data into the bundle or the run's inputs`,
 };
 
-async function whyNot(writes: GatewayWrites, jobId: string): Promise<Refusal> {
+async function whyNot(writes: GatewayWrites, jobId: string): Promise<DomainError> {
   if ((await writes.job(jobId)) === null) return jobNotFound(jobId);
-  return new Refusal(
+  return new DomainError(
     "precondition_failed",
     `Job ${jobId} has changed since this ETag was given. Get it again, look at what changed, and repeat the request with the new ETag.`,
   );
 }
 
-function hasActiveRuns(jobId: string, count: number): Refusal {
-  return new Refusal(
+function hasActiveRuns(jobId: string, count: number): DomainError {
+  return new DomainError(
     "active_runs",
     `Job ${jobId} has ${count} run${count === 1 ? "" : "s"} that ${count === 1 ? "has" : "have"} not ended. Cancel first, or delete with ?force=true, which cancels them.`,
   );

@@ -5,7 +5,7 @@ import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-s
 import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { Bundles } from "../bundles/bundles.ts";
 import type { Definition } from "../bundles/definition.ts";
-import { Refusal, type RefusalEntry } from "../lib/refusal.ts";
+import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { Operation } from "../operations/records.ts";
 import type { GatewayWrites, JobDefinition, JobSource } from "./records.ts";
 import { storedBundle } from "./stored-bundle.ts";
@@ -23,7 +23,7 @@ export interface FoundSource {
   readonly definition: Definition;
   /** The snapshot; null for a blueprint that is not added yet. */
   readonly fingerprint: string | null;
-  /** To be called in the job's transaction. @throws Refusal when the source has gone */
+  /** To be called in the job's transaction. @throws DomainError when the source has gone */
   settle(writes: GatewayWrites): Promise<SettledSource>;
 }
 
@@ -36,17 +36,17 @@ export interface JobSourcesParts {
  * Looks at what a job is to be made of.
  *
  * @returns what is wrong with the request when there is no such source, or it cannot be used
- * @throws Refusal `conflict` when a bundle's content is gone; `blueprint_busy`
+ * @throws DomainError `conflict` when a bundle's content is gone; `blueprint_busy`
  */
 export async function findSource(
   { bundles, blueprints }: JobSourcesParts,
   source: JobSource,
-): Promise<FoundSource | readonly RefusalEntry[]> {
+): Promise<FoundSource | readonly DomainErrorEntry[]> {
   if (source.kind === "bundle") return bundleSource(bundles, source);
   try {
     return blueprintSource(blueprints, await blueprints.forJob(source.blueprintId));
   } catch (error) {
-    if (!(error instanceof Refusal && error.code === "blueprint_not_found")) throw error;
+    if (!(error instanceof DomainError && error.code === "blueprint_not_found")) throw error;
     return [unknownBlueprint(source.blueprintId)];
   }
 }
@@ -54,7 +54,7 @@ export async function findSource(
 async function bundleSource(
   bundles: Bundles,
   source: Extract<JobSource, { kind: "bundle" }>,
-): Promise<FoundSource | readonly RefusalEntry[]> {
+): Promise<FoundSource | readonly DomainErrorEntry[]> {
   const { bundleId } = source;
   const bundle = await bundles.get(bundleId);
   if (bundle === null) return [unknownBundle(bundleId)];
@@ -103,16 +103,19 @@ export async function isStillAdded(
   return now !== null && now.state !== "removing" && now.fingerprint === found.fingerprint;
 }
 
-function replacedBundle(bundleId: string): Refusal {
-  return new Refusal("conflict", `Bundle ${bundleId} was replaced while the job was being made; try again.`);
+function replacedBundle(bundleId: string): DomainError {
+  return new DomainError(
+    "conflict",
+    `Bundle ${bundleId} was replaced while the job was being made; try again.`,
+  );
 }
 
-export function invalidJob(errors: readonly RefusalEntry[]): Refusal {
+export function invalidJob(errors: readonly DomainErrorEntry[]): DomainError {
   const messages = errors.map((error) => error.message).join("; ");
-  return new Refusal("validation_failed", `The job cannot be as asked: ${messages}.`, errors);
+  return new DomainError("validation_failed", `The job cannot be as asked: ${messages}.`, errors);
 }
 
-function unknownBundle(bundleId: string): RefusalEntry {
+function unknownBundle(bundleId: string): DomainErrorEntry {
   return {
     path: "/bundle_id",
     code: "unknown_bundle",
@@ -120,11 +123,11 @@ function unknownBundle(bundleId: string): RefusalEntry {
   };
 }
 
-function inBundle({ code, message }: RefusalEntry): RefusalEntry {
+function inBundle({ code, message }: DomainErrorEntry): DomainErrorEntry {
   return { path: "/bundle_id", code, message: `in the bundle, ${message}` };
 }
 
-function unknownBlueprint(blueprintId: string): RefusalEntry {
+function unknownBlueprint(blueprintId: string): DomainErrorEntry {
   return {
     path: "/blueprint_id",
     code: "unknown_blueprint",

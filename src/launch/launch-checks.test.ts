@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Refusal } from "../lib/refusal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import { refuseFailed } from "./launch-checks.ts";
 import { Findings } from "./preparation/findings.ts";
 
@@ -11,7 +11,7 @@ const codeOf = (findings: Findings) => {
     refuseFailed(findings.result(), "/config_overrides");
     return "accepted";
   } catch (error) {
-    assert.ok(error instanceof Refusal);
+    assert.ok(error instanceof DomainError);
     return error.code;
   }
 };

@@ -11,7 +11,7 @@ import { executor, graph, router } from "../../test/support/graphs.ts";
 import { until } from "../../test/support/until.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { preparedFolders } from "../execution/runner/paths.ts";
-import type { Refusal } from "../lib/refusal.ts";
+import type { DomainError } from "../lib/domain-error.ts";
 import type { JobView } from "./records.ts";
 
 const quick = graph("quick", [router("in")]);
@@ -431,7 +431,7 @@ describe("what has changed since a run was accepted fails it with the reason, an
     assert.match(failure.message, /index.*It has just ended/);
     await assert.rejects(
       core.accept(job.jobId),
-      (error: Refusal) => error.code === "requirements_not_met" && /just ended/.test(error.message),
+      (error: DomainError) => error.code === "requirements_not_met" && /just ended/.test(error.message),
     );
   });
 
@@ -454,7 +454,7 @@ describe("before a run is accepted", () => {
     await using core = await startCore();
     const { job } = await readingJob(core);
     const overrides = { documents: { folder: "/nowhere/at/all" } };
-    await assert.rejects(core.accept(job.jobId, {}, overrides), (error: Refusal) => {
+    await assert.rejects(core.accept(job.jobId, {}, overrides), (error: DomainError) => {
       assert.equal(error.code, "validation_failed");
       assert.deepEqual(
         error.errors.map(({ path }) => path),
@@ -469,7 +469,7 @@ describe("before a run is accepted", () => {
     await core.catalog("reader", { ...quick, requirements: { commands: ["no-such-program"] } });
     await assert.rejects(
       core.launches.prepare("reader", { inputs: {}, configOverrides: null, name: null, trace: null }),
-      (error: Refusal) => error.code === "requirements_not_met" && /no-such-program/.test(error.message),
+      (error: DomainError) => error.code === "requirements_not_met" && /no-such-program/.test(error.message),
     );
   });
 
@@ -515,7 +515,7 @@ describe("a run with a dashboard", () => {
     const launch = { inputs: {}, configOverrides: null, name: null, trace: null };
     await assert.rejects(
       core.launches.prepare("reader", launch),
-      (error: Refusal) => error.code === "no_free_port",
+      (error: DomainError) => error.code === "no_free_port",
     );
     assert.equal((await core.records.jobs(jobs)).rows.length, count);
     const asked = await core.launches.validate("reader", { inputs: {}, config: {} });

@@ -17,7 +17,7 @@
 import { EngineUnavailable } from "../engine/batch.ts";
 import type { Engine } from "../engine/engine.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
-import type { KeyedTurns } from "../lib/keyed-turns.ts";
+import type { KeyedMutex } from "../lib/async.ts";
 import { isToBeLaunched } from "./launch-preparations.ts";
 import type { DesiredState, OpenRun } from "./records.ts";
 import { Submissions, type SubmissionsParts } from "./submissions.ts";
@@ -29,7 +29,7 @@ const RECORDS_PAGE = 500;
 
 export interface LauncherParts extends SubmissionsParts {
   /** Shared with those who control runs (L4). */
-  readonly turns: KeyedTurns;
+  readonly turns: KeyedMutex;
 }
 
 export class Launcher {

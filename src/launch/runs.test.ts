@@ -10,7 +10,7 @@ import { executor, graph, router, sensor } from "../../test/support/graphs.ts";
 import { until } from "../../test/support/until.ts";
 import { EngineUnavailable } from "../engine/batch.ts";
 import { isTerminal, type JobStatus } from "../engine/journal.ts";
-import { Refusal } from "../lib/refusal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { DesiredState, RunTrigger } from "./records.ts";
 import { transition } from "./runs.ts";
 
@@ -19,7 +19,7 @@ const slow = graph("slow", [executor("work", ["true"])]);
 const held = graph("held", [sensor("wait")]);
 const trigger: RunTrigger = { kind: "api", id: null };
 
-const refused = (code: string) => (error: unknown) => error instanceof Refusal && error.code === code;
+const refused = (code: string) => (error: unknown) => error instanceof DomainError && error.code === code;
 
 describe("the matrix of run control", () => {
   const change = "change";
@@ -50,12 +50,14 @@ describe("a request for a run", () => {
     await assert.rejects(core.runs.prepare("job_0", request), refused("job_not_found"));
     await assert.rejects(
       core.runs.prepare(jobId, { ...request, configOverrides: {} }),
-      (error: Refusal) => error.code === "validation_failed" && error.errors[0]?.path === "/config_overrides",
+      (error: DomainError) =>
+        error.code === "validation_failed" && error.errors[0]?.path === "/config_overrides",
     );
     const inputs = { $entrypoints: { nobody: [1], other: [2] } };
     await assert.rejects(
       core.runs.prepare(jobId, { ...request, inputs }),
-      (error: Refusal) => error.errors.length === 2 && error.errors.every(({ path }) => path === "/inputs"),
+      (error: DomainError) =>
+        error.errors.length === 2 && error.errors.every(({ path }) => path === "/inputs"),
     );
     assert.deepEqual(await core.records.recentRuns(jobId, 5), []);
   });
@@ -142,7 +144,9 @@ describe("control of a run", () => {
     await core.endCommand(run.runId);
     await core.ended(run.runId);
     gate.open();
-    await assert.rejects(controlled, (error: Refusal) => /is completed, which is final/.test(error.message));
+    await assert.rejects(controlled, (error: DomainError) =>
+      /is completed, which is final/.test(error.message),
+    );
   });
 
   test("of one that was cancelled on the runtime's own API answers what it is", async () => {

@@ -10,8 +10,8 @@ import { isTerminal, type JobStatus } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import type { TraceContext } from "../engine/trace.ts";
-import type { KeyedTurns } from "../lib/keyed-turns.ts";
-import { Refusal } from "../lib/refusal.ts";
+import type { KeyedMutex } from "../lib/async.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { Acceptance } from "./acceptance.ts";
 import type { Launcher } from "./launcher.ts";
 import type {
@@ -30,7 +30,7 @@ export interface RunsParts {
   readonly acceptance: Acceptance;
   readonly launcher: Launcher;
   /** Shared with the launcher (R3). */
-  readonly turns: KeyedTurns;
+  readonly turns: KeyedMutex;
   readonly clock: Clock;
   readonly newId: () => string;
   readonly newTraceId: () => string;
@@ -83,13 +83,13 @@ export class Runs {
   /**
    * Checks a request for a run; writes nothing.
    *
-   * @throws Refusal `job_not_found`, and what Acceptance.examine throws
+   * @throws DomainError `job_not_found`, and what Acceptance.examine throws
    */
   async prepare(jobId: string, request: RunRequest): Promise<InsertRun> {
     return this.prepareOf(await this.jobOf(jobId), request);
   }
 
-  /** The job that runs are asked of. @throws Refusal `job_not_found` */
+  /** The job that runs are asked of. @throws DomainError `job_not_found` */
   async jobOf(jobId: string): Promise<JobDefinition> {
     const job = await this.#parts.records.job(jobId);
     if (job === null) throw jobNotFound(jobId);
@@ -128,7 +128,7 @@ export class Runs {
   /**
    * Brings a run to the state that is asked for; doing it twice changes nothing.
    *
-   * @throws Refusal `run_not_found`, `invalid_transition`; EngineUnavailable
+   * @throws DomainError `run_not_found`, `invalid_transition`; EngineUnavailable
    */
   control(runId: string, desired: DesiredState): Promise<RunRecord> {
     return this.#parts.turns.run(runId, async () => {
@@ -146,7 +146,7 @@ export class Runs {
    *
    * @returns what the runs come to, oldest first, however many: a few words of each. One that ends by itself before it
    *   can be reached stays as it has ended
-   * @throws Refusal `job_not_found`; `invalid_transition` when no run is open
+   * @throws DomainError `job_not_found`; `invalid_transition` when no run is open
    */
   async askAll(
     writes: GatewayWrites,
@@ -201,29 +201,29 @@ export class Runs {
   }
 }
 
-export function jobNotFound(jobId: string): Refusal {
-  return new Refusal(
+export function jobNotFound(jobId: string): DomainError {
+  return new DomainError(
     "job_not_found",
     `Job ${jobId} was not found. GET /api/v1/jobs lists the jobs there are.`,
   );
 }
 
-export function runNotFound(runId: string): Refusal {
-  return new Refusal(
+export function runNotFound(runId: string): DomainError {
+  return new DomainError(
     "run_not_found",
     `Run ${runId} was not found. GET /api/v1/runs lists the runs there are.`,
   );
 }
 
-function invalidTransition(run: RunRecord, desired: DesiredState): Refusal {
-  return new Refusal(
+function invalidTransition(run: RunRecord, desired: DesiredState): DomainError {
+  return new DomainError(
     "invalid_transition",
     `Run ${run.runId} is ${run.status}, which is final: it cannot become ${desired}. Start a new run instead.`,
   );
 }
 
-function nothingToControl(jobId: string, desired: DesiredState): Refusal {
-  return new Refusal(
+function nothingToControl(jobId: string, desired: DesiredState): DomainError {
+  return new DomainError(
     "invalid_transition",
     `Job ${jobId} has no run that has not ended, so there is nothing to bring to ${desired}. Start one with POST /api/v1/jobs/${jobId}/runs.`,
   );

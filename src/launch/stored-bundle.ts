@@ -4,15 +4,15 @@
 import type { Bundles } from "../bundles/bundles.ts";
 import type { Definition } from "../bundles/definition.ts";
 import { BundleProblem } from "../bundles/problem.ts";
-import { Refusal } from "../lib/refusal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 
-/** @throws Refusal `conflict` when the content has been removed or damaged from outside */
+/** @throws DomainError `conflict` when the content has been removed or damaged from outside */
 export async function storedBundle(bundles: Bundles, fingerprint: string): Promise<Definition> {
   try {
     return await bundles.definition(fingerprint);
   } catch (error) {
     if (!(error instanceof BundleProblem)) throw error;
-    throw new Refusal(
+    throw new DomainError(
       "conflict",
       `The stored content of this job's bundle has been removed or damaged from outside. Restore bundles/${fingerprint} in SVC_HOME from a backup; or remove what is left of it, and upload the same bundle again.`,
     );

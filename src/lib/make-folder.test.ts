@@ -4,7 +4,7 @@ import { mkdtemp, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { makeFolder } from "./make-folder.ts";
+import { makeFolder } from "./files.ts";
 
 test("a folder is made with those above it, and one that is there is left as it is", async () => {
   const root = await mkdtemp(join(tmpdir(), "troupe-folder-"));

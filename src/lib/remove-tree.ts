@@ -8,8 +8,8 @@
 
 import { randomBytes } from "node:crypto";
 import { lstat, opendir, rename, rmdir, unlink } from "node:fs/promises";
+import { forEachConcurrent } from "./async.ts";
 import { OpenFolder } from "./open-folder.ts";
-import { forEachOf } from "./several.ts";
 
 /** The threads that wait for the disk are four, and serve others too. */
 const FILES_AT_ONCE = 3;
@@ -78,7 +78,7 @@ async function removeFiles(folder: OpenFolder, failures: unknown[]): Promise<str
   for await (const entry of await opendir(folder.path("."), { bufferSize: ENTRIES_AT_ONCE })) {
     (entry.isDirectory() ? folders : files).push(entry.name);
   }
-  await forEachOf(files, FILES_AT_ONCE, (name) => attempt(failures, () => unlink(folder.path(name))));
+  await forEachConcurrent(files, FILES_AT_ONCE, (name) => attempt(failures, () => unlink(folder.path(name))));
   return folders;
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { test } from "node:test";
 import { pathsSynced, seesHandles, treePaths, writeTree } from "../../test/support/synced.ts";
-import { syncTree } from "./sync-tree.ts";
+import { syncTree } from "./files.ts";
 
 test("every file and folder is synced, and nothing that a link leads to", {
   skip: !seesHandles,

@@ -7,7 +7,7 @@ import { until } from "../../test/support/until.ts";
 import { systemClock, systemRandomness } from "../app/clock.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
-import { Refusal } from "../lib/refusal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import { EventFeed } from "../runs/feed.ts";
 import { SqlGatewayRecords } from "../store/sql/gateway-records.ts";
 import { SqlOperationRecords } from "../store/sql/operation-records.ts";
@@ -127,7 +127,7 @@ test("of one target one operation is open, and the refusal names it; other targe
   await using under = start(async () => ({}));
   const first = await under.request();
   await assert.rejects(under.request(), (error: unknown) => {
-    assert.ok(error instanceof Refusal);
+    assert.ok(error instanceof DomainError);
     assert.equal(error.code, "blueprint_busy");
     return error.message.includes(first.operationId);
   });

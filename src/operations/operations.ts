@@ -10,7 +10,7 @@
 import { JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
-import { Refusal } from "../lib/refusal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { EventFeed } from "../runs/feed.ts";
 import { OperationFailed, OperationInterrupted, operationFailures } from "./failures.ts";
 import {
@@ -85,7 +85,7 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
   /**
    * Writes an operation down, in a gateway transaction; `begin` is to be called after its commit.
    *
-   * @throws Refusal `blueprint_busy` that names the operation which is open (A1)
+   * @throws DomainError `blueprint_busy` that names the operation which is open (A1)
    */
   async request(writes: Writes, { kind, target, request }: OperationRequest): Promise<Operation> {
     const { clock, newId, handlers } = this.#parts;
@@ -227,9 +227,9 @@ function isPassing(error: unknown): boolean {
   return error instanceof JournalUnavailable || error instanceof OperationInterrupted;
 }
 
-export function busy(open: Operation): Refusal {
+export function busy(open: Operation): DomainError {
   const what = open.kind === "blueprint_addition" ? "added" : "removed";
-  return new Refusal(
+  return new DomainError(
     "blueprint_busy",
     `Blueprint ${open.target} is being ${what} by operation ${open.operationId}. Follow it at /api/v1/operations/${open.operationId}, and try again once it has ended.`,
   );

@@ -129,7 +129,7 @@ export class Cleanup {
       for (const garbage of page) {
         if (this.#isStopped) break;
         const removal = await this.#remove(garbage).catch((error: unknown): BlobRemoval => {
-          if (!isRefusal(error)) throw error;
+          if (!isDomainError(error)) throw error;
           refusal ??= error;
           return { kind: "kept" };
         });
@@ -175,6 +175,6 @@ export class Cleanup {
 }
 
 /** Whether this is the system's own error about a file or folder. */
-export function isRefusal(error: unknown): error is Error {
+export function isDomainError(error: unknown): error is Error {
   return (error as NodeJS.ErrnoException | null)?.syscall !== undefined;
 }

@@ -7,7 +7,7 @@ import type { Engine } from "../engine/engine.ts";
 import { isoTime } from "../engine/event.ts";
 import { isTerminal } from "../engine/journal.ts";
 import type { Envelope } from "../engine/message.ts";
-import { KeyedTurns } from "../lib/keyed-turns.ts";
+import { KeyedMutex } from "../lib/async.ts";
 import type { AttentionRecords, DeadLetter } from "./attention-records.ts";
 import type { JobRecords } from "./job-records.ts";
 import { type AskedRun, runEnded, whyNotOpen } from "./open-run.ts";
@@ -30,7 +30,7 @@ export interface DeadLettersParts {
 
 export class DeadLetters {
   readonly #parts: DeadLettersParts;
-  readonly #turns = new KeyedTurns();
+  readonly #turns = new KeyedMutex();
 
   constructor(parts: DeadLettersParts) {
     this.#parts = parts;

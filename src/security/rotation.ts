@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { chown, readFile, realpath, rename, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { syncFolder } from "../lib/sync-folder.ts";
+import { syncFolder } from "../lib/files.ts";
 import { KEY_BYTES } from "./key-text.ts";
 import { Sealer } from "./sealer.ts";
 import { putKeys, type SecretKey } from "./secret-key.ts";

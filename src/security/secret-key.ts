@@ -10,7 +10,7 @@
 import { hkdfSync, randomBytes } from "node:crypto";
 import { chmod, link, open, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { syncFolder } from "../lib/sync-folder.ts";
+import { syncFolder } from "../lib/files.ts";
 import { KEY_BYTES, keyOfText } from "./key-text.ts";
 
 const FILE_BYTES_MAX = 1024;

@@ -24,8 +24,8 @@ import {
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { KeyedTurns } from "../lib/keyed-turns.ts";
-import { syncFolder } from "../lib/sync-folder.ts";
+import { KeyedMutex } from "../lib/async.ts";
+import { syncFolder } from "../lib/files.ts";
 import type { BlobRemoval } from "../runs/cleanup.ts";
 
 export interface Blob {
@@ -44,7 +44,7 @@ export class FileBlobs {
   readonly #incoming: string;
   #incomingSeq = 0;
   /** By hash (B4). */
-  readonly #turns = new KeyedTurns();
+  readonly #turns = new KeyedMutex();
 
   /** @param root folder of the blobs; made when the first one is put */
   constructor(root: string) {

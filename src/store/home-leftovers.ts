@@ -6,7 +6,7 @@
 
 import { lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";
-import { bytesIn } from "../lib/folder-bytes.ts";
+import { bytesIn } from "../lib/files.ts";
 
 export interface LeftoverPlaces {
   /** SVC_HOME. */

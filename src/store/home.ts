@@ -6,7 +6,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { makeFolder } from "../lib/make-folder.ts";
+import { makeFolder } from "../lib/files.ts";
 import { explain, isBusy, StoreUnusable } from "./sqlite/errors.ts";
 
 export interface Home {

@@ -9,7 +9,7 @@
 
 import { createServer } from "node:net";
 import type { Clock } from "../engine/ports.ts";
-import { Refusal } from "../lib/refusal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { PortRecords } from "./records.ts";
 
 /** Under this label a run has the port of its dashboard. */
@@ -60,13 +60,13 @@ export class WebUiPorts {
   }
 
   /** What a caller is told when no port is left. */
-  refusal(): Refusal {
+  refusal(): DomainError {
     const { start, end, mode } = this.#parts;
     const count = end - start + 1;
     const ports =
       count === 1 ? `The only port for dashboards, ${start}, is` : `All ${count} ports for dashboards are`;
     const whose = mode === "probe" ? "by open runs or by other programs" : "by open runs";
-    return new Refusal(
+    return new DomainError(
       "no_free_port",
       `${ports} in use ${whose} (${start} to ${end}). Wait until a run with a dashboard has ended, or cancel one; ` +
         "or widen the range with SVC_BLUEPRINT_WEB_UI_PORT_START and SVC_BLUEPRINT_WEB_UI_PORT_END.",

@@ -25,7 +25,7 @@ const CLOSE = "Connection: close";
 const manifest = JSON.stringify(graph("raw", [router("r")]));
 
 /** Exactly one answer: this status, and an {error}. */
-function isRefusal(answers: readonly RawAnswer[], status: number, what: string): void {
+function isDomainError(answers: readonly RawAnswer[], status: number, what: string): void {
   const [given] = answers;
   assert.equal(given?.status, status, what);
   assert.deepEqual(Object.keys(JSON.parse(given.body) as JsonObject), ["error"], what);
@@ -41,13 +41,13 @@ test("bytes that are no HTTP are answered with 400 {error}", async () => {
     "FOO /api/v1/jobs HTTP/1.1\r\n\r\n",
   ];
   for (const bytes of garbage)
-    isRefusal(await exchange(program, Buffer.from(bytes, "latin1")), 400, JSON.stringify(bytes));
+    isDomainError(await exchange(program, Buffer.from(bytes, "latin1")), 400, JSON.stringify(bytes));
 });
 
 test("percent-encoding that means nothing is answered with 400 {error}", async () => {
   for (const bad of ["%", "%z", "%zz", "%E0%A4%A", "%ff", "%c0%af", "a%"]) {
     for (const rest of ["", "/events", "/events/stream"]) {
-      isRefusal(
+      isDomainError(
         await exchange(program, request("GET", `/api/v1/jobs/${bad}${rest}`, [CLOSE])),
         400,
         bad + rest,
@@ -68,7 +68,7 @@ test("a path that climbs finds nothing, encoded or not", async () => {
   ];
   for (const climb of climbs) {
     for (const prefix of ["/", "/api/v1/jobs/", "/api/v1/runs/", "/api/v1/runs/x/artifacts/"]) {
-      isRefusal(await exchange(program, request("GET", prefix + climb, [CLOSE])), 404, prefix + climb);
+      isDomainError(await exchange(program, request("GET", prefix + climb, [CLOSE])), 404, prefix + climb);
     }
   }
 });
@@ -81,12 +81,12 @@ test("floods of headers are answered with 431 {error}", async () => {
     [`Cookie: ${"a=b; ".repeat(20_000)}`],
   ];
   for (const headers of floods)
-    isRefusal(
+    isDomainError(
       await exchange(program, request("GET", "/api/v1/health", [CLOSE, ...headers])),
       431,
       headers[0]?.slice(0, 20) ?? "",
     );
-  isRefusal(
+  isDomainError(
     await exchange(program, request("GET", `/api/v1/jobs/${"x".repeat(100_000)}`, [CLOSE])),
     431,
     "a long URL",
@@ -103,13 +103,13 @@ test("lengths and encodings that contradict each other are answered with 400", a
     ["Transfer-Encoding: gibberish"],
   ];
   for (const headers of lies) {
-    isRefusal(
+    isDomainError(
       await exchange(program, request("POST", "/api/v1/jobs", [CLOSE, ...headers], manifest)),
       400,
       headers.join(),
     );
   }
-  isRefusal(
+  isDomainError(
     await exchange(
       program,
       request("POST", "/api/v1/jobs", [CLOSE, "Transfer-Encoding: chunked"], "zz\r\n{}\r\n"),
@@ -208,7 +208,7 @@ test("2,000 requests at once are all answered, and each submission is there once
 
 test("methods and upgrades that the API does not have are refused without a 5xx", async () => {
   for (const method of ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"]) {
-    isRefusal(await exchange(program, request(method, "/api/v1/jobs", [CLOSE])), 404, method);
+    isDomainError(await exchange(program, request(method, "/api/v1/jobs", [CLOSE])), 404, method);
   }
   const [connect] = await exchange(program, request("CONNECT", "127.0.0.1:80", [CLOSE]));
   assert.ok(connect === undefined || (connect.status >= 400 && connect.status < 500));

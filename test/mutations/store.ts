@@ -89,7 +89,7 @@ export const storeMutations: readonly Mutation[] = [
   },
   {
     fault: "the files of a prepared folder are not synced",
-    file: "src/lib/sync-tree.ts",
+    file: "src/lib/files.ts",
     search: "await file.sync();",
     replacement: "",
     tests: ["src/lib/sync-tree.test.ts"],

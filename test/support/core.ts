@@ -28,7 +28,7 @@ import type {
 } from "../../src/launch/records.ts";
 import { RunEnds } from "../../src/launch/run-ends.ts";
 import { Runs } from "../../src/launch/runs.ts";
-import { KeyedTurns } from "../../src/lib/keyed-turns.ts";
+import { KeyedMutex } from "../../src/lib/async.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { openSecretKey } from "../../src/security/secret-key.ts";
@@ -185,7 +185,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
     log,
   });
   const newId = systemRandomness.id;
-  const turns = new KeyedTurns();
+  const turns = new KeyedMutex();
   const ends = new RunEnds({ records, feed, clock });
   const opened = openTestBlueprints({ home, database, records, bundles, feed, secrets });
   const { blueprints, preparation, webUiPorts } = opened;

@@ -7,13 +7,15 @@ import { type ProgramOptions, programEnvironment, programWords, within } from ".
 /** How long a program that hangs can hold up a test run; no test asserts on it. */
 const LIMIT_MS = 60_000;
 
-export interface Refusal {
+export interface DomainError {
   readonly code: number | null;
   readonly text: string;
 }
 
 /** Starts the program and waits until it has ended; one that starts to serve is ended, and is an error. */
-export async function refusedStart(options: ProgramOptions & { readonly home: string }): Promise<Refusal> {
+export async function refusedStart(
+  options: ProgramOptions & { readonly home: string },
+): Promise<DomainError> {
   const [file, ...args] = programWords(options);
   const child = spawn(file, args, {
     env: programEnvironment(options.home, options.env),

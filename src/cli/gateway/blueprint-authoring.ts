@@ -9,7 +9,7 @@ import {
   templateNames,
   writeBlueprint,
 } from "../../blueprints/new-blueprint.ts";
-import { nearestName } from "../../lib/nearest-name.ts";
+import { nearestName } from "../../lib/text.ts";
 import { type Call, CommandFailed, exitCodes, UsageError } from "../command.ts";
 import { configFor, defaultGatewayUrl } from "../connection.ts";
 import { bytes, cleanText, plural } from "../text.ts";

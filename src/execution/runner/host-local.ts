@@ -16,7 +16,7 @@ import {
   type TaskOutcome,
   type TaskStart,
 } from "../../engine/task-port.ts";
-import { makeFolder } from "../../lib/make-folder.ts";
+import { makeFolder } from "../../lib/files.ts";
 import { OpenFolder } from "../../lib/open-folder.ts";
 import { type BlobStore, collectArtifacts } from "../output/artifacts.ts";
 import { AttemptOutput, redactActions } from "../output/attempt-output.ts";

@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto";
 import { isObject, type JsonValue } from "../../engine/json.ts";
 import type { GatewayRecords, GatewayWrites, IdempotencyRecord } from "../../launch/records.ts";
-import { KeyedTurns } from "../../lib/keyed-turns.ts";
+import { KeyedMutex } from "../../lib/async.ts";
 import { Problem } from "./problem.ts";
 
 export const IDEMPOTENCY_MS = 24 * 60 * 60 * 1_000;
@@ -45,7 +45,7 @@ export interface IdempotentRequest {
 export class IdempotentRequests {
   readonly #records: GatewayRecords;
   readonly #nowMs: () => number;
-  readonly #turns = new KeyedTurns();
+  readonly #turns = new KeyedMutex();
 
   constructor(parts: { readonly records: GatewayRecords; readonly nowMs: () => number }) {
     this.#records = parts.records;

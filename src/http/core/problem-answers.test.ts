@@ -15,7 +15,7 @@ import {
 import { BundleProblem } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
-import { Refusal } from "../../lib/refusal.ts";
+import { DomainError } from "../../lib/domain-error.ts";
 import { Problem } from "./problem.ts";
 
 const head = (line: string, ...headers: readonly string[]) =>
@@ -153,11 +153,11 @@ test("what features throw is answered by its code; a full disk and a stopped eng
   const thrown: Record<string, () => Error> = {
     problem: () => new Problem("conflict", "The thing is busy. Wait."),
     refusal: () =>
-      new Refusal("validation_failed", "No such bundle.", [
+      new DomainError("validation_failed", "No such bundle.", [
         { path: "/bundle_id", code: "unknown", message: "m" },
       ]),
     long: () =>
-      new Refusal("validation_failed", `No ${"x".repeat(1_000_000)}.`, [
+      new DomainError("validation_failed", `No ${"x".repeat(1_000_000)}.`, [
         { path: "/bundle_id", code: "unknown", message: `no ${"x".repeat(1_000_000)}` },
       ]),
     bundle: () => BundleProblem.of("/nodes/0", "missing", "node_id is missing"),

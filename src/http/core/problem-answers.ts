@@ -7,8 +7,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { BundleProblem, BundlesFull } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
-import { Refusal } from "../../lib/refusal.ts";
-import { MachineBusy } from "../../lib/within-time.ts";
+import { MachineBusy } from "../../lib/async.ts";
+import { DomainError } from "../../lib/domain-error.ts";
 import { RunRefusal } from "../../runs/run-refusal.ts";
 import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
 import { machineShortage } from "./machine-limits.ts";
@@ -89,8 +89,8 @@ function decoded(path: string): string {
 /** The problem that stands for an error, whatever was thrown. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof Refusal && error.code === "unavailable") return unavailable(error.message);
-  if (error instanceof Refusal || error instanceof RunRefusal)
+  if (error instanceof DomainError && error.code === "unavailable") return unavailable(error.message);
+  if (error instanceof DomainError || error instanceof RunRefusal)
     return new Problem(error.code, error.message, { errors: error.errors });
   if (error instanceof BundleProblem) return ofBundle(error);
   if (error instanceof BundlesFull) return new Problem("insufficient_storage", error.message);

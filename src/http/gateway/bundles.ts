@@ -8,7 +8,7 @@ import type { Bundles, ReceivedBundle } from "../../bundles/bundles.ts";
 import { BundleProblem, isUploadTooLarge } from "../../bundles/problem.ts";
 import type { BundleRecord } from "../../bundles/records.ts";
 import { isoTime } from "../../engine/event.ts";
-import { Refusal } from "../../lib/refusal.ts";
+import { DomainError } from "../../lib/domain-error.ts";
 import { Problem } from "../core/problem.ts";
 import { limitUploads } from "../core/read-rest.ts";
 import type { Static } from "../core/type.ts";
@@ -196,21 +196,21 @@ async function takeIn(bundles: Bundles, file: Readable): Promise<ReceivedBundle>
   }
 }
 
-function noBundle(): Refusal {
+function noBundle(): DomainError {
   const message = "the upload needs one file in the form field bundle, a zip archive";
-  return new Refusal("validation_failed", `No bundle was sent: ${message}.`, [
+  return new DomainError("validation_failed", `No bundle was sent: ${message}.`, [
     { path: "/bundle", code: "missing", message },
   ]);
 }
 
-function onlyBundle(others: readonly string[]): Refusal {
+function onlyBundle(others: readonly string[]): DomainError {
   const message = "the form takes one file in the field bundle, and nothing else";
   const errors = [...new Set(others)].map((name) => ({
     path: `/${pointerPart(name)}`,
     code: name === "bundle" ? "not_allowed" : "unknown_field",
     message,
   }));
-  return new Refusal("validation_failed", `The upload was not taken: ${message}.`, errors);
+  return new DomainError("validation_failed", `The upload was not taken: ${message}.`, errors);
 }
 
 /** The parser of multipart bodies throws plain errors for what is no such body; the framework's have a code. */
@@ -256,15 +256,15 @@ function tooLarge(): Problem {
   );
 }
 
-function notFound(bundleId: string): Refusal {
-  return new Refusal(
+function notFound(bundleId: string): DomainError {
+  return new DomainError(
     "bundle_not_found",
     `Bundle ${bundleId} was not found. GET /api/v1/bundles lists the bundles there are.`,
   );
 }
 
-function inUse(bundleId: string): Refusal {
-  return new Refusal(
+function inUse(bundleId: string): DomainError {
+  return new DomainError(
     "bundle_in_use",
     `Bundle ${bundleId} is used by at least one job. Delete those jobs first: GET /api/v1/jobs lists them.`,
   );

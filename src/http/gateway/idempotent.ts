@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { JsonValue } from "../../engine/json.ts";
 import type { GatewayWrites } from "../../launch/records.ts";
-import { Refusal } from "../../lib/refusal.ts";
+import { DomainError } from "../../lib/domain-error.ts";
 import type { Effect, GivenAnswer } from "../core/idempotency.ts";
 import { pathOf } from "../core/path-of.ts";
 import type { GatewayServices } from "./services.ts";
@@ -83,7 +83,7 @@ export async function answerStarted<Started>(
   };
   const given = await answerIdempotent(services, request, prepare).catch((error: unknown) => {
     // The ports on offer may all have been taken since, and others given back.
-    if (!(error instanceof Refusal && error.code === "no_free_port")) throw error;
+    if (!(error instanceof DomainError && error.code === "no_free_port")) throw error;
     return answerIdempotent(services, request, prepare);
   });
   return { given, started: done.started };

@@ -34,7 +34,7 @@ export async function renderJobAfter(
 /**
  * Made in pieces, between which everything else has its turn: a graph may be large.
  *
- * @throws Refusal `conflict` when the content of the job's bundle is gone
+ * @throws DomainError `conflict` when the content of the job's bundle is gone
  */
 export function renderFullJob(services: GatewayServices, job: JobView): Promise<string> {
   return joined(textStream(fullJob(services, job)));

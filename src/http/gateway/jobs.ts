@@ -6,7 +6,7 @@ import type { JsonObject } from "../../engine/json.ts";
 import type { CreatedJob } from "../../launch/definitions.ts";
 import type { JobSource, JobView } from "../../launch/records.ts";
 import { jobNotFound } from "../../launch/runs.ts";
-import { Refusal } from "../../lib/refusal.ts";
+import { DomainError } from "../../lib/domain-error.ts";
 import { etagOf, knowsCurrent, notModified, stale, type Versioned } from "../core/etag.ts";
 import { invalidParameters, oneMistake } from "../core/problem.ts";
 import type { Static } from "../core/type.ts";
@@ -217,7 +217,7 @@ export async function find({ records }: GatewayServices, jobId: string): Promise
 
 /** Who lost a race to change a job is told the ETag that won. */
 async function asStale(services: GatewayServices, { jobId }: JobView, error: unknown): Promise<never> {
-  const isLost = error instanceof Refusal && error.code === "precondition_failed";
+  const isLost = error instanceof DomainError && error.code === "precondition_failed";
   throw isLost ? stale(await tagOf(services, await find(services, jobId))) : error;
 }
 
@@ -243,7 +243,7 @@ function sourceOf(body: Static<typeof CreateJobBody>): JobSource {
   if ((bundleId === undefined) === (blueprintId === undefined)) {
     const message = "exactly one of bundle_id and blueprint_id must be given";
     const path = bundleId === undefined ? "/bundle_id" : "/blueprint_id";
-    throw new Refusal("validation_failed", `The job cannot be as asked: ${message}.`, [
+    throw new DomainError("validation_failed", `The job cannot be as asked: ${message}.`, [
       { path, code: bundleId === undefined ? "missing" : "not_allowed", message },
     ]);
   }

@@ -3,7 +3,7 @@
 
 import type { FastifyInstance } from "fastify";
 import { eventType, isoTime } from "../../engine/event.ts";
-import { Refusal } from "../../lib/refusal.ts";
+import { DomainError } from "../../lib/domain-error.ts";
 import { isOpen, terminalOperationEvents } from "../../operations/operation-change.ts";
 import type { Operation } from "../../operations/records.ts";
 import { frame } from "../core/sse.ts";
@@ -117,7 +117,7 @@ export function operationRoutes(api: FastifyInstance, services: GatewayServices)
 async function findOperation({ operationRecords }: GatewayServices, operationId: string): Promise<Operation> {
   const operation = await operationRecords.operation(operationId);
   if (operation !== null) return operation;
-  throw new Refusal(
+  throw new DomainError(
     "operation_not_found",
     `Operation ${operationId} was not found, or was removed with age. GET /api/v1/operations lists those there are.`,
   );

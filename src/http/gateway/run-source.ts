@@ -11,14 +11,14 @@ import type { AskedRun } from "../../runs/open-run.ts";
 import type { ReadEvents } from "../../runs/run-history.ts";
 import type { GatewayServices } from "./services.ts";
 
-/** @throws Refusal `run_not_found` */
+/** @throws DomainError `run_not_found` */
 export async function findRun({ records }: GatewayServices, runId: string): Promise<RunRecord> {
   const run = await records.run(runId);
   if (run === null) throw runNotFound(runId);
   return run;
 }
 
-/** The run that something is asked of. @throws Refusal `run_not_found` */
+/** The run that something is asked of. @throws DomainError `run_not_found` */
 export async function askedRun(services: GatewayServices, runId: string): Promise<AskedRun> {
   const { runtimeJobId, status } = await findRun(services, runId);
   return { runId, jobId: runtimeJobId, status };
@@ -27,7 +27,7 @@ export async function askedRun(services: GatewayServices, runId: string): Promis
 /**
  * The run that a job's resource speaks of: the one that is asked for, or the latest; null when there is none yet.
  *
- * @throws Refusal `run_not_found`, also for a run of another job
+ * @throws DomainError `run_not_found`, also for a run of another job
  */
 export async function runOfJob(
   services: GatewayServices,

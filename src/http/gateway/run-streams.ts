@@ -36,7 +36,7 @@ export interface StreamView {
 /**
  * Serves a live stream of the run that the request names, in a view of its history.
  *
- * @throws Refusal `run_not_found`, Problem `invalid_parameter` for a Last-Event-ID that is no event of the run
+ * @throws DomainError `run_not_found`, Problem `invalid_parameter` for a Last-Event-ID that is no event of the run
  */
 export async function serveStream(
   services: GatewayServices,

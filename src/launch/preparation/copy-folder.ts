@@ -4,7 +4,7 @@ import { constants, type Dirent } from "node:fs";
 import { copyFile, mkdir, opendir, realpath, rm, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { FileChanged, FileCopier } from "../../execution/runner/copy-file.ts";
-import { forEachOf } from "../../lib/several.ts";
+import { forEachConcurrent } from "../../lib/async.ts";
 import type { FolderScan } from "./scan-folder.ts";
 
 /** The threads that wait for the disk are four, and serve others too. */
@@ -62,7 +62,7 @@ export async function copyScanned(scan: FolderScan, target: string, progress: Co
   }
   let files = 0;
   let bytes = 0;
-  await forEachOf(scan.files, FILES_AT_ONCE, async ({ path, source }) => {
+  await forEachConcurrent(scan.files, FILES_AT_ONCE, async ({ path, source }) => {
     try {
       // A folder on the way may have become a link since it was looked at, and the link may leave (F1 in scan-folder.ts).
       if ((await realpath(source)) !== source) throw new FileChanged();
@@ -123,7 +123,7 @@ export async function copyPayload(from: string, to: string, options: PayloadCopy
     const inFolder = folder;
     folders.push(...entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(inFolder, name)));
     const files = entries.filter((entry) => entry.isFile());
-    await forEachOf(files, FILES_AT_ONCE, async ({ name }) => {
+    await forEachConcurrent(files, FILES_AT_ONCE, async ({ name }) => {
       const file = join(from, inFolder, name);
       const isLarge = linkFromBytes < Number.POSITIVE_INFINITY && (await stat(file)).size >= linkFromBytes;
       if (!isLarge) await copier.copy(file, join(target, name), () => {});

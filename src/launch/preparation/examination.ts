@@ -4,7 +4,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { JsonObject } from "../../engine/json.ts";
 import type { RunSideCommand } from "../../execution/process/side-command.ts";
-import { FewAtOnce } from "../../lib/few-at-once.ts";
+import { Semaphore } from "../../lib/async.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { ConfigurationUnreadable } from "../../security/open-configuration.ts";
@@ -48,7 +48,7 @@ export interface Examined {
 export class Examination {
   readonly #parts: ExaminationParts;
   readonly #validators: Validators;
-  readonly #validations = new FewAtOnce(VALIDATIONS_AT_ONCE);
+  readonly #validations = new Semaphore(VALIDATIONS_AT_ONCE);
   /** Names by fingerprint: a snapshot never changes. */
   readonly #validatorNames = new Map<string, readonly string[]>();
 

@@ -4,7 +4,7 @@
 //     which is a mistake that its asker tells. How busy the machine is decides nothing.
 
 import { PATTERN_CHARS_MAX } from "../../blueprints/describe-rules.ts";
-import { cpuMsSince, endsWithin, MachineBusy } from "../../lib/within-time.ts";
+import { cpuMsSince, MachineBusy, runWithTimeout } from "../../lib/async.ts";
 
 export const patternLimits = { patternCharsMax: PATTERN_CHARS_MAX, textCharsMax: 10_000 } as const;
 
@@ -30,7 +30,7 @@ export class PatternBudget {
       usedMs = cpuMsSince(before);
     };
     try {
-      if (!endsWithin(cpuMs, match)) return "too_slow";
+      if (!runWithTimeout(cpuMs, match)) return "too_slow";
       return isMatch ? "matches" : "differs";
     } catch (error) {
       if (error instanceof MachineBusy) throw error;

@@ -9,10 +9,9 @@ import { basename, dirname, join, relative } from "node:path";
 import { eventType, terminalEventTypes } from "../../engine/event.ts";
 import type { EngineLog } from "../../engine/ports.ts";
 import { preparedFolders } from "../../execution/runner/paths.ts";
+import { syncFolder, syncTree } from "../../lib/files.ts";
 import { OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
-import { syncFolder } from "../../lib/sync-folder.ts";
-import { syncTree } from "../../lib/sync-tree.ts";
 
 /** A run that has not ended; `runtimeJobId` is what the feed tells of it under. */
 export interface OpenPreparedRun {

@@ -11,7 +11,7 @@ import { constants, type Stats } from "node:fs";
 import { access, lstat, opendir, readlink, realpath, stat } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { isInside } from "../../execution/runner/paths.ts";
-import { forEachOf } from "../../lib/several.ts";
+import { forEachConcurrent } from "../../lib/async.ts";
 import { hasExtension } from "./input-rules.ts";
 
 const ENTRIES_MAX = 100_000;
@@ -92,7 +92,7 @@ class Scan implements FolderScan {
         this.#forbid("too_many_files", `it holds more than ${this.#entriesMax} files and folders`);
         return;
       }
-      await forEachOf(names, LOOKS_AT_ONCE, async (name) => {
+      await forEachConcurrent(names, LOOKS_AT_ONCE, async (name) => {
         this.#options.signal.throwIfAborted();
         const path = join(folder, name);
         if (await this.#look(path)) folders.push(path);

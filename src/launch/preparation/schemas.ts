@@ -8,7 +8,7 @@
 
 import type { Ajv, ErrorObject, Options, ValidateFunction } from "ajv";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
-import { endsWithin } from "../../lib/within-time.ts";
+import { runWithTimeout } from "../../lib/async.ts";
 import { PatternBudget } from "./patterns.ts";
 import type { LaunchProblem } from "./preparation.ts";
 
@@ -102,7 +102,7 @@ async function problemsOf(
   };
   const unjudged = (code: string, message: string) => [...problems, { ...whole, code, message }];
   try {
-    if (endsWithin(BUDGET_MS, judge)) return problems.slice(0, MISTAKES_MAX);
+    if (runWithTimeout(BUDGET_MS, judge)) return problems.slice(0, MISTAKES_MAX);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     const said = "refers to itself without end, or is nested too deep: mend the schema";

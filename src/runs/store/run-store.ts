@@ -10,8 +10,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ArtifactRecord } from "../../engine/task-port.ts";
-import { FewAtOnce } from "../../lib/few-at-once.ts";
-import { KeyedTurns } from "../../lib/keyed-turns.ts";
+import { KeyedMutex, Semaphore } from "../../lib/async.ts";
 import type { JobRecords } from "../job-records.ts";
 import { documentFiles, inListOrder, projectedFiles } from "./evidence-files.ts";
 import { type DocumentName, documentOf, FINAL_ARTIFACT_ID, isEvidenceId } from "./evidence-names.ts";
@@ -45,8 +44,8 @@ const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EROFS"]);
 
 export class RunStore {
   readonly #ports: RunStorePorts;
-  readonly #turns = new KeyedTurns();
-  readonly #few = new FewAtOnce(PROJECTED_AT_ONCE_MAX);
+  readonly #turns = new KeyedMutex();
+  readonly #few = new Semaphore(PROJECTED_AT_ONCE_MAX);
   /** What is on disk, of the runs that were looked at lately. */
   readonly #known = new Map<string, Projection>();
   readonly #working = new Set<Promise<unknown>>();

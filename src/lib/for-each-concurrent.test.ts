@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forEachOf } from "./several.ts";
+import { forEachConcurrent } from "./async.ts";
 
 /** A promise that the test settles. */
 const gate = () => Promise.withResolvers<void>();
@@ -8,7 +8,7 @@ const gate = () => Promise.withResolvers<void>();
 test("the items are begun in order, as many at once as allowed", async () => {
   const gates = [gate(), gate(), gate()];
   const begun: number[] = [];
-  const done = forEachOf([0, 1, 2], 2, async (item) => {
+  const done = forEachConcurrent([0, 1, 2], 2, async (item) => {
     begun.push(item);
     await gates[item]?.promise;
   });
@@ -26,7 +26,7 @@ test("after a failure nothing new is begun, and it is thrown when the others hav
   const slow = gate();
   const begun: number[] = [];
   let isOver = false;
-  const done = forEachOf([0, 1, 2, 3], 2, async (item) => {
+  const done = forEachConcurrent([0, 1, 2, 3], 2, async (item) => {
     begun.push(item);
     if (item === 0) throw new Error("first");
     await slow.promise;
@@ -42,5 +42,5 @@ test("after a failure nothing new is begun, and it is thrown when the others hav
 });
 
 test("nothing to do is done at once", async () => {
-  await forEachOf([], 4, () => Promise.reject(new Error("there is no item")));
+  await forEachConcurrent([], 4, () => Promise.reject(new Error("there is no item")));
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nearestName } from "./nearest-name.ts";
+import { nearestName } from "./text.ts";
 
 const known = ["jobs", "job", "events", "cancel"];
 

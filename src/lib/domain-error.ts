@@ -1,14 +1,14 @@
 // What a caller is told when the gateway's features refuse: a code from the catalogue of problems, a sentence with
 // the next step, and for invalid input one entry per mistake. Nothing was changed.
 
-export interface RefusalEntry {
+export interface DomainErrorEntry {
   /** JSON Pointer into the request's body. */
   readonly path: string;
   readonly code: string;
   readonly message: string;
 }
 
-export type RefusalCode =
+export type DomainErrorCode =
   | "job_not_found"
   | "run_not_found"
   | "bundle_not_found"
@@ -30,12 +30,12 @@ export type RefusalCode =
   | "validation_failed"
   | "unavailable";
 
-export class Refusal extends Error {
-  override readonly name = "Refusal";
-  readonly code: RefusalCode;
-  readonly errors: readonly RefusalEntry[];
+export class DomainError extends Error {
+  override readonly name = "DomainError";
+  readonly code: DomainErrorCode;
+  readonly errors: readonly DomainErrorEntry[];
 
-  constructor(code: RefusalCode, detail: string, errors: readonly RefusalEntry[] = []) {
+  constructor(code: DomainErrorCode, detail: string, errors: readonly DomainErrorEntry[] = []) {
     super(detail);
     this.code = code;
     this.errors = errors;

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { KeyedTurns } from "./keyed-turns.ts";
+import { KeyedMutex } from "./async.ts";
 
 test("work under one key does not overlap, and keeps the order of arrival; other keys go on", async () => {
-  const turns = new KeyedTurns();
+  const turns = new KeyedMutex();
   const gate = Promise.withResolvers<void>();
   const seen: string[] = [];
   const first = turns.run("a", async () => {
@@ -25,7 +25,7 @@ test("work under one key does not overlap, and keeps the order of arrival; other
 });
 
 test("work that fails fails for its caller alone", async () => {
-  const turns = new KeyedTurns();
+  const turns = new KeyedMutex();
   const failing = turns.run("a", async () => {
     throw new Error("no");
   });
@@ -35,7 +35,7 @@ test("work that fails fails for its caller alone", async () => {
 });
 
 test("work that throws before it awaits anything rejects, and lets the next one go on", async () => {
-  const turns = new KeyedTurns();
+  const turns = new KeyedMutex();
   const failing = turns.run("a", () => {
     throw new Error("at once");
   });

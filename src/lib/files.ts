@@ -1,0 +1,87 @@
+// Folders: their size, making them, and putting them on disk.
+
+import { constants, existsSync, mkdirSync, statSync } from "node:fs";
+import { lstat, open, opendir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { forEachConcurrent } from "./async.ts";
+
+/** Bytes of the files in a folder; what cannot be read counts as nothing. Symlinks are not followed. */
+export async function bytesIn(root: string): Promise<number> {
+  let bytes = 0;
+  const folders = [root];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    try {
+      for await (const entry of await opendir(folder)) {
+        const path = join(folder, entry.name);
+        if (entry.isDirectory()) folders.push(path);
+        else bytes += (await lstat(path).catch(() => null))?.size ?? 0;
+      }
+    } catch {
+      // Gone meanwhile, or closed to us.
+    }
+  }
+  return bytes;
+}
+
+/**
+ * Unlike mkdir with `recursive`, it ends where a file system says ENOENT of a name whose parent is there, as /proc does.
+ *
+ * @throws the system's error; EEXIST when something else than a folder stands there
+ */
+export function makeFolder(path: string, mode = 0o777): void {
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST" && statSync(path).isDirectory()) return;
+    const parent = dirname(path);
+    if (code !== "ENOENT" || existsSync(parent)) throw error;
+    makeFolder(parent, mode);
+    makeFolder(path, mode);
+  }
+}
+
+/** Puts a folder's entries on disk. */
+export async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, constants.O_RDONLY);
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+/** The threads that wait for the disk are four, and serve others too. */
+const FILES_AT_ONCE = 3;
+
+/**
+ * Links are not followed. A file that may not be opened, or is gone by now, is passed over: nobody will read it either.
+ *
+ * @throws the signal's reason when it is aborted; the system's errors
+ */
+export async function syncTree(root: string, signal: AbortSignal): Promise<void> {
+  const folders = [root];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    const files: string[] = [];
+    for await (const entry of await opendir(folder)) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) folders.push(path);
+      else if (entry.isFile()) files.push(path);
+    }
+    await forEachConcurrent(files, FILES_AT_ONCE, async (file) => {
+      signal.throwIfAborted();
+      await syncFile(file);
+    });
+    await syncFolder(folder);
+  }
+}
+
+async function syncFile(path: string): Promise<void> {
+  try {
+    await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    await file.sync();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "EACCES" && code !== "ENOENT") throw error;
+  }
+}
