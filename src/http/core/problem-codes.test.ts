@@ -73,10 +73,10 @@ test("every code is answered somewhere in the program, and met by a test of it",
   const textOf = (files: readonly string[]) =>
     files.map((file) => readFileSync(join(root, file), "utf8")).join();
   const isTest = (file: string) => /test(-[a-z]+)?\.ts$/.test(file);
-  const own = globSync("src/{api,jobs}/**/*.ts", { cwd: root }).filter(
+  const own = globSync("src/{http,launch,runs}/**/*.ts", { cwd: root }).filter(
     (file) => !isTest(file) && !/problem-codes\.ts$|\/schemas\//.test(file),
   );
-  const tests = globSync(["src/{api,jobs}/**/*.test.ts", "test/integration/gateway-*.test.ts"], {
+  const tests = globSync(["src/{http,launch,runs}/**/*.test.ts", "test/integration/gateway-*.test.ts"], {
     cwd: root,
   }).filter((file) => !file.endsWith("problem-codes.test.ts"));
   const [program, tested] = [textOf(own), textOf(tests)];
