@@ -356,7 +356,7 @@ describe("a program that exports nothing", () => {
 import { writeSync } from "node:fs";
 module.registerHooks?.({
   load(url, context, next) {
-    if (/opentelemetry|src\\/telemetry/.test(url)) writeSync(2, "loaded " + url + "\\n");
+    if (/opentelemetry|src\\/observability\\/traces/.test(url)) writeSync(2, "loaded " + url + "\\n");
     return next(url, context);
   },
 });
@@ -383,14 +383,14 @@ module.registerHooks?.({
     const loaded = await loadedBy({});
     assert.deepEqual(
       loaded.map((line) => line.replace(/^.*\/src\//, "")),
-      ["telemetry/settings.ts"],
+      ["observability/traces/settings.ts"],
     );
   });
 
   test("in contrast to one that does, which has OpenTelemetry in a thread of its own", async () => {
     await using collector = await startCollector();
     const loaded = await loadedBy(exporting(collector));
-    assert.ok(loaded.some((line) => line.endsWith("telemetry/telemetry.ts")));
+    assert.ok(loaded.some((line) => line.endsWith("traces/telemetry.ts")));
   });
 });
 
