@@ -1,5 +1,6 @@
-// What a caller is told when the gateway's features refuse: a code from the catalogue of problems, a sentence with
-// the next step, and for invalid input one entry per mistake. Nothing was changed.
+// What a caller is told when a feature refuses a request: a code from the catalogue of problems
+// (src/http/core/problem-codes.ts), a sentence with the next step, and for invalid input one entry per mistake. Nothing
+// was changed.
 
 export interface DomainErrorEntry {
   /** JSON Pointer into the request's body. */
@@ -15,6 +16,8 @@ export type DomainErrorCode =
   | "artifact_not_found"
   | "blueprint_not_found"
   | "operation_not_found"
+  | "human_request_not_found"
+  | "dead_letter_not_found"
   | "service_not_found"
   | "service_not_passing"
   | "blueprint_broken"
@@ -23,6 +26,10 @@ export type DomainErrorCode =
   | "requirements_not_met"
   | "no_free_port"
   | "invalid_transition"
+  | "run_ended"
+  | "already_answered"
+  | "already_retried"
+  | "human_request_timed_out"
   | "active_runs"
   | "bundle_in_use"
   | "conflict"

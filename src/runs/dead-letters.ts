@@ -8,10 +8,10 @@ import { isoTime } from "../engine/event.ts";
 import { isTerminal } from "../engine/journal.ts";
 import type { Envelope } from "../engine/message.ts";
 import { KeyedMutex } from "../lib/async.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { AttentionRecords, DeadLetter } from "./attention-records.ts";
 import type { JobRecords } from "./job-records.ts";
 import { type AskedRun, runEnded, whyNotOpen } from "./open-run.ts";
-import { RunRefusal } from "./run-refusal.ts";
 
 const LETTERS_AT_ONCE = 100;
 
@@ -36,7 +36,7 @@ export class DeadLetters {
     this.#parts = parts;
   }
 
-  /** @throws RunRefusal `dead_letter_not_found` */
+  /** @throws DomainError `dead_letter_not_found` */
   async find(run: AskedRun, deadLetterId: string): Promise<DeadLetter> {
     const letter = await this.#parts.records.deadLetter(run.jobId, deadLetterId);
     if (letter === null) throw notFound(run, deadLetterId);
@@ -46,7 +46,7 @@ export class DeadLetters {
   /**
    * Sends one letter again.
    *
-   * @throws RunRefusal `dead_letter_not_found`, `already_retried`, `run_ended`; `conflict` when its agent can take
+   * @throws DomainError `dead_letter_not_found`, `already_retried`, `run_ended`; `conflict` when its agent can take
    *   nothing; EngineUnavailable
    */
   retry(run: AskedRun, deadLetterId: string): Promise<Retried> {
@@ -62,7 +62,7 @@ export class DeadLetters {
   /**
    * Sends every letter again that is open when the request's turn comes; what becomes a letter meanwhile is not taken up.
    *
-   * @throws RunRefusal `run_ended`; EngineUnavailable, when some letters may have been sent: asking again sends the rest
+   * @throws DomainError `run_ended`; EngineUnavailable, when some letters may have been sent: asking again sends the rest
    */
   retryAll(run: AskedRun): Promise<Retried> {
     return this.#turns.run(run.jobId, async () => {
@@ -101,21 +101,21 @@ const NOTHING_TAKEN = "its agents take no messages any more. Start a new run ins
 
 const tooLate = (run: AskedRun) => runEnded(run, run.status, NOTHING_TAKEN);
 
-function notFound({ runId }: AskedRun, deadLetterId: string): RunRefusal {
-  return new RunRefusal(
+function notFound({ runId }: AskedRun, deadLetterId: string): DomainError {
+  return new DomainError(
     "dead_letter_not_found",
     `Run ${runId} has no dead letter ${JSON.stringify(deadLetterId.slice(0, 200))}. GET /api/v1/runs/${runId}/dead-letters lists them.`,
   );
 }
 
-function alreadyRetried({ deadLetterId, retriedAtMs }: DeadLetter): RunRefusal {
+function alreadyRetried({ deadLetterId, retriedAtMs }: DeadLetter): DomainError {
   const when = retriedAtMs === null ? "before" : `at ${isoTime(retriedAtMs)}`;
-  return new RunRefusal("already_retried", `Dead letter ${deadLetterId} was sent again ${when}.`);
+  return new DomainError("already_retried", `Dead letter ${deadLetterId} was sent again ${when}.`);
 }
 
-function notDeliverable({ deadLetterId, agentId }: DeadLetter): RunRefusal {
+function notDeliverable({ deadLetterId, agentId }: DeadLetter): DomainError {
   const whom = agentId === null ? "Whom it was for" : `Agent ${JSON.stringify(agentId)}`;
-  return new RunRefusal(
+  return new DomainError(
     "conflict",
     `Dead letter ${deadLetterId} stays open: it would only be given up again. ${whom} does not exist, has ended, or has no room for more messages now.`,
   );

@@ -10,10 +10,10 @@ import { isoTime } from "../engine/event.ts";
 import type { HumanRequest, HumanResponse } from "../engine/journal.ts";
 import type { JsonValue } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
+import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { AttentionRecords } from "./attention-records.ts";
 import type { JobRecords } from "./job-records.ts";
 import { type AskedRun, whyNotOpen } from "./open-run.ts";
-import { RunRefusal, type RunRefusalEntry } from "./run-refusal.ts";
 
 export const answerLimits = {
   decisionCharsMax: limits.nameCharsMax,
@@ -43,7 +43,7 @@ export class HumanAnswers {
     this.#parts = parts;
   }
 
-  /** @throws RunRefusal `human_request_not_found` */
+  /** @throws DomainError `human_request_not_found` */
   async find(run: AskedRun, requestId: string): Promise<HumanRequest> {
     const request = await this.#parts.records.humanRequest(run.jobId, requestId);
     if (request === null) throw notFound(run, requestId);
@@ -54,7 +54,7 @@ export class HumanAnswers {
    * Answers a request; with the answer that it already has, by the same person, nothing is changed.
    *
    * @returns the request as it is then
-   * @throws RunRefusal `human_request_not_found`, `already_answered`, `human_request_timed_out`, `run_ended`,
+   * @throws DomainError `human_request_not_found`, `already_answered`, `human_request_timed_out`, `run_ended`,
    *   `validation_failed` for an answer that is not allowed; EngineUnavailable
    */
   async answer(run: AskedRun, requestId: string, given: GivenAnswer): Promise<HumanRequest> {
@@ -89,12 +89,12 @@ function standing(request: HumanRequest, given: GivenAnswer): HumanRequest {
   const when = isoTime(response.respondedAtMs);
   const decision = JSON.stringify(response.decision);
   if (status === "timed_out") {
-    throw new RunRefusal(
+    throw new DomainError(
       "human_request_timed_out",
       `The time of request ${requestId} was over at ${when}; the worker was told ${decision}.`,
     );
   }
-  throw new RunRefusal(
+  throw new DomainError(
     "already_answered",
     `Request ${requestId} was answered ${decision} by ${response.principal} at ${when}; the first answer stands.`,
   );
@@ -112,7 +112,7 @@ const parsed = (json: string | null): unknown => (json === null ? null : JSON.pa
 
 function mustBeAllowed({ allowedDecisions }: HumanRequest, { decision, comment, data }: GivenAnswer): void {
   const { decisionCharsMax, commentCharsMax, dataCharsMax } = answerLimits;
-  const errors: RunRefusalEntry[] = [];
+  const errors: DomainErrorEntry[] = [];
   const tooLong = (path: string, max: number) => {
     errors.push({ path, code: "too_long", message: `must have at most ${max} characters` });
   };
@@ -127,11 +127,11 @@ function mustBeAllowed({ allowedDecisions }: HumanRequest, { decision, comment, 
   if ((jsonOf(data)?.length ?? 0) > dataCharsMax) tooLong("/data", dataCharsMax);
   const [first] = errors;
   if (first === undefined) return;
-  throw new RunRefusal("validation_failed", `${first.path}: ${first.message}. Nothing was changed.`, errors);
+  throw new DomainError("validation_failed", `${first.path}: ${first.message}. Nothing was changed.`, errors);
 }
 
-function notFound({ runId }: AskedRun, requestId: string): RunRefusal {
-  return new RunRefusal(
+function notFound({ runId }: AskedRun, requestId: string): DomainError {
+  return new DomainError(
     "human_request_not_found",
     `Run ${runId} has asked nothing under the id ${JSON.stringify(requestId.slice(0, 200))}. GET /api/v1/runs/${runId}/human lists what it asks.`,
   );

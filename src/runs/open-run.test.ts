@@ -126,7 +126,7 @@ describe("a run that has ended", () => {
     await now.engine.cancel(jobId);
     for (const run of [before, await now.asked(jobId)]) {
       for (const ask of await everything(now, run)) {
-        await assert.rejects(ask, { name: "RunRefusal", code: "run_ended", message: /is cancelled, which/ });
+        await assert.rejects(ask, { name: "DomainError", code: "run_ended", message: /is cancelled, which/ });
       }
     }
     assert.equal((await now.answers.find(before, "ship")).status, "pending");

@@ -9,7 +9,6 @@ import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import { MachineBusy } from "../../lib/async.ts";
 import { DomainError } from "../../lib/domain-error.ts";
-import { RunRefusal } from "../../runs/run-refusal.ts";
 import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
 import { machineShortage } from "./machine-limits.ts";
 import { pathOf } from "./path-of.ts";
@@ -89,9 +88,7 @@ function decoded(path: string): string {
 /** The problem that stands for an error, whatever was thrown. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof DomainError && error.code === "unavailable") return unavailable(error.message);
-  if (error instanceof DomainError || error instanceof RunRefusal)
-    return new Problem(error.code, error.message, { errors: error.errors });
+  if (error instanceof DomainError) return ofDomain(error);
   if (error instanceof BundleProblem) return ofBundle(error);
   if (error instanceof BundlesFull) return new Problem("insufficient_storage", error.message);
   if (
@@ -113,6 +110,10 @@ export function problemOf(error: unknown): Problem {
     "internal",
     "The request failed inside the server. Its log has the cause under this request_id; trying again may help.",
   );
+}
+
+function ofDomain({ code, message, errors }: DomainError): Problem {
+  return code === "unavailable" ? unavailable(message) : new Problem(code, message, { errors });
 }
 
 function ofBundle(error: BundleProblem): Problem {

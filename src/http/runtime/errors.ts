@@ -4,11 +4,12 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyServerOptions 
 import { BundleProblem, BundlesFull } from "../../bundles/problem.ts";
 import { EngineUnavailable, JobUnwritable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
-import { RunRefusal, type RunRefusalCode } from "../../runs/run-refusal.ts";
+import { DomainError } from "../../lib/domain-error.ts";
 import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
 import { machineShortage } from "../core/machine-limits.ts";
 import { pathOf } from "../core/path-of.ts";
 import { Problem } from "../core/problem.ts";
+import { problemCodes } from "../core/problem-codes.ts";
 import { sendBeforeRest } from "../core/read-rest.ts";
 
 /** An answer other than success; the message is for the caller. */
@@ -86,20 +87,14 @@ function describeConnectionError(code: string | undefined): { status: string; me
   }
 }
 
-/** What is refused is in the way of what the run is, unless it says otherwise. */
-const refusalStatuses: Readonly<Partial<Record<RunRefusalCode, number>>> = {
-  human_request_not_found: 404,
-  dead_letter_not_found: 404,
-  validation_failed: 400,
-};
+/** That of the catalogue; but this API answers 400 to every body that it does not take. */
+const statusOf = ({ code }: DomainError) => (code === "validation_failed" ? 400 : problemCodes[code].status);
 
 /** The status and the message that an error is answered with. */
 export function describeError(given: unknown): { readonly status: number; readonly message: string } {
   const error = given as FastifyError;
   if (error instanceof ApiError) return { status: error.status, message: error.message };
-  if (error instanceof RunRefusal) {
-    return { status: refusalStatuses[error.code] ?? 409, message: error.message };
-  }
+  if (error instanceof DomainError) return { status: statusOf(error), message: error.message };
   if (error instanceof BundleProblem) return { status: 400, message: error.message };
   if (error instanceof BundlesFull) return { status: 507, message: error.message };
   if (
