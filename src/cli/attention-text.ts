@@ -2,7 +2,7 @@
 // here. The records are the same on both APIs.
 
 import type { DeadLetter, HumanRequest, Retried } from "../../sdk/src/index.ts";
-import { ago } from "./gateway/record-text.ts";
+import { ago } from "./record-text.ts";
 import { cleanText, plural } from "./text.ts";
 
 export const requestHead = ["RUN", "REQUEST", "AGENT", "ASKED", "UNTIL", "DECISIONS", "QUESTION"] as const;

@@ -14,10 +14,10 @@ import {
 } from "./attention-text.ts";
 import { type Call, exitCodes, UsageError } from "./command.ts";
 import { clientFor } from "./connection.ts";
-import { gatewayKind } from "./gateway/ids.ts";
-import { printList } from "./gateway/lists.ts";
-import { type Session, withGateway } from "./gateway/session.ts";
-import { limitOf } from "./jobs.ts";
+import { gatewayKind } from "./ids.ts";
+import { printList } from "./lists.ts";
+import { limitOf } from "./runtime-jobs.ts";
+import { type Session, withGateway } from "./session.ts";
 import { cleanText } from "./text.ts";
 
 const PAGE = 200;

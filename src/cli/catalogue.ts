@@ -1,5 +1,6 @@
 // Every command of `troupe`: its words, its options, its help. The code behind a command is loaded when it runs.
 
+import { blueprintEntries } from "./blueprint-catalogue.ts";
 import {
   type CatalogueEntry,
   forceSaveOption,
@@ -7,8 +8,7 @@ import {
   jsonOption as json,
   type OptionSpec,
 } from "./command.ts";
-import { blueprintEntries } from "./gateway/blueprint-catalogue.ts";
-import { gatewayEntries } from "./gateway/catalogue.ts";
+import { gatewayEntries } from "./gateway-catalogue.ts";
 
 const url: OptionSpec = {
   name: "url",
@@ -152,7 +152,7 @@ const runtimeEntries: readonly CatalogueEntry[] = [
     summary: "Show one job: its agents, last events, result and files.",
     details: eitherIds,
     options: either,
-    load: async () => (await import("./gateway/either.ts")).job,
+    load: async () => (await import("./either.ts")).job,
   },
   {
     name: "events",
@@ -165,7 +165,7 @@ const runtimeEntries: readonly CatalogueEntry[] = [
       eitherUrl,
       help,
     ],
-    load: async () => (await import("./gateway/either.ts")).events,
+    load: async () => (await import("./either.ts")).events,
   },
   ...(["cancel", "pause", "resume"] as const).map((action) => ({
     name: action,
@@ -177,7 +177,7 @@ const runtimeEntries: readonly CatalogueEntry[] = [
     }[action],
     details: eitherIds,
     options: either,
-    load: async () => (await import("./gateway/either.ts")).control(action),
+    load: async () => (await import("./either.ts")).control(action),
   })),
   {
     name: "send",
@@ -202,7 +202,7 @@ const runtimeEntries: readonly CatalogueEntry[] = [
     words: ["<bundle-id>"],
     summary: "Read a bundle's folder again; later submissions use what it holds now.",
     options: remote,
-    load: async () => (await import("./bundles.ts")).reload,
+    load: async () => (await import("./runtime-bundles.ts")).reload,
   },
 ];
 

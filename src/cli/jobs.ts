@@ -1,103 +1,154 @@
-// The runtime's own jobs, `troupe jobs --runtime` and `troupe job`: what there is, and how one of them stands.
+// `troupe jobs …`: durable definitions of work, and what is asked of all runs of one.
 
-import { ApiError, type RuntimeClient } from "./client.ts";
+import type { DeadLetter, Job, JobControl } from "../../sdk/src/index.ts";
+import type { JsonObject } from "../engine/json.ts";
+import { letterHead, letterRow } from "./attention-text.ts";
 import { type Call, exitCodes, UsageError } from "./command.ts";
-import { clientFor } from "./connection.ts";
 import { eventLine } from "./event-text.ts";
-import { endLines } from "./result-text.ts";
-import { summaryLines } from "./summary-text.ts";
-import { cleanText, duration, plural, table } from "./text.ts";
-import { type AgentSnapshot, type JobSummary, type RunArtifact, readEvent } from "./wire.ts";
+import { idOf } from "./ids.ts";
+import { printList } from "./lists.ts";
+import { ago, jobLines, progressLines } from "./record-text.ts";
+import { followEvents } from "./run-records.ts";
+import { limitOf, runtimeJobs } from "./runtime-jobs.ts";
+import { withGateway } from "./session.ts";
+import { readObject } from "./submission.ts";
+import { cleanText } from "./text.ts";
+import { readEvent } from "./wire.ts";
 
-const ITEMS_SHOWN = 20;
-const AGENTS_SHOWN = 40;
 const EVENTS_SHOWN = 10;
 
-/** `troupe jobs --runtime`. */
-export async function runtimeJobs(call: Call): Promise<number> {
+export async function list(call: Call): Promise<number> {
+  if (call.flag("runtime")) return runtimeJobs(call);
   const limit = limitOf(call);
-  const found = await clientFor(call).jobs({ limit, openOnly: call.flag("open") === true });
-  if (call.flag("json")) {
-    call.terminal.print(JSON.stringify(found));
-    return exitCodes.success;
-  }
-  if (found.length === 0) call.terminal.note("No jobs.");
-  else for (const line of jobTable(found, Date.now())) call.terminal.print(line);
-  if (found.length === limit) call.terminal.note(`The newest ${limit}; --all shows all.`);
-  return exitCodes.success;
-}
-
-/** How many items a list shows: --limit, or 20; null with --all. */
-export function limitOf(call: Call): number | null {
-  if (call.flag("all")) return null;
-  const text = call.text("limit");
-  if (text === null) return ITEMS_SHOWN;
-  if (!/^[1-9]\d{0,8}$/.test(text))
-    throw new UsageError("--limit needs a whole number, 1 or more: --limit 50");
-  return Number(text);
-}
-
-function jobTable(found: readonly JobSummary[], nowMs: number): readonly string[] {
-  return table(
-    ["JOB", "STATUS", "SUBMITTED", "NAME"],
-    found.map((job) => [
-      cleanText(job.job_id),
-      cleanText(job.status),
-      `${duration(nowMs - Date.parse(job.submitted_at))} ago`,
-      cleanText(job.job_name ?? job.graph_id),
-    ]),
+  const open = call.flag("open") ? { include_terminal: false } : {};
+  return withGateway(call, ({ client }) =>
+    printList<Job>(
+      call,
+      {
+        items: (pageSize) => client.jobs.list({ page_size: pageSize, ...open }),
+        head: ["JOB", "STATUS", "LATEST RUN", "CHANGED", "NAME"],
+        row: (job) => [
+          cleanText(job.job_id),
+          cleanText(job.status),
+          cleanText(job.latest_run?.status ?? "-"),
+          ago(job.updated_at),
+          cleanText(job.name),
+        ],
+        nothing: "No jobs. `troupe launch <folder>` creates and runs one.",
+      },
+      limit,
+    ),
   );
 }
 
-export async function job(call: Call): Promise<number> {
-  const { terminal } = call;
-  const client = clientFor(call);
-  const detail = await client.job(call.words[0] ?? "");
-  const artifacts = await artifactsOf(client, detail.job.run_id);
-  if (call.flag("json")) {
-    terminal.print(JSON.stringify({ ...detail, artifacts }));
+export async function create(call: Call): Promise<number> {
+  const id = idOf(call, "bundle");
+  const fields = { name: call.text("name") ?? undefined, resolved_configuration: readObject(call, "config") };
+  return withGateway(call, async ({ client }) => {
+    const job = await client.jobs.create({ bundle_id: id, ...fields });
+    call.terminal.print(call.flag("json") ? JSON.stringify(job) : cleanText(job.job_id));
+    if (!call.flag("json"))
+      call.terminal.note(`Created. Run it with: troupe runs start ${job.job_id} --watch`);
     return exitCodes.success;
-  }
-  for (const line of agentTable(detail.agents)) terminal.print(line);
-  const recent = detail.recent_events.slice(0, EVENTS_SHOWN).toReversed();
-  if (recent.length > 0) terminal.print(terminal.paint("bold", "Last events"));
-  for (const event of recent) terminal.print(`  ${eventLine(readEvent(0, event), terminal.paint)}`);
-  const { job_id: id, status, result, failure = null } = detail.job;
-  const address = (url: string) => client.address(url);
-  const place = ({ url }: { readonly url: string }) => address(url);
-  const lines = endLines({ id, status, result, failure, files: artifacts, place, address }, terminal.paint);
-  const [head = "", ...ending] = lines;
-  const summary = summaryLines(detail.job.observability_summary, address);
-  for (const line of [head, ...summary, ...ending]) terminal.print(line);
-  return exitCodes.success;
+  });
 }
 
-/** The files of a run; none when the server knows the run no longer. */
-export async function artifactsOf(
-  client: RuntimeClient,
-  runId: string | undefined,
-): Promise<readonly RunArtifact[]> {
-  if (runId === undefined) return [];
-  try {
-    return await client.artifacts(runId);
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return [];
-    throw error;
-  }
+export async function show(call: Call): Promise<number> {
+  const id = idOf(call, "job");
+  return withGateway(call, async ({ client }) => {
+    const { terminal } = call;
+    const job = await client.jobs.get(id, { view: call.flag("full") ? "full" : "compact" });
+    if (call.flag("json")) {
+      terminal.print(JSON.stringify(job));
+      return exitCodes.success;
+    }
+    for (const line of jobLines(job, terminal.paint)) terminal.print(line);
+    const events = (job.recent_events ?? []).slice(0, EVENTS_SHOWN).toReversed();
+    if (events.length > 0) terminal.print(terminal.paint("bold", "Last events"));
+    for (const event of events)
+      terminal.print(`  ${eventLine(readEvent(0, event as JsonObject), terminal.paint)}`);
+    return exitCodes.success;
+  });
 }
 
-function agentTable(agents: readonly AgentSnapshot[]): readonly string[] {
-  const rows = agents
-    .slice(0, AGENTS_SHOWN)
-    .map((agent) => [
-      cleanText(agent.agent_id),
-      cleanText(agent.agent_type),
-      cleanText(agent.status),
-      String(agent.processed_messages),
-      String(agent.mailbox_depth),
-      cleanText(agent.last_error ?? ""),
-    ]);
-  const lines = table(["AGENT", "TYPE", "STATUS", "MESSAGES", "WAITING", "LAST ERROR"], rows);
-  const more = agents.length - rows.length;
-  return more > 0 ? [...lines, `… and ${plural(more, "more agent")}`] : lines;
+export async function update(call: Call): Promise<number> {
+  const id = idOf(call, "job");
+  const name = call.text("name");
+  const config = readObject(call, "config");
+  if (name === null && config === undefined) {
+    throw new UsageError("Nothing to change. Give --name NAME, --config FILE, or both.");
+  }
+  return withGateway(call, async ({ client }) => {
+    const job = await client.jobs.update(whateverItIs(id), {
+      name: name ?? undefined,
+      resolved_configuration: config,
+    });
+    call.terminal.print(
+      call.flag("json") ? JSON.stringify(job) : `${cleanText(job.job_id)} changed, revision ${job.revision}`,
+    );
+    return exitCodes.success;
+  });
+}
+
+export async function remove(call: Call): Promise<number> {
+  const id = idOf(call, "job");
+  return withGateway(call, async ({ client }) => {
+    await client.jobs.delete(whateverItIs(id), { force: call.flag("force") === true });
+    call.terminal.print(call.flag("json") ? JSON.stringify({ job_id: id, deleted: true }) : `${id} deleted`);
+    return exitCodes.success;
+  });
+}
+
+/** A person who changes a job by its id has not read a version of it: the change is laid over whatever it is. */
+const whateverItIs = (jobId: string) => ({ job_id: jobId, etag: "*" });
+
+/** The command that asks for one change of state of every open run. */
+export function control(action: "pause" | "resume" | "cancel"): (call: Call) => Promise<number> {
+  return async (call) => {
+    const id = idOf(call, "job");
+    return withGateway(call, async ({ client }) => {
+      const answer: JobControl = await client.jobs[action](id);
+      if (call.flag("json")) call.terminal.print(JSON.stringify(answer));
+      else for (const run of answer.runs) call.terminal.print(cleanText(`${run.run_id} ${run.status}`));
+      return exitCodes.success;
+    });
+  };
+}
+
+export async function events(call: Call): Promise<number> {
+  const id = idOf(call, "job");
+  return withGateway(call, async (session) => {
+    const { latest_run: latest } = await session.client.jobs.get(id);
+    if (latest !== null) return followEvents(session, latest.run_id);
+    call.terminal.note(`${id} has no run yet. Start one: troupe runs start ${id}`);
+    return exitCodes.success;
+  });
+}
+
+export async function progress(call: Call): Promise<number> {
+  const id = idOf(call, "job");
+  return withGateway(call, async ({ client }) => {
+    const { terminal } = call;
+    const found = await client.jobs.workflowProgress(id);
+    if (call.flag("json")) terminal.print(JSON.stringify(found));
+    else for (const line of progressLines(found, terminal.paint)) terminal.print(line);
+    return exitCodes.success;
+  });
+}
+
+export async function deadLetters(call: Call): Promise<number> {
+  const id = idOf(call, "job");
+  const limit = limitOf(call);
+  return withGateway(call, ({ client }) =>
+    printList<DeadLetter>(
+      call,
+      {
+        items: (pageSize) => client.jobs.deadLetters(id, { page_size: pageSize }),
+        head: letterHead,
+        row: letterRow,
+        nothing: "No dead letters.",
+      },
+      limit,
+    ),
+  );
 }

@@ -2,7 +2,7 @@
 // program: what is not there, or not as expected, is left out.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
-import { type Field, fieldLines } from "./gateway/record-text.ts";
+import { type Field, fieldLines } from "./record-text.ts";
 import { bytes, cleanText, duration, plural } from "./text.ts";
 
 /**

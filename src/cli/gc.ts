@@ -1,0 +1,78 @@
+// `troupe gc`: removes what is not kept any more, or tells what would go.
+
+import type { CollectGarbage, CollectReport } from "../../sdk/src/index.ts";
+import { type Call, exitCodes, UsageError } from "./command.ts";
+import { clientFor } from "./connection.ts";
+import { withGateway } from "./session.ts";
+import { bytes, plural } from "./text.ts";
+
+export async function gc(call: Call): Promise<number> {
+  const request = requestOf(call);
+  if (call.flag("runtime")) {
+    const report = await clientFor(call).collectGarbage(request);
+    return print(call, report as unknown as CollectReport);
+  }
+  return withGateway(call, async ({ client }) => print(call, await client.system.collectGarbage(request)));
+}
+
+type Request = { readonly [Name in keyof CollectGarbage]: Exclude<CollectGarbage[Name], undefined> };
+
+function requestOf(call: Call): Request {
+  const olderThan = call.text("older-than");
+  const maxBytes = call.text("max-bytes");
+  return {
+    dry_run: call.flag("dry-run") === true,
+    ...(call.flag("confirm") === true && { confirm: true }),
+    ...(olderThan !== null && { older_than_days: daysOf(olderThan) }),
+    ...(maxBytes !== null && { max_bytes: bytesOf(maxBytes) }),
+  };
+}
+
+const DAYS: Readonly<Record<string, number>> = { d: 1, h: 1 / 24, m: 1 / 24 / 60 };
+
+/** @throws UsageError when it is no age */
+export function daysOf(text: string): number {
+  const [, number, unit = ""] = /^(\d{1,7}(?:\.\d{1,6})?)([dhm])$/.exec(text) ?? [];
+  if (number === undefined)
+    throw new UsageError(`--older-than needs a number of days, hours or minutes: --older-than 7d`);
+  return Number(number) * (DAYS[unit] ?? 1);
+}
+
+const UNITS = ["", "K", "M", "G", "T"];
+
+/** @throws UsageError when it is no size */
+export function bytesOf(text: string): number {
+  const [, number, unit = ""] = /^(\d{1,15})([KMGT]?)$/.exec(text) ?? [];
+  const size = Number(number) * 1024 ** UNITS.indexOf(unit);
+  if (Number.isSafeInteger(size)) return size;
+  throw new UsageError(
+    "--max-bytes needs a whole number of bytes, with K, M, G or T for more: --max-bytes 20G",
+  );
+}
+
+function print(call: Call, report: CollectReport): number {
+  if (report.needs_confirmation) {
+    call.terminal.note(
+      "warning: most of what SVC_HOME holds is named by nothing in its database: is it the right one? Only --confirm removes that.",
+    );
+  }
+  if (call.flag("json")) call.terminal.print(JSON.stringify(report));
+  else for (const line of linesOf(report)) call.terminal.print(line);
+  return exitCodes.success;
+}
+
+function linesOf(report: CollectReport): readonly string[] {
+  const found = [
+    ["run", report.runs],
+    ["artifact content", report.blobs],
+    ["bundle content", report.bundles],
+    ["leftover", report.leftovers],
+  ] as const;
+  const lines = found
+    .filter(([, { count }]) => count > 0)
+    .map(([what, { count, bytes: size }]) => `  ${plural(count, what)}, ${bytes(size)}`);
+  const isPreview = report.dry_run;
+  if (lines.length === 0) return [isPreview ? "Nothing would go." : "There was nothing to remove."];
+  const freed = `${bytes(report.bytes_freed)} of files ${isPreview ? "would be" : "were"} freed.`;
+  return [isPreview ? "This would go, and is still there:" : "Removed:", ...lines, freed];
+}

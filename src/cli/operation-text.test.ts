@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Operation } from "../../sdk/src/index.ts";
+import { planLines } from "./operation-text.ts";
+
+const fingerprint = "facfc9161795".padEnd(64, "0");
+
+function removal(kind: "preview" | "removed", action: "delete" | "keep"): Pick<Operation, "result"> {
+  const resources = [{ kind: "package", id: fingerprint, bytes: 2048, action }];
+  const plan = { resources, jobs_affected: 1, bytes_freed: action === "delete" ? 2048 : 0 };
+  return { result: { [kind]: plan } } as unknown as Pick<Operation, "result">;
+}
+
+test("a removal says what has gone and what it has freed", () => {
+  assert.deepEqual(planLines(removal("removed", "delete")), [
+    "Removed:",
+    "  package facfc9161795, 2.0 KiB",
+    "2.0 KiB of files were freed.",
+    "1 job made from it stays.",
+  ]);
+});
+
+test("a package that stays says what has it, before and after", () => {
+  const staying = "  package facfc9161795, 2.0 KiB: jobs of it, or an uploaded bundle, still have it";
+  const jobs = "1 job made from it stays.";
+  assert.deepEqual(planLines(removal("preview", "keep")), [
+    "No files would go.",
+    "This would stay:",
+    staying,
+    jobs,
+  ]);
+  assert.deepEqual(planLines(removal("removed", "keep")), ["No files were removed.", "Kept:", staying, jobs]);
+});

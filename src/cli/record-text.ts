@@ -1,0 +1,174 @@
+// The gateway's records as lines for people. Pure but for `ago`; every text from outside is cleaned here.
+
+import type {
+  JobDetail,
+  LogRecord,
+  Run,
+  RunEvent,
+  TimelineRecord,
+  WorkflowProgress,
+} from "../../sdk/src/index.ts";
+import type { Failure } from "../engine/failure.ts";
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { statusWord } from "./result-text.ts";
+import type { Paint, Style } from "./terminal.ts";
+import { cleanText, duration, pad, plural, table, timeOfDay } from "./text.ts";
+import { type HistoryEvent, readEvent } from "./wire.ts";
+
+const AGENT_COLUMNS = 16;
+const TEXT_CHARS_MAX = 2_000;
+const AGENTS_SHOWN = 40;
+const NODES_SHOWN = 40;
+
+/** How long ago a time was. */
+export function ago(timestamp: string): string {
+  return `${duration(Date.now() - Date.parse(timestamp))} ago`;
+}
+
+/** A named value; null leaves it out. */
+export type Field = readonly [name: string, value: string | null];
+
+/** Named values below one another, indented; those without a value are left out. */
+export function fieldLines(fields: readonly Field[]): readonly string[] {
+  const rows = fields.flatMap(([name, value]) => (value === null ? [] : [[name, cleanText(value)]]));
+  const [, ...lines] = table(["", ""], rows);
+  return lines.map((line) => `  ${line}`);
+}
+
+/** Where a run stands, without its result. @param more what its summary adds */
+export function runLines(run: Run, more: readonly Field[] = []): readonly string[] {
+  const { progress } = run;
+  const agents = `${progress.agents_done} of ${plural(progress.agents_total, "agent")} done${endsText(progress.agents)}`;
+  return fieldLines([
+    ["job", run.job_id],
+    ["accepted", ago(run.created_at)],
+    ["took", run.duration_ms === null ? null : duration(run.duration_ms)],
+    ["progress", `${agents}, ${plural(progress.messages, "message")}`],
+    ["now", progress.label],
+    ["wanted", run.desired_state === run.status || run.finished_at !== null ? null : run.desired_state],
+    ["attempt", run.attempt > 1 ? String(run.attempt) : null],
+    ...more,
+    ["trace", run.trace_id],
+  ]);
+}
+
+/** How the other agents of an ended run ended. */
+function endsText(ends: Run["progress"]["agents"]): string {
+  if (ends === undefined) return "";
+  const { failed, cancelled, skipped, not_reached } = ends;
+  const parts = Object.entries({ failed, cancelled, skipped, "not reached": not_reached });
+  return parts.flatMap(([word, count]) => (count === 0 ? [] : [`, ${count} ${word}`])).join("");
+}
+
+export function jobLines(job: JobDetail, paint: Paint): readonly string[] {
+  const source = "bundle_id" in job.source ? job.source.bundle_id : job.source.blueprint_id;
+  const latest = job.latest_run;
+  const settings = Object.keys(job.resolved_configuration).length;
+  const lines = [
+    `${cleanText(job.job_id)} ${statusWord(job.status, paint)}`,
+    ...fieldLines([
+      ["name", job.name],
+      ["source", source],
+      ["graph", job.graph_id],
+      ["config", settings === 0 ? null : JSON.stringify(job.resolved_configuration)],
+      ["created", ago(job.created_at)],
+      ["changed", job.revision > 1 ? `${ago(job.updated_at)}, revision ${job.revision}` : null],
+      ["latest run", latest === null ? "none yet" : `${latest.run_id} ${latest.status}`],
+      ["open runs", String(job.active_runs)],
+    ]),
+  ];
+  return [...lines, ...graphLines(job, paint)];
+}
+
+/** The nodes, each with whom it sends to, and the recent runs; nothing without view=full. */
+function graphLines({ graph, recent_runs }: JobDetail, paint: Paint): readonly string[] {
+  const lines: string[] = [];
+  if (graph !== undefined) {
+    const rows = graph.nodes.slice(0, NODES_SHOWN).map(({ node_id, agent_type }) => {
+      const to = graph.edges.filter((edge) => edge.from_node === node_id).map((edge) => edge.to_node);
+      return [cleanText(node_id), cleanText(agent_type), cleanText([...new Set(to)].join(", "))];
+    });
+    const more = graph.nodes.length - rows.length;
+    lines.push(
+      paint("bold", "Graph"),
+      ...table(["NODE", "TYPE", "SENDS TO"], rows).map((line) => `  ${line}`),
+    );
+    if (more > 0) lines.push(`  … and ${plural(more, "more node")}`);
+  }
+  if (recent_runs !== undefined && recent_runs.length > 0) {
+    const rows = recent_runs.map((run) => [
+      cleanText(run.run_id),
+      cleanText(run.status),
+      ago(run.created_at),
+    ]);
+    lines.push(paint("bold", "Recent runs"));
+    lines.push(...table(["RUN", "STATUS", "ACCEPTED"], rows).map((line) => `  ${line}`));
+  }
+  return lines;
+}
+
+export function progressLines(found: WorkflowProgress, paint: Paint): readonly string[] {
+  if (found.run_id === null || found.status === null) {
+    return [`${cleanText(found.job_id)} has no run yet. Start one: troupe runs start ${found.job_id}`];
+  }
+  const { percent, done, total, label } = found.progress;
+  const rest = found.eta_ms === null ? "" : `, about ${duration(found.eta_ms)} left`;
+  const head = `${cleanText(found.run_id)} ${statusWord(found.status, paint)}`;
+  const counts = `${Math.round(percent)} %, ${done} of ${plural(total, "agent")} done${rest}. ${cleanText(label)}`;
+  const rows = found.agents
+    .slice(0, AGENTS_SHOWN)
+    .map((agent) => [
+      cleanText(agent.agent_id),
+      cleanText(agent.agent_type),
+      agent.attempt !== null && agent.attempt > 1 ? `${agent.state} (attempt ${agent.attempt})` : agent.state,
+      String(agent.processed_messages),
+      String(agent.mailbox_depth),
+      cleanText(agent.last_error ?? ""),
+    ]);
+  const more = found.agents.length - rows.length;
+  return [
+    `${head}  ${counts}`,
+    ...table(["AGENT", "TYPE", "STATE", "MESSAGES", "WAITING", "LAST ERROR"], rows),
+    ...(more > 0 ? [`… and ${plural(more, "more agent")}`] : []),
+  ];
+}
+
+/** A run's event as the watching commands know it. */
+export function historyEvent(event: RunEvent): HistoryEvent {
+  return readEvent(event.id, event as unknown as JsonValue);
+}
+
+const levelStyles: Readonly<Partial<Record<LogRecord["level"], Style>>> = {
+  fatal: "red",
+  error: "red",
+  warn: "yellow",
+  debug: "dim",
+  trace: "dim",
+};
+
+export function logLine({ ts, agent_id, level, message, fields }: LogRecord, paint: Paint): string {
+  const style = levelStyles[level];
+  const more = Object.keys(fields).length === 0 ? "" : ` ${cleanText(fields)}`;
+  const text = (cleanText(message) + more).slice(0, TEXT_CHARS_MAX);
+  return lineOf(ts, agent_id, style === undefined ? text : paint(style, text), paint);
+}
+
+export function timelineLine(record: TimelineRecord, paint: Paint): string {
+  const took = record.duration_ms === null ? "" : ` (${duration(record.duration_ms)})`;
+  const text = cleanText(record.summary).slice(0, TEXT_CHARS_MAX) + took;
+  const isBad = record.status === "failed";
+  return lineOf(record.ts, record.agent_id, isBad ? paint("red", text) : text, paint);
+}
+
+function lineOf(timestamp: string, agentId: string | null, text: string, paint: Paint): string {
+  const agent = pad(agentId === null ? "run" : cleanText(agentId), AGENT_COLUMNS);
+  return `${paint("dim", timeOfDay(timestamp))}  ${agent}  ${text}`;
+}
+
+/** A failure of the gateway, as far as it can be shown as one; null when it is something else. */
+export function failureOf(failure: Readonly<Record<string, unknown>> | null): Failure | null {
+  if (failure === null) return null;
+  const { code, desc, details, remediation } = failure as JsonObject;
+  const isWhole = [code, desc, remediation].every((text) => typeof text === "string") && isObject(details);
+  return isWhole ? (failure as unknown as Failure) : null;
+}

@@ -1,0 +1,123 @@
+// `troupe logs` and `troupe runs logs`: what a run's workers and the runtime had to say; all of it, the newest of it, or
+// as it comes.
+
+import type { LogFilters, LogRecord } from "../../sdk/src/index.ts";
+import { logLevels } from "../engine/event-views.ts";
+import { type Call, exitCodes, UsageError } from "./command.ts";
+import { gatewayKind, idOf } from "./ids.ts";
+import { printStream } from "./lists.ts";
+import { logLine } from "./record-text.ts";
+import { type Session, withGateway } from "./session.ts";
+import { cleanText } from "./text.ts";
+
+const PAGE = 200;
+/** They are held until the oldest of them is known. */
+const TAIL_MAX = 10_000;
+const TEXT_CHARS_MAX = 200;
+
+/** `troupe logs`: of a run, or of a job's latest one. */
+export async function logs(call: Call): Promise<number> {
+  if (gatewayKind(call.words[0] ?? "") !== "job") return runLogs(call);
+  const id = idOf(call, "job");
+  const wanted = wantedOf(call);
+  return withGateway(call, async (session) => {
+    const { latest_run: latest } = await session.client.jobs.get(id);
+    if (latest !== null) return show(session, latest.run_id, wanted);
+    call.terminal.note(`${id} has no run yet. Start one: troupe runs start ${id}`);
+    return exitCodes.success;
+  });
+}
+
+export async function runLogs(call: Call): Promise<number> {
+  const id = idOf(call, "run");
+  const wanted = wantedOf(call);
+  return withGateway(call, (session) => show(session, id, wanted));
+}
+
+interface Wanted {
+  readonly filters: LogFilters;
+  /** How many of the newest records; null for all. */
+  readonly tail: number | null;
+  readonly isFollowed: boolean;
+}
+
+function show({ call, client }: Session, runId: string, wanted: Wanted): Promise<number> {
+  const { filters, tail, isFollowed } = wanted;
+  const print = (records: AsyncIterable<LogRecord>) =>
+    printStream(call, records, (record) => logLine(record, call.terminal.paint));
+  if (tail !== null) return print(tailOf({ client }, runId, { ...wanted, tail }));
+  if (isFollowed) return print(client.runs.followLogs(runId, { filters }));
+  return print(client.runs.logs(runId, { ...filters, page_size: PAGE }));
+}
+
+/** The newest records, oldest first; then, if asked for, those that come. */
+async function* tailOf(
+  { client }: Pick<Session, "client">,
+  runId: string,
+  { filters, tail, isFollowed }: Wanted & { readonly tail: number },
+): AsyncGenerator<LogRecord, undefined> {
+  const newest: LogRecord[] = [];
+  let after: number | null = null;
+  let token: string | undefined;
+  do {
+    const query = { ...filters, order: "desc" as const, page_size: Math.min(PAGE, tail), page_token: token };
+    const page = await client.runs.logPage(runId, query);
+    after ??= page.last_event_id;
+    newest.push(...page.items.slice(0, tail - newest.length));
+    token = page.next_page_token ?? undefined;
+  } while (token !== undefined && newest.length < tail);
+  yield* newest.reverse();
+  if (isFollowed) yield* client.runs.followLogs(runId, { filters, after });
+}
+
+function wantedOf(call: Call): Wanted {
+  const nowMs = Date.now();
+  const filters = {
+    level: levelOf(call),
+    agent_id: call.text("agent") ?? undefined,
+    text: textOf(call),
+    since: timeOf(call, "since", nowMs),
+    until: timeOf(call, "until", nowMs),
+  };
+  return { filters, tail: tailCountOf(call), isFollowed: call.flag("follow") === true };
+}
+
+function levelOf(call: Call): (typeof logLevels)[number] | undefined {
+  const text = call.text("level");
+  if (text === null) return undefined;
+  const found = logLevels.find((level) => level === text);
+  if (found !== undefined) return found;
+  throw new UsageError(`--level: ${JSON.stringify(cleanText(text))} is none of ${logLevels.join(", ")}.`);
+}
+
+function textOf(call: Call): string | undefined {
+  const text = call.text("text");
+  if (text !== null && text.length > TEXT_CHARS_MAX) {
+    throw new UsageError(`--text takes ${TEXT_CHARS_MAX} characters at most.`);
+  }
+  return text ?? undefined;
+}
+
+function tailCountOf(call: Call): number | null {
+  const text = call.text("tail");
+  if (text === null) return null;
+  const count = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (count >= 1 && count <= TAIL_MAX) return count;
+  throw new UsageError(`--tail needs a whole number from 1 to ${TAIL_MAX}: --tail 100`);
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A time as the gateway takes it: from an ISO 8601 time, a date, or how long ago it was. */
+function timeOf(call: Call, option: string, nowMs: number): string | undefined {
+  const text = call.text(option);
+  if (text === null) return undefined;
+  const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const agoMs = Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+  const isDate = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}.*)?$/.test(text);
+  const ms = count === undefined ? (isDate ? Date.parse(text) : Number.NaN) : nowMs - agoMs;
+  if (!Number.isNaN(ms)) return new Date(ms).toISOString();
+  throw new UsageError(
+    `--${option}: ${JSON.stringify(cleanText(text))} is no time. Take 30s, 10m, 2h, 3d, or 2026-11-21T09:30:00Z.`,
+  );
+}
