@@ -17,7 +17,9 @@ import {
   type ZipEntry,
   zipOf,
 } from "../../test/support/bundles.ts";
+import { KeyedMutex } from "../lib/async.ts";
 import { BundlesFull } from "./problem.ts";
+import { Room } from "./room.ts";
 
 const MiB = 1024 * 1024;
 const upload = (zip: Buffer) => ({ file: Readable.from([zip]) });
@@ -81,6 +83,13 @@ test("uploads that arrive together share one quota", async () => {
   const settled = await Promise.allSettled(uploads);
   assert.equal(settled.filter(({ status }) => status === "fulfilled").length, 2);
   assert.equal((await left(place)).length, 3);
+});
+
+test("what the disk has no room for is refused before a byte of it is unpacked", async () => {
+  await using place = await makePlace();
+  const room = new Room(place.home, { bytesMax: 0, turns: new KeyedMutex() });
+  await assert.rejects(room.reserve(Number.MAX_VALUE), { code: "ENOSPC", syscall: "statfs" });
+  (await room.reserve(1))[Symbol.dispose]();
 });
 
 test("a snapshot that a blueprint's addition or a submission holds stays until it is released", async () => {

@@ -78,6 +78,17 @@ describe("upload", () => {
     assert.notEqual(other, answers[0]?.body.bundle_id);
   });
 
+  test("an Idempotency-Key stands for the bytes of its archive: another one under it is refused", async () => {
+    const headers = { "idempotency-key": "one-archive" };
+    const first = await sendBundle(program, await zip("keyed"), { headers });
+    assert.equal(first.status, 201, first.text);
+    const other = await sendBundle(program, await zip("keyed-other"), { headers });
+    assertProblem(other, 409, "idempotency_key_reused");
+    const again = await sendBundle(program, await zip("keyed"), { headers });
+    assert.deepEqual([again.status, again.text], [201, first.text]);
+    assert.equal(again.headers.get("idempotency-replayed"), "true");
+  });
+
   test('"Uploading stages the package": it makes no job and runs nothing', async () => {
     const before = await walk(program, "/jobs");
     await uploadBundle(program, graph("staged", [executor("in", "true")]));

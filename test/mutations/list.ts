@@ -1,8 +1,18 @@
 // Every mutation, by the part of the program that it breaks.
 
+import { blueprintMutations } from "./blueprints.ts";
+import { bundleMutations } from "./bundles.ts";
 import { engineMutations } from "./engine.ts";
 import { executionMutations } from "./execution.ts";
+import { httpMutations } from "./http.ts";
 import type { Mutation } from "./mutation.ts";
 import { storeMutations } from "./store.ts";
 
-export const mutations: readonly Mutation[] = [...engineMutations, ...executionMutations, ...storeMutations];
+export const mutations: readonly Mutation[] = [
+  ...engineMutations,
+  ...executionMutations,
+  ...storeMutations,
+  ...httpMutations,
+  ...bundleMutations,
+  ...blueprintMutations,
+];
