@@ -94,3 +94,12 @@ function isEntry(value: unknown): value is ProblemEntry {
     isObject(value) && [value.path, value.code, value.message].every((member) => typeof member === "string")
   );
 }
+
+/** Why fetch failed, in few words: Node has it in the cause, browsers do not say. */
+export function reasonOf(error: unknown): string {
+  const cause = (error as { cause?: { code?: unknown; message?: unknown } } | null)?.cause;
+  if (cause?.code === "ECONNREFUSED") return "connection refused";
+  for (const reason of [cause?.code, cause?.message])
+    if (typeof reason === "string" && reason !== "") return reason;
+  return error instanceof Error ? error.message : String(error);
+}

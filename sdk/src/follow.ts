@@ -7,11 +7,10 @@
 //     FRUITLESS_CONNECTIONS_MAX connections in a row that bring nothing.
 // F4. A connection that shows no sign of life for SILENCE_MS counts as lost: the gateway writes every 15 s.
 
-import { TroupeProblem, TroupeUnreachable } from "./errors.ts";
+import { reasonOf, TroupeProblem, TroupeUnreachable } from "./errors.ts";
 import { readBlocks } from "./sse.ts";
 import { chunksOf } from "./streams.ts";
 import { backoffMs, type Timing } from "./timing.ts";
-import { reasonOf } from "./transport.ts";
 
 /** About 70 s in all. */
 const FRUITLESS_CONNECTIONS_MAX = 12;
@@ -32,23 +31,28 @@ export interface FollowOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Followed {
+export interface Followed<Event> {
   /** Opens the stream of the events behind `lastId`; the first time with the client's usual retries. */
   readonly open: (lastId: number, isFirst: boolean) => Promise<Response>;
   /** Whether no id is left out between two events. */
   readonly isGapless: boolean;
   /** The types of the events that nothing follows; those of a run when absent. */
   readonly terminalTypes?: ReadonlySet<string>;
+  /** Makes an event of a frame's data and id. */
+  readonly read: (data: unknown, id: number) => Event;
   readonly timing: Timing;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Yields the data of each event behind `after`, until the terminal one.
+ * Yields each event behind `after`, until the terminal one.
  *
  * @throws TroupeProblem, TroupeUnreachable, or the signal's reason
  */
-export async function* followEvents(followed: Followed, after: number): AsyncGenerator<unknown, undefined> {
+export async function* followEvents<Event>(
+  followed: Followed<Event>,
+  after: number,
+): AsyncGenerator<Event, undefined> {
   const { open, timing, signal, terminalTypes = terminalEventTypes } = followed;
   const watch = <T>(reading: Promise<T>) => within(SILENCE_MS, reading, timing);
   let lastId = after;
@@ -67,7 +71,7 @@ export async function* followEvents(followed: Followed, after: number): AsyncGen
         // An old event again, or one without an id, is nothing new.
         if (!(id > lastId)) continue;
         if (followed.isGapless && id !== lastId + 1) throw new Error(`event ${lastId + 1} is missing`);
-        const data: unknown = JSON.parse(event.data);
+        const data = followed.read(JSON.parse(event.data), id);
         lastId = id;
         fruitless = 0;
         yield data;

@@ -2,7 +2,7 @@
 
 export type { BlueprintsResource } from "./blueprints.ts";
 export type { BundleSource, BundlesResource } from "./bundles.ts";
-export { TroupeClient, type TroupeClientOptions } from "./client.ts";
+export { TroupeClient } from "./client.ts";
 export { type ProblemEntry, TroupeProblem, TroupeUnreachable } from "./errors.ts";
 export { type FollowOptions, terminalEventTypes } from "./follow.ts";
 export type { JsonObject, ProblemCode } from "./generated.ts";
@@ -11,7 +11,15 @@ export type { OperationsResource } from "./operations.ts";
 export type { Page, Pages } from "./pages.ts";
 export type * from "./records.ts";
 export type { RunsResource } from "./runs.ts";
+export {
+  type RuntimeArtifact,
+  type RuntimeBundle,
+  type RuntimeEvent,
+  type RuntimeJob,
+  type RuntimeJobDetail,
+  TroupeRuntime,
+} from "./runtime.ts";
 export type { ServicesResource } from "./services.ts";
 export { readServerSentEvents, type ServerSentEvent } from "./sse.ts";
 export type { SystemResource } from "./system.ts";
-export type { CallOptions, KeyedOptions, StartOptions } from "./transport.ts";
+export type { CallOptions, KeyedOptions, StartOptions, TroupeClientOptions } from "./transport.ts";

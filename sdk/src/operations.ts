@@ -1,6 +1,7 @@
 // Operations: long work that goes on by itself, and is looked at while it does.
 
-import { type FollowOptions, followEvents } from "./follow.ts";
+import type { FollowOptions } from "./follow.ts";
+import { operations } from "./generated.ts";
 import { type Pages, pagesOf } from "./pages.ts";
 import type { Operation, OperationEvent, OperationsQuery } from "./records.ts";
 import type { CallOptions, Transport } from "./transport.ts";
@@ -33,20 +34,12 @@ export class OperationsResource {
    *
    * @example for await (const { payload } of client.operations.follow(id)) console.log(payload.percent, payload.label);
    */
-  follow(
-    operationId: string,
-    { after = 0, ...options }: FollowOptions = {},
-  ): AsyncGenerator<OperationEvent, undefined> {
-    const transport = this.#transport;
-    const open = (lastId: number, isFirst: boolean) =>
-      transport.open("streamOperationEvents", pathOf(operationId), {
-        ...options,
-        ...(lastId > 0 && { headers: { "last-event-id": String(lastId) } }),
-        ...(!isFirst && { repeat: "never" }),
-      });
-    const signal = transport.signalOf(options);
-    const followed = { open, isGapless: true, terminalTypes, timing: transport.settings.timing, signal };
-    return followEvents(followed, after) as AsyncGenerator<OperationEvent, undefined>;
+  follow(operationId: string, options: FollowOptions = {}): AsyncGenerator<OperationEvent, undefined> {
+    return this.#transport.follow(operations.streamOperationEvents, pathOf(operationId), options, {
+      isGapless: true,
+      terminalTypes,
+      read: (data) => data as OperationEvent,
+    });
   }
 
   /**

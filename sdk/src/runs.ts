@@ -1,6 +1,7 @@
 // Runs: executions of jobs.
 
-import { type FollowOptions, followEvents } from "./follow.ts";
+import type { FollowOptions } from "./follow.ts";
+import { operations } from "./generated.ts";
 import { type Pages, pagesOf } from "./pages.ts";
 import type {
   Artifact,
@@ -33,7 +34,6 @@ import type {
 import {
   type CallOptions,
   type KeyedOptions,
-  type RequestOf,
   type StartOptions,
   type Transport,
   waitHeaders,
@@ -185,10 +185,10 @@ export class RunsResource {
    * @example for await (const event of client.runs.follow(runId)) console.log(event.id, event.type);
    */
   follow(runId: string, options: FollowOptions = {}): AsyncGenerator<RunEvent, undefined> {
-    return this.#follow("streamRunEvents", pathOf(runId), options, true) as AsyncGenerator<
-      RunEvent,
-      undefined
-    >;
+    return this.#transport.follow(operations.streamRunEvents, pathOf(runId), options, {
+      isGapless: true,
+      read: (data) => data as RunEvent,
+    });
   }
 
   /** As `follow`, with log records, those that the filters let through. */
@@ -197,7 +197,10 @@ export class RunsResource {
     { filters = {}, ...options }: FollowOptions & { readonly filters?: LogFilters } = {},
   ): AsyncGenerator<LogRecord, undefined> {
     const request = { ...pathOf(runId), query: filters };
-    return this.#follow("streamRunLogs", request, options, false) as AsyncGenerator<LogRecord, undefined>;
+    return this.#transport.follow(operations.streamRunLogs, request, options, {
+      isGapless: false,
+      read: (data) => data as LogRecord,
+    });
   }
 
   /**
@@ -210,7 +213,10 @@ export class RunsResource {
     { channels, ...options }: FollowOptions & { readonly channels?: readonly Channel[] } = {},
   ): AsyncGenerator<MergedEvent, undefined> {
     const request = { ...pathOf(runId), query: { channels: channels?.join(",") } };
-    return this.#follow("streamRun", request, options, false) as AsyncGenerator<MergedEvent, undefined>;
+    return this.#transport.follow(operations.streamRun, request, options, {
+      isGapless: false,
+      read: (data) => data as MergedEvent,
+    });
   }
 
   /**
@@ -288,23 +294,6 @@ export class RunsResource {
     // Asking for what the run already is changes nothing.
     const request = { ...pathOf(runId), body: { desired_state } };
     return (await this.#transport.json("controlRun", request, { ...options, repeat: "always" })).value;
-  }
-
-  #follow<Id extends "streamRun" | "streamRunEvents" | "streamRunLogs">(
-    id: Id,
-    request: RequestOf<Id>,
-    { after = 0, ...options }: FollowOptions,
-    isGapless: boolean,
-  ): AsyncGenerator<unknown, undefined> {
-    const transport = this.#transport;
-    const open = (lastId: number, isFirst: boolean) =>
-      transport.open(id, request, {
-        ...options,
-        ...(lastId > 0 && { headers: { "last-event-id": String(lastId) } }),
-        ...(!isFirst && { repeat: "never" }),
-      });
-    const signal = transport.signalOf(options);
-    return followEvents({ open, isGapless, timing: transport.settings.timing, signal }, after);
   }
 }
 

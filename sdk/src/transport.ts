@@ -7,10 +7,12 @@
 //     RETRY_AFTER_MAX_MS.
 // T3. The token goes to the gateway's own origin and nowhere else.
 
-import { isObject, readRetryAfter, TroupeProblem, TroupeUnreachable } from "./errors.ts";
+import { isObject, readRetryAfter, reasonOf, TroupeProblem, TroupeUnreachable } from "./errors.ts";
+import { type Followed, type FollowOptions, followEvents } from "./follow.ts";
 import { type OperationShape, type Operations, operations } from "./generated.ts";
-import { backoffMs, type Timing } from "./timing.ts";
+import { backoffMs, realTiming, type Timing } from "./timing.ts";
 
+const RETRIES = 4;
 const RETRY_AFTER_MAX_MS = 30_000;
 /** What a proxy answers when the gateway behind it is away or slow, and the gateway while it cannot write. */
 const passingStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
@@ -64,8 +66,33 @@ export type Content = Pick<RequestInit, "body" | "redirect"> & {
   readonly duplex?: "half";
 };
 
-export interface TransportSettings {
-  /** Where the gateway is, ending with /api/v1. */
+export interface TroupeClientOptions {
+  /** Where the server is, with or without /api/v1; in a page of the gateway itself `location.origin`. */
+  readonly baseUrl: string | URL;
+  /** The server's SVC_API_TOKEN, or SVC_RUNTIME_API_TOKEN for its runtime API, if it has one. */
+  readonly token?: string | undefined;
+  /** In place of the global fetch. */
+  readonly fetch?: typeof fetch | undefined;
+  /** Ends every call of this client. */
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * How many further attempts a call makes while the server is away or busy; 4 when absent, which takes up to 4 s. 0:
+   * none. Only what can do no harm is tried again.
+   */
+  readonly retries?: number | undefined;
+  /** Time and chance, for tests. */
+  readonly timing?: Timing | undefined;
+}
+
+/** The two servers, each with the field of its errors that no other server's answer has. */
+const servers = {
+  gateway: { name: "Troupe gateway", errorField: "code" },
+  runtime: { name: "Troupe runtime", errorField: "error" },
+} as const;
+
+interface TransportSettings {
+  readonly server: keyof typeof servers;
+  /** Where the server is, ending with /api/v1. */
   readonly baseUrl: string;
   readonly token: string | null;
   readonly fetch: typeof fetch;
@@ -75,11 +102,38 @@ export interface TransportSettings {
   readonly timing: Timing;
 }
 
+/** @throws TypeError when the options make no sense */
+export function openTransport(server: keyof typeof servers, options: TroupeClientOptions): Transport {
+  const retries = options.retries ?? RETRIES;
+  if (!Number.isInteger(retries) || retries < 0)
+    throw new TypeError("retries must be 0 or more, a whole number.");
+  return new Transport({
+    server,
+    baseUrl: withPrefix(options.baseUrl),
+    token: options.token ?? null,
+    // The global one must be called as a function of its own, and may be replaced later.
+    fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
+    signal: options.signal,
+    retries,
+    timing: options.timing ?? realTiming,
+  });
+}
+
+/** @throws TypeError when it is no absolute http URL */
+function withPrefix(given: string | URL): string {
+  const url = new URL(given);
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw new TypeError(`baseUrl must be an http or https URL, not ${url.href}`);
+  }
+  const path = url.pathname.replace(/\/+$/, "");
+  return `${url.origin}${path}${path.endsWith("/api/v1") ? "" : "/api/v1"}`;
+}
+
 /** Any operation's request, as they have it in common. */
-interface LooseRequest {
+export interface LooseRequest {
   readonly path?: Readonly<Record<string, string>>;
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  readonly headers?: Readonly<Record<string, string | undefined>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  readonly headers?: Readonly<Record<string, string | undefined>> | undefined;
   readonly body?: unknown;
 }
 
@@ -96,16 +150,45 @@ export class Transport {
     request: RequestOf<Id>,
     extras: Extras = {},
   ): Promise<{ readonly value: AnswerOf<Id>; readonly headers: Headers }> {
-    return this.#send(id, request, extras, async (response, signal) => {
-      const isEmpty = operations[id].answer === "none";
-      const value = isEmpty ? undefined : await this.#readJson(response, signal);
-      return { value: value as AnswerOf<Id>, headers: response.headers };
+    return this.call<AnswerOf<Id>>(operations[id], request, extras);
+  }
+
+  /** The same with an operation that the gateway's document does not have. */
+  call<Answer>(
+    shape: OperationShape,
+    request: LooseRequest,
+    extras: Extras = {},
+  ): Promise<{ readonly value: Answer; readonly headers: Headers }> {
+    return this.#send(shape, request, extras, async (response, signal) => {
+      const value = shape.answer === "none" ? undefined : await this.#readJson(response, signal);
+      return { value: value as Answer, headers: response.headers };
     });
   }
 
   /** Sends an operation and hands over its answer with the body unread. */
-  open<Id extends OperationId>(id: Id, request: RequestOf<Id>, extras: Extras = {}): Promise<Response> {
-    return this.#send(id, request, extras, async (response) => response);
+  open(shape: OperationShape, request: LooseRequest, extras: Extras = {}): Promise<Response> {
+    return this.#send(shape, request, extras, async (response) => response);
+  }
+
+  /**
+   * Opens an operation's stream of events and yields them until the terminal one, over however many connections it takes.
+   *
+   * @param stream.read makes an event of a frame's data and id
+   */
+  follow<Event>(
+    shape: OperationShape,
+    request: LooseRequest,
+    { after = 0, ...options }: FollowOptions,
+    stream: Pick<Followed<Event>, "isGapless" | "terminalTypes" | "read">,
+  ): AsyncGenerator<Event, undefined> {
+    const open = (lastId: number, isFirst: boolean) =>
+      this.open(shape, request, {
+        ...options,
+        ...(lastId > 0 && { headers: { "last-event-id": String(lastId) } }),
+        ...(!isFirst && { repeat: "never" }),
+      });
+    const { timing } = this.settings;
+    return followEvents({ open, timing, signal: this.signalOf(options), ...stream }, after);
   }
 
   /** Opens what a link of an answer points to. */
@@ -118,14 +201,12 @@ export class Transport {
     return this.#repeat("always", signal, () => this.#fetch(url, { method: "GET" }, signal));
   }
 
-  #send<Id extends OperationId, Result>(
-    id: Id,
-    request: RequestOf<Id>,
+  #send<Result>(
+    shape: OperationShape,
+    { path, query, headers, body }: LooseRequest,
     extras: Extras,
     read: (response: Response, signal: AbortSignal | undefined) => Promise<Result>,
   ): Promise<Result> {
-    const shape: OperationShape = operations[id];
-    const { path, query, headers, body } = request as LooseRequest;
     const url = this.settings.baseUrl + pathOf(shape.path, path ?? {}) + searchOf(query ?? {});
     const sent = withoutUndefined({ accept: acceptOf(shape), ...headers, ...extras.headers });
     if (shape.takesKey) sent["idempotency-key"] = extras.idempotencyKey ?? freshKey();
@@ -172,7 +253,7 @@ export class Transport {
         ...(signal !== undefined && { signal }),
       });
     } catch (cause) {
-      throw this.#lost(cause, signal, "No Troupe gateway answers at");
+      throw this.#lost(cause, signal, `No ${this.#name} answers at`);
     }
     const isAnswer = alsoAnswers.includes(response.status) && isPlainJson(response);
     if (response.status < 400 || isAnswer) return response;
@@ -207,8 +288,12 @@ export class Transport {
       if (signal?.aborted) return signal.reason;
       return this.#stranger(response, cause);
     }
-    if (!isObject(body) || typeof body.code !== "string") return this.#stranger(response, null);
-    return new TroupeProblem(response, body, this.settings.timing.nowMs());
+    const { server, timing } = this.settings;
+    if (!isObject(body) || typeof body[servers[server].errorField] !== "string") {
+      return this.#stranger(response, null, body);
+    }
+    const problem = server === "runtime" ? { ...body, detail: body.error } : body;
+    return new TroupeProblem(response, problem, timing.nowMs());
   }
 
   #lost(cause: unknown, signal: AbortSignal | undefined, what: string): unknown {
@@ -216,10 +301,21 @@ export class Transport {
     return new TroupeUnreachable(`${what} ${this.settings.baseUrl} (${reasonOf(cause)}).`, { cause });
   }
 
-  #stranger({ status, headers }: Response, cause: unknown): TroupeUnreachable {
-    const retryAfterMs = readRetryAfter(headers.get("retry-after"), this.settings.timing.nowMs());
-    const message = `${this.settings.baseUrl} answers, but not as a Troupe gateway (HTTP ${status}). Check the URL, and what stands between.`;
+  /** @param body what it answered, if that was JSON */
+  #stranger({ status, headers }: Response, cause: unknown, body?: unknown): TroupeUnreachable {
+    const { server, baseUrl, timing } = this.settings;
+    const retryAfterMs = readRetryAfter(headers.get("retry-after"), timing.nowMs());
+    const other = Object.values(servers).find(
+      (one) => one !== servers[server] && isObject(body) && typeof body[one.errorField] === "string",
+    );
+    const advice =
+      other === undefined ? "Check the URL, and what stands between." : `It is a ${other.name}'s address.`;
+    const message = `${baseUrl} answers, but not as a ${this.#name} (HTTP ${status}). ${advice}`;
     return new TroupeUnreachable(message, { status, retryAfterMs, cause });
+  }
+
+  get #name(): string {
+    return servers[this.settings.server].name;
   }
 
   /** Follows the client's own signal and the call's. */
@@ -282,13 +378,4 @@ function withoutUndefined(headers: Readonly<Record<string, string | undefined>>)
 function freshKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/** Why fetch failed, in few words: Node has it in the cause, browsers do not say. */
-export function reasonOf(error: unknown): string {
-  const cause = (error as { cause?: { code?: unknown; message?: unknown } } | null)?.cause;
-  if (cause?.code === "ECONNREFUSED") return "connection refused";
-  for (const reason of [cause?.code, cause?.message])
-    if (typeof reason === "string" && reason !== "") return reason;
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,10 +1,12 @@
-// A real HTTP server whose answers each test decides, and a client of it whose pauses take no time.
+// A real HTTP server whose answers each test decides, and clients of it whose pauses take no time.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
-import { TroupeClient, type TroupeClientOptions } from "../src/client.ts";
+import { TroupeClient } from "../src/client.ts";
+import { TroupeRuntime } from "../src/runtime.ts";
 import type { Timing } from "../src/timing.ts";
+import type { TroupeClientOptions } from "../src/transport.ts";
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -36,7 +38,7 @@ export async function serving(context: TestContext, ...answers: readonly Answer[
 /** What the client waits this long for is silence, not an attempt. */
 const SILENCE_MS = 45_000;
 
-/** A client whose pauses are noted and over at once; silence lasts until the test calls `beSilent`. */
+/** Clients of both APIs whose pauses are noted and over at once; silence lasts until the test calls `beSilent`. */
 export function clientOf(baseUrl: string, options: Partial<TroupeClientOptions> = {}) {
   const pauses: number[] = [];
   let beSilent = () => {};
@@ -54,7 +56,8 @@ export function clientOf(baseUrl: string, options: Partial<TroupeClientOptions> 
     },
   };
   const client = new TroupeClient({ baseUrl, timing, ...options });
-  return { client, pauses, timing, beSilent: () => beSilent() };
+  const runtime = new TroupeRuntime({ baseUrl, timing, ...options });
+  return { client, runtime, pauses, timing, beSilent: () => beSilent() };
 }
 
 export const json =

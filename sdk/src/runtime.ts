@@ -1,0 +1,263 @@
+// The client of the runtime API: a runtime's own jobs, which are manifests and registered folders. A program that may
+// choose uses the gateway; this is for a runtime without one, and for what only the runtime has.
+//
+// Its operations are few and are not in the gateway's document, so they are written here.
+
+import type { FollowOptions } from "./follow.ts";
+import type { JsonObject, OperationShape } from "./generated.ts";
+import type {
+  Artifact,
+  CollectGarbage,
+  CollectReport,
+  DeadLetter,
+  HumanAnswer,
+  HumanRequest,
+  Output,
+  Retried,
+  RunEvent,
+} from "./records.ts";
+import {
+  type CallOptions,
+  type LooseRequest,
+  openTransport,
+  type Transport,
+  type TroupeClientOptions,
+} from "./transport.ts";
+
+export interface RuntimeJob {
+  readonly job_id: string;
+  readonly graph_id: string;
+  readonly job_name: string | null;
+  readonly status: string;
+  readonly submitted_at: string;
+  readonly updated_at: string;
+}
+
+export interface RuntimeJobDetail {
+  readonly job: RuntimeJob & {
+    readonly run_id: string;
+    readonly result: JsonObject | null;
+    /** svc.error.v1 */
+    readonly failure?: JsonObject;
+    readonly observability_summary?: JsonObject;
+  };
+  readonly agents: readonly {
+    readonly agent_id: string;
+    readonly agent_type: string;
+    readonly status: string;
+    readonly processed_messages: number;
+    readonly mailbox_depth: number;
+    readonly last_error: string | null;
+  }[];
+  /** Newest first. */
+  readonly recent_events: readonly Omit<RuntimeEvent, "id">[];
+}
+
+/** As the gateway's events are, but for the run's id. */
+export type RuntimeEvent = Omit<RunEvent, "run_id" | "agent_id"> & { readonly agent_id?: string };
+
+/** A folder that the runtime has by path. */
+export interface RuntimeBundle {
+  readonly bundle_id: string;
+  readonly graph_id: string;
+  readonly fingerprint: string;
+  /** Of a registration only. */
+  readonly warnings?: readonly { readonly message: string }[];
+}
+
+export type RuntimeArtifact = Artifact & Pick<Output, "title" | "primary">;
+
+const get = (path: string, also: Partial<OperationShape> = {}): OperationShape => ({
+  method: "GET",
+  path,
+  body: "none",
+  answer: "json",
+  takesKey: false,
+  ...also,
+});
+const post = (path: string, body: "json" | "none" = "none"): OperationShape => ({
+  ...get(path, { body }),
+  method: "POST",
+});
+
+const operations = {
+  health: get("/health", { alsoAnswers: [503] }),
+  jobs: get("/jobs"),
+  job: get("/jobs/{job_id}"),
+  submit: post("/jobs", "json"),
+  pause: post("/jobs/{job_id}/pause"),
+  resume: post("/jobs/{job_id}/resume"),
+  cancel: post("/jobs/{job_id}/cancel"),
+  send: post("/jobs/{job_id}/messages", "json"),
+  cleanup: post("/jobs/cleanup"),
+  collectGarbage: post("/system/gc", "json"),
+  events: get("/jobs/{job_id}/events"),
+  streamEvents: get("/jobs/{job_id}/events/stream", { answer: "events" }),
+  bundles: get("/bundles"),
+  registerBundle: post("/bundles", "json"),
+  reloadBundle: post("/bundles/{bundle_id}/reload"),
+  artifacts: get("/runs/{run_id}/artifacts"),
+  humanRequests: get("/runs/{run_id}/human"),
+  answer: post("/runs/{run_id}/human/{request_id}/response", "json"),
+  deadLetters: get("/runs/{run_id}/dead-letters"),
+  retryDeadLetter: post("/runs/{run_id}/dead-letters/{dead_letter_id}/retry"),
+  retryDeadLetters: post("/runs/{run_id}/dead-letters/retry"),
+} as const;
+
+type OperationName = keyof typeof operations;
+
+/**
+ * @example
+ * const runtime = new TroupeRuntime({ baseUrl: "http://127.0.0.1:4000" });
+ * const { id } = await runtime.submit(manifest);
+ * for await (const event of runtime.follow(id)) console.log(event.id, event.type);
+ */
+export class TroupeRuntime {
+  /** Where the runtime API is, ending with /api/v1. */
+  readonly baseUrl: string;
+  readonly #transport: Transport;
+
+  constructor(options: TroupeClientOptions) {
+    this.#transport = openTransport("runtime", options);
+    this.baseUrl = this.#transport.settings.baseUrl;
+  }
+
+  /** Needs no token. A runtime that takes no writes answers too: its status is "degraded". */
+  health(options: CallOptions = {}): Promise<{ readonly status: string; readonly version: string }> {
+    return this.#call("health", {}, options);
+  }
+
+  /** Newest first. @param query.limit all of them when absent */
+  jobs(
+    query: { readonly limit?: number | undefined; readonly include_terminal?: boolean | undefined } = {},
+    options: CallOptions = {},
+  ): Promise<readonly RuntimeJob[]> {
+    return this.#list("jobs", { query }, options);
+  }
+
+  job(jobId: string, options: CallOptions = {}): Promise<RuntimeJobDetail> {
+    return this.#call("job", { path: { job_id: jobId } }, options);
+  }
+
+  /** @param body a manifest, or `{ bundle_id, inputs?, config? }` of a registered folder */
+  submit(
+    body: JsonObject,
+    options: CallOptions = {},
+  ): Promise<{ readonly id: string; readonly run_id: string }> {
+    return this.#call("submit", { body }, options);
+  }
+
+  /** Asks for a change of state. @throws TroupeProblem 400 when the job has ended */
+  control(
+    jobId: string,
+    action: "cancel" | "pause" | "resume",
+    options: CallOptions = {},
+  ): Promise<{ readonly job_id: string; readonly status: string }> {
+    return this.#call(action, { path: { job_id: jobId } }, options);
+  }
+
+  /** Sends a message to an agent of a job. */
+  send(
+    jobId: string,
+    message: { readonly agent_id: string; readonly body: unknown; readonly type?: string | undefined },
+    options: CallOptions = {},
+  ): Promise<{ readonly message_id: string }> {
+    return this.#call("send", { path: { job_id: jobId }, body: message }, options);
+  }
+
+  /** Removes the records of ended jobs. @param query.all open ones too: they are cancelled first */
+  cleanup(
+    query: { readonly all?: boolean } = {},
+    options: CallOptions = {},
+  ): Promise<{ readonly deleted_count: number; readonly deleted_jobs: readonly string[] }> {
+    return this.#call("cleanup", { query }, options);
+  }
+
+  /** Removes what is not kept any more, or with `dry_run` tells what would go. */
+  collectGarbage(body: CollectGarbage = {}, options: CallOptions = {}): Promise<CollectReport> {
+    return this.#call("collectGarbage", { body }, options);
+  }
+
+  /** The history so far, oldest first. */
+  async events(jobId: string, options: CallOptions = {}): Promise<readonly RuntimeEvent[]> {
+    const data = await this.#list<RuntimeEvent>("events", { path: { job_id: jobId } }, options);
+    return data.map((event, i) => ({ ...event, id: i + 1 }));
+  }
+
+  /** Yields a job's events as they happen, each once and in order, and ends after the terminal one. */
+  follow(jobId: string, options: FollowOptions = {}): AsyncGenerator<RuntimeEvent, undefined> {
+    return this.#transport.follow(operations.streamEvents, { path: { job_id: jobId } }, options, {
+      isGapless: true,
+      read: (data, id) => ({ ...(data as RuntimeEvent), id }),
+    });
+  }
+
+  bundles(options: CallOptions = {}): Promise<readonly RuntimeBundle[]> {
+    return this.#list("bundles", {}, options);
+  }
+
+  /** @param path a folder on the runtime's machine */
+  registerBundle(path: string, options: CallOptions = {}): Promise<RuntimeBundle> {
+    return this.#call("registerBundle", { body: { path } }, options);
+  }
+
+  /** Reads a registered folder again. */
+  reloadBundle(bundleId: string, options: CallOptions = {}): Promise<JsonObject> {
+    return this.#call("reloadBundle", { path: { bundle_id: bundleId } }, options);
+  }
+
+  /** The files that a run's workers left, oldest first. */
+  artifacts(runId: string, options: CallOptions = {}): Promise<readonly RuntimeArtifact[]> {
+    return this.#list("artifacts", { path: { run_id: runId }, query: { evidence: false } }, options);
+  }
+
+  /** @returns the answer with its body unread, like that of `fetch` */
+  download(file: { readonly url: string }, options: CallOptions = {}): Promise<Response> {
+    return this.#transport.openLink(file.url, options);
+  }
+
+  /** What a run asks people and nobody has answered yet. */
+  humanRequests(runId: string, options: CallOptions = {}): Promise<readonly HumanRequest[]> {
+    return this.#list("humanRequests", { path: { run_id: runId }, query: { status: "pending" } }, options);
+  }
+
+  answer(
+    runId: string,
+    requestId: string,
+    answer: HumanAnswer,
+    options: CallOptions = {},
+  ): Promise<HumanRequest> {
+    return this.#call("answer", { path: { run_id: runId, request_id: requestId }, body: answer }, options);
+  }
+
+  /** Newest first. @param query.limit all of them when absent */
+  deadLetters(
+    runId: string,
+    query: { readonly limit?: number | undefined } = {},
+    options: CallOptions = {},
+  ): Promise<readonly DeadLetter[]> {
+    return this.#list("deadLetters", { path: { run_id: runId }, query }, options);
+  }
+
+  retryDeadLetter(runId: string, deadLetterId: string, options: CallOptions = {}): Promise<Retried> {
+    const path = { run_id: runId, dead_letter_id: deadLetterId };
+    return this.#call("retryDeadLetter", { path }, options);
+  }
+
+  retryDeadLetters(runId: string, options: CallOptions = {}): Promise<Retried> {
+    return this.#call("retryDeadLetters", { path: { run_id: runId } }, options);
+  }
+
+  async #call<Answer>(name: OperationName, request: LooseRequest, options: CallOptions): Promise<Answer> {
+    return (await this.#transport.call<Answer>(operations[name], request, options)).value;
+  }
+
+  /** Lists come whole, in an envelope. */
+  async #list<Item>(
+    name: OperationName,
+    request: LooseRequest,
+    options: CallOptions,
+  ): Promise<readonly Item[]> {
+    return (await this.#call<{ readonly data: readonly Item[] }>(name, request, options)).data;
+  }
+}
