@@ -37,7 +37,11 @@ const given = process.argv.slice(2);
 const source = join(root, "src", "main.ts");
 const isCheckout = existsSync(source);
 const main = isCheckout ? source : join(root, "dist", "src", "main.js");
-const args = given[0] === "--node" ? given.slice(1) : [main, ...given];
+// node:ffi (src/execution/process/process-marks.ts) is experimental, and would say so to everybody.
+const args = [
+  "--disable-warning=ExperimentalWarning",
+  ...(given[0] === "--node" ? given.slice(1) : [main, ...given]),
+];
 // Compiled code is kept between starts: it saves a third of the start time and 10 MB of memory. An installed package may
 // belong to another user, so its cache is this user's own.
 const userCache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");

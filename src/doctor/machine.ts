@@ -8,8 +8,7 @@ import { existsSync } from "node:fs";
 import { access, constants, mkdtemp, rm, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
-import { delegatedCgroup } from "../execution/process/cgroups.ts";
-import { canGiveGroups } from "../execution/process/supplementary-groups.ts";
+import { canMark } from "../execution/process/process-marks.ts";
 
 export interface Finding {
   readonly name: string;
@@ -157,16 +156,12 @@ export function checkProc(): Finding {
     const text = "there is no /proc: a worker's processes are found by their process group only";
     return { name, state: "warn", text, mend: "On Linux, mount /proc; elsewhere nothing is to be done." };
   }
-  if (canGiveGroups())
-    return { name, state: "ok", text: "found by group ids, which a worker's processes cannot take off" };
-  if (delegatedCgroup() !== null)
-    return { name, state: "ok", text: "found by cgroups, one for each command's processes" };
+  if (canMark()) return { name, state: "ok", text: "found by a limit that they inherit (of file locks)" };
   return {
     name,
-    state: "ok",
-    text:
-      "found by their environment, their parents and the output they hold; " +
-      "root can also use group ids, and a service with Delegate=yes cgroups",
+    state: "warn",
+    text: "found by their environment, their parents and the output they hold only: limits cannot be set",
+    mend: "Use Node 26.9 or newer, with node:ffi, such as the one that npm installs with Troupe.",
   };
 }
 

@@ -19,11 +19,11 @@ import {
   taskStart,
 } from "../../test/support/execution.ts";
 import { FifoSupply } from "./process/fifos.ts";
+import { canMark } from "./process/process-marks.ts";
 import { procSource } from "./process/process-table.ts";
 import { ProcessTrees } from "./process/process-trees.ts";
 import { SideCommands } from "./process/side-command.ts";
 import { Spawner } from "./process/spawner.ts";
-import { canGiveGroups } from "./process/supplementary-groups.ts";
 import { WorkerProcess } from "./runner/worker-process.ts";
 
 /** Starts an orphan that holds nothing of its command, and writes its process id into a file. */
@@ -37,8 +37,8 @@ const SWEEP_MS = 5_000;
 
 const printedPid = (fixture: RunnerFixture) => Number(fixture.listener.logs("stdout").at(-1));
 
-describe("an orphan that nothing shows but its groups", {
-  skip: !canGiveGroups() && "only root, or what has CAP_SETGID, may give groups to its children",
+describe("an orphan that nothing shows but its limits", {
+  skip: !canMark() && "limits of processes cannot be set here",
 }, () => {
   it("ends after its command, and the orphan of a command that still runs does not", async () => {
     const sweeps = holding(SWEEP_MS);
@@ -115,6 +115,7 @@ describe("an orphan that nothing shows but its groups", {
 
   it("of a validator, a check or a preparation is gone when that is over", async () => {
     const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-orphans-"));
+    const limitsBefore = readFileSync("/proc/self/limits", "utf8");
     try {
       const trees = new ProcessTrees(home, realClock);
       const side = new SideCommands({ trees, clock: realClock, runtimeEnv: process.env });
@@ -122,24 +123,18 @@ describe("an orphan that nothing shows but its groups", {
       const end = await side.run({ command, folder: home, environment: {}, timeoutMs: 60_000 });
       assert.equal(end.kind === "exited" && end.code, 0);
       assert.equal(await isRunning(Number(readFileSync(join(home, "pid"), "utf8"))), false);
+      assert.equal(readFileSync("/proc/self/limits", "utf8"), limitsBefore, "only the command is marked");
     } finally {
       rmSync(home, { recursive: true, force: true });
     }
   });
-
-  it("leaves the runtime's own groups as they were", async () => {
-    const before = process.getgroups?.();
-    await using fixture = new RunnerFixture();
-    await fixture.sh(PRINTED);
-    assert.deepEqual(process.getgroups?.(), before);
-  });
 });
 
-it("an orphan that holds its command's output ends with it, also where groups cannot be given", async () => {
+it("an orphan that holds its command's output ends with it, also where limits cannot be set", async () => {
   const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-orphans-"));
   const trees = new ProcessTrees(home, realClock, {
     ...procSource,
-    read: (prefix) => procSource.read(prefix, false),
+    read: async (prefix) => (await procSource.read(prefix)).map((entry) => ({ ...entry, mark: null })),
   });
   const tools = {
     fifos: new FifoSupply(join(home, "pipes")),

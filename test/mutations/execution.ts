@@ -35,6 +35,13 @@ export const executionMutations: readonly Mutation[] = [
     tests: orphans,
   },
   {
+    fault: "a worker is started without a mark in its limits",
+    file: "src/execution/process/spawner-process.ts",
+    search: "withMark(mark, spawnWorker)",
+    replacement: "spawnWorker()",
+    tests: orphans,
+  },
+  {
     fault: "a worker is given the runtime's secrets",
     file: "src/execution/runner/worker-contract.ts",
     search: "value !== undefined && !isWithheldVariable(name)",

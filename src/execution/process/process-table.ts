@@ -7,6 +7,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { open, readdir, readFile, stat } from "node:fs/promises";
 import { readProcFile } from "./proc-file.ts";
+import { markIn } from "./process-marks.ts";
 
 /** The variable by which a worker's whole process tree is found, wherever it went. */
 export const MARK_VARIABLE = "SVC_TASK_MARK";
@@ -19,10 +20,8 @@ export interface ProcessEntry {
   readonly start: string;
   /** Ended, and only waits for its parent to notice. */
   readonly zombie: boolean;
-  /** The mark in the name of its cgroup or in its environment; null without one, or when it cannot be seen. */
+  /** The mark in its limits or in its environment; null without one, or when it cannot be seen. */
   readonly mark: string | null;
-  /** Its supplementary groups; looked at only where they were asked for and there is no mark. */
-  readonly groups: readonly number[];
 }
 
 /** A file as the system knows it, whatever its name. */
@@ -35,11 +34,8 @@ export interface FileIdentity {
 export interface ProcessSource {
   /** Whether it shows marks. */
   readonly seesMarks: boolean;
-  /**
-   * @param markPrefix only marks that begin so are in the answer; empty for all
-   * @param withGroups whether groups are asked for, and not cgroups
-   */
-  read(markPrefix: string, withGroups: boolean): Promise<readonly ProcessEntry[]>;
+  /** @param markPrefix only marks that begin so are in the answer */
+  read(markPrefix: string): Promise<readonly ProcessEntry[]>;
   /** The processes among the given ones that hold one of the files open, as far as that can be seen. */
   holders(
     processes: readonly ProcessEntry[],
@@ -63,12 +59,12 @@ export const machineSource: ProcessSource = existsSync("/proc/self/environ") ? p
 /** Processes read at a time: enough to be quick, and few enough not to fill the thread pool. */
 const READERS = 4;
 
-async function readProc(markPrefix: string, withGroups: boolean): Promise<readonly ProcessEntry[]> {
+async function readProc(markPrefix: string): Promise<readonly ProcessEntry[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
   const entries: ProcessEntry[] = [];
   const reader = async () => {
     for (let pid = pids.pop(); pid !== undefined; pid = pids.pop()) {
-      const entry = await readOne(pid, markPrefix, withGroups);
+      const entry = await readOne(pid, markPrefix);
       if (entry !== null) entries.push(entry);
     }
   };
@@ -76,31 +72,17 @@ async function readProc(markPrefix: string, withGroups: boolean): Promise<readon
   return entries;
 }
 
-async function readOne(pid: number, markPrefix: string, withGroups: boolean): Promise<ProcessEntry | null> {
+async function readOne(pid: number, markPrefix: string): Promise<ProcessEntry | null> {
   try {
     const seen = parseStat(await readFile(`/proc/${pid}/stat`, "latin1"));
     if (seen === null) return null;
-    if (seen.zombie) return { pid, ...seen, mark: null, groups: [] };
-    const mark =
-      (withGroups ? null : await readCgroupMark(pid, markPrefix)) ?? (await readMark(pid, markPrefix));
-    const groups = withGroups && mark === null ? await readGroups(pid) : [];
-    return { pid, ...seen, mark, groups };
+    if (seen.zombie) return { pid, ...seen, mark: null };
+    const limit = markIn(await readFile(`/proc/${pid}/limits`, "latin1").catch(() => ""));
+    const mark = limit?.startsWith(markPrefix) ? limit : await readMark(pid, markPrefix);
+    return { pid, ...seen, mark };
   } catch {
     return null;
   }
-}
-
-async function readGroups(pid: number): Promise<readonly number[]> {
-  const groups = /^Groups:\t(.*)$/m.exec(await readFile(`/proc/${pid}/status`, "latin1"))?.[1];
-  return groups?.split(" ").filter(Boolean).map(Number) ?? [];
-}
-
-/** Cgroups of workers are named as the variable and its value. */
-async function readCgroupMark(pid: number, markPrefix: string): Promise<string | null> {
-  const wanted = `/${MARK_VARIABLE}=${markPrefix}`;
-  const path = await readFile(`/proc/${pid}/cgroup`, "latin1").catch(() => "");
-  const at = path.indexOf(wanted);
-  return at === -1 ? null : (/^[^/\n]*/.exec(path.slice(at + MARK_VARIABLE.length + 2))?.[0] ?? null);
 }
 
 async function holders(
@@ -122,7 +104,7 @@ async function holdsOne(pid: number, files: readonly FileIdentity[]): Promise<bo
   return false;
 }
 
-type Stat = Omit<ProcessEntry, "pid" | "mark" | "groups">;
+type Stat = Omit<ProcessEntry, "pid" | "mark">;
 
 /** The name in parentheses may hold anything, so fields are counted from the last parenthesis. */
 function parseStat(text: string): Stat | null {
@@ -179,6 +161,6 @@ async function readPs(): Promise<readonly ProcessEntry[]> {
     const [, pid, parentPid, groupId, state = "", start = ""] = match;
     const zombie = state.startsWith("Z");
     const ids = { pid: Number(pid), parentPid: Number(parentPid), groupId: Number(groupId) };
-    return [{ ...ids, start, zombie, mark: null, groups: [] }];
+    return [{ ...ids, start, zombie, mark: null }];
   });
 }

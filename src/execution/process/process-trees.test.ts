@@ -232,7 +232,7 @@ describe("without /proc", { skip: !hasPs }, () => {
     const [ours = 0, others = 0] = children.map(({ pid }) => pid);
     try {
       // As `ps` tells their start: it reckons from the machine's, and may be seconds off.
-      const table = await psSource.read("", false);
+      const table = await psSource.read("");
       const startedMs = Date.parse(table.find(({ pid }) => pid === ours)?.start ?? "");
       const then = { ...realClock, nowMs: () => startedMs };
       const longAgo = { ...realClock, nowMs: () => startedMs - 3_600_000 };
@@ -286,7 +286,7 @@ describe("the process table", () => {
           readFileSync(`/proc/${pid}/comm`, "utf8") === "sleep\n" &&
           readFileSync(`/proc/${pid}/environ`, "utf8").includes("SVC_TASK_MARK"),
       );
-      const fromProc = (await procSource.read("home:", false)).find((entry) => entry.pid === pid);
+      const fromProc = (await procSource.read("home:")).find((entry) => entry.pid === pid);
       assert.deepEqual(fromProc, {
         pid,
         parentPid: process.pid,
@@ -294,10 +294,9 @@ describe("the process table", () => {
         start: procSource.startOf(pid),
         zombie: false,
         mark: "home:1-1",
-        groups: [],
       });
-      assert.equal((await procSource.read("home-2:", false)).find((entry) => entry.pid === pid)?.mark, null);
-      const fromPs = (await psSource.read("", false)).find((entry) => entry.pid === pid);
+      assert.equal((await procSource.read("home-2:")).find((entry) => entry.pid === pid)?.mark, null);
+      const fromPs = (await psSource.read("")).find((entry) => entry.pid === pid);
       assert.deepEqual([fromPs?.parentPid, fromPs?.groupId, fromPs?.zombie], [process.pid, pid, false]);
       assert.ok(Math.abs(Date.parse(fromPs?.start ?? "") - Date.now()) < 60_000, String(fromPs?.start));
     } finally {

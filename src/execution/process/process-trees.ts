@@ -1,12 +1,11 @@
 // Process trees: every process that a worker started, found and ended wherever it went.
 //
-// A worker is the leader of a process group, and its environment carries a mark that its descendants inherit.
-// Its tree is its group, everything with its mark, and everything below it by parentage. Where this process may give
-// groups to what it starts, there is a second mark that no process can take off (group-marks.ts); where it may make
-// cgroups instead, each worker is started in one that has the mark as its name. Elsewhere, what clears its environment
-// and leaves both its group and its parents is found only while it holds the worker's output open.
+// A worker is the leader of a process group, and carries a mark that its descendants inherit: in its limits
+// (process-marks.ts) and in its environment. Its tree is its group, everything with its mark, and everything below it
+// by parentage. Where limits cannot be set, what clears its environment and leaves both its group and its parents is
+// found only while it holds the worker's output open.
 //
-// K1. Only processes of this home are ever signalled: the mark begins with an id that no other home has.
+// K1. Only processes of this home are ever signalled: the mark begins with a number that no other home has (of 8e10).
 // K2. A process is signalled only if it is still the one that was found (ids are used again).
 // K3. After `endStrays` nothing runs that a command of this home had started and left, in this or an earlier runtime.
 // K4. A mark is live from before its worker is spawned until its tree is over; what is found with a mark of this
@@ -15,19 +14,11 @@
 // Where marks cannot be seen (no /proc), groups are recorded as files instead; a descendant that leaves its
 // group there is found only while its parents live.
 
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, randomBytes, randomInt } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../engine/ports.ts";
-import { cgroupsBelow, delegatedCgroup, makeCgroup, removeCgroup } from "./cgroups.ts";
-import { GroupMarks } from "./group-marks.ts";
-import {
-  type FileIdentity,
-  MARK_VARIABLE,
-  machineSource,
-  type ProcessEntry,
-  type ProcessSource,
-} from "./process-table.ts";
+import { type FileIdentity, machineSource, type ProcessEntry, type ProcessSource } from "./process-table.ts";
 
 const POLL_FIRST_MS = 10;
 const POLL_LAST_MS = 200;
@@ -35,6 +26,10 @@ const POLL_LAST_MS = 200;
 const GONE_WITHIN_MS = 10_000;
 /** How long a look at the process table may hold up a signal: reading a stuck process can take for ever. */
 const LOOK_MS_MAX = 1_000;
+/** A mark is a number of 19 digits, as the limit holds it: 11 of the home, and 8 of the command. */
+const HOMES_FROM = 10 ** 10;
+const HOMES = 8 * 10 ** 10;
+const COMMAND_DIGITS = 8;
 /** Between the recorded and the shown start of a process, where only seconds are shown. */
 const START_TOLERANCE_MS = 3_000;
 
@@ -54,12 +49,9 @@ export class ProcessTrees {
   readonly #clock: Clock;
   readonly #source: ProcessSource;
   readonly #liveMarks = new Set<string>();
-  readonly #groupMarks: GroupMarks | null;
-  /** The runtime's own cgroup, if workers get theirs below it. */
-  readonly #cgroup: string | null;
-  /** A process that carries the groups of what it starts, or is in its cgroup, for a moment. */
+  /** A process that carries the mark of what it starts for a moment. */
   #sparedPid = process.pid;
-  #markSeq = 0;
+  #markSeq = randomInt(10 ** COMMAND_DIGITS);
   #reading: Promise<readonly ProcessEntry[]> | null = null;
   #nextReading: Promise<readonly ProcessEntry[]> | null = null;
 
@@ -69,10 +61,7 @@ export class ProcessTrees {
     this.#source = source;
     this.#folder = join(home, "processes");
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    const id = homeId(this.#folder);
-    this.#markPrefix = `${id}:`;
-    this.#groupMarks = source.seesMarks ? GroupMarks.of(id) : null;
-    this.#cgroup = source.seesMarks && this.#groupMarks === null ? delegatedCgroup() : null;
+    this.#markPrefix = homeNumber(this.#folder);
   }
 
   /** Never signals this process, which starts the others. */
@@ -82,22 +71,13 @@ export class ProcessTrees {
 
   /** Makes the mark of a worker that is about to be spawned. */
   newMark(): string {
-    const mark = `${this.#markPrefix}${process.pid}-${++this.#markSeq}`;
+    let mark: string;
+    do {
+      this.#markSeq = (this.#markSeq + 1) % 10 ** COMMAND_DIGITS;
+      mark = this.#markPrefix + String(this.#markSeq).padStart(COMMAND_DIGITS, "0");
+    } while (this.#liveMarks.has(mark));
     this.#liveMarks.add(mark);
-    this.#groupMarks?.begin(mark);
-    const cgroup = this.cgroupOf(mark);
-    if (cgroup !== null) makeCgroup(cgroup);
     return mark;
-  }
-
-  /** The supplementary groups to start the worker with this mark with. */
-  groupsOf(mark: string): readonly number[] {
-    return this.#groupMarks?.groupsOf(mark) ?? [];
-  }
-
-  /** The folder of the cgroup to start the worker with this mark in; null where there is none. */
-  cgroupOf(mark: string): string | null {
-    return this.#cgroup === null ? null : join(this.#cgroup, `${MARK_VARIABLE}=${mark}`);
   }
 
   /**
@@ -113,9 +93,6 @@ export class ProcessTrees {
   /** Notes that a worker is over, or was never started; what is left of it from now on has escaped. */
   ended(mark: string, tree: ProcessTree | null): void {
     this.#liveMarks.delete(mark);
-    this.#groupMarks?.end(mark);
-    const cgroup = this.cgroupOf(mark);
-    if (cgroup !== null) removeCgroup(cgroup);
     if (!this.#source.seesMarks && tree !== null) this.#forget(tree.pid);
   }
 
@@ -153,7 +130,6 @@ export class ProcessTrees {
 
   /** Ends everything of this home whose mark is not live. @returns how many processes */
   async sweep(): Promise<number> {
-    this.#removeCgroups();
     const escaped = await this.#escaped();
     this.#signalAll(escaped, "SIGKILL");
     return escaped.length;
@@ -171,21 +147,11 @@ export class ProcessTrees {
     if (!gone) {
       throw new Error(
         "Processes that commands of this home left behind did not end within 10 s of SIGKILL; " +
-          `find them with: grep -sl ${this.#markPrefix} /proc/*/environ`,
+          `find them with: grep -sl ${this.#markPrefix} /proc/*/limits /proc/*/environ`,
       );
     }
     if (!this.#source.seesMarks) for (const pid of this.#recordedGroups().keys()) this.#forget(pid);
-    this.#removeCgroups();
     return found.size;
-  }
-
-  /** Of what is over: at its end there were still processes in them. */
-  #removeCgroups(): void {
-    if (this.#cgroup === null) return;
-    for (const name of cgroupsBelow(this.#cgroup)) {
-      const [variable, mark = ""] = name.split("=");
-      if (variable === MARK_VARIABLE && this.#isOver(mark)) removeCgroup(join(this.#cgroup, name));
-    }
   }
 
   async #pollFor(timeoutMs: number, done: () => Promise<boolean>): Promise<boolean> {
@@ -227,12 +193,8 @@ export class ProcessTrees {
     const known = processes.filter(({ pid, start }) => tree.seen.get(pid) === start).map(({ pid }) => pid);
     const below = descendants(processes, isOurs ? [tree.pid, ...known] : known);
     const members = processes.filter(
-      ({ pid, groupId, mark, groups, zombie }) =>
-        !zombie &&
-        (mark === tree.mark ||
-          this.#groupMarks?.ownerOf(groups) === tree.mark ||
-          (isOurs && groupId === tree.pid) ||
-          below.has(pid)),
+      ({ pid, groupId, mark, zombie }) =>
+        !zombie && (mark === tree.mark || (isOurs && groupId === tree.pid) || below.has(pid)),
     );
     for (const { pid, start } of members) tree.seen.set(pid, start);
     return members;
@@ -241,13 +203,9 @@ export class ProcessTrees {
   async #escaped(): Promise<readonly ProcessEntry[]> {
     const processes = await this.#read();
     if (!this.#source.seesMarks) return this.#membersOfRecordedGroups(processes);
-    return processes.filter(({ mark, groups }) =>
-      mark === null ? this.#groupMarks?.ownerOf(groups) === "over" : this.#isOver(mark),
+    return processes.filter(
+      ({ mark }) => mark?.startsWith(this.#markPrefix) === true && !this.#liveMarks.has(mark),
     );
-  }
-
-  #isOver(mark: string): boolean {
-    return mark.startsWith(this.#markPrefix) && !this.#liveMarks.has(mark);
   }
 
   /** Reads the process table. Callers that come while one is being read share the next reading. */
@@ -264,7 +222,7 @@ export class ProcessTrees {
     this.#nextReading = null;
     const others = (entries: readonly ProcessEntry[]) =>
       entries.filter(({ pid }) => pid !== process.pid && pid !== this.#sparedPid);
-    const all = this.#source.read(this.#markPrefix, this.#groupMarks !== null);
+    const all = this.#source.read(this.#markPrefix);
     const reading = all.then(others).finally(() => {
       if (this.#reading === reading) this.#reading = null;
     });
@@ -331,8 +289,8 @@ function descendants(processes: readonly ProcessEntry[], roots: readonly number[
   return below;
 }
 
-/** An id of this home: of its random file and its place together, so that a copied home has another one. */
-function homeId(folder: string): string {
+/** A number for this home: of its random file and its place together, so that a copied home has another one. */
+function homeNumber(folder: string): string {
   const file = join(folder, "home-id");
   try {
     writeFileSync(file, randomBytes(16).toString("hex"), { flag: "wx" });
@@ -340,8 +298,8 @@ function homeId(folder: string): string {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
   const secret = readFileSync(file, "utf8");
-  return createHash("sha256")
+  const hash = createHash("sha256")
     .update(`${secret} ${realpathSync(folder)}`)
-    .digest("hex")
-    .slice(0, 24);
+    .digest();
+  return String(HOMES_FROM + (hash.readUIntBE(0, 6) % HOMES));
 }

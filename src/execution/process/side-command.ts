@@ -9,10 +9,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Clock } from "../../engine/ports.ts";
-import { inCgroup } from "./cgroups.ts";
+import { withMark } from "./process-marks.ts";
 import { MARK_VARIABLE } from "./process-table.ts";
 import { type ProcessTree, type ProcessTrees, signalGroup } from "./process-trees.ts";
-import { withGroups } from "./supplementary-groups.ts";
 
 /** Of each of the two; what comes back may have been cut when it is that long. */
 export const OUTPUT_BYTES_MAX = 256 * 1024;
@@ -117,15 +116,14 @@ export class SideCommands {
       if (value !== undefined) env[name] = value;
     }
     const [file = "", ...args] = command;
-    const start = () =>
+    return withMark(mark, () =>
       spawn(file, args, {
         cwd: folder,
         env: { ...env, ...environment, [MARK_VARIABLE]: mark },
         detached: true,
         stdio: ["ignore", "pipe", "pipe"],
-      });
-    const { trees } = this.#parts;
-    return withGroups(trees.groupsOf(mark), () => inCgroup(trees.cgroupOf(mark), start));
+      }),
+    );
   }
 
   /** Ends the command when its time is over or its owner no longer wants it. */

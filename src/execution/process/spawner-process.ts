@@ -9,10 +9,9 @@ import { spawn } from "node:child_process";
 import { closeSync, constants } from "node:fs";
 import type { ResourceUsage } from "../../engine/task-port.ts";
 import { LineSplitter } from "../output/lines.ts";
-import { inCgroup } from "./cgroups.ts";
 import { openEnd } from "./fifos.ts";
+import { withMark } from "./process-marks.ts";
 import { machineSource } from "./process-table.ts";
-import { withGroups } from "./supplementary-groups.ts";
 import { UsageMeter } from "./usage-meter.ts";
 
 export interface StartSpec {
@@ -20,10 +19,8 @@ export interface StartSpec {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Supplementary groups beside those of the runtime. */
-  readonly groups: readonly number[];
-  /** Folder of the cgroup to start it in, below the runtime's; null for the runtime's own. */
-  readonly cgroup: string | null;
+  /** See process-marks.ts. */
+  readonly mark: string;
   /** Paths of pipes whose other ends are open; no path means no input. */
   readonly stdin: string | null;
   readonly stdout: string;
@@ -67,7 +64,7 @@ function report(given: StartReport): void {
   process.stdout.write(`${JSON.stringify(given)}\n`);
 }
 
-function start({ id, file, args, cwd, env, groups, cgroup, stdin, stdout, stderr }: StartRequest): void {
+function start({ id, file, args, cwd, env, mark, stdin, stdout, stderr }: StartRequest): void {
   const failed = (error: NodeJS.ErrnoException) =>
     report({ id, kind: "failed", code: error.code ?? null, message: error.message });
   using ends = new DisposableStack();
@@ -89,7 +86,7 @@ function start({ id, file, args, cwd, env, groups, cgroup, stdin, stdout, stderr
         detached: true,
         stdio: [input, ...output],
       });
-    const child = withGroups(groups, () => inCgroup(cgroup, spawnWorker));
+    const child = withMark(mark, spawnWorker);
     const { pid } = child;
     if (pid === undefined) {
       child.once("error", failed);

@@ -39,8 +39,7 @@ class World {
       args,
       cwd,
       env,
-      groups: [],
-      cgroup: null,
+      mark: "1",
       stdin: null,
       stdout,
       stderr,
@@ -120,7 +119,7 @@ describe("the spawner", () => {
 
   it("does not wait for a reader that a worker's pipe has lost", async () => {
     await using world = new World();
-    const nobodyReads = { file: "true", args: [], cwd: "/", env: {}, groups: [], cgroup: null, stdin: null };
+    const nobodyReads = { file: "true", args: [], cwd: "/", env: {}, mark: "1", stdin: null };
     const [stdout = "", stderr = ""] = await world.fifos.take(2);
     await assert.rejects(world.spawner.start({ ...nobodyReads, stdout, stderr }), { code: "ENXIO" });
     assert.deepEqual(endOf(await (await world.start("true", [])).exited), [0, null]);

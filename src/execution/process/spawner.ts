@@ -69,12 +69,16 @@ export class Spawner {
   #startProcess(): ChildProcess {
     // A session of its own: a Ctrl-C in the terminal is for the runtime. Nothing of the runtime's environment is for it.
     const { NODE_COMPILE_CACHE: cache } = process.env;
-    const child = spawn(process.execPath, ["--max-semi-space-size=1", PROGRAM], {
-      stdio: ["pipe", "pipe", "inherit"],
-      detached: true,
-      cwd: "/",
-      env: cache === undefined ? {} : { NODE_COMPILE_CACHE: cache },
-    });
+    const child = spawn(
+      process.execPath,
+      ["--max-semi-space-size=1", "--disable-warning=ExperimentalWarning", PROGRAM],
+      {
+        stdio: ["pipe", "pipe", "inherit"],
+        detached: true,
+        cwd: "/",
+        env: cache === undefined ? {} : { NODE_COMPILE_CACHE: cache },
+      },
+    );
     if (child.pid !== undefined) this.#onProcess(child.pid);
     const reports = new LineSplitter(REPORT_BYTES_MAX, (line) => this.#take(JSON.parse(line) as StartReport));
     child.stdout?.on("data", (chunk: Buffer) => reports.push(chunk));

@@ -85,15 +85,13 @@ export class WorkerProcess {
     // Names are removed whatever happens, our ends are closed only when no worker comes of them.
     using names = new DisposableStack();
     using ends = new DisposableStack();
-    const { file, args, cwd, env, eventStreamPath } = spec;
+    const { file, args, cwd, env, mark, eventStreamPath } = spec;
     const [stdout = "", stderr = "", events = "", stdin = null] = paths;
     for (const path of [stdout, stderr, stdin]) if (path !== null) names.defer(() => unlinkSync(path));
     // Opened before it lies where workers may replace it.
     const pipes = openPipes({ stdout, stderr, events, stdin }, ends);
     renameSync(events, eventStreamPath);
-    const { spawner, trees } = given.tools;
-    const marks = { groups: trees.groupsOf(spec.mark), cgroup: trees.cgroupOf(spec.mark) };
-    const worker = await spawner.start({ file, args, cwd, env, ...marks, stdin, stdout, stderr });
+    const worker = await given.tools.spawner.start({ file, args, cwd, env, mark, stdin, stdout, stderr });
     if (pipes.input !== null) closeSync(pipes.input.readFd);
     ends.move();
     return new WorkerProcess(worker, pipes, spec, given);
