@@ -15,7 +15,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { programEnvironment, startProgram } from "../../test/support/program.ts";
+import { runtimeApiOf, startGateway } from "../../test/support/gateway-api.ts";
+import { programEnvironment } from "../../test/support/program.ts";
 import { helloZip } from "./bundle.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -48,11 +49,13 @@ test("it builds with the types of browsers alone, and imports nothing", () => {
 test("the README's examples fit the package's types, and do what they say", async () => {
   const readme = readFileSync(join(root, "sdk/README.md"), "utf8");
   const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map((match) => match[1] ?? "");
-  assert.equal(examples.length, 6);
-  await using program = await startProgram({ args: ["gateway"] });
+  assert.equal(examples.length, 7);
+  await using program = await startGateway();
+  const runtime = await runtimeApiOf(program);
   const text = examples
     .join("\n")
     .replaceAll("http://127.0.0.1:54001", program.url)
+    .replaceAll("http://127.0.0.1:4000", runtime.url)
     // More patience than an example needs: a busy machine may take long.
     .replaceAll("AbortSignal.timeout(10_000)", "AbortSignal.timeout(100_000)");
   writeFileSync(join(folder, "readme.ts"), text);
@@ -72,4 +75,5 @@ test("the README's examples fit the package's types, and do what they say", asyn
   assert.match(first, /job_completed null\n/);
   assert.match(first, /\nrun_\w+ (completed|goes on)\n/);
   assert.match(first, /started run_/);
+  assert.match(first, /\n1 job_pending\n(?:.*\n)*\d+ job_completed\n$/);
 });
