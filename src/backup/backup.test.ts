@@ -15,7 +15,7 @@ import { contentNamedIn } from "../store/database-copy.ts";
 import { checkHomeState } from "../store/home-state.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { backUp } from "./backup.ts";
-import { ABOUT_FILE, FORMAT, fileTypes, SUMS_FILE, sumLine } from "./layout.ts";
+import { ABOUT_FILE, DATABASE_FILE, FORMAT, fileTypes, SUMS_FILE, sumLine } from "./layout.ts";
 import { restore } from "./restore.ts";
 
 const scratch = await mkdtemp(join(tmpdir(), "troupe-backup-"));
@@ -24,7 +24,7 @@ const still = new AbortController().signal;
 let places = 0;
 const newPlace = () => join(scratch, String(++places));
 
-const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
 const blobPath = (text: string) => `blobs/${sha256(text).slice(0, 2)}/${sha256(text)}`;
 
 /** A home with so many blobs, a snapshot with an empty folder, a resource and a model. */
@@ -206,44 +206,78 @@ test("an archive that is cut, changed or none at all is refused, and leaves the 
   }
 });
 
+type Part = readonly [path: string, content: string | Buffer, fileType?: number];
+
+/** An archive of these entries and the database of a home, made by hand so that it may be as wrong as it likes. */
+async function archiveOf(
+  more: readonly Part[],
+  { database, hasSums = true }: { database: Buffer; hasSums?: boolean },
+) {
+  const file = `${newPlace()}.zip`;
+  const zip = new ZipFile();
+  const parts: readonly Part[] = [
+    [ABOUT_FILE, JSON.stringify({ format: FORMAT })],
+    ...more,
+    [DATABASE_FILE, database],
+  ];
+  const sums = parts.map(([path, content, fileType = fileTypes.file]) => {
+    zip.addBuffer(Buffer.from(content), path, { mode: fileType | 0o644 });
+    const kind = fileType === fileTypes.link ? "link" : "file";
+    return sumLine({ path, kind, sha256: sha256(content) });
+  });
+  if (hasSums) zip.addBuffer(Buffer.from(sums.join("")), SUMS_FILE);
+  zip.end();
+  await pipeline(zip.outputStream as Readable, createWriteStream(file));
+  return file;
+}
+
 test("an archive that leads out of the home is refused", async () => {
   const outside = newPlace();
   await mkdir(outside);
-  const hostile: readonly (readonly [string, string, number])[][] = [
+  const database = await readFile(join((await newHome(0)).home, DATABASE_FILE));
+  const { link } = fileTypes;
+  const hostile: readonly (readonly [RegExp, readonly Part[]])[] = [
     [
-      ["resources/x/link", outside, fileTypes.link],
-      ["resources/x/link/file", "planted", fileTypes.file],
+      /EEXIST/,
+      [
+        ["resources/x/link", outside, link],
+        ["resources/x/link/file", "planted"],
+      ],
     ],
+    [/holds "blobs", which no backup has/, [["blobs", outside, link]]],
+    [/holds "processes\/home-id", which no backup has/, [["processes/home-id", "planted"]]],
+    [/holds "lock\.db", which no backup has/, [["lock.db", "planted"]]],
+    [/holds "restoring\/x", which no backup has/, [["restoring/x", "planted"]]],
     [
-      ["blobs", outside, fileTypes.link],
-      ["blobs/file", "planted", fileTypes.file],
-    ],
-    [["processes/home-id", "planted", fileTypes.file]],
-    [["lock.db", "planted", fileTypes.file]],
-    [["restoring/x", "planted", fileTypes.file]],
-    [
-      ["blobs/a", "one", fileTypes.file],
-      ["blobs/a", "two", fileTypes.file],
+      /EEXIST/,
+      [
+        ["blobs/a", "one"],
+        ["blobs/a", "two"],
+      ],
     ],
   ];
-  for (const entries of hostile) {
-    const file = `${newPlace()}.zip`;
-    const zip = new ZipFile();
-    const sums = [[ABOUT_FILE, JSON.stringify({ format: FORMAT }), fileTypes.file] as const, ...entries].map(
-      ([path, text, mode]) => {
-        zip.addBuffer(Buffer.from(text), path, { mode: mode | 0o644 });
-        const kind = mode === fileTypes.link ? "link" : "file";
-        return sumLine({ path, kind, sha256: sha256(text) });
-      },
-    );
-    zip.addBuffer(Buffer.from(sums.join("")), SUMS_FILE);
-    zip.end();
-    await pipeline(zip.outputStream as Readable, createWriteStream(file));
+  for (const [message, parts] of hostile) {
+    const file = await archiveOf(parts, { database });
     const home = newPlace();
-    await assert.rejects(restore({ file, home, signal: still }));
+    await assert.rejects(restore({ file, home, signal: still }), { message });
     assert.deepEqual(await readdir(home), ["lock.db"]);
     assert.deepEqual(await readdir(outside), []);
   }
+});
+
+test("an archive whose sums are missing, or whose database is damaged, is refused", async () => {
+  const database = await readFile(join((await newHome(0)).home, DATABASE_FILE));
+  const damaged = Buffer.from(database).fill(0xff, 8_192, 16_384);
+  const refused: readonly (readonly [RegExp, string])[] = [
+    [/it has no SHA256SUMS/, await archiveOf([], { database, hasSums: false })],
+    [/its database is damaged/, await archiveOf([], { database: damaged })],
+  ];
+  for (const [message, file] of refused) {
+    const home = newPlace();
+    await assert.rejects(restore({ file, home, signal: still }), { name: "RestoreRefused", message });
+    assert.deepEqual(await readdir(home), ["lock.db"]);
+  }
+  await restored(await archiveOf([], { database }));
 });
 
 test("a backup that is interrupted leaves nothing, and a home without a database has none", async () => {

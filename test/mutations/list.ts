@@ -1,7 +1,9 @@
 // Every mutation, by the part of the program that it breaks.
 
+import { backupMutations } from "./backup.ts";
 import { blueprintMutations } from "./blueprints.ts";
 import { bundleMutations } from "./bundles.ts";
+import { cliMutations } from "./cli.ts";
 import { engineMutations } from "./engine.ts";
 import { executionMutations } from "./execution.ts";
 import { httpMutations } from "./http.ts";
@@ -15,4 +17,6 @@ export const mutations: readonly Mutation[] = [
   ...httpMutations,
   ...bundleMutations,
   ...blueprintMutations,
+  ...backupMutations,
+  ...cliMutations,
 ];

@@ -34,7 +34,7 @@ try {
   for (const mutation of chosen) {
     const file = join(copy, mutation.file);
     const original = readFileSync(file);
-    writeFileSync(file, mutated(root, mutation));
+    writeFileSync(file, mutated(copy, mutation));
     const isNoticed = runTests(mutation.tests).status !== 0;
     writeFileSync(file, original);
     if (!isNoticed) missed++;
