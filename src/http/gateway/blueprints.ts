@@ -7,15 +7,9 @@ import type { Requirements } from "../../blueprints/package-description.ts";
 import { isoTime } from "../../engine/event.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { secretPathsIn } from "../../security/secret-paths.ts";
-import type { Static } from "../core/type.ts";
+import { addRoutes, get } from "../core/route.ts";
 import { sendPage } from "./page.ts";
-import {
-  BlueprintDetailSchema,
-  BlueprintIdParams,
-  BlueprintPageSchema,
-  BlueprintsQuery,
-} from "./schemas/blueprints.ts";
-import { responses } from "./schemas/common.ts";
+import { BlueprintDetailSchema, BlueprintPageSchema, BlueprintsQuery } from "./schemas/blueprints.ts";
 import type { GatewayServices } from "./services.ts";
 
 export function blueprintRoutes(api: FastifyInstance, services: GatewayServices): void {
@@ -26,47 +20,36 @@ export function blueprintRoutes(api: FastifyInstance, services: GatewayServices)
     differences: services.folderDifferences,
   });
 
-  api.get<{ Querystring: Static<typeof BlueprintsQuery> }>(
-    "/blueprints",
-    {
-      schema: {
-        operationId: "listBlueprints",
-        tags: ["blueprints"],
-        summary: "List blueprints",
-        description:
-          "What the folders of SVC_BLUEPRINT_CATALOG hold. A broken one is listed as broken, and hides no other.",
-        querystring: BlueprintsQuery,
-        response: responses({ 200: BlueprintPageSchema }, ["invalid_page_token"]),
+  addRoutes(api, "blueprints", [
+    get("/blueprints", {
+      operationId: "listBlueprints",
+      summary: "List blueprints",
+      description:
+        "What the folders of SVC_BLUEPRINT_CATALOG hold. A broken one is listed as broken, and hides no other.",
+      query: BlueprintsQuery,
+      answers: { 200: BlueprintPageSchema },
+      handle: (request, reply) => {
+        const { category = null, q: text = null, state = null } = request.query;
+        return sendPage(services, request, reply, {
+          rows: (limit, after) =>
+            views.list({ category, text, state }, { limit, after: after === null ? null : String(after[0]) }),
+          positionOf: ({ blueprintId }) => [blueprintId],
+          render: (view) => JSON.stringify(compact(view)),
+        });
       },
-    },
-    (request, reply) => {
-      const { category = null, q: text = null, state = null } = request.query;
-      return sendPage(services, request, reply, {
-        rows: (limit, after) =>
-          views.list({ category, text, state }, { limit, after: after === null ? null : String(after[0]) }),
-        positionOf: ({ blueprintId }) => [blueprintId],
-        render: (view) => JSON.stringify(compact(view)),
-      });
-    },
-  );
+    }),
 
-  api.get<{ Params: Static<typeof BlueprintIdParams> }>(
-    "/blueprints/:blueprint_id",
-    {
-      schema: {
-        operationId: "getBlueprint",
-        tags: ["blueprints"],
-        summary: "Get a blueprint",
-        params: BlueprintIdParams,
-        response: responses({ 200: BlueprintDetailSchema }, ["blueprint_not_found"]),
+    get("/blueprints/:blueprint_id", {
+      operationId: "getBlueprint",
+      summary: "Get a blueprint",
+      answers: { 200: BlueprintDetailSchema },
+      handle: async (request) => {
+        const { blueprint_id: blueprintId } = request.params;
+        const detail = await views.get(blueprintId);
+        return { ...compact(detail), ...rest(detail, services.secrets) };
       },
-    },
-    async (request) => {
-      const { blueprint_id: blueprintId } = request.params;
-      const detail = await views.get(blueprintId);
-      return { ...compact(detail), ...rest(detail, services.secrets) };
-    },
-  );
+    }),
+  ]);
 }
 
 function compact({ blueprintId, identity, state, definition, warnings, isModified }: BlueprintView) {

@@ -11,132 +11,98 @@ import { isoTime } from "../../engine/event.ts";
 import { DomainError } from "../../lib/domain-error.ts";
 import { Problem } from "../core/problem.ts";
 import { limitUploads } from "../core/read-rest.ts";
-import type { Static } from "../core/type.ts";
+import { addRoutes, get, post, remove } from "../core/route.ts";
 import { pointerPart } from "../core/validation-entries.ts";
 import { sendIdempotent } from "./idempotent.ts";
 import { sendPage } from "./page.ts";
-import { BundleIdParams, BundlePageSchema, BundleSchema, BundlesQuery } from "./schemas/bundles.ts";
-import { bodyProblems, idempotencyKeyHeader, nothing, responses } from "./schemas/common.ts";
+import { BundlePageSchema, BundleSchema, BundlesQuery } from "./schemas/bundles.ts";
+import { idempotencyKeyHeader, nothing } from "./schemas/common.ts";
 import type { GatewayServices } from "./services.ts";
-
-type BundleParams = { Params: Static<typeof BundleIdParams> };
 
 export function bundleRoutes(api: FastifyInstance, services: GatewayServices, bundleBytesMax: number): void {
   const { records, bundles } = services;
   limitUploads(api, bundleBytesMax, tooLarge);
   api.register(multipart, { limits: { fileSize: bundleBytesMax + 1, files: 2, fields: 8, parts: 10 } });
 
-  api.post(
-    "/bundles",
-    {
-      schema: {
-        operationId: "uploadBundle",
-        tags: ["bundles"],
-        summary: "Upload a bundle",
-        description:
-          "A zip whose root, or single top folder, holds manifest.json. The same content gets the same bundle_id. Uploading runs nothing.",
-        consumes: ["multipart/form-data"],
-        headers: idempotencyKeyHeader,
-        response: responses({ 201: BundleSchema }, [
-          "idempotency_key_reused",
-          "payload_too_large",
-          "insufficient_storage",
-          "unsupported_media_type",
-          "validation_failed",
-        ]),
+  addRoutes(api, "bundles", [
+    post("/bundles", {
+      operationId: "uploadBundle",
+      summary: "Upload a bundle",
+      description:
+        "A zip whose root, or single top folder, holds manifest.json. The same content gets the same bundle_id. Uploading runs nothing.",
+      consumes: ["multipart/form-data"],
+      headers: idempotencyKeyHeader,
+      answers: { 201: BundleSchema },
+      problems: ["insufficient_storage"],
+      handle: async (request, reply) => {
+        const { record, uploadSha256 } = await receive(services, request);
+        try {
+          return await sendIdempotent(
+            services,
+            request,
+            reply,
+            async () => async (writes) => {
+              await writes.saveBundle(record);
+              const saved = (await writes.bundle(record.bundleId)) ?? record;
+              const headers = { location: `/api/v1/bundles/${encodeURIComponent(saved.bundleId)}` };
+              return { status: 201, headers, body: await renderWhole(services, saved) };
+            },
+            uploadSha256,
+          );
+        } finally {
+          await bundles.release(record);
+        }
       },
-    },
-    async (request, reply) => {
-      const { record, uploadSha256 } = await receive(services, request);
-      try {
-        return await sendIdempotent(
-          services,
-          request,
-          reply,
-          async () => async (writes) => {
-            await writes.saveBundle(record);
-            const saved = (await writes.bundle(record.bundleId)) ?? record;
-            const headers = { location: `/api/v1/bundles/${encodeURIComponent(saved.bundleId)}` };
-            return { status: 201, headers, body: await renderWhole(services, saved) };
-          },
-          uploadSha256,
-        );
-      } finally {
-        await bundles.release(record);
-      }
-    },
-  );
+    }),
 
-  api.get<{ Querystring: Static<typeof BundlesQuery> }>(
-    "/bundles",
-    {
-      schema: {
-        operationId: "listBundles",
-        tags: ["bundles"],
-        summary: "List bundles",
-        querystring: BundlesQuery,
-        response: responses({ 200: BundlePageSchema }, ["invalid_page_token"]),
-      },
-    },
-    (request, reply) =>
-      sendPage(services, request, reply, {
-        rows: (limit, after) =>
-          records.bundles({
-            limit,
-            after: after === null ? null : { createdAtMs: Number(after[0]), bundleId: String(after[1]) },
-          }),
-        positionOf: (bundle) => [bundle.createdAtMs, bundle.bundleId],
-        render,
-      }),
-  );
-
-  api.get<BundleParams>(
-    "/bundles/:bundle_id",
-    {
-      schema: {
-        operationId: "getBundle",
-        tags: ["bundles"],
-        summary: "Get a bundle",
-        params: BundleIdParams,
-        response: responses({ 200: BundleSchema }, ["bundle_not_found"]),
-      },
-    },
-    async (request, reply) => {
-      const { bundle_id: bundleId } = request.params;
-      const bundle = await bundles.get(bundleId);
-      if (bundle === null) throw notFound(bundleId);
-      return reply.type("application/json; charset=utf-8").send(await renderWhole(services, bundle));
-    },
-  );
-
-  api.delete<BundleParams>(
-    "/bundles/:bundle_id",
-    {
-      schema: {
-        operationId: "deleteBundle",
-        tags: ["bundles"],
-        summary: "Delete a bundle that no job uses",
-        params: BundleIdParams,
-        response: responses({ 204: nothing("The bundle is gone.") }, [
-          "bundle_not_found",
-          "bundle_in_use",
-          ...bodyProblems,
-        ]),
-      },
-    },
-    async (request, reply) => {
-      const { bundle_id: bundleId } = request.params;
-      const bundle = await bundles.get(bundleId);
-      if (bundle === null) throw notFound(bundleId);
-      await bundles.letGo(bundle, () =>
-        records.write(async (writes) => {
-          if (await writes.bundleInUse(bundleId)) throw inUse(bundleId);
-          if (!(await writes.deleteBundle(bundleId))) throw notFound(bundleId);
+    get("/bundles", {
+      operationId: "listBundles",
+      summary: "List bundles",
+      query: BundlesQuery,
+      answers: { 200: BundlePageSchema },
+      handle: (request, reply) =>
+        sendPage(services, request, reply, {
+          rows: (limit, after) =>
+            records.bundles({
+              limit,
+              after: after === null ? null : { createdAtMs: Number(after[0]), bundleId: String(after[1]) },
+            }),
+          positionOf: (bundle) => [bundle.createdAtMs, bundle.bundleId],
+          render,
         }),
-      );
-      return reply.code(204).send();
-    },
-  );
+    }),
+
+    get("/bundles/:bundle_id", {
+      operationId: "getBundle",
+      summary: "Get a bundle",
+      answers: { 200: BundleSchema },
+      handle: async (request, reply) => {
+        const { bundle_id: bundleId } = request.params;
+        const bundle = await bundles.get(bundleId);
+        if (bundle === null) throw notFound(bundleId);
+        return reply.type("application/json; charset=utf-8").send(await renderWhole(services, bundle));
+      },
+    }),
+
+    remove("/bundles/:bundle_id", {
+      operationId: "deleteBundle",
+      summary: "Delete a bundle that no job uses",
+      answers: { 204: nothing("The bundle is gone.") },
+      problems: ["bundle_in_use"],
+      handle: async (request, reply) => {
+        const { bundle_id: bundleId } = request.params;
+        const bundle = await bundles.get(bundleId);
+        if (bundle === null) throw notFound(bundleId);
+        await bundles.letGo(bundle, () =>
+          records.write(async (writes) => {
+            if (await writes.bundleInUse(bundleId)) throw inUse(bundleId);
+            if (!(await writes.deleteBundle(bundleId))) throw notFound(bundleId);
+          }),
+        );
+        return reply.code(204).send();
+      },
+    }),
+  ]);
 }
 
 /**

@@ -6,14 +6,14 @@
 
 import type { FastifyInstance } from "fastify";
 import type { DesiredState } from "../../launch/records.ts";
-import type { Static } from "../core/type.ts";
+import { addRoutes, post } from "../core/route.ts";
 import { answerIdempotent, sendGiven } from "./idempotent.ts";
-import { bodyProblems, idempotencyKeyHeader, responses } from "./schemas/common.ts";
-import { JobControlSchema, JobIdParams } from "./schemas/jobs.ts";
+import { idempotencyKeyHeader } from "./schemas/common.ts";
+import { JobControlSchema } from "./schemas/jobs.ts";
 import type { GatewayServices } from "./services.ts";
 
 const actions: readonly {
-  readonly name: string;
+  readonly name: "cancel" | "pause" | "resume";
   readonly desired: DesiredState;
   readonly summary: string;
 }[] = [
@@ -23,35 +23,28 @@ const actions: readonly {
 ];
 
 export function jobControlRoutes(api: FastifyInstance, services: GatewayServices): void {
-  for (const { name, desired, summary } of actions) {
-    api.post<{ Params: Static<typeof JobIdParams> }>(
-      `/jobs/:job_id/${name}`,
-      {
-        schema: {
-          operationId: `${name}Job`,
-          tags: ["jobs"],
-          summary,
-          params: JobIdParams,
-          headers: idempotencyKeyHeader,
-          response: responses({ 200: JobControlSchema }, [
-            "job_not_found",
-            "invalid_transition",
-            "idempotency_key_reused",
-            ...bodyProblems,
-          ]),
+  const { runs } = services;
+  addRoutes(
+    api,
+    "jobs",
+    actions.map(({ name, desired, summary }) =>
+      post(`/jobs/:job_id/${name}`, {
+        operationId: `${name}Job`,
+        summary,
+        headers: idempotencyKeyHeader,
+        answers: { 200: JobControlSchema },
+        problems: ["invalid_transition"],
+        handle: async (request, reply) => {
+          const jobId = request.params.job_id;
+          const given = await answerIdempotent(services, request, async () => async (writes) => {
+            const controlled = await runs.askAll(writes, jobId, desired);
+            const shown = controlled.map(({ runId, status }) => ({ run_id: runId, status }));
+            return { status: 200, headers: {}, body: JSON.stringify({ job_id: jobId, runs: shown }) };
+          });
+          await runs.settle(jobId);
+          return sendGiven(reply, given);
         },
-      },
-      async (request, reply) => {
-        const { runs } = services;
-        const jobId = request.params.job_id;
-        const given = await answerIdempotent(services, request, async () => async (writes) => {
-          const controlled = await runs.askAll(writes, jobId, desired);
-          const shown = controlled.map(({ runId, status }) => ({ run_id: runId, status }));
-          return { status: 200, headers: {}, body: JSON.stringify({ job_id: jobId, runs: shown }) };
-        });
-        await runs.settle(jobId);
-        return sendGiven(reply, given);
-      },
-    );
-  }
+      }),
+    ),
+  );
 }

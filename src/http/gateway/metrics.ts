@@ -15,36 +15,31 @@ import {
   type RuntimeReading,
   runtimeMetrics,
 } from "../../observability/metrics/runtime-metrics.ts";
-import type { Static } from "../core/type.ts";
+import { addRoutes, get } from "../core/route.ts";
 import type { HttpCounts } from "./http-counts.ts";
-import { responses } from "./schemas/common.ts";
 import { MetricsQuery, MetricsSchema, metricsTexts } from "./schemas/system.ts";
 import type { GatewayServices } from "./services.ts";
 import { problemOf } from "./system.ts";
 
 export function metricsRoutes(api: FastifyInstance, services: GatewayServices, http: HttpCounts): void {
-  api.get<{ Querystring: Static<typeof MetricsQuery> }>(
-    "/metrics",
-    {
-      schema: {
-        operationId: "getMetrics",
-        tags: ["system"],
-        summary: "Read metrics",
-        description:
-          "JSON, unless the Accept header prefers text/plain or application/openmetrics-text, or format=prometheus asks for Prometheus's text.",
-        querystring: MetricsQuery,
-        response: responses({ 200: metricsTexts(MetricsSchema) }),
+  addRoutes(api, "system", [
+    get("/metrics", {
+      operationId: "getMetrics",
+      summary: "Read metrics",
+      description:
+        "JSON, unless the Accept header prefers text/plain or application/openmetrics-text, or format=prometheus asks for Prometheus's text.",
+      query: MetricsQuery,
+      answers: { 200: metricsTexts(MetricsSchema) },
+      handle: async (request, reply) => {
+        reply.header("vary", "Accept").header("cache-control", "no-store");
+        const reading = await services.metrics.read((await problemOf(services)) === null);
+        const flavour = flavourOf(request.query.format, request.headers.accept);
+        if (flavour === "json") return shown(services, reading, http);
+        const metrics = [...runtimeMetrics(reading), ...gatewayMetrics(services, http)];
+        return reply.type(textTypes[flavour]).send(metricsText(metrics, flavour));
       },
-    },
-    async (request, reply) => {
-      reply.header("vary", "Accept").header("cache-control", "no-store");
-      const reading = await services.metrics.read((await problemOf(services)) === null);
-      const flavour = flavourOf(request.query.format, request.headers.accept);
-      if (flavour === "json") return shown(services, reading, http);
-      const metrics = [...runtimeMetrics(reading), ...gatewayMetrics(services, http)];
-      return reply.type(textTypes[flavour]).send(metricsText(metrics, flavour));
-    },
-  );
+    }),
+  ]);
 }
 
 // ------------------------------------------------------------------------------------------------- JSON

@@ -1,7 +1,9 @@
 // The OpenAPI 3.1 document, made from the routes and from the very schemas that check their requests.
 
 import { STATUS_CODES } from "node:http";
+import { PROBLEM_TYPE } from "../core/problem.ts";
 import { type ProblemCode, problemCodes } from "../core/problem-codes.ts";
+import type { Documentation } from "../core/route.ts";
 import {
   description,
   headers,
@@ -12,20 +14,7 @@ import {
   withETag,
 } from "./openapi-info.ts";
 import { type Json, type JsonMap, NamedSchemas } from "./openapi-schema.ts";
-
-/** What a route says about itself, beside the schemas that the framework knows. */
-export interface Documentation {
-  readonly operationId?: string;
-  readonly tags?: readonly string[];
-  readonly summary?: string;
-  readonly description?: string;
-  /** Content types of the body; JSON without it. */
-  readonly consumes?: readonly string[];
-  /** In place of the document's own: [] lets everybody in. */
-  readonly security?: readonly JsonMap[];
-  /** Leaves the route out of the document. */
-  readonly hide?: boolean;
-}
+import { ProblemSchema } from "./schemas/common.ts";
 
 interface ObjectSchema {
   readonly description?: string;
@@ -47,7 +36,6 @@ export interface DocumentedRoute {
     readonly querystring?: unknown;
     readonly headers?: unknown;
     readonly body?: unknown;
-    readonly response?: unknown;
   };
 }
 
@@ -111,10 +99,10 @@ class Writer {
       tags: (schema.tags ?? []) as readonly string[],
       ...(summary !== undefined && { summary }),
       ...(text !== undefined && { description: text }),
-      ...(security !== undefined && { security: security as readonly JsonMap[] }),
+      ...(security !== undefined && { security }),
       ...(parameters.length > 0 && { parameters }),
       ...(body !== null && { requestBody: body }),
-      responses: this.#answers(schema.response, of),
+      responses: this.#answers(schema, of),
     };
   }
 
@@ -145,13 +133,14 @@ class Writer {
     return { required: required.length > 0, content: { "application/json": { schema } } };
   }
 
-  #answers(response: unknown, of: SuccessOf): JsonMap {
-    const answers = Object.entries((response ?? {}) as Record<string, object>).map(([status, answer]) => {
-      const codes = codesOf(answer);
-      if (codes.length > 0) return [status, this.#failure(Number(status), codes, answer)] as const;
-      return [status, this.#success(Number(status), answer, of)] as const;
-    });
-    return Object.fromEntries(answers);
+  #answers({ answers = {}, problems = [] }: Documentation, of: SuccessOf): JsonMap {
+    const byStatus = Map.groupBy(problems, (code) => problemCodes[code].status);
+    const failures = [...byStatus].map(([status, codes]) => [status, this.#failure(status, codes)]);
+    const successes = Object.entries(answers).map(([status, answer]) => [
+      status,
+      this.#success(Number(status), answer, of),
+    ]);
+    return Object.fromEntries([...failures, ...successes]);
   }
 
   #success(status: number, answer: object, { isRepeatable, canWait, hasETag }: SuccessOf) {
@@ -185,28 +174,19 @@ class Writer {
   }
 
   /** Operations that fail for the same reasons refer to one description of it. */
-  #failure(status: number, codes: readonly ProblemCode[], answer: object): JsonMap {
+  #failure(status: number, codes: readonly ProblemCode[]): JsonMap {
     const name = codes.join("-or-");
-    const { content, ...rest } = answer as { content: Content };
     if (!this.#responses.has(name)) {
-      const [type, media] = Object.entries(content)[0]!;
       this.#responses.set(name, {
-        ...rest,
+        description: codes.map((code) => `\`${code}\`: ${problemCodes[code].meaning}`).join("\n\n"),
         headers: references(failureHeaders(status)),
         content: {
-          [type]: { schema: this.#schemas.shown(media.schema), examples: examplesOf(codes) },
+          [PROBLEM_TYPE]: { schema: this.#schemas.shown(ProblemSchema), examples: examplesOf(codes) },
         },
       });
     }
     return { $ref: `#/components/responses/${name}` };
   }
-}
-
-/** The codes of a failure, which its description lists (schemas/common.ts); none for a success. */
-function codesOf(answer: object): readonly ProblemCode[] {
-  const { description: text = "", content } = answer as { description?: string; content?: object };
-  if (content === undefined || !("application/problem+json" in content)) return [];
-  return [...text.matchAll(/^`(\w+)`:/gm)].map(([, code]) => code as ProblemCode);
 }
 
 function examplesOf(codes: readonly ProblemCode[]): JsonMap {

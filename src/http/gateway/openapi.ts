@@ -4,11 +4,7 @@
 import { createHash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import { notModified } from "../core/etag.ts";
-import { type Documentation, type DocumentedRoute, openApiDocument } from "./openapi-document.ts";
-
-declare module "fastify" {
-  interface FastifySchema extends Documentation {}
-}
+import { type DocumentedRoute, openApiDocument } from "./openapi-document.ts";
 
 export const OPEN_API_PATH = "/openapi.json";
 

@@ -6,112 +6,79 @@ import { eventType, isoTime } from "../../engine/event.ts";
 import { DomainError } from "../../lib/domain-error.ts";
 import { isOpen, terminalOperationEvents } from "../../operations/operation-change.ts";
 import type { Operation } from "../../operations/records.ts";
+import { addRoutes, get } from "../core/route.ts";
 import { frame } from "../core/sse.ts";
-import type { Static } from "../core/type.ts";
 import { sendPage } from "./page.ts";
 import { sendJson } from "./run-source.ts";
-import { openStream, RESUMING, readLastEventId } from "./run-streams.ts";
-import { nothing, responses } from "./schemas/common.ts";
-import { LastEventIdHeader, streamOf } from "./schemas/evidence.ts";
-import {
-  OperationIdParams,
-  OperationPageSchema,
-  OperationSchema,
-  OperationsQuery,
-} from "./schemas/operations.ts";
+import { openStream, RESUMING, readLastEventId, streamAnswers } from "./run-streams.ts";
+import { LastEventIdHeader } from "./schemas/evidence.ts";
+import { OperationPageSchema, OperationSchema, OperationsQuery } from "./schemas/operations.ts";
 import type { GatewayServices } from "./services.ts";
 
 const EVENTS_PER_READ = 500;
 
-type OperationRoute = { Params: Static<typeof OperationIdParams> };
-
 export function operationRoutes(api: FastifyInstance, services: GatewayServices): void {
   const { operationRecords } = services;
 
-  api.get<{ Querystring: Static<typeof OperationsQuery> }>(
-    "/operations",
-    {
-      schema: {
-        operationId: "listOperations",
-        tags: ["operations"],
-        summary: "List operations",
-        description: "Newest first. Those that ended more than SVC_RETENTION_DAYS ago are gone.",
-        querystring: OperationsQuery,
-        response: responses({ 200: OperationPageSchema }, ["invalid_page_token"]),
+  addRoutes(api, "operations", [
+    get("/operations", {
+      operationId: "listOperations",
+      summary: "List operations",
+      description: "Newest first. Those that ended more than SVC_RETENTION_DAYS ago are gone.",
+      query: OperationsQuery,
+      answers: { 200: OperationPageSchema },
+      handle: (request, reply) => {
+        const { target = null, status = null } = request.query;
+        return sendPage<Operation>(services, request, reply, {
+          rows: (limit, after) =>
+            operationRecords.operations({
+              target,
+              status,
+              limit,
+              after: after === null ? null : String(after[0]),
+            }),
+          positionOf: (operation) => [operation.operationId],
+          render: renderOperation,
+        });
       },
-    },
-    (request, reply) => {
-      const { target = null, status = null } = request.query;
-      return sendPage<Operation>(services, request, reply, {
-        rows: (limit, after) =>
-          operationRecords.operations({
-            target,
-            status,
-            limit,
-            after: after === null ? null : String(after[0]),
-          }),
-        positionOf: (operation) => [operation.operationId],
-        render: renderOperation,
-      });
-    },
-  );
+    }),
 
-  api.get<OperationRoute>(
-    "/operations/:operation_id",
-    {
-      schema: {
-        operationId: "getOperation",
-        tags: ["operations"],
-        summary: "Get an operation",
-        description: "Where the Location of a request points that began one.",
-        params: OperationIdParams,
-        response: responses({ 200: OperationSchema }, ["operation_not_found"]),
-      },
-    },
-    async (request, reply) =>
-      sendJson(reply, renderOperation(await findOperation(services, request.params.operation_id))),
-  );
+    get("/operations/:operation_id", {
+      operationId: "getOperation",
+      summary: "Get an operation",
+      description: "Where the Location of a request points that began one.",
+      answers: { 200: OperationSchema },
+      handle: async (request, reply) =>
+        sendJson(reply, renderOperation(await findOperation(services, request.params.operation_id))),
+    }),
 
-  api.get<OperationRoute>(
-    "/operations/:operation_id/events/stream",
-    {
-      schema: {
-        operationId: "streamOperationEvents",
-        tags: ["operations"],
-        summary: "Follow an operation",
-        description: `Server-sent events: operation_pending, operation_running, operation_progress, then operation_completed or operation_failed. ${RESUMING}`,
-        params: OperationIdParams,
-        headers: LastEventIdHeader,
-        response: responses(
-          {
-            200: streamOf(
-              "Open until the terminal event has been sent.",
-              'id: 3\nevent: operation_progress\ndata: {"id":3,"operation_id":"op_01k9z1v7m3e8q2x4c6t8b0n5dh","timestamp":"2026-11-21T09:30:00.000Z","type":"operation_progress","payload":{"percent":20,"label":"Copying the package","step":"package"}}\n\n',
-            ),
-            204: nothing("The reader has the terminal event already, and need not come back."),
-          },
-          ["operation_not_found"],
-        ),
+    get("/operations/:operation_id/events/stream", {
+      operationId: "streamOperationEvents",
+      summary: "Follow an operation",
+      description: `Server-sent events: operation_pending, operation_running, operation_progress, then operation_completed or operation_failed. ${RESUMING}`,
+      headers: LastEventIdHeader,
+      answers: streamAnswers(
+        'id: 3\nevent: operation_progress\ndata: {"id":3,"operation_id":"op_01k9z1v7m3e8q2x4c6t8b0n5dh","timestamp":"2026-11-21T09:30:00.000Z","type":"operation_progress","payload":{"percent":20,"label":"Copying the package","step":"package"}}\n\n',
+      ),
+      handle: async (request, reply) => {
+        const operation = await findOperation(services, request.params.operation_id);
+        const { operationId, eventSeq } = operation;
+        const afterSeq = readLastEventId(request.headers["last-event-id"], eventSeq, "operation");
+        const view = {
+          key: `${operationId} operation`,
+          jobId: operationId,
+          read: (seq: number) => operationRecords.operationEvents(operationId, seq, EVENTS_PER_READ),
+          exists: async () => (await operationRecords.operation(operationId)) !== null,
+          render: (seq: number, line: string) => frame(seq, eventType(line), line),
+          terminalTypes: terminalOperationEvents,
+        };
+        return openStream(services, request, reply, {
+          hasAll: !isOpen(operation) && afterSeq === eventSeq,
+          view: async () => ({ view, afterSeq }),
+        });
       },
-    },
-    async (request, reply) => {
-      const operation = await findOperation(services, request.params.operation_id);
-      const { operationId, eventSeq } = operation;
-      const afterSeq = readLastEventId(request.headers["last-event-id"], eventSeq, "operation");
-      const view = {
-        key: `${operationId} operation`,
-        jobId: operationId,
-        read: (seq: number) => operationRecords.operationEvents(operationId, seq, EVENTS_PER_READ),
-        exists: async () => (await operationRecords.operation(operationId)) !== null,
-        render: (seq: number, line: string) => frame(seq, eventType(line), line),
-        terminalTypes: terminalOperationEvents,
-      };
-      return openStream(services, request, reply, {
-        hasAll: !isOpen(operation) && afterSeq === eventSeq,
-        view: async () => ({ view, afterSeq }),
-      });
-    },
-  );
+    }),
+  ]);
 }
 
 async function findOperation({ operationRecords }: GatewayServices, operationId: string): Promise<Operation> {

@@ -11,18 +11,17 @@ import type { Effect } from "../core/idempotency.ts";
 import { notAnObject } from "../core/json-request.ts";
 import { type Problem, problemText } from "../core/problem.ts";
 import { problemOf } from "../core/problem-answers.ts";
+import { addRoutes, post } from "../core/route.ts";
 import { textStream } from "../core/text-stream.ts";
 import type { Static } from "../core/type.ts";
 import { answerIdempotent, sendGiven } from "./idempotent.ts";
 import { allEnded, renderEnded } from "./run-waits.ts";
-import { responses } from "./schemas/common.ts";
-import { JobIdParams } from "./schemas/jobs.ts";
 import { CreateRunBody, CreateRunsBody, StartedRunsSchema } from "./schemas/runs.ts";
 import { startRunHeaders, startRunProblems } from "./schemas/start-run.ts";
 import type { GatewayServices } from "./services.ts";
 
 type BatchRequest = FastifyRequest<{
-  Params: Static<typeof JobIdParams>;
+  Params: { job_id: string };
   Body: Static<typeof CreateRunsBody>;
 }>;
 
@@ -35,47 +34,43 @@ type Item = { readonly status: number } & (
 export function runBatchRoutes(api: FastifyInstance, services: GatewayServices): void {
   const { runs, waits } = services;
 
-  api.post<{ Params: Static<typeof JobIdParams>; Body: Static<typeof CreateRunsBody> }>(
+  addRoutes(api, "runs", [
     // The colon is doubled because a single one would begin a parameter.
-    "/jobs/:job_id/runs::batch",
-    {
-      schema: {
-        operationId: "createRuns",
-        tags: ["runs"],
-        summary: "Start many runs of a job",
-        description:
-          "Up to 1,000 runs, accepted in one commit. Each item is what starts a single run, and is answered with the status that it would have had alone; a refused one does not affect the others. The Idempotency-Key covers the whole batch. With `Prefer: wait=N` each item whose run has ended carries it.",
-        params: JobIdParams,
-        headers: startRunHeaders,
-        body: CreateRunsBody,
-        response: responses({ 200: StartedRunsSchema }, ["job_not_found", ...startRunProblems]),
+    post("/jobs/:job_id/runs::batch", {
+      operationId: "createRuns",
+      summary: "Start many runs of a job",
+      description:
+        "Up to 1,000 runs, accepted in one commit. Each item is what starts a single run, and is answered with the status that it would have had alone; a refused one does not affect the others. The Idempotency-Key covers the whole batch. With `Prefer: wait=N` each item whose run has ended carries it.",
+      headers: startRunHeaders,
+      body: CreateRunsBody,
+      answers: { 200: StartedRunsSchema },
+      problems: startRunProblems,
+      handle: async (request, reply) => {
+        const isWaiting = waits.isAsked(reply);
+        const fresh: NewRun[] = [];
+        const given = await answerIdempotent(services, request, () => prepare(services, request, fresh));
+        const launch = () => {
+          for (const run of fresh) runs.accepted(run);
+        };
+        if (!isWaiting) {
+          launch();
+          return sendGiven(reply, given);
+        }
+        const { items } = JSON.parse(given.answer.body) as { readonly items: readonly Item[] };
+        const runIds = items.flatMap((item) => ("id" in item ? [item.id] : []));
+        const made = given.isReplay ? undefined : fresh;
+        if (await allEnded(services, reply, { runIds, fresh: made, launch })) {
+          reply.header("preference-applied", "wait");
+        }
+        const text = batchText(items, async (item) => {
+          const run = "id" in item ? await renderEnded(services, item.id) : null;
+          if (run === null || !("id" in item)) return JSON.stringify(item);
+          return `{"status":200,"id":${JSON.stringify(item.id)},"run":${run}}`;
+        });
+        return sendGiven(reply, given, textStream(text));
       },
-    },
-    async (request, reply) => {
-      const isWaiting = waits.isAsked(reply);
-      const fresh: NewRun[] = [];
-      const given = await answerIdempotent(services, request, () => prepare(services, request, fresh));
-      const launch = () => {
-        for (const run of fresh) runs.accepted(run);
-      };
-      if (!isWaiting) {
-        launch();
-        return sendGiven(reply, given);
-      }
-      const { items } = JSON.parse(given.answer.body) as { readonly items: readonly Item[] };
-      const runIds = items.flatMap((item) => ("id" in item ? [item.id] : []));
-      const made = given.isReplay ? undefined : fresh;
-      if (await allEnded(services, reply, { runIds, fresh: made, launch })) {
-        reply.header("preference-applied", "wait");
-      }
-      const text = batchText(items, async (item) => {
-        const run = "id" in item ? await renderEnded(services, item.id) : null;
-        if (run === null || !("id" in item)) return JSON.stringify(item);
-        return `{"status":200,"id":${JSON.stringify(item.id)},"run":${run}}`;
-      });
-      return sendGiven(reply, given, textStream(text));
-    },
-  );
+    }),
+  ]);
 }
 
 /** Checks the items. @param fresh filled with the runs that are made */

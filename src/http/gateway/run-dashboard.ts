@@ -15,11 +15,11 @@ import { graphPicture } from "../../web/inject.ts";
 import { webUiFiles } from "../../web/write-web-ui.ts";
 import { notModified } from "../core/etag.ts";
 import { Problem, shown } from "../core/problem.ts";
+import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
 import { artifactNotFound } from "./run-files.ts";
 import { findRun } from "./run-source.ts";
-import { nothing, responses } from "./schemas/common.ts";
-import { RunIdParams } from "./schemas/runs.ts";
+import { nothing } from "./schemas/common.ts";
 import type { GatewayServices } from "./services.ts";
 
 const FOLDER = new URL("../../web/dashboard/", import.meta.url);
@@ -59,33 +59,25 @@ export function runDashboardRoutes(api: FastifyInstance, services: GatewayServic
     return sendPart(request, reply, part);
   };
 
-  api.get<RunParams>(
-    "/runs/:run_id/dashboard",
-    {
-      schema: {
-        operationId: "getRunDashboard",
-        tags: ["runs"],
-        summary: "Look at a run",
-        description:
-          "A page for people: the run's status, its graph, events, outputs, and what went wrong, live while it goes on.",
-        params: RunIdParams,
-        response: responses(
-          {
-            200: {
-              description: "The page; its scripts and styles lie below its own path.",
-              content: { "text/html": { schema: Type.String() } },
-            },
-            304: nothing("The client has it already."),
-          },
-          ["run_not_found"],
-        ),
+  addRoutes(api, "runs", [
+    get("/runs/:run_id/dashboard", {
+      operationId: "getRunDashboard",
+      summary: "Look at a run",
+      description:
+        "A page for people: the run's status, its graph, events, outputs, and what went wrong, live while it goes on.",
+      answers: {
+        200: {
+          description: "The page; its scripts and styles lie below its own path.",
+          content: { "text/html": { schema: Type.String() } },
+        },
+        304: nothing("The client has it already."),
       },
-    },
-    async (request, reply) => {
-      await findRun(services, request.params.run_id);
-      return send(request, reply, PAGE);
-    },
-  );
+      handle: async (request, reply) => {
+        await findRun(services, request.params.run_id);
+        return send(request, reply, PAGE);
+      },
+    }),
+  ]);
 
   const hidden = { schema: { hide: true } };
   api.get<RunParams>("/runs/:run_id/dashboard/", hidden, (request, reply) =>

@@ -4,56 +4,40 @@ import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import type { RunRecord } from "../../launch/records.ts";
 import { toTimeline } from "../../runs/history/timeline.ts";
-import type { Static } from "../core/type.ts";
+import { addRoutes, get } from "../core/route.ts";
 import { type HistoryView, sendHistory } from "./history-page.ts";
 import { findRun, sendJson } from "./run-source.ts";
-import { responses } from "./schemas/common.ts";
 import { RunResultSchema, TimelinePageSchema, TimelineQuery } from "./schemas/evidence.ts";
-import { RunIdParams } from "./schemas/runs.ts";
 import type { GatewayServices } from "./services.ts";
 
-type RunParams = { Params: Static<typeof RunIdParams> };
-
 export function runEvidenceRoutes(api: FastifyInstance, services: GatewayServices): void {
-  api.get<RunParams>(
-    "/runs/:run_id/result",
-    {
-      schema: {
-        operationId: "getRunResult",
-        tags: ["runs"],
-        summary: "Get the result of a run",
-        description:
-          "Answers at any time: a run that has not ended has a status that says so, and no result yet. Review warnings and outputs before you take a completed run for a correct result.",
-        params: RunIdParams,
-        response: responses({ 200: RunResultSchema }, ["run_not_found"]),
+  addRoutes(api, "runs", [
+    get("/runs/:run_id/result", {
+      operationId: "getRunResult",
+      summary: "Get the result of a run",
+      description:
+        "Answers at any time: a run that has not ended has a status that says so, and no result yet. Review warnings and outputs before you take a completed run for a correct result.",
+      answers: { 200: RunResultSchema },
+      handle: async (request, reply) => {
+        const run = await findRun(services, request.params.run_id);
+        return sendJson(reply, renderResult(run, await isPartial(services, run)));
       },
-    },
-    async (request, reply) => {
-      const run = await findRun(services, request.params.run_id);
-      return sendJson(reply, renderResult(run, await isPartial(services, run)));
-    },
-  );
+    }),
 
-  api.get<RunParams>(
-    "/runs/:run_id/timeline",
-    {
-      schema: {
-        operationId: "listRunTimeline",
-        tags: ["runs"],
-        summary: "Read the timeline of a run",
-        description:
-          "The steps of the run, its agents, their tasks and attempts, as records of spans (svc.timeline.v1).",
-        params: RunIdParams,
-        querystring: TimelineQuery,
-        response: responses({ 200: TimelinePageSchema }, ["invalid_page_token", "run_not_found"]),
-      },
-    },
-    (request, reply) =>
-      sendHistory(services, request, reply, {
-        chosen: () => findRun(services, request.params.run_id),
-        view: timelineView,
-      }),
-  );
+    get("/runs/:run_id/timeline", {
+      operationId: "listRunTimeline",
+      summary: "Read the timeline of a run",
+      description:
+        "The steps of the run, its agents, their tasks and attempts, as records of spans (svc.timeline.v1).",
+      query: TimelineQuery,
+      answers: { 200: TimelinePageSchema },
+      handle: (request, reply) =>
+        sendHistory(services, request, reply, {
+          chosen: () => findRun(services, request.params.run_id),
+          view: timelineView,
+        }),
+    }),
+  ]);
 }
 
 async function isPartial({ journal }: GatewayServices, run: RunRecord): Promise<boolean> {

@@ -7,94 +7,69 @@ import { artifactEntry, fileNameOf, type StoredArtifact } from "../../runs/store
 import { sendFile } from "../core/file-answer.ts";
 import type { Position } from "../core/page-token.ts";
 import { Problem, shown } from "../core/problem.ts";
-import type { Static } from "../core/type.ts";
+import { addRoutes, get } from "../core/route.ts";
 import { type List, sendPage } from "./page.ts";
 import { findRun } from "./run-source.ts";
 import {
   ArtifactHeaders,
   ArtifactPageSchema,
-  ArtifactParams,
   ArtifactsQuery,
   bytesOf,
   OutputPageSchema,
   OutputsQuery,
 } from "./schemas/artifacts.ts";
-import { nothing, responses } from "./schemas/common.ts";
-import { RunIdParams } from "./schemas/runs.ts";
+import { nothing } from "./schemas/common.ts";
 import type { GatewayServices } from "./services.ts";
 
-type RunParams = { Params: Static<typeof RunIdParams> };
-type FileParams = { Params: Static<typeof ArtifactParams> };
+type FileParams = { Params: { run_id: string; artifact_id: string } };
 
 export function runFileRoutes(api: FastifyInstance, services: GatewayServices): void {
-  api.get<ArtifactsAsked>(
-    "/runs/:run_id/artifacts",
-    {
-      schema: {
-        operationId: "listRunArtifacts",
-        tags: ["runs"],
-        summary: "List the artifacts of a run",
-        description:
-          "Its evidence under stable ids (kind evidence: run, config, inputs, result, final_artifact, observability_summary_json, events_jsonl, logs_jsonl, errors_jsonl, timeline_jsonl, timeline_json, and full segments such as events_jsonl_001), then every file that its workers left in SVC_OUTPUT_DIR, outputs included. While the run goes on, evidence grows; what is listed is one reading of it.",
-        params: RunIdParams,
-        querystring: ArtifactsQuery,
-        response: responses({ 200: ArtifactPageSchema }, ["invalid_page_token", "run_not_found"]),
+  addRoutes(api, "runs", [
+    get("/runs/:run_id/artifacts", {
+      operationId: "listRunArtifacts",
+      summary: "List the artifacts of a run",
+      description:
+        "Its evidence under stable ids (kind evidence: run, config, inputs, result, final_artifact, observability_summary_json, events_jsonl, logs_jsonl, errors_jsonl, timeline_jsonl, timeline_json, and full segments such as events_jsonl_001), then every file that its workers left in SVC_OUTPUT_DIR, outputs included. While the run goes on, evidence grows; what is listed is one reading of it.",
+      query: ArtifactsQuery,
+      answers: { 200: ArtifactPageSchema },
+      handle: async (request, reply) => {
+        const { runId } = await findRun(services, request.params.run_id);
+        return sendPage(services, request, reply, artifacts(services, runId, request.query.evidence ?? true));
       },
-    },
-    async (request, reply) => {
-      const { runId } = await findRun(services, request.params.run_id);
-      return sendPage(services, request, reply, artifacts(services, runId, request.query.evidence ?? true));
-    },
-  );
+    }),
 
-  api.get<RunParams>(
-    "/runs/:run_id/outputs",
-    {
-      schema: {
-        operationId: "listRunOutputs",
-        tags: ["runs"],
-        summary: "List the outputs of a run",
-        description:
-          "The artifacts that the run was for: those that its manifest or a worker's result names, and final_artifact.* Of several that one producer has made under one name, the newest; older ones are artifacts.",
-        params: RunIdParams,
-        querystring: OutputsQuery,
-        response: responses({ 200: OutputPageSchema }, ["invalid_page_token", "run_not_found"]),
+    get("/runs/:run_id/outputs", {
+      operationId: "listRunOutputs",
+      summary: "List the outputs of a run",
+      description:
+        "The artifacts that the run was for: those that its manifest or a worker's result names, and final_artifact.* Of several that one producer has made under one name, the newest; older ones are artifacts.",
+      query: OutputsQuery,
+      answers: { 200: OutputPageSchema },
+      handle: async (request, reply) => {
+        const { runId } = await findRun(services, request.params.run_id);
+        return sendPage(services, request, reply, outputs(services, runId));
       },
-    },
-    async (request, reply) => {
-      const { runId } = await findRun(services, request.params.run_id);
-      return sendPage(services, request, reply, outputs(services, runId));
-    },
-  );
+    }),
 
-  const schema = {
-    operationId: "getRunArtifact",
-    tags: ["runs"],
-    summary: "Download an artifact",
-    description:
-      "An artifact's bytes, as a download under its own name and content type. The ETag is their SHA-256; one range of bytes can be asked for.",
-    params: ArtifactParams,
-    headers: ArtifactHeaders,
-    response: responses(
-      {
+    get("/runs/:run_id/artifacts/:artifact_id", {
+      operationId: "getRunArtifact",
+      summary: "Download an artifact",
+      description:
+        "An artifact's bytes, as a download under its own name and content type. The ETag is their SHA-256; one range of bytes can be asked for.",
+      headers: ArtifactHeaders,
+      answers: {
         200: bytesOf("The whole file."),
         206: bytesOf("The range that was asked for."),
         304: nothing("The client has it already."),
       },
-      ["run_not_found", "artifact_not_found", "range_not_satisfiable"],
-    ),
-  };
-  const path = "/runs/:run_id/artifacts/:artifact_id";
-  const handler = (request: FastifyRequest<FileParams>, reply: FastifyReply) =>
-    sendArtifact(services, request, reply);
-  // A route of its own: the framework's answer to HEAD would read the whole file for its length.
-  api.head<FileParams>(path, { schema: { ...schema, hide: true } }, handler);
-  api.get<FileParams>(path, { schema }, handler);
+      problems: ["range_not_satisfiable"],
+      answersHead: true,
+      handle: (request, reply) => sendArtifact(services, request, reply),
+    }),
+  ]);
 }
 
 // ------------------------------------------------------------------------------------------------ lists
-
-type ArtifactsAsked = RunParams & { Querystring: Static<typeof ArtifactsQuery> };
 
 /** Where the part of a list begins that an artifact stands in; the sort key goes on with its place there. */
 const EVIDENCE = 0;

@@ -5,69 +5,55 @@ import { eventType } from "../../engine/event.ts";
 import { type LogFilter, logView, nameOfFilter } from "../../runs/history/log-filter.ts";
 import { type LogPosition, readLogs, startOfLogs } from "../../runs/log-page.ts";
 import { pathOf } from "../core/path-of.ts";
+import { addRoutes, get } from "../core/route.ts";
 import { frame } from "../core/sse.ts";
 import type { Static } from "../core/type.ts";
 import { findRun, logSourceOf, sendJson } from "./run-source.ts";
-import { RESUMING, serveStream, streamResponses } from "./run-streams.ts";
-import { responses } from "./schemas/common.ts";
+import { RESUMING, serveStream, streamAnswers } from "./run-streams.ts";
 import { LastEventIdHeader } from "./schemas/evidence.ts";
 import { LogPageSchema, LogStreamQuery, LogsQuery } from "./schemas/logs.ts";
-import { RunIdParams } from "./schemas/runs.ts";
 import type { GatewayServices } from "./services.ts";
 
-type LogsRoute = { Params: Static<typeof RunIdParams>; Querystring: Static<typeof LogsQuery> };
-type StreamRoute = { Params: Static<typeof RunIdParams>; Querystring: Static<typeof LogStreamQuery> };
+type LogsRoute = { Params: { run_id: string }; Querystring: Static<typeof LogsQuery> };
 
 const WHAT =
   "What its workers print and report, and what the runtime says of attempts, agents and the run when something is not as it should be.";
 
 export function runLogRoutes(api: FastifyInstance, services: GatewayServices): void {
-  api.get<LogsRoute>(
-    "/runs/:run_id/logs",
-    {
-      schema: {
-        operationId: "listRunLogs",
-        tags: ["runs"],
-        summary: "Read the logs of a run",
-        description: `${WHAT} order=desc reads the newest records first, however long the log is.`,
-        params: RunIdParams,
-        querystring: LogsQuery,
-        response: responses({ 200: LogPageSchema }, ["invalid_page_token", "run_not_found"]),
-      },
-    },
-    (request, reply) => sendLogs(services, request, reply),
-  );
+  addRoutes(api, "runs", [
+    get("/runs/:run_id/logs", {
+      operationId: "listRunLogs",
+      summary: "Read the logs of a run",
+      description: `${WHAT} order=desc reads the newest records first, however long the log is.`,
+      query: LogsQuery,
+      answers: { 200: LogPageSchema },
+      handle: (request, reply) => sendLogs(services, request, reply),
+    }),
 
-  api.get<StreamRoute>(
-    "/runs/:run_id/logs/stream",
-    {
-      schema: {
-        operationId: "streamRunLogs",
-        tags: ["runs"],
-        summary: "Follow the logs of a run",
-        description: `Server-sent events, each a log record under the type of its event; records that the filters leave out are not sent. ${RESUMING} Where the terminal event has no record that is shown, its id comes alone.`,
-        params: RunIdParams,
-        querystring: LogStreamQuery,
-        headers: LastEventIdHeader,
-        response: streamResponses(
-          'id: 31\nevent: log\ndata: {"ts":"2026-11-21T09:30:00.000Z","level":"warn","agent_id":"writer","message":"slow answer"}\n\n',
-        ),
-      },
-    },
-    (request, reply) =>
-      serveStream(services, request, reply, async (run) => {
-        const filter = filterOf(request.query);
-        const view = logView(run, filter);
-        return {
-          name: `logs ${nameOfFilter(filter)}`,
-          render: (seq, line) => {
-            const record = view(seq, line);
-            return record === null ? null : frame(seq, eventType(line), JSON.stringify(record));
-          },
-          startSeq: await startOfLogs(logSourceOf(services, run), filter),
-        };
-      }),
-  );
+    get("/runs/:run_id/logs/stream", {
+      operationId: "streamRunLogs",
+      summary: "Follow the logs of a run",
+      description: `Server-sent events, each a log record under the type of its event; records that the filters leave out are not sent. ${RESUMING} Where the terminal event has no record that is shown, its id comes alone.`,
+      query: LogStreamQuery,
+      headers: LastEventIdHeader,
+      answers: streamAnswers(
+        'id: 31\nevent: log\ndata: {"ts":"2026-11-21T09:30:00.000Z","level":"warn","agent_id":"writer","message":"slow answer"}\n\n',
+      ),
+      handle: (request, reply) =>
+        serveStream(services, request, reply, async (run) => {
+          const filter = filterOf(request.query);
+          const view = logView(run, filter);
+          return {
+            name: `logs ${nameOfFilter(filter)}`,
+            render: (seq, line) => {
+              const record = view(seq, line);
+              return record === null ? null : frame(seq, eventType(line), JSON.stringify(record));
+            },
+            startSeq: await startOfLogs(logSourceOf(services, run), filter),
+          };
+        }),
+    }),
+  ]);
 }
 
 async function sendLogs(

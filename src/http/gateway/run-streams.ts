@@ -7,7 +7,7 @@ import { invalidParameters, oneMistake } from "../core/problem.ts";
 import type { EventView } from "../core/sse.ts";
 import type { Render } from "../core/sse-chunk.ts";
 import { findRun, hasAll, liveHistoryOf } from "./run-source.ts";
-import { nothing, responses } from "./schemas/common.ts";
+import { nothing } from "./schemas/common.ts";
 import { streamOf } from "./schemas/evidence.ts";
 import type { GatewayServices } from "./services.ts";
 
@@ -15,14 +15,11 @@ import type { GatewayServices } from "./services.ts";
 export const RESUMING =
   "Each event's id is its place in the history. Keep the id of each event that you have applied and send it as Last-Event-ID: the stream goes on right behind it. It closes after the terminal event; a reader that already has that one gets 204.";
 
-export function streamResponses(example: string) {
-  return responses(
-    {
-      200: streamOf("Open until the terminal event has been sent.", example),
-      204: nothing("The reader has the terminal event already, and need not come back."),
-    },
-    ["run_not_found"],
-  );
+export function streamAnswers(example: string) {
+  return {
+    200: streamOf("Open until the terminal event has been sent.", example),
+    204: nothing("The reader has the terminal event already, and need not come back."),
+  };
 }
 
 export interface StreamView {

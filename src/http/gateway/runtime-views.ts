@@ -12,8 +12,8 @@ import {
   tryToListen,
 } from "../../doctor/machine.ts";
 import { isoTime } from "../../engine/event.ts";
+import { addRoutes, get } from "../core/route.ts";
 import { lagShown } from "./metrics.ts";
-import { responses } from "./schemas/common.ts";
 import { DoctorSchema, RuntimeHealthSchema, RuntimeStatusSchema } from "./schemas/system.ts";
 import type { GatewayServices } from "./services.ts";
 import { healthOf, problemOf, uptimeSeconds } from "./system.ts";
@@ -21,68 +21,52 @@ import { healthOf, problemOf, uptimeSeconds } from "./system.ts";
 export function runtimeViewRoutes(api: FastifyInstance, services: GatewayServices): void {
   const { engine, launcher, pools, stopping } = services;
 
-  api.get(
-    "/runtime/status",
-    {
-      schema: {
-        operationId: "getRuntimeStatus",
-        tags: ["runtime"],
-        summary: "See what the runtime is doing",
-        response: responses({ 200: RuntimeStatusSchema }),
-      },
-    },
-    async () => {
-      const problem = await problemOf(services);
-      return {
-        status: stopping.aborted ? "stopping" : problem === null ? "running" : "degraded",
-        version: services.version,
-        started_at: isoTime(services.startedAtMs),
-        uptime_seconds: uptimeSeconds(services),
-        open_jobs: engine.openJobs,
-        launches_waiting: launcher.waiting,
-        executor_pools: pools.snapshot(),
-        event_loop_lag_ms: lagShown(services.metrics.lag()),
-        ...(problem !== null && { detail: problem }),
-      };
-    },
-  );
-
-  api.get(
-    "/runtime/health",
-    {
-      schema: {
-        operationId: "getRuntimeHealth",
-        tags: ["runtime"],
-        summary: "See whether the runtime takes work",
-        description: "503 with the same body while it does not.",
-        response: { ...responses({ 200: RuntimeHealthSchema }), 503: RuntimeHealthSchema },
-      },
-    },
-    (_request, reply) => healthOf(services, reply),
-  );
-
   const examination = new Examination({ checks: checksOf(services), nowMs: services.nowMs });
-  api.get(
-    "/runtime/doctor",
-    {
-      schema: {
-        operationId: "getRuntimeDoctor",
-        tags: ["runtime"],
-        summary: "Look at the machine, and say how to mend what is wrong",
-        description:
-          "The disk, the store, and the programs that workers are run with. Each check is bounded in time; a result is good for a few seconds.",
-        response: responses({ 200: DoctorSchema }),
+  addRoutes(api, "runtime", [
+    get("/runtime/status", {
+      operationId: "getRuntimeStatus",
+      summary: "See what the runtime is doing",
+      answers: { 200: RuntimeStatusSchema },
+      handle: async () => {
+        const problem = await problemOf(services);
+        return {
+          status: stopping.aborted ? "stopping" : problem === null ? "running" : "degraded",
+          version: services.version,
+          started_at: isoTime(services.startedAtMs),
+          uptime_seconds: uptimeSeconds(services),
+          open_jobs: engine.openJobs,
+          launches_waiting: launcher.waiting,
+          executor_pools: pools.snapshot(),
+          event_loop_lag_ms: lagShown(services.metrics.lag()),
+          ...(problem !== null && { detail: problem }),
+        };
       },
-    },
-    async () => {
-      const { findings, checkedAtMs } = await examination.result();
-      return {
-        status: worst(findings),
-        checked_at: isoTime(checkedAtMs),
-        checks: findings.map(({ state, ...finding }) => ({ ...finding, status: state })),
-      };
-    },
-  );
+    }),
+
+    get("/runtime/health", {
+      operationId: "getRuntimeHealth",
+      summary: "See whether the runtime takes work",
+      description: "503 with the same body while it does not.",
+      answers: { 200: RuntimeHealthSchema, 503: RuntimeHealthSchema },
+      handle: (_request, reply) => healthOf(services, reply),
+    }),
+
+    get("/runtime/doctor", {
+      operationId: "getRuntimeDoctor",
+      summary: "Look at the machine, and say how to mend what is wrong",
+      description:
+        "The disk, the store, and the programs that workers are run with. Each check is bounded in time; a result is good for a few seconds.",
+      answers: { 200: DoctorSchema },
+      handle: async () => {
+        const { findings, checkedAtMs } = await examination.result();
+        return {
+          status: worst(findings),
+          checked_at: isoTime(checkedAtMs),
+          checks: findings.map(({ state, ...finding }) => ({ ...finding, status: state })),
+        };
+      },
+    }),
+  ]);
 }
 
 function checksOf(services: GatewayServices): readonly Check[] {

@@ -6,86 +6,68 @@ import type { ServiceView } from "../../services/instance.ts";
 import { placeOf } from "../../services/service-index.ts";
 import { WEB_UI_SERVICE } from "../../web/inject.ts";
 import { Problem } from "../core/problem.ts";
+import { addRoutes, get } from "../core/route.ts";
 import { renderService, tagsIn } from "../core/service-view.ts";
-import type { Static } from "../core/type.ts";
 import { sendPage } from "./page.ts";
-import { responses } from "./schemas/common.ts";
-import {
-  ResolveQuery,
-  ServiceNameParams,
-  ServicePageSchema,
-  ServiceSchema,
-  ServicesQuery,
-} from "./schemas/services.ts";
+import { ResolveQuery, ServicePageSchema, ServiceSchema, ServicesQuery } from "./schemas/services.ts";
 import type { GatewayServices } from "./services.ts";
 
 const RETRY_SECONDS = "2";
 
 export function serviceRoutes(api: FastifyInstance, gateway: GatewayServices): void {
-  api.get<{ Querystring: Static<typeof ServicesQuery> }>(
-    "/services",
-    {
-      schema: {
-        operationId: "listServices",
-        tags: ["services"],
-        summary: "List services",
-        description:
-          "The services that open runs offer right now, by name, whether their checks pass or not.",
-        querystring: ServicesQuery,
-        response: responses({ 200: ServicePageSchema }, ["invalid_page_token"]),
-      },
+  addRoutes(api, "services", [
+    get("/services", {
+      operationId: "listServices",
+      summary: "List services",
+      description: "The services that open runs offer right now, by name, whether their checks pass or not.",
+      query: ServicesQuery,
+      answers: { 200: ServicePageSchema },
       preValidation: joinTags,
-    },
-    (request, reply) => {
-      const { name = null, tag, status, run_id: runId = null } = request.query;
-      return sendPage(gateway, request, reply, {
-        rows: async (limit, after) =>
-          gateway.services.list({
-            name,
-            tags: tagsIn(tag),
-            status: (status as ServiceStatus | undefined) ?? null,
-            runId,
-            limit,
-            after: after === null ? null : { name: String(after[0]), serviceId: String(after[1]) },
-          }),
-        positionOf: (service) => [placeOf(service).name, service.serviceId],
-        render: (service) => JSON.stringify(rendered(gateway, service)),
-      });
-    },
-  );
+      handle: (request, reply) => {
+        const { name = null, tag, status, run_id: runId = null } = request.query;
+        return sendPage(gateway, request, reply, {
+          rows: async (limit, after) =>
+            gateway.services.list({
+              name,
+              tags: tagsIn(tag),
+              status: (status as ServiceStatus | undefined) ?? null,
+              runId,
+              limit,
+              after: after === null ? null : { name: String(after[0]), serviceId: String(after[1]) },
+            }),
+          positionOf: (service) => [placeOf(service).name, service.serviceId],
+          render: (service) => JSON.stringify(rendered(gateway, service)),
+        });
+      },
+    }),
 
-  api.get<{ Params: Static<typeof ServiceNameParams>; Querystring: Static<typeof ResolveQuery> }>(
-    "/services/:name/resolve",
-    {
-      schema: {
-        operationId: "resolveService",
-        tags: ["services"],
-        summary: "Find a service by its name",
-        description:
-          "The newest one of that name, tags and node whose checks pass. What was passing a moment ago may be gone now: be ready for a refused connection, and resolve again.",
-        params: ServiceNameParams,
-        querystring: ResolveQuery,
-        response: responses({ 200: ServiceSchema }, ["service_not_found", "service_not_passing"]),
-      },
+    get("/services/:name/resolve", {
+      operationId: "resolveService",
+      summary: "Find a service by its name",
+      description:
+        "The newest one of that name, tags and node whose checks pass. What was passing a moment ago may be gone now: be ready for a refused connection, and resolve again.",
+      query: ResolveQuery,
+      answers: { 200: ServiceSchema },
+      problems: ["service_not_passing"],
       preValidation: joinTags,
-    },
-    async (request) => {
-      const { tag, node = null } = request.query;
-      const found = gateway.services.resolve({ name: request.params.name, tags: tagsIn(tag), node });
-      switch (found.kind) {
-        case "resolved":
-          return rendered(gateway, found.service);
-        case "unknown":
-          throw new Problem("service_not_found", `${found.reason} GET /services lists those there are.`);
-        case "not_passing":
-          throw new Problem("service_not_passing", found.reason, {
-            headers: { "retry-after": RETRY_SECONDS },
-          });
-        default:
-          return found satisfies never;
-      }
-    },
-  );
+      handle: async (request) => {
+        const { tag, node = null } = request.query;
+        const found = gateway.services.resolve({ name: request.params.name, tags: tagsIn(tag), node });
+        switch (found.kind) {
+          case "resolved":
+            return rendered(gateway, found.service);
+          case "unknown":
+            throw new Problem("service_not_found", `${found.reason} GET /services lists those there are.`);
+          case "not_passing":
+            throw new Problem("service_not_passing", found.reason, {
+              headers: { "retry-after": RETRY_SECONDS },
+            });
+          default:
+            return found satisfies never;
+        }
+      },
+    }),
+  ]);
 }
 
 /** A parameter that is repeated becomes one, as if its values had been written with commas. */

@@ -2,8 +2,8 @@
 
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { isoTime } from "../../engine/event.ts";
+import { addRoutes, get } from "../core/route.ts";
 import { sendPage } from "./page.ts";
-import { responses } from "./schemas/common.ts";
 import { AnyQuery, HealthSchema, NodePageSchema, NodesQuery, SystemSummarySchema } from "./schemas/system.ts";
 import type { GatewayServices } from "./services.ts";
 
@@ -13,67 +13,51 @@ const COUNT_MAX = 10_000;
 export function systemRoutes(api: FastifyInstance, services: GatewayServices): void {
   const configuration = describe(services);
 
-  api.get(
-    "/health",
-    {
-      schema: {
-        operationId: "getHealth",
-        tags: ["system"],
-        summary: "See whether the gateway lives",
-        description: "Needs no authentication. 503 with the same body while the store takes no writes.",
-        security: [],
-        querystring: AnyQuery,
-        response: { ...responses({ 200: HealthSchema }), 503: HealthSchema },
-      },
-    },
-    async (_request, reply) => ({
-      ...(await healthOf(services, reply)),
-      version: services.version,
-      api_contract: "svc.rest.v1",
-      uptime_seconds: uptimeSeconds(services),
-      configuration,
-    }),
-  );
-
-  api.get(
-    "/system/summary",
-    {
-      schema: {
-        operationId: "getSystemSummary",
-        tags: ["system"],
-        summary: "See the cluster in a few numbers",
-        response: responses({ 200: SystemSummarySchema }),
-      },
-    },
-    async () => {
-      const { jobs, jobsOpen, runs } = await services.counter.count(COUNT_MAX);
-      return {
-        nodes: [await node(services)],
-        jobs: { total: jobs, open: jobsOpen },
-        runs,
-        count_max: COUNT_MAX,
-      };
-    },
-  );
-
-  api.get(
-    "/nodes",
-    {
-      schema: {
-        operationId: "listNodes",
-        tags: ["system"],
-        summary: "List the nodes",
-        querystring: NodesQuery,
-        response: responses({ 200: NodePageSchema }, ["invalid_page_token"]),
-      },
-    },
-    (request, reply) =>
-      sendPage(services, request, reply, {
-        rows: async (_limit, after) => (after === null ? [await node(services)] : []),
-        positionOf: ({ name }) => [name],
-        render: (one) => JSON.stringify(one),
+  addRoutes(api, "system", [
+    get("/health", {
+      operationId: "getHealth",
+      summary: "See whether the gateway lives",
+      description: "Needs no authentication. 503 with the same body while the store takes no writes.",
+      security: [],
+      query: AnyQuery,
+      answers: { 200: HealthSchema, 503: HealthSchema },
+      handle: async (_request, reply) => ({
+        ...(await healthOf(services, reply)),
+        version: services.version,
+        api_contract: "svc.rest.v1",
+        uptime_seconds: uptimeSeconds(services),
+        configuration,
       }),
-  );
+    }),
+
+    get("/system/summary", {
+      operationId: "getSystemSummary",
+      summary: "See the cluster in a few numbers",
+      answers: { 200: SystemSummarySchema },
+      handle: async () => {
+        const { jobs, jobsOpen, runs } = await services.counter.count(COUNT_MAX);
+        return {
+          nodes: [await node(services)],
+          jobs: { total: jobs, open: jobsOpen },
+          runs,
+          count_max: COUNT_MAX,
+        };
+      },
+    }),
+
+    get("/nodes", {
+      operationId: "listNodes",
+      summary: "List the nodes",
+      query: NodesQuery,
+      answers: { 200: NodePageSchema },
+      handle: (request, reply) =>
+        sendPage(services, request, reply, {
+          rows: async (_limit, after) => (after === null ? [await node(services)] : []),
+          positionOf: ({ name }) => [name],
+          render: (one) => JSON.stringify(one),
+        }),
+    }),
+  ]);
 }
 
 /** Why nothing new is accepted, by the engine or by the gateway itself; null while all is well. */

@@ -10,38 +10,30 @@ import { nodesOf, type ProgressSource, percentDone, workflowProgress } from "../
 import { readProgress } from "../../runs/history/read-progress.ts";
 import { readFailure, readSummary } from "../../runs/history/read-summary.ts";
 import { renderProgress } from "../core/progress-text.ts";
+import { addRoutes, get } from "../core/route.ts";
 import { joined, textStream } from "../core/text-stream.ts";
-import type { Static } from "../core/type.ts";
 import { find } from "./jobs.ts";
 import { labelOf } from "./render-run.ts";
 import { runOfJob, sendJson } from "./run-source.ts";
-import { responses } from "./schemas/common.ts";
-import { JobIdParams } from "./schemas/jobs.ts";
 import { WorkflowProgressQuery, WorkflowProgressSchema } from "./schemas/progress.ts";
 import type { GatewayServices } from "./services.ts";
 
-type JobParams = { Params: Static<typeof JobIdParams> };
-
 export function workflowProgressRoutes(api: FastifyInstance, services: GatewayServices): void {
-  api.get<JobParams & { Querystring: Static<typeof WorkflowProgressQuery> }>(
-    "/jobs/:job_id/workflow-progress",
-    {
-      schema: {
-        operationId: "getWorkflowProgress",
-        tags: ["jobs"],
-        summary: "See how far a job's run has come",
-        description: "Of the job's latest run, or of the one that run_id names. A job without runs has none.",
-        params: JobIdParams,
-        querystring: WorkflowProgressQuery,
-        response: responses({ 200: WorkflowProgressSchema }, ["job_not_found", "run_not_found"]),
+  addRoutes(api, "jobs", [
+    get("/jobs/:job_id/workflow-progress", {
+      operationId: "getWorkflowProgress",
+      summary: "See how far a job's run has come",
+      description: "Of the job's latest run, or of the one that run_id names. A job without runs has none.",
+      query: WorkflowProgressQuery,
+      answers: { 200: WorkflowProgressSchema },
+      problems: ["run_not_found"],
+      handle: async (request, reply) => {
+        const job = await find(services, request.params.job_id);
+        const run = await runOfJob(services, job.jobId, request.query.run_id);
+        return sendJson(reply, await joined(textStream(progressOf(services, job, run))));
       },
-    },
-    async (request, reply) => {
-      const job = await find(services, request.params.job_id);
-      const run = await runOfJob(services, job.jobId, request.query.run_id);
-      return sendJson(reply, await joined(textStream(progressOf(services, job, run))));
-    },
-  );
+    }),
+  ]);
 }
 
 async function* progressOf(services: GatewayServices, job: JobView, run: RunRecord | null) {

@@ -54,11 +54,6 @@ export const ArtifactsQuery = strictObject({
 
 export const OutputsQuery = strictObject({ ...pageQuery });
 
-export const ArtifactParams = Type.Object({
-  run_id: Type.String({ description: "The run's id." }),
-  artifact_id: Type.String({ description: "The artifact's id.", examples: ["logs_jsonl"] }),
-});
-
 export const ArtifactHeaders = Type.Object({
   range: Type.Optional(
     Type.String({ description: "One range of bytes; of several, all is sent.", examples: ["bytes=0-1023"] }),

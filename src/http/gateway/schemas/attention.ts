@@ -55,11 +55,6 @@ export const HumanRequestsQuery = strictObject({
   ...pageQuery,
 });
 
-export const HumanRequestParams = Type.Object({
-  run_id: Type.String({ description: "The run's id." }),
-  request_id: Type.String({ description: "The request's id." }),
-});
-
 export const AnswerHumanBody = strictObject(
   {
     decision: Type.String({
@@ -119,11 +114,6 @@ export const JobDeadLettersQuery = strictObject({
   run_id: Type.Optional(Type.String({ description: "One of the job's runs; the latest one without it." })),
   status: Type.Optional(LetterStatus),
   ...pageQuery,
-});
-
-export const DeadLetterParams = Type.Object({
-  run_id: Type.String({ description: "The run's id." }),
-  dead_letter_id: Type.String({ description: "The dead letter's id." }),
 });
 
 export const RetriedSchema = answerObject(

@@ -4,10 +4,6 @@ import { Type } from "../../core/type.ts";
 import { answerObject, JsonObjectSchema, strictObject } from "./common.ts";
 import { runInputs } from "./runs.ts";
 
-export const BlueprintIdParams = Type.Object({
-  blueprint_id: Type.String({ description: "The blueprint's id." }),
-});
-
 export const LaunchBlueprintBody = strictObject(
   {
     inputs: Type.Optional(runInputs),

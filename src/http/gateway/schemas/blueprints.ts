@@ -125,10 +125,6 @@ export const BlueprintDetailSchema = answerObject(
 
 export const BlueprintPageSchema = pageOf(BlueprintSchema, "blueprints, in the order of their ids");
 
-export const BlueprintIdParams = Type.Object({
-  blueprint_id: Type.String({ description: "The blueprint's id." }),
-});
-
 export const BlueprintsQuery = strictObject({
   category: Type.Optional(Type.String({ description: "Only those of this category." })),
   q: Type.Optional(

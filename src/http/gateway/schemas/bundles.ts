@@ -23,6 +23,4 @@ export const BundleSchema = answerObject(
 
 export const BundlePageSchema = pageOf(BundleSchema, "bundles, newest first");
 
-export const BundleIdParams = Type.Object({ bundle_id: Type.String({ description: "The bundle's id." }) });
-
 export const BundlesQuery = strictObject(pageQuery);

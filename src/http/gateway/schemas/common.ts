@@ -1,7 +1,5 @@
-// Schemas that every resource uses, and how a route declares what it answers. The same objects validate requests and
-// make the OpenAPI document.
+// Schemas that every resource uses. The same objects validate requests and make the OpenAPI document.
 
-import { type ProblemCode, problemCodes } from "../../core/problem-codes.ts";
 import { type TSchema, Type } from "../../core/type.ts";
 
 /** A body or query that takes no fields but its own (spec "Endpoints": unknown request fields are rejected). */
@@ -94,44 +92,6 @@ export const ProblemSchema = Type.Object(
   },
   { description: "An error (RFC 9457)." },
 );
-
-/** What any route may answer. */
-const always: readonly ProblemCode[] = [
-  "invalid_parameter",
-  "unauthorized",
-  "forbidden",
-  "rate_limited",
-  "internal",
-  "unavailable",
-];
-
-/** What may be wrong with any body, also one that is sent to a route that takes none. */
-export const bodyProblems = [
-  "malformed_json",
-  "payload_too_large",
-  "unsupported_media_type",
-  "validation_failed",
-] as const satisfies readonly ProblemCode[];
-
-/** The responses of a route: its success, and every problem by status. */
-export function responses(
-  success: Readonly<Record<number, TSchema | { readonly description: string; readonly content: unknown }>>,
-  problems: readonly ProblemCode[] = [],
-) {
-  const byStatus = new Map<number, ProblemCode[]>();
-  for (const code of new Set([...problems, ...always])) {
-    const { status } = problemCodes[code];
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
-  const failures = [...byStatus].map(([status, codes]) => [
-    status,
-    {
-      description: codes.map((code) => `\`${code}\`: ${problemCodes[code].meaning}`).join("\n\n"),
-      content: { "application/problem+json": { schema: ProblemSchema } },
-    },
-  ]);
-  return { ...success, ...Object.fromEntries(failures) };
-}
 
 export const idempotencyKeyHeader = Type.Object({
   "idempotency-key": Type.Optional(

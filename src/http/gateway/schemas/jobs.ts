@@ -71,8 +71,6 @@ export const JobDetailSchema = answerObject(
 
 export const JobPageSchema = pageOf(JobSchema, "jobs, newest first");
 
-export const JobIdParams = Type.Object({ job_id: Type.String({ description: "The job's id." }) });
-
 const Name = Type.String({ minLength: 1, maxLength: 200, description: "For people." });
 const Configuration = JsonObjectSchema(
   'Laid over the bundle\'s own. Values under keys that look like secrets are stored sealed; {"$env": "NAME"} is read from the runtime\'s environment at launch.',

@@ -52,10 +52,6 @@ export const OperationSchema = answerObject(
 
 export const OperationPageSchema = pageOf(OperationSchema, "operations, newest first");
 
-export const OperationIdParams = Type.Object({
-  operation_id: Type.String({ description: "The operation's id." }),
-});
-
 export const OperationsQuery = strictObject({
   target: Type.Optional(Type.String({ description: "Only those about this blueprint." })),
   status: Type.Optional(OperationStatus),

@@ -110,8 +110,6 @@ export const RunSummarySchema = answerObject({
 
 export const RunPageSchema = pageOf(RunSchema, "runs, newest first");
 
-export const RunIdParams = Type.Object({ run_id: Type.String({ description: "The run's id." }) });
-
 export const runInputs = JsonObjectSchema(
   'One body for every entrypoint, in place of the manifest\'s initial_inputs; {} leaves those. {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.',
   { topic: "bees" },

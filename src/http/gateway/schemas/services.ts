@@ -65,10 +65,6 @@ export const ServicesQuery = strictObject({
   ...pageQuery,
 });
 
-export const ServiceNameParams = Type.Object({
-  name: Type.String({ description: "The service's name.", examples: ["blueprint-web-ui"] }),
-});
-
 export const ResolveQuery = strictObject({
   tag: Tags,
   node: Type.Optional(Type.String({ description: "The machine that it must run on." })),

@@ -23,16 +23,11 @@ export const startRunHeaders = Type.Object({
   ),
 });
 
-/** How they refuse what would start one. */
+/** How they refuse what would start one, beside what their bodies and headers bring. */
 export const startRunProblems = [
-  "malformed_json",
   "blueprint_not_found",
   "blueprint_busy",
   "conflict",
   "requirements_not_met",
   "no_free_port",
-  "idempotency_key_reused",
-  "payload_too_large",
-  "unsupported_media_type",
-  "validation_failed",
 ] as const satisfies readonly ProblemCode[];
