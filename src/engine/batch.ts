@@ -1,9 +1,9 @@
 // What waits for the next commit: changed jobs, the callers that wait for them, and what may happen outside only
 // afterwards.
 
-import type { Effects } from "./draft.ts";
-import type { Job } from "./job.ts";
-import { takeChanges } from "./job-image.ts";
+import type { Effects } from "./job/draft.ts";
+import { takeBatch } from "./job/image.ts";
+import type { Job } from "./job/state.ts";
 import type { JobChanges, JournalUnavailable, WriteOutcome } from "./journal.ts";
 import { limits } from "./limits.ts";
 
@@ -110,9 +110,12 @@ export class PendingBatch {
 
   /** Takes everything gathered so far; what changes from now on belongs to the next batch. */
   take(): Batch {
-    const jobs = [...this.#jobs];
-    const effects = jobs.map((job) => job.draft.takeEffects());
-    const batch = { changes: jobs.map(takeChanges), effects, waiters: this.takeWaiters() };
+    const parts = Array.from(this.#jobs, takeBatch);
+    const batch = {
+      changes: parts.map(({ changes }) => changes),
+      effects: parts.map(({ effects }) => effects),
+      waiters: this.takeWaiters(),
+    };
     this.#jobs.clear();
     this.#oldestChangeMs = null;
     this.#isUrgent = false;

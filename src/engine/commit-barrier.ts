@@ -20,11 +20,10 @@ import {
   withoutJobs,
 } from "./batch.ts";
 import { failDamagedJob } from "./damaged-job.ts";
-import type { EnginePorts } from "./engine.ts";
-import type { Job } from "./job.ts";
+import type { Job } from "./job/state.ts";
 import { type CommitAnswer, isTerminal, JournalUnavailable } from "./journal.ts";
+import { type EnginePorts, slotsKey } from "./ports.ts";
 import { tell } from "./service-port.ts";
-import { slotsKey } from "./slots-key.ts";
 
 const RETRY_MS_FIRST = 50;
 const RETRY_MS_MAX = 2_000;

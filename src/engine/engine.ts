@@ -4,46 +4,26 @@
 import { EngineUnavailable, JobUnwritable, PendingBatch } from "./batch.ts";
 import { CommitBarrier, type OpenJobs } from "./commit-barrier.ts";
 import type { DeclaredOutput } from "./graph.ts";
-import type { Job, JobContext } from "./job.ts";
-import * as control from "./job-control.ts";
-import * as deadLetters from "./job-dead-letters.ts";
-import * as human from "./job-human.ts";
-import { progressOf, storedStatus } from "./job-image.ts";
-import { deliver } from "./job-messages.ts";
-import * as jobReports from "./job-reports.ts";
-import * as jobServices from "./job-services.ts";
-import * as jobTasks from "./job-tasks.ts";
-import { type HumanRequest, type Journal, JournalUnavailable } from "./journal.ts";
+import { taskEnded } from "./job/attempts.ts";
+import { type Answered, answer, type PersonsAnswer } from "./job/human-answers.ts";
+import { progressOf, storedStatus } from "./job/image.ts";
+import { start } from "./job/job.ts";
+import { deliver, type Letter, retryDeadLetters } from "./job/messages.ts";
+import { taskActions, taskEvents } from "./job/outcomes.ts";
+import { serviceChanged } from "./job/services.ts";
+import { isOver, type Job, type JobContext } from "./job/state.ts";
+import { cancel, pause, resume } from "./job/status.ts";
+import { commandNode, slotsGranted } from "./job/tasks.ts";
+import { JournalUnavailable } from "./journal.ts";
 import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
-import type { Clock, EngineLog, Feed, Lease, Randomness, Slots } from "./ports.ts";
+import { type EnginePorts, parseSlotsKey, slotsKey } from "./ports.ts";
 import { claimedJobs } from "./recovery.ts";
-import type { ServiceBoard, ServiceChange } from "./service-port.ts";
-import { parseSlotsKey, slotsKey } from "./slots-key.ts";
-import { newJob, type Submission, type SubmittedJob } from "./submission.ts";
-import type {
-  TaskEvent,
-  TaskListener,
-  TaskOutcome,
-  TaskRef,
-  TaskRunner,
-  WorkerActions,
-} from "./task-port.ts";
+import type { ServiceChange } from "./service-port.ts";
+import { type Submission, type SubmittedJob, submittedJob } from "./submission.ts";
+import type { Lease, TaskEvent, TaskListener, TaskOutcome, TaskRef, WorkerActions } from "./task-port.ts";
 import { type Timer, TimerQueue } from "./timers.ts";
-
-export interface EnginePorts {
-  /** Names this process among all owners; never used twice. */
-  readonly owner: string;
-  readonly clock: Clock;
-  readonly randomness: Randomness;
-  readonly journal: Journal;
-  readonly runner: TaskRunner;
-  readonly slots: Slots;
-  readonly feed: Feed;
-  readonly services: ServiceBoard;
-  readonly log: EngineLog;
-}
 
 export interface ExternalMessage {
   readonly agentId: string;
@@ -53,27 +33,22 @@ export interface ExternalMessage {
   readonly ttlMs: number | null;
 }
 
-export type ControlAnswer =
-  | { readonly kind: "done"; readonly status: string }
-  /** The job is terminal, or another owner's: what it is now stands in the journal. */
-  | { readonly kind: "not_open" };
+/** The job is terminal, or another owner's: what it is now stands in the journal. */
+interface NotOpen {
+  readonly kind: "not_open";
+}
+
+export type ControlAnswer = { readonly kind: "done"; readonly status: string } | NotOpen;
 
 export type DeliverAnswer =
   | { readonly kind: "accepted"; readonly messageId: string }
   | { readonly kind: "unknown_agent" }
-  | { readonly kind: "not_open" };
+  | NotOpen;
 
-export type HumanAnswer =
-  | { readonly kind: "answered"; readonly request: HumanRequest }
-  /** Somebody was faster, or its time was over: the first answer stands. */
-  | { readonly kind: "already_closed"; readonly request: HumanRequest }
-  /** Never asked, or closed so long ago that only the journal knows it. */
-  | { readonly kind: "unknown_request" }
-  | { readonly kind: "not_open" };
+export type HumanAnswer = Answered | NotOpen;
 
-export type RetryAnswer =
-  /** The ids of the letters that were sent again. */
-  { readonly kind: "done"; readonly retried: readonly string[] } | { readonly kind: "not_open" };
+/** `retried` has the ids of the letters that were sent again. */
+export type RetryAnswer = { readonly kind: "done"; readonly retried: readonly string[] } | NotOpen;
 
 const JOBS_PER_RECOVERY_BATCH = 500;
 
@@ -188,9 +163,9 @@ export class Engine implements TaskListener {
   }
 
   #accept(submission: Submission): Job {
-    const job = newJob(submission, this.#context);
+    const job = submittedJob(submission, this.#context);
     this.#jobs.set(job.jobId, job);
-    job.start();
+    start(job);
     this.#loop.changed(job);
     return job;
   }
@@ -208,15 +183,15 @@ export class Engine implements TaskListener {
   }
 
   cancel(jobId: string): Promise<ControlAnswer> {
-    return this.#control(jobId, control.cancel);
+    return this.#control(jobId, cancel);
   }
 
   pause(jobId: string): Promise<ControlAnswer> {
-    return this.#control(jobId, control.pause);
+    return this.#control(jobId, pause);
   }
 
   resume(jobId: string): Promise<ControlAnswer> {
-    return this.#control(jobId, control.resume);
+    return this.#control(jobId, resume);
   }
 
   async #control(jobId: string, change: (job: Job) => void): Promise<ControlAnswer> {
@@ -248,27 +223,27 @@ export class Engine implements TaskListener {
    * Gives a person's answer to what a worker of an open job asked; resolves once it is on disk. The first answer
    * stands. Whether the decision is one of those that are allowed is the caller's to check.
    */
-  async answerHuman(jobId: string, given: human.PersonsAnswer): Promise<HumanAnswer> {
+  async answerHuman(jobId: string, given: PersonsAnswer): Promise<HumanAnswer> {
     const job = this.#openJob(jobId);
     if (job === null) return this.#notOpen(jobId);
     this.#mustAccept();
-    const answer = human.answer(job, given);
-    if (answer.kind === "answered") {
+    const answered = answer(job, given);
+    if (answered.kind === "answered") {
       this.#loop.changed(job);
       await this.#pending.durable(jobId);
-    } else if (answer.kind === "already_closed") await this.settled(); // It may have been closed a moment ago (E1).
-    return answer;
+    } else if (answered.kind === "already_closed") await this.settled(); // It may have been closed a moment ago (E1).
+    return answered;
   }
 
   /**
    * Sends dead letters of an open job again, as new messages; resolves once that is on disk. Letters are left as they
    * are whose agent does not exist, has ended or has no room, and those that this process was already given.
    */
-  async retryDeadLetters(jobId: string, letters: readonly deadLetters.Letter[]): Promise<RetryAnswer> {
+  async retryDeadLetters(jobId: string, letters: readonly Letter[]): Promise<RetryAnswer> {
     const job = this.#openJob(jobId);
     if (job === null) return this.#notOpen(jobId);
     this.#mustAccept();
-    const retried = deadLetters.retry(job, letters);
+    const retried = retryDeadLetters(job, letters);
     if (retried.length > 0) {
       this.#loop.changed(job);
       await this.#pending.durable(jobId);
@@ -283,11 +258,11 @@ export class Engine implements TaskListener {
 
   #openJob(jobId: string): Job | null {
     const job = this.#jobs.get(jobId);
-    return job === undefined || job.isOver ? null : job;
+    return job === undefined || isOver(job) ? null : job;
   }
 
   /** The answer about a job that is over, once its end is on disk. */
-  async #notOpen(jobId: string): Promise<{ readonly kind: "not_open" }> {
+  async #notOpen(jobId: string): Promise<NotOpen> {
     if (this.#jobs.has(jobId)) await this.settled();
     return { kind: "not_open" };
   }
@@ -326,16 +301,16 @@ export class Engine implements TaskListener {
 
   taskEvents(ref: TaskRef, events: readonly TaskEvent[]): void {
     const job = this.#jobs.get(ref.jobId);
-    if (job === undefined || job.isOver || this.#isLosing) return;
-    this.#pending.outputChars += jobReports.taskEvents(job, ref, events);
+    if (job === undefined || isOver(job) || this.#isLosing) return;
+    this.#pending.outputChars += taskEvents(job, ref, events);
     this.#loop.changed(job, "lazy");
   }
 
   taskActions(ref: TaskRef, actions: WorkerActions): void {
     const job = this.#jobs.get(ref.jobId);
-    if (job === undefined || job.isOver) return;
+    if (job === undefined || isOver(job)) return;
     const before = job.waitingChars;
-    if (!jobReports.taskActions(job, ref, actions)) return;
+    if (!taskActions(job, ref, actions)) return;
     this.#pending.outputChars += Math.max(0, job.waitingChars - before);
     this.#loop.changed(job);
   }
@@ -344,9 +319,9 @@ export class Engine implements TaskListener {
     const job = this.#jobs.get(ref.jobId);
     // What a stopping runtime interrupts stays "running" in the journal: the next owner makes it again.
     const isHandedOver = this.#stopReason !== null && outcome.kind === "interrupted";
-    if (job !== undefined && !job.isOver && !isHandedOver) {
-      const node = job.hasServices ? jobTasks.commandNode(job, ref) : null;
-      if (jobTasks.taskEnded(job, ref, outcome)) {
+    if (job !== undefined && !isOver(job) && !isHandedOver) {
+      const node = job.hasServices ? commandNode(job, ref) : null;
+      if (taskEnded(job, ref, outcome)) {
         if (node !== null && node.services.length > 0) this.#ports.services.agentEnded(job.jobId, node);
         this.#loop.changed(job);
       }
@@ -358,7 +333,7 @@ export class Engine implements TaskListener {
   /** What a check has found out about a service; dropped when the service, or its job, is over. */
   serviceChanged(jobId: string, change: ServiceChange): void {
     const job = this.#openJob(jobId);
-    if (job === null || this.#isLosing || !jobServices.serviceChanged(job, change)) return;
+    if (job === null || this.#isLosing || !serviceChanged(job, change)) return;
     this.#loop.changed(job, "lazy");
   }
 
@@ -375,12 +350,7 @@ export class Engine implements TaskListener {
   #slotsGranted(key: string, lease: Lease): void {
     const ref = parseSlotsKey(key);
     const job = this.#jobs.get(ref.jobId);
-    if (
-      job !== undefined &&
-      !job.isOver &&
-      this.#stopReason === null &&
-      jobTasks.slotsGranted(job, ref, lease)
-    ) {
+    if (job !== undefined && !isOver(job) && this.#stopReason === null && slotsGranted(job, ref, lease)) {
       this.#loop.changed(job);
     } else this.#ports.slots.release(key);
   }

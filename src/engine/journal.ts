@@ -1,9 +1,8 @@
 // The journal as the engine needs it: what a batch carries, and what is read back after a restart.
 
 import type { Envelope, Message } from "./message.ts";
-import type { Lease } from "./ports.ts";
 import type { Tally } from "./tally.ts";
-import type { ArtifactRecord, TaskOutcome } from "./task-port.ts";
+import type { ArtifactRecord, Lease, TaskKind, TaskState } from "./task-port.ts";
 import type { TraceContext } from "./trace.ts";
 
 export type JobStatus = "pending" | "running" | "queued" | "paused" | "completed" | "failed" | "cancelled";
@@ -106,26 +105,6 @@ export interface TaskRecord {
   readonly failures: number;
   readonly message: Message;
 }
-
-export type TaskKind = "command" | "module" | "file";
-
-export type TaskState =
-  /** Waits for slots. */
-  | { readonly kind: "queued" }
-  | {
-      readonly kind: "running";
-      readonly lease: Lease | null;
-      readonly sandboxName: string;
-      readonly startedAtMs: number;
-    }
-  | { readonly kind: "backoff"; readonly dueAtMs: number }
-  /** Ended, and its agent has not yet looked at the outcome (the job is paused). */
-  | {
-      readonly kind: "ended";
-      readonly outcome: TaskOutcome;
-      readonly lease: Lease | null;
-      readonly sandboxName: string;
-    };
 
 /** A run of bodies that an aggregator collected: JSON texts, the first with number `firstSeq`. */
 export interface CollectedItems {

@@ -5,10 +5,12 @@
 
 import type { PendingBatch, Urgency } from "./batch.ts";
 import type { CommitBarrier, OpenJobs } from "./commit-barrier.ts";
-import type { Job, JobContext } from "./job.ts";
-import * as control from "./job-control.ts";
-import * as human from "./job-human.ts";
-import * as jobTasks from "./job-tasks.ts";
+import { retryDue } from "./job/attempts.ts";
+import { expireRequest } from "./job/human-answers.ts";
+import { hasWork, step } from "./job/job.ts";
+import { isOver, type Job, type JobContext } from "./job/state.ts";
+import { deadlineDue } from "./job/status.ts";
+import { sensorTimerDue } from "./job/steps.ts";
 import { limits } from "./limits.ts";
 import type { Clock } from "./ports.ts";
 import type { TimerQueue } from "./timers.ts";
@@ -47,7 +49,7 @@ export class Loop {
   /** A job was changed from outside: it joins the next batch, and works if there is work. */
   changed(job: Job, urgency: Urgency = "urgent"): void {
     this.#pending.add(job, urgency, this.#clock.steadyMs());
-    if (job.hasWork) this.#ready.add(job);
+    if (hasWork(job)) this.#ready.add(job);
     if (urgency === "urgent") this.wake();
     else this.#scheduleTimer();
   }
@@ -84,13 +86,13 @@ export class Loop {
     for (const job of this.#ready) {
       this.#ready.delete(job);
       let turn: number = limits.stepsPerTurn;
-      while (job.hasWork && turn-- > 0) {
-        job.step();
+      while (hasWork(job) && turn-- > 0) {
+        step(job);
         steps++;
         if (steps % STEPS_PER_CLOCK_LOOK === 0 && this.#isBatchDue(steps, sinceMs)) turn = 0;
       }
       this.#pending.add(job, "urgent", sinceMs);
-      if (job.hasWork) this.#ready.add(job);
+      if (hasWork(job)) this.#ready.add(job);
       if (this.#isBatchDue(steps, sinceMs)) break;
     }
     this.#pending.operations += steps;
@@ -106,26 +108,26 @@ export class Loop {
       const timer = this.#timers.popDue(steadyMs);
       if (timer === undefined) return;
       const job = this.#jobs.get(timer.jobId);
-      if (job === undefined || job.isOver) continue;
+      if (job === undefined || isOver(job)) continue;
       const before = job.eventSeq;
       switch (timer.what.kind) {
         case "deadline":
-          control.deadlineDue(job, steadyMs);
+          deadlineDue(job, steadyMs);
           break;
         case "retry":
-          jobTasks.retryDue(job, timer.what.taskSeq);
+          retryDue(job, timer.what.taskSeq);
           break;
         case "sensor":
-          job.sensorTimer(timer.what.agentIndex);
+          sensorTimerDue(job, timer.what.agentIndex);
           break;
         case "human":
-          human.expired(job, timer.what.requestId);
+          expireRequest(job, timer.what.requestId);
           break;
         default:
           timer.what satisfies never;
       }
       // A module's next attempt begins without an event.
-      if (job.eventSeq !== before || job.draft.dirtyTasks.size > 0) this.changed(job);
+      if (job.eventSeq !== before || job.draft.changedTasks.size > 0) this.changed(job);
     }
   }
 

@@ -1,7 +1,11 @@
-// The engine's ports: everything it needs from outside, as small interfaces. Production hands in SQLite, real
-// processes and the real clock; the simulation hands in its own and replays a week from one seed.
+// The engine's ports: everything it needs from outside, as small interfaces; journal, tasks and services have files of
+// their own. Production hands in SQLite, real processes and the real clock; the simulation hands in its own
+// and replays a week from one seed.
 
+import type { Journal } from "./journal.ts";
 import type { JsonObject } from "./json.ts";
+import type { ServiceBoard } from "./service-port.ts";
+import type { Lease, TaskRef, TaskRunner } from "./task-port.ts";
 
 /** Two clocks, and the only way to be called later. */
 export interface Clock {
@@ -26,12 +30,6 @@ export interface Randomness {
   fraction(): number;
 }
 
-export interface Lease {
-  readonly leaseId: string;
-  readonly pool: string;
-  readonly slots: number;
-}
-
 export type Grant =
   | { readonly kind: "granted"; readonly lease: Lease }
   | { readonly kind: "queued" }
@@ -47,7 +45,15 @@ export interface Slots {
   onGranted: (key: string, lease: Lease) => void;
 }
 
-// ------------------------------------------------------------------------------------------------- feed
+/** The name under which an attempt asks for slots; also the only thing `Slots` knows about it. */
+export function slotsKey(ref: TaskRef): string {
+  return `${ref.jobId}/${ref.taskSeq}/${ref.attempt}`;
+}
+
+export function parseSlotsKey(key: string): TaskRef {
+  const [jobId = "", taskSeq, attempt] = key.split("/");
+  return { jobId, taskSeq: Number(taskSeq), attempt: Number(attempt) };
+}
 
 /** Told after a commit what became visible; must not throw. */
 export interface Feed {
@@ -58,4 +64,17 @@ export interface Feed {
 export interface EngineLog {
   warn(fields: JsonObject, message: string): void;
   error(fields: JsonObject, message: string): void;
+}
+
+export interface EnginePorts {
+  /** Names this process among all owners; never used twice. */
+  readonly owner: string;
+  readonly clock: Clock;
+  readonly randomness: Randomness;
+  readonly journal: Journal;
+  readonly runner: TaskRunner;
+  readonly slots: Slots;
+  readonly feed: Feed;
+  readonly services: ServiceBoard;
+  readonly log: EngineLog;
 }

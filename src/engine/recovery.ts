@@ -1,12 +1,13 @@
 // Recovery: every open job that lost its owner comes back as a job of this one.
 
 import { failDamagedJob } from "./damaged-job.ts";
-import type { EnginePorts } from "./engine.ts";
-import type { Job, JobContext } from "./job.ts";
-import { recoverJob } from "./job-image.ts";
-import { JournalUnavailable } from "./journal.ts";
+import { readJob } from "./job/image.ts";
+import { goOnAfterRestart } from "./job/job.ts";
+import type { Job, JobContext } from "./job/state.ts";
+import { type JobImage, JournalUnavailable } from "./journal.ts";
 import { isObject } from "./json.ts";
 import { manifestProblemsText, parseManifest } from "./manifest.ts";
+import type { EnginePorts } from "./ports.ts";
 
 const CLAIM_MAX = 500;
 
@@ -24,7 +25,7 @@ export async function* claimedJobs(ports: EnginePorts, context: JobContext): Asy
 
 async function claimedJob(ports: EnginePorts, context: JobContext, jobId: string): Promise<Job | null> {
   let manifest: unknown;
-  let image: Awaited<ReturnType<EnginePorts["journal"]["load"]>>;
+  let image: JobImage | null;
   try {
     image = await ports.journal.load(jobId);
     if (image === null) return null;
@@ -37,7 +38,11 @@ async function claimedJob(ports: EnginePorts, context: JobContext, jobId: string
     return null;
   }
   const parsed = parseManifest(isObject(manifest) ? manifest : {});
-  if (parsed.kind === "valid") return recoverJob(image, parsed.graph, context);
+  if (parsed.kind === "valid") {
+    const job = readJob(image, parsed.graph, context);
+    goOnAfterRestart(job);
+    return job;
+  }
   // It was accepted by another version, and cannot run on with this one.
   await failDamagedJob(ports, jobId, manifestProblemsText(parsed.problems), "manifest.invalid");
   return null;

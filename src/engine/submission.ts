@@ -1,7 +1,7 @@
 // What is submitted, and the job that is made of it.
 
 import type { Graph } from "./graph.ts";
-import { Job, type JobContext } from "./job.ts";
+import { type Job, type JobContext, newJob } from "./job/state.ts";
 import type { JobInsert, JobProgress } from "./journal.ts";
 import { ownTrace, type TraceContext } from "./trace.ts";
 
@@ -40,7 +40,7 @@ export interface GivenIdentity {
 }
 
 /** A job that has not begun, with the identity it was given or one of its own. */
-export function newJob(submission: Submission, context: JobContext): Job {
+export function submittedJob(submission: Submission, context: JobContext): Job {
   const { graph, identity } = submission;
   const { randomness, clock } = context;
   const jobId = identity?.jobId ?? `${graph.graphId}-${randomness.id()}`;
@@ -62,5 +62,5 @@ export function newJob(submission: Submission, context: JobContext): Job {
     trace: submission.trace ?? ownTrace(runId),
     configurationJson: submission.configurationJson,
   };
-  return new Job({ jobId, epoch: 1, insert, graph }, context);
+  return newJob({ jobId, epoch: 1, insert, graph }, context);
 }

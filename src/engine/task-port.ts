@@ -1,16 +1,22 @@
-// Tasks: what the engine hands to a runner, and what a runner reports back.
+// Tasks: what the engine hands to a runner, what a runner reports back, and how far a task is.
 
 import type { FailureCode } from "./failure-catalogue.ts";
 import type { AgentConfig } from "./graph.ts";
-import type { TaskKind } from "./journal.ts";
 import type { JsonValue } from "./json.ts";
 import type { Envelope } from "./message.ts";
-import type { Lease } from "./ports.ts";
 
 export interface TaskRef {
   readonly jobId: string;
   readonly taskSeq: number;
   readonly attempt: number;
+}
+
+export type TaskKind = "command" | "module" | "file";
+
+export interface Lease {
+  readonly leaseId: string;
+  readonly pool: string;
+  readonly slots: number;
 }
 
 /** What a runner needs to start one attempt. */
@@ -122,6 +128,24 @@ export type TaskOutcome =
     }
   /** Ended because `stop` asked for it, or because the runtime is draining: the attempt does not count. */
   | { readonly kind: "interrupted"; readonly reason: string };
+
+export type TaskState =
+  /** Waits for slots. */
+  | { readonly kind: "queued" }
+  | {
+      readonly kind: "running";
+      readonly lease: Lease | null;
+      readonly sandboxName: string;
+      readonly startedAtMs: number;
+    }
+  | { readonly kind: "backoff"; readonly dueAtMs: number }
+  /** Ended, and its agent has not yet looked at the outcome (the job is paused). */
+  | {
+      readonly kind: "ended";
+      readonly outcome: TaskOutcome;
+      readonly lease: Lease | null;
+      readonly sandboxName: string;
+    };
 
 export interface TaskEvent {
   readonly type: string;

@@ -9,7 +9,8 @@
 // P4. A key holds one lease or waits once; releasing it again changes nothing.
 
 import { Fifo } from "../engine/fifo.ts";
-import type { Grant, Lease, Slots } from "../engine/ports.ts";
+import type { Grant, Slots } from "../engine/ports.ts";
+import type { Lease } from "../engine/task-port.ts";
 
 /** One pool as the system summary shows it. All are integers. */
 export interface PoolSnapshot {

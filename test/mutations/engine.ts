@@ -7,33 +7,38 @@ const simulation = ["test/simulation/simulation.test.ts"];
 /** What a restart could forget of a job. */
 const forgotten: readonly Mutation[] = (
   [
-    ["the deadline", "job.deadlineAtMs = waitedFor(job, progress.deadlineAtMs);"],
-    ["since when a job is paused", "job.pausedAtMs = waitedFor(job, progress.pausedAtMs);"],
-    ["how much a run has logged", "job.logBytes = progress.logBytes;"],
-    ["that a result is partial", "job.partial = progress.partial;"],
-    ["that an agent has failed", 'agent.failed = record.status === "failed";'],
-    ["that an agent has begun", 'agent.started = record.status !== "pending";'],
     [
-      "the number of the last collected item",
-      "agent.collectedSeq = run.firstSeq + run.bodiesJson.length - 1;",
+      "the deadline",
+      "deadlineAtMs: deadlineAtMs === null ? null : toSteady(clock, deadlineAtMs)",
+      "deadlineAtMs: null",
     ],
+    [
+      "since when a job is paused",
+      "pausedAtMs: pausedAtMs === null ? null : toSteady(clock, pausedAtMs)",
+      "pausedAtMs: null",
+    ],
+    ["how much a run has logged", "logBytes: progress.logBytes", "logBytes: 0"],
+    ["that a result is partial", "partial: progress.partial", "partial: false"],
+    ["that an agent has failed", 'failed: record.status === "failed"', "failed: false"],
+    ["that an agent has begun", 'started: record.status !== "pending"', "started: false"],
+    ["the number of the last collected item", "agent.collectedSeq = firstSeq + bodiesJson.length - 1;", ""],
   ] as const
-).map(([what, search]) => ({
+).map(([what, search, replacement]) => ({
   fault: `a restart forgets ${what}`,
-  file: "src/engine/job-image.ts",
+  file: "src/engine/job/image.ts",
   search,
-  replacement: "",
+  replacement,
   tests: simulation,
 }));
 
 const waitsByWallTime: readonly Mutation[] = (
   [
-    ["a retry", "job-tasks.ts", "job.context.clock.steadyMs() + delayMs", simulation],
+    ["a retry", "job/attempts.ts", "job.context.clock.steadyMs() + delayMs", simulation],
     ["a sensor", "agents/sensor.ts", "clock.steadyMs() + intervalMs", simulation],
-    ["a question", "job-human.ts", "dueAtMs > clock.steadyMs()", simulation],
-    ["a deadline", "job.ts", "clock.steadyMs() + this.graph.timeoutMs", simulation],
+    ["a question", "job/human-answers.ts", "dueAtMs > clock.steadyMs()", simulation],
+    ["a deadline", "job/job.ts", "clock.steadyMs() + graph.timeoutMs", simulation],
     ["the loop", "loop.ts", "const steadyMs = this.#clock.steadyMs()", simulation],
-    ["a ttl", "job-messages.ts", "clock.steadyMs() > expiresAtMs", ["src/engine/clock-jumps.test.ts"]],
+    ["a ttl", "job/messages.ts", "clock.steadyMs() > expiresAtMs", ["src/engine/clock-jumps.test.ts"]],
   ] as const
 ).map(([what, file, search, tests]) => ({
   fault: `${what} waits by wall time`,
@@ -53,24 +58,24 @@ export const engineMutations: readonly Mutation[] = [
   },
   {
     fault: "a job that only waits for slots counts as running",
-    file: "src/engine/job-image.ts",
+    file: "src/engine/job/image.ts",
     search: 'return isQueued ? "queued" : "running";',
     replacement: 'return "running";',
     tests: simulation,
   },
   {
     fault: "agents that were cut off count as done",
-    file: "src/engine/job-ends.ts",
+    file: "src/engine/job/status.ts",
     search: 'return isAtWork ? "cancelled" : "done";',
     replacement: 'return "done";',
-    tests: ["src/engine/job-ends.test.ts"],
+    tests: ["src/engine/job/ends.test.ts"],
   },
   {
     fault: "a restart forgets which outputs were written",
-    file: "src/engine/job-image.ts",
-    search: "job.tally = { ...progress.tally };",
-    replacement: "job.tally = { ...progress.tally, outputs: [] };",
-    tests: ["src/engine/job-ends.test.ts"],
+    file: "src/engine/job/image.ts",
+    search: "tally: { ...progress.tally },\n  };",
+    replacement: "tally: { ...progress.tally, outputs: [] },\n  };",
+    tests: ["src/engine/job/ends.test.ts"],
   },
   {
     fault: "only the first 500 open jobs are recovered",
@@ -95,9 +100,9 @@ export const engineMutations: readonly Mutation[] = [
   },
   {
     fault: "what an aggregator collects after a restart reuses a number",
-    file: "src/engine/job-image.ts",
-    search: "agent.collectedSeq = run.firstSeq + run.bodiesJson.length - 1;",
-    replacement: "agent.collectedSeq = run.firstSeq + run.bodiesJson.length - 2;",
+    file: "src/engine/job/image.ts",
+    search: "agent.collectedSeq = firstSeq + bodiesJson.length - 1;",
+    replacement: "agent.collectedSeq = firstSeq + bodiesJson.length - 2;",
     tests: ["test/simulation/simulation.test.ts"],
   },
   {
@@ -110,28 +115,28 @@ export const engineMutations: readonly Mutation[] = [
   ...forgotten,
   {
     fault: "a restart forgets how often a task has failed",
-    file: "src/engine/job-image.ts",
-    search: "      failures,\n      message: mail",
-    replacement: "      failures: 0 * failures,\n      message: mail",
+    file: "src/engine/job/image.ts",
+    search: "      failures,\n      message: withExpiry",
+    replacement: "      failures: 0 * failures,\n      message: withExpiry",
     tests: simulation,
   },
   {
     fault: "a failure that no further attempt would mend is retried",
-    file: "src/engine/job-tasks.ts",
+    file: "src/engine/job/attempts.ts",
     search: "failureCatalogue[outcome.code].retryable && ",
     replacement: "",
     tests: simulation,
   },
   {
     fault: "an interrupted attempt counts against max_attempts",
-    file: "src/engine/job-tasks.ts",
-    search: 'job.event("executor_interrupted"',
-    replacement: 'task.failures++;\n  job.event("executor_interrupted"',
+    file: "src/engine/job/attempts.ts",
+    search: 'addEvent(job, "executor_interrupted"',
+    replacement: 'task.failures++;\n  addEvent(job, "executor_interrupted"',
     tests: simulation,
   },
   {
     fault: "the result of an older attempt ends the current one",
-    file: "src/engine/job-tasks.ts",
+    file: "src/engine/job/tasks.ts",
     search: " || task.attempt !== ref.attempt) return null",
     replacement: ") return null",
     tests: simulation,

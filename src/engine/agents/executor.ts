@@ -3,8 +3,7 @@
 import type { ExecutorConfig } from "../graph.ts";
 import type { JsonValue } from "../json.ts";
 import type { Message } from "../message.ts";
-import type { Lease } from "../ports.ts";
-import type { CommandResult, TaskOutcome, WorkerActions } from "../task-port.ts";
+import type { CommandResult, Lease, TaskOutcome, WorkerActions } from "../task-port.ts";
 import type { Action, Step } from "./step.ts";
 
 export type SucceededOutcome = Extract<TaskOutcome, { kind: "succeeded" }>;

@@ -1,7 +1,7 @@
 // What an agent's step may ask for. Steps are pure: state and input in, state and actions out.
 
-import type { TaskKind } from "../journal.ts";
 import type { JsonValue } from "../json.ts";
+import type { TaskKind } from "../task-port.ts";
 
 export type Action =
   /** Sends a message along the edges, or to one agent. */

@@ -8,8 +8,15 @@ import type {
   JobImage,
   Journal,
 } from "../../engine/journal.ts";
-import type { Grant, Lease, Slots } from "../../engine/ports.ts";
-import type { TaskEvent, TaskListener, TaskOutcome, TaskRef, WorkerActions } from "../../engine/task-port.ts";
+import type { Grant, Slots } from "../../engine/ports.ts";
+import type {
+  Lease,
+  TaskEvent,
+  TaskListener,
+  TaskOutcome,
+  TaskRef,
+  WorkerActions,
+} from "../../engine/task-port.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
 
 /** Monotonic milliseconds. */

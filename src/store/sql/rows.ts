@@ -1,8 +1,8 @@
 // Rows as the records they stand for, where more than one reader needs the same.
 
 import type { AgentRecord, HumanRequest, HumanResponse, TaskRecord } from "../../engine/journal.ts";
-import type { Lease } from "../../engine/ports.ts";
 import { newTally, readTally, type Tally } from "../../engine/tally.ts";
+import type { Lease } from "../../engine/task-port.ts";
 import { ownTrace, type TraceContext } from "../../engine/trace.ts";
 import type { Schema } from "./schema.ts";
 

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EngineHarness, failed, interrupted } from "../../test/support/engine-harness.ts";
-import type { JsonObject } from "./json.ts";
+import { EngineHarness, failed, interrupted } from "../../../test/support/engine-harness.ts";
+import type { JsonObject } from "../json.ts";
 
 const worker = (config: JsonObject = {}): JsonObject => ({
   node_id: "worker",

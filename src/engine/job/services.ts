@@ -7,14 +7,10 @@
 // S3. Between the two, and at no other time, the history says that it is passing or critical.
 // S4. A graph without services pays one look at a boolean.
 
-import type { Graph } from "./graph.ts";
-import type { AgentSlot, Job } from "./job.ts";
-import { type ServiceSpec, serviceId } from "./service.ts";
-import type { ServiceChange } from "./service-port.ts";
-
-export function declaresServices(graph: Graph): boolean {
-  return graph.services.length > 0 || graph.nodes.some(({ services }) => services.length > 0);
-}
+import { type ServiceSpec, serviceId } from "../service.ts";
+import type { ServiceChange } from "../service-port.ts";
+import { addEvent } from "./history.ts";
+import type { AgentState, Job } from "./state.ts";
 
 /** A new job: its own services are there from now on. */
 export function jobStarted(job: Job): void {
@@ -46,14 +42,14 @@ export function jobEnded(job: Job): void {
 }
 
 /** An attempt of the agent's command begins. */
-export function attemptBegan(job: Job, { node }: AgentSlot): void {
+export function attemptBegan(job: Job, { node }: AgentState): void {
   if (node.services.length === 0) return;
   for (const service of node.services) registered(job, node.nodeId, service);
   job.draft.effects.services.push({ kind: "agent_started", jobId: job.jobId, node });
 }
 
 /** An attempt that had begun is over, for whatever reason. */
-export function attemptEnded(job: Job, { node }: AgentSlot): void {
+export function attemptEnded(job: Job, { node }: AgentState): void {
   for (const service of node.services)
     deregistered(job, node.nodeId, service, "the agent's command has ended");
 }
@@ -65,13 +61,13 @@ export function serviceChanged(job: Job, change: ServiceChange): boolean {
     const index = job.graph.indexOf.get(agentId);
     if (index === undefined || job.agents[index]?.task?.state.kind !== "running") return false;
   }
-  job.event(type, agentId, { service_id: id, name, reason });
+  addEvent(job, type, agentId, { service_id: id, name, reason });
   return true;
 }
 
 function registered(job: Job, agentId: string | null, service: ServiceSpec): void {
   const { name, port, portLabel, address, publicUrl, tags } = service;
-  job.event("service_registered", agentId, {
+  addEvent(job, "service_registered", agentId, {
     service_id: serviceId(job.runId, agentId, service),
     name,
     ...(address !== null && { address }),
@@ -84,7 +80,7 @@ function registered(job: Job, agentId: string | null, service: ServiceSpec): voi
 
 function deregistered(job: Job, agentId: string | null, service: ServiceSpec, reason: string): void {
   const { name } = service;
-  job.event("service_deregistered", agentId, {
+  addEvent(job, "service_deregistered", agentId, {
     service_id: serviceId(job.runId, agentId, service),
     name,
     reason,

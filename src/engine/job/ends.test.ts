@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EngineHarness, failed, succeeded } from "../../test/support/engine-harness.ts";
-import { aggregator, executor, graph, router, sensor } from "../../test/support/graphs.ts";
-import type { ArtifactRecord, TaskOutcome } from "./task-port.ts";
+import { EngineHarness, failed, succeeded } from "../../../test/support/engine-harness.ts";
+import { aggregator, executor, graph, router, sensor } from "../../../test/support/graphs.ts";
+import type { ArtifactRecord, TaskOutcome } from "../task-port.ts";
 
 const file = (name: string): ArtifactRecord => ({
   artifactId: `art_${name}`,

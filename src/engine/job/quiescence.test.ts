@@ -1,9 +1,9 @@
-// What follows at rest, what aggregators keep, and what a stopped engine still does: the moments that whole runs seldom
+// What follows at quiescence, what aggregators keep, and what a stopped engine still does: the moments that whole runs seldom
 // show.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EngineHarness, succeeded } from "../../test/support/engine-harness.ts";
+import { EngineHarness, succeeded } from "../../../test/support/engine-harness.ts";
 
 const node = (node_id: string, agent_type: string, config = {}) => ({ node_id, agent_type, config });
 

@@ -1,0 +1,188 @@
+// Messages of a job: into mailboxes and out of them; or to where nobody reads them any more, the dead letters, and from
+// there back as new messages.
+//
+// D1. A dead letter is sent again once, however many callers ask for it at the same time.
+// D2. A letter that would only become another one stays open: its agent does not exist, has ended, or has no room.
+
+import type { DeadLetterReason } from "../journal.ts";
+import type { JsonValue } from "../json.ts";
+import { limits } from "../limits.ts";
+import { type Envelope, type Message, messageId, toEnvelope } from "../message.ts";
+import { toSteady } from "../steady-time.ts";
+import { addEvent } from "./history.ts";
+import { enqueue } from "./schedule.ts";
+import type { AgentState, Job } from "./state.ts";
+
+export interface NewMessage {
+  /** Index of the receiving agent. */
+  readonly to: number;
+  readonly from: string | null;
+  readonly type: string;
+  readonly body: JsonValue;
+  readonly correlationId?: string | null;
+  readonly causationId?: string | null;
+  readonly ttlMs?: number | null;
+  /** Length of the body as JSON, if it is already known. */
+  readonly chars?: number;
+}
+
+/** Numbers and stamps a message of this job. */
+function create(job: Job, given: NewMessage): Message {
+  const seq = ++job.messageSeq;
+  return withExpiry(job, {
+    seq,
+    from: given.from,
+    to: given.to,
+    type: given.type,
+    class: "event",
+    body: given.body,
+    correlationId: given.correlationId ?? messageId(job.runId, seq),
+    causationId: given.causationId ?? null,
+    ttlMs: given.ttlMs ?? null,
+    timestampMs: job.context.clock.nowMs(),
+    chars: given.chars ?? JSON.stringify(given.body).length,
+  });
+}
+
+/** The message with the end of its time to live on this process's clock, if it has one. */
+export function withExpiry(job: Job, message: Message): Message {
+  if (message.ttlMs === null) return message;
+  return { ...message, expiresAtMs: toSteady(job.context.clock, message.timestampMs + message.ttlMs) };
+}
+
+/** Whether a message's time to live is over. */
+export function isExpired(job: Job, { expiresAtMs }: Message): boolean {
+  return expiresAtMs !== undefined && job.context.clock.steadyMs() > expiresAtMs;
+}
+
+/** The message that starts what no message started: a long-lived worker, a watched file. */
+export function startMessage(job: Job, to: number): Message {
+  return create(job, { to, from: null, type: "init", body: {} });
+}
+
+/**
+ * Puts a message into an agent's mailbox, or where it belongs if that agent can take no more.
+ * @returns the message's id
+ */
+export function deliver(job: Job, given: NewMessage): string {
+  const message = create(job, given);
+  const agent = job.agents[given.to]!;
+  const reason = whyNot(job, agent, message.chars);
+  if (reason !== null) deadLetter(job, message, reason, 0);
+  else {
+    putInMailbox(job, agent, message);
+    job.draft.filledMailboxes.add(given.to);
+    enqueue(job, agent);
+  }
+  return messageId(job.runId, message.seq);
+}
+
+/** Why an agent can take no message of this size now; null when it can. */
+function whyNot(job: Job, agent: AgentState, chars: number): DeadLetterReason | null {
+  const isFull =
+    agent.mailbox.size >= limits.mailboxMessagesMax || job.waitingChars + chars > limits.waitingCharsMax;
+  if (isFull) return "mailbox_full";
+  return agent.done ? "target_gone" : null;
+}
+
+export function putInMailbox(job: Job, agent: AgentState, message: Message): void {
+  agent.mailbox.push(message);
+  job.waitingMessages++;
+  job.waitingChars += message.chars;
+}
+
+/** Takes the next message out of an agent's mailbox. */
+export function takeMessage(job: Job, agent: AgentState): Message | undefined {
+  const message = agent.mailbox.shift();
+  if (message === undefined) return undefined;
+  job.waitingMessages--;
+  job.waitingChars -= message.chars;
+  if (message.seq <= agent.storedSeq) job.draft.consumed.set(agent.node.index, message.seq);
+  return message;
+}
+
+/** Nobody will read this mailbox again: what waits in it becomes dead letters. */
+export function discardMailbox(job: Job, agent: AgentState): void {
+  for (let message = takeMessage(job, agent); message !== undefined; message = takeMessage(job, agent)) {
+    deadLetter(job, message, "target_gone", 0);
+  }
+}
+
+/** @param attempts how often its processing was tried */
+export function deadLetter(job: Job, message: Message, reason: DeadLetterReason, attempts: number): void {
+  const agentId = job.graph.nodes[message.to]!.nodeId;
+  addDeadLetter(job, agentId, reason, attempts, toEnvelope(message, job, agentId, Math.max(attempts, 1)));
+}
+
+/** @param to the id of an agent that does not exist */
+export function deadLetterToNobody(job: Job, to: string, given: Omit<NewMessage, "to">): void {
+  addDeadLetter(job, to, "target_gone", 0, toEnvelope(create(job, { ...given, to: 0 }), job, to, 1));
+}
+
+function addDeadLetter(
+  job: Job,
+  agentId: string,
+  reason: DeadLetterReason,
+  attempts: number,
+  message: Envelope,
+): void {
+  const deadLetterId = `dl_${job.context.randomness.id()}`;
+  const createdAtMs = job.context.clock.nowMs();
+  job.draft.deadLetters.push({ deadLetterId, agentId, reason, attempts, message, createdAtMs });
+  addEvent(job, "message_dead_lettered", agentId, {
+    dead_letter_id: deadLetterId,
+    message_id: message.message_id,
+    type: message.type,
+    reason,
+  });
+}
+
+/** An open dead letter, as the journal holds it. */
+export interface Letter {
+  readonly deadLetterId: string;
+  readonly agentId: string | null;
+  readonly message: Envelope;
+}
+
+/**
+ * Sends dead letters again, in order.
+ * @returns the ids of those that were sent
+ */
+export function retryDeadLetters(job: Job, letters: readonly Letter[]): readonly string[] {
+  return letters.filter((letter) => retryDeadLetter(job, letter)).map(({ deadLetterId }) => deadLetterId);
+}
+
+function retryDeadLetter(job: Job, { deadLetterId, agentId, message }: Letter): boolean {
+  const to = agentId === null ? undefined : job.graph.indexOf.get(agentId);
+  if (to === undefined || job.retriedLetters.has(deadLetterId)) return false;
+  const agent = job.agents[to]!;
+  const chars = JSON.stringify(message.body).length;
+  if (whyNot(job, agent, chars) !== null) return false;
+  if (agent.failed) {
+    // What it failed at is given another chance, and so is the agent.
+    agent.failed = false;
+    job.draft.changedAgents.add(to);
+  }
+  const retriedId = deliver(job, {
+    to,
+    from: message.from,
+    type: message.type,
+    body: message.body,
+    correlationId: message.correlation_id,
+    causationId: message.message_id,
+    ttlMs: message.ttl_ms,
+    chars,
+  });
+  addEvent(job, "message_retried", agentId, { dead_letter_id: deadLetterId, message_id: retriedId });
+  job.draft.deadLettersRetried.push({ deadLetterId, retriedAtMs: job.context.clock.nowMs() });
+  remember(job, deadLetterId);
+  return true;
+}
+
+/** The caller read the letter before this batch is on disk, and another one may have read it too. */
+function remember({ retriedLetters }: Job, deadLetterId: string): void {
+  retriedLetters.add(deadLetterId);
+  if (retriedLetters.size <= limits.retriedLettersKeptMax) return;
+  const [oldest] = retriedLetters;
+  retriedLetters.delete(oldest!);
+}

@@ -1,0 +1,260 @@
+// Tasks of a job: from "a message needs work outside" over slots and leases to an attempt that runs. How attempts end
+// is attempts.ts.
+//
+// T1. A task begins (its attempt counts, its lease is held) in one cut with the events that say so; the command
+//     itself starts only after that cut is on disk.
+// T4. A lease that was announced is released in the history before the job's terminal event.
+
+import { type GraphNode, isLongLived } from "../graph.ts";
+import { type Message, messageId, toEnvelope } from "../message.ts";
+import { slotsKey } from "../ports.ts";
+import type { Lease, TaskKind, TaskOutcome, TaskRef, TaskState } from "../task-port.ts";
+import { attemptSpan, traceparent } from "../trace.ts";
+import { addEvent } from "./history.ts";
+import { answersFor } from "./human-answers.ts";
+import { taskGone } from "./human-requests.ts";
+import { deadLetter, isExpired } from "./messages.ts";
+import { enqueue } from "./schedule.ts";
+import { attemptBegan, attemptEnded } from "./services.ts";
+import type { AgentState, Job, Task } from "./state.ts";
+
+/** Whether the job may not complete before this task has ended. A companion ends with the job instead. */
+function holdsJobOpen(agent: AgentState): boolean {
+  return !isLongLived(agent.node) || agent.node.isSource;
+}
+
+export function createTask(job: Job, agent: AgentState, kind: TaskKind, message: Message): void {
+  const task: Task = {
+    seq: ++job.taskSeq,
+    agentIndex: agent.node.index,
+    kind,
+    message,
+    state: { kind: "queued" },
+    requestedAtMs: null,
+    attempt: 0,
+    failures: 0,
+  };
+  adoptTask(job, task);
+  requestSlots(job, agent, task);
+}
+
+/** Makes a task the job's own: a new one, or one that the journal held. */
+export function adoptTask(job: Job, task: Task): void {
+  const agent = job.agents[task.agentIndex]!;
+  job.tasks.set(task.seq, task);
+  agent.task = task;
+  job.waitingChars += task.message.chars;
+  if (holdsJobOpen(agent)) job.openTasks++;
+  if (task.kind === "command" && task.state.kind === "running") job.runningTasks++;
+}
+
+/** Asks the pool for the next attempt's slots, and begins it if they are granted at once. */
+export function requestSlots(job: Job, agent: AgentState, task: Task): void {
+  const { config } = agent.node;
+  if (config.kind !== "executor") {
+    begin(job, agent, task, null);
+    return;
+  }
+  const { pool, poolSlots: slots } = config;
+  setTaskState(job, task, { kind: "queued" });
+  task.requestedAtMs = job.context.clock.nowMs();
+  const ref = nextAttempt(job, task);
+  addEvent(job, "executor_lease_requested", agent.node.nodeId, {
+    task: task.seq,
+    attempt: ref.attempt,
+    pool,
+    slots,
+  });
+  const grant = job.context.slots.request(slotsKey(ref), pool, slots);
+  if (grant.kind === "granted") begin(job, agent, task, grant.lease);
+  else if (grant.kind === "unsatisfiable") {
+    endTask(job, agent, task, {
+      kind: "failed",
+      code: "resource.unsatisfiable",
+      message: grant.reason,
+      command: null,
+      artifacts: [],
+    });
+  }
+}
+
+function nextAttempt(job: Job, task: Task): TaskRef {
+  return { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt + 1 };
+}
+
+/** A queued request was granted. @returns false when nobody waits for it any more */
+export function slotsGranted(job: Job, ref: TaskRef, lease: Lease): boolean {
+  const task = job.tasks.get(ref.taskSeq);
+  if (task?.state.kind !== "queued" || job.status !== "running") return false;
+  begin(job, job.agents[task.agentIndex]!, task, lease);
+  return true;
+}
+
+function begin(job: Job, agent: AgentState, task: Task, lease: Lease | null): void {
+  const { nodeId, config } = agent.node;
+  if (task.attempt === 0 && isExpired(job, task.message)) {
+    job.context.slots.release(slotsKey(nextAttempt(job, task)));
+    removeTask(job, agent, task);
+    deadLetter(job, task.message, "ttl_expired", 0);
+    enqueue(job, agent);
+    return;
+  }
+  task.attempt++;
+  if (task.attempt > 1) job.tally.retries++;
+  const runSuffix = job.runId.slice(-8);
+  const sandboxName = `${nodeId}-${runSuffix}-${task.seq}-${task.attempt}`;
+  const startedAtMs = job.context.clock.nowMs();
+  setTaskState(job, task, { kind: "running", lease, sandboxName, startedAtMs });
+  const ref = { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt };
+  if (task.kind === "command") {
+    job.runningTasks++;
+    if (lease !== null) {
+      addEvent(job, "executor_lease_acquired", nodeId, {
+        task: task.seq,
+        attempt: task.attempt,
+        ...leasePayload(lease),
+        wait_ms: elapsedMs(task.requestedAtMs ?? startedAtMs, startedAtMs),
+      });
+    }
+    addEvent(job, "sandbox_job_started", nodeId, {
+      task: task.seq,
+      sandbox_name: sandboxName,
+      pool: lease?.pool ?? null,
+      attempt: task.attempt,
+    });
+    attemptBegan(job, agent);
+  }
+  job.draft.effects.starts.push({
+    ref,
+    kind: task.kind,
+    publicJobId: job.publicJobId,
+    runId: job.runId,
+    agentId: nodeId,
+    config,
+    maxAttempts: maxAttempts(agent),
+    idempotencyKey: `${job.runId}:${nodeId}:${messageId(job.runId, task.message.seq)}`,
+    sandboxName,
+    lease,
+    envelope: toEnvelope(task.message, job, nodeId, task.attempt),
+    agentState: agent.state,
+    workflow: { graph_id: job.graph.graphId, job_name: job.graph.jobName, type: job.graph.type },
+    bundleFingerprint: job.insert.bundleFingerprint,
+    hasOwnPayload: job.insert.hasOwnPayload,
+    configurationJson: job.insert.configurationJson,
+    traceparent: traceparent(
+      job.insert.trace.traceId,
+      attemptSpan(job.runId, { task: task.seq, attempt: task.attempt }).id,
+    ),
+    humanResponses: answersFor(job, task),
+    timeoutMs: timeoutMs(agent),
+  });
+  enqueue(job, agent);
+}
+
+export function maxAttempts(agent: AgentState): number {
+  const { config } = agent.node;
+  return config.kind === "executor" || config.kind === "module" ? config.maxAttempts : 1;
+}
+
+function timeoutMs(agent: AgentState): number | null {
+  const { config } = agent.node;
+  if (config.kind !== "executor" && config.kind !== "module") return null;
+  return config.timeoutSeconds === 0 ? null : config.timeoutSeconds * 1_000;
+}
+
+/** Whole milliseconds between two readings of the wall clock, which may have been set back between them. */
+function elapsedMs(fromMs: number, toMs: number): number {
+  return Math.max(0, Math.round(toMs - fromMs));
+}
+
+function leasePayload(lease: Lease) {
+  return { lease_id: lease.leaseId, pool: lease.pool, slots: lease.slots };
+}
+
+/** The current attempt, if the report is about it (T2). */
+export function currentAttempt(job: Job, ref: TaskRef): { task: Task; running: RunningState } | null {
+  const task = job.tasks.get(ref.taskSeq);
+  if (task?.state.kind !== "running" || task.attempt !== ref.attempt) return null;
+  return { task, running: task.state };
+}
+
+/** The node whose command the report is about; null when the report is stale, or about no command (T2). */
+export function commandNode(job: Job, ref: TaskRef): GraphNode | null {
+  const current = currentAttempt(job, ref);
+  return current?.task.kind === "command" ? job.agents[current.task.agentIndex]!.node : null;
+}
+
+export type RunningState = Extract<TaskState, { kind: "running" }>;
+
+export function releaseLease(
+  job: Job,
+  agent: AgentState,
+  task: Task,
+  running: RunningState,
+  reason: string,
+): void {
+  if (task.kind === "command") {
+    job.runningTasks--;
+    attemptEnded(job, agent);
+  }
+  const { lease, startedAtMs } = running;
+  if (lease === null) return;
+  addEvent(job, "executor_lease_released", agent.node.nodeId, {
+    task: task.seq,
+    attempt: task.attempt,
+    ...leasePayload(lease),
+    reason,
+    held_ms: elapsedMs(startedAtMs, job.context.clock.nowMs()),
+  });
+}
+
+/** Keeps the outcome until the agent looks at it: at once, or after a pause. */
+export function endTask(job: Job, agent: AgentState, task: Task, outcome: TaskOutcome): void {
+  const kept = outcome.kind === "interrupted" ? outcome : { ...outcome, artifacts: [] };
+  const { lease, sandboxName } =
+    task.state.kind === "running" ? task.state : { lease: null, sandboxName: "" };
+  setTaskState(job, task, { kind: "ended", outcome: kept, lease, sandboxName });
+  enqueue(job, agent);
+}
+
+/** Gives a task up because its agent or its job is over: what runs is stopped, what waits is taken back (T4). */
+export function abandon(job: Job, task: Task): void {
+  const agent = job.agents[task.agentIndex]!;
+  if (task.state.kind === "running") {
+    const ref = { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt };
+    // A command whose start is not even on disk yet is simply never started.
+    if (withdrawStart(job, ref)) job.context.slots.release(slotsKey(ref));
+    else job.draft.effects.stops.push(ref);
+    releaseLease(job, agent, task, task.state, "cancelled");
+  } else withdrawRequest(job, task);
+  removeTask(job, agent, task);
+}
+
+/** Takes a waiting request back, so that a paused job is granted nothing. */
+export function withdrawRequest(job: Job, task: Task): void {
+  if (task.state.kind === "queued") job.context.slots.release(slotsKey(nextAttempt(job, task)));
+}
+
+export function removeTask(job: Job, agent: AgentState, task: Task): void {
+  job.tasks.delete(task.seq);
+  job.draft.changedTasks.delete(task.seq);
+  job.draft.removedTasks.push(task.seq);
+  job.draft.changedAgents.add(agent.node.index);
+  agent.task = null;
+  taskGone(job, agent, task.seq);
+  job.waitingChars -= task.message.chars;
+  if (holdsJobOpen(agent)) job.openTasks--;
+}
+
+export function setTaskState(job: Job, task: Task, state: TaskState): void {
+  task.state = state;
+  job.draft.changedTasks.add(task.seq);
+  job.draft.changedAgents.add(task.agentIndex);
+}
+
+/** @returns whether the start was still in the draft, and is now gone */
+function withdrawStart({ draft: { effects } }: Job, { taskSeq, attempt }: TaskRef): boolean {
+  const at = effects.starts.findIndex(({ ref }) => ref.taskSeq === taskSeq && ref.attempt === attempt);
+  if (at >= 0) effects.starts.splice(at, 1);
+  return at >= 0;
+}
