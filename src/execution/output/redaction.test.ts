@@ -141,6 +141,26 @@ describe("redaction", () => {
     }
   });
 
+  it("finds each of hundreds of secrets that begin alike, alone and all in one text", () => {
+    const secrets = Array.from({ length: 500 }, (_, n) => `the-beginning-of-all-of-them-${n}`);
+    const redactor = makeRedactor(secrets);
+    for (const secret of secrets) assert.equal(redactor.text(`x ${secret} y`), "x [redacted] y");
+    assert.equal(redactor.text(secrets.join(" ")), secrets.map(() => "[redacted]").join(" "));
+    const inBase64 = secrets.map((secret) => Buffer.from(`${secret}...`).toString("base64"));
+    assert.match(redactor.text(inBase64.join(" ")), /^(?:\[redacted\]\S{0,6} ?){500}$/);
+  });
+
+  it("leaves nothing of secrets that overlap", () => {
+    const redactor = makeRedactor([
+      "abcdefgh-12345678",
+      "12345678-zyxwvuts",
+      "/begins-with-a-slash",
+      "ends-with-one\\",
+    ]);
+    assert.equal(redactor.text("x abcdefgh-12345678-zyxwvuts y"), "x [redacted] y");
+    assert.equal(redactor.text("x ends-with-one\\/begins-with-a-slash y"), "x [redacted] y");
+  });
+
   it("is made once for the same secrets, and never taken for that of others", () => {
     const redactors = new Redactors();
     const one = redactors.of(["secret-value-1", "secret-value-2"]);

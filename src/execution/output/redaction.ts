@@ -17,7 +17,6 @@ const SECRET_CHARS_MIN = 8;
 const REPLACEMENT = "[redacted]";
 /** Of a form as the source of a regular expression: what is much longer cannot be compiled, or only slowly. */
 const PATTERN_CHARS_MAX = 16 * 1024;
-const GROUP_CHARS_MAX = 256 * 1024;
 /** With shorter words the sieve would stop at every other place. */
 const SIEVE_CHARS_MIN = 4;
 
@@ -82,18 +81,18 @@ export function makeRedactor(secrets: readonly string[]): Redactor {
   const isLong = (text: string) => text.trim().length >= SECRET_CHARS_MIN;
   const values = new Set(secrets.flatMap((secret) => [secret, ...secret.split(/\r?\n/)]).filter(isLong));
   if (values.size === 0) return nothingToRedact;
-  const forms = [...new Map([...values].flatMap(formsOf).map((form) => [form.pattern, form])).values()];
-  // Longest first: a secret that begins with another one is replaced as a whole.
-  forms.sort((a, b) => b.chars - a.chars);
-  const longestChars = forms[0]?.chars ?? 0;
-  const long = forms.filter(isLongForm).flatMap(({ texts }) => texts);
-  const short = forms.filter((form) => !isLongForm(form)).map(({ pattern }) => pattern);
-  const patterns = groupsOf(short).map((group) => new RegExp(group.join("|"), "g"));
-  const sieve = sieveOf(forms);
+  const forms = [...values].flatMap(formsOf);
+  const longestChars = forms.reduce((most, { chars }) => Math.max(most, chars), 0);
+  const formsIn = finderOf(forms);
   const text = (input: string) => {
-    if (sieve?.holds(input) === false) return input;
-    const rest = long.reduce((left, form) => left.replaceAll(form, REPLACEMENT), input);
-    return patterns.reduce((left, pattern) => left.replace(pattern, REPLACEMENT), rest);
+    const found = formsIn(input);
+    if (found.length === 0) return input;
+    // Longest first: a secret that begins with another one is replaced as a whole.
+    const long = found.filter(({ pattern }) => pattern === null).sort((a, b) => b.chars - a.chars);
+    const rest = long
+      .flatMap(({ texts }) => texts)
+      .reduce((left, form) => left.replaceAll(form, REPLACEMENT), input);
+    return withoutMatches(rest, rest === input ? found : formsIn(rest));
   };
   return {
     longestChars,
@@ -160,79 +159,108 @@ export function growingRedactor(
   };
 }
 
-/** Null when a secret has nothing by which all of its forms could be told. */
-function sieveOf(forms: readonly Form[]): SecretSieve | null {
-  const words = forms.map(({ word }) => word);
-  return words.some((word) => word.length < SIEVE_CHARS_MIN) ? null : new SecretSieve(words);
+/** @returns what finds the forms that a text may hold: most texts hold none */
+function finderOf(forms: readonly Form[]): (text: string) => readonly Form[] {
+  const byWord = Map.groupBy(forms, ({ word }) => word);
+  const sieve = new SecretSieve([...byWord.keys()].filter((word) => word.length >= SIEVE_CHARS_MIN));
+  const others = forms.filter(({ word }) => word.length < SIEVE_CHARS_MIN);
+  return (text) => [...others, ...sieve.wordsIn(text).flatMap((word) => byWord.get(word)!)];
+}
+
+/** Each match of every form is left out, also where they overlap. */
+function withoutMatches(text: string, forms: readonly Form[]): string {
+  const matches: { readonly start: number; readonly end: number }[] = [];
+  for (const { pattern } of forms) {
+    if (pattern === null) continue;
+    text.replace(pattern, (match, start: number) => {
+      matches.push({ start, end: start + match.length });
+      return match;
+    });
+  }
+  let shown = "";
+  let done = 0;
+  for (const { start, end } of matches.sort((a, b) => a.start - b.start)) {
+    if (start >= done) shown += text.slice(done, start) + REPLACEMENT;
+    done = Math.max(done, end);
+  }
+  return shown + text.slice(done);
 }
 
 /** One character of base64. */
 const SHARED = "(?:[A-Za-z0-9+_-]|%2[BbFf]|\\\\{0,4}/)";
 
-interface Form {
+/** One spelling of a secret. */
+class Form {
   /** Stands, as it is, in everything that the form matches. */
   readonly word: string;
-  /** As the source of a regular expression. */
-  readonly pattern: string;
-  /** What is looked for instead when that is too long. */
+  /** What is looked for when the pattern is too long. */
   readonly texts: readonly string[];
   /** Characters of what it matches, without rare escapes. */
   readonly chars: number;
+  readonly #source: () => string;
+  #pattern: RegExp | null | undefined;
+
+  /** @param source makes that of the pattern */
+  constructor(word: string, texts: readonly string[], chars: number, source: () => string) {
+    this.word = word;
+    this.texts = texts;
+    this.chars = chars;
+    this.#source = source;
+  }
+
+  /** Null when it is too long. Made when it is first needed: those of hundreds of secrets take tens of milliseconds. */
+  get pattern(): RegExp | null {
+    if (this.#pattern === undefined) {
+      const source = this.#source();
+      this.#pattern = source.length > PATTERN_CHARS_MAX ? null : new RegExp(source, "g");
+    }
+    return this.#pattern;
+  }
 }
 
 /** A secret as it is, as JSON and URLs spell it, and within what is encoded as base64. */
 function formsOf(secret: string): Form[] {
   const json = JSON.stringify(secret).slice(1, -1);
   // The pattern of a long text would be longer still.
-  const pattern = secret.length > PATTERN_CHARS_MAX ? secret : inJsonPattern(secret);
-  const inJson = { word: plainPart(secret), pattern, texts: [secret, json], chars: json.length };
+  const inJson = () => (secret.length > PATTERN_CHARS_MAX ? secret : inJsonPattern(secret));
   const inUrl = encodeURIComponent(secret.toWellFormed());
   const inUrlLower = inUrl.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase());
-  const form = (text: string): Form => {
-    return { word: text, pattern: RegExp.escape(text), texts: [text], chars: text.length };
-  };
-  const bytes = Buffer.from(secret);
-  const inBase64 = [0, 1, 2].map((before) => inBase64Form(base64Of(bytes, before), before + bytes.length));
-  return [inJson, form(inUrl), form(inUrlLower), ...inBase64];
+  const inUrls = [...new Set([inUrl, inUrlLower])].filter((text) => text !== secret);
+  return [
+    new Form(plainPart(secret), [secret, json], json.length, inJson),
+    ...inUrls.map((text) => new Form(text, [text], text.length, () => RegExp.escape(text))),
+    ...[0, 1, 2].map((before) => inBase64Form(secret, before)),
+  ];
 }
 
-/** Of base64 in either alphabet, `+`, `/` and `=` also as URLs spell them, and `/` as JSON may. */
-function inBase64Form(text: string, bytesEnd: number): Form {
+/**
+ * Of base64 in either alphabet, `+`, `/` and `=` also as URLs spell them, and `/` as JSON may.
+ *
+ * @param before how many bytes stand before the secret, beyond a multiple of three
+ */
+function inBase64Form(secret: string, before: number): Form {
+  const bytes = Buffer.from("\0".repeat(before) + secret);
+  // Three bytes are four characters: these follow from the secret alone, wherever it stands.
+  const whole = Math.floor((bytes.length * 4) / 3);
+  const text = bytes.toString("base64").slice(Math.ceil((before * 4) / 3), whole);
   const url = text.replaceAll("+", "-").replaceAll("/", "_");
   const parts = text.split(/[+/]/);
   const word = parts.reduce((longest, part) => (part.length > longest.length ? part : longest), "");
   // A last character that holds bits of the secret and of what follows, and the padding, go with it. A first one does
   // not: a pattern that begins with any character is looked for thirty times as long, and few bits are in it.
-  const last = bytesEnd % 3 === 0 ? "" : `(?:${SHARED}(?:=|%3[Dd]){0,2})?`;
-  const middle = RegExp.escape(text)
-    .replaceAll("\\+", "(?:[+\\-]|%2[Bb])")
-    .replaceAll("\\/", "(?:\\\\{0,4}/|_|%2[Ff])");
-  return { word, pattern: middle + last, texts: [text, url], chars: text.length };
+  const last = bytes.length % 3 === 0 ? "" : `(?:${SHARED}(?:=|%3[Dd]){0,2})?`;
+  return new Form(word, [text, url], text.length, () => {
+    const middle = RegExp.escape(text)
+      .replaceAll("\\+", "(?:[+\\-]|%2[Bb])")
+      .replaceAll("\\/", "(?:\\\\{0,4}/|_|%2[Ff])");
+    return middle + last;
+  });
 }
 
 /** The longest part of a secret that every writer of JSON spells in the same way: ASCII but for `"`, `'`, `/` and `\\`. */
 function plainPart(secret: string): string {
   const parts = secret.match(/[ !#-&(-.0-[\]-~]+/g) ?? [];
   return parts.reduce((longest, part) => (part.length > longest.length ? part : longest), "");
-}
-
-/** Patterns that make one regular expression each: one of all of them might be too large. */
-function groupsOf(patterns: readonly string[]): string[][] {
-  const groups: string[][] = [];
-  let chars = Number.POSITIVE_INFINITY;
-  for (const pattern of patterns) {
-    chars += pattern.length;
-    if (chars > GROUP_CHARS_MAX) {
-      groups.push([]);
-      chars = pattern.length;
-    }
-    groups.at(-1)?.push(pattern);
-  }
-  return groups;
-}
-
-function isLongForm({ pattern }: Form): boolean {
-  return pattern.length > PATTERN_CHARS_MAX;
 }
 
 /** JSON within JSON within JSON within JSON: each time a backslash becomes two. */
@@ -273,17 +301,6 @@ function unitPattern(char: string, slashes: number): string {
   const short = SHORT_ESCAPES[char];
   const escaped = short === undefined ? hex : `(?:${hex}|${short})`;
   return `(?:${backslashes(0)}${plain}|${backslashes(1)}${escaped})`;
-}
-
-/**
- * The characters of base64 that follow from these bytes alone, wherever they stand: three bytes are four characters.
- *
- * @param before how many bytes stand before them, beyond a multiple of three
- */
-function base64Of(bytes: Buffer, before: number): string {
-  const text = Buffer.concat([Buffer.alloc(before), bytes]).toString("base64");
-  const whole = Math.floor(((before + bytes.length) * 4) / 3);
-  return text.slice(Math.ceil((before * 4) / 3), whole);
 }
 
 function redactJson(value: JsonValue, text: (input: string) => string): JsonValue {

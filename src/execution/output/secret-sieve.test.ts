@@ -9,16 +9,13 @@ const letters = fc.constantFrom("a", "b", "c", "\u00e9", "\u4e16");
 const wordOf = (minLength: number, maxLength: number) =>
   fc.array(letters, { minLength, maxLength }).map((chars) => chars.join(""));
 
-test("it finds a word exactly when a plain search does, wherever it stands", () => {
+test("it finds the words that a plain search finds, wherever they stand", () => {
   const words = fc.array(wordOf(3, 40), { minLength: 1, maxLength: 12 });
   fc.assert(
     fc.property(words, wordOf(0, 80), fc.nat(12), wordOf(0, 20), (list, before, which, behind) => {
       const sieve = new SecretSieve(list);
       for (const text of [before, before + (list[which % list.length] ?? "") + behind]) {
-        assert.equal(
-          sieve.holds(text),
-          list.some((word) => text.includes(word)),
-        );
+        assert.deepEqual(new Set(sieve.wordsIn(text)), new Set(list.filter((word) => text.includes(word))));
       }
     }),
     { numRuns: 3_000 },
@@ -32,6 +29,6 @@ test("words that are too short are refused", () => {
 test("words of thousands, many of them, and a text of repetitions", () => {
   const words = Array.from({ length: 5_000 }, (_, i) => `${String(i).padStart(6, "0")}${"x".repeat(3_000)}`);
   const sieve = new SecretSieve(words);
-  assert.equal(sieve.holds("0".repeat(1_000_000)), false);
-  assert.equal(sieve.holds(`${"0".repeat(1_000)}${words[4_321]}`), true);
+  assert.deepEqual(sieve.wordsIn("0".repeat(1_000_000)), []);
+  assert.deepEqual(sieve.wordsIn(`${"0".repeat(1_000)}${words[4_321]}`), [words[4_321]]);
 });

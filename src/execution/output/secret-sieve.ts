@@ -1,6 +1,6 @@
-// A sieve: tells quickly that a text holds none of many words, which is true of nearly every text.
+// A sieve: tells quickly which of many words a text holds; nearly every text holds none.
 //
-// V1. When it says that a word may be there, one is; when it says that none is, none is.
+// V1. It says exactly what a plain search for each word would say.
 // V2. Most characters are never looked at: at each place the last three of a window say how far the next word can be
 //     away (the algorithm of Wu and Manber).
 
@@ -13,12 +13,12 @@ export class SecretSieve {
   readonly #window: number;
   /** How far the window may move when it ends in a block of this hash. */
   readonly #shifts: Uint8Array;
-  /** The words whose window ends in a block of this hash. */
-  readonly #words = new Map<number, string[]>();
+  /** The words that begin with what stands in a window. */
+  readonly #words = new Map<string, string[]>();
 
   /** @param words each of at least three characters */
   constructor(words: readonly string[]) {
-    this.#window = Math.min(WINDOW_CHARS_MAX, ...words.map((word) => word.length));
+    this.#window = words.reduce((least, { length }) => Math.min(least, length), WINDOW_CHARS_MAX);
     if (this.#window < BLOCK_CHARS) throw new Error("A word is too short for the sieve.");
     const farthest = this.#window - BLOCK_CHARS + 1;
     this.#shifts = new Uint8Array(TABLE_SIZE).fill(farthest);
@@ -30,27 +30,29 @@ export class SecretSieve {
       const hash = hashAt(word, end);
       this.#shifts[hash] = Math.min(this.#shifts[hash]!, this.#window - 1 - end);
     }
-    const last = hashAt(word, this.#window - 1);
-    const known = this.#words.get(last);
-    if (known === undefined) this.#words.set(last, [word]);
+    const start = word.slice(0, this.#window);
+    const known = this.#words.get(start);
+    if (known === undefined) this.#words.set(start, [word]);
     else known.push(word);
   }
 
-  /** Whether one of the words is in the text. */
-  holds(text: string): boolean {
+  /** The words that are in the text, each once. */
+  wordsIn(text: string): readonly string[] {
+    const found = new Set<string>();
     const shifts = this.#shifts;
     for (let end = this.#window - 1; end < text.length; ) {
-      const hash = hashAt(text, end);
-      const shift = shifts[hash]!;
+      const shift = shifts[hashAt(text, end)]!;
       if (shift > 0) {
         end += shift;
         continue;
       }
       const start = end - this.#window + 1;
-      if (this.#words.get(hash)?.some((word) => text.startsWith(word, start)) === true) return true;
       end++;
+      for (const word of this.#words.get(text.slice(start, end)) ?? []) {
+        if (text.startsWith(word, start)) found.add(word);
+      }
     }
-    return false;
+    return [...found];
   }
 }
 
