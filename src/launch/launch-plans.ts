@@ -1,6 +1,7 @@
 // What a run of a job is launched with: the graph of its package, and its configuration in layers; and whether that is
 // all a run needs. Both are made once for each revision of a job, because thousands of runs ask for the same.
 
+import { scheduler } from "node:timers/promises";
 import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { PackageDescription } from "../blueprints/package-description.ts";
 import type { Bundles } from "../bundles/bundles.ts";
@@ -76,7 +77,7 @@ export class LaunchPlans {
     const { description } = descriptionOf(definition);
     const jobConfiguration = JSON.parse(job.configurationJson) as JsonObject;
     const paths = secretPathsIn(definition.manifest);
-    const configurationJson = this.#resolved(definition.configuration, jobConfiguration, paths);
+    const configurationJson = await this.#resolved(definition.configuration, jobConfiguration, paths);
     const graph = this.#parts.secrets.withSealedInputs(definition.graph, paths);
     if (description === null) return { graph, configurationJson, preparation: null };
     const isNeeded = await this.#parts.preparation.isNeeded({
@@ -91,11 +92,18 @@ export class LaunchPlans {
     return { graph, configurationJson, preparation: isNeeded ? description : null };
   }
 
-  #resolved(ofPackage: JsonObject | null, ofJob: JsonObject, paths: SecretPaths): string | null {
+  async #resolved(
+    ofPackage: JsonObject | null,
+    ofJob: JsonObject,
+    paths: SecretPaths,
+  ): Promise<string | null> {
     if (ofPackage === null && Object.keys(ofJob).length === 0) return null;
     const { secrets } = this.#parts;
     // Layers meet in clear, so that a secret is replaced whole and never mixed with what is below it.
-    return JSON.stringify(secrets.seal(merged(ofPackage ?? {}, secrets.unseal(ofJob)), paths));
+    const clear = merged(ofPackage ?? {}, secrets.unseal(ofJob));
+    // Hundreds of secrets take milliseconds to open, and as long to encrypt.
+    await scheduler.yield();
+    return JSON.stringify(secrets.seal(clear, paths));
   }
 
   #keep(key: string, made: Made): void {
