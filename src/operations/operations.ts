@@ -4,10 +4,9 @@
 // A2. An operation that is on disk is worked on until it has ended, over any number of restarts: the handler is called
 //     again from its beginning, and finds by itself what is done already.
 // A3. What its end brings about is in the transaction of its end.
-// A4. A store that takes nothing delays an operation and does not fail it; an error that nobody foresaw fails it.
-// A5. At most AT_ONCE_MAX are worked on at the same time, in the order of their requests.
+// A4. A store that takes nothing delays an operation and does not fail it; an unexpected error fails it.
+// A5. At most AT_ONCE_MAX are worked on at the same time, in the order of their requests (work-queue.ts).
 
-import { JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
@@ -31,9 +30,9 @@ import type {
   OperationRecords,
   OperationWrites,
 } from "./records.ts";
+import { isUnavailable, traceOf, WorkQueue } from "./work-queue.ts";
 
 const AT_ONCE_MAX = 4;
-const RETRY_MS = 1_000;
 
 /** What the work has come to. */
 export interface OperationEnd<Writes> {
@@ -73,13 +72,19 @@ export interface OperationRequest {
 
 export class Operations<Writes extends { readonly operations: OperationWrites }> {
   readonly #parts: OperationsParts<Writes>;
-  readonly #queue = new Set<string>();
-  readonly #underWay = new Map<string, Promise<void>>();
-  readonly #retries = new Map<string, () => void>();
-  readonly #stopping = new AbortController();
+  readonly #queue: WorkQueue;
 
   constructor(parts: OperationsParts<Writes>) {
     this.#parts = parts;
+    const { clock, log } = parts;
+    this.#queue = new WorkQueue({
+      what: "an operation",
+      keyName: "operation_id",
+      atOnceMax: AT_ONCE_MAX,
+      work: (operationId, signal) => this.#work(operationId, signal),
+      clock,
+      log,
+    });
   }
 
   /**
@@ -103,11 +108,9 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
     return change.operation;
   }
 
-  /** Begins the work of an operation that is on disk; one that was begun before goes on as it does. */
+  /** Begins the work of an operation that is on disk, once. */
   begin({ operationId }: Operation): void {
-    if (this.#underWay.has(operationId) || this.#retries.has(operationId)) return;
     this.#queue.add(operationId);
-    this.#fill();
   }
 
   /** Takes up what a predecessor has left. */
@@ -116,57 +119,16 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
   }
 
   /** Interrupts what is under way, which stays open for the next start. */
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    for (const cancel of this.#retries.values()) cancel();
-    this.#retries.clear();
-    this.#queue.clear();
-    await Promise.all(this.#underWay.values());
+  stop(): Promise<void> {
+    return this.#queue.stop();
   }
 
-  #fill(): void {
-    for (const operationId of this.#queue) {
-      if (this.#underWay.size >= AT_ONCE_MAX || this.#stopping.signal.aborted) return;
-      this.#queue.delete(operationId);
-      const work = this.#work(operationId).finally(() => {
-        this.#underWay.delete(operationId);
-        this.#fill();
-      });
-      this.#underWay.set(operationId, work);
-    }
-  }
-
-  /** Never rejects. */
-  async #work(operationId: string): Promise<void> {
-    try {
-      const operation = await this.#parts.records.operation(operationId);
-      if (operation !== null && isOpen(operation)) await this.#see(operation);
-    } catch (error) {
-      if (this.#stopping.signal.aborted) return;
-      if (!isPassing(error)) {
-        this.#parts.log.error(
-          { operation_id: operationId, error: traceOf(error) },
-          "an operation is tried again",
-        );
-      }
-      this.#retryLater(operationId);
-    }
-  }
-
-  #retryLater(operationId: string): void {
-    const again = () => {
-      this.#retries.delete(operationId);
-      this.#queue.add(operationId);
-      this.#fill();
-    };
-    this.#retries.set(operationId, this.#parts.clock.after(RETRY_MS, again));
-  }
-
-  async #see(operation: Operation): Promise<void> {
-    const { write, clock, handlers } = this.#parts;
+  async #work(operationId: string, signal: AbortSignal): Promise<void> {
+    const { records, write, clock, handlers } = this.#parts;
+    const operation = await records.operation(operationId);
+    if (operation === null || !isOpen(operation)) return;
     const handler = handlers[operation.kind];
     const published = (changed: Operation, line: string) => this.#published(changed, line);
-    const { signal } = this.#stopping;
     const context = new OperationProgress(operation, { write, published, clock, signal });
     try {
       if (operation.status === "pending") await context.change(running);
@@ -178,7 +140,8 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
       );
     } catch (error) {
       await context.close();
-      if (signal.aborted || isPassing(error)) throw error;
+      const isToBeTriedAgain = isUnavailable(error) || error instanceof OperationInterrupted;
+      if (signal.aborted || isToBeTriedAgain) throw error;
       const failure = this.#failureOf(operation, error);
       await this.#end(
         (nowMs) => failed(context.operation, failure, nowMs),
@@ -194,7 +157,7 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
     }
     const { operationId, kind, target } = operation;
     const fields = { operation_id: operationId, kind, target, error: traceOf(error) };
-    this.#parts.log.error(fields, "an operation met an error that nobody foresaw");
+    this.#parts.log.error(fields, "an operation met an unexpected error");
     const detail = `The operation met an unexpected error. The server's log has its cause under ${operationId}; try again with a new Idempotency-Key.`;
     return { code: "internal", detail, retryable: operationFailures.internal.retryable };
   }
@@ -222,19 +185,10 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
 
 const nothing = () => {};
 
-/** Whether the same work may be tried again as it is. */
-function isPassing(error: unknown): boolean {
-  return error instanceof JournalUnavailable || error instanceof OperationInterrupted;
-}
-
 export function busy(open: Operation): DomainError {
   const what = open.kind === "blueprint_addition" ? "added" : "removed";
   return new DomainError(
     "blueprint_busy",
     `Blueprint ${open.target} is being ${what} by operation ${open.operationId}. Follow it at /api/v1/operations/${open.operationId}, and try again once it has ended.`,
   );
-}
-
-function traceOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

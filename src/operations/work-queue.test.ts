@@ -1,0 +1,165 @@
+// The queue itself; that its users lose nothing over restarts is in their own tests.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Gate, HandClock } from "../../test/support/core.ts";
+import { until } from "../../test/support/until.ts";
+import { JournalUnavailable } from "../engine/journal.ts";
+import { OperationInterrupted } from "./failures.ts";
+import { WorkQueue, type WorkQueueParts } from "./work-queue.ts";
+
+function start(work: WorkQueueParts["work"], parts: Partial<WorkQueueParts> = {}) {
+  const clock = new HandClock();
+  const logged: string[] = [];
+  const begun: string[] = [];
+  const queue = new WorkQueue({
+    what: "the test",
+    keyName: "key",
+    atOnceMax: 2,
+    work: (key, signal) => {
+      begun.push(key);
+      return work(key, signal);
+    },
+    clock,
+    log: {
+      warn: (_, message) => void logged.push(message),
+      error: ({ key }) => void logged.push(String(key)),
+    },
+    ...parts,
+  });
+  return { queue, clock, logged, begun, idle: () => until("an idle queue", () => queue.size === 0) };
+}
+
+test("keys are worked on in their order, no more at once than may be, each once (Q1)", async () => {
+  const gates = new Map(["a", "b", "c"].map((key) => [key, new Gate()]));
+  const { queue, begun, idle } = start(async (key) => gates.get(key)?.pass());
+  for (const key of ["a", "b", "c", "c", "b"]) queue.add(key);
+  assert.deepEqual(begun, ["a", "b"]);
+  assert.equal(queue.size, 3);
+  gates.get("a")?.open();
+  await gates.get("c")?.reached;
+  for (const gate of gates.values()) gate.open();
+  await idle();
+  assert.deepEqual(begun, ["a", "b", "c", "b"], "what was added while it was under way is worked on again");
+});
+
+test("a key is not worked on twice at once, though there is room (Q1)", async () => {
+  const gate = new Gate();
+  const { queue, begun, idle } = start(() => gate.pass());
+  queue.add("a");
+  queue.add("a");
+  assert.deepEqual([begun, queue.size], [["a"], 1]);
+  gate.open();
+  await idle();
+  assert.deepEqual(begun, ["a", "a"]);
+});
+
+test("a key that fails is tried again later, and alone; the log tells of it (Q2)", async () => {
+  const failing = new Set(["a"]);
+  const { queue, clock, logged, begun, idle } = start(async (key) => {
+    if (failing.has(key)) throw new TypeError("a mistake");
+  });
+  queue.add("a");
+  await until("the retry", () => clock.timers === 1);
+  queue.add("b");
+  await until("the other one", () => queue.size === 1);
+  failing.clear();
+  clock.fire();
+  await idle();
+  assert.deepEqual(begun, ["a", "b", "a"]);
+  assert.deepEqual(logged, ["a"]);
+});
+
+test("while the store takes nothing all keys wait, and then keep their order (Q2)", async () => {
+  const store = { isBroken: true };
+  const { queue, clock, logged, begun, idle } = start(async () => {
+    if (store.isBroken) throw new JournalUnavailable("the test has broken the store");
+  });
+  queue.add("a");
+  await until("the retry", () => clock.timers === 1);
+  queue.add("b");
+  assert.deepEqual(begun, ["a"]);
+  store.isBroken = false;
+  clock.fire();
+  await idle();
+  assert.deepEqual(begun, ["a", "a", "b"]);
+  assert.deepEqual(logged, []);
+});
+
+test("work that was interrupted is done again, and nobody is told (Q2)", async () => {
+  const errors = [new OperationInterrupted("a command was ended")];
+  const { queue, clock, logged, idle } = start(async () => {
+    const error = errors.shift();
+    if (error !== undefined) throw error;
+  });
+  queue.add("a");
+  await until("the retry", () => clock.timers === 1);
+  clock.fire();
+  await idle();
+  assert.deepEqual(logged, []);
+});
+
+test("keys beyond the queue's bound are read from the records, also when reading fails once (Q3)", async () => {
+  const open = new Set(Array.from({ length: 5_000 }, (_, i) => `key ${i}`));
+  let reads = 0;
+  const gate = new Gate();
+  const { queue, clock, logged, idle } = start(
+    async (key) => {
+      await gate.pass();
+      open.delete(key);
+    },
+    {
+      async *recorded() {
+        if (++reads === 1) throw new Error("the test has broken the read");
+        yield [...open].slice(0, 1_500);
+        yield [...open].slice(1_500);
+      },
+    },
+  );
+  for (const key of open) queue.add(key);
+  assert.ok(queue.size <= 2_002, String(queue.size));
+  gate.open();
+  await until("the retry", () => clock.timers === 1);
+  clock.fire();
+  await until("all keys", () => open.size === 0);
+  await idle();
+  assert.deepEqual(logged, ["more work for the test could not be read yet"]);
+});
+
+test("a key that is dropped is aborted, and neither tried again nor begun (Q4)", async () => {
+  const { queue, clock, begun, logged, idle } = start(async (_, signal) => {
+    const aborted = Promise.withResolvers<never>();
+    signal.addEventListener("abort", () => aborted.reject(signal.reason));
+    await aborted.promise;
+  });
+  for (const key of ["a", "b", "c"]) queue.add(key);
+  for (const key of ["c", "b", "a"]) queue.drop(key);
+  await idle();
+  assert.deepEqual([begun, logged, clock.timers], [["a", "b"], [], 0]);
+});
+
+test("a key that is dropped while it waits for the retry is not tried again (Q4)", async () => {
+  const { queue, clock, begun } = start(() => Promise.reject(new Error("a mistake")));
+  queue.add("a");
+  await until("the retry", () => clock.timers === 1);
+  queue.drop("a");
+  clock.fire();
+  assert.deepEqual([begun, queue.size], [["a"], 0]);
+});
+
+test("stopping aborts what is under way, waits for its end, and takes the retry back (Q4)", async () => {
+  const gate = new Gate();
+  const { queue, clock, begun } = start(async (key, signal) => {
+    if (key === "bad") throw new Error("a mistake");
+    await gate.pass();
+    assert.equal(signal.aborted, true);
+  });
+  queue.add("bad");
+  await until("the retry", () => clock.timers === 1);
+  queue.add("a");
+  const stopped = queue.stop();
+  queue.add("late");
+  gate.open();
+  await stopped;
+  assert.deepEqual([begun, clock.timers, queue.size], [["bad", "a"], 0, 0]);
+});
