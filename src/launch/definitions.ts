@@ -12,6 +12,7 @@ import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { Operation } from "../operations/records.ts";
+import { WorkQueue } from "../operations/work-queue.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { noPaths, type SecretPaths, secretPathsIn } from "../security/secret-paths.ts";
 import { extensionsOf } from "./extensions.ts";
@@ -64,12 +65,18 @@ export interface JobPatch {
 
 export class Definitions {
   readonly #parts: DefinitionsParts;
-  #purge: Promise<void> | null = null;
-  #mustLookAgain = false;
-  #isStopped = false;
+  readonly #purging: WorkQueue;
 
   constructor(parts: DefinitionsParts) {
     this.#parts = parts;
+    this.#purging = new WorkQueue({
+      what: "the removal of what deleted jobs have left",
+      keyName: "what",
+      atOnceMax: 1,
+      work: (_, signal) => this.#purge(signal),
+      clock: parts.clock,
+      log: parts.log,
+    });
   }
 
   /**
@@ -205,29 +212,23 @@ export class Definitions {
 
   /** Removes what deleted jobs have left, in the background; also to be called at start. */
   purge(): void {
-    // What is under way may already have looked where there is something now.
-    this.#mustLookAgain = true;
-    this.#purge ??= this.#purgeAll().finally(() => {
-      this.#purge = null;
-      if (this.#mustLookAgain && !this.#isStopped) this.purge();
-    });
+    this.#purging.add("deleted jobs");
   }
 
   /** Resolves when nothing of it is under way any more. */
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    await this.#purge;
+  stop(): Promise<void> {
+    return this.#purging.stop();
   }
 
-  async #purgeAll(): Promise<void> {
+  async #purge(signal: AbortSignal): Promise<void> {
     const { records, log } = this.#parts;
-    this.#mustLookAgain = false;
     try {
       let hasRemoved = false;
       // One small transaction after the other; the store lets others write in between.
-      while (!this.#isStopped && (await records.purgeDeleted(PURGE_PAGE))) hasRemoved = true;
+      while (!signal.aborted && (await records.purgeDeleted(PURGE_PAGE))) hasRemoved = true;
       if (hasRemoved) await this.#parts.collectGarbage();
     } catch (error) {
+      // The next housekeeping tries again: what makes this fail seldom passes within a second.
       log.warn({ error: String(error) }, "what deleted jobs have left could not be removed yet");
     }
   }

@@ -4,64 +4,71 @@
 // L1. A run is launched once: its runtime job has an id that was fixed with the run, and whether the journal has it
 //     stands in the run's own row, written with the job's first batch.
 // L2. A run that cannot be launched for a reason of its own ends as failed, with the reason. When the runtime takes
-//     nothing at the moment, all runs wait; when a run meets an error that nobody foresaw, it waits alone.
+//     nothing at the moment, all runs wait; when a run meets an unexpected error, it waits alone.
 // L3. Nothing is remembered here that a restart would miss: `recover` finds what is open in the records.
 // L4. A launch takes its turn among the requests that control the run: it sees what they have written, and they see
 //     a run that is launched or is not.
 // L5. Memory is bounded: runs that find no room in the queue are read from the records when it is empty.
 // L6. A run whose desired state is on disk comes to it, in its turn: at once, or with the next start.
-// L7. A run that has to be prepared is, outside its turn and beside the launches of others (launch-preparations.ts);
-//     then it takes its turn again, and is submitted if it is still to be launched.
+// L7. A run whose package needs more than its snapshot is prepared first, outside its turn and beside the launches of
+//     others (preparation-queue.ts); then it takes its turn again, and is submitted if it is still to be launched.
 // L8. A run whose job waits for its blueprint waits with it: `settle` finds it when the job's addition has ended.
 
-import { EngineUnavailable } from "../engine/batch.ts";
+import { JobUnwritable } from "../engine/batch.ts";
 import type { Engine } from "../engine/engine.ts";
-import { JournalUnavailable } from "../engine/journal.ts";
+import type { FailureCode } from "../engine/failure-catalogue.ts";
+import { withInputs } from "../engine/inputs.ts";
+import type { JsonObject } from "../engine/json.ts";
 import type { KeyedMutex } from "../lib/async.ts";
-import { isToBeLaunched } from "./launch-preparations.ts";
-import type { DesiredState, OpenRun } from "./records.ts";
-import { Submissions, type SubmissionsParts } from "./submissions.ts";
+import { isUnavailable, WorkQueue } from "../operations/work-queue.ts";
+import { blueprintOf, type LaunchPlan } from "./launch-plans.ts";
+import type { PreparedLaunch } from "./preparation/preparation.ts";
+import {
+  failureCodeOf,
+  isToBeLaunched,
+  PreparationQueue,
+  type PreparationQueueParts,
+} from "./preparation-queue.ts";
+import type { DesiredState, JobDefinition, OpenRun, RunRecord } from "./records.ts";
+import type { RunEnds } from "./run-ends.ts";
 
 const LAUNCHES_AT_ONCE_MAX = 64;
-const QUEUE_MAX = 2_000;
-const RETRY_MS = 1_000;
 const RECORDS_PAGE = 500;
 
-export interface LauncherParts extends SubmissionsParts {
+export interface LauncherParts extends PreparationQueueParts {
+  readonly engine: Engine;
+  readonly ends: RunEnds;
   /** Shared with those who control runs (L4). */
   readonly turns: KeyedMutex;
 }
 
 export class Launcher {
   readonly #parts: LauncherParts;
-  readonly #submissions: Submissions;
-  /** Ids of runs that wait, in order; what is under way; and what waits for the retry. */
-  #queue = new Set<string>();
-  readonly #underWay = new Map<string, Promise<void>>();
-  readonly #later = new Set<string>();
-  /** Whether more wait than the queue has, and the reading of them. */
-  #hasMore = false;
-  #reading: Promise<void> | null = null;
-  /** The runtime or the store takes nothing until the retry. */
-  #isBlocked = false;
-  #cancelRetry: (() => void) | null = null;
-  #isStopped = false;
+  readonly #queue: WorkQueue;
+  readonly #preparations: PreparationQueue;
 
   constructor(parts: LauncherParts) {
     this.#parts = parts;
-    this.#submissions = new Submissions(parts, (runId) => this.enqueue(runId));
+    this.#queue = new WorkQueue({
+      what: "the launch of a run",
+      keyName: "run_id",
+      atOnceMax: LAUNCHES_AT_ONCE_MAX,
+      work: (runId) => this.#launch(runId),
+      recorded: () => this.#toBeLaunched(),
+      clock: parts.clock,
+      log: parts.log,
+    });
+    this.#preparations = new PreparationQueue(parts, (runId) => this.enqueue(runId));
   }
 
   /** Runs that wait for their launch or are being launched: as many as this, or more when it is thousands. */
   get waiting(): number {
-    return this.#queue.size + this.#later.size + this.#underWay.size + this.#submissions.preparing;
+    return this.#queue.size + this.#preparations.size;
   }
 
   /** To be called once the run is on disk. */
   enqueue(runId: string): void {
-    if (this.#hasMore || this.#queue.size >= QUEUE_MAX) this.#hasMore = true;
-    else this.#queue.add(runId);
-    this.#fill();
+    this.#queue.add(runId);
   }
 
   /** Launches what a predecessor had accepted only, and brings open runs to the state they were asked for. */
@@ -96,8 +103,7 @@ export class Launcher {
   settleSoon(jobId: string): void {
     this.settle(jobId).catch((error: unknown) => {
       this.#parts.log.warn({ job_id: jobId, error: String(error) }, "a job's runs could not be settled yet");
-      this.#hasMore = true;
-      this.#retryLater();
+      this.#queue.readLater();
     });
   }
 
@@ -122,10 +128,10 @@ export class Launcher {
   async bring(run: OpenRun): Promise<boolean> {
     const { records, engine, ends, clock } = this.#parts;
     const { runId, desiredState } = run;
-    if (run.launched) return applyDesiredState(engine, run.runtimeJobId, desiredState);
+    if (run.launched) return (await ask(engine, run.runtimeJobId, desiredState)).kind === "done";
     if (desiredState === "cancelled") {
       await ends.cancelled(runId);
-      this.#submissions.drop(runId);
+      this.#preparations.drop(runId);
       return true;
     }
     await records.write(async (writes) => {
@@ -139,16 +145,13 @@ export class Launcher {
 
   /** Takes no more; resolves when nothing is under way. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#cancelRetry?.();
-    await this.#reading;
-    await Promise.all([this.#submissions.stop(), ...this.#underWay.values()]);
+    await Promise.all([this.#queue.stop(), this.#preparations.stop()]);
   }
 
   /** What is open and not as it should be, of one job or of all, oldest first, page by page. */
   async *#unsettled(jobId: string | null): AsyncGenerator<readonly OpenRun[]> {
     let after: string | null = null;
-    while (!this.#isStopped) {
+    while (!this.#queue.isStopped) {
       const page: readonly OpenRun[] = await this.#parts.records.unsettledRuns({
         jobId,
         limit: RECORDS_PAGE,
@@ -161,92 +164,105 @@ export class Launcher {
     }
   }
 
-  #fill(): void {
-    if (this.#isStopped || this.#isBlocked) return;
-    for (const runId of this.#queue) {
-      if (this.#underWay.size >= LAUNCHES_AT_ONCE_MAX) return;
-      if (this.#underWay.has(runId)) continue;
-      this.#queue.delete(runId);
-      const work = this.#launch(runId).finally(() => {
-        this.#underWay.delete(runId);
-        this.#fill();
-      });
-      this.#underWay.set(runId, work);
-    }
-    // Not while some wait for the retry: those would be found, and tried again at once.
-    if (this.#hasMore && this.#queue.size === 0 && this.#cancelRetry === null) this.#readMore();
-  }
-
-  #readMore(): void {
-    this.#reading ??= this.#fillQueue()
-      .catch((error: unknown) => {
-        this.#parts.log.warn({ error: String(error) }, "accepted runs could not be read yet");
-        this.#hasMore = true;
-        this.#retryLater();
-      })
-      .finally(() => {
-        this.#reading = null;
-        this.#fill();
-      });
-  }
-
-  /** Takes the oldest runs that wait into the queue, until it is full. */
-  async #fillQueue(): Promise<void> {
-    this.#hasMore = false;
+  async *#toBeLaunched(): AsyncGenerator<readonly string[]> {
     for await (const runs of this.#unsettled(null)) {
-      for (const run of runs) {
-        if (!isToBeLaunched(run) || this.#submissions.isPreparing(run.runId)) continue;
-        if (this.#queue.size >= QUEUE_MAX) this.#hasMore = true;
-        else this.#queue.add(run.runId);
-      }
-      if (this.#hasMore) return;
+      yield runs
+        .filter((run) => isToBeLaunched(run) && !this.#preparations.has(run.runId))
+        .map(({ runId }) => runId);
     }
   }
 
   async #launch(runId: string): Promise<void> {
+    await this.#parts.turns.run(runId, async () => {
+      const run = await this.#parts.records.run(runId);
+      if (run !== null && isToBeLaunched(run)) await this.#submit(run);
+    });
+  }
+
+  /** Hands a run to the runtime, or begins its preparation, or lets it fail with the reason. */
+  async #submit(run: RunRecord): Promise<void> {
+    const { records, plans } = this.#parts;
+    const job = await records.job(run.jobId);
+    if (job === null || job.status === "preparing") return;
+    if (job.status === "failed_preparation") {
+      await this.#fail(run, "blueprint.not_prepared", await this.#whyNotPrepared(job));
+      return;
+    }
+    const plan = await plans.of(job).catch((error: unknown) => asFailure(error));
+    if ("code" in plan) await this.#fail(run, plan.code, plan.message);
+    else if (plan.preparation !== null || run.configOverridesJson !== null) await this.#submitPrepared(run);
+    else await this.#submitAs(run, plan.bundleFingerprint, launchOf(plan, run));
+  }
+
+  /** Uses what came of the run's preparation (L7), or begins it. */
+  async #submitPrepared(run: RunRecord): Promise<void> {
+    const { runId } = run;
+    const outcome = this.#preparations.outcomeOf(runId);
+    if (outcome?.kind === "prepared") {
+      await this.#submitAs(run, outcome.bundleFingerprint, outcome.launch);
+      this.#preparations.forget(runId);
+    } else if (outcome?.kind === "failed") {
+      await this.#fail(run, outcome.code, outcome.message);
+    } else if (!this.#preparations.begin(runId)) throw new Error("too many launches are being prepared");
+  }
+
+  async #submitAs(run: RunRecord, bundleFingerprint: string, launch: PreparedLaunch): Promise<void> {
+    const { graph, inputs, manifestJson, configurationJson, hasOwnPayload } = launch;
+    const answer = withInputs(graph, inputs);
+    if (answer.kind === "invalid") {
+      await this.#fail(run, "inputs.invalid", answer.problems.join("; "));
+      return;
+    }
+    const submitted = this.#parts.engine.submit({
+      graph: answer.graph,
+      identity: { jobId: run.runtimeJobId, runId: run.runId, definitionId: run.jobId },
+      manifestJson,
+      bundleFingerprint,
+      hasOwnPayload,
+      configurationJson,
+      trace: { traceId: run.traceId, parentSpanId: run.parentSpanId },
+    });
     try {
-      await this.#parts.turns.run(runId, async () => {
-        const run = await this.#parts.records.run(runId);
-        if (run !== null && isToBeLaunched(run)) await this.#submissions.submit(run);
-      });
+      await submitted;
     } catch (error) {
-      this.#isBlocked ||= isUnavailable(error);
-      if (!this.#isBlocked) {
-        this.#parts.log.error({ run_id: runId, error: String(error) }, "a run could not be launched yet");
-      }
-      if (this.#later.size < QUEUE_MAX) this.#later.add(runId);
-      else this.#hasMore = true;
-      this.#retryLater();
+      if (!(error instanceof JobUnwritable)) throw error;
+      await this.#fail(run, "runtime.record_damaged", error.message);
     }
   }
 
-  #retryLater(): void {
-    if (this.#isStopped) return;
-    this.#cancelRetry ??= this.#parts.clock.after(RETRY_MS, () => {
-      this.#cancelRetry = null;
-      this.#isBlocked = false;
-      this.#queue = new Set([...this.#later, ...this.#queue]);
-      this.#later.clear();
-      this.#fill();
-    });
+  async #fail(run: RunRecord, code: FailureCode, message: string): Promise<void> {
+    const { ends } = this.#parts;
+    await ends.failed(run, ends.makeFailure(run, code, message));
+    this.#preparations.drop(run.runId);
+  }
+
+  async #whyNotPrepared(job: JobDefinition): Promise<string> {
+    const blueprintId = blueprintOf(job) ?? "";
+    const prepared = await this.#parts.blueprints.prepared(blueprintId);
+    const why =
+      prepared === null || prepared.error === null
+        ? `The blueprint ${blueprintId} is not added`
+        : `The blueprint ${blueprintId} could not be added (operation ${prepared.operationId}): ${prepared.error.detail.replace(/\.$/, "")}`;
+    return `${why}. Add it with POST /api/v1/blueprints/${blueprintId}/additions, then start a new run.`;
   }
 }
 
-/** Whether the runtime or the store takes nothing at the moment. */
-function isUnavailable(error: unknown): error is EngineUnavailable | JournalUnavailable {
-  return error instanceof EngineUnavailable || error instanceof JournalUnavailable;
+/** A run that needs no preparation uploads from the snapshot. */
+function launchOf(plan: LaunchPlan, { inputsJson }: RunRecord): PreparedLaunch {
+  const { graph, configurationJson } = plan;
+  const { manifestJson } = plan.definition;
+  const inputs = JSON.parse(inputsJson) as JsonObject;
+  return { graph, manifestJson, configurationJson, hasOwnPayload: false, inputs };
 }
 
-/** Asks the runtime for what was asked of the run. @returns false when the job is not open there */
-async function applyDesiredState(
-  engine: Engine,
-  runtimeJobId: string,
-  desired: DesiredState,
-): Promise<boolean> {
-  const answer = await ask(engine, runtimeJobId, desired);
-  return answer.kind === "done";
+/** @throws what may pass */
+function asFailure(error: unknown): { readonly code: FailureCode; readonly message: string } {
+  const code = failureCodeOf(error);
+  if (code === null) throw error;
+  return { code, message: (error as Error).message };
 }
 
+/** Asks the runtime for what was asked of the run. */
 function ask(engine: Engine, runtimeJobId: string, desired: DesiredState) {
   switch (desired) {
     case "running":

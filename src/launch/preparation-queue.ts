@@ -1,15 +1,14 @@
 // Preparations of launches: what happens between a run's acceptance and its submission when its package needs more
 // than its snapshot. It may take long, and happens outside the run's turn.
 //
-// V1. At most four at a time; the others wait in the order in which they came, as ids alone.
+// V1. At most four at a time (operations/work-queue.ts).
 // V2. What came of one is kept until the launcher has used it; of many that nobody uses (their runs are paused) the
 //     oldest are forgotten, and prepared anew.
-// V3. A run that is dropped is aborted. Its files go with the run's end, which is not looked after here.
+// V3. A run that is dropped is aborted. Its files are removed with the run's end, which is not done here.
 // V4. Nothing here survives the process: the next one prepares anew what was not submitted.
-// V5. One whose services are not there yet waits for them outside of the four, for a while (service-waits.ts); what is
-//     missing then fails the run.
-// V6. One that meets an error that nobody foresaw is begun again by the launcher, and its run is told; at the last try
-//     the error fails the run.
+// V5. One whose services are not there yet (after a restart their jobs are only being recovered) waits for them outside of
+//     the four, for a while; what is missing then fails the run.
+// V6. One that meets an unexpected error is done again, and its run is told; at the last try the error fails the run.
 
 import { getSystemErrorMessage } from "node:util";
 import { descriptionOf } from "../blueprints/describe-package.ts";
@@ -17,42 +16,50 @@ import type { WebUi } from "../blueprints/package-description.ts";
 import type { BlueprintRecords } from "../blueprints/records.ts";
 import { BundleProblem, messagesOf } from "../bundles/problem.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
-import { JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
+import { isUnavailable, WorkQueue } from "../operations/work-queue.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { ConfigurationUnreadable } from "../security/open-configuration.ts";
 import { WEB_UI_PORT, type WebUiPorts } from "../web/ports.ts";
 import type { PortRecords } from "../web/records.ts";
-import { LabelWriter } from "./label-writer.ts";
 import { blueprintOf, type LaunchPlans } from "./launch-plans.ts";
 import type { Preparation } from "./preparation/launch-preparation.ts";
-import { type LaunchSubject, PreparationFailed, type PreparedLaunch } from "./preparation/preparation.ts";
+import {
+  type LaunchSubject,
+  PreparationFailed,
+  type PreparationProgress,
+  type PreparedLaunch,
+} from "./preparation/preparation.ts";
 import { resolveLaunch } from "./preparation/resolved-launch.ts";
 import type { GatewayRecords, JobDefinition, OpenRun, RunRecord } from "./records.ts";
-import { ServiceWaits, waitLabel } from "./service-waits.ts";
 
 const AT_ONCE_MAX = 4;
 const WAITING_MAX = 100_000;
 const OUTCOMES_MAX = 100;
-/** The launcher begins one again after a second: more than a minute, for what passes by itself. */
+/** One a second: about a minute, for what passes by itself. */
 const TRIES_MAX = 60;
+/** How often a run that waits for services looks for them: 60 looks in half a minute. */
+const LOOK_EVERY_MS = 500;
+const LOOKS_MAX = 60;
+const LABEL_EVERY_MS = 1_000;
 
 /** What came of the preparation of a run. */
 export type PreparationOutcome =
   | { readonly kind: "prepared"; readonly launch: PreparedLaunch; readonly bundleFingerprint: string }
-  | { readonly kind: "failed"; readonly code: FailureCode; readonly message: string }
-  /** Something that may pass; it is to be begun again. */
-  | { readonly kind: "interrupted"; readonly error: unknown };
+  | { readonly kind: "failed"; readonly code: FailureCode; readonly message: string };
 
-/** The run's services are to be waited for. */
-interface Waits {
-  readonly kind: "waits";
-  readonly services: readonly string[];
-  readonly isMissing: () => boolean;
-}
+/** What one try has come to. */
+type Attempt =
+  | PreparationOutcome
+  /** It is to be done again. */
+  | { readonly kind: "interrupted"; readonly error: unknown }
+  /** The run's services are to be waited for; there is at least one. */
+  | { readonly kind: "waits"; readonly services: readonly string[]; readonly isMissing: () => boolean }
+  /** The run is not to be launched any more. */
+  | { readonly kind: "dropped" };
 
-export interface LaunchPreparationsParts {
+export interface PreparationQueueParts {
   readonly records: GatewayRecords;
   readonly plans: LaunchPlans;
   readonly preparation: Pick<Preparation, "prepare" | "missingServices">;
@@ -64,33 +71,40 @@ export interface LaunchPreparationsParts {
   readonly log: EngineLog;
 }
 
-export class LaunchPreparations {
-  readonly #parts: LaunchPreparationsParts;
-  readonly #onEnd: (runId: string) => void;
-  readonly #waiting = new Set<string>();
-  readonly #underWay = new Map<string, { readonly abort: AbortController; readonly work: Promise<void> }>();
+export class PreparationQueue {
+  readonly #parts: PreparationQueueParts;
+  readonly #onOutcome: (runId: string) => void;
+  readonly #queue: WorkQueue;
   readonly #outcomes = new Map<string, PreparationOutcome>();
-  readonly #serviceWaits: ServiceWaits;
-  /** Runs in `#waiting` whose wait for services is over. */
+  /** Runs that wait for their services, with how to take the next look back. */
+  readonly #serviceWaits = new Map<string, () => void>();
+  /** Runs whose wait for services is over. */
   readonly #hasWaited = new Set<string>();
-  /** How often the preparation of a run was interrupted until now (V6). */
-  readonly #interruptions = new Map<string, number>();
-  #isStopped = false;
+  /** Unexpected errors until now, by run (V6). */
+  readonly #errors = new Map<string, number>();
 
-  /** @param onEnd called when a preparation has ended: there is an outcome, or the run was not to be launched then */
-  constructor(parts: LaunchPreparationsParts, onEnd: (runId: string) => void) {
+  /** @param onOutcome called when there is an outcome */
+  constructor(parts: PreparationQueueParts, onOutcome: (runId: string) => void) {
     this.#parts = parts;
-    this.#onEnd = onEnd;
-    this.#serviceWaits = new ServiceWaits(parts.clock);
+    this.#onOutcome = onOutcome;
+    this.#queue = new WorkQueue({
+      what: "the preparation of a launch",
+      keyName: "run_id",
+      atOnceMax: AT_ONCE_MAX,
+      work: (runId, signal) => this.#work(runId, signal),
+      clock: parts.clock,
+      log: parts.log,
+    });
   }
 
   /** Runs that wait for their preparation or their services, or are being prepared. */
   get size(): number {
-    return this.#waiting.size + this.#underWay.size + this.#serviceWaits.size;
+    return this.#queue.size + this.#serviceWaits.size;
   }
 
+  /** Whether there will be an outcome. */
   has(runId: string): boolean {
-    return this.#waiting.has(runId) || this.#underWay.has(runId) || this.#serviceWaits.has(runId);
+    return !this.#outcomes.has(runId) && (this.#queue.has(runId) || this.#serviceWaits.has(runId));
   }
 
   outcomeOf(runId: string): PreparationOutcome | null {
@@ -98,14 +112,13 @@ export class LaunchPreparations {
   }
 
   /**
-   * Asks for a run's preparation; nothing happens when it waits or is under way.
+   * Asks for a run's preparation; one that is under way goes on.
    * @returns false when there is no room; the same may be tried again
    */
   begin(runId: string): boolean {
-    if (this.has(runId) || this.#isStopped) return true;
-    if (this.size >= WAITING_MAX) return false;
-    this.#waiting.add(runId);
-    this.#fill();
+    if (!this.has(runId) && this.size >= WAITING_MAX) return false;
+    // Also of one that is under way: it may have found the run paused a moment ago.
+    this.#queue.add(runId);
     return true;
   }
 
@@ -116,91 +129,82 @@ export class LaunchPreparations {
 
   /** The run will not be launched: ends its preparation, and forgets what came of it (V3). */
   drop(runId: string): void {
-    this.#waiting.delete(runId);
+    this.#queue.drop(runId);
+    this.#serviceWaits.get(runId)?.();
+    this.#serviceWaits.delete(runId);
     this.#hasWaited.delete(runId);
-    this.#serviceWaits.drop(runId);
-    this.#interruptions.delete(runId);
+    this.#errors.delete(runId);
     this.#outcomes.delete(runId);
-    this.#underWay.get(runId)?.abort.abort();
   }
 
   /** Aborts what is under way; resolves when nothing is. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#waiting.clear();
-    this.#serviceWaits.dropAll();
-    for (const { abort } of this.#underWay.values()) abort.abort();
-    await Promise.all([...this.#underWay.values()].map(({ work }) => work));
-  }
-
-  #fill(): void {
-    for (const runId of this.#waiting) {
-      if (this.#underWay.size >= AT_ONCE_MAX || this.#isStopped) return;
-      this.#waiting.delete(runId);
-      const abort = new AbortController();
-      const work = this.#work(runId, abort.signal).finally(() => {
-        this.#underWay.delete(runId);
-        this.#fill();
-        // Without an outcome too: meanwhile the run may have been asked to go on.
-        this.#onEnd(runId);
-      });
-      this.#underWay.set(runId, { abort, work });
-    }
+    await this.#queue.stop();
+    for (const cancel of this.#serviceWaits.values()) cancel();
   }
 
   async #work(runId: string, signal: AbortSignal): Promise<void> {
+    if (this.#outcomes.has(runId) || this.#serviceWaits.has(runId)) return;
     const label = new LabelWriter(this.#parts, runId);
-    const outcome = await this.#prepare(runId, { signal, report: label.report }).catch((error: unknown) =>
-      this.#outcomeOfError(runId, error),
+    const now = await this.#prepare(runId, { signal, report: label.report }).catch((error: unknown) =>
+      this.#afterError(runId, error, signal),
     );
-    if (outcome?.kind === "waits") return this.#waitForServices(runId, outcome, label, signal);
-    await label.end(
-      outcome?.kind === "interrupted" ? `Preparing again after ${reasonOf(outcome.error)}` : null,
-    );
-    if (outcome === null || signal.aborted) return;
-    if (outcome.kind !== "interrupted") this.#interruptions.delete(runId);
+    await label.end(labelOf(now));
+    if (signal.aborted) return;
+    switch (now.kind) {
+      case "dropped":
+        return;
+      case "waits":
+        return this.#waitForServices(runId, now.isMissing);
+      case "interrupted":
+        throw now.error;
+      default:
+        this.#keep(runId, now);
+    }
+  }
+
+  #keep(runId: string, outcome: PreparationOutcome): void {
+    this.#errors.delete(runId);
     this.#outcomes.set(runId, outcome);
     const [oldest] = this.#outcomes.keys();
     if (this.#outcomes.size > OUTCOMES_MAX && oldest !== undefined) this.#outcomes.delete(oldest);
+    this.#onOutcome(runId);
   }
 
-  #outcomeOfError(runId: string, error: unknown): PreparationOutcome {
+  #afterError(runId: string, error: unknown, signal: AbortSignal): Attempt {
+    if (signal.aborted) return { kind: "dropped" };
     const code = failureCodeOf(error);
     if (code !== null) return failed(code, (error as Error).message);
     // A store that takes nothing holds up all runs, and is no fault of this one.
-    if (error instanceof JournalUnavailable) return { kind: "interrupted", error };
-    const tries = (this.#interruptions.get(runId) ?? 0) + 1;
-    this.#interruptions.set(runId, tries);
+    if (isUnavailable(error)) return { kind: "interrupted", error };
+    const tries = (this.#errors.get(runId) ?? 0) + 1;
+    this.#errors.set(runId, tries);
     if (tries < TRIES_MAX) return { kind: "interrupted", error };
     const message = `The launch could not be prepared in ${tries} tries, the last time because of ${reasonOf(error)}.`;
     return failed("preparation.unexpected_error", message);
   }
 
-  async #waitForServices(
-    runId: string,
-    { services, isMissing }: Waits,
-    label: LabelWriter,
-    signal: AbortSignal,
-  ): Promise<void> {
-    await label.end(waitLabel(services));
-    if (signal.aborted) return;
-    this.#serviceWaits.begin(runId, isMissing, () => {
+  /** Costs a look in memory now and then, until nothing is missing or the last look. */
+  #waitForServices(runId: string, isMissing: () => boolean): void {
+    const { clock } = this.#parts;
+    let looks = 0;
+    const look = () => {
+      if (++looks < LOOKS_MAX && isMissing()) return wait();
+      this.#serviceWaits.delete(runId);
       this.#hasWaited.add(runId);
-      this.#waiting.add(runId);
-      this.#fill();
-    });
+      this.#queue.add(runId);
+    };
+    const wait = () => void this.#serviceWaits.set(runId, clock.after(LOOK_EVERY_MS, look));
+    wait();
   }
 
-  /** @returns null when the run is not to be launched any more */
-  async #prepare(
-    runId: string,
-    progress: { readonly signal: AbortSignal; report(label: string): void },
-  ): Promise<PreparationOutcome | Waits | null> {
+  async #prepare(runId: string, progress: PreparationProgress): Promise<Attempt> {
     const { records, plans, preparation, secrets } = this.#parts;
     const hasWaited = this.#hasWaited.delete(runId);
     const run = await records.run(runId);
     const job = run === null ? null : await records.job(run.jobId);
-    if (run === null || job === null || job.status !== "ready" || !isToBeLaunched(run)) return null;
+    if (run === null || job === null || job.status !== "ready" || !isToBeLaunched(run))
+      return { kind: "dropped" };
     const { definition, bundleFingerprint } = await plans.of(job);
     const { description, problems } = descriptionOf(definition);
     if (description === null) return failed("manifest.invalid", messagesOf(problems));
@@ -257,6 +261,15 @@ export function failureCodeOf(error: unknown): FailureCode | null {
   return null;
 }
 
+/** What a run is told while it is not launched yet; null: nothing. */
+function labelOf(now: Attempt): string | null {
+  if (now.kind === "interrupted") return `Preparing again after ${reasonOf(now.error)}`;
+  if (now.kind !== "waits") return null;
+  const [first, ...others] = now.services;
+  const more = others.length === 0 ? "" : ` and ${others.length} more`;
+  return `Waiting for service ${first}${more}`;
+}
+
 /** Without the places of this machine that are in an error's own text. */
 function reasonOf(error: unknown): string {
   const { code, errno } = error as NodeJS.ErrnoException;
@@ -277,4 +290,55 @@ function askedOf(job: JobDefinition, run: RunRecord, secrets: ConfigurationSecre
     configOverrides: overrides === null ? null : (JSON.parse(overrides) as JsonObject),
     inputs: secrets.unseal(JSON.parse(run.inputsJson) as JsonObject),
   };
+}
+
+/** Writes what a run is told to wait for while it is prepared: the latest label, once a second at most. */
+class LabelWriter {
+  readonly #parts: Pick<PreparationQueueParts, "records" | "clock" | "log">;
+  readonly #runId: string;
+  #latest: string | null = null;
+  #written: string | null = null;
+  #writing: Promise<void> = Promise.resolve();
+  /** Takes the pause back that follows each write; null when there is none. */
+  #cancelPause: (() => void) | null = null;
+
+  constructor(parts: Pick<PreparationQueueParts, "records" | "clock" | "log">, runId: string) {
+    this.#parts = parts;
+    this.#runId = runId;
+  }
+
+  /** Costs next to nothing, however often it is called. */
+  readonly report = (label: string): void => {
+    this.#latest = label;
+    if (this.#cancelPause === null) this.#writeLatest();
+  };
+
+  /** Writes no more; resolves when the run is told `last`, or nothing any more. */
+  async end(last: string | null = null): Promise<void> {
+    this.#cancelPause?.();
+    this.#cancelPause = () => {};
+    await this.#writing;
+    if (this.#written !== last) await this.#write(last);
+  }
+
+  #writeLatest(): void {
+    if (this.#latest === this.#written) return;
+    this.#cancelPause = this.#parts.clock.after(LABEL_EVERY_MS, () => {
+      this.#cancelPause = null;
+      this.#writeLatest();
+    });
+    const label = this.#latest;
+    this.#written = label;
+    this.#writing = this.#writing.then(() => this.#write(label));
+  }
+
+  /** A store that takes nothing at the moment loses a label; the preparation goes on. */
+  async #write(label: string | null): Promise<void> {
+    const { records, clock, log } = this.#parts;
+    try {
+      await records.write((writes) => writes.setLabel(this.#runId, label, clock.nowMs()));
+    } catch (error) {
+      log.warn({ run_id: this.#runId, error: String(error) }, "a run's label could not be written");
+    }
+  }
 }
