@@ -38,8 +38,8 @@ export interface ConfigurationProblem {
 
 const PROBLEMS_MAX = 100;
 
-/** Secrets encrypted without a pause: they take a millisecond or two, in a program that has just started. */
-const SECRETS_AT_ONCE = 50;
+/** Secrets encrypted without a pause: they take a millisecond in a program that has just started. */
+const SECRETS_AT_ONCE = 20;
 
 /** One walk over one configuration that a client sent. */
 export class Sealing {

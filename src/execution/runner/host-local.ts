@@ -7,6 +7,7 @@
 // R3. A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
 
 import { basename, dirname, relative } from "node:path";
+import { scheduler } from "node:timers/promises";
 import { type DeclaredOutput, type ExecutorConfig, isKnownRunner, outputName } from "../../engine/graph.ts";
 import type { EngineLog } from "../../engine/ports.ts";
 import {
@@ -57,6 +58,9 @@ import {
 } from "./worker-contract.ts";
 import { WorkerProcess, type WorkerTools } from "./worker-process.ts";
 import { Workspaces } from "./workspace.ts";
+
+/** Secrets that are opened and redacted without a pause in between. */
+const SECRETS_AT_ONCE = 100;
 
 export interface HostLocalOptions extends WorkerTools {
   readonly home: string;
@@ -110,6 +114,8 @@ export class HostLocalRunner {
       ...(runEvents?.token == null ? [] : [runEvents.token]),
     ];
     const secrets = secretsOf(config, given, this.#options.runtimeEnv);
+    // Hundreds have just taken milliseconds to open, and take as long to make a redactor of.
+    if (secrets.length > SECRETS_AT_ONCE) await scheduler.yield();
     const redactor = config.longLived
       ? growingRedactor(this.#redactors, secrets, control.secrets)
       : this.#redactors.of(secrets);
