@@ -273,14 +273,9 @@ export class CommitBarrier {
   }
 
   #drop(job: Job): void {
-    for (const task of job.tasks.values()) {
-      this.#ports.slots.release(
-        slotsKey({
-          jobId: job.jobId,
-          taskSeq: task.seq,
-          attempt: task.state.kind === "queued" ? task.attempt + 1 : task.attempt,
-        }),
-      );
+    for (const { seq: taskSeq, state, attempt } of job.tasks.values()) {
+      const ref = { jobId: job.jobId, taskSeq, attempt: state.kind === "queued" ? attempt + 1 : attempt };
+      this.#ports.slots.release(slotsKey(ref));
     }
     this.#jobs.delete(job.jobId);
     this.#ready.delete(job);

@@ -4,7 +4,9 @@ import type { Mutation } from "./mutation.ts";
 
 const simulation = ["test/simulation/simulation.test.ts"];
 
-/** What a restart could forget of a job. */
+const wholeState = ["src/engine/job/image.test.ts"];
+
+/** What a restart could forget of a job, or remember wrongly. */
 const forgotten: readonly Mutation[] = (
   [
     [
@@ -17,18 +19,36 @@ const forgotten: readonly Mutation[] = (
       "pausedAtMs: pausedAtMs === null ? null : toSteady(clock, pausedAtMs)",
       "pausedAtMs: null",
     ],
-    ["how much a run has logged", "logBytes: progress.logBytes", "logBytes: 0"],
+    [
+      "how much a run has logged",
+      "logBytes: progress.logBytes,\n    updatedAtMs",
+      "logBytes: 0,\n    updatedAtMs",
+    ],
     ["that a result is partial", "partial: progress.partial", "partial: false"],
+    [
+      "how many attempts were made again",
+      "tally: { ...progress.tally },\n  };",
+      "tally: { ...progress.tally, retries: 0 },\n  };",
+    ],
     ["that an agent has failed", 'failed: record.status === "failed"', "failed: false"],
     ["that an agent has begun", 'started: record.status !== "pending"', "started: false"],
-    ["the number of the last collected item", "agent.collectedSeq = firstSeq + bodiesJson.length - 1;", ""],
+    ["an agent's last error", "lastError: record.lastError", "lastError: null"],
+    [
+      "how often a task has failed",
+      "failures,\n      message: withExpiry",
+      "failures: 0,\n      message: withExpiry",
+    ],
+    ["that a person is waited for", "if (isOpen) askerOf(job, request).openRequests++;", ""],
+    ["how much waits in mailboxes", "putInMailbox(job, agent, withExpiry", "agent.mailbox.push(withExpiry"],
+    ["which messages are stored", "agent.storedSeq = message.seq;\n  }\n  for", "}\n  for"],
+    ["the last collected item", "firstSeq + bodiesJson.length - 1", "firstSeq + bodiesJson.length"],
   ] as const
 ).map(([what, search, replacement]) => ({
   fault: `a restart forgets ${what}`,
   file: "src/engine/job/image.ts",
   search,
   replacement,
-  tests: simulation,
+  tests: wholeState,
 }));
 
 const waitsByWallTime: readonly Mutation[] = (
@@ -78,6 +98,27 @@ export const engineMutations: readonly Mutation[] = [
     tests: ["src/engine/job/ends.test.ts"],
   },
   {
+    fault: "a state that is changed is missing in the batch",
+    file: "src/engine/job/steps.ts",
+    search: "agent.state = step.state;\n  job.draft.changedAgents.add(agent.node.index);",
+    replacement: "agent.state = step.state;",
+    tests: wholeState,
+  },
+  {
+    fault: "a job that is dropped keeps its slots",
+    file: "src/engine/commit-barrier.ts",
+    search: "this.#ports.slots.release(slotsKey(ref));",
+    replacement: "",
+    tests: ["src/engine/store-refusals.test.ts"],
+  },
+  {
+    fault: "the commands of a job that was lost to another owner go on",
+    file: "src/engine/commit-barrier.ts",
+    search: "this.#ports.runner.stop({ jobId, taskSeq: task.seq, attempt: task.attempt });",
+    replacement: "",
+    tests: ["src/engine/job.test.ts"],
+  },
+  {
     fault: "only the first 500 open jobs are recovered",
     file: "src/engine/recovery.ts",
     search: "for (;;) {",
@@ -113,13 +154,6 @@ export const engineMutations: readonly Mutation[] = [
     tests: ["src/engine/job.test.ts"],
   },
   ...forgotten,
-  {
-    fault: "a restart forgets how often a task has failed",
-    file: "src/engine/job/image.ts",
-    search: "      failures,\n      message: withExpiry",
-    replacement: "      failures: 0 * failures,\n      message: withExpiry",
-    tests: simulation,
-  },
   {
     fault: "a failure that no further attempt would mend is retried",
     file: "src/engine/job/attempts.ts",
