@@ -8,6 +8,7 @@ import { describe, test } from "node:test";
 import { Gate, restarted, startCore, type TestCore } from "../../test/support/core.ts";
 import { executor, graph, router, sensor } from "../../test/support/graphs.ts";
 import { until } from "../../test/support/until.ts";
+import type { NewRun } from "./records.ts";
 
 const quick = graph("quick", [router("in")]);
 const slow = graph("slow", [executor("work", ["true"])]);
@@ -306,29 +307,46 @@ describe("stopping", () => {
   });
 });
 
-test("more runs than the queue has room for are all launched, and not remembered all at once (L5)", async () => {
-  await using core = await startCore();
-  const { jobId } = await core.job(quick);
-  core.plans.broken.add(jobId);
-  const count = 2_400;
-  const trigger = { kind: "api", id: null } as const;
-  const accept = async () =>
-    core.records.write(
-      await core.runs.prepare(jobId, { inputs: {}, configOverrides: null, trigger, trace: null }),
-    );
-  const accepted = [];
-  for (let n = 0; n < count; n += 300) {
-    accepted.push(...(await Promise.all(Array.from({ length: 300 }, accept))));
-  }
-  // They wait for the retry, so that the queue fills.
-  for (const run of accepted) core.runs.accepted(run);
-  assert.ok(core.launcher.waiting <= 2_064, String(core.launcher.waiting));
-  await until("a launcher that can do no more", () => core.clock.timers === 1);
-  core.plans.broken.clear();
-  core.clock.fire();
-  await core.launched();
-  const pending = await core.records.runs({ jobId, status: "pending", limit: 1, after: null });
-  assert.deepEqual(pending.rows, []);
-  const newest = await core.ended(accepted.at(-1)!.runId);
-  assert.equal(newest.status, "completed");
-});
+/** How runs wait for the retry, and how many there are: beyond 2,000 in the queue 64 are being launched. */
+const crowds = [
+  {
+    what: "while the store takes nothing",
+    count: 2_400,
+    hold: (core: TestCore) => {
+      core.broken.journal = true;
+    },
+    release: (core: TestCore) => {
+      core.broken.journal = false;
+    },
+  },
+  {
+    what: "while each one meets an error",
+    count: 2_064,
+    hold: (core: TestCore, jobId: string) => void core.plans.broken.add(jobId),
+    release: (core: TestCore) => core.plans.broken.clear(),
+  },
+];
+
+for (const { what, count, hold, release } of crowds) {
+  test(`more runs than there is room for ${what} are all launched, and not remembered all at once (L5)`, async () => {
+    await using core = await startCore();
+    const { jobId } = await core.job(quick);
+    const accepted: NewRun[] = [];
+    while (accepted.length < count) {
+      const some = Array.from({ length: Math.min(300, count - accepted.length) }, () => core.accept(jobId));
+      accepted.push(...(await Promise.all(some)));
+    }
+    hold(core, jobId);
+    for (const run of accepted) core.runs.accepted(run);
+    assert.ok(core.launcher.waiting <= 2_064, String(core.launcher.waiting));
+    await until("a launcher that can do no more", () => core.clock.timers === 1);
+    release(core);
+    await until("a store that takes writes", () => core.engine.unavailable === null);
+    core.clock.fire();
+    await core.launched();
+    const pending = await core.records.runs({ jobId, status: "pending", limit: 1, after: null });
+    assert.deepEqual(pending.rows, []);
+    const newest = await core.ended(accepted.at(-1)!.runId);
+    assert.equal(newest.status, "completed");
+  });
+}

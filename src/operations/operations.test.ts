@@ -239,8 +239,10 @@ test("four are worked on at a time, in the order of their requests (A5)", async 
   await until("four have begun", () => begun.length >= 4);
   gates.get("c")?.open();
   await until("a fifth has begun", () => begun.length >= 5);
-  assert.deepEqual(begun, ["a", "b", "c", "d", "e"]);
+  const early = [...begun];
+  // Before it is judged: what is held would keep a failing test from its end.
   for (const gate of gates.values()) gate.open();
+  assert.deepEqual(early, ["a", "b", "c", "d", "e"]);
   for (const operation of asked) await under.ended(operation);
 });
 

@@ -7,6 +7,7 @@ import { cliMutations } from "./cli.ts";
 import { engineMutations } from "./engine.ts";
 import { executionMutations } from "./execution.ts";
 import { httpMutations } from "./http.ts";
+import { launchMutations } from "./launch.ts";
 import type { Mutation } from "./mutation.ts";
 import { storeMutations } from "./store.ts";
 
@@ -14,6 +15,7 @@ export const mutations: readonly Mutation[] = [
   ...engineMutations,
   ...executionMutations,
   ...storeMutations,
+  ...launchMutations,
   ...httpMutations,
   ...bundleMutations,
   ...blueprintMutations,

@@ -1,7 +1,7 @@
 // For tests of jobs and runs: the real features, store and engine in one process; only commands are not started, the
 // test says how they end. What is about one exact moment holds a write, a launch or the journal there.
 
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock, systemRandomness } from "../../src/app/clock.ts";
@@ -29,6 +29,7 @@ import type {
 import { RunEnds } from "../../src/launch/run-ends.ts";
 import { Runs } from "../../src/launch/runs.ts";
 import { KeyedMutex } from "../../src/lib/async.ts";
+import { removeTree } from "../../src/lib/remove-tree.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { openSecretKey } from "../../src/security/secret-key.ts";
@@ -349,7 +350,8 @@ export async function startCore(given: { readonly home?: string } = {}) {
 
     async [Symbol.asyncDispose]() {
       await this.end();
-      await rm(home, { recursive: true, force: true });
+      // What was prepared for runs that have just ended may be under removal too.
+      await removeTree(home);
     },
   };
   return core;
