@@ -63,7 +63,7 @@ export const httpMutations: readonly Mutation[] = [
   {
     fault: "a job is deleted without If-Match",
     file: "src/http/gateway/jobs.ts",
-    search: "await requireCurrent(services, request, before);\n      const force",
+    search: "await requireCurrent(services, request, before);\n        const force",
     replacement: "const force",
     tests: ["test/integration/gateway-job-changes.test.ts"],
   },

@@ -5,7 +5,7 @@ import type { Mutation } from "./mutation.ts";
 const launcher = ["src/launch/launcher.test.ts"];
 const runs = ["src/launch/runs.test.ts"];
 const definitions = ["src/launch/definitions.test.ts"];
-const preparations = ["src/launch/launch-preparations.test.ts"];
+const preparations = ["src/launch/preparation-queue.test.ts"];
 const operations = ["src/operations/operations.test.ts"];
 const operationChange = ["src/operations/operation-change.test.ts"];
 const blueprintJobs = ["src/launch/blueprint-jobs.test.ts"];
@@ -14,51 +14,16 @@ const gatewayRecords = ["src/store/sql/gateway-records.test.ts"];
 export const launchMutations: readonly Mutation[] = [
   {
     fault: "a run is launched again by each announcement of it",
-    file: "src/launch/launch-preparations.ts",
+    file: "src/launch/preparation-queue.ts",
     search: 'return !launched && status === "pending" && desiredState === "running";',
     replacement: 'return status === "pending" && desiredState === "running";',
     tests: launcher,
   },
   {
     fault: "a run that was paused before its launch is launched",
-    file: "src/launch/launch-preparations.ts",
+    file: "src/launch/preparation-queue.ts",
     search: 'return !launched && status === "pending" && desiredState === "running";',
     replacement: "return !launched;",
-    tests: launcher,
-  },
-  {
-    fault: "runs that find no room in the queue are forgotten",
-    file: "src/launch/launcher.ts",
-    search: "if (this.#hasMore || this.#queue.size >= QUEUE_MAX) this.#hasMore = true;",
-    replacement: "if (this.#hasMore || this.#queue.size >= QUEUE_MAX) this.#hasMore = false;",
-    tests: launcher,
-  },
-  {
-    fault: "launches that failed and find no room among those that wait for the retry are forgotten",
-    file: "src/launch/launcher.ts",
-    search: "else this.#hasMore = true;\n      this.#retryLater();",
-    replacement: "this.#retryLater();",
-    tests: launcher,
-  },
-  {
-    fault: "one run that meets an unforeseen error holds up all others",
-    file: "src/launch/launcher.ts",
-    search: "this.#isBlocked ||= isUnavailable(error);",
-    replacement: "this.#isBlocked = true;",
-    tests: launcher,
-  },
-  {
-    fault: "a launch does not take its turn among the requests that control the run",
-    file: "src/launch/launcher.ts",
-    search: "await this.#parts.turns.run(runId, async () => {\n        const run",
-    replacement: "await this.#parts.turns.run(`${runId} `, async () => {\n        const run",
-    tests: [...launcher, ...runs],
-  },
-  {
-    fault: "a launcher that has stopped goes on launching",
-    file: "src/launch/launcher.ts",
-    search: "    this.#cancelRetry?.();\n    await this.#reading;",
-    replacement: "    this.#isStopped = false;\n    await this.#reading;",
     tests: launcher,
   },
   {
@@ -111,24 +76,10 @@ export const launchMutations: readonly Mutation[] = [
     tests: ["src/launch/housekeeping.test.ts"],
   },
   {
-    fault: "any number of launches is prepared at once",
-    file: "src/launch/launch-preparations.ts",
-    search: "if (this.#underWay.size >= AT_ONCE_MAX || this.#isStopped) return;",
-    replacement: "if (this.#isStopped) return;",
-    tests: preparations,
-  },
-  {
     fault: "an unforeseen error is tried again for ever",
-    file: "src/launch/launch-preparations.ts",
+    file: "src/launch/preparation-queue.ts",
     search: "if (tries < TRIES_MAX) return",
     replacement: "if (tries > 0) return",
-    tests: preparations,
-  },
-  {
-    fault: "the preparation of a run that is cancelled goes on",
-    file: "src/launch/launch-preparations.ts",
-    search: "this.#underWay.get(runId)?.abort.abort();",
-    replacement: "",
     tests: preparations,
   },
   {
@@ -182,13 +133,6 @@ export const launchMutations: readonly Mutation[] = [
     tests: ["src/security/configuration.test.ts"],
   },
   {
-    fault: "a secret that a worker prints as base64 is written",
-    file: "src/execution/output/redaction.ts",
-    search: "return [inJson, form(inUrl), form(inUrlLower), ...inBase64];",
-    replacement: "void inBase64;\n  return [inJson, form(inUrl), form(inUrlLower)];",
-    tests: ["src/execution/output/redaction.test.ts"],
-  },
-  {
     fault: "a line of a secret that has several is written",
     file: "src/execution/output/redaction.ts",
     search: "[secret, ...secret.split(/\\r?\\n/)]",
@@ -221,20 +165,6 @@ export const launchMutations: readonly Mutation[] = [
     file: "src/operations/operations.ts",
     search: "if (open !== null) throw busy(open);",
     replacement: "",
-    tests: operations,
-  },
-  {
-    fault: "any number of operations is worked on at once",
-    file: "src/operations/operations.ts",
-    search: "if (this.#underWay.size >= AT_ONCE_MAX || this.#stopping.signal.aborted) return;",
-    replacement: "if (this.#stopping.signal.aborted) return;",
-    tests: operations,
-  },
-  {
-    fault: "a store that takes nothing fails an operation",
-    file: "src/operations/operations.ts",
-    search: "if (signal.aborted || isPassing(error)) throw error;",
-    replacement: "if (signal.aborted) throw error;",
     tests: operations,
   },
   {
