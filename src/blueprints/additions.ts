@@ -6,10 +6,10 @@
 // D3. Before anything of what was added before is replaced, what replaces it is whole and written down: an addition that
 //     was cut off behind that finishes with it, whatever the catalog says by then.
 
+import { extensionsOf } from "../bundles/definition.ts";
 import { BundleProblem, BundlesFull, messagesOf } from "../bundles/problem.ts";
 import type { Snapshot } from "../bundles/snapshots.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
-import { isStringList } from "../engine/json.ts";
 import { OperationFailed, OperationInterrupted } from "../operations/failures.ts";
 import type { OperationEnd, OperationHandler } from "../operations/operations.ts";
 import type { OperationContext } from "../operations/progress.ts";
@@ -197,9 +197,8 @@ export class Additions implements OperationHandler<AdditionWrites> {
     } as const;
     await blueprints.save({ ...before, ...now });
     for (const asset of added.made) await blueprints.saveAsset(asset);
-    const { graph, manifest } = definition;
-    const extensions = isStringList(manifest.extensions) ? manifest.extensions : [];
-    const outcome = { kind: "ready", fingerprint, graphId: graph.graphId, extensions } as const;
+    const { graphId } = definition.graph;
+    const outcome = { kind: "ready", fingerprint, graphId, extensions: extensionsOf(definition) } as const;
     const jobIds = await blueprints.settleJobs(blueprintId, outcome, nowMs);
     return () => this.#onSettled(jobIds);
   }

@@ -3,7 +3,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Graph } from "../engine/graph.ts";
-import { isObject, type JsonObject, parseJson } from "../engine/json.ts";
+import { isObject, isStringList, type JsonObject, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 import { type ManifestProblem, parseManifest } from "../engine/manifest.ts";
 import { bundleLimits, CONFIG_FILES, MANIFEST_FILE } from "./layout.ts";
@@ -49,6 +49,11 @@ export async function readDefinition(folder: string): Promise<Definition> {
   if (wrong.length > 0) throw BundleProblem.ofManifest(wrong);
   if (found === null || parsed?.kind !== "valid") throw new Error("A manifest without problems has a graph.");
   return { graph: parsed.graph, manifest: found.value, manifestJson: found.text, configuration, jsonChars };
+}
+
+/** The features that a package switches on for its jobs. */
+export function extensionsOf({ manifest }: Definition): readonly string[] {
+  return isStringList(manifest.extensions) ? manifest.extensions : [];
 }
 
 /** @returns null when the file is not there, or is wrong, which is reported */

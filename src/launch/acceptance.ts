@@ -12,7 +12,7 @@ import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-s
 import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { PackageDescription } from "../blueprints/package-description.ts";
 import type { Bundles } from "../bundles/bundles.ts";
-import type { Definition } from "../bundles/definition.ts";
+import { type Definition, extensionsOf } from "../bundles/definition.ts";
 import { withInputs } from "../engine/inputs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
@@ -21,14 +21,12 @@ import type { ConfigurationSecrets, SealedConfiguration } from "../security/conf
 import { ConfigurationUnreadable } from "../security/open-configuration.ts";
 import { type SecretPaths, secretPathsIn } from "../security/secret-paths.ts";
 import { WEB_UI_PORT, type WebUiPorts } from "../web/ports.ts";
-import { extensionsOf } from "./extensions.ts";
-import { isStillAdded } from "./job-sources.ts";
-import { refuseFailed } from "./launch-checks.ts";
+import { isStillAdded, storedBundle } from "./job-sources.ts";
 import { blueprintOf, type LaunchPlans } from "./launch-plans.ts";
+import { refuseFailed } from "./preparation/findings.ts";
 import type { Preparation } from "./preparation/launch-preparation.ts";
 import { missingAssets } from "./preparation/requirements.ts";
 import type { GatewayWrites, JobDefinition } from "./records.ts";
-import { storedBundle } from "./stored-bundle.ts";
 
 export const WAITS_FOR_BLUEPRINT = "Waiting for the blueprint to be added";
 
@@ -213,7 +211,7 @@ export class Acceptance {
       ...job,
       bundleFingerprint: fingerprint,
       graphId: definition.graph.graphId,
-      extensions: extensionsOf(definition.manifest),
+      extensions: extensionsOf(definition),
       revision: job.revision + 1,
       updatedAtMs: Math.max(this.#parts.clock.nowMs(), job.updatedAtMs),
     };

@@ -13,7 +13,7 @@ import type { WebUiPorts } from "../web/ports.ts";
 import { inputsRefused } from "./acceptance.ts";
 import type { CreatedJob, Definitions } from "./definitions.ts";
 import { blueprintSource } from "./job-sources.ts";
-import { entriesOf, refuseUnchecked } from "./launch-checks.ts";
+import { entriesOf, refuseUnchecked } from "./preparation/findings.ts";
 import type { Preparation } from "./preparation/launch-preparation.ts";
 import type { GatewayWrites, NewRun } from "./records.ts";
 import type { Runs } from "./runs.ts";

@@ -7,6 +7,8 @@
 
 import type { BlueprintSource } from "../blueprints/blueprint-source.ts";
 import type { Bundles } from "../bundles/bundles.ts";
+import { extensionsOf } from "../bundles/definition.ts";
+import { mergePatch } from "../bundles/merge.ts";
 import { BundleProblem } from "../bundles/problem.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
@@ -15,9 +17,7 @@ import type { Operation } from "../operations/records.ts";
 import { WorkQueue } from "../operations/work-queue.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { noPaths, type SecretPaths, secretPathsIn } from "../security/secret-paths.ts";
-import { extensionsOf } from "./extensions.ts";
 import { type FoundSource, findSource, invalidJob } from "./job-sources.ts";
-import { mergePatch } from "./merge-patch.ts";
 import type { GatewayRecords, GatewayWrites, JobDefinition, JobSource, JobView } from "./records.ts";
 import { jobNotFound, type Runs } from "./runs.ts";
 
@@ -103,7 +103,7 @@ export class Definitions {
     found: FoundSource,
     given: { readonly name: string | null; readonly configuration: JsonObject },
   ): JobDraft {
-    const { graph, manifest } = found.definition;
+    const { graphId } = found.definition.graph;
     const nowMs = this.#parts.clock.nowMs();
     const job: JobDefinition = {
       jobId: `job_${this.#parts.newId()}`,
@@ -111,9 +111,9 @@ export class Definitions {
       status: found.fingerprint === null ? "preparing" : "ready",
       source: found.source,
       bundleFingerprint: found.fingerprint,
-      graphId: graph.graphId,
+      graphId,
       configurationJson: JSON.stringify(given.configuration),
-      extensions: extensionsOf(manifest),
+      extensions: extensionsOf(found.definition),
       revision: 1,
       createdAtMs: nowMs,
       updatedAtMs: nowMs,

@@ -5,10 +5,10 @@ import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-s
 import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { Bundles } from "../bundles/bundles.ts";
 import type { Definition } from "../bundles/definition.ts";
+import { BundleProblem } from "../bundles/problem.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { Operation } from "../operations/records.ts";
 import type { GatewayWrites, JobDefinition, JobSource } from "./records.ts";
-import { storedBundle } from "./stored-bundle.ts";
 
 /** What the transaction finds: what the job is made of then. */
 export interface SettledSource extends Pick<JobDefinition, "status" | "bundleFingerprint"> {
@@ -74,6 +74,23 @@ async function bundleSource(
       return { status: "ready", bundleFingerprint: bundle.fingerprint, addition: null };
     },
   };
+}
+
+/**
+ * What the snapshot of a job says; people and disks remove files.
+ *
+ * @throws DomainError `conflict` when the content has been removed or damaged from outside
+ */
+export async function storedBundle(bundles: Bundles, fingerprint: string): Promise<Definition> {
+  try {
+    return await bundles.definition(fingerprint);
+  } catch (error) {
+    if (!(error instanceof BundleProblem)) throw error;
+    throw new DomainError(
+      "conflict",
+      `The stored content of this job's bundle has been removed or damaged from outside. Restore bundles/${fingerprint} in SVC_HOME from a backup; or remove what is left of it, and upload the same bundle again.`,
+    );
+  }
 }
 
 /** @param found what BlueprintSource.forJob said */

@@ -1,12 +1,14 @@
 // Runs that end before the runtime has them: they have no journal, so their history is one terminal event that is made
 // from their row, always the same.
 
-import { renderEvent } from "../engine/event.ts";
+import { eventType, renderEvent } from "../engine/event.ts";
 import { type Failure, makeFailure } from "../engine/failure.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import type { Clock } from "../engine/ports.ts";
+import { countEvent, newTally, readTally, type Tally } from "../engine/tally.ts";
 import { runSpan } from "../engine/trace.ts";
 import type { EventFeed } from "../runs/feed.ts";
+import type { SummarizedRow } from "../runs/history/read-summary.ts";
 import type { EventPage } from "../runs/job-records.ts";
 import type { GatewayRecords, RunRecord } from "./records.ts";
 
@@ -56,6 +58,30 @@ export class RunEnds {
 /** The whole history of a run that ended before its launch; null for every other run. */
 export function historyOfUnlaunched(run: RunRecord): EventPage | null {
   return !run.launched && isOver(run) ? { firstSeq: 1, lines: [terminalLine(run)] } : null;
+}
+
+/** A run as its summary sees it: from its row alone, whether or not the journal ever had it. */
+export function summarizedRun(run: RunRecord): SummarizedRow {
+  return {
+    runId: run.runId,
+    status: run.status,
+    startedAtMs: run.startedAtMs,
+    updatedAtMs: run.finishedAtMs ?? run.updatedAtMs,
+    trace: { traceId: run.traceId, parentSpanId: run.parentSpanId },
+    eventCount: run.progress.eventCount,
+    tally: run.tallyJson === null ? unlaunchedTally(run) : readTally(run.tallyJson),
+    failureJson: run.failureJson,
+  };
+}
+
+/** Of a run that the journal does not have: nothing so far, or the one event that is its whole history. */
+function unlaunchedTally(run: RunRecord): Tally {
+  const tally = newTally();
+  for (const line of historyOfUnlaunched(run)?.lines ?? []) {
+    const hasFailure = run.failureJson !== null;
+    countEvent(tally, { type: eventType(line), payload: null, hasFailure, chars: line.length });
+  }
+  return tally;
 }
 
 function isOver(run: RunRecord): boolean {

@@ -8,8 +8,7 @@ import { toLog } from "../runs/history/logs.ts";
 import { summaryOf } from "../runs/history/summary.ts";
 import { toTimeline } from "../runs/history/timeline.ts";
 import type { RunRecord } from "./records.ts";
-import { historyOfUnlaunched } from "./run-ends.ts";
-import { summarizedRun } from "./run-summary.ts";
+import { historyOfUnlaunched, summarizedRun } from "./run-ends.ts";
 
 const waiting: RunRecord = {
   ...run(1, "job_1"),

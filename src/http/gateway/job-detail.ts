@@ -2,9 +2,9 @@
 // events, services.
 
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
+import { storedBundle } from "../../launch/job-sources.ts";
 import type { JobView, RunRecord } from "../../launch/records.ts";
-import { summarizedRun } from "../../launch/run-summary.ts";
-import { storedBundle } from "../../launch/stored-bundle.ts";
+import { summarizedRun } from "../../launch/run-ends.ts";
 import { renderEvent } from "../../runs/history/public-event.ts";
 import { readSummary, reasonMembers } from "../../runs/history/read-summary.ts";
 import { readHistory } from "../../runs/run-history.ts";

@@ -3,7 +3,7 @@
 import { isTerminal } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { GatewayRecords, RunRecord } from "../../launch/records.ts";
-import { summarizedRun } from "../../launch/run-summary.ts";
+import { summarizedRun } from "../../launch/run-ends.ts";
 import { readSummary } from "../../runs/history/read-summary.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
 import type { RunDocument, RunSource } from "../../runs/store/run-source.ts";

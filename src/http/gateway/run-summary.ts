@@ -2,7 +2,7 @@
 
 import type { FastifyInstance } from "fastify";
 import type { RunRecord } from "../../launch/records.ts";
-import { summarizedRun } from "../../launch/run-summary.ts";
+import { summarizedRun } from "../../launch/run-ends.ts";
 import { readSummary } from "../../runs/history/read-summary.ts";
 import type { ObservabilitySummary } from "../../runs/history/summary.ts";
 import { addRoutes, get } from "../core/route.ts";

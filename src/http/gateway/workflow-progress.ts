@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 import { BundleProblem } from "../../bundles/problem.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { JobView, RunRecord } from "../../launch/records.ts";
-import { summarizedRun } from "../../launch/run-summary.ts";
+import { summarizedRun } from "../../launch/run-ends.ts";
 import { ETA_RUNS, etaMs } from "../../runs/history/eta.ts";
 import { nodesOf, type ProgressSource, percentDone, workflowProgress } from "../../runs/history/progress.ts";
 import { readProgress } from "../../runs/history/read-progress.ts";

@@ -3,11 +3,12 @@
 
 import type { WebUi } from "../../blueprints/package-description.ts";
 import { type FailureCode, failureCatalogue } from "../../engine/failure-catalogue.ts";
+import { DomainError, type DomainErrorEntry } from "../../lib/domain-error.ts";
 import type { ConfigurationUnreadable } from "../../security/open-configuration.ts";
 import { type LaunchCheck, type LaunchProblem, PreparationFailed } from "./preparation.ts";
 import { SERVICE_UNAVAILABLE } from "./requirements.ts";
 
-export const CHECK_TIMEOUT = "check_timeout";
+const CHECK_TIMEOUT = "check_timeout";
 
 /** Of each list; a person has enough to do with those. */
 const PROBLEMS_MAX = 200;
@@ -43,7 +44,7 @@ export class Findings {
     this.#unmet.push({ part: "launch", path: "", code, message: `${message} ${remediation}` });
   }
 
-  /** Says nothing against the launch: it is not known (`refuseUnchecked` in src/launch/launch-checks.ts). */
+  /** Says nothing against the launch: it is not known (`refuseUnchecked`). */
   addTimeout(timeoutMs: number): void {
     const said = `The launch could not be checked within ${timeoutMs / 1_000} s`;
     const message = `${said}: try again; if that does not help, choose a smaller or nearer folder, or make the package's validators faster.`;
@@ -90,4 +91,52 @@ function failureOf(code: string): FailureCode {
 function distinct(problems: readonly LaunchProblem[]): readonly LaunchProblem[] {
   const byText = new Map(problems.map((problem) => [`${problem.path}\n${problem.message}`, problem]));
   return [...byText.values()].slice(0, PROBLEMS_MAX);
+}
+
+/**
+ * Problems in the words of the request: every path leads into its body, or is empty.
+ *
+ * @param configurationPath where the request has the configuration, such as "/config_overrides"
+ */
+export function entriesOf(
+  problems: readonly LaunchProblem[],
+  configurationPath: string,
+): readonly DomainErrorEntry[] {
+  const roots = { configuration: configurationPath, inputs: "/inputs", package: "", launch: "" } as const;
+  return problems.map(({ part, path, code, message }) => ({ path: roots[part] + path, code, message }));
+}
+
+/** @throws DomainError `unavailable` when all that is known is that the time was over: a busy machine makes nothing invalid */
+export function refuseUnchecked({ errors }: Pick<LaunchCheck, "errors">): void {
+  const [first] = errors;
+  if (first !== undefined && errors.every(({ code }) => code === CHECK_TIMEOUT))
+    throw new DomainError("unavailable", first.message);
+}
+
+/** @throws DomainError `unavailable`, `validation_failed` or `requirements_not_met`, with everything that was found */
+export function refuseFailed(
+  { errors, unmet }: Pick<LaunchCheck, "errors" | "unmet">,
+  configurationPath: string,
+): void {
+  refuseUnchecked({ errors });
+  const entries = entriesOf([...errors, ...unmet], configurationPath);
+  if (errors.length > 0) {
+    throw new DomainError(
+      "validation_failed",
+      `The run cannot be as asked: ${messagesOf(entries)}.`,
+      entries,
+    );
+  }
+  if (unmet.length === 0) return;
+  const detail = `The run cannot start on this machine: ${messagesOf(entries)}.`;
+  throw new DomainError("requirements_not_met", detail, entries);
+}
+
+const MESSAGES_MAX = 5;
+
+/** The first few messages in one line; the entries have all of them. */
+function messagesOf(entries: readonly { readonly message: string }[]): string {
+  const left = entries.length - MESSAGES_MAX;
+  const said = entries.slice(0, MESSAGES_MAX).map(({ message }) => message.replace(/\.$/, ""));
+  return [...said, ...(left > 0 ? [`and ${left} more`] : [])].join("; ");
 }

@@ -2,7 +2,7 @@
 
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
 import type { JobStatus } from "../../engine/journal.ts";
-import type { RecordCounter, RecordCounts } from "../../launch/record-counts.ts";
+import type { RecordCounter, RecordCounts } from "../../launch/records.ts";
 import { limitHole, type ReusableQuery, reusable } from "./reusable-query.ts";
 import type { Database, Schema } from "./schema.ts";
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JsonObject, JsonValue } from "../engine/json.ts";
-import { mergePatch } from "./merge-patch.ts";
+import { mergePatch } from "./merge.ts";
 
 const examples: readonly (readonly [JsonValue, JsonObject, JsonObject])[] = [
   [{ a: "b" }, { a: "c" }, { a: "c" }],

@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DomainError } from "../lib/domain-error.ts";
-import { refuseFailed } from "./launch-checks.ts";
-import { Findings } from "./preparation/findings.ts";
+import { DomainError } from "../../lib/domain-error.ts";
+import { Findings, refuseFailed } from "./findings.ts";
 
 const codeOf = (findings: Findings) => {
   try {
