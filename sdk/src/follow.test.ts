@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { terminalEventTypes as engineTerminalTypes } from "../../src/engine/event.ts";
+import { terminalEventTypes as engineTerminalTypes } from "../../src/engine/event-types.ts";
 import { freePorts } from "../../test/support/ports.ts";
 import {
   type Answer,

@@ -2,7 +2,7 @@
 // as it comes.
 
 import type { LogFilters, LogRecord } from "../../sdk/src/index.ts";
-import { logLevels } from "../engine/event-views.ts";
+import { logLevels } from "../engine/event-types.ts";
 import { type Call, exitCodes, UsageError } from "./command.ts";
 import { gatewayKind, idOf } from "./ids.ts";
 import { printStream } from "./lists.ts";

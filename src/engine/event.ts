@@ -9,64 +9,6 @@ import type { Failure } from "./failure.ts";
 import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 
-/** The engine's own event types (CONTRACTS §4). Workers may add types of their own, but not these. */
-export const engineEventTypes = [
-  "job_pending",
-  "job_validated",
-  "job_scheduled",
-  "job_running",
-  "job_paused",
-  "job_resumed",
-  "job_completed",
-  "job_failed",
-  "job_cancelled",
-  "job_recovered",
-  "agent_started",
-  "agent_message_received",
-  "agent_completed",
-  "agent_failed",
-  "executor_lease_requested",
-  "executor_lease_acquired",
-  "executor_lease_released",
-  "executor_interrupted",
-  "sandbox_job_started",
-  "sandbox_job_completed",
-  "sandbox_job_failed",
-  "sandbox_job_retry_scheduled",
-  "workspace_modified",
-  "aggregator_received",
-  "sensor_observed",
-  "message_unrouted",
-  "message_dead_lettered",
-  "message_retried",
-  "human_input_answered",
-  "human_input_timed_out",
-  "service_registered",
-  "service_passing",
-  "service_critical",
-  "service_deregistered",
-  "log_truncated",
-  "artifact_written",
-] as const;
-
-/** What a worker reports through its event stream without colliding with the engine's own types. */
-export const workerEventTypes = ["log", "progress", "metric", "beacon", "human_input_requested"] as const;
-
-export type EngineEventType = (typeof engineEventTypes)[number] | (typeof workerEventTypes)[number];
-
-const reserved: ReadonlySet<string> = new Set(engineEventTypes);
-
-/** Whether a worker may use this event type: a word of its own (letters, digits, _ . : -), log, progress, … */
-export function isWorkerEventType(type: string): boolean {
-  return type.length <= limits.nameCharsMax && /^[A-Za-z0-9_.:-]+$/.test(type) && !reserved.has(type);
-}
-
-export const terminalEventTypes: ReadonlySet<string> = new Set([
-  "job_completed",
-  "job_failed",
-  "job_cancelled",
-]);
-
 /** Where an event happened; `agentId` is null for events of the whole job. */
 export interface EventHead {
   readonly nowMs: number;

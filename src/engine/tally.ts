@@ -4,7 +4,7 @@
 //     of the timeline, `errors` that of errors.jsonl (the events that carry a failure).
 // T2. It is part of the batch that adds the events, so that it is never ahead of them or behind.
 
-import { loggedEvents, logLevelOf, timelineEventTypes } from "./event-views.ts";
+import { loggedEvents, logLevelOf, timelineEventTypes } from "./event-types.ts";
 import { isObject } from "./json.ts";
 
 export interface Tally {

@@ -10,7 +10,7 @@
 // I14. An attempt ends as it was reported, and what fails is tried max_attempts times, or once if it cannot be mended.
 
 import assert from "node:assert/strict";
-import { terminalEventTypes } from "../../src/engine/event.ts";
+import { terminalEventTypes } from "../../src/engine/event-types.ts";
 import type { JobChanges } from "../../src/engine/journal.ts";
 import type { TaskRef, TaskStart } from "../../src/engine/task-port.ts";
 import type { MemoryJournal } from "../support/memory-journal.ts";

@@ -1,6 +1,7 @@
 // A job's history as it is written: events, and the failures that they report.
 
-import { type EngineEventType, renderEvent } from "../event.ts";
+import { renderEvent } from "../event.ts";
+import type { EngineEventType } from "../event-types.ts";
 import { type Failure, type FailureContext, makeFailure } from "../failure.ts";
 import type { FailureCode } from "../failure-catalogue.ts";
 import { countEvent } from "../tally.ts";

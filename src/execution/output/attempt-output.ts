@@ -5,7 +5,7 @@
 // U2. Nothing unredacted leaves here, but for the result object of `result`.
 // U3. Events are handed over in the order of their stream, once per chunk that was read.
 
-import type { LogLevel } from "../../engine/event-views.ts";
+import type { LogLevel } from "../../engine/event-types.ts";
 import type { JsonValue } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";
 import type { TaskEvent, WorkerActions } from "../../engine/task-port.ts";

@@ -3,7 +3,7 @@
 // N1. A line is {type, payload} or {type, …the payload's fields}; its type is none of the engine's own.
 // N2. A bad line never ends a command: it becomes one warning, and past 20 of them an attempt warns no more.
 
-import { isWorkerEventType } from "../../engine/event.ts";
+import { isWorkerEventType } from "../../engine/event-types.ts";
 import { isObject, type JsonObject, type JsonValue, parseJson } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";
 import type { TaskEvent } from "../../engine/task-port.ts";

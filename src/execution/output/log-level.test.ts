@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { RunnerFixture } from "../../../test/support/execution.ts";
-import type { LogLevel } from "../../engine/event-views.ts";
+import type { LogLevel } from "../../engine/event-types.ts";
 import { levelOfLine } from "./log-level.ts";
 
 const lines: Readonly<Record<LogLevel, readonly string[]>> = {

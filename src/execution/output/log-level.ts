@@ -4,7 +4,7 @@
 // G1. A line that names no level, in a place where loggers name it, is info.
 // G2. The cost of a line is bounded, whatever is in it.
 
-import { type LogLevel, logLevelOf } from "../../engine/event-views.ts";
+import { type LogLevel, logLevelOf } from "../../engine/event-types.ts";
 
 /** Where loggers name their level. */
 const LOOKED_AT_CHARS = 200;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { failedWith, RunnerFixture } from "../../../test/support/execution.ts";
-import { engineEventTypes } from "../../engine/event.ts";
+import { engineEventTypes } from "../../engine/event-types.ts";
 import { limits } from "../../engine/limits.ts";
 import { readCutLine, readLine, readStdout } from "./result.ts";
 
@@ -177,7 +177,7 @@ describe("an event type of the runtime's own", () => {
   it("on the event stream becomes a warning in the log, and the worker goes on", async () => {
     await using fixture = new RunnerFixture();
     const { listener } = fixture;
-    const lines = engineEventTypes.map((type) => JSON.stringify({ type, payload: {} })).slice(0, 15);
+    const lines = [...engineEventTypes].map((type) => JSON.stringify({ type, payload: {} })).slice(0, 15);
     const outcome = await fixture.sh(
       `for line in '${lines.join("' '")}' '{"type":"note"}'; do echo "$line" >>"$SVC_EVENT_STREAM"; done`,
     );

@@ -5,7 +5,7 @@
 // O3. What begins as a result object but is too long or no JSON is a problem, not plain output: nothing that a
 //     worker asked for is lost silently.
 
-import { isWorkerEventType } from "../../engine/event.ts";
+import { isWorkerEventType } from "../../engine/event-types.ts";
 import type { FailureCode } from "../../engine/failure-catalogue.ts";
 import { isObject, type JsonObject, type JsonValue, parseJson } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";

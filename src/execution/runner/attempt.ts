@@ -1,6 +1,6 @@
 // One attempt as all runners see it: how it is asked to end, and where it reports to.
 
-import type { LogLevel } from "../../engine/event-views.ts";
+import type { LogLevel } from "../../engine/event-types.ts";
 import type { FailureCode } from "../../engine/failure-catalogue.ts";
 import type { Clock } from "../../engine/ports.ts";
 import type {

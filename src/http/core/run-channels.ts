@@ -1,6 +1,7 @@
 // A run followed in several views at once: one frame per event, with each view of it under its channel's name.
 
-import { eventType, terminalEventTypes } from "../../engine/event.ts";
+import { eventType } from "../../engine/event.ts";
+import { terminalEventTypes } from "../../engine/event-types.ts";
 import { toHumanView } from "../../runs/history/human.ts";
 import { toLog } from "../../runs/history/logs.ts";
 import { renderEvent } from "../../runs/history/public-event.ts";

@@ -5,7 +5,7 @@
 //     from the store by whoever still needs it.
 // N2. Nothing is kept while every reader has everything.
 
-import { terminalEventTypes } from "../../engine/event.ts";
+import { terminalEventTypes } from "../../engine/event-types.ts";
 import type { EventFeed } from "../../runs/feed.ts";
 import type { EventPage } from "../../runs/job-records.ts";
 import { appendPage, CHUNK_BYTES, type Chunk, type Render } from "./sse-chunk.ts";

@@ -2,7 +2,7 @@
 // it, made as it is sent.
 
 import type { FastifyInstance } from "fastify";
-import { logLevels } from "../../engine/event-views.ts";
+import { logLevels } from "../../engine/event-types.ts";
 import { type LogFilter, logTextCharsMax } from "../../runs/history/log-filter.ts";
 import { logStreams } from "../../runs/history/logs.ts";
 import type { JobRecord } from "../../runs/job-records.ts";

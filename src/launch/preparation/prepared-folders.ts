@@ -6,7 +6,8 @@
 
 import { mkdir, opendir, rename } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
-import { eventType, terminalEventTypes } from "../../engine/event.ts";
+import { eventType } from "../../engine/event.ts";
+import { terminalEventTypes } from "../../engine/event-types.ts";
 import type { EngineLog } from "../../engine/ports.ts";
 import { preparedFolders } from "../../execution/runner/paths.ts";
 import { syncFolder, syncTree } from "../../lib/files.ts";

@@ -6,7 +6,7 @@
 // R3. What is kept are open spans alone: agents, each with its one task, and questions to people.
 
 import { eventType } from "../../engine/event.ts";
-import { timelineEventTypes } from "../../engine/event-views.ts";
+import { timelineEventTypes } from "../../engine/event-types.ts";
 import { agentSpan, namedSpan, runSpan } from "../../engine/trace.ts";
 import { fieldsOf, parseEvent, textField, wholeField } from "../../runs/history/line.ts";
 import type { OpenSpans } from "./open-spans.ts";

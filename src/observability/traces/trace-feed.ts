@@ -6,7 +6,8 @@
 // F3. The runs that are followed are open ones. A run that is met in its middle (after a restart, or after a dropped
 //     page) is made up from a bounded look at its history; what ended in there is not sent again.
 
-import { eventType, terminalEventTypes } from "../../engine/event.ts";
+import { eventType } from "../../engine/event.ts";
+import { terminalEventTypes } from "../../engine/event-types.ts";
 import { Fifo } from "../../engine/fifo.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { EngineLog } from "../../engine/ports.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/support/fast-check.ts";
 import { renderEvent } from "../../engine/event.ts";
-import { logLevels } from "../../engine/event-views.ts";
+import { logLevels } from "../../engine/event-types.ts";
 import { type LogFilter, logView, nameOfFilter } from "./log-filter.ts";
 import { logStreams, toLog } from "./logs.ts";
 

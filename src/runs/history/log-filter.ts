@@ -5,7 +5,7 @@
 // what the other one would. The cost is bounded by the length of a line, live as well.
 
 import { eventType } from "../../engine/event.ts";
-import { type LogLevel, logLevels } from "../../engine/event-views.ts";
+import { type LogLevel, logLevels } from "../../engine/event-types.ts";
 import type { EventView } from "../run-history.ts";
 import { isOfAgent, timeOf } from "./line.ts";
 import { isLogged, type LogRecord, type LogStream, toLog } from "./logs.ts";

@@ -2,7 +2,7 @@
 // to say about attempts, agents and the run when something is not as it should be.
 
 import { eventType } from "../../engine/event.ts";
-import { type LogLevel, loggedEvents, logLevelOf } from "../../engine/event-views.ts";
+import { type LogLevel, loggedEvents, logLevelOf } from "../../engine/event-types.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { agentSpan, attemptSpan, runSpan, type Span } from "../../engine/trace.ts";
 import { fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";

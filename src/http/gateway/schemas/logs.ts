@@ -1,6 +1,6 @@
 // The log of a run: its records, and what chooses them (CONTRACTS §6 "Evidence").
 
-import { logLevels } from "../../../engine/event-views.ts";
+import { logLevels } from "../../../engine/event-types.ts";
 import { logTextCharsMax } from "../../../runs/history/log-filter.ts";
 import { logStreams } from "../../../runs/history/logs.ts";
 import { logOrders } from "../../../runs/log-page.ts";
