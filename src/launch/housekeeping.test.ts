@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startCore, type TestCore } from "../../test/support/core.ts";
+import { operation } from "../../test/support/gateway-samples.ts";
 import { graph, router } from "../../test/support/graphs.ts";
-import { operation } from "../../test/support/operation-records-contract.ts";
 import { until } from "../../test/support/until.ts";
-import { SqlOperationRecords } from "../store/sql/operation-records.ts";
+import { sqlOperationRecords } from "../store/sql/operations.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import type { GatewayRecords } from "./records.ts";
 
@@ -19,7 +19,7 @@ function housekeeper(
   { warned = [], retentionDays = RETENTION_DAYS }: { warned?: string[]; retentionDays?: number } = {},
 ): Housekeeping {
   const log = { warn: (_: unknown, message: string) => void warned.push(message), error: () => {} };
-  const operations = new SqlOperationRecords(database);
+  const operations = sqlOperationRecords(database);
   const parts = { records, definitions, clock, log, operations };
   return new Housekeeping({ ...parts, idempotencyMs: DAY_MS, retentionDays });
 }
@@ -63,14 +63,13 @@ test("a round that takes long is not joined by another one, and stopping waits f
   await using core = await startCore();
   const gate = Promise.withResolvers<number>();
   const reached = Promise.withResolvers<void>();
-  const records: GatewayRecords = Object.create(core.records, {
-    forgetIdempotency: {
-      value: () => {
-        reached.resolve();
-        return gate.promise;
-      },
+  const records: GatewayRecords = {
+    ...core.records,
+    forgetIdempotency() {
+      reached.resolve();
+      return gate.promise;
     },
-  });
+  };
   const keeper = housekeeper({ ...core, records: records as TestCore["records"] });
   keeper.start();
   await reached.promise;
@@ -90,9 +89,10 @@ test("a round that takes long is not joined by another one, and stopping waits f
 test("a round that fails is told, and the next one comes", async () => {
   await using core = await startCore();
   const warned: string[] = [];
-  const records: GatewayRecords = Object.create(core.records, {
-    forgetIdempotency: { value: () => Promise.reject(new Error("no")) },
-  });
+  const records: GatewayRecords = {
+    ...core.records,
+    forgetIdempotency: () => Promise.reject(new Error("no")),
+  };
   const keeper = housekeeper({ ...core, records: records as TestCore["records"] }, { warned });
   keeper.start();
   await until("the next round's timer", () => core.clock.timers === 1);
@@ -103,7 +103,7 @@ test("a round that fails is told, and the next one comes", async () => {
 
 test("old operations go with their events, unless everything is kept", async () => {
   await using core = await startCore();
-  const operations = new SqlOperationRecords(core.database);
+  const operations = sqlOperationRecords(core.database);
   const finishedAtMs = core.clock.nowMs();
   await core.records.write(async (writes) => {
     await writes.operations.insert(operation(1, { status: "completed", finishedAtMs }), "{}");

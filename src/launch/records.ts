@@ -16,11 +16,9 @@ import type { BlueprintWrites } from "../blueprints/records.ts";
 import type { BundleRecord } from "../bundles/records.ts";
 import type { JobStatus } from "../engine/journal.ts";
 import type { AgentEnds } from "../engine/tally.ts";
+import type { Page } from "../lib/page.ts";
 import type { OperationWrites } from "../operations/records.ts";
-import type { Portion } from "../runs/portion.ts";
 import type { PortWrites } from "../web/records.ts";
-
-export type { Portion } from "../runs/portion.ts";
 
 export type JobSource =
   | { readonly kind: "bundle"; readonly bundleId: string }
@@ -171,12 +169,12 @@ export interface GatewayRecords {
 
   /** Null when there is none, or it was deleted. */
   job(jobId: string): Promise<JobView | null>;
-  jobs(page: JobPage): Promise<Portion<JobView>>;
+  jobs(page: JobPage): Promise<Page<JobView>>;
 
   /** Null when there is none, or its job was deleted. */
   run(runId: string): Promise<RunRecord | null>;
   /** One query, whatever the filters; no full scan. */
-  runs(page: RunPage): Promise<Portion<RunRecord>>;
+  runs(page: RunPage): Promise<Page<RunRecord>>;
   /** The newest runs of a job, newest first. */
   recentRuns(jobId: string, limit: number): Promise<readonly RunSummary[]>;
   latestRun(jobId: string): Promise<RunRecord | null>;

@@ -9,8 +9,8 @@ import { JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { DomainError } from "../lib/domain-error.ts";
 import { EventFeed } from "../runs/feed.ts";
-import { SqlGatewayRecords } from "../store/sql/gateway-records.ts";
-import { SqlOperationRecords } from "../store/sql/operation-records.ts";
+import { sqlGatewayRecords } from "../store/sql/gateway.ts";
+import { sqlOperationRecords } from "../store/sql/operations.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { OperationFailed, OperationInterrupted } from "./failures.ts";
 import { isOpen } from "./operation-change.ts";
@@ -23,8 +23,8 @@ type Work = (context: OperationContext) => Promise<JsonObject>;
 /** @param work what the handler does; failing operations are told to `failures` */
 function start(work: Work) {
   const database = openSqlite(":memory:");
-  const gateway = new SqlGatewayRecords(database, systemClock.soon);
-  const records = new SqlOperationRecords(database);
+  const gateway = sqlGatewayRecords(database, systemClock.soon);
+  const records = sqlOperationRecords(database);
   const clock = new HandClock();
   const feed = new EventFeed();
   const logged: string[] = [];

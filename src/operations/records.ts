@@ -6,8 +6,8 @@
 // O3. Its history is gapless: the n-th event has the number n, and the last one is the terminal one.
 
 import type { JsonObject } from "../engine/json.ts";
+import type { Page } from "../lib/page.ts";
 import type { EventPage } from "../runs/job-records.ts";
-import type { Portion } from "../runs/portion.ts";
 
 export type OperationKind = "blueprint_addition" | "blueprint_removal";
 
@@ -64,7 +64,7 @@ export interface OperationPage {
 
 export interface OperationRecords {
   operation(operationId: string): Promise<Operation | null>;
-  operations(page: OperationPage): Promise<Portion<Operation>>;
+  operations(page: OperationPage): Promise<Page<Operation>>;
   /** Oldest first: those that a predecessor has left. */
   openOperations(): Promise<readonly Operation[]>;
   /** Events behind `afterSeq`, at most `limit`. */

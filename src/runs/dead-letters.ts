@@ -1,19 +1,61 @@
 // Dead letters that are sent again: as new messages to the same agents, while the run is open.
 //
 // L1. A letter is sent again once: requests for one run take turns, and each looks at what is on disk then.
-// L2. Memory and work are bounded: letters are taken up a small portion at a time, each on disk before the next.
+// L2. Memory and work are bounded: letters are taken up a few at a time, each on disk before the next.
 
 import type { Engine } from "../engine/engine.ts";
 import { isoTime } from "../engine/event.ts";
-import { isTerminal } from "../engine/journal.ts";
+import { type DeadLetterReason, isTerminal } from "../engine/journal.ts";
 import type { Envelope } from "../engine/message.ts";
 import { KeyedMutex } from "../lib/async.ts";
 import { DomainError } from "../lib/domain-error.ts";
-import type { AttentionRecords, DeadLetter } from "./attention-records.ts";
+import type { Page } from "../lib/page.ts";
 import type { JobRecords } from "./job-records.ts";
 import { type AskedRun, runEnded, whyNotOpen } from "./open-run.ts";
 
 const LETTERS_AT_ONCE = 100;
+
+export type LetterStatus = "open" | "retried";
+export const letterStatuses: readonly LetterStatus[] = ["open", "retried"];
+
+/** A message that nobody could process. */
+export interface DeadLetter {
+  /** `dl_` and a time-ordered id. */
+  readonly deadLetterId: string;
+  readonly agentId: string | null;
+  readonly reason: DeadLetterReason;
+  readonly attempts: number;
+  readonly status: LetterStatus;
+  readonly createdAtMs: number;
+  readonly retriedAtMs: number | null;
+  /** The message as it stood in the mailbox. */
+  readonly messageJson: string;
+}
+
+export interface DeadLetterPage {
+  /** Null: whatever their status. */
+  readonly status: LetterStatus | null;
+  readonly limit: number;
+  /** The last letter of the page before; null for the first page. */
+  readonly before: string | null;
+}
+
+/**
+ * The dead letters of a job, as committed. A port, implemented in src/store: no read scans a history, and none finds
+ * what a removed job has left.
+ */
+export interface DeadLetterRecords {
+  /** Newest first. */
+  deadLetters(jobId: string, page: DeadLetterPage): Promise<Page<DeadLetter>>;
+  deadLetter(jobId: string, deadLetterId: string): Promise<DeadLetter | null>;
+  /** The newest open letter's id; null without one. */
+  newestOpenLetter(jobId: string): Promise<string | null>;
+  /** Open ones behind `after`, up to and including `through`, oldest first: few, to be worked on at once. */
+  openLetters(
+    jobId: string,
+    range: { readonly after: string; readonly through: string; readonly limit: number },
+  ): Promise<readonly DeadLetter[]>;
+}
 
 /** What came of a request to send letters again. */
 export interface Retried {
@@ -23,7 +65,7 @@ export interface Retried {
 }
 
 export interface DeadLettersParts {
-  readonly records: AttentionRecords;
+  readonly records: DeadLetterRecords;
   readonly jobs: Pick<JobRecords, "find">;
   readonly engine: Pick<Engine, "retryDeadLetters">;
 }

@@ -11,9 +11,30 @@ import type { HumanRequest, HumanResponse } from "../engine/journal.ts";
 import type { JsonValue } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
-import type { AttentionRecords } from "./attention-records.ts";
+import type { Page } from "../lib/page.ts";
 import type { JobRecords } from "./job-records.ts";
 import { type AskedRun, whyNotOpen } from "./open-run.ts";
+
+export type HumanStatus = HumanRequest["status"];
+export const humanStatuses: readonly HumanStatus[] = ["pending", "answered", "timed_out"];
+
+export interface HumanRequestPage {
+  /** Null: whatever their status. */
+  readonly status: HumanStatus | null;
+  readonly limit: number;
+  /** `eventSeq` of the last request of the page before; 0 for the first page. */
+  readonly afterSeq: number;
+}
+
+/**
+ * What the workers of a job asked people, as committed. A port, implemented in src/store: no read scans a history, and
+ * none finds what a removed job has left.
+ */
+export interface HumanRequestRecords {
+  /** In the order in which they were asked. */
+  humanRequests(jobId: string, page: HumanRequestPage): Promise<Page<HumanRequest>>;
+  humanRequest(jobId: string, requestId: string): Promise<HumanRequest | null>;
+}
 
 export const answerLimits = {
   decisionCharsMax: limits.nameCharsMax,
@@ -31,7 +52,7 @@ export interface GivenAnswer {
 }
 
 export interface HumanAnswersParts {
-  readonly records: AttentionRecords;
+  readonly records: HumanRequestRecords;
   readonly jobs: Pick<JobRecords, "find">;
   readonly engine: Pick<Engine, "answerHuman" | "settled">;
 }

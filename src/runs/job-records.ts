@@ -7,7 +7,7 @@ import type { EndedJob } from "../engine/submission.ts";
 import type { Tally } from "../engine/tally.ts";
 import type { ArtifactRecord } from "../engine/task-port.ts";
 import type { TraceContext } from "../engine/trace.ts";
-import type { Portion } from "./portion.ts";
+import type { Page } from "../lib/page.ts";
 
 export interface JobRecord {
   readonly jobId: string;
@@ -107,7 +107,7 @@ export interface JobPageRequest {
 
 export interface JobRecords {
   /** Newest first; one query per page. */
-  page(request: JobPageRequest): Promise<Portion<JobRecord>>;
+  page(request: JobPageRequest): Promise<Page<JobRecord>>;
   /** The newest jobs, with nothing but what a system summary shows of them. */
   newestStatuses(limit: number): Promise<readonly Pick<JobRecord, "jobId" | "status">[]>;
   find(jobId: string): Promise<JobRecord | null>;

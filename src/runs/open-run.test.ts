@@ -11,8 +11,9 @@ import { parseManifest } from "../engine/manifest.ts";
 import { noServiceBoard } from "../engine/service-port.ts";
 import type { TaskStart } from "../engine/task-port.ts";
 import { PoolSlots } from "../execution/pools.ts";
-import { SqlAttentionRecords } from "../store/sql/attention-records.ts";
-import { SqlJobRecords } from "../store/sql/job-records.ts";
+import { sqlDeadLetterRecords } from "../store/sql/dead-letters.ts";
+import { sqlHumanRequestRecords } from "../store/sql/human-requests.ts";
+import { sqlJobRecords } from "../store/sql/jobs.ts";
 import { openSqlite, type SqliteDatabase } from "../store/sqlite/database.ts";
 import { SqliteJournal } from "../store/sqlite/journal.ts";
 import { DeadLetters } from "./dead-letters.ts";
@@ -33,15 +34,15 @@ function start(database: SqliteDatabase) {
     services: noServiceBoard,
     log: { warn: () => {}, error: () => {} },
   });
-  const jobs = new SqlJobRecords(database);
-  const records = new SqlAttentionRecords(database);
-  const parts = { records, jobs, engine };
+  const jobs = sqlJobRecords(database);
+  const requests = sqlHumanRequestRecords(database);
+  const letters = sqlDeadLetterRecords(database);
   return {
     engine,
-    records,
+    records: { ...requests, ...letters },
     started: () => until("the command is started", () => starts.shift() ?? null),
-    answers: new HumanAnswers(parts),
-    letters: new DeadLetters(parts),
+    answers: new HumanAnswers({ records: requests, jobs, engine }),
+    letters: new DeadLetters({ records: letters, jobs, engine }),
     async asked(jobId: string): Promise<AskedRun> {
       const job = await jobs.find(jobId);
       return { runId: "run_1", jobId, status: job?.status ?? assert.fail(`there is no ${jobId}`) };

@@ -5,8 +5,7 @@ import { isoTime } from "../../engine/event.ts";
 import type { HumanRequest, HumanResponse } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { withoutSealed } from "../../engine/sealed.ts";
-import type { DeadLetter } from "../../runs/attention-records.ts";
-import type { Retried } from "../../runs/dead-letters.ts";
+import type { DeadLetter, Retried } from "../../runs/dead-letters.ts";
 
 const text = JSON.stringify;
 const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);

@@ -4,7 +4,7 @@
 import type { FastifyInstance } from "fastify";
 import type { JobView } from "../../launch/records.ts";
 import { jobNotFound } from "../../launch/runs.ts";
-import type { DeadLetter } from "../../runs/attention-records.ts";
+import type { DeadLetter } from "../../runs/dead-letters.ts";
 import { renderDeadLetter } from "../core/attention-text.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { sendHistory } from "./history-page.ts";
@@ -18,7 +18,7 @@ import type { GatewayServices } from "./services.ts";
 const WHICH_RUN = "Of the job's latest run, or of the one that run_id names. A job without runs has none.";
 
 export function jobEvidenceRoutes(api: FastifyInstance, services: GatewayServices): void {
-  const { attention } = services;
+  const { deadLetterRecords } = services;
 
   addRoutes(api, "jobs", [
     get("/jobs/:job_id/events", {
@@ -55,7 +55,7 @@ export function jobEvidenceRoutes(api: FastifyInstance, services: GatewayService
                 : await findRun(services, String(after[0]));
             if (run === null) return [];
             const before = after === null ? null : String(after[1]);
-            const page = await attention.deadLetters(run.runtimeJobId, { status, limit, before });
+            const page = await deadLetterRecords.deadLetters(run.runtimeJobId, { status, limit, before });
             return { rows: page.rows.map((letter) => ({ runId: run.runId, letter })), isCut: page.isCut };
           },
           positionOf: ({ runId, letter }) => [runId, letter.deadLetterId],

@@ -1,14 +1,14 @@
 // How a route answers with one page of a list.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Portion } from "../../launch/records.ts";
+import type { Page } from "../../lib/page.ts";
 import type { Position } from "../core/page-token.ts";
 import { pathOf } from "../core/path-of.ts";
 import type { GatewayServices } from "./services.ts";
 
 export interface List<Row> {
   /** Rows behind `after` in the list's order, at most `limit`; a portion where they may be fewer for their size. */
-  rows(limit: number, after: Position | null): Promise<readonly Row[] | Portion<Row>>;
+  rows(limit: number, after: Position | null): Promise<readonly Row[] | Page<Row>>;
   /** The whole sort key of a row. */
   positionOf(row: Row): Position;
   /** A row as JSON text. */

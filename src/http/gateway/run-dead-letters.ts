@@ -2,8 +2,7 @@
 // chance for them.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { DeadLetter } from "../../runs/attention-records.ts";
-import type { Retried } from "../../runs/dead-letters.ts";
+import type { DeadLetter, Retried } from "../../runs/dead-letters.ts";
 import type { AskedRun } from "../../runs/open-run.ts";
 import { renderDeadLetter, renderRetried } from "../core/attention-text.ts";
 import { addRoutes, get, post } from "../core/route.ts";
@@ -25,7 +24,7 @@ const AS_NEW =
   "As a new message to the same agent, which may fail again. An agent that had failed for good goes on.";
 
 export function runDeadLetterRoutes(api: FastifyInstance, services: GatewayServices): void {
-  const { attention, deadLetters } = services;
+  const { deadLetterRecords, deadLetters } = services;
 
   addRoutes(api, "runs", [
     get("/runs/:run_id/dead-letters", {
@@ -39,7 +38,7 @@ export function runDeadLetterRoutes(api: FastifyInstance, services: GatewayServi
         const status = request.query.status ?? null;
         return sendPage<DeadLetter>(services, request, reply, {
           rows: (limit, after) =>
-            attention.deadLetters(jobId, { status, limit, before: after === null ? null : String(after[0]) }),
+            deadLetterRecords.deadLetters(jobId, { status, limit, before: after === null ? null : String(after[0]) }),
           positionOf: (letter) => [letter.deadLetterId],
           render: (letter) => renderDeadLetter(runId, letter),
         });

@@ -18,7 +18,7 @@ import { idempotencyKeyHeader } from "./schemas/common.ts";
 import type { GatewayServices } from "./services.ts";
 
 export function runHumanRoutes(api: FastifyInstance, services: GatewayServices): void {
-  const { attention, humanAnswers } = services;
+  const { humanRequests, humanAnswers } = services;
 
   addRoutes(api, "runs", [
     get("/runs/:run_id/human", {
@@ -32,7 +32,7 @@ export function runHumanRoutes(api: FastifyInstance, services: GatewayServices):
         const status = request.query.status ?? null;
         return sendPage<HumanRequest>(services, request, reply, {
           rows: (limit, after) =>
-            attention.humanRequests(jobId, { status, limit, afterSeq: Number(after?.[0] ?? 0) }),
+            humanRequests.humanRequests(jobId, { status, limit, afterSeq: Number(after?.[0] ?? 0) }),
           positionOf: (one) => [one.eventSeq],
           render: (one) => renderHumanRequest(runId, one),
         });

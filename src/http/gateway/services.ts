@@ -14,9 +14,8 @@ import type { GatewayRecords, RecordCounter } from "../../launch/records.ts";
 import type { Runs } from "../../launch/runs.ts";
 import type { MetricsSource } from "../../observability/metrics/metrics-source.ts";
 import type { OperationRecords } from "../../operations/records.ts";
-import type { AttentionRecords } from "../../runs/attention-records.ts";
-import type { DeadLetters } from "../../runs/dead-letters.ts";
-import type { HumanAnswers } from "../../runs/human-answers.ts";
+import type { DeadLetterRecords, DeadLetters } from "../../runs/dead-letters.ts";
+import type { HumanAnswers, HumanRequestRecords } from "../../runs/human-answers.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
 import type { Retention } from "../../runs/retention.ts";
 import type { RunStore } from "../../runs/store/run-store.ts";
@@ -66,7 +65,8 @@ export interface GatewayServices {
   /** The runtime's own records: histories, artifacts, what a runtime job looks like. */
   readonly journal: JobRecords;
   /** What runs ask people, and their dead letters. */
-  readonly attention: AttentionRecords;
+  readonly humanRequests: HumanRequestRecords;
+  readonly deadLetterRecords: DeadLetterRecords;
   readonly humanAnswers: HumanAnswers;
   readonly deadLetters: DeadLetters;
   readonly retention: Retention;

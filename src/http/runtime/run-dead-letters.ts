@@ -2,7 +2,7 @@
 // chance for them.
 
 import type { FastifyInstance } from "fastify";
-import { type DeadLetter, letterStatuses } from "../../runs/attention-records.ts";
+import { type DeadLetter, letterStatuses } from "../../runs/dead-letters.ts";
 import { renderDeadLetter, renderRetried } from "../core/attention-text.ts";
 import { textStream } from "../core/text-stream.ts";
 import { listText } from "./list-text.ts";
@@ -14,7 +14,7 @@ type AboutRun = { Params: { run_id: string } };
 type AboutLetter = { Params: { run_id: string; dead_letter_id: string } };
 
 export function runDeadLetterRoutes(api: FastifyInstance, services: RuntimeServices): void {
-  const { attention, deadLetters } = services;
+  const { deadLetterRecords, deadLetters } = services;
 
   api.get<RunRequest>("/runs/:run_id/dead-letters", async (request, reply) => {
     const status = readOneOf(request.query, "status", letterStatuses);
@@ -25,7 +25,7 @@ export function runDeadLetterRoutes(api: FastifyInstance, services: RuntimeServi
       listText<DeadLetter>({
         limit,
         page: (most, last) =>
-          attention.deadLetters(jobId, { status, limit: most, before: last?.deadLetterId ?? null }),
+          deadLetterRecords.deadLetters(jobId, { status, limit: most, before: last?.deadLetterId ?? null }),
         render: (letter) => renderDeadLetter(runId, letter),
       }),
     );

@@ -3,8 +3,8 @@
 import type { FastifyInstance } from "fastify";
 import type { HumanRequest } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import { humanStatuses } from "../../runs/attention-records.ts";
 import type { GivenAnswer } from "../../runs/human-answers.ts";
+import { humanStatuses } from "../../runs/human-answers.ts";
 import { renderHumanRequest } from "../core/attention-text.ts";
 import { ANONYMOUS } from "../core/auth.ts";
 import type { JsonBody } from "../core/json-body.ts";
@@ -18,7 +18,7 @@ import type { RuntimeServices } from "./services.ts";
 type AboutRequest = { Params: { run_id: string; request_id: string } };
 
 export function runHumanRoutes(api: FastifyInstance, services: RuntimeServices): void {
-  const { attention, humanAnswers } = services;
+  const { humanRequests, humanAnswers } = services;
 
   api.get<RunRequest>("/runs/:run_id/human", async (request, reply) => {
     const status = readOneOf(request.query, "status", humanStatuses);
@@ -29,7 +29,7 @@ export function runHumanRoutes(api: FastifyInstance, services: RuntimeServices):
       listText<HumanRequest>({
         limit,
         page: (most, last) =>
-          attention.humanRequests(jobId, { status, limit: most, afterSeq: last?.eventSeq ?? 0 }),
+          humanRequests.humanRequests(jobId, { status, limit: most, afterSeq: last?.eventSeq ?? 0 }),
         render: (one) => renderHumanRequest(runId, one),
       }),
     );

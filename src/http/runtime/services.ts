@@ -4,10 +4,9 @@ import type { Bundles } from "../../bundles/bundles.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { PoolSnapshot } from "../../execution/pools.ts";
 import type { MetricsSource } from "../../observability/metrics/metrics-source.ts";
-import type { AttentionRecords } from "../../runs/attention-records.ts";
 import type { Cleanup } from "../../runs/cleanup.ts";
-import type { DeadLetters } from "../../runs/dead-letters.ts";
-import type { HumanAnswers } from "../../runs/human-answers.ts";
+import type { DeadLetterRecords, DeadLetters } from "../../runs/dead-letters.ts";
+import type { HumanAnswers, HumanRequestRecords } from "../../runs/human-answers.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
 import type { Retention } from "../../runs/retention.ts";
 import type { RunStore } from "../../runs/store/run-store.ts";
@@ -20,7 +19,8 @@ export interface RuntimeServices {
   readonly engine: Engine;
   readonly records: JobRecords;
   /** What runs ask people, and their dead letters. */
-  readonly attention: AttentionRecords;
+  readonly humanRequests: HumanRequestRecords;
+  readonly deadLetterRecords: DeadLetterRecords;
   readonly humanAnswers: HumanAnswers;
   readonly deadLetters: DeadLetters;
   readonly streams: EventStreams;

@@ -83,9 +83,9 @@ async function* progressChunks(services: RuntimeServices, source: JournalProgres
   yield* renderProgress(head, await workflowProgress(source), tail, (_key, value) => value ?? undefined);
 }
 
-async function askedPeople({ attention }: RuntimeServices, job: JobRecord): Promise<AskedPeople> {
+async function askedPeople({ humanRequests }: RuntimeServices, job: JobRecord): Promise<AskedPeople> {
   const { jobId, humanPending: pending } = job;
   if (pending !== 1) return { pending, prompt: null };
-  const { rows } = await attention.humanRequests(jobId, { status: "pending", limit: 1, afterSeq: 0 });
+  const { rows } = await humanRequests.humanRequests(jobId, { status: "pending", limit: 1, afterSeq: 0 });
   return { pending, prompt: rows[0]?.prompt ?? null };
 }

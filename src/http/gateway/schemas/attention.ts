@@ -1,7 +1,7 @@
 // What of a run a person may have to see to: what its workers ask people, and its dead letters (CONTRACTS §6 "Evidence").
 
-import { humanStatuses, letterStatuses } from "../../../runs/attention-records.ts";
-import { answerLimits } from "../../../runs/human-answers.ts";
+import { letterStatuses } from "../../../runs/dead-letters.ts";
+import { answerLimits, humanStatuses } from "../../../runs/human-answers.ts";
 import { Type } from "../../core/type.ts";
 import { answerObject, JsonObjectSchema, nullable, pageOf, pageQuery, strictObject, Time } from "./common.ts";
 import { oneOf, RunId } from "./evidence.ts";
