@@ -1,23 +1,5 @@
 // The tables as Kysely sees them. The truth is the sum of the migrations; this type follows them.
 
-import type { Kysely, Transaction } from "kysely";
-import type { Portion } from "../../launch/records.ts";
-
-/** What repositories need of a database, whatever its kind. */
-export interface Database {
-  readonly kysely: Kysely<Schema>;
-  /** Runs one SELECT outside any transaction. It sees what is committed, and nothing of a transaction under way. */
-  read<Row>(sql: string, parameters: readonly unknown[]): Promise<readonly Row[]>;
-  /** The same, row by row, until the texts in them come to more than `charsMax` characters; at least one row. */
-  readWithin<Row>(charsMax: number, sql: string, parameters: readonly unknown[]): Promise<Portion<Row>>;
-  /** Runs `work` in one transaction: all of it, or nothing. */
-  transaction<T>(work: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
-  /** What a caller is told of an error inside a transaction: JournalUnavailable for the store's, others as they are. */
-  explained(error: unknown): unknown;
-  /** Why nothing is written any more, for an operator; null while the store is whole. */
-  damage(): string | null;
-}
-
 export interface Schema {
   jobs: {
     job_id: string;

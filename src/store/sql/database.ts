@@ -1,0 +1,25 @@
+// The database as the families of tables see it, whatever its kind. A kind of database brings this handle, its
+// migrations and a journal.
+
+import type { Kysely, Transaction } from "kysely";
+import type { Page } from "../../lib/page.ts";
+import type { Schema } from "./schema.ts";
+
+export interface Database {
+  readonly kysely: Kysely<Schema>;
+  /** Runs one SELECT outside any transaction. It sees what is committed, and nothing of a transaction under way. */
+  read<Row>(sql: string, parameters: readonly unknown[]): Promise<readonly Row[]>;
+  /** The same, row by row, until the texts in them come to more than `charsMax` characters; at least one row. */
+  readWithin<Row>(charsMax: number, sql: string, parameters: readonly unknown[]): Promise<Page<Row>>;
+  /** Runs `work` in one transaction: all of it, or nothing. */
+  transaction<T>(work: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
+  /** What a caller is told of an error inside a transaction: JournalUnavailable for the store's, others as they are. */
+  explained(error: unknown): unknown;
+  /** Why nothing is written any more, for an operator; null while the store is whole. */
+  damage(): string | null;
+}
+
+/** The database cannot be used; the message says why, and how to fix it. */
+export class StoreUnusable extends Error {
+  override readonly name = "StoreUnusable";
+}

@@ -1,0 +1,91 @@
+// The table dead_letters: messages that nobody could process. Every filter has an index that ends in what a page is
+// sorted by.
+
+import { sql } from "kysely";
+import type { DeadLetterReason } from "../../engine/journal.ts";
+import type { DeadLetter, DeadLetterRecords } from "../../runs/dead-letters.ts";
+import type { Database } from "./database.ts";
+import { atMost, BEHIND_ALL_IDS, type Db, jobIsThere, pageQuery, query, rareStatus } from "./query.ts";
+import type { Schema } from "./schema.ts";
+
+/** Characters of the letters that are parsed and sent again at once, while everything else waits. */
+const WORK_CHARS_MAX = 256 * 1024;
+
+function toDeadLetter(row: Schema["dead_letters"]): DeadLetter {
+  return {
+    deadLetterId: row.dead_letter_id,
+    agentId: row.agent_id,
+    reason: row.reason as DeadLetterReason,
+    attempts: row.attempts,
+    status: row.status,
+    createdAtMs: row.created_at,
+    retriedAtMs: row.retried_at,
+    messageJson: row.message_json,
+  };
+}
+
+const ofJob = (db: Db, jobId: string) =>
+  db
+    .selectFrom("dead_letters")
+    .where("job_id", "=", jobId)
+    .where(({ exists }) => exists(jobIsThere(db, jobId)));
+
+const one = query(
+  (db, jobId: string, deadLetterId: string) =>
+    ofJob(db, jobId).selectAll().where("dead_letter_id", "=", deadLetterId),
+  toDeadLetter,
+);
+
+/** Newest first. */
+const letters = (db: Db, jobId: string, before: string, limit: number) =>
+  ofJob(db, jobId)
+    .selectAll()
+    .where("dead_letter_id", "<", before)
+    .orderBy("dead_letter_id", "desc")
+    .limit(atMost(limit));
+
+const page = pageQuery(letters, toDeadLetter);
+
+const pageOfStatus = pageQuery(
+  (db, jobId: string, before: string, limit: number, status: string) =>
+    letters(db, jobId, before, limit).where(rareStatus(status)),
+  toDeadLetter,
+);
+
+const newestOpen = query(
+  (db, jobId: string) =>
+    ofJob(db, jobId)
+      .select("dead_letter_id")
+      .where(rareStatus("open"))
+      .orderBy("dead_letter_id", "desc")
+      .limit(sql.lit(1)),
+  (row) => row.dead_letter_id,
+);
+
+const openBetween = pageQuery(
+  (db, jobId: string, after: string, through: string, limit: number) =>
+    ofJob(db, jobId)
+      .selectAll()
+      .where(rareStatus("open"))
+      .where("dead_letter_id", ">", after)
+      .where("dead_letter_id", "<=", through)
+      .orderBy("dead_letter_id")
+      .limit(atMost(limit)),
+  toDeadLetter,
+  WORK_CHARS_MAX,
+);
+
+export function sqlDeadLetterRecords(database: Database): DeadLetterRecords {
+  return {
+    deadLetters(jobId, { status, limit, before }) {
+      const from = before ?? BEHIND_ALL_IDS;
+      return status === null
+        ? page(database, jobId, from, limit)
+        : pageOfStatus(database, jobId, from, limit, status);
+    },
+    deadLetter: (jobId, deadLetterId) => one.first(database, jobId, deadLetterId),
+    newestOpenLetter: (jobId) => newestOpen.first(database, jobId),
+    openLetters: async (jobId, { after, through, limit }) =>
+      (await openBetween(database, jobId, after, through, limit)).rows,
+  };
+}

@@ -1,0 +1,132 @@
+// The table events: the histories of the runtime's jobs, in segments of consecutive lines. The journal writes them.
+
+import { sql } from "kysely";
+import type { EventPage, JobRecords } from "../../runs/job-records.ts";
+import type { Database } from "./database.ts";
+import { atMost, type Db, jobIsThere, pageQuery, query } from "./query.ts";
+
+/** Segments of a page: a worker that prints now and then makes one of each line. */
+const SEGMENTS_PER_PAGE = 128;
+const SEGMENTS_PER_LOOK_BACK = 4;
+/** Characters of a page of segments, unless one alone has more: nothing else runs while they are read. */
+const PAGE_CHARS_MAX = 512 * 1024;
+/** Where an event's line has its time (src/engine/event.ts), counted from 1. */
+const TIME_FROM = '{"timestamp":"'.length + 1;
+const TIME_CHARS = "2026-11-21T09:30:00.000Z".length;
+
+interface Segment {
+  readonly firstSeq: number;
+  readonly lines: readonly string[];
+}
+
+const toSegment = (row: { readonly first_seq: number; readonly lines: string }): Segment => ({
+  firstSeq: row.first_seq,
+  lines: row.lines.split("\n"),
+});
+
+const history = (db: Db, jobId: string) =>
+  db
+    .selectFrom("events")
+    .where("job_id", "=", jobId)
+    .where(({ exists }) => exists(jobIsThere(db, jobId)));
+
+const segmentsBefore = pageQuery(
+  (db, jobId: string, beforeSeq: number, limit: number) =>
+    history(db, jobId)
+      .select(["first_seq", "lines"])
+      .where("first_seq", "<", beforeSeq)
+      .orderBy("first_seq", "desc")
+      .limit(atMost(limit)),
+  toSegment,
+  PAGE_CHARS_MAX,
+);
+
+/** From the segment that holds the event `seq`. */
+const segmentsFrom = pageQuery(
+  (db, jobId: string, seq: number) => {
+    const holder = db
+      .selectFrom("events")
+      .select((eb) => eb.fn.coalesce(eb.fn.max("first_seq"), eb.lit(0)).as("from_seq"))
+      .where("job_id", "=", jobId)
+      .where("first_seq", "<=", seq);
+    return history(db, jobId)
+      .select(["first_seq", "lines"])
+      .where("first_seq", ">=", holder)
+      .orderBy("first_seq")
+      .limit(sql.lit(SEGMENTS_PER_PAGE));
+  },
+  toSegment,
+  PAGE_CHARS_MAX,
+);
+
+/** The last segment that begins at `seq` or before it, and when. */
+const segmentAt = query(
+  (db, jobId: string, seq: number) =>
+    history(db, jobId)
+      .select("first_seq")
+      .select(sql<string>`substr(lines, ${sql.lit(TIME_FROM)}, ${sql.lit(TIME_CHARS)})`.as("time"))
+      .where("first_seq", "<=", seq)
+      .orderBy("first_seq", "desc")
+      .limit(sql.lit(1)),
+  (row) => ({ firstSeq: row.first_seq, timeMs: Date.parse(row.time) }),
+);
+
+async function eventsBefore(
+  database: Database,
+  jobId: string,
+  beforeSeq: number,
+  segmentsMax: number,
+): Promise<EventPage> {
+  const { rows } = await segmentsBefore(database, jobId, beforeSeq, segmentsMax);
+  const firstSeq = rows.at(-1)?.firstSeq ?? beforeSeq;
+  const lines = rows.toReversed().flatMap((segment) => segment.lines);
+  return { firstSeq, lines: lines.slice(0, beforeSeq - firstSeq) };
+}
+
+/** Newest first. */
+export async function newestEvents(database: Database, jobId: string, count: number): Promise<string[]> {
+  const newest: string[] = [];
+  let before = Number.MAX_SAFE_INTEGER;
+  while (newest.length < count) {
+    const { firstSeq, lines } = await eventsBefore(database, jobId, before, SEGMENTS_PER_LOOK_BACK);
+    if (lines.length === 0) break;
+    newest.push(...lines.slice(newest.length - count).reverse());
+    before = firstSeq;
+  }
+  return newest;
+}
+
+export function eventReads(database: Database): Pick<JobRecords, "events" | "eventsBefore" | "placeOfTime"> {
+  return {
+    async events(jobId, afterSeq) {
+      const wanted = afterSeq + 1;
+      const { rows } = await segmentsFrom(database, jobId, wanted);
+      const firstSeq = rows[0]?.firstSeq ?? wanted;
+      const lines = rows.flatMap((segment) => segment.lines);
+      return { firstSeq: wanted, lines: lines.slice(wanted - firstSeq) };
+    },
+
+    eventsBefore: (jobId, beforeSeq) => eventsBefore(database, jobId, beforeSeq, SEGMENTS_PER_PAGE),
+
+    /** Halves what is left of the history, by the first event of the segment in the middle. */
+    async placeOfTime(jobId, timeMs) {
+      let fromSeq = 1;
+      let toSeq: number | null = null;
+      // Segments that begin at `low` or before it are known to begin earlier than the time.
+      let low = 0;
+      let middle = Number.MAX_SAFE_INTEGER;
+      for (;;) {
+        const segment = await segmentAt.first(database, jobId, middle);
+        if (segment === null) return { fromSeq, toSeq };
+        if (segment.timeMs >= timeMs) {
+          toSeq = segment.firstSeq;
+        } else {
+          fromSeq = segment.firstSeq;
+          low = middle;
+        }
+        if (toSeq === null || toSeq - low <= 1) return { fromSeq, toSeq };
+        middle = low + Math.floor((toSeq - low) / 2);
+      }
+    },
+  };
+}

@@ -1,0 +1,177 @@
+// Queries that are built and compiled once, when they are first asked: Kysely takes longer to compile a small query than
+// the database to run it.
+
+import {
+  type Compilable,
+  type CompiledQuery,
+  type Expression,
+  type Insertable,
+  type Kysely,
+  sql,
+  type Transaction,
+} from "kysely";
+import type { Page } from "../../lib/page.ts";
+import type { Database } from "./database.ts";
+import type { Schema } from "./schema.ts";
+
+/** The tables, in a transaction or outside: what a query is built on. */
+export type Db = Kysely<Schema>;
+
+/** Where a query runs: on what is committed, or inside a transaction, where it sees what that has written so far. */
+export type Session = Database | Transaction<Schema>;
+
+/** Characters of the texts in one page of a list. */
+export const PAGE_CHARS_MAX = 8 * 1024 * 1024;
+/** Sorts behind every id. */
+export const BEHIND_ALL_IDS = "\u{10ffff}";
+
+/**
+ * Builds a query. Called once with something in place of each argument, so it must not look at them: they only become
+ * values of the query.
+ */
+type Build<Args extends readonly unknown[], Row> = (db: Db, ...args: Args) => Compilable<Row>;
+
+export interface Query<Args extends readonly unknown[], Value> {
+  all(on: Session, ...args: Args): Promise<readonly Value[]>;
+  /** The first row; null without one. */
+  first(on: Session, ...args: Args): Promise<Value | null>;
+}
+
+/**
+ * A query that is asked again and again.
+ *
+ * @param toValue what becomes of a row
+ *
+ * @example
+ * const statusOf = query(
+ *   (db, jobId: string) => db.selectFrom("jobs").select("status").where("job_id", "=", jobId),
+ *   (row) => row.status,
+ * );
+ * const status = await statusOf.first(database, "a-1");
+ */
+export function query<Args extends readonly unknown[], Row, Value>(
+  build: Build<Args, Row>,
+  toValue: (row: Row) => Value,
+): Query<Args, Value> {
+  const compiled = compiledOnce(build);
+  const rows = async (on: Session, args: Args): Promise<readonly Row[]> => {
+    // Reads of what is committed pass by Kysely's layers, which cost more than SQLite.
+    if ("kysely" in on) {
+      const { sql, parameters } = compiled(on.kysely);
+      return on.read<Row>(sql, filled(parameters, args));
+    }
+    const { parameters, ...rest } = compiled(on);
+    return (await on.executeQuery({ ...rest, parameters: filled(parameters, args) })).rows;
+  };
+  return {
+    all: async (on, ...args) => (await rows(on, args)).map(toValue),
+    async first(on, ...args) {
+      const [row] = await rows(on, args);
+      return row === undefined ? null : toValue(row);
+    },
+  };
+}
+
+/** The same for committed rows that may be large: a page ends early when its texts come to more than `charsMax`. */
+export function pageQuery<Args extends readonly unknown[], Row, Value>(
+  build: Build<Args, Row>,
+  toValue: (row: Row) => Value,
+  charsMax = PAGE_CHARS_MAX,
+): (database: Database, ...args: Args) => Promise<Page<Value>> {
+  const compiled = compiledOnce(build);
+  return async (database, ...args) => {
+    const { sql, parameters } = compiled(database.kysely);
+    const { rows, isCut } = await database.readWithin<Row>(charsMax, sql, filled(parameters, args));
+    return { rows: rows.map(toValue), isCut };
+  };
+}
+
+/** The same for what changes rows. @returns how many it has changed */
+export function command<Args extends readonly unknown[]>(
+  build: Build<Args, unknown>,
+): (db: Transaction<Schema>, ...args: Args) => Promise<number> {
+  const compiled = compiledOnce(build);
+  return async (db, ...args) => {
+    const { parameters, ...rest } = compiled(db);
+    const { numAffectedRows } = await db.executeQuery({ ...rest, parameters: filled(parameters, args) });
+    return Number(numAffectedRows);
+  };
+}
+
+type Column<Table extends keyof Schema> = string & keyof Schema[Table];
+
+/**
+ * Inserts rows that all have the same columns.
+ *
+ * @param key names a row: one that is there already is replaced, but for the columns in `kept`
+ */
+export function insertion<Table extends keyof Schema>(
+  table: Table,
+  key: readonly Column<Table>[] = [],
+  kept: readonly Column<Table>[] = [],
+): (db: Transaction<Schema>, row: Insertable<Schema[Table]>) => Promise<void> {
+  const names = (columns: readonly string[]) => sql.join(columns.map((name) => sql.ref(name)));
+  let columns: readonly string[] = [];
+  const compiled = compiledByKind((db, row: Insertable<Schema[Table]>) => {
+    columns = Object.keys(row);
+    const stays = new Set<string>([...key, ...kept]);
+    const changes = columns
+      .filter((name) => !stays.has(name))
+      .map((name) => sql`${sql.ref(name)} = ${sql.ref(`excluded.${name}`)}`);
+    const orReplace = sql` ON CONFLICT (${names(key)}) DO UPDATE SET ${sql.join(changes)}`;
+    return sql`INSERT INTO ${sql.table(table)} (${names(columns)}) VALUES (${sql.join(Object.values(row))})${
+      key.length === 0 ? sql`` : orReplace
+    }`.compile(db);
+  });
+  return async (db, row) => {
+    const known = compiled(db, row);
+    await db.executeQuery({ ...known, parameters: columns.map((name) => row[name as keyof typeof row]) });
+  };
+}
+
+/**
+ * An argument as a limit. Never the bare one: SQLite looks at such a value when it plans, and so would parse and plan
+ * the query anew at each run.
+ */
+export function atMost(limit: number): Expression<number> {
+  return sql<number>`${limit} + 0`;
+}
+
+/** What a removed job has left goes in pieces, and nobody may see them: its row went first. */
+export function jobIsThere(db: Db, jobId: string) {
+  return db.selectFrom("jobs as j").select("j.job_id").where("j.job_id", "=", jobId);
+}
+
+/** Not said to be rare, a status would be looked for among everything that a job has. */
+export const rareStatus = (status: string) => sql<boolean>`unlikely(status = ${status})`;
+
+/** Stands for an argument while a query is built. */
+class Parameter {
+  readonly index: number;
+
+  constructor(index: number) {
+    this.index = index;
+  }
+}
+
+function compiledOnce<Args extends readonly unknown[], Row>(build: Build<Args, Row>) {
+  const standIns = Array.from({ length: build.length - 1 }, (_, index) => new Parameter(index));
+  return compiledByKind((db) => build(db, ...(standIns as unknown as Args)).compile());
+}
+
+function filled(parameters: readonly unknown[], args: readonly unknown[]): readonly unknown[] {
+  return parameters.map((one) => (one instanceof Parameter ? args[one.index] : one));
+}
+
+/** Compiles once for each kind of database. */
+function compiledByKind<Row, Given extends readonly unknown[]>(
+  compile: (db: Db, ...given: Given) => CompiledQuery<Row>,
+) {
+  const known = new Map<unknown, CompiledQuery<Row>>();
+  return (db: Db, ...given: Given): CompiledQuery<Row> => {
+    const kind = db.getExecutor().adapter.constructor;
+    const compiled = known.get(kind) ?? compile(db, ...given);
+    known.set(kind, compiled);
+    return compiled;
+  };
+}
