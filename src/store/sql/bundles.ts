@@ -1,0 +1,111 @@
+// The table bundles: one row for each registered bundle.
+
+import { type Selectable, sql, type Transaction } from "kysely";
+import type { BundleOrigin, BundleRecord, BundleRecords } from "../../bundles/records.ts";
+import type { GatewayRecords, GatewayWrites } from "../../launch/records.ts";
+import type { Database } from "./database.ts";
+import { atMost, type Db, insertion, query } from "./query.ts";
+import { isSnapshotNamed } from "./references.ts";
+import type { Schema } from "./schema.ts";
+
+type Row = Selectable<Schema["bundles"]>;
+
+function toRow(record: BundleRecord): Row {
+  return {
+    bundle_id: record.bundleId,
+    fingerprint: record.fingerprint,
+    graph_id: record.graphId,
+    name: record.name,
+    source_kind: record.source.kind,
+    source_path: record.source.kind === "folder" ? record.source.path : null,
+    size_bytes: record.sizeBytes,
+    created_at: record.createdAtMs,
+    updated_at: record.updatedAtMs,
+  };
+}
+
+function toBundle(row: Row): BundleRecord {
+  return {
+    bundleId: row.bundle_id,
+    fingerprint: row.fingerprint,
+    graphId: row.graph_id,
+    name: row.name,
+    source: originOf(row),
+    sizeBytes: row.size_bytes,
+    createdAtMs: row.created_at,
+    updatedAtMs: row.updated_at,
+  };
+}
+
+function originOf(row: Row): BundleOrigin {
+  if (row.source_kind === "zip") return { kind: "zip" };
+  if (row.source_kind === "folder" && row.source_path !== null)
+    return { kind: "folder", path: row.source_path };
+  throw new Error(`Bundle ${row.bundle_id} has the unknown source "${row.source_kind}".`);
+}
+
+const bundles = (db: Db) => db.selectFrom("bundles").selectAll();
+
+const byId = query((db, bundleId: string) => bundles(db).where("bundle_id", "=", bundleId), toBundle);
+
+const inOrderOfIds = query(
+  (db, after: string, limit: number) =>
+    bundles(db).where("bundle_id", ">", after).orderBy("bundle_id").limit(atMost(limit)),
+  toBundle,
+);
+
+const newestFirst = query(
+  (db, createdAtMs: number, bundleId: string, limit: number) =>
+    bundles(db)
+      .where(sql<boolean>`(created_at, bundle_id) < (${createdAtMs}, ${bundleId})`)
+      .orderBy("created_at", "desc")
+      .orderBy("bundle_id", "desc")
+      .limit(atMost(limit)),
+  toBundle,
+);
+
+const save = insertion("bundles", ["bundle_id"], ["created_at"]);
+
+export function sqlBundleRecords(database: Database): BundleRecords {
+  return {
+    save: (record) => database.transaction((db) => save(db, toRow(record))),
+    get: (bundleId) => byId.first(database, bundleId),
+    list: ({ limit, after }) => inOrderOfIds.all(database, after ?? "", limit),
+    isSnapshotNamed: (fingerprint) => isSnapshotNamed(database, fingerprint),
+  };
+}
+
+export function bundleReads(database: Database): Pick<GatewayRecords, "bundles"> {
+  return {
+    bundles({ limit, after }) {
+      const { createdAtMs, bundleId } = after ?? { createdAtMs: Number.MAX_SAFE_INTEGER, bundleId: "" };
+      return newestFirst.all(database, createdAtMs, bundleId, limit);
+    },
+  };
+}
+
+export function bundleWrites(
+  db: Transaction<Schema>,
+): Pick<GatewayWrites, "bundle" | "saveBundle" | "bundleInUse" | "deleteBundle"> {
+  return {
+    bundle: (bundleId) => byId.first(db, bundleId),
+    saveBundle: (record) => save(db, toRow(record)),
+    async bundleInUse(bundleId) {
+      const user = await db
+        .selectFrom("job_definitions")
+        .select("job_id")
+        .where("deleted", "=", sql.lit(0))
+        .where("bundle_id", "=", bundleId)
+        .limit(1)
+        .executeTakeFirst();
+      return user !== undefined;
+    },
+    async deleteBundle(bundleId) {
+      const { numDeletedRows } = await db
+        .deleteFrom("bundles")
+        .where("bundle_id", "=", bundleId)
+        .executeTakeFirst();
+      return numDeletedRows > 0n;
+    },
+  };
+}

@@ -1,0 +1,207 @@
+// The table job_definitions: the gateway's durable jobs, each with its latest run.
+//
+// Pages go by id, newest first: ids are time-ordered texts, and every filter has an index that ends in the id. What a
+// partial index asks for is written out (`sql.lit`), because SQLite chooses the index before it sees arguments.
+
+import { type InferResult, type SelectQueryBuilder, sql, type Transaction } from "kysely";
+import type { JobStatus } from "../../engine/journal.ts";
+import type {
+  DesiredState,
+  GatewayRecords,
+  GatewayWrites,
+  JobDefinition,
+  JobPage,
+  JobSource,
+  JobView,
+  RecordCounter,
+  RunSummary,
+} from "../../launch/records.ts";
+import type { Database } from "./database.ts";
+import { atMost, BEHIND_ALL_IDS, type Db, insertion, pageQuery, query } from "./query.ts";
+import { toTrigger } from "./runs.ts";
+import type { Schema } from "./schema.ts";
+
+/** In place of a snapshot's fingerprint, while a job has none. */
+const NO_FINGERPRINT = "";
+
+/** Jobs that are not deleted. */
+const jobs = (db: Db) =>
+  db
+    .selectFrom("job_definitions as d")
+    .leftJoin("runs as r", "r.run_id", "d.latest_run_id")
+    .leftJoin("jobs as j", "j.job_id", "r.runtime_job_id")
+    .where("d.deleted", "=", sql.lit(0))
+    .selectAll("d")
+    .select([
+      "r.status as latest_status",
+      "r.desired_state as latest_desired_state",
+      "r.trigger_kind as latest_trigger_kind",
+      "r.trigger_id as latest_trigger_id",
+      "r.created_at as latest_created_at",
+      "r.started_at as latest_started_at",
+      "r.finished_at as latest_finished_at",
+      "r.updated_at as latest_updated_at",
+      "j.updated_at as latest_job_updated_at",
+    ]);
+
+type JobRow = InferResult<ReturnType<typeof jobs>>[number];
+
+function toJob(row: JobRow): JobView {
+  return {
+    jobId: row.job_id,
+    name: row.name,
+    status: row.status as JobDefinition["status"],
+    source: sourceOf(row),
+    bundleFingerprint: row.bundle_fingerprint === NO_FINGERPRINT ? null : row.bundle_fingerprint,
+    graphId: row.graph_id,
+    configurationJson: row.configuration_json,
+    extensions: JSON.parse(row.extensions_json) as string[],
+    revision: row.revision,
+    createdAtMs: row.created_at,
+    updatedAtMs: row.updated_at,
+    latestRun: toLatestRun(row),
+    activeRuns: row.active_runs,
+  };
+}
+
+function sourceOf(row: JobRow): JobSource {
+  if (row.bundle_id !== null) return { kind: "bundle", bundleId: row.bundle_id };
+  if (row.blueprint_id !== null) return { kind: "blueprint", blueprintId: row.blueprint_id };
+  throw new Error(`Job ${row.job_id} has neither a bundle nor a blueprint.`);
+}
+
+/** The columns of a run are null together, when there is none. */
+function toLatestRun(row: JobRow): RunSummary | null {
+  const { latest_run_id: runId, latest_updated_at: updatedAtMs } = row;
+  if (runId === null || updatedAtMs === null) return null;
+  return {
+    runId,
+    jobId: row.job_id,
+    status: row.latest_status as JobStatus,
+    desiredState: row.latest_desired_state as DesiredState,
+    trigger: toTrigger(row.latest_trigger_kind!, row.latest_trigger_id),
+    createdAtMs: row.latest_created_at!,
+    startedAtMs: row.latest_started_at,
+    finishedAtMs: row.latest_finished_at,
+    updatedAtMs: Math.max(updatedAtMs, row.latest_job_updated_at ?? 0),
+  };
+}
+
+/** What a change of the definition may touch; the rest is derived from its runs, or never changes. */
+function changeable(job: JobDefinition) {
+  return {
+    name: job.name,
+    status: job.status,
+    bundle_id: job.source.kind === "bundle" ? job.source.bundleId : null,
+    blueprint_id: job.source.kind === "blueprint" ? job.source.blueprintId : null,
+    bundle_fingerprint: job.bundleFingerprint ?? NO_FINGERPRINT,
+    graph_id: job.graphId,
+    revision: job.revision,
+    updated_at: job.updatedAtMs,
+    extensions_json: JSON.stringify(job.extensions),
+    configuration_json: job.configurationJson,
+  };
+}
+
+const byId = query((db, jobId: string) => jobs(db).where("d.job_id", "=", jobId), toJob);
+
+const newest = (db: Db, after: string, limit: number) =>
+  jobs(db).where("d.job_id", "<", after).orderBy("d.job_id", "desc").limit(atMost(limit));
+
+const newestOpen = (db: Db, after: string, limit: number) =>
+  newest(db, after, limit).where("d.latest_terminal", "=", sql.lit(0));
+
+const page = pageQuery(newest, toJob);
+
+const openPage = pageQuery(newestOpen, toJob);
+
+const pageOfBlueprint = pageQuery(
+  (db, after: string, limit: number, blueprintId: string) =>
+    newest(db, after, limit).where("d.blueprint_id", "=", blueprintId),
+  toJob,
+);
+
+const openPageOfBlueprint = pageQuery(
+  (db, after: string, limit: number, blueprintId: string) =>
+    newestOpen(db, after, limit).where("d.blueprint_id", "=", blueprintId),
+  toJob,
+);
+
+export function definitionReads(database: Database): Pick<GatewayRecords, "job" | "jobs"> {
+  return {
+    job: (jobId) => byId.first(database, jobId),
+    jobs({ includeTerminal, blueprintId, limit, after }: JobPage) {
+      const from = after ?? BEHIND_ALL_IDS;
+      if (blueprintId === undefined) return (includeTerminal ? page : openPage)(database, from, limit);
+      return (includeTerminal ? pageOfBlueprint : openPageOfBlueprint)(database, from, limit, blueprintId);
+    },
+  };
+}
+
+const insertJob = insertion("job_definitions");
+
+export function definitionWrites(
+  db: Transaction<Schema>,
+): Pick<GatewayWrites, "job" | "insertJob" | "updateJob" | "deleteJob"> {
+  const change = async (
+    jobId: string,
+    expectedRevision: number,
+    values: ReturnType<typeof changeable> | { readonly deleted: 1 },
+  ) => {
+    const { numUpdatedRows } = await db
+      .updateTable("job_definitions")
+      .set(values)
+      .where("job_id", "=", jobId)
+      .where("revision", "=", expectedRevision)
+      .where("deleted", "=", 0)
+      .executeTakeFirst();
+    return numUpdatedRows > 0n;
+  };
+  return {
+    job: (jobId) => byId.first(db, jobId),
+    insertJob: (job) =>
+      insertJob(db, {
+        ...changeable(job),
+        job_id: job.jobId,
+        created_at: job.createdAtMs,
+        latest_terminal: 0,
+        active_runs: 0,
+        deleted: 0,
+      }),
+    updateJob: (job, expectedRevision) => change(job.jobId, expectedRevision, changeable(job)),
+    deleteJob: (jobId, expectedRevision) => change(jobId, expectedRevision, { deleted: 1 }),
+  };
+}
+
+const statuses = ["pending", "queued", "running", "paused", "completed", "failed", "cancelled"] as const;
+
+/** Each count stops at its maximum, and reads an index without the rows behind it. */
+const counts = query(
+  (db, maximum: number) => {
+    const one = sql.lit(1).as("one");
+    const capped = <Table extends keyof Schema>(rows: SelectQueryBuilder<Schema, Table, { one: number }>) =>
+      db
+        .selectFrom(rows.limit(atMost(maximum)).as("some"))
+        .select(({ fn }) => fn.countAll<number | string>().as("count"));
+    const definitions = db.selectFrom("job_definitions").select(one).where("deleted", "=", sql.lit(0));
+    const runs = db.selectFrom("runs").select(one);
+    return db.selectNoFrom([
+      capped(definitions).as("jobs"),
+      capped(definitions.where("latest_terminal", "=", sql.lit(0))).as("jobs_open"),
+      ...statuses.map((status) => capped(runs.where("status", "=", status)).as(status)),
+    ]);
+  },
+  (row) => ({
+    jobs: Number(row.jobs),
+    jobsOpen: Number(row.jobs_open),
+    runs: Object.fromEntries(statuses.map((status) => [status, Number(row[status])])) as Record<
+      JobStatus,
+      number
+    >,
+  }),
+);
+
+export function sqlRecordCounter(database: Database): RecordCounter {
+  // A query of counts has one row.
+  return { count: async (maximum) => (await counts.first(database, maximum))! };
+}

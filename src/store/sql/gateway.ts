@@ -1,0 +1,43 @@
+// The gateway's records: the families of tables that one transaction may write together. Writes that are asked for at
+// the same moment share a commit.
+
+import type { Transaction } from "kysely";
+import type { Clock } from "../../engine/ports.ts";
+import type { GatewayRecords, GatewayWrites } from "../../launch/records.ts";
+import { blueprintWrites } from "./blueprints.ts";
+import { bundleReads, bundleWrites } from "./bundles.ts";
+import { atSavepoint, CommitGroup } from "./commit-group.ts";
+import type { Database } from "./database.ts";
+import { definitionReads, definitionWrites } from "./definitions.ts";
+import { idempotencyReads, idempotencyWrites } from "./idempotency.ts";
+import { operationWrites } from "./operations.ts";
+import { portWrites } from "./ports.ts";
+import { purgeDeleted } from "./retention.ts";
+import { runReads, runWrites } from "./runs.ts";
+import type { Schema } from "./schema.ts";
+
+/** @param soon the clock's: when a group of writes is closed */
+export function sqlGatewayRecords(database: Database, soon: Clock["soon"]): GatewayRecords {
+  const group = new CommitGroup(database, soon);
+  return {
+    ...definitionReads(database),
+    ...runReads(database),
+    ...idempotencyReads(database),
+    ...bundleReads(database),
+    write: (work) => group.run((db) => work(writesIn(db))),
+    purgeDeleted: (limit) => database.transaction((db) => purgeDeleted(db, limit)),
+  };
+}
+
+function writesIn(db: Transaction<Schema>): GatewayWrites {
+  return {
+    operations: operationWrites(db),
+    blueprints: blueprintWrites(db),
+    ports: portWrites(db),
+    apart: (work) => atSavepoint(db, work),
+    ...definitionWrites(db),
+    ...runWrites(db),
+    ...idempotencyWrites(db),
+    ...bundleWrites(db),
+  };
+}

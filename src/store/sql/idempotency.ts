@@ -1,0 +1,60 @@
+// The table idempotency: the stored responses to requests with an Idempotency-Key.
+
+import { sql, type Transaction } from "kysely";
+import type { GatewayRecords, GatewayWrites, IdempotencyRecord } from "../../launch/records.ts";
+import type { Database } from "./database.ts";
+import { insertion, query } from "./query.ts";
+import type { Schema } from "./schema.ts";
+
+const byKey = query(
+  (db, scope: string, key: string) =>
+    db.selectFrom("idempotency").selectAll().where("scope", "=", scope).where("key", "=", key),
+  (row): IdempotencyRecord => ({
+    scope: row.scope,
+    key: row.key,
+    requestHash: row.request_hash,
+    status: row.status,
+    headersJson: row.headers_json,
+    body: row.body,
+    createdAtMs: row.created_at,
+  }),
+);
+
+const save = insertion("idempotency", ["scope", "key"]);
+
+export function idempotencyReads(
+  database: Database,
+): Pick<GatewayRecords, "idempotency" | "forgetIdempotency"> {
+  return {
+    idempotency: (scope, key) => byKey.first(database, scope, key),
+    forgetIdempotency: (beforeMs, limit) =>
+      database.transaction(async (db) => {
+        const { numDeletedRows } = await db
+          .deleteFrom("idempotency")
+          .where(
+            sql<boolean>`(scope, key) in (select scope, key from idempotency
+              where created_at < ${beforeMs} order by created_at limit ${limit})`,
+          )
+          .executeTakeFirst();
+        return Number(numDeletedRows);
+      }),
+  };
+}
+
+export function idempotencyWrites(
+  db: Transaction<Schema>,
+): Pick<GatewayWrites, "idempotency" | "saveIdempotency"> {
+  return {
+    idempotency: (scope, key) => byKey.first(db, scope, key),
+    saveIdempotency: (record) =>
+      save(db, {
+        scope: record.scope,
+        key: record.key,
+        request_hash: record.requestHash,
+        status: record.status,
+        headers_json: record.headersJson,
+        body: record.body,
+        created_at: record.createdAtMs,
+      }),
+  };
+}

@@ -1,0 +1,173 @@
+// The tables operations and operation_events.
+
+import { type Selectable, sql, type Transaction } from "kysely";
+import type {
+  Operation,
+  OperationError,
+  OperationKind,
+  OperationRecords,
+  OperationStatus,
+  OperationStep,
+  OperationWrites,
+} from "../../operations/records.ts";
+import type { Database } from "./database.ts";
+import { atMost, BEHIND_ALL_IDS, type Db, insertion, pageQuery, query } from "./query.ts";
+import type { Schema } from "./schema.ts";
+
+type Row = Selectable<Schema["operations"]>;
+
+function toRow(operation: Operation): Row {
+  const { status, error, result } = operation;
+  return {
+    operation_id: operation.operationId,
+    kind: operation.kind,
+    target: operation.target,
+    status,
+    terminal: status === "completed" || status === "failed" ? 1 : 0,
+    percent: operation.percent,
+    label: operation.label,
+    step: operation.step,
+    event_seq: operation.eventSeq,
+    created_at: operation.createdAtMs,
+    updated_at: operation.updatedAtMs,
+    finished_at: operation.finishedAtMs,
+    steps_json: JSON.stringify(operation.steps),
+    request_json: JSON.stringify(operation.request),
+    error_json: error === null ? null : JSON.stringify(error),
+    result_json: result === null ? null : JSON.stringify(result),
+  };
+}
+
+function toOperation(row: Row): Operation {
+  return {
+    operationId: row.operation_id,
+    kind: row.kind as OperationKind,
+    target: row.target,
+    status: row.status as OperationStatus,
+    percent: row.percent,
+    label: row.label,
+    step: row.step,
+    steps: JSON.parse(row.steps_json) as OperationStep[],
+    request: JSON.parse(row.request_json) as Operation["request"],
+    result: row.result_json === null ? null : (JSON.parse(row.result_json) as Operation["result"]),
+    error: row.error_json === null ? null : (JSON.parse(row.error_json) as OperationError),
+    eventSeq: row.event_seq,
+    createdAtMs: row.created_at,
+    updatedAtMs: row.updated_at,
+    finishedAtMs: row.finished_at,
+  };
+}
+
+const operations = (db: Db) => db.selectFrom("operations").selectAll();
+
+const byId = query(
+  (db, operationId: string) => operations(db).where("operation_id", "=", operationId),
+  toOperation,
+);
+
+const open = query(
+  (db) => operations(db).where("terminal", "=", sql.lit(0)).orderBy("operation_id"),
+  toOperation,
+);
+
+const openOf = query(
+  (db, target: string) => operations(db).where("terminal", "=", sql.lit(0)).where("target", "=", target),
+  toOperation,
+);
+
+const newest = (db: Db, after: string, limit: number) =>
+  operations(db).where("operation_id", "<", after).orderBy("operation_id", "desc").limit(atMost(limit));
+
+const page = pageQuery(newest, toOperation);
+
+const pageOfTarget = pageQuery(
+  (db, after: string, limit: number, target: string) => newest(db, after, limit).where("target", "=", target),
+  toOperation,
+);
+
+const pageOfStatus = pageQuery(
+  (db, after: string, limit: number, status: string) => newest(db, after, limit).where("status", "=", status),
+  toOperation,
+);
+
+const pageOfTargetAndStatus = pageQuery(
+  (db, after: string, limit: number, target: string, status: string) =>
+    newest(db, after, limit).where("target", "=", target).where("status", "=", status),
+  toOperation,
+);
+
+const events = query(
+  (db, operationId: string, afterSeq: number, limit: number) =>
+    db
+      .selectFrom("operation_events")
+      .select("line")
+      .where("operation_id", "=", operationId)
+      .where("seq", ">", afterSeq)
+      .orderBy("seq")
+      .limit(atMost(limit)),
+  (row) => row.line,
+);
+
+export function sqlOperationRecords(database: Database): OperationRecords {
+  return {
+    operation: (operationId) => byId.first(database, operationId),
+    operations({ target, status, limit, after }) {
+      const from = after ?? BEHIND_ALL_IDS;
+      if (target !== null && status !== null)
+        return pageOfTargetAndStatus(database, from, limit, target, status);
+      if (target !== null) return pageOfTarget(database, from, limit, target);
+      if (status !== null) return pageOfStatus(database, from, limit, status);
+      return page(database, from, limit);
+    },
+    openOperations: () => open.all(database),
+    operationEvents: async (operationId, afterSeq, limit) => ({
+      firstSeq: afterSeq + 1,
+      lines: await events.all(database, operationId, afterSeq, limit),
+    }),
+    forgetOperations: (beforeMs, limit) =>
+      database.transaction(async (db) => {
+        const old = await db
+          .selectFrom("operations")
+          .select("operation_id")
+          .where("terminal", "=", sql.lit(1))
+          .where("finished_at", "<", beforeMs)
+          .orderBy("finished_at")
+          .limit(limit)
+          .execute();
+        if (old.length === 0) return 0;
+        const ids = old.map((row) => row.operation_id);
+        await db.deleteFrom("operation_events").where("operation_id", "in", ids).execute();
+        await db.deleteFrom("operations").where("operation_id", "in", ids).execute();
+        return ids.length;
+      }),
+  };
+}
+
+const insertOperation = insertion("operations");
+const insertEvent = insertion("operation_events");
+
+export function operationWrites(db: Transaction<Schema>): OperationWrites {
+  const addEvent = ({ operationId, eventSeq }: Operation, line: string) =>
+    insertEvent(db, { operation_id: operationId, seq: eventSeq, line });
+  return {
+    open: (target) => openOf.first(db, target),
+
+    async insert(operation, eventLine) {
+      await insertOperation(db, toRow(operation));
+      await addEvent(operation, eventLine);
+    },
+
+    async save(operation, eventLine) {
+      const { operation_id, ...changing } = toRow(operation);
+      // O2: what has ended is not changed any more.
+      const { numUpdatedRows } = await db
+        .updateTable("operations")
+        .set(changing)
+        .where("operation_id", "=", operation_id)
+        .where("terminal", "=", 0)
+        .executeTakeFirst();
+      if (numUpdatedRows !== 1n) throw new Error(`Operation ${operation_id} has ended or is gone.`);
+      if (eventLine !== null) await addEvent(operation, eventLine);
+    },
+  };
+}

@@ -1,0 +1,409 @@
+// The table runs: the gateway's runs, with what their runtime jobs add. A run that was launched is written by the
+// journal, in the batch that changes its runtime job.
+//
+// Pages go by id, newest first: ids are time-ordered texts, and every filter has an index that ends in the id. What a
+// partial index asks for is written out (`sql.lit`), because SQLite chooses the index before it sees arguments.
+
+import { type ExpressionBuilder, type InferResult, sql, type Transaction } from "kysely";
+import type { JobStatus } from "../../engine/journal.ts";
+import type { AgentEnds } from "../../engine/tally.ts";
+import type {
+  DesiredState,
+  GatewayRecords,
+  GatewayWrites,
+  OpenRun,
+  RunRecord,
+  RunSummary,
+  RunTrigger,
+} from "../../launch/records.ts";
+import type { Database } from "./database.ts";
+import { tallyOf } from "./jobs.ts";
+import { atMost, BEHIND_ALL_IDS, command, type Db, insertion, pageQuery, query } from "./query.ts";
+import type { Schema } from "./schema.ts";
+
+type RunExpression = ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">;
+
+/** Of a question, in what a run is told to wait for. */
+const PROMPT_CHARS = 200;
+
+/** Whether the job of the run in `r` is there. */
+const definitionIsThere = (eb: RunExpression) =>
+  eb.exists(
+    eb
+      .selectFrom("job_definitions as d")
+      .select("d.job_id")
+      .whereRef("d.job_id", "=", "r.job_id")
+      .where("d.deleted", "=", sql.lit(0)),
+  );
+
+/**
+ * Agents that have done what there was for them so far: those that are done for good, and those that have processed
+ * something, do nothing at the moment and have nothing in their mailbox. Failed ones are neither.
+ */
+const agentsDone = (eb: RunExpression) =>
+  eb
+    .selectFrom("agents as a")
+    .select(({ fn }) => fn.countAll<number | string>().as("count"))
+    .whereRef("a.job_id", "=", "r.runtime_job_id")
+    .where((agent) => {
+      const mailbox = agent
+        .selectFrom("messages as m")
+        .select("m.seq")
+        .whereRef("m.job_id", "=", "a.job_id")
+        .whereRef("m.agent_index", "=", "a.agent_index");
+      const isIdle = agent.and([
+        agent("a.status", "=", "ready"),
+        agent("a.processed_messages", ">", 0),
+        agent.not(agent.exists(mailbox)),
+      ]);
+      return agent.or([agent("a.status", "=", "done"), isIdle]);
+    });
+
+/** What the only open request to a person asks. */
+const onlyPrompt = (eb: RunExpression) =>
+  eb
+    .selectFrom("human_requests as h")
+    .select(sql<string>`substr(h.prompt, 1, ${sql.lit(PROMPT_CHARS)})`.as("prompt"))
+    .whereRef("h.job_id", "=", "r.runtime_job_id")
+    // Not said to be rare, it would be looked for in the whole of what the run asked.
+    .where(sql<boolean>`unlikely(h.status = 'pending')`)
+    .limit(sql.lit(1));
+
+/** What the runtime job adds is null until the journal has it. */
+const runs = (db: Db) =>
+  db
+    .selectFrom("runs as r")
+    .leftJoin("jobs as j", "j.job_id", "r.runtime_job_id")
+    .selectAll("r")
+    .select([
+      "j.event_seq",
+      "j.message_seq",
+      "j.active_executors",
+      "j.human_pending",
+      "j.tally_json",
+      "j.result_json",
+      "j.failure_json as job_failure_json",
+      "j.updated_at as job_updated_at",
+    ])
+    .select((eb) => [
+      eb
+        .case()
+        .when("r.status", "=", "completed")
+        .then(eb.ref("r.agents_total"))
+        .else(agentsDone(eb))
+        .end()
+        .as("agents_done"),
+      eb.case().when("j.human_pending", "=", sql.lit(1)).then(onlyPrompt(eb)).end().as("human_prompt"),
+    ]);
+
+type RunRow = InferResult<ReturnType<typeof runs>>[number];
+
+function toRun(row: RunRow): RunRecord {
+  const launched = row.launched === 1;
+  const agentEnds = endsOf(row, launched);
+  return {
+    runId: row.run_id,
+    jobId: row.job_id,
+    runtimeJobId: row.runtime_job_id,
+    inputsJson: row.inputs_json,
+    configOverridesJson: row.config_overrides_json,
+    trigger: toTrigger(row.trigger_kind, row.trigger_id),
+    traceId: row.trace_id,
+    parentSpanId: row.parent_span_id,
+    agentsTotal: row.agents_total,
+    createdAtMs: row.created_at,
+    status: row.status as JobStatus,
+    desiredState: row.desired_state as DesiredState,
+    launched,
+    label: row.label,
+    startedAtMs: row.started_at,
+    finishedAtMs: row.finished_at,
+    updatedAtMs: Math.max(row.updated_at, row.job_updated_at ?? 0),
+    resultJson: row.result_json,
+    failureJson: row.failure_json ?? row.job_failure_json,
+    tallyJson: launched ? row.tally_json : null,
+    progress: {
+      // An agent that was added to the run beside its graph, such as its dashboard, is not among the total.
+      agentsDone: agentEnds?.done ?? Math.min(Number(row.agents_done), row.agents_total),
+      agentEnds,
+      messages: row.message_seq ?? 0,
+      tasksRunning: row.active_executors ?? 0,
+      humanPending: row.human_pending ?? 0,
+      humanPrompt: row.human_prompt,
+      // A run that ended before its launch has one event: its end.
+      eventCount: row.event_seq ?? (!launched && row.finished_at !== null ? 1 : 0),
+    },
+  };
+}
+
+function endsOf(row: RunRow, launched: boolean): AgentEnds | null {
+  if (row.finished_at === null) return null;
+  const { agents_total: total } = row;
+  if (!launched) return { done: 0, failed: 0, cancelled: 0, skipped: total, not_reached: 0 };
+  const ends = row.tally_json === null ? null : (tallyOf(row.tally_json).ends?.agents ?? null);
+  if (ends === null) return null;
+  const counted = Object.values(ends).reduce((sum, count) => sum + count, 0);
+  // A dashboard ends with its run, and so is among those that ended well.
+  return { ...ends, done: Math.max(0, ends.done - Math.max(0, counted - total)) };
+}
+
+export function toTrigger(kind: string, id: string | null): RunTrigger {
+  return { kind: kind as RunTrigger["kind"], id };
+}
+
+const existing = (db: Db) => runs(db).where(definitionIsThere);
+
+const byId = query((db, runId: string) => existing(db).where("r.run_id", "=", runId), toRun);
+
+const latestOfJob = query(
+  (db, jobId: string) =>
+    runs(db).where("r.run_id", "=", (eb) =>
+      eb
+        .selectFrom("job_definitions as d")
+        .select("d.latest_run_id")
+        .where("d.job_id", "=", jobId)
+        .where("d.deleted", "=", sql.lit(0)),
+    ),
+  toRun,
+);
+
+const newest = (db: Db, after: string, limit: number) =>
+  existing(db).where("r.run_id", "<", after).orderBy("r.run_id", "desc").limit(atMost(limit));
+
+const page = pageQuery(newest, toRun);
+
+const pageOfJob = pageQuery(
+  (db, after: string, limit: number, jobId: string) => newest(db, after, limit).where("r.job_id", "=", jobId),
+  toRun,
+);
+
+const pageOfStatus = pageQuery(
+  (db, after: string, limit: number, status: string) =>
+    newest(db, after, limit).where("r.status", "=", status),
+  toRun,
+);
+
+const pageOfJobAndStatus = pageQuery(
+  (db, after: string, limit: number, jobId: string, status: string) =>
+    newest(db, after, limit).where("r.job_id", "=", jobId).where("r.status", "=", status),
+  toRun,
+);
+
+const newestOfJob = query(
+  (db, jobId: string, limit: number) =>
+    db
+      .selectFrom("runs as r")
+      .leftJoin("jobs as j", "j.job_id", "r.runtime_job_id")
+      .select(["r.run_id", "r.job_id", "r.status", "r.desired_state", "r.trigger_kind", "r.trigger_id"])
+      .select(["r.created_at", "r.started_at", "r.finished_at", "r.updated_at"])
+      .select("j.updated_at as job_updated_at")
+      .where("r.job_id", "=", jobId)
+      .where(definitionIsThere)
+      .orderBy("r.run_id", "desc")
+      .limit(atMost(limit)),
+  (row): RunSummary => ({
+    runId: row.run_id,
+    jobId: row.job_id,
+    status: row.status as JobStatus,
+    desiredState: row.desired_state as DesiredState,
+    trigger: toTrigger(row.trigger_kind, row.trigger_id),
+    createdAtMs: row.created_at,
+    startedAtMs: row.started_at,
+    finishedAtMs: row.finished_at,
+    updatedAtMs: Math.max(row.updated_at, row.job_updated_at ?? 0),
+  }),
+);
+
+const completedDurations = query(
+  (db, jobId: string, limit: number) =>
+    db
+      .selectFrom("runs")
+      .select(["started_at", "finished_at"])
+      .where("job_id", "=", jobId)
+      .where("status", "=", sql.lit("completed"))
+      .orderBy("run_id", "desc")
+      .limit(atMost(limit)),
+  (row) => (row.finished_at ?? 0) - (row.started_at ?? 0),
+);
+
+/** Runs that have not ended, without anything large of them. */
+const openRuns = (db: Db) =>
+  db
+    .selectFrom("runs as r")
+    .select(["r.run_id", "r.runtime_job_id", "r.status", "r.desired_state", "r.launched"])
+    .where("r.terminal", "=", sql.lit(0));
+
+const toOpenRun = (row: InferResult<ReturnType<typeof openRuns>>[number]): OpenRun => ({
+  runId: row.run_id,
+  runtimeJobId: row.runtime_job_id,
+  status: row.status as JobStatus,
+  desiredState: row.desired_state as DesiredState,
+  launched: row.launched === 1,
+});
+
+const openRun = query((db, runId: string) => openRuns(db).where("r.run_id", "=", runId), toOpenRun);
+
+const openRunsOfJob = query(
+  (db, jobId: string) => openRuns(db).where("r.job_id", "=", jobId).orderBy("r.run_id"),
+  toOpenRun,
+);
+
+/** Whether the job of the run in `r` waits for its blueprint. */
+const isBeingPrepared = (eb: RunExpression) =>
+  eb.exists(
+    eb
+      .selectFrom("job_definitions as d")
+      .select("d.job_id")
+      .whereRef("d.job_id", "=", "r.job_id")
+      .where("d.status", "=", sql.lit("preparing")),
+  );
+
+/** Open runs that are to be launched, or are not as they were asked to be. Oldest first. */
+const unsettled = (db: Db, after: string, limit: number) =>
+  openRuns(db)
+    .where((eb) =>
+      eb.or([
+        eb.and([eb("r.launched", "=", 0), eb("r.status", "=", "pending"), eb.not(isBeingPrepared(eb))]),
+        eb("r.desired_state", "=", "cancelled"),
+        eb(eb.parens("r.desired_state", "=", "paused"), "<>", eb.parens("r.status", "=", "paused")),
+      ]),
+    )
+    .where("r.run_id", ">", after)
+    .orderBy("r.run_id")
+    .limit(atMost(limit));
+
+const unsettledRuns = query(unsettled, toOpenRun);
+
+const unsettledRunsOfJob = query(
+  (db, after: string, limit: number, jobId: string) =>
+    unsettled(db, after, limit).where("r.job_id", "=", jobId),
+  toOpenRun,
+);
+
+export function runReads(
+  database: Database,
+): Pick<
+  GatewayRecords,
+  "run" | "runs" | "recentRuns" | "latestRun" | "completedDurations" | "openRun" | "unsettledRuns"
+> {
+  return {
+    run: (runId) => byId.first(database, runId),
+    runs({ jobId, status, limit, after }) {
+      const from = after ?? BEHIND_ALL_IDS;
+      if (jobId !== null && status !== null) return pageOfJobAndStatus(database, from, limit, jobId, status);
+      if (jobId !== null) return pageOfJob(database, from, limit, jobId);
+      if (status !== null) return pageOfStatus(database, from, limit, status);
+      return page(database, from, limit);
+    },
+    recentRuns: (jobId, limit) => newestOfJob.all(database, jobId, limit),
+    latestRun: (jobId) => latestOfJob.first(database, jobId),
+    completedDurations: (jobId, limit) => completedDurations.all(database, jobId, limit),
+    openRun: (runId) => openRun.first(database, runId),
+    unsettledRuns: ({ jobId, limit, after }) =>
+      jobId === null
+        ? unsettledRuns.all(database, after ?? "", limit)
+        : unsettledRunsOfJob.all(database, after ?? "", limit, jobId),
+  };
+}
+
+/** The run becomes the latest one of its job, unless that is gone. */
+const countBegin = command((db, runId: string, jobId: string) =>
+  db
+    .updateTable("job_definitions")
+    .set((eb) => ({ latest_run_id: runId, latest_terminal: 0, active_runs: eb("active_runs", "+", 1) }))
+    .where("job_id", "=", jobId)
+    .where("deleted", "=", sql.lit(0)),
+);
+
+/** As src/store/sqlite/journal.ts does it for the runs that were launched. */
+const countEnd = command((db, runId: string, jobId: string) =>
+  db
+    .updateTable("job_definitions")
+    .set((eb) => ({
+      active_runs: eb("active_runs", "-", 1),
+      latest_terminal: eb
+        .case()
+        .when("latest_run_id", "=", runId)
+        .then(1)
+        .else(eb.ref("latest_terminal"))
+        .end(),
+    }))
+    .where("job_id", "=", jobId),
+);
+
+const insertRun = insertion("runs");
+
+export function runWrites(
+  db: Transaction<Schema>,
+): Pick<
+  GatewayWrites,
+  | "run"
+  | "insertRun"
+  | "openRuns"
+  | "setDesiredState"
+  | "setDesiredStates"
+  | "setWaiting"
+  | "setLabel"
+  | "endUnlaunched"
+> {
+  const open = () => db.updateTable("runs").where("terminal", "=", sql.lit(0));
+  const waiting = (runId: string) => open().where("run_id", "=", runId).where("launched", "=", 0);
+  return {
+    run: (runId) => byId.first(db, runId),
+
+    async insertRun(run) {
+      if ((await countBegin(db, run.runId, run.jobId)) === 0) return false;
+      await insertRun(db, {
+        run_id: run.runId,
+        job_id: run.jobId,
+        runtime_job_id: run.runtimeJobId,
+        status: "pending",
+        terminal: 0,
+        desired_state: "running",
+        launched: 0,
+        label: run.label,
+        trigger_kind: run.trigger.kind,
+        trigger_id: run.trigger.id,
+        trace_id: run.traceId,
+        parent_span_id: run.parentSpanId,
+        agents_total: run.agentsTotal,
+        created_at: run.createdAtMs,
+        updated_at: run.createdAtMs,
+        config_overrides_json: run.configOverridesJson,
+        inputs_json: run.inputsJson,
+      });
+      return true;
+    },
+
+    openRuns: (jobId) => openRunsOfJob.all(db, jobId),
+
+    async setDesiredStates(jobId, desired, nowMs) {
+      await open()
+        .set({ desired_state: desired, updated_at: nowMs })
+        .where("job_id", "=", jobId)
+        .where("desired_state", "<>", desired)
+        .execute();
+    },
+
+    async setDesiredState(runId, desired, nowMs) {
+      await open().set({ desired_state: desired, updated_at: nowMs }).where("run_id", "=", runId).execute();
+    },
+
+    async setWaiting(runId, status, label, nowMs) {
+      await waiting(runId).set({ status, label, updated_at: nowMs }).execute();
+    },
+
+    async setLabel(runId, label, nowMs) {
+      await waiting(runId).set({ label, updated_at: nowMs }).execute();
+    },
+
+    async endUnlaunched(runId, { status, failureJson }, nowMs) {
+      const end = { failure_json: failureJson, finished_at: nowMs, updated_at: nowMs };
+      const ended = await waiting(runId)
+        .set({ status, terminal: 1, label: null, ...end })
+        .returning("job_id")
+        .executeTakeFirst();
+      if (ended !== undefined) await countEnd(db, runId, ended.job_id);
+    },
+  };
+}
