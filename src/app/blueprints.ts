@@ -8,9 +8,9 @@ import { Models } from "../blueprints/models.ts";
 import { Resources } from "../blueprints/resources.ts";
 import { FolderChanges } from "../bundles/folder-changes.ts";
 import { Preparation } from "../launch/preparation/launch-preparation.ts";
-import { SqlBlueprintRecords } from "../store/sql/blueprint-records.ts";
-import { SqlOperationRecords } from "../store/sql/operation-records.ts";
-import { SqlPortRecords } from "../store/sql/port-records.ts";
+import { sqlBlueprintRecords } from "../store/sql/blueprints.ts";
+import { sqlOperationRecords } from "../store/sql/operations.ts";
+import { sqlPortRecords } from "../store/sql/ports.ts";
 import { WebUiPorts } from "../web/ports.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
@@ -24,9 +24,9 @@ export function openBlueprints(config: Config, core: Core) {
   const catalog = new Catalog({ folders: config.blueprintCatalog, nowMs: clock.nowMs });
   const changes = new FolderChanges({ home, bundleBytesMax: config.bundleBytesMax, nowMs: clock.nowMs });
   const folderDifferences = new FolderDifferences({ catalog, changes });
-  const blueprintRecords = new SqlBlueprintRecords(database);
-  const operationRecords = new SqlOperationRecords(database);
-  const portRecords = new SqlPortRecords(database);
+  const blueprintRecords = sqlBlueprintRecords(database);
+  const operationRecords = sqlOperationRecords(database);
+  const portRecords = sqlPortRecords(database);
   const resources = new Resources({ home, runCommand: runner.sideCommands.run });
   const models = new Models(home);
   const blueprints = new Blueprints(

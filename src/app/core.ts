@@ -28,20 +28,21 @@ import { ConfigurationSecrets } from "../security/configuration.ts";
 import { openSecretKey } from "../security/secret-key.ts";
 import { ServiceRegistry } from "../services/registry.ts";
 import { FileBlobs } from "../store/blobs.ts";
-import { holdsEncrypted } from "../store/encrypted-values.ts";
 import { databaseFile, openHome } from "../store/home.ts";
 import { HomeLeftovers } from "../store/home-leftovers.ts";
 import { checkHomeState } from "../store/home-state.ts";
 import { pathsOpenToOthers } from "../store/private-home.ts";
-import { SqlAttentionRecords } from "../store/sql/attention-records.ts";
-import { SqlBundleRecords } from "../store/sql/bundle-records.ts";
-import { SqlGatewayRecords } from "../store/sql/gateway-records.ts";
-import { SqlJobRecords } from "../store/sql/job-records.ts";
-import { SqlRetentionRecords } from "../store/sql/retention-records.ts";
+import { sqlBundleRecords } from "../store/sql/bundles.ts";
+import { sqlDeadLetterRecords } from "../store/sql/dead-letters.ts";
+import { sqlGatewayRecords } from "../store/sql/gateway.ts";
+import { sqlHumanRequestRecords } from "../store/sql/human-requests.ts";
+import { sqlJobRecords } from "../store/sql/jobs.ts";
+import { sqlRetentionRecords } from "../store/sql/retention.ts";
+import { StoreWatch } from "../store/sql/store-watch.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
+import { holdsEncrypted } from "../store/sqlite/encrypted-values.ts";
 import { SqliteFreeSpace } from "../store/sqlite/free-space.ts";
 import { SqliteJournal } from "../store/sqlite/journal.ts";
-import { StoreWatch } from "../store/store-watch.ts";
 import { WEB_UI_POOL } from "../web/inject.ts";
 import { RunEvents } from "../web/run-events.ts";
 import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
@@ -96,12 +97,12 @@ export async function openCore(
   await blobs.sweep();
   const bundles = await Bundles.open({
     home: home.path,
-    records: new SqlBundleRecords(database),
+    records: sqlBundleRecords(database),
     bundleBytesMax: config.bundleBytesMax,
     bundlesBytesMax: config.bundlesBytesMax,
     nowMs: systemClock.nowMs,
   });
-  const records = new SqlJobRecords(database);
+  const records = sqlJobRecords(database);
   const feed = new EventFeed();
   const pools = { ...config.executorPools, [WEB_UI_POOL]: config.webUiPortEnd - config.webUiPortStart + 1 };
   const meter = new RuntimeMeter(Object.keys(pools));
@@ -148,7 +149,7 @@ export async function openCore(
     log: engineLog,
   });
   runner.setListener(new MeteredListener(engine, meter));
-  const retentionRecords = new SqlRetentionRecords(database);
+  const retentionRecords = sqlRetentionRecords(database);
   const cleanup = new Cleanup({
     records,
     retention: retentionRecords,
@@ -179,7 +180,7 @@ export async function openCore(
   });
   const blobPath = async (sha256: string) => (await blobs.open(sha256))?.path ?? null;
   const store = new StoreWatch(database, systemClock.nowMs);
-  const gatewayRecords = new SqlGatewayRecords(store.database, systemClock.soon);
+  const gatewayRecords = sqlGatewayRecords(store.database, systemClock.soon);
   const runStore = new RunStore({
     home: home.path,
     records,
@@ -189,8 +190,8 @@ export async function openCore(
       (await runtimeRunSource({ records, secrets }, runId)),
   });
   const startedAtMs = systemClock.nowMs();
-  const attention = new SqlAttentionRecords(database);
-  const asking = { records: attention, jobs: records, engine };
+  const humanRequests = sqlHumanRequestRecords(database);
+  const deadLetterRecords = sqlDeadLetterRecords(database);
   return {
     home: home.path,
     log,
@@ -210,9 +211,10 @@ export async function openCore(
     services,
     meter,
     people: {
-      attention,
-      humanAnswers: new HumanAnswers(asking),
-      deadLetters: new DeadLetters(asking),
+      humanRequests,
+      deadLetterRecords,
+      humanAnswers: new HumanAnswers({ records: humanRequests, jobs: records, engine }),
+      deadLetters: new DeadLetters({ records: deadLetterRecords, jobs: records, engine }),
     },
     cleanup,
     retention,

@@ -12,7 +12,7 @@ import { Launcher } from "../launch/launcher.ts";
 import { RunEnds } from "../launch/run-ends.ts";
 import { Runs } from "../launch/runs.ts";
 import { KeyedMutex } from "../lib/async.ts";
-import { SqlRecordCounter } from "../store/sql/gateway-counts.ts";
+import { sqlRecordCounter } from "../store/sql/definitions.ts";
 import { openBlueprints } from "./blueprints.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
@@ -81,7 +81,7 @@ export function openGateway(config: Config, core: Core) {
   });
   return {
     records,
-    counter: new SqlRecordCounter(core.database),
+    counter: sqlRecordCounter(core.database),
     storeProblem: () => store.problem(),
     ...opened,
     launches: new BlueprintLaunches({

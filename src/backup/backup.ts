@@ -10,10 +10,10 @@
 import { lstat, mkdtemp, opendir, readlink, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { syncFolder } from "../lib/files.ts";
-import { contentNamedIn, copyDatabase } from "../store/database-copy.ts";
 import { databaseFile } from "../store/home.ts";
-import type { NamedContent } from "../store/sql/named-content.ts";
-import { StoreUnusable } from "../store/sqlite/errors.ts";
+import { StoreUnusable } from "../store/sql/database.ts";
+import { contentNamedIn, copyDatabase } from "../store/sqlite/database-copy.ts";
+import type { NamedContent } from "../store/sqlite/named-content.ts";
 import { ArchiveWriter } from "./archive-writer.ts";
 import { ABOUT_FILE, type About, DATABASE_FILE, FORMAT, KEY_FILE } from "./layout.ts";
 

@@ -13,9 +13,9 @@ import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { openPromise, type Entry as ZipEntry, type ZipFile } from "yauzl";
 import { syncFolder, syncTree } from "../lib/files.ts";
-import { contentNamedIn, damageIn, needsKey } from "../store/database-copy.ts";
 import { databaseFile, openHome } from "../store/home.ts";
 import { CONTENT_FOLDERS, RESTORING } from "../store/home-state.ts";
+import { contentNamedIn, damageIn, needsKey } from "../store/sqlite/database-copy.ts";
 import {
   ABOUT_FILE,
   type About,

@@ -85,7 +85,7 @@ const PATHS_SHOWN = 3;
 
 /** Whether the files are there that the database names; nothing is found where there is no database that can be read. */
 async function checkContent(home: string): Promise<readonly Finding[]> {
-  const { contentNamedIn } = await import("../store/database-copy.ts");
+  const { contentNamedIn } = await import("../store/sqlite/database-copy.ts");
   const { databaseFile } = await import("../store/home.ts");
   const name = "content";
   try {

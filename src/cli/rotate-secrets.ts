@@ -3,10 +3,10 @@
 import { statSync } from "node:fs";
 import { addKey, Reencryption, removeOlderKeys } from "../security/rotation.ts";
 import { openSecretKey, secretKeyFile } from "../security/secret-key.ts";
-import { holdsEncrypted, rewriteEncrypted } from "../store/encrypted-values.ts";
 import { databaseFile, openHome } from "../store/home.ts";
 import { checkHomeState } from "../store/home-state.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
+import { holdsEncrypted, rewriteEncrypted } from "../store/sqlite/encrypted-values.ts";
 import { type Call, CommandFailed, exitCodes, UsageError } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { cleanText, plural } from "./text.ts";

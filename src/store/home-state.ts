@@ -4,8 +4,8 @@
 import { readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { databaseFile } from "./home.ts";
+import { StoreUnusable } from "./sql/database.ts";
 import { acknowledgedCommits, commitCountFile } from "./sqlite/commit-counter.ts";
-import { StoreUnusable } from "./sqlite/errors.ts";
 
 /** Folders of a home whose content only rows of its database explain. */
 export const CONTENT_FOLDERS = ["blobs", "bundles", "runs", "evidence", "resources", "models"] as const;

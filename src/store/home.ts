@@ -7,7 +7,8 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { makeFolder } from "../lib/files.ts";
-import { explain, isBusy, StoreUnusable } from "./sqlite/errors.ts";
+import { StoreUnusable } from "./sql/database.ts";
+import { explain, isBusy } from "./sqlite/errors.ts";
 
 export interface Home {
   readonly path: string;

@@ -22,10 +22,11 @@ import { basename } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
 import { JournalUnavailable } from "../../engine/journal.ts";
-import type { Portion } from "../../launch/records.ts";
-import type { Database, Schema } from "../sql/schema.ts";
+import type { Page } from "../../lib/page.ts";
+import { type Database, StoreUnusable } from "../sql/database.ts";
+import type { Schema } from "../sql/schema.ts";
 import { CommitCounter, commitCountFile, type MissingCommits, missingCommits } from "./commit-counter.ts";
-import { asUnavailable, damageText, explain, readOnlyText, StoreUnusable, scopeOf } from "./errors.ts";
+import { asUnavailable, damageText, explain, readOnlyText, scopeOf } from "./errors.ts";
 import { WriteGate } from "./write-gate.ts";
 
 const BUSY_TIMEOUT_MS = 20;
@@ -128,7 +129,7 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
 }
 
 /** Takes rows until their texts are too long; the one that is too much is read, and not kept. */
-function within<Row>(rows: Iterable<Row>, charsMax: number): Portion<Row> {
+function within<Row>(rows: Iterable<Row>, charsMax: number): Page<Row> {
   const taken: Row[] = [];
   let chars = 0;
   for (const row of rows) {

@@ -36,11 +36,6 @@ const SYNC_FAILED: ReadonlySet<number> = new Set([1034, 1290]);
 /** What an error concerns: it may pass by itself; the database file; the row or the work that met it. */
 export type ErrorScope = "passing" | "file" | "row";
 
-/** The database cannot be used; the message says why, and how to fix it. */
-export class StoreUnusable extends Error {
-  override readonly name = "StoreUnusable";
-}
-
 function codeOf(error: unknown): number | null {
   const { code, errcode } = (error ?? {}) as { readonly code?: unknown; readonly errcode?: unknown };
   return code === "ERR_SQLITE_ERROR" && typeof errcode === "number" ? errcode : null;

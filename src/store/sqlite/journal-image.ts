@@ -5,7 +5,8 @@ import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../eng
 import { limits } from "../../engine/limits.ts";
 import type { Message } from "../../engine/message.ts";
 import { readTally } from "../../engine/tally.ts";
-import { toAgentRecord, toHumanRequest, toTaskRecord, toTrace } from "../sql/rows.ts";
+import { toHumanRequest } from "../sql/human-requests.ts";
+import { toAgentRecord, toTaskRecord, toTrace } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.ts";
 import { checksumsOf, isWhole, type Row } from "./row-checksum.ts";
 

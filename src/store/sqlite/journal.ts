@@ -13,7 +13,7 @@ import {
   type Journal,
   JournalUnavailable,
 } from "../../engine/journal.ts";
-import { tallyOf, toTrace } from "../sql/rows.ts";
+import { tallyOf, toTrace } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { scopeOf } from "./errors.ts";

@@ -1,9 +1,11 @@
-// Removal of the runtime's rows. A job goes in one small step, whatever its size: its own row, which everybody asks for
-// first. The rest is noted as garbage and removed in pieces, because deleting a long history at once would hold up
-// everybody.
+// The table garbage: what is left of removed jobs. A job goes in one small step, whatever its size: its own row, which
+// everybody asks for first. The rest is noted as garbage and removed in pieces, because deleting a long history at once
+// would hold up everybody. Files follow when no row names them.
 
-import { sql, type Transaction } from "kysely";
-import type { Garbage } from "../../runs/retention-records.ts";
+import { type SqlBool, sql, type Transaction } from "kysely";
+import type { FileGarbage, Garbage, RetentionRecords } from "../../runs/retention-records.ts";
+import type { Database } from "./database.ts";
+import { atMost, query } from "./query.ts";
 import type { Schema } from "./schema.ts";
 
 /** To be called in a transaction, with a few hundred jobs at most. */
@@ -48,15 +50,19 @@ const JOBS_AT_ONCE = 25;
 
 const removedJobs = sql`(SELECT name FROM garbage WHERE kind = 'job' ORDER BY name LIMIT ${sql.lit(JOBS_AT_ONCE)})`;
 
+const removedJob = query(
+  (db) => db.selectFrom("garbage").select("name").where("kind", "=", sql.lit("job")).limit(sql.lit(1)),
+  (row) => row.name,
+);
+
 /**
  * Removes parts of a few removed jobs; to be called in a transaction.
  *
  * @param isOver asked after each statement that leaves something: whether the rest is for the next transaction
  * @returns whether there may be more, of these jobs or of others
  */
-export async function deleteParts(db: Transaction<Schema>, isOver: () => boolean): Promise<boolean> {
-  const some = await db.selectFrom("garbage").select("name").where("kind", "=", "job").limit(1).execute();
-  if (some.length === 0) return false;
+async function deleteParts(db: Transaction<Schema>, isOver: () => boolean): Promise<boolean> {
+  if ((await removedJob.first(db)) === null) return false;
   for (const part of PARTS) {
     let isLast = false;
     while (!isLast) {
@@ -93,4 +99,52 @@ async function noteGarbage(db: Transaction<Schema>, garbage: readonly Garbage[])
     .values(garbage)
     .onConflict((conflict) => conflict.doNothing())
     .execute();
+}
+
+/** Without blobs that an artifact names again. */
+const fileGarbage = query(
+  (db, kind: string, name: string, limit: number) =>
+    db
+      .selectFrom("garbage")
+      .select(["kind", "name"])
+      .where("kind", "<>", sql<"job">`'job'`)
+      .where(sql<SqlBool>`(kind, name) > (${kind}, ${name})`)
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom("artifacts as a")
+              .select("a.artifact_id")
+              .whereRef("a.sha256", "=", "garbage.name")
+              .limit(sql.lit(1)),
+          ),
+        ),
+      )
+      .orderBy("kind")
+      .orderBy("name")
+      .limit(atMost(limit)),
+  (row) => row as FileGarbage,
+);
+
+export function garbageRecords(
+  database: Database,
+): Pick<RetentionRecords, "removeParts" | "fileGarbage" | "forgetGarbage"> {
+  return {
+    async removeParts(isOver) {
+      // Asked outside of a transaction first: there is nothing most of the time.
+      if ((await removedJob.first(database)) === null) return false;
+      return database.transaction((db) => deleteParts(db, isOver));
+    },
+
+    fileGarbage: (limit, after) => fileGarbage.all(database, after?.kind ?? "", after?.name ?? "", limit),
+
+    async forgetGarbage(garbage) {
+      if (garbage.length === 0) return;
+      await database.transaction(async (db) => {
+        for (const [kind, notes] of Map.groupBy(garbage, (one) => one.kind)) {
+          const names = notes.map(({ name }) => name);
+          await db.deleteFrom("garbage").where("kind", "=", kind).where("name", "in", names).execute();
+        }
+      });
+    },
+  };
 }

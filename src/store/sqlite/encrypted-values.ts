@@ -1,0 +1,125 @@
+// The encrypted values of a database: whether it holds any, and writing them anew under another key.
+//
+// E1. Every column of text is looked at, so that a table that is added later is not forgotten.
+// E2. Values are written anew in transactions of bounded size. Each value is whole at any time, so whoever is
+//     interrupted begins again and finds the rest.
+
+import type { DatabaseSync } from "node:sqlite";
+import { CompiledQuery } from "kysely";
+import type { Page } from "../../lib/page.ts";
+import type { SqliteDatabase } from "./database.ts";
+import { checksumsOf, isWhole, rowChecksum } from "./row-checksum.ts";
+
+/** Also within JSON that a text holds as a string, where the quotes have backslashes before them. */
+const ENCRYPTED = /\{(\\*)"\$sealed\1":\1"([\w-]+)\1"\}/g;
+const PART_OF_ENCRYPTED = '"$sealed';
+const PAGE_CHARS_MAX = 1024 * 1024;
+
+interface Table {
+  readonly name: string;
+  readonly columns: readonly string[];
+  readonly key: readonly string[];
+  /** Those that may hold encrypted values. */
+  readonly texts: readonly string[];
+}
+
+type Value = string | number | null;
+type Row = Record<string, Value>;
+
+/** Reads whole tables, so it is asked only when the key is missing. */
+export function holdsEncrypted(connection: DatabaseSync): boolean {
+  return tablesOf(connection).some(
+    (table) =>
+      connection.prepare(`SELECT 1 FROM "${table.name}" WHERE ${mayHold(table)} LIMIT 1`).get() !== undefined,
+  );
+}
+
+/**
+ * Writes every encrypted value anew, with the checksums of its row.
+ *
+ * @param reencrypt from the text behind `$sealed` to the one in its place, which may be the same
+ * @returns how many rows were left as they are, because they have changed since the program wrote them
+ */
+export async function rewriteEncrypted(
+  database: SqliteDatabase,
+  reencrypt: (encrypted: string) => string,
+): Promise<{ readonly damagedRows: number }> {
+  // What is replaced is overwritten, and not only given free.
+  database.connection.exec("PRAGMA secure_delete = ON");
+  let damagedRows = 0;
+  for (const table of tablesOf(database.connection)) {
+    let after: readonly Value[] | null = null;
+    for (let isCut = true; isCut; ) {
+      const page: Page<Row> = await database.readWithin<Row>(
+        PAGE_CHARS_MAX,
+        pageQuery(table, after !== null),
+        after ?? [],
+      );
+      const changes = page.rows.map((row) => changeOf(table, row, reencrypt));
+      damagedRows += changes.filter((change) => change === "damaged").length;
+      const updates = changes.filter((change) => change instanceof Object);
+      if (updates.length > 0) {
+        await database.transaction(async (db) => {
+          for (const update of updates) await db.executeQuery(update);
+        });
+      }
+      const last = page.rows.at(-1);
+      if (last !== undefined) after = table.key.map((name) => last[name]!);
+      ({ isCut } = page);
+    }
+  }
+  return { damagedRows };
+}
+
+function changeOf(table: Table, row: Row, reencrypt: (encrypted: string) => string) {
+  const changed: Row = { ...row };
+  for (const name of table.texts) {
+    if (typeof row[name] !== "string") continue;
+    changed[name] = row[name].replaceAll(ENCRYPTED, (_, slashes: string, encrypted: string) => {
+      return `{${slashes}"$sealed${slashes}":${slashes}"${reencrypt(encrypted)}${slashes}"}`;
+    });
+  }
+  const names = table.texts.filter((name) => changed[name] !== row[name]);
+  if (names.length === 0) return null;
+  const checksums = checksumsOf(table.name, table.columns);
+  // A checksum of what is damaged would make it pass for whole.
+  if (!isWhole(row, checksums)) return "damaged";
+  for (const { column, of } of checksums) {
+    changed[column] = rowChecksum(of.map((name) => changed[name]!));
+    names.push(column);
+  }
+  return CompiledQuery.raw(
+    `UPDATE "${table.name}" SET ${names.map((name) => `"${name}" = ?`).join(", ")}
+     WHERE ${table.key.map((name) => `"${name}" = ?`).join(" AND ")}`,
+    [...names, ...table.key].map((name) => changed[name]),
+  );
+}
+
+function pageQuery(table: Table, hasBefore: boolean): string {
+  const key = table.key.map((name) => `"${name}"`).join(", ");
+  const behind = hasBefore ? `(${key}) > (${table.key.map(() => "?").join(", ")}) AND ` : "";
+  return `SELECT * FROM "${table.name}" WHERE ${behind}(${mayHold(table)}) ORDER BY ${key}`;
+}
+
+const mayHold = ({ texts }: Table) =>
+  texts.map((name) => `instr("${name}", '${PART_OF_ENCRYPTED}') > 0`).join(" OR ");
+
+function tablesOf(connection: DatabaseSync): readonly Table[] {
+  const rows = connection
+    .prepare(
+      `SELECT t.name AS tableName, c.name, c.type, c.pk FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
+       WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY t.name, c.cid`,
+    )
+    .all() as unknown as readonly { tableName: string; name: string; type: string; pk: number }[];
+  return [...Map.groupBy(rows, ({ tableName }) => tableName)]
+    .map(([name, columns]) => ({
+      name,
+      columns: columns.map((column) => column.name),
+      key: columns
+        .filter(({ pk }) => pk > 0)
+        .sort((a, b) => a.pk - b.pk)
+        .map((column) => column.name),
+      texts: columns.filter(({ type, pk }) => type === "TEXT" && pk === 0).map((column) => column.name),
+    }))
+    .filter(({ texts }) => texts.length > 0);
+}
