@@ -9,8 +9,8 @@ import { readDefinition } from "../bundles/definition.ts";
 import { FolderChanges } from "../bundles/folder-changes.ts";
 import { BundleProblem } from "../bundles/problem.ts";
 import type { JsonObject } from "../engine/json.ts";
-import { SqlBlueprintRecords } from "../store/sql/blueprint-records.ts";
-import { SqlGatewayRecords } from "../store/sql/gateway-records.ts";
+import { sqlBlueprintRecords } from "../store/sql/blueprints.ts";
+import { sqlGatewayRecords } from "../store/sql/gateway.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { Catalog } from "./catalog.ts";
 import { type BlueprintFilter, BlueprintViews } from "./catalog-views.ts";
@@ -26,7 +26,7 @@ async function place() {
   const snapshots = join(root, "bundles");
   for (const made of [folder, snapshots]) await mkdir(made);
   const database = openSqlite(":memory:");
-  const writes = new SqlGatewayRecords(database, (work) => setImmediate(work));
+  const writes = sqlGatewayRecords(database, (work) => setImmediate(work));
   let nowMs = 1_000_000;
   let packagesRead = 0;
   const catalog = new Catalog({ folders: [folder], nowMs: () => nowMs });
@@ -34,7 +34,7 @@ async function place() {
   const views = new BlueprintViews({
     catalog,
     differences: new FolderDifferences({ catalog, changes }),
-    records: new SqlBlueprintRecords(database),
+    records: sqlBlueprintRecords(database),
     packages: {
       definition(fingerprint) {
         packagesRead++;

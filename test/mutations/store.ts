@@ -96,9 +96,9 @@ export const storeMutations: readonly Mutation[] = [
   },
   {
     fault: "an item of a batch that fails takes the others with it, or leaves a part of itself",
-    file: "src/store/sql/gateway-writes.ts",
-    search: "return atSavepoint(this.#db, work);",
-    replacement: "return work();",
-    tests: ["src/store/sql/gateway-records.test.ts"],
+    file: "src/store/sql/gateway.ts",
+    search: "apart: (work) => atSavepoint(db, work)",
+    replacement: "apart: (work) => work()",
+    tests: ["src/store/sql/definitions.test.ts"],
   },
 ];

@@ -16,10 +16,10 @@ import { SideCommands } from "../../src/execution/process/side-command.ts";
 import { isOpen } from "../../src/operations/operation-change.ts";
 import type { Operation } from "../../src/operations/records.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
-import { SqlBlueprintRecords } from "../../src/store/sql/blueprint-records.ts";
-import { SqlBundleRecords } from "../../src/store/sql/bundle-records.ts";
-import { SqlGatewayRecords } from "../../src/store/sql/gateway-records.ts";
-import { SqlOperationRecords } from "../../src/store/sql/operation-records.ts";
+import { sqlBlueprintRecords } from "../../src/store/sql/blueprints.ts";
+import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
+import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
+import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
 import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { type Files, writeFolder } from "./bundle-files.ts";
 import { until } from "./until.ts";
@@ -40,9 +40,9 @@ export async function testHome() {
   await mkdir(home);
   await mkdir(folder);
   const database = openSqlite(join(home, "troupe.db"));
-  const records = new SqlGatewayRecords(database, systemClock.soon);
-  const operationRecords = new SqlOperationRecords(database);
-  const blueprintRecords = new SqlBlueprintRecords(database);
+  const records = sqlGatewayRecords(database, systemClock.soon);
+  const operationRecords = sqlOperationRecords(database);
+  const blueprintRecords = sqlBlueprintRecords(database);
   const feed = new EventFeed();
   const unforeseen: unknown[] = [];
   const log = { warn: () => {}, error: (fields: object) => void unforeseen.push(fields) };
@@ -83,7 +83,7 @@ export async function testHome() {
       };
       const bundles = await Bundles.open({
         home,
-        records: new SqlBundleRecords(database),
+        records: sqlBundleRecords(database),
         bundleBytesMax: 1_000_000,
         bundlesBytesMax: 0,
         nowMs: systemClock.nowMs,

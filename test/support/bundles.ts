@@ -6,9 +6,10 @@ import { dirname, join } from "node:path";
 import { crc32, deflateRawSync } from "node:zlib";
 import { Bundles } from "../../src/bundles/bundles.ts";
 import { BundleProblem } from "../../src/bundles/problem.ts";
+import type { BundleRecords } from "../../src/bundles/records.ts";
 import type { Graph } from "../../src/engine/graph.ts";
 import { parseManifest } from "../../src/engine/manifest.ts";
-import { SqlBundleRecords } from "../../src/store/sql/bundle-records.ts";
+import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
 import { openSqlite } from "../../src/store/sqlite/database.ts";
 
 export const manifestJson = JSON.stringify({
@@ -38,7 +39,7 @@ export interface Place extends AsyncDisposable {
   readonly folder: string;
   readonly home: string;
   readonly bundles: Bundles;
-  readonly records: SqlBundleRecords & { readonly delete: (bundleId: string) => Promise<void> };
+  readonly records: BundleRecords & { readonly delete: (bundleId: string) => Promise<void> };
   /** Opens the same home again, as a program that starts afresh does. */
   reopen(): Promise<Bundles>;
 }
@@ -53,7 +54,7 @@ export async function makePlace({
   const home = join(folder, "home");
   await mkdir(home);
   const database = openSqlite(":memory:");
-  const records = Object.assign(new SqlBundleRecords(database), {
+  const records = Object.assign(sqlBundleRecords(database), {
     delete: async (bundleId: string) => {
       await database.kysely.deleteFrom("bundles").where("bundle_id", "=", bundleId).execute();
     },

@@ -19,7 +19,7 @@ import { Definitions } from "../../src/launch/definitions.ts";
 import { LaunchPlans } from "../../src/launch/launch-plans.ts";
 import { Launcher } from "../../src/launch/launcher.ts";
 import type {
-  GatewayWrites,
+  GatewayRecords,
   JobDefinition,
   JobSource,
   JobView,
@@ -33,9 +33,9 @@ import { removeTree } from "../../src/lib/remove-tree.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { openSecretKey } from "../../src/security/secret-key.ts";
-import { SqlBundleRecords } from "../../src/store/sql/bundle-records.ts";
-import { SqlGatewayRecords } from "../../src/store/sql/gateway-records.ts";
-import { SqlJobRecords } from "../../src/store/sql/job-records.ts";
+import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
+import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
+import { sqlJobRecords } from "../../src/store/sql/jobs.ts";
 import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
 import { openTestBlueprints } from "./job-blueprints.ts";
@@ -97,28 +97,36 @@ export class HandClock implements Clock {
   }
 }
 
-class TestRecords extends SqlGatewayRecords {
+interface TestRecords extends GatewayRecords {
   /** Hold the next writes before they begin, one each; null lets one through. */
-  readonly gates: (Gate | null)[] = [];
+  readonly gates: (Gate | null)[];
   /** Holds what is read next of one run, after it was read. */
-  readGate: { readonly runId: string; readonly gate: Gate } | null = null;
-  isBroken = false;
+  readGate: { readonly runId: string; readonly gate: Gate } | null;
+  isBroken: boolean;
+}
 
-  override async run(runId: string): Promise<RunRecord | null> {
-    const run = await super.run(runId);
-    if (this.readGate?.runId === runId) {
-      const { gate } = this.readGate;
-      this.readGate = null;
-      await gate.pass();
-    }
-    return run;
-  }
-
-  override async write<T>(work: (writes: GatewayWrites) => Promise<T>): Promise<T> {
-    await this.gates.shift()?.pass();
-    if (this.isBroken) throw new JournalUnavailable("the test has broken the store");
-    return super.write(work);
-  }
+function testRecords(records: GatewayRecords): TestRecords {
+  const held: TestRecords = {
+    ...records,
+    gates: [],
+    readGate: null,
+    isBroken: false,
+    async run(runId) {
+      const run = await records.run(runId);
+      if (held.readGate?.runId === runId) {
+        const { gate } = held.readGate;
+        held.readGate = null;
+        await gate.pass();
+      }
+      return run;
+    },
+    async write(work) {
+      await held.gates.shift()?.pass();
+      if (held.isBroken) throw new JournalUnavailable("the test has broken the store");
+      return records.write(work);
+    },
+  };
+  return held;
 }
 
 class TestPlans extends LaunchPlans {
@@ -145,11 +153,11 @@ export async function startCore(given: { readonly home?: string } = {}) {
   const home = given.home ?? (await mkdtemp(join(tmpdir(), "troupe-jobs-")));
   const database = openSqlite(join(home, "db.sqlite"));
   const clock = new HandClock();
-  const records = new TestRecords(database, systemClock.soon);
+  const records = testRecords(sqlGatewayRecords(database, systemClock.soon));
   const feed = new EventFeed();
   const bundles = await Bundles.open({
     home,
-    records: new SqlBundleRecords(database),
+    records: sqlBundleRecords(database),
     bundleBytesMax: 1_000_000,
     bundlesBytesMax: 0,
     nowMs: systemClock.nowMs,
@@ -234,7 +242,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
     home,
     database,
     records,
-    journal: new SqlJobRecords(database),
+    journal: sqlJobRecords(database),
     feed,
     bundles,
     secrets,

@@ -2,6 +2,7 @@
 
 import type { JobChanges, JobProgress } from "../../src/engine/journal.ts";
 import type { IdempotencyRecord, JobDefinition, NewRun } from "../../src/launch/records.ts";
+import type { Operation } from "../../src/operations/records.ts";
 import { changes, next, progress } from "./journal-contract.ts";
 
 const digits = (n: number) => String(n).padStart(4, "0");
@@ -67,5 +68,26 @@ export function promise(given: Partial<IdempotencyRecord> = {}): IdempotencyReco
     body: '{"job_id":"job_1"}',
     createdAtMs: 5_000,
     ...given,
+  };
+}
+
+export function operation(n: number, changes: Partial<Operation> = {}): Operation {
+  return {
+    operationId: `op_000${n}`,
+    kind: "blueprint_addition",
+    target: `target-${n}`,
+    status: "running",
+    percent: 10 * n,
+    label: "Copying",
+    step: "package",
+    steps: [{ name: "package", label: "Copying", status: "running" }],
+    request: { force: true },
+    result: null,
+    error: null,
+    eventSeq: 1,
+    createdAtMs: n,
+    updatedAtMs: n,
+    finishedAtMs: null,
+    ...changes,
   };
 }

@@ -34,10 +34,10 @@ import { RunStore } from "../../src/runs/store/run-store.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { openSecretKey } from "../../src/security/secret-key.ts";
 import { FileBlobs } from "../../src/store/blobs.ts";
-import { SqlAttentionRecords } from "../../src/store/sql/attention-records.ts";
-import { SqlBundleRecords } from "../../src/store/sql/bundle-records.ts";
-import { SqlGatewayRecords } from "../../src/store/sql/gateway-records.ts";
-import { SqlJobRecords } from "../../src/store/sql/job-records.ts";
+import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
+import { sqlDeadLetterRecords } from "../../src/store/sql/dead-letters.ts";
+import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
+import { sqlJobRecords } from "../../src/store/sql/jobs.ts";
 import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
 import { startApp } from "./api.ts";
@@ -48,13 +48,13 @@ export type TestGateway = Awaited<ReturnType<typeof startGateway>>;
 export async function startGateway() {
   const home = await mkdtemp(join(tmpdir(), "gateway-evidence-"));
   const database = openSqlite(join(home, "db.sqlite"));
-  const records = new SqlGatewayRecords(database, systemClock.soon);
-  const journal = new SqlJobRecords(database);
+  const records = sqlGatewayRecords(database, systemClock.soon);
+  const journal = sqlJobRecords(database);
   const feed = new EventFeed();
   const blobs = new FileBlobs(join(home, "blobs"));
   const bundles = await Bundles.open({
     home,
-    records: new SqlBundleRecords(database),
+    records: sqlBundleRecords(database),
     bundleBytesMax: 1_000_000,
     bundlesBytesMax: 0,
     nowMs: systemClock.nowMs,
@@ -86,7 +86,7 @@ export async function startGateway() {
     findRun: (runId) => gatewayRunSource({ records, journal, secrets }, runId),
   });
   const services = {
-    attention: new SqlAttentionRecords(database),
+    deadLetterRecords: sqlDeadLetterRecords(database),
     records,
     journal,
     streams: new EventStreams({ feed, stopping: stopping.signal, log: { warn: () => {} } }),

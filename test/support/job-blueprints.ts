@@ -24,10 +24,10 @@ import type {
 import type { GatewayRecords } from "../../src/launch/records.ts";
 import type { EventFeed } from "../../src/runs/feed.ts";
 import type { ConfigurationSecrets } from "../../src/security/configuration.ts";
-import { SqlBlueprintRecords } from "../../src/store/sql/blueprint-records.ts";
-import { SqlOperationRecords } from "../../src/store/sql/operation-records.ts";
-import { SqlPortRecords } from "../../src/store/sql/port-records.ts";
-import type { Database } from "../../src/store/sql/schema.ts";
+import { sqlBlueprintRecords } from "../../src/store/sql/blueprints.ts";
+import type { Database } from "../../src/store/sql/database.ts";
+import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
+import { sqlPortRecords } from "../../src/store/sql/ports.ts";
 import { WebUiPorts } from "../../src/web/ports.ts";
 
 class TestPreparation extends Preparation {
@@ -71,8 +71,8 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
   const trees = new ProcessTrees(home, clock);
   const commands = new SideCommands({ trees, clock, runtimeEnv: process.env });
   const resources = new Resources({ home, runCommand: commands.run });
-  const blueprintRecords = new SqlBlueprintRecords(database);
-  const portRecords = new SqlPortRecords(database);
+  const blueprintRecords = sqlBlueprintRecords(database);
+  const portRecords = sqlPortRecords(database);
   const unmet: { services: readonly { readonly service: string; readonly reason: string }[] } = {
     services: [],
   };
@@ -94,7 +94,7 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
       freeBytes: async () => Number.MAX_SAFE_INTEGER,
       clock,
     },
-    { records: new SqlOperationRecords(database), feed, newId, log },
+    { records: sqlOperationRecords(database), feed, newId, log },
   );
   const preparation = new TestPreparation({
     home,

@@ -16,8 +16,8 @@ import type { LaunchSubject, PreparingRun } from "../../src/launch/preparation/p
 import { EventFeed } from "../../src/runs/feed.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { SecretKey } from "../../src/security/secret-key.ts";
-import { SqlBlueprintRecords } from "../../src/store/sql/blueprint-records.ts";
-import { SqlBundleRecords } from "../../src/store/sql/bundle-records.ts";
+import { sqlBlueprintRecords } from "../../src/store/sql/blueprints.ts";
+import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
 import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { writeFiles } from "./bundles.ts";
 
@@ -87,7 +87,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
   const database = openSqlite(":memory:");
   const bundles = await Bundles.open({
     home,
-    records: new SqlBundleRecords(database),
+    records: sqlBundleRecords(database),
     bundleBytesMax: 1024 * 1024,
     bundlesBytesMax: 0,
     nowMs: systemClock.nowMs,
@@ -103,7 +103,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
     snapshotPayload: (fingerprint) => bundles.payloadFolder(fingerprint),
     resourceFolders: async () => new Map(),
     modelFile: async () => null,
-    blueprints: new SqlBlueprintRecords(database),
+    blueprints: sqlBlueprintRecords(database),
     unmetServices: () => [],
     webUiPlace: { host: "127.0.0.1", publicUrl: "http://127.0.0.1:{port}/" },
     pools: { default: 2 },

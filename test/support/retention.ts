@@ -12,10 +12,10 @@ import { Cleanup } from "../../src/runs/cleanup.ts";
 import { Retention, type RetentionLimits } from "../../src/runs/retention.ts";
 import { FileBlobs } from "../../src/store/blobs.ts";
 import { HomeLeftovers } from "../../src/store/home-leftovers.ts";
-import { SqlBundleRecords } from "../../src/store/sql/bundle-records.ts";
-import { SqlGatewayRecords } from "../../src/store/sql/gateway-records.ts";
-import { SqlJobRecords } from "../../src/store/sql/job-records.ts";
-import { SqlRetentionRecords } from "../../src/store/sql/retention-records.ts";
+import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
+import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
+import { sqlJobRecords } from "../../src/store/sql/jobs.ts";
+import { sqlRetentionRecords } from "../../src/store/sql/retention.ts";
 import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { SqliteFreeSpace } from "../../src/store/sqlite/free-space.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
@@ -38,9 +38,9 @@ export async function retentionScene(
   const database = openSqlite(join(home, "troupe.db"));
   const blobs = new FileBlobs(join(home, "blobs"));
   const journal = new SqliteJournal(database);
-  const records = new SqlJobRecords(database);
-  const gateway = new SqlGatewayRecords(database, systemClock.soon);
-  const retentionRecords = new SqlRetentionRecords(database);
+  const records = sqlJobRecords(database);
+  const gateway = sqlGatewayRecords(database, systemClock.soon);
+  const retentionRecords = sqlRetentionRecords(database);
   let aheadMs = 0;
   const timers = new Map<() => void, number>();
   const clock = {
@@ -56,7 +56,7 @@ export async function retentionScene(
   };
   const bundles = await Bundles.open({
     home,
-    records: new SqlBundleRecords(database),
+    records: sqlBundleRecords(database),
     bundleBytesMax: 100_000,
     bundlesBytesMax: 0,
     nowMs: clock.nowMs,

@@ -12,10 +12,10 @@ import { changes } from "../../../test/support/journal-contract.ts";
 import { newTally } from "../../engine/tally.ts";
 import { ownTrace } from "../../engine/trace.ts";
 import { openHome } from "../home.ts";
-import { SqlJobRecords } from "../sql/job-records.ts";
-import { SqlRetentionRecords } from "../sql/retention-records.ts";
+import { StoreUnusable } from "../sql/database.ts";
+import { sqlJobRecords } from "../sql/jobs.ts";
+import { sqlRetentionRecords } from "../sql/retention.ts";
 import { openSqlite } from "./database.ts";
-import { StoreUnusable } from "./errors.ts";
 import { SqliteJournal } from "./journal.ts";
 import { WriteGate } from "./write-gate.ts";
 
@@ -113,7 +113,7 @@ test("a database of the version before keeps what it has, and an open run its tr
   const image = await new SqliteJournal(database).load("open");
   assert.deepEqual(image?.insert.trace, { traceId: "a".repeat(32), parentSpanId: null });
   assert.deepEqual(image?.progress.tally, newTally());
-  const ended = await new SqlJobRecords(database).find("ended");
+  const ended = await sqlJobRecords(database).find("ended");
   assert.deepEqual(ended?.trace, ownTrace("run_ended"));
   await database.close();
 });
@@ -247,8 +247,8 @@ test("the gate lets one in at a time, in order, and goes on after a failure", as
 test("journal commits and Kysely's transactions at the same moment do not meet", async () => {
   const database = openSqlite(newFile());
   const journal = new SqliteJournal(database);
-  const records = new SqlJobRecords(database);
-  const retention = new SqlRetentionRecords(database);
+  const records = sqlJobRecords(database);
+  const retention = sqlRetentionRecords(database);
   const work = Array.from({ length: 60 }, (_, i) => {
     const job = changes({ jobId: `j-${i}` });
     const over = { ...job, progress: { ...job.progress, status: "completed" as const } };

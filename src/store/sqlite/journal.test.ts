@@ -15,7 +15,7 @@ import {
 } from "../../../test/support/journal-contract.ts";
 import { MemoryJournal } from "../../../test/support/memory-journal.ts";
 import { limits } from "../../engine/limits.ts";
-import { SqlJobRecords } from "../sql/job-records.ts";
+import { sqlJobRecords } from "../sql/jobs.ts";
 import { openSqlite } from "./database.ts";
 import { SqliteJournal } from "./journal.ts";
 
@@ -23,7 +23,7 @@ journalContract("SQLite", async () => {
   const folder = await mkdtemp(join(tmpdir(), "troupe-journal-"));
   const open = async (): Promise<JournalUnderTest> => {
     const database = openSqlite(join(folder, "troupe.db"));
-    const records = new SqlJobRecords(database);
+    const records = sqlJobRecords(database);
     return {
       journal: new SqliteJournal(database),
       async reopen() {
@@ -111,7 +111,7 @@ test("a job whose counts are damaged is listed with the others", async () => {
   await new SqliteJournal(database).commit([changes({ jobId: "a-1" }), changes({ jobId: "b-1" })]);
   database.connection.exec("UPDATE jobs SET tally_json = '{' WHERE job_id = 'a-1'");
   const request = { includeTerminal: true, limit: 9, after: null };
-  const { rows: jobs } = await new SqlJobRecords(database).page(request);
+  const { rows: jobs } = await sqlJobRecords(database).page(request);
   assert.deepEqual(
     jobs.map(({ jobId, tally }) => [jobId, tally.logs]),
     [

@@ -1,64 +1,21 @@
-// The contract of the gateway's records as a suite: every implementation passes it (src/launch/records.ts, G1 to G3).
+// The contract of the gateway's records (src/launch/records.ts, G1 to G3): jobs, groups of writes, stored responses, bundles.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
-import type { Journal } from "../../src/engine/journal.ts";
-import type { GatewayRecords, JobDefinition, NewRun } from "../../src/launch/records.ts";
-import type { JobRecords } from "../../src/runs/job-records.ts";
-import type { RetentionRecords } from "../../src/runs/retention-records.ts";
-import { gatewayPagesContract } from "./gateway-pages-contract.ts";
-import { gatewayPurgeContract } from "./gateway-purge-contract.ts";
-import { gatewayRetentionContract } from "./gateway-retention-contract.ts";
-import { gatewayRunsContract } from "./gateway-runs-contract.ts";
-import { job, promise, run } from "./gateway-samples.ts";
+import {
+  type ContractTest,
+  gatewayContract,
+  withJobs,
+  withRuns,
+} from "../../../test/support/gateway-records.ts";
+import { job, promise, run } from "../../../test/support/gateway-samples.ts";
 
-/** Records under test with the journal beside them; `reopen` gives both anew, with what is on disk only. */
-export interface GatewayUnderTest {
-  readonly records: GatewayRecords;
-  readonly journal: Journal;
-  readonly runtime: JobRecords;
-  readonly retention: RetentionRecords;
-  reopen(): Promise<GatewayUnderTest>;
-  /** From now on the commit of a transaction that inserts a job fails. @returns what mends it */
-  breakCommits(): () => void;
-  close(): Promise<void>;
-}
-
-export type ContractTest = (sentence: string, body: (under: GatewayUnderTest) => Promise<void>) => void;
-
-export async function withJobs({ records }: GatewayUnderTest, ...jobs: JobDefinition[]): Promise<void> {
-  await records.write(async (writes) => {
-    for (const one of jobs) await writes.insertJob(one);
-  });
-}
-
-export async function withRuns({ records }: GatewayUnderTest, ...runs: NewRun[]): Promise<void> {
-  await records.write(async (writes) => {
-    for (const one of runs) assert.equal(await writes.insertRun(one), true);
-  });
-}
-
-export function gatewayRecordsContract(name: string, open: () => Promise<GatewayUnderTest>): void {
-  const test: ContractTest = (sentence, body) =>
-    it(sentence, async () => {
-      const under = await open();
-      try {
-        await body(under);
-      } finally {
-        await under.close();
-      }
-    });
-  describe(`${name} as the gateway's records`, () => {
-    definitionsContract(test);
-    groupsContract(test);
-    promisesContract(test);
-    bundlesContract(test);
-    gatewayRunsContract(test);
-    gatewayPagesContract(test);
-    gatewayPurgeContract(test);
-    gatewayRetentionContract(test);
-  });
-}
+gatewayContract(
+  "the gateway's records",
+  definitionsContract,
+  groupsContract,
+  promisesContract,
+  bundlesContract,
+);
 
 function definitionsContract(test: ContractTest): void {
   test("a job that was inserted is found as it was, also after reopening", async (under) => {

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { fc } from "../../../test/support/fast-check.ts";
 import { renderEvent } from "../../engine/event.ts";
 import { openSqlite } from "../sqlite/database.ts";
-import { SqlJobRecords } from "./job-records.ts";
+import { sqlJobRecords } from "./jobs.ts";
 
 const START_MS = Date.parse("2026-11-21T09:30:00.000Z");
 
@@ -40,7 +40,7 @@ function historyOf(segments: readonly (readonly number[])[], pad = "") {
       insert.run(jobId, first, times.length, lines.slice(first - 1).join("\n"));
     }
   }
-  return { records: new SqlJobRecords(database), lines, close: () => database.close() };
+  return { records: sqlJobRecords(database), lines, close: () => database.close() };
 }
 
 const segmentsOfTimes = fc

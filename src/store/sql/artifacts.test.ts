@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openSqlite } from "../sqlite/database.ts";
-import { SqlJobRecords } from "./job-records.ts";
+import { sqlJobRecords } from "./jobs.ts";
 
 type File = readonly [artifactId: string, name: string, kind: "output" | "artifact", isPrimary: 0 | 1];
 
@@ -19,7 +19,7 @@ async function finalOf(files: readonly File[]): Promise<string | null> {
   );
   for (const [artifactId, ...rest] of files) insert.run("run_1", artifactId, ...rest);
   insert.run("run_2", "art_9", "final_artifact.md", "output", 1);
-  const found = await new SqlJobRecords(database).finalArtifact("run_1");
+  const found = await sqlJobRecords(database).finalArtifact("run_1");
   await database.close();
   return found?.artifactId ?? null;
 }

@@ -1,11 +1,17 @@
 // The part of the gateway's contract that is about one run: how it waits, follows its runtime job, and ends.
 
 import assert from "node:assert/strict";
-import type { JobProgress } from "../../src/engine/journal.ts";
-import { newTally } from "../../src/engine/tally.ts";
-import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
-import { advance, job, launch, run } from "./gateway-samples.ts";
-import { agent, changes, humanRequest, message, progress } from "./journal-contract.ts";
+import {
+  type ContractTest,
+  type GatewayUnderTest,
+  gatewayContract,
+  withJobs,
+  withRuns,
+} from "../../../test/support/gateway-records.ts";
+import { advance, job, launch, run } from "../../../test/support/gateway-samples.ts";
+import { agent, changes, humanRequest, message, progress } from "../../../test/support/journal-contract.ts";
+import type { JobProgress } from "../../engine/journal.ts";
+import { newTally } from "../../engine/tally.ts";
 
 const first = run(1, "job_0001");
 const nothingYet = {
@@ -23,7 +29,9 @@ async function scene(under: GatewayUnderTest, count = 1): Promise<void> {
   await withRuns(under, ...Array.from({ length: count }, (_, i) => run(i + 1, "job_0001")));
 }
 
-export function gatewayRunsContract(test: ContractTest): void {
+gatewayContract("the gateway's records, of one run", contract);
+
+function contract(test: ContractTest): void {
   waitingContract(test);
   askedContract(test);
   followerContract(test);

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { systemClock } from "../app/clock.ts";
+import { systemClock } from "../../app/clock.ts";
+import { openSqlite, type SqliteDatabase } from "../sqlite/database.ts";
 import { CommitGroup } from "./commit-group.ts";
-import type { Database } from "./sql/schema.ts";
-import { openSqlite, type SqliteDatabase } from "./sqlite/database.ts";
+import type { Database } from "./database.ts";
 
 interface Scene {
   readonly database: SqliteDatabase;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BundleRecord } from "../../bundles/records.ts";
+import type { BundleRecord, BundleRecords } from "../../bundles/records.ts";
 import { openSqlite } from "../sqlite/database.ts";
-import { SqlBundleRecords } from "./bundle-records.ts";
+import { sqlBundleRecords } from "./bundles.ts";
 
 const record = (bundleId: string, changes: Partial<BundleRecord> = {}): BundleRecord => ({
   bundleId,
@@ -16,10 +16,10 @@ const record = (bundleId: string, changes: Partial<BundleRecord> = {}): BundleRe
   ...changes,
 });
 
-async function withRecords(use: (records: SqlBundleRecords) => Promise<void>): Promise<void> {
+async function withRecords(use: (records: BundleRecords) => Promise<void>): Promise<void> {
   const database = openSqlite(":memory:");
   try {
-    await use(new SqlBundleRecords(database));
+    await use(sqlBundleRecords(database));
   } finally {
     await database.close();
   }

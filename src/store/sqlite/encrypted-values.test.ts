@@ -5,10 +5,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { missingCommits } from "./commit-counter.ts";
+import { openSqlite, type SqliteDatabase } from "./database.ts";
 import { holdsEncrypted, rewriteEncrypted } from "./encrypted-values.ts";
-import { missingCommits } from "./sqlite/commit-counter.ts";
-import { openSqlite, type SqliteDatabase } from "./sqlite/database.ts";
-import { rowChecksum } from "./sqlite/row-checksum.ts";
+import { rowChecksum } from "./row-checksum.ts";
 
 const root = mkdtempSync(join(tmpdir(), "troupe-encrypted-"));
 after(() => rmSync(root, { recursive: true, force: true }));

@@ -5,20 +5,20 @@ import { test } from "node:test";
 import { job, run } from "../../../test/support/gateway-samples.ts";
 import { systemClock } from "../../app/clock.ts";
 import { openSqlite } from "../sqlite/database.ts";
-import { SqlRecordCounter } from "./gateway-counts.ts";
-import { SqlGatewayRecords } from "./gateway-records.ts";
+import { sqlRecordCounter } from "./definitions.ts";
+import { sqlGatewayRecords } from "./gateway.ts";
 
 const none = { pending: 0, queued: 0, running: 0, paused: 0, completed: 0, failed: 0, cancelled: 0 };
 
 test("an empty database counts nothing", async () => {
   const database = openSqlite(":memory:");
-  assert.deepEqual(await new SqlRecordCounter(database).count(10), { jobs: 0, jobsOpen: 0, runs: none });
+  assert.deepEqual(await sqlRecordCounter(database).count(10), { jobs: 0, jobsOpen: 0, runs: none });
   await database.close();
 });
 
 test("jobs and runs are counted by what they are; deleted jobs and ended runs do not count as open", async () => {
   const database = openSqlite(":memory:");
-  const records = new SqlGatewayRecords(database, systemClock.soon);
+  const records = sqlGatewayRecords(database, systemClock.soon);
   await records.write(async (writes) => {
     for (const n of [1, 2, 3]) await writes.insertJob(job(n));
     for (const n of [1, 2, 3, 4]) await writes.insertRun(run(n, job(1).jobId));
@@ -26,7 +26,7 @@ test("jobs and runs are counted by what they are; deleted jobs and ended runs do
     await writes.endUnlaunched(run(4, job(1).jobId).runId, { status: "cancelled", failureJson: null }, 6);
     await writes.deleteJob(job(3).jobId, 1);
   });
-  assert.deepEqual(await new SqlRecordCounter(database).count(10), {
+  assert.deepEqual(await sqlRecordCounter(database).count(10), {
     jobs: 2,
     // The latest run of the first job has ended; the second has none.
     jobsOpen: 1,
@@ -37,12 +37,12 @@ test("jobs and runs are counted by what they are; deleted jobs and ended runs do
 
 test("a count stops at its maximum", async () => {
   const database = openSqlite(":memory:");
-  const records = new SqlGatewayRecords(database, systemClock.soon);
+  const records = sqlGatewayRecords(database, systemClock.soon);
   await records.write(async (writes) => {
     for (const n of [1, 2, 3]) await writes.insertJob(job(n));
     for (const n of [1, 2, 3]) await writes.insertRun(run(n, job(1).jobId));
   });
-  const counts = await new SqlRecordCounter(database).count(2);
+  const counts = await sqlRecordCounter(database).count(2);
   assert.deepEqual(counts, { jobs: 2, jobsOpen: 2, runs: { ...none, pending: 2 } });
   await database.close();
 });
@@ -58,7 +58,7 @@ test("counting reads indexes, and no table", async () => {
       return database.read<Row>(sql, parameters);
     },
   };
-  await new SqlRecordCounter(explained).count(10);
+  await sqlRecordCounter(explained).count(10);
   const reads = plans.filter((detail) => /\b(job_definitions|runs)\b/.test(detail));
   assert.equal(reads.length, 9);
   for (const detail of reads)

@@ -1,66 +1,29 @@
-// The gateway's records on real SQLite files: the contract, and what only SQLite can show.
+// The gateway's records on SQLite: what only SQLite can show.
 
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { StatementSync } from "node:sqlite";
 import { test } from "node:test";
-import {
-  type GatewayUnderTest,
-  gatewayRecordsContract,
-} from "../../../test/support/gateway-records-contract.ts";
 import { advance, job, launch, promise, run } from "../../../test/support/gateway-samples.ts";
 import { changes, progress } from "../../../test/support/journal-contract.ts";
 import { systemClock } from "../../app/clock.ts";
-import { openSqlite, type SqliteDatabase } from "../sqlite/database.ts";
-import { SqliteJournal } from "../sqlite/journal.ts";
-import { RunFollower } from "../sqlite/run-follower.ts";
-import { SqlBlueprintRecords } from "./blueprint-records.ts";
-import { SqlGatewayRecords } from "./gateway-records.ts";
-import { SqlJobRecords } from "./job-records.ts";
-import { SqlOperationRecords } from "./operation-records.ts";
-import { SqlPortRecords } from "./port-records.ts";
-import { SqlRetentionRecords } from "./retention-records.ts";
-
-gatewayRecordsContract("SQLite", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "troupe-gateway-"));
-  const open = async (): Promise<GatewayUnderTest> => {
-    const database = openSqlite(join(folder, "troupe.db"));
-    return {
-      records: new SqlGatewayRecords(database, systemClock.soon),
-      journal: new SqliteJournal(database),
-      runtime: new SqlJobRecords(database),
-      retention: new SqlRetentionRecords(database),
-      async reopen() {
-        await database.close();
-        return open();
-      },
-      breakCommits: () => breakCommits(database),
-      async close() {
-        await database.close().catch(() => {});
-        await rm(folder, { recursive: true, force: true });
-      },
-    };
-  };
-  return open();
-});
-
-/** A promise to another table that nobody keeps is noticed by the commit, and not before. */
-function breakCommits({ connection }: SqliteDatabase): () => void {
-  connection.exec(`
-    CREATE TABLE kept_by_nobody (id INTEGER PRIMARY KEY);
-    CREATE TABLE broken (id INTEGER REFERENCES kept_by_nobody DEFERRABLE INITIALLY DEFERRED);
-    CREATE TRIGGER breaks AFTER INSERT ON job_definitions BEGIN INSERT INTO broken VALUES (1); END`);
-  return () => connection.exec("DROP TRIGGER breaks; DROP TABLE broken; DROP TABLE kept_by_nobody");
-}
+import type { GatewayRecords } from "../../launch/records.ts";
+import { sqlBlueprintRecords } from "../sql/blueprints.ts";
+import { sqlDeadLetterRecords } from "../sql/dead-letters.ts";
+import { sqlGatewayRecords } from "../sql/gateway.ts";
+import { sqlHumanRequestRecords } from "../sql/human-requests.ts";
+import { sqlOperationRecords } from "../sql/operations.ts";
+import { sqlPortRecords } from "../sql/ports.ts";
+import { sqlRetentionRecords } from "../sql/retention.ts";
+import { openSqlite, type SqliteDatabase } from "./database.ts";
+import { SqliteJournal } from "./journal.ts";
+import { RunFollower } from "./run-follower.ts";
 
 async function withDatabase(
-  use: (database: SqliteDatabase, records: SqlGatewayRecords) => Promise<void>,
+  use: (database: SqliteDatabase, records: GatewayRecords) => Promise<void>,
 ): Promise<void> {
   const database = openSqlite(":memory:");
   try {
-    await use(database, new SqlGatewayRecords(database, systemClock.soon));
+    await use(database, sqlGatewayRecords(database, systemClock.soon));
   } finally {
     await database.close();
   }
@@ -150,7 +113,7 @@ async function statementsOf(
   return statements;
 }
 
-async function readEverything(records: SqlGatewayRecords, limit: number): Promise<void> {
+async function readEverything(records: GatewayRecords, limit: number): Promise<void> {
   const page = { limit, after: limit === 5 ? null : "run_0001" };
   for (const jobId of [null, "job_0001"]) {
     for (const status of [null, "failed"] as const) await records.runs({ ...page, jobId, status });
@@ -170,7 +133,7 @@ async function readEverything(records: SqlGatewayRecords, limit: number): Promis
   await records.bundles({ limit, after: null });
 }
 
-async function writeEverything(records: SqlGatewayRecords): Promise<void> {
+async function writeEverything(records: GatewayRecords): Promise<void> {
   await records.write(async (writes) => {
     await writes.insertJob(job(1));
     await writes.updateJob(job(1, { revision: 2 }), 1);
@@ -194,7 +157,7 @@ async function writeEverything(records: SqlGatewayRecords): Promise<void> {
 }
 
 /** What there is to remove, so that a removal comes to all of its statements. */
-async function endSomething(database: SqliteDatabase, records: SqlGatewayRecords): Promise<void> {
+async function endSomething(database: SqliteDatabase, records: GatewayRecords): Promise<void> {
   await records.write(async (writes) => {
     await writes.insertJob(job(9));
     await writes.insertRun(run(9, "job_0009"));
@@ -206,7 +169,7 @@ async function endSomething(database: SqliteDatabase, records: SqlGatewayRecords
 }
 
 async function retainEverything(database: SqliteDatabase): Promise<void> {
-  const retention = new SqlRetentionRecords(database);
+  const retention = sqlRetentionRecords(database);
   const end = { endedAtMs: 5, id: "g-0001" };
   await retention.endedPage(5, null);
   await retention.unlaunchedPage(5, 5, null);
@@ -226,15 +189,15 @@ async function retainEverything(database: SqliteDatabase): Promise<void> {
 }
 
 /** Beside the catalog's own list, which is as long as the catalog. */
-async function readBlueprints(database: SqliteDatabase, records: SqlGatewayRecords): Promise<void> {
-  const blueprints = new SqlBlueprintRecords(database);
+async function readBlueprints(database: SqliteDatabase, records: GatewayRecords): Promise<void> {
+  const blueprints = sqlBlueprintRecords(database);
   await blueprints.prepared("digest");
   await blueprints.assets("digest");
   await blueprints.modelOwners("m");
   await blueprints.hasModelFile("m", "recipe", "digest");
   await blueprints.isPackageUsed("f", "digest");
   await blueprints.jobsOf("digest");
-  const operations = new SqlOperationRecords(database);
+  const operations = sqlOperationRecords(database);
   for (const target of [null, "digest"]) {
     for (const status of [null, "failed"] as const)
       await operations.operations({ target, status, limit: 5, after: null });
@@ -242,7 +205,7 @@ async function readBlueprints(database: SqliteDatabase, records: SqlGatewayRecor
   await operations.operation("op_1");
   await operations.operationEvents("op_1", 0, 5);
   await operations.openOperations();
-  const ports = new SqlPortRecords(database);
+  const ports = sqlPortRecords(database);
   await ports.portsInUse();
   await ports.portsFreedSince(1);
   await ports.portsOf("run_0001");
@@ -287,3 +250,39 @@ test("reads are planned once, whatever their arguments", () =>
       assert.equal((statement as unknown as { stat(name: "reprepare"): number }).stat("reprepare"), 0, sql);
     }
   }));
+
+test("no read of requests to people or of dead letters scans a table or sorts, whatever the filters", async () => {
+  const database = openSqlite(":memory:");
+  const { connection } = database;
+  const asked = new Set<string>();
+  const prepare = connection.prepare.bind(connection);
+  connection.prepare = (sql, ...rest) => {
+    asked.add(sql);
+    return prepare(sql, ...rest);
+  };
+  const requests = sqlHumanRequestRecords(database);
+  const letters = sqlDeadLetterRecords(database);
+  for (const status of [null, "pending"] as const) {
+    await requests.humanRequests("g-1", { status, limit: 5, afterSeq: 0 });
+  }
+  for (const status of [null, "open"] as const) {
+    await letters.deadLetters("g-1", { status, limit: 5, before: null });
+  }
+  await requests.humanRequest("g-1", "a");
+  await letters.deadLetter("g-1", "a");
+  await letters.newestOpenLetter("g-1");
+  await letters.openLetters("g-1", { after: "", through: "b", limit: 5 });
+  connection.prepare = prepare;
+  assert.equal(asked.size, 8);
+  for (const sql of asked) {
+    for (const { detail } of connection.prepare(`EXPLAIN QUERY PLAN ${sql}`).all()) {
+      assert.doesNotMatch(String(detail), /TEMP B-TREE/, sql);
+      if (/^SCAN /.test(String(detail))) assert.match(String(detail), /^SCAN CONSTANT ROW/, sql);
+      // A filter is part of the index, so that what it leaves out is not read.
+      if (/\bstatus\b.* = /.test(sql) && /(human_requests|dead_letters)/.test(String(detail))) {
+        assert.match(String(detail), /_status \(job_id=\? AND status=\?/, sql);
+      }
+    }
+  }
+  await database.close();
+});

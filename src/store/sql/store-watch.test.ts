@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { sql } from "kysely";
-import { job } from "../../test/support/gateway-samples.ts";
-import { systemClock } from "../app/clock.ts";
-import { JournalUnavailable } from "../engine/journal.ts";
-import { SqlGatewayRecords } from "./sql/gateway-records.ts";
-import { openSqlite } from "./sqlite/database.ts";
+import { job } from "../../../test/support/gateway-samples.ts";
+import { systemClock } from "../../app/clock.ts";
+import { JournalUnavailable } from "../../engine/journal.ts";
+import { openSqlite } from "../sqlite/database.ts";
+import { sqlGatewayRecords } from "./gateway.ts";
 import { StoreWatch } from "./store-watch.ts";
 
 async function watched(t: TestContext, nowMs: () => number) {
@@ -79,7 +79,7 @@ test("an error of the work itself says nothing about the store", async (t) => {
 
 test("a work that fails alone, in a transaction that ends well, is a problem too", async (t) => {
   const { watch, other } = await watched(t, () => 0);
-  const records = new SqlGatewayRecords(watch.database, systemClock.soon);
+  const records = sqlGatewayRecords(watch.database, systemClock.soon);
   other.exec("BEGIN EXCLUSIVE");
   await assert.rejects(
     records.write((writes) => writes.insertJob(job(1))),

@@ -1,14 +1,20 @@
 // The contract of what retention asks of the records (src/runs/retention-records.ts, N1 to N3).
 
 import assert from "node:assert/strict";
-import type { JobProgress } from "../../src/engine/journal.ts";
-import { newTally } from "../../src/engine/tally.ts";
-import type { ArtifactRecord } from "../../src/engine/task-port.ts";
-import type { EndPosition, RetentionRecords } from "../../src/runs/retention-records.ts";
-import { withoutParts } from "./gateway-purge-contract.ts";
-import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
-import { advance, job, launch, run } from "./gateway-samples.ts";
-import { agent, changes, next, progress } from "./journal-contract.ts";
+import {
+  type ContractTest,
+  type GatewayUnderTest,
+  gatewayContract,
+  withJobs,
+  withoutParts,
+  withRuns,
+} from "../../../test/support/gateway-records.ts";
+import { advance, job, launch, run } from "../../../test/support/gateway-samples.ts";
+import { agent, changes, next, progress } from "../../../test/support/journal-contract.ts";
+import type { JobProgress } from "../../engine/journal.ts";
+import { newTally } from "../../engine/tally.ts";
+import type { ArtifactRecord } from "../../engine/task-port.ts";
+import type { EndPosition, RetentionRecords } from "../../runs/retention-records.ts";
 
 function artifact(sha256: string, n = 1): ArtifactRecord {
   return {
@@ -55,7 +61,9 @@ const removeAll = async (retention: RetentionRecords, through: EndPosition) => {
   }
 };
 
-export function gatewayRetentionContract(test: ContractTest): void {
+gatewayContract("the records of retention", contract);
+
+function contract(test: ContractTest): void {
   test("ended jobs of both APIs are listed from the newest end back, with what they have; open ones are not", async (under) => {
     await withJobs(under, job(1));
     await endedRun(under, 1, 300);

@@ -1,16 +1,25 @@
 // The part of the gateway's contract that is about lists: filters, order, and walks while everything changes.
 
 import assert from "node:assert/strict";
-import type { JobStatus } from "../../src/engine/journal.ts";
-import type { Portion, RunPage } from "../../src/launch/records.ts";
-import { fc } from "./fast-check.ts";
-import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
-import { advance, job, launch, run } from "./gateway-samples.ts";
-import { progress } from "./journal-contract.ts";
+import { fc } from "../../../test/support/fast-check.ts";
+import {
+  type ContractTest,
+  type GatewayUnderTest,
+  gatewayContract,
+  withJobs,
+  withRuns,
+} from "../../../test/support/gateway-records.ts";
+import { advance, job, launch, run } from "../../../test/support/gateway-samples.ts";
+import { progress } from "../../../test/support/journal-contract.ts";
+import type { JobStatus } from "../../engine/journal.ts";
+import type { RunPage } from "../../launch/records.ts";
+import type { Page } from "../../lib/page.ts";
 
 const ids = (runs: readonly { readonly runId: string }[]) => runs.map((one) => Number(one.runId.slice(4)));
 
-export function gatewayPagesContract(test: ContractTest): void {
+gatewayContract("the gateway's records, of pages", contract);
+
+function contract(test: ContractTest): void {
   test("jobs of one blueprint are listed without the others, ended ones if asked for", async (under) => {
     const { records } = under;
     const of = (blueprintId: string) => ({ source: { kind: "blueprint", blueprintId } as const });
@@ -67,7 +76,7 @@ const largeText = (n: number, mib: number) => JSON.stringify({ n, text: "x".repe
 
 /** Walks a list of which every page but the last is cut for its size. @returns the ids, page by page */
 async function pagesOf<Row>(
-  read: (after: string | null) => Promise<Portion<Row>>,
+  read: (after: string | null) => Promise<Page<Row>>,
   idOf: (row: Row) => string,
 ): Promise<string[][]> {
   const pages: string[][] = [];

@@ -9,7 +9,7 @@ import { after, test } from "node:test";
 import { changes } from "../../../test/support/journal-contract.ts";
 import { openSqlite } from "../sqlite/database.ts";
 import { SqliteJournal } from "../sqlite/journal.ts";
-import { SqlJobRecords } from "./job-records.ts";
+import { sqlJobRecords } from "./jobs.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-queries-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -34,7 +34,7 @@ test("reads of the request paths are planned once, whatever their arguments", as
   const journal = new SqliteJournal(database);
   await journal.commit(["j-1", "j-2", "j-3"].map((jobId) => changes({ jobId })));
   statements.clear();
-  const records = new SqlJobRecords(database);
+  const records = sqlJobRecords(database);
   for (const n of [1, 2, 3]) {
     const jobId = `j-${n}`;
     const job = await records.find(jobId);
@@ -56,7 +56,7 @@ test("reads of the request paths are planned once, whatever their arguments", as
 
 test("a read waits for the transaction under way, and sees all of it or nothing", async () => {
   const database = openSqlite(newFile());
-  const records = new SqlJobRecords(database);
+  const records = sqlJobRecords(database);
   const journal = new SqliteJournal(database);
   await journal.commit([changes({ jobId: "j-1" })]);
   const hasDeleted = Promise.withResolvers<void>();

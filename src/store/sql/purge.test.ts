@@ -1,10 +1,17 @@
 // The part of the gateway's contract that is about removal: what deleted jobs leave, and what others must leave alone.
 
 import assert from "node:assert/strict";
-import type { ArtifactRecord } from "../../src/engine/task-port.ts";
-import { type ContractTest, type GatewayUnderTest, withJobs, withRuns } from "./gateway-records-contract.ts";
-import { advance, job, launch, run } from "./gateway-samples.ts";
-import { agent, changes, progress } from "./journal-contract.ts";
+import {
+  type ContractTest,
+  type GatewayUnderTest,
+  gatewayContract,
+  withJobs,
+  withoutParts,
+  withRuns,
+} from "../../../test/support/gateway-records.ts";
+import { advance, job, launch, run } from "../../../test/support/gateway-samples.ts";
+import { agent, changes, progress } from "../../../test/support/journal-contract.ts";
+import type { ArtifactRecord } from "../../engine/task-port.ts";
 
 function artifact(sha256: string): ArtifactRecord {
   return {
@@ -21,13 +28,6 @@ function artifact(sha256: string): ArtifactRecord {
   };
 }
 
-/** Removes what removed jobs have left in rows. */
-export async function withoutParts({ retention }: GatewayUnderTest): Promise<void> {
-  while (await retention.removeParts(() => true)) {
-    // A statement at a time.
-  }
-}
-
 /** Two jobs with two ended runs each; what they made is in the journal. */
 async function scene(under: GatewayUnderTest): Promise<void> {
   await withJobs(under, job(1), job(2));
@@ -39,7 +39,9 @@ async function scene(under: GatewayUnderTest): Promise<void> {
   }
 }
 
-export function gatewayPurgeContract(test: ContractTest): void {
+gatewayContract("the gateway's records, of removal", contract);
+
+function contract(test: ContractTest): void {
   test("nothing is purged while nothing is deleted", async (under) => {
     await scene(under);
     assert.equal(await under.records.purgeDeleted(10), false);

@@ -1,18 +1,20 @@
-// The contract of runs' ports as a suite: every implementation passes it (src/web/records.ts, P1 and P2).
+// The contract of runs' ports (src/web/records.ts, P1 and P2).
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
-import type { Journal } from "../../src/engine/journal.ts";
-import type { GatewayRecords } from "../../src/launch/records.ts";
-import type { PortRecords } from "../../src/web/records.ts";
-import { fc } from "./fast-check.ts";
-import { advance, job, launch, run } from "./gateway-samples.ts";
+import { contractOnEach } from "../../../test/support/databases.ts";
+import { fc } from "../../../test/support/fast-check.ts";
+import { advance, job, launch, run } from "../../../test/support/gateway-samples.ts";
+import { systemClock } from "../../app/clock.ts";
+import type { Journal } from "../../engine/journal.ts";
+import type { GatewayRecords } from "../../launch/records.ts";
+import type { PortRecords } from "../../web/records.ts";
+import { sqlGatewayRecords } from "./gateway.ts";
+import { sqlPortRecords } from "./ports.ts";
 
-export interface PortsUnderTest {
+interface PortsUnderTest {
   readonly ports: PortRecords;
   readonly records: GatewayRecords;
   readonly journal: Journal;
-  close(): Promise<void>;
 }
 
 const JOB = "job_0001";
@@ -37,19 +39,14 @@ function cancelOne({ records }: PortsUnderTest, n: number, nowMs = 9_000): Promi
 
 const range = (count: number, from = 61_000) => Array.from({ length: count }, (_, i) => from + i);
 
-export function portRecordsContract(name: string, open: () => Promise<PortsUnderTest>): void {
-  const test = (sentence: string, body: (under: PortsUnderTest) => Promise<void>) =>
-    it(sentence, async () => {
-      const under = await open();
-      try {
-        await under.records.write((writes) => writes.insertJob(job(1)));
-        await body(under);
-      } finally {
-        await under.close();
-      }
-    });
-
-  describe(`${name} as the records of ports`, () => {
+contractOnEach(
+  "the records of ports",
+  async ({ database, journal }) => {
+    const records = sqlGatewayRecords(database, systemClock.soon);
+    await records.write((writes) => writes.insertJob(job(1)));
+    return { ports: sqlPortRecords(database), records, journal };
+  },
+  (test) => {
     test("of 51 launches at once over 50 ports, 50 get one each and one gets none; the next end gives its port on", async (under) => {
       const given = await Promise.all(range(51, 1).map((n) => launchOne(under, n, range(50))));
       assert.deepEqual(given.filter((port) => port !== null).toSorted(), range(50));
@@ -131,5 +128,5 @@ export function portRecordsContract(name: string, open: () => Promise<PortsUnder
         { numRuns: 40 },
       );
     });
-  });
-}
+  },
+);
