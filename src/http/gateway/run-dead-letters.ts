@@ -38,7 +38,11 @@ export function runDeadLetterRoutes(api: FastifyInstance, services: GatewayServi
         const status = request.query.status ?? null;
         return sendPage<DeadLetter>(services, request, reply, {
           rows: (limit, after) =>
-            deadLetterRecords.deadLetters(jobId, { status, limit, before: after === null ? null : String(after[0]) }),
+            deadLetterRecords.deadLetters(jobId, {
+              status,
+              limit,
+              before: after === null ? null : String(after[0]),
+            }),
           positionOf: (letter) => [letter.deadLetterId],
           render: (letter) => renderDeadLetter(runId, letter),
         });

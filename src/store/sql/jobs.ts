@@ -3,8 +3,8 @@
 
 import { type Selectable, sql } from "kysely";
 import type { AgentRecord, JobStatus, TaskRecord } from "../../engine/journal.ts";
-import type { Lease } from "../../engine/ports.ts";
 import { newTally, readTally, type Tally } from "../../engine/tally.ts";
+import type { Lease } from "../../engine/task-port.ts";
 import { ownTrace, type TraceContext } from "../../engine/trace.ts";
 import type { JobPageRequest, JobRecord, JobRecords, WholeJob } from "../../runs/job-records.ts";
 import { artifactReads } from "./artifacts.ts";

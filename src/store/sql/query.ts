@@ -60,8 +60,8 @@ export function query<Args extends readonly unknown[], Row, Value>(
       const { sql, parameters } = compiled(on.kysely);
       return on.read<Row>(sql, filled(parameters, args));
     }
-    const { parameters, ...rest } = compiled(on);
-    return (await on.executeQuery({ ...rest, parameters: filled(parameters, args) })).rows;
+    const known = compiled(on);
+    return (await on.executeQuery<Row>({ ...known, parameters: filled(known.parameters, args) })).rows;
   };
   return {
     all: async (on, ...args) => (await rows(on, args)).map(toValue),
@@ -92,9 +92,9 @@ export function command<Args extends readonly unknown[]>(
 ): (db: Transaction<Schema>, ...args: Args) => Promise<number> {
   const compiled = compiledOnce(build);
   return async (db, ...args) => {
-    const { parameters, ...rest } = compiled(db);
-    const { numAffectedRows } = await db.executeQuery({ ...rest, parameters: filled(parameters, args) });
-    return Number(numAffectedRows);
+    const known = compiled(db);
+    const parameters = filled(known.parameters, args);
+    return Number((await db.executeQuery({ ...known, parameters })).numAffectedRows);
   };
 }
 
@@ -156,7 +156,7 @@ class Parameter {
 
 function compiledOnce<Args extends readonly unknown[], Row>(build: Build<Args, Row>) {
   const standIns = Array.from({ length: build.length - 1 }, (_, index) => new Parameter(index));
-  return compiledByKind((db) => build(db, ...(standIns as unknown as Args)).compile());
+  return compiledByKind((db): CompiledQuery<Row> => build(db, ...(standIns as unknown as Args)).compile());
 }
 
 function filled(parameters: readonly unknown[], args: readonly unknown[]): readonly unknown[] {
