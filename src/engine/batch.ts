@@ -1,10 +1,9 @@
 // What waits for the next commit: changed jobs, the callers that wait for them, and what may happen outside only
 // afterwards.
 
-import type { Effects } from "./job/draft.ts";
-import { takeBatch } from "./job/image.ts";
+import { type JobPart, takePart } from "./job/image.ts";
 import type { Job } from "./job/state.ts";
-import type { JobChanges, JournalUnavailable, WriteOutcome } from "./journal.ts";
+import type { JournalUnavailable, WriteOutcome } from "./journal.ts";
 import { limits } from "./limits.ts";
 
 /** The engine accepts nothing now: it is shutting down, or the store cannot commit. */
@@ -33,9 +32,17 @@ interface Waiter {
 
 /** Changes on their way to the journal. */
 export interface Batch {
-  changes: readonly JobChanges[];
-  effects: readonly Effects[];
-  waiters: readonly Waiter[];
+  readonly parts: readonly JobPart[];
+  readonly waiters: readonly Waiter[];
+}
+
+/** The jobs of one engine, which its loop and its barrier share. */
+export interface OpenJobs {
+  readonly all: Map<string, Job>;
+  /** Those with work, in turn. */
+  readonly ready: Set<Job>;
+  /** Those that changed since the last batch. */
+  readonly pending: PendingBatch;
 }
 
 /** Logs and progress are worth waiting for company; everything else is not. */
@@ -110,12 +117,7 @@ export class PendingBatch {
 
   /** Takes everything gathered so far; what changes from now on belongs to the next batch. */
   take(): Batch {
-    const parts = Array.from(this.#jobs, takeBatch);
-    const batch = {
-      changes: parts.map(({ changes }) => changes),
-      effects: parts.map(({ effects }) => effects),
-      waiters: this.takeWaiters(),
-    };
+    const batch = { parts: Array.from(this.#jobs, takePart), waiters: this.takeWaiters() };
     this.#jobs.clear();
     this.#oldestChangeMs = null;
     this.#isUrgent = false;
@@ -140,17 +142,7 @@ export class PendingBatch {
 
 /** The batch without some jobs, and without anything that was to happen for them; nobody waits for it any more. */
 export function withoutJobs(batch: Batch, jobIds: ReadonlySet<string>): Batch {
-  return {
-    changes: batch.changes.filter(({ jobId }) => !jobIds.has(jobId)),
-    effects: batch.effects.map(({ starts, stops, sends, responses, services }) => ({
-      starts: starts.filter(({ ref }) => !jobIds.has(ref.jobId)),
-      stops: stops.filter(({ jobId }) => !jobIds.has(jobId)),
-      sends: sends.filter(({ ref }) => !jobIds.has(ref.jobId)),
-      responses: responses.filter(({ ref }) => !jobIds.has(ref.jobId)),
-      services: services.filter(({ jobId }) => !jobIds.has(jobId)),
-    })),
-    waiters: [],
-  };
+  return { parts: batch.parts.filter(({ jobId }) => !jobIds.has(jobId)), waiters: [] };
 }
 
 /**

@@ -11,15 +11,9 @@
 // E6. A job whose part the store will never take ends as failed, and the others of its batch go on (J4).
 // E7. Once the store is damaged nothing is tried any more, and nobody waits for it.
 
-import {
-  type Batch,
-  EngineUnavailable,
-  JobUnwritable,
-  type PendingBatch,
-  refuse,
-  withoutJobs,
-} from "./batch.ts";
+import { type Batch, EngineUnavailable, JobUnwritable, type OpenJobs, refuse, withoutJobs } from "./batch.ts";
 import { failDamagedJob } from "./damaged-job.ts";
+import type { Effects } from "./job/draft.ts";
 import type { Job } from "./job/state.ts";
 import { type CommitAnswer, isTerminal, JournalUnavailable } from "./journal.ts";
 import { type EnginePorts, slotsKey } from "./ports.ts";
@@ -28,20 +22,9 @@ import { tell } from "./service-port.ts";
 const RETRY_MS_FIRST = 50;
 const RETRY_MS_MAX = 2_000;
 
-/** The jobs of one engine, which its loop and its barrier share. */
-export interface OpenJobs {
-  readonly all: Map<string, Job>;
-  /** Those with work, in turn. */
-  readonly ready: Set<Job>;
-  /** Those that changed since the last batch. */
-  readonly pending: PendingBatch;
-}
-
 export class CommitBarrier {
   readonly #ports: EnginePorts;
-  readonly #jobs: Map<string, Job>;
-  readonly #ready: Set<Job>;
-  readonly #pending: PendingBatch;
+  readonly #open: OpenJobs;
   readonly #wakeLoop: () => void;
   #isCommitting = false;
   /** Why the store cannot commit; null while it can. */
@@ -55,11 +38,9 @@ export class CommitBarrier {
   #isDamaged = false;
 
   /** @param wakeLoop has the loop look soon at what is to be done */
-  constructor(ports: EnginePorts, { all, ready, pending }: OpenJobs, wakeLoop: () => void) {
+  constructor(ports: EnginePorts, open: OpenJobs, wakeLoop: () => void) {
     this.#ports = ports;
-    this.#jobs = all;
-    this.#ready = ready;
-    this.#pending = pending;
+    this.#open = open;
     this.#wakeLoop = wakeLoop;
   }
 
@@ -84,7 +65,7 @@ export class CommitBarrier {
    * @throws EngineUnavailable when the store is damaged
    */
   async settled(): Promise<void> {
-    const last = this.#batchesTaken + (this.#pending.isEmpty ? 0 : 1);
+    const last = this.#batchesTaken + (this.#open.pending.isEmpty ? 0 : 1);
     while (this.#batchesWritten < last) {
       if (this.#isDamaged) throw new EngineUnavailable(this.#storeProblem ?? "");
       await this.committed();
@@ -122,7 +103,7 @@ export class CommitBarrier {
   /** Resolves after the next commit; whatever waits for company is written now. */
   async committed(): Promise<void> {
     if (this.#isDamaged) return;
-    this.#pending.hurry();
+    this.#open.pending.hurry();
     this.#wakeLoop();
     return new Promise((resolve) => this.#commitWaiters.push(resolve));
   }
@@ -132,14 +113,14 @@ export class CommitBarrier {
     if (this.isCommitting) return;
     this.#isCommitting = true;
     this.#batchesTaken++;
-    const { batch, answer } = await this.#commit(this.#pending.take());
+    const { batch, answer } = await this.#commit(this.#open.pending.take());
     for (const jobId of answer.lost) this.#forget(jobId, batch);
     for (const { jobId, reason } of answer.unwritable) await this.#setAside(jobId, reason, batch);
     this.#isCommitting = false;
     this.#batchesWritten++;
     this.#release(batch, new Set([...answer.lost, ...answer.unwritable.map(({ jobId }) => jobId)]));
     this.#tellCommitted();
-    if (!this.#pending.isEmpty || this.#ready.size > 0) this.#wakeLoop();
+    if (!this.#open.pending.isEmpty || this.#open.ready.size > 0) this.#wakeLoop();
   }
 
   #tellCommitted(): void {
@@ -157,7 +138,7 @@ export class CommitBarrier {
     let batch = taken;
     let isUnknown = false;
     const answer = await this.#untilTaken(
-      () => this.#ports.journal.commit(batch.changes),
+      () => this.#ports.journal.commit(batch.parts.map(({ changes }) => changes)),
       (error) => {
         isUnknown ||= error.outcome === "unknown";
         batch = this.#giveUpNewJobs(batch, error, isUnknown);
@@ -197,37 +178,43 @@ export class CommitBarrier {
    * @param isUnknown whether the batch's own new jobs may be on disk, so that they stay
    */
   #giveUpNewJobs(batch: Batch, error: JournalUnavailable, isUnknown: boolean): Batch {
-    const newJobs = new Set(batch.changes.filter((one) => one.insert !== null).map((one) => one.jobId));
+    const newParts = batch.parts.filter(({ changes }) => changes.insert !== null);
+    const newJobs = new Set(newParts.map(({ jobId }) => jobId));
     const given = isUnknown ? new Set<string>() : new Set(newJobs);
-    for (const job of this.#pending.newJobs()) given.add(job.jobId);
+    for (const job of this.#open.pending.newJobs()) given.add(job.jobId);
     for (const jobId of given) {
-      const job = this.#jobs.get(jobId);
+      const job = this.#open.all.get(jobId);
       if (job !== undefined) this.#drop(job);
     }
-    refuse([...batch.waiters, ...this.#pending.takeWaiters()], given, newJobs, error);
+    refuse([...batch.waiters, ...this.#open.pending.takeWaiters()], given, newJobs, error);
     return withoutJobs(batch, given);
   }
 
-  /** The batch is on disk: tell everyone (E1). */
-  #release(batch: Batch, lost: ReadonlySet<string>): void {
-    const { feed, runner, services } = this.#ports;
-    for (const { jobId, progress, firstEventSeq, eventLines } of batch.changes) {
+  /** The batch is on disk: tell everyone (E1). @param lost the jobs of which it is not */
+  #release({ parts, waiters }: Batch, lost: ReadonlySet<string>): void {
+    const { all, pending } = this.#open;
+    for (const { jobId, changes } of parts) {
       if (lost.has(jobId)) continue;
-      const terminal = isTerminal(progress.status);
-      if (terminal) {
-        const job = this.#jobs.get(jobId);
-        if (job !== undefined && !this.#pending.has(job)) this.#jobs.delete(jobId);
-      }
-      if (eventLines.length > 0) feed.published(jobId, firstEventSeq, eventLines, terminal);
+      const { progress, firstEventSeq, eventLines } = changes;
+      const isLast = isTerminal(progress.status);
+      const job = all.get(jobId);
+      if (isLast && job !== undefined && !pending.has(job)) all.delete(jobId);
+      if (eventLines.length > 0) this.#ports.feed.published(jobId, firstEventSeq, eventLines, isLast);
     }
-    for (const waiter of batch.waiters) waiter.resolve();
-    for (const effects of batch.effects) {
-      for (const start of effects.starts) if (!lost.has(start.ref.jobId)) runner.start(start);
-      for (const { ref, envelope } of effects.sends) if (!lost.has(ref.jobId)) runner.send(ref, envelope);
-      for (const { ref, line } of effects.responses) if (!lost.has(ref.jobId)) runner.respond(ref, line);
-      for (const ref of effects.stops) runner.stop(ref);
-      for (const news of effects.services) if (!lost.has(news.jobId)) tell(services, news);
+    for (const waiter of waiters) waiter.resolve();
+    for (const { jobId, effects } of parts) this.#act(effects, lost.has(jobId));
+  }
+
+  /** What runs of a lost job is only stopped. */
+  #act({ starts, stops, sends, responses, services }: Effects, isLost: boolean): void {
+    const { runner, services: board } = this.#ports;
+    if (!isLost) {
+      for (const start of starts) runner.start(start);
+      for (const { ref, envelope } of sends) runner.send(ref, envelope);
+      for (const { ref, line } of responses) runner.respond(ref, line);
     }
+    for (const ref of stops) runner.stop(ref);
+    if (!isLost) for (const news of services) tell(board, news);
   }
 
   /** Another owner has the job (E5). */
@@ -239,7 +226,7 @@ export class CommitBarrier {
 
   /** The store will never take the job's part (E6). */
   async #setAside(jobId: string, reason: string, batch: Batch): Promise<void> {
-    const isNew = batch.changes.some((one) => one.jobId === jobId && one.insert !== null);
+    const isNew = batch.parts.some(({ changes }) => changes.jobId === jobId && changes.insert !== null);
     this.#ports.log.error({ job_id: jobId, reason }, "a job cannot be written and is set aside");
     if (isNew) {
       const text = `The store does not take this job (${reason}). Nothing of it was accepted.`;
@@ -258,7 +245,7 @@ export class CommitBarrier {
 
   /** Drops the job with everything it has running, and tells those who wait for it. */
   #end(jobId: string, batch: Batch, error: Error): void {
-    const job = this.#jobs.get(jobId);
+    const job = this.#open.all.get(jobId);
     if (job !== undefined) {
       for (const task of job.tasks.values()) {
         if (task.state.kind === "running") {
@@ -269,7 +256,7 @@ export class CommitBarrier {
       this.#drop(job);
     }
     for (const waiter of batch.waiters) if (waiter.jobId === jobId) waiter.reject(error);
-    this.#pending.rejectWaiters(jobId, error);
+    this.#open.pending.rejectWaiters(jobId, error);
   }
 
   #drop(job: Job): void {
@@ -277,8 +264,8 @@ export class CommitBarrier {
       const ref = { jobId: job.jobId, taskSeq, attempt: state.kind === "queued" ? attempt + 1 : attempt };
       this.#ports.slots.release(slotsKey(ref));
     }
-    this.#jobs.delete(job.jobId);
-    this.#ready.delete(job);
-    this.#pending.remove(job);
+    this.#open.all.delete(job.jobId);
+    this.#open.ready.delete(job);
+    this.#open.pending.remove(job);
   }
 }

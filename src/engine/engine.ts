@@ -1,8 +1,8 @@
 // The engine: all jobs of one owner, and what callers and task runners may ask of them. It only changes jobs; the
 // loop (loop.ts, E3) lets them work, and the barrier (commit-barrier.ts, E1, E2, E4, E5) makes it durable and seen.
 
-import { EngineUnavailable, JobUnwritable, PendingBatch } from "./batch.ts";
-import { CommitBarrier, type OpenJobs } from "./commit-barrier.ts";
+import { EngineUnavailable, JobUnwritable, type OpenJobs, PendingBatch } from "./batch.ts";
+import { CommitBarrier } from "./commit-barrier.ts";
 import type { DeclaredOutput } from "./graph.ts";
 import { taskEnded } from "./job/attempts.ts";
 import { type Answered, answer, type PersonsAnswer } from "./job/human-answers.ts";
@@ -200,8 +200,7 @@ export class Engine implements TaskListener {
     this.#mustAccept();
     change(job);
     const status = storedStatus(job);
-    this.#loop.changed(job);
-    await this.#pending.durable(jobId);
+    await this.#written(job);
     return { kind: "done", status };
   }
 
@@ -214,8 +213,7 @@ export class Engine implements TaskListener {
     this.#mustAccept();
     const { type, body, correlationId, ttlMs } = message;
     const messageId = deliver(job, { to, from: null, type, body, correlationId, ttlMs });
-    this.#loop.changed(job);
-    await this.#pending.durable(jobId);
+    await this.#written(job);
     return { kind: "accepted", messageId };
   }
 
@@ -228,10 +226,8 @@ export class Engine implements TaskListener {
     if (job === null) return this.#notOpen(jobId);
     this.#mustAccept();
     const answered = answer(job, given);
-    if (answered.kind === "answered") {
-      this.#loop.changed(job);
-      await this.#pending.durable(jobId);
-    } else if (answered.kind === "already_closed") await this.settled(); // It may have been closed a moment ago (E1).
+    if (answered.kind === "answered") await this.#written(job);
+    else if (answered.kind === "already_closed") await this.settled(); // It may have been closed a moment ago (E1).
     return answered;
   }
 
@@ -244,11 +240,14 @@ export class Engine implements TaskListener {
     if (job === null) return this.#notOpen(jobId);
     this.#mustAccept();
     const retried = retryDeadLetters(job, letters);
-    if (retried.length > 0) {
-      this.#loop.changed(job);
-      await this.#pending.durable(jobId);
-    }
+    if (retried.length > 0) await this.#written(job);
     return { kind: "done", retried };
+  }
+
+  /** A caller has changed the job: resolves once that is on disk. */
+  #written(job: Job): Promise<void> {
+    this.#loop.changed(job);
+    return this.#pending.durable(job.jobId);
   }
 
   #isLive({ jobId, what }: Timer): boolean {

@@ -3,8 +3,8 @@
 // E3. Events from outside only change jobs and wake the loop; the loop is the only place that steps jobs, and
 //     the barrier's flush (commit-barrier.ts) the only place that waits.
 
-import type { PendingBatch, Urgency } from "./batch.ts";
-import type { CommitBarrier, OpenJobs } from "./commit-barrier.ts";
+import type { OpenJobs, Urgency } from "./batch.ts";
+import type { CommitBarrier } from "./commit-barrier.ts";
 import { retryDue } from "./job/attempts.ts";
 import { expireRequest } from "./job/human-answers.ts";
 import { hasWork, step } from "./job/job.ts";
@@ -21,21 +21,17 @@ const STEPS_PER_CLOCK_LOOK = 64;
 export class Loop {
   readonly #clock: Clock;
   readonly #timers: TimerQueue;
-  readonly #jobs: ReadonlyMap<string, Job>;
-  readonly #ready: Set<Job>;
-  readonly #pending: PendingBatch;
+  readonly #open: OpenJobs;
   readonly #barrier: CommitBarrier;
   #isScheduled = false;
   #isStopped = false;
   #cancelTimer: (() => void) | null = null;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
-  constructor({ clock, timers }: JobContext, { all, ready, pending }: OpenJobs, barrier: CommitBarrier) {
+  constructor({ clock, timers }: JobContext, open: OpenJobs, barrier: CommitBarrier) {
     this.#clock = clock;
     this.#timers = timers;
-    this.#jobs = all;
-    this.#ready = ready;
-    this.#pending = pending;
+    this.#open = open;
     this.#barrier = barrier;
   }
 
@@ -48,8 +44,8 @@ export class Loop {
 
   /** A job was changed from outside: it joins the next batch, and works if there is work. */
   changed(job: Job, urgency: Urgency = "urgent"): void {
-    this.#pending.add(job, urgency, this.#clock.steadyMs());
-    if (hasWork(job)) this.#ready.add(job);
+    this.#open.pending.add(job, urgency, this.#clock.steadyMs());
+    if (hasWork(job)) this.#open.ready.add(job);
     if (urgency === "urgent") this.wake();
     else this.#scheduleTimer();
   }
@@ -69,33 +65,34 @@ export class Loop {
     const steadyMs = this.#clock.steadyMs();
     this.#fireTimers(steadyMs);
     if (!this.#isStopped && !this.#isFull()) this.#work(steadyMs);
-    const isHeld = this.#ready.size > 0 && !this.#isStopped && this.#pending.isHeld(steadyMs);
-    if (this.#pending.isDue(steadyMs) && !isHeld) void this.#barrier.flush();
-    if (this.#ready.size > 0 && !this.#isStopped && !this.#isFull()) this.wake();
+    const isHeld = this.#open.ready.size > 0 && !this.#isStopped && this.#open.pending.isHeld(steadyMs);
+    if (this.#open.pending.isDue(steadyMs) && !isHeld) void this.#barrier.flush();
+    if (this.#open.ready.size > 0 && !this.#isStopped && !this.#isFull()) this.wake();
     this.#scheduleTimer();
   }
 
   /** While a batch is under way, the next one may grow to a few times the size; then the loop waits for it. */
   #isFull(): boolean {
-    const isCrowded = this.#barrier.isCommitting && this.#pending.operations >= 4 * limits.batchOperationsMax;
+    const isCrowded =
+      this.#barrier.isCommitting && this.#open.pending.operations >= 4 * limits.batchOperationsMax;
     return this.#barrier.storeProblem !== null || isCrowded;
   }
 
   #work(sinceMs: number): void {
     let steps = 0;
-    for (const job of this.#ready) {
-      this.#ready.delete(job);
+    for (const job of this.#open.ready) {
+      this.#open.ready.delete(job);
       let turn: number = limits.stepsPerTurn;
       while (hasWork(job) && turn-- > 0) {
         step(job);
         steps++;
         if (steps % STEPS_PER_CLOCK_LOOK === 0 && this.#isBatchDue(steps, sinceMs)) turn = 0;
       }
-      this.#pending.add(job, "urgent", sinceMs);
-      if (hasWork(job)) this.#ready.add(job);
+      this.#open.pending.add(job, "urgent", sinceMs);
+      if (hasWork(job)) this.#open.ready.add(job);
       if (this.#isBatchDue(steps, sinceMs)) break;
     }
-    this.#pending.operations += steps;
+    this.#open.pending.operations += steps;
   }
 
   #isBatchDue(steps: number, sinceMs: number): boolean {
@@ -107,7 +104,7 @@ export class Loop {
     for (;;) {
       const timer = this.#timers.popDue(steadyMs);
       if (timer === undefined) return;
-      const job = this.#jobs.get(timer.jobId);
+      const job = this.#open.all.get(timer.jobId);
       if (job === undefined || isOver(job)) continue;
       const before = job.eventSeq;
       switch (timer.what.kind) {
@@ -135,7 +132,7 @@ export class Loop {
   #scheduleTimer(): void {
     if (this.#isStopped) return;
     // While a batch is under way the next one waits for its end, not for the clock.
-    const lazyMs = this.#barrier.isCommitting ? Number.POSITIVE_INFINITY : this.#pending.dueAtMs;
+    const lazyMs = this.#barrier.isCommitting ? Number.POSITIVE_INFINITY : this.#open.pending.dueAtMs;
     const dueMs = Math.min(this.#timers.nextDueMs ?? Number.POSITIVE_INFINITY, lazyMs);
     if (dueMs === this.#timerDueMs) return;
     this.#cancelTimer?.();

@@ -112,13 +112,6 @@ export const engineMutations: readonly Mutation[] = [
     tests: ["src/engine/store-refusals.test.ts"],
   },
   {
-    fault: "the commands of a job that was lost to another owner go on",
-    file: "src/engine/commit-barrier.ts",
-    search: "this.#ports.runner.stop({ jobId, taskSeq: task.seq, attempt: task.attempt });",
-    replacement: "",
-    tests: ["src/engine/job.test.ts"],
-  },
-  {
     fault: "only the first 500 open jobs are recovered",
     file: "src/engine/recovery.ts",
     search: "for (;;) {",

@@ -21,7 +21,7 @@ import { noActions, type TaskOutcome, type TaskStart, type WorkerActions } from 
 import { TimerQueue } from "../timers.ts";
 import { retryDue, taskEnded } from "./attempts.ts";
 import { answer, expireRequest } from "./human-answers.ts";
-import { readJob, takeBatch } from "./image.ts";
+import { readJob, takePart } from "./image.ts";
 import { goOnAfterRestart, hasWork, start, step } from "./job.ts";
 import { deliver, retryDeadLetters } from "./messages.ts";
 import { taskActions, taskEvents } from "./outcomes.ts";
@@ -256,7 +256,7 @@ class Driver {
   }
 
   async #commit(): Promise<void> {
-    const { changes, effects } = takeBatch(this.#job);
+    const { changes, effects } = takePart(this.#job);
     assert.deepEqual(this.#journal.apply([changes]), { lost: [], unwritable: [] });
     const isStopped = ({ ref }: TaskStart) => effects.stops.some((one) => isDeepStrictEqual(one, ref));
     this.#running = [...this.#running, ...effects.starts].filter((one) => !isStopped(one));

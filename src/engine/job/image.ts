@@ -33,8 +33,15 @@ import { adoptTask } from "./tasks.ts";
 
 // ------------------------------------------------------------------------------------------------- writing
 
-/** Takes everything that changed since the last call, as the job's part of the next batch. */
-export function takeBatch(job: Job): { readonly changes: JobChanges; readonly effects: Effects } {
+/** What one job contributes to a batch: what is stored, and what may happen outside once it is. */
+export interface JobPart {
+  readonly jobId: string;
+  readonly changes: JobChanges;
+  readonly effects: Effects;
+}
+
+/** Takes everything that changed since the last call. */
+export function takePart(job: Job): JobPart {
   const { draft, context } = job;
   const { eventLines, effects } = draft;
   job.draft = newDraft();
@@ -62,7 +69,7 @@ export function takeBatch(job: Job): { readonly changes: JobChanges; readonly ef
     artifacts: draft.artifacts,
   };
   job.revision++;
-  return { changes, effects };
+  return { jobId: job.jobId, changes, effects };
 }
 
 /** Messages that wait and are not stored yet: now they are. */
