@@ -152,7 +152,7 @@ function checkTool({ name, args, missing, need }: Tool, timeoutMs: number): Prom
 /** By what the processes that a command leaves behind are found, and ended with it. */
 export function checkProc(): Finding {
   const name = "orphans";
-  if (!existsSync("/proc/self/environ")) {
+  if (!existsSync("/proc/self/limits")) {
     const text = "there is no /proc: a worker's processes are found by their process group only";
     return { name, state: "warn", text, mend: "On Linux, mount /proc; elsewhere nothing is to be done." };
   }
@@ -160,7 +160,7 @@ export function checkProc(): Finding {
   return {
     name,
     state: "warn",
-    text: "found by their environment, their parents and the output they hold only: limits cannot be set",
+    text: "found by their process group and their parents only: limits cannot be set",
     mend: "Use Node 26.9 or newer, with node:ffi, such as the one that npm installs with Troupe.",
   };
 }

@@ -137,7 +137,6 @@ describe("what a command finds", () => {
       "SVC_OUTPUT_DIR",
       "SVC_RUN_DIR",
       "SVC_RUN_ID",
-      "SVC_TASK_MARK",
       "SVC_TRACEPARENT",
       "SVC_WORKDIR",
       "TMPDIR",

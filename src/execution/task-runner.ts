@@ -15,7 +15,7 @@ import type { OpenedBody, OpenedConfiguration } from "../security/configuration.
 import { ConfigurationUnreadable } from "../security/open-configuration.ts";
 import { watchFile } from "./file-sensor.ts";
 import type { BlobStore } from "./output/artifacts.ts";
-import { FifoSupply } from "./process/fifos.ts";
+import { FifoSupply } from "./process/pipes.ts";
 import { ProcessTrees } from "./process/process-trees.ts";
 import { SideCommands } from "./process/side-command.ts";
 import { Spawner } from "./process/spawner.ts";

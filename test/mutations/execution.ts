@@ -28,11 +28,11 @@ export const executionMutations: readonly Mutation[] = [
     tests: hostileWorker,
   },
   {
-    fault: "processes that hold a command's output open are not looked for",
+    fault: "where marks cannot be set, a sweep ends commands that are still running",
     file: "src/execution/process/process-trees.ts",
-    search: "tree.seen.set(pid, start);\n    await this.kill(tree);",
-    replacement: "void [pid, start];\n    await this.kill(tree);",
-    tests: orphans,
+    search: "names.filter((name) => !this.#livePids.has(Number(name)))",
+    replacement: "names",
+    tests: ["src/execution/process/process-trees.test.ts"],
   },
   {
     fault: "a worker is started without a mark in its limits",
@@ -44,8 +44,8 @@ export const executionMutations: readonly Mutation[] = [
   {
     fault: "a worker is given the runtime's secrets",
     file: "src/execution/runner/worker-contract.ts",
-    search: "value !== undefined && !isWithheldVariable(name)",
-    replacement: "value !== undefined",
+    search: "config.passEnv.filter((name) => !isWithheldVariable(name))",
+    replacement: "config.passEnv",
     tests: ["src/execution/command.test.ts"],
   },
   {

@@ -20,13 +20,8 @@ let softLimit: SoftLimit | null | undefined;
 
 /** Whether this process can mark what it starts. */
 export function canMark(): boolean {
-  return withMark(PROBE, () => {
-    try {
-      return markIn(readFileSync("/proc/self/limits", "latin1")) === PROBE;
-    } catch {
-      return false;
-    }
-  });
+  if (softLimit === undefined) softLimit = findSoftLimit();
+  return softLimit !== null;
 }
 
 /**
@@ -62,7 +57,10 @@ function findSoftLimit(): SoftLimit | null {
       softAndHard[0] = value;
       libc.functions.setrlimit(RLIMIT_LOCKS, softAndHard);
     };
-    return { own, set };
+    set(BigInt(PROBE));
+    const isSet = markIn(readFileSync("/proc/self/limits", "latin1")) === PROBE;
+    set(own);
+    return isSet ? { own, set } : null;
   } catch {
     return null;
   }

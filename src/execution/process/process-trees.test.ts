@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -22,7 +22,8 @@ import type { ExecutorConfig } from "../../engine/graph.ts";
 import { limits } from "../../engine/limits.ts";
 import type { Clock } from "../../engine/ports.ts";
 import type { TaskStart } from "../../engine/task-port.ts";
-import { procSource, psSource } from "./process-table.ts";
+import { canMark, withMark } from "./process-marks.ts";
+import { type ProcessSource, procSource, psSource } from "./process-table.ts";
 import { ProcessTrees } from "./process-trees.ts";
 
 /** The process ids that workers printed. */
@@ -48,10 +49,7 @@ async function startReady(
   return { task, pids: pidsIn(fixture) };
 }
 
-/**
- * Children outside the group; the second one also without the mark. The script goes on when the first one is there: a
- * shell that waits for ever without starting anything, as a program that is just being started shows no mark.
- */
+/** A child outside the group. The script goes on when it is there. */
 const escaping = (silence = "") =>
   `mkfifo never; setsid sh -c 'echo pid $$; ${silence} : > up; read x < never' & until [ -e up ]; do sleep 0.01; done;`;
 const ESCAPE = escaping();
@@ -222,81 +220,104 @@ describe("what a dead runtime left running", () => {
 
 const hasPs = spawnSync("ps", ["-A"]).status === 0;
 
-describe("without /proc", { skip: !hasPs }, () => {
-  it("recorded groups are ended by the successor, unless their number is somebody else's by now", async () => {
-    const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
-    const children = [
-      spawn("sleep", ["1000"], { detached: true }),
-      spawn("sleep", ["1000"], { detached: true }),
-    ];
-    const [ours = 0, others = 0] = children.map(({ pid }) => pid);
-    try {
-      // As `ps` tells their start: it reckons from the machine's, and may be seconds off.
-      const table = await psSource.read("");
-      const startedMs = Date.parse(table.find(({ pid }) => pid === ours)?.start ?? "");
-      const then = { ...realClock, nowMs: () => startedMs };
-      const longAgo = { ...realClock, nowMs: () => startedMs - 3_600_000 };
-      const mine = new ProcessTrees(home, then, psSource);
-      mine.started(mine.newMark(), ours, null);
-      new ProcessTrees(home, longAgo, psSource).started("", others, null);
-      assert.equal(await new ProcessTrees(home, realClock, psSource).endStrays(), 1);
-      assert.equal(await isRunning(ours), false);
-      assert.ok(await isRunning(others));
-      assert.deepEqual(readdirSync(join(home, "processes")), ["home-id"]);
-    } finally {
-      for (const child of children) child.kill("SIGKILL");
-      rmSync(home, { recursive: true });
-    }
-  });
+/** Ways to look at processes that show no marks. */
+const unmarked: readonly (readonly [string, ProcessSource])[] = [
+  [
+    "where limits cannot be set",
+    {
+      ...procSource,
+      showsMarks: () => false,
+      read: async () => (await procSource.read()).map((entry) => ({ ...entry, mark: null })),
+    },
+  ],
+  ...(hasPs ? [["without /proc", psSource] as const] : []),
+];
 
-  it("a worker's tree is found by its group and by parentage", async () => {
-    const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
-    const trees = new ProcessTrees(home, patientClock, psSource);
-    const child = spawn("sh", ["-c", "setsid sh -c 'echo $$; exec sleep 1000' & wait"], {
-      detached: true,
-      stdio: ["ignore", "pipe", "inherit"],
+for (const [where, source] of unmarked) {
+  describe(where, () => {
+    it("recorded groups are ended by the successor, unless their number is somebody else's by now", async () => {
+      const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+      const children = [
+        spawn("sleep", ["1000"], { detached: true }),
+        spawn("sleep", ["1000"], { detached: true }),
+      ];
+      const [ours = 0, others = 0] = children.map(({ pid }) => pid);
+      try {
+        // As `ps` tells their start: it reckons from the machine's, and may be seconds off.
+        const shown = (await source.read()).find(({ pid }) => pid === ours)?.start ?? "";
+        const startedMs = source === psSource ? Date.parse(shown) : 0;
+        const then = { ...realClock, nowMs: () => startedMs };
+        const longAgo = { ...realClock, nowMs: () => startedMs - 3_600_000 };
+        const mine = new ProcessTrees(home, then, source);
+        mine.started(mine.newMark(), ours, null);
+        new ProcessTrees(home, longAgo, source).started("", others, source === psSource ? null : "1");
+        assert.equal(await new ProcessTrees(home, realClock, source).endStrays(), 1);
+        assert.equal(await isRunning(ours), false);
+        assert.ok(await isRunning(others));
+        assert.deepEqual(readdirSync(join(home, "processes")), ["home-id"]);
+      } finally {
+        for (const child of children) child.kill("SIGKILL");
+        rmSync(home, { recursive: true });
+      }
     });
-    const [line] = (await once(child.stdout, "data")) as [Buffer];
-    try {
-      const tree = trees.started(trees.newMark(), child.pid ?? 0, null);
-      await trees.signal(tree, "SIGTERM");
-      assert.equal(await trees.kill(tree), true);
-      assert.equal(await isRunning(Number(line)), false);
-    } finally {
-      for (const pid of [child.pid ?? 0, Number(line)])
-        if (await isRunning(pid)) process.kill(pid, "SIGKILL");
-      rmSync(home, { recursive: true });
-    }
+
+    it("a sweep leaves the commands that are running", async () => {
+      const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+      const child = spawn("sleep", ["1000"], { detached: true });
+      const pid = child.pid ?? 0;
+      try {
+        const trees = new ProcessTrees(home, realClock, source);
+        const mark = trees.newMark();
+        const tree = trees.started(mark, pid, null);
+        assert.equal(await trees.sweep(), 0);
+        assert.ok(await isRunning(pid));
+        trees.ended(mark, tree);
+        assert.deepEqual(readdirSync(join(home, "processes")), ["home-id"]);
+      } finally {
+        child.kill("SIGKILL");
+        rmSync(home, { recursive: true });
+      }
+    });
+
+    it("a worker's tree is found by its group and by parentage", async () => {
+      const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
+      const trees = new ProcessTrees(home, patientClock, source);
+      const child = spawn("sh", ["-c", "setsid sh -c 'echo $$; exec sleep 1000' & wait"], {
+        detached: true,
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      const [line] = (await once(child.stdout, "data")) as [Buffer];
+      try {
+        const tree = trees.started(trees.newMark(), child.pid ?? 0, null);
+        await trees.signal(tree, "SIGTERM");
+        assert.equal(await trees.kill(tree), true);
+        assert.equal(await isRunning(Number(line)), false);
+      } finally {
+        for (const pid of [child.pid ?? 0, Number(line)])
+          if (await isRunning(pid)) process.kill(pid, "SIGKILL");
+        rmSync(home, { recursive: true });
+      }
+    });
   });
-});
+}
 
 describe("the process table", () => {
   it("shows a process with its parent, group and mark, from /proc and from ps alike", {
-    skip: !hasPs,
+    skip: !(hasPs && canMark()),
   }, async () => {
-    const child = spawn("sleep", ["1000"], {
-      detached: true,
-      env: { ...process.env, SVC_TASK_MARK: "home:1-1" },
-    });
+    const child = withMark("123456", () => spawn("sleep", ["1000"], { detached: true }));
     try {
       const pid = child.pid ?? 0;
-      // While a program is being started, it has its name already and shows no environment yet.
-      await eventually(
-        () =>
-          readFileSync(`/proc/${pid}/comm`, "utf8") === "sleep\n" &&
-          readFileSync(`/proc/${pid}/environ`, "utf8").includes("SVC_TASK_MARK"),
-      );
-      const fromProc = (await procSource.read("home:")).find((entry) => entry.pid === pid);
+      const fromProc = (await procSource.read()).find((entry) => entry.pid === pid);
       assert.deepEqual(fromProc, {
         pid,
         parentPid: process.pid,
         groupId: pid,
         start: procSource.startOf(pid),
         zombie: false,
-        mark: "home:1-1",
+        mark: "123456",
       });
-      assert.equal((await procSource.read("home-2:")).find((entry) => entry.pid === pid)?.mark, null);
-      const fromPs = (await psSource.read("")).find((entry) => entry.pid === pid);
+      const fromPs = (await psSource.read()).find((entry) => entry.pid === pid);
       assert.deepEqual([fromPs?.parentPid, fromPs?.groupId, fromPs?.zombie], [process.pid, pid, false]);
       assert.ok(Math.abs(Date.parse(fromPs?.start ?? "") - Date.now()) < 60_000, String(fromPs?.start));
     } finally {

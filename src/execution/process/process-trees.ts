@@ -1,9 +1,7 @@
 // Process trees: every process that a worker started, found and ended wherever it went.
 //
-// A worker is the leader of a process group, and carries a mark that its descendants inherit: in its limits
-// (process-marks.ts) and in its environment. Its tree is its group, everything with its mark, and everything below it
-// by parentage. Where limits cannot be set, what clears its environment and leaves both its group and its parents is
-// found only while it holds the worker's output open.
+// A worker is the leader of a process group, and carries a mark that its descendants inherit (process-marks.ts). Its
+// tree is everything with its mark, its group, and everything below it by parentage.
 //
 // K1. Only processes of this home are ever signalled: the mark begins with a number that no other home has (of 8e10).
 // K2. A process is signalled only if it is still the one that was found (ids are used again).
@@ -11,14 +9,14 @@
 // K4. A mark is live from before its worker is spawned until its tree is over; what is found with a mark of this
 //     home that is not live has escaped, and is ended by the next sweep.
 //
-// Where marks cannot be seen (no /proc), groups are recorded as files instead; a descendant that leaves its
-// group there is found only while its parents live.
+// Where marks cannot be set or seen, groups are recorded as files instead; a descendant that leaves its group there is
+// found only while its parents live.
 
 import { createHash, randomBytes, randomInt } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../engine/ports.ts";
-import { type FileIdentity, machineSource, type ProcessEntry, type ProcessSource } from "./process-table.ts";
+import { machineSource, type ProcessEntry, type ProcessSource } from "./process-table.ts";
 
 const POLL_FIRST_MS = 10;
 const POLL_LAST_MS = 200;
@@ -30,7 +28,7 @@ const LOOK_MS_MAX = 1_000;
 const HOMES_FROM = 10 ** 10;
 const HOMES = 8 * 10 ** 10;
 const COMMAND_DIGITS = 8;
-/** Between the recorded and the shown start of a process, where only seconds are shown. */
+/** Between the recorded and the shown time of a start. */
 const START_TOLERANCE_MS = 3_000;
 
 /** A worker that was spawned: the leader of its group. */
@@ -49,6 +47,8 @@ export class ProcessTrees {
   readonly #clock: Clock;
   readonly #source: ProcessSource;
   readonly #liveMarks = new Set<string>();
+  /** Of those whose groups are recorded. */
+  readonly #livePids = new Set<number>();
   /** A process that carries the mark of what it starts for a moment. */
   #sparedPid = process.pid;
   #markSeq = randomInt(10 ** COMMAND_DIGITS);
@@ -83,17 +83,21 @@ export class ProcessTrees {
   /**
    * Notes that the worker with this mark runs as the leader of group `pid`.
    *
-   * @param start as the process table shows it; null when that is not known
+   * @param givenStart as the process table shows it; null when that is not known
    */
-  started(mark: string, pid: number, start: string | null): ProcessTree {
-    if (!this.#source.seesMarks) writeFileSync(join(this.#folder, String(pid)), String(this.#clock.nowMs()));
+  started(mark: string, pid: number, givenStart: string | null): ProcessTree {
+    const start = givenStart ?? this.#source.startOf(pid);
+    if (!this.#source.showsMarks()) {
+      this.#livePids.add(pid);
+      writeFileSync(join(this.#folder, String(pid)), start ?? new Date(this.#clock.nowMs()).toISOString());
+    }
     return { mark, pid, start, seen: new Map() };
   }
 
   /** Notes that a worker is over, or was never started; what is left of it from now on has escaped. */
   ended(mark: string, tree: ProcessTree | null): void {
     this.#liveMarks.delete(mark);
-    if (!this.#source.seesMarks && tree !== null) this.#forget(tree.pid);
+    if (tree !== null && this.#livePids.delete(tree.pid)) this.#forget(tree.pid);
   }
 
   /** Signals the whole tree: the group at once, then whatever left the group. For a worker that still runs. */
@@ -121,13 +125,6 @@ export class ProcessTrees {
     });
   }
 
-  /** Kills as `kill` does, and also what holds one of these files open: the worker's pipes, which only its tree has. */
-  async killHolders(tree: ProcessTree, files: readonly FileIdentity[]): Promise<void> {
-    const processes = await this.#read();
-    for (const { pid, start } of await this.#source.holders(processes, files)) tree.seen.set(pid, start);
-    await this.kill(tree);
-  }
-
   /** Ends everything of this home whose mark is not live. @returns how many processes */
   async sweep(): Promise<number> {
     const escaped = await this.#escaped();
@@ -147,10 +144,10 @@ export class ProcessTrees {
     if (!gone) {
       throw new Error(
         "Processes that commands of this home left behind did not end within 10 s of SIGKILL; " +
-          `find them with: grep -sl ${this.#markPrefix} /proc/*/limits /proc/*/environ`,
+          `find them with: grep -sl ${this.#markPrefix} /proc/*/limits`,
       );
     }
-    if (!this.#source.seesMarks) for (const pid of this.#recordedGroups().keys()) this.#forget(pid);
+    for (const pid of this.#leftGroups().keys()) this.#forget(pid);
     return found.size;
   }
 
@@ -202,10 +199,10 @@ export class ProcessTrees {
 
   async #escaped(): Promise<readonly ProcessEntry[]> {
     const processes = await this.#read();
-    if (!this.#source.seesMarks) return this.#membersOfRecordedGroups(processes);
-    return processes.filter(
-      ({ mark }) => mark?.startsWith(this.#markPrefix) === true && !this.#liveMarks.has(mark),
+    const marked = processes.filter(
+      ({ mark }) => mark?.startsWith(this.#markPrefix) && !this.#liveMarks.has(mark),
     );
+    return [...marked, ...this.#membersOfLeftGroups(processes)];
   }
 
   /** Reads the process table. Callers that come while one is being read share the next reading. */
@@ -222,7 +219,7 @@ export class ProcessTrees {
     this.#nextReading = null;
     const others = (entries: readonly ProcessEntry[]) =>
       entries.filter(({ pid }) => pid !== process.pid && pid !== this.#sparedPid);
-    const all = this.#source.read(this.#markPrefix);
+    const all = this.#source.read();
     const reading = all.then(others).finally(() => {
       if (this.#reading === reading) this.#reading = null;
     });
@@ -230,28 +227,25 @@ export class ProcessTrees {
     return reading;
   }
 
-  /** The recorded groups and when they were started. */
-  #recordedGroups(): Map<number, number> {
+  /** The recorded groups of earlier runtimes, and the starts of their leaders. */
+  #leftGroups(): Map<number, string> {
     const names = readdirSync(this.#folder).filter((name) => /^\d+$/.test(name));
-    return new Map(
-      names.map((name) => [Number(name), Number(readFileSync(join(this.#folder, name), "utf8"))]),
-    );
+    const left = names.filter((name) => !this.#livePids.has(Number(name)));
+    return new Map(left.map((name) => [Number(name), readFileSync(join(this.#folder, name), "utf8")]));
   }
 
   /** A group whose leader shows another start than the recorded one is somebody else's by now (K2). */
-  #membersOfRecordedGroups(processes: readonly ProcessEntry[]): readonly ProcessEntry[] {
-    return [...this.#recordedGroups()].flatMap(([groupId, startedAtMs]) => {
+  #membersOfLeftGroups(processes: readonly ProcessEntry[]): readonly ProcessEntry[] {
+    return [...this.#leftGroups()].flatMap(([groupId, start]) => {
       const members = processes.filter((entry) => entry.groupId === groupId && !entry.zombie);
       const leader = members.find((entry) => entry.pid === groupId);
-      const ours =
-        leader === undefined || Math.abs(Date.parse(leader.start) - startedAtMs) <= START_TOLERANCE_MS;
-      return ours ? members : [];
+      return leader === undefined || isSameStart(leader.start, start) ? members : [];
     });
   }
 
   #signalAll(entries: readonly ProcessEntry[], signal: NodeJS.Signals): void {
     for (const { pid, start } of entries) {
-      if (this.#source.seesMarks && this.#source.startOf(pid) !== start) continue;
+      if ((this.#source.startOf(pid) ?? start) !== start) continue;
       try {
         process.kill(pid, signal);
       } catch {
@@ -272,6 +266,11 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   } catch {
     // ESRCH: nobody is left. EPERM: all that is left runs as somebody else, and cannot be signalled.
   }
+}
+
+/** Where /proc shows no starts, a time is recorded, and `ps` shows one in whole seconds. */
+function isSameStart(shown: string, recorded: string): boolean {
+  return shown === recorded || Math.abs(Date.parse(shown) - Date.parse(recorded)) <= START_TOLERANCE_MS;
 }
 
 /** The given processes and everything below them by parentage. */

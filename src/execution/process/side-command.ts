@@ -4,20 +4,19 @@
 // C1. Whatever happens, no process of the command is left when the promise resolves, and a killed runtime's successor
 //     ends what its predecessor left (process-trees.ts).
 // C2. What it prints is bounded: of stdout and of stderr the end is kept, where reports and reasons stand.
-// C3. Its environment is built from nothing, as that of workers is.
+// C3. Its environment is built from nothing, as that of workers is (`inheritedFrom`).
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Clock } from "../../engine/ports.ts";
+import { Tail } from "../output/lines.ts";
 import { withMark } from "./process-marks.ts";
-import { MARK_VARIABLE } from "./process-table.ts";
 import { type ProcessTree, type ProcessTrees, signalGroup } from "./process-trees.ts";
 
 /** Of each of the two; what comes back may have been cut when it is that long. */
 export const OUTPUT_BYTES_MAX = 256 * 1024;
 /** Between SIGTERM and SIGKILL: short enough that a validator is ended, and named, within its check's time. */
 const GRACE_MS = 1_000;
-const INHERITED = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"] as const;
 
 export interface SideCommand {
   /** The program and its arguments; no shell. */
@@ -46,7 +45,22 @@ export interface SideCommandsParts {
   readonly trees: ProcessTrees;
   readonly clock: Clock;
   /** The runtime's own environment. */
-  readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+  readonly runtimeEnv: Environment;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const INHERITED = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"] as const;
+
+/** What every command has of the runtime's own environment. */
+export function inheritedFrom(runtimeEnv: Environment): Record<string, string> {
+  return valuesOf(INHERITED, runtimeEnv);
+}
+
+/** Of these variables, those that are set. */
+export function valuesOf(names: readonly string[], runtimeEnv: Environment): Record<string, string> {
+  const given = names.map((name) => [name, runtimeEnv[name]] as const);
+  return Object.fromEntries(given.filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
 /** Runs a side command; see SideCommands.run. */
@@ -103,23 +117,18 @@ export class SideCommands {
     await this.#parts.trees.kill(tree);
     await closed;
     this.#parts.trees.ended(mark, tree);
-    const output = { stdout: stdout(), stderr: stderr() };
+    const output = { stdout: stdout.text(), stderr: stderr.text() };
     if (reason === "aborted") return { kind: "aborted" };
     if (reason === "timed_out") return { kind: "timed_out", ...output };
     return { kind: "exited", code: child.exitCode, ...output };
   }
 
   #spawn({ command, folder, environment }: SideCommand, mark: string): ChildProcess {
-    const env: Record<string, string> = {};
-    for (const name of INHERITED) {
-      const value = this.#parts.runtimeEnv[name];
-      if (value !== undefined) env[name] = value;
-    }
     const [file = "", ...args] = command;
     return withMark(mark, () =>
       spawn(file, args, {
         cwd: folder,
-        env: { ...env, ...environment, [MARK_VARIABLE]: mark },
+        env: { ...inheritedFrom(this.#parts.runtimeEnv), ...environment },
         detached: true,
         stdio: ["ignore", "pipe", "pipe"],
       }),
@@ -161,13 +170,8 @@ function started(child: ChildProcess): Promise<string | null> {
 }
 
 /** Keeps the end of what comes; the rest is read and dropped. */
-function collect(stream: NodeJS.ReadableStream | null): () => string {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  stream?.on("data", (chunk: Buffer) => {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    while (bytes - (chunks[0]?.length ?? 0) >= OUTPUT_BYTES_MAX) bytes -= chunks.shift()!.length;
-  });
-  return () => Buffer.concat(chunks).subarray(-OUTPUT_BYTES_MAX).toString();
+function collect(stream: NodeJS.ReadableStream | null): Tail {
+  const tail = new Tail(OUTPUT_BYTES_MAX);
+  stream?.on("data", (chunk: Buffer) => tail.push(chunk));
+  return tail;
 }

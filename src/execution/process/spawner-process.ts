@@ -9,10 +9,10 @@ import { spawn } from "node:child_process";
 import { closeSync, constants } from "node:fs";
 import type { ResourceUsage } from "../../engine/task-port.ts";
 import { LineSplitter } from "../output/lines.ts";
-import { openEnd } from "./fifos.ts";
+import { openEnd } from "./pipes.ts";
 import { withMark } from "./process-marks.ts";
 import { machineSource } from "./process-table.ts";
-import { UsageMeter } from "./usage-meter.ts";
+import { UsageMeter } from "./usage.ts";
 
 export interface StartSpec {
   readonly file: string;

@@ -16,7 +16,7 @@ import {
   taskStart,
 } from "../../../test/support/execution.ts";
 import { limits } from "../../engine/limits.ts";
-import { FifoSupply, openReadEnd } from "./fifos.ts";
+import { FifoSupply, openReadEnd } from "./pipes.ts";
 import { machineSource } from "./process-table.ts";
 import { Spawner } from "./spawner.ts";
 import type { WorkerExit } from "./spawner-process.ts";

@@ -231,7 +231,7 @@ export class HostLocalRunner {
         {
           ...words,
           cwd: places.workdir,
-          env: workerEnvironment({ config, task, places, prefixes, mark, runEvents, runtimeEnv }),
+          env: workerEnvironment({ config, task, places, prefixes, runEvents, runtimeEnv }),
           mark,
           eventStreamPath: folder.path(basename(places.files.eventStream)),
           takesInput: config.longLived,

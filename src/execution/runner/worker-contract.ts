@@ -13,11 +13,10 @@ import type { TaskStart } from "../../engine/task-port.ts";
 import { isWithheldVariable } from "../../engine/withheld-variables.ts";
 import type { OpenFolder } from "../../lib/open-folder.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
-import { MARK_VARIABLE } from "../process/process-table.ts";
+import { inheritedFrom, valuesOf } from "../process/side-command.ts";
 import { isInside, joinInside, preparedFolders } from "./paths.ts";
 import { StagingError } from "./staging.ts";
 
-const INHERITED = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"] as const;
 const WORKSPACE_ALIAS = "/sandbox/job";
 const SMALL_FILE_CHARS = 64 * 1024;
 
@@ -235,7 +234,6 @@ export interface WorkerEnvironment {
   readonly task: TaskStart;
   readonly places: WorkerPlaces;
   readonly prefixes: readonly string[];
-  readonly mark: string;
   /** Null when the worker has not asked for them, or nobody serves them. */
   readonly runEvents: RunEventsPlace | null;
   /** The runtime's own environment. */
@@ -244,13 +242,9 @@ export interface WorkerEnvironment {
 
 /** Builds a worker's whole environment (D1). */
 export function workerEnvironment(given: WorkerEnvironment): Record<string, string> {
-  const { config, task, places, prefixes, mark, runEvents, runtimeEnv } = given;
-  const env: Record<string, string> = {};
-  for (const name of [...INHERITED, ...config.passEnv]) {
-    const value = runtimeEnv[name];
-    if (value !== undefined && !isWithheldVariable(name)) env[name] = value;
-  }
-  Object.assign(env, config.environment);
+  const { config, task, places, prefixes, runEvents, runtimeEnv } = given;
+  const passed = config.passEnv.filter((name) => !isWithheldVariable(name));
+  const env = { ...inheritedFrom(runtimeEnv), ...valuesOf(passed, runtimeEnv), ...config.environment };
   const { files, workdir, runFolder, brought } = places;
   const contract = {
     INPUT_FILE: files.input,
@@ -279,6 +273,5 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
   }
   // Where OpenTelemetry's libraries look.
   env.TRACEPARENT = task.traceparent;
-  env[MARK_VARIABLE] = mark;
   return env;
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { it } from "node:test";
 import { eventually, realClock } from "../../../test/support/execution.ts";
-import { FifoSupply } from "../process/fifos.ts";
+import { FifoSupply } from "../process/pipes.ts";
 import { ProcessTrees } from "../process/process-trees.ts";
 import { Spawner } from "../process/spawner.ts";
 import { WorkerProcess } from "./worker-process.ts";

@@ -1,16 +1,14 @@
 // One worker process: started, read while it runs, and ended with everything it started.
 //
-// C1. It never waits for ever on a worker that has ended: pipes that others hold are given up (pipe-reader.ts).
+// C1. It never waits for ever on a worker that has ended: pipes that others hold are given up (pipes.ts).
 // C2. `ended` resolves once, when the leader and its group are gone and all pipes are read.
 // C3. Asked to end, the tree gets SIGTERM, and after the grace period SIGKILL; a tree that obeys is left its time.
 
-import { closeSync, fstatSync, renameSync, unlinkSync } from "node:fs";
+import { closeSync, renameSync, unlinkSync } from "node:fs";
 import { Socket } from "node:net";
 import { limits } from "../../engine/limits.ts";
 import type { Clock } from "../../engine/ports.ts";
-import { type FifoSupply, openPipe, openReadEnd, type PipeEnds } from "../process/fifos.ts";
-import { PipeReader } from "../process/pipe-reader.ts";
-import type { FileIdentity } from "../process/process-table.ts";
+import { type FifoSupply, openPipe, openReadEnd, type PipeEnds, PipeReader } from "../process/pipes.ts";
 import { type ProcessTree, type ProcessTrees, signalGroup } from "../process/process-trees.ts";
 import type { Spawner, StartedWorker } from "../process/spawner.ts";
 import type { WorkerExit } from "../process/spawner-process.ts";
@@ -47,8 +45,6 @@ export class WorkerProcess {
   readonly #tools: WorkerTools;
   readonly #tree: ProcessTree;
   readonly #readers: readonly PipeReader[];
-  /** Of stdout and stderr, which have no name any more: only the worker's own processes hold them open. */
-  readonly #outputFiles: readonly FileIdentity[];
   /** Keeps the event stream open between two writers; closed when the worker has ended. */
   readonly #eventKeeperFd: number;
   readonly #input: Socket | null;
@@ -61,7 +57,6 @@ export class WorkerProcess {
   private constructor(worker: StartedWorker, pipes: Pipes, spec: WorkerSpec, given: Given) {
     this.#tools = given.tools;
     this.#tree = given.tools.trees.started(spec.mark, worker.pid, worker.start);
-    this.#outputFiles = [pipes.stdoutFd, pipes.stderrFd].map((fd) => fstatSync(fd));
     this.#eventKeeperFd = pipes.events.writeFd;
     this.#input = pipes.input === null ? null : inputSocket(pipes.input.writeFd);
     const { clock } = given.tools;
@@ -135,7 +130,7 @@ export class WorkerProcess {
     } else if (exit === null) await trees.kill(this.#tree);
     else signalGroup(this.#tree.pid, "SIGKILL");
     closeSync(this.#eventKeeperFd);
-    const killEscaped = () => trees.killHolders(this.#tree, this.#outputFiles);
+    const killEscaped = () => trees.kill(this.#tree);
     await Promise.all(this.#readers.map((reader) => reader.finish(killEscaped)));
     trees.ended(this.#tree.mark, this.#tree);
     return exit;

@@ -9,8 +9,9 @@
 // W2. What a worker left running counts as far as it was seen; and no worker is reported with less than was seen.
 // W3. Looking takes at most a hundredth of one processor, however many workers run.
 
+import { existsSync, readdirSync } from "node:fs";
 import type { ResourceUsage } from "../../engine/task-port.ts";
-import { larger, MS_PER_TICK, reapedTicks, type SeenProcess, usageOf, usageOfTree } from "./process-usage.ts";
+import { readProcFile, statOf } from "./process-table.ts";
 
 /**
  * From a worker's start to the first look, from that to the second, …; the last one goes on. A look at a command that
@@ -39,7 +40,7 @@ export class UsageMeter {
   readonly #running = new Map<number, Watched>();
   /** Workers that were found to have ended since the event loop came round last. */
   #ended: { readonly worker: Watched; readonly report: Report }[] = [];
-  #reapedTicks = reapedTicks();
+  #reapedTicks = reapedTicksOfThis();
   #timer: NodeJS.Timeout | null = null;
   #timerAtMs = Number.POSITIVE_INFINITY;
   #restUntilMs = 0;
@@ -76,7 +77,7 @@ export class UsageMeter {
   #settle(): void {
     const ended = this.#ended;
     this.#ended = [];
-    const reaped = reapedTicks() ?? 0;
+    const reaped = reapedTicksOfThis() ?? 0;
     const ticks = reaped - (this.#reapedTicks ?? 0);
     this.#reapedTicks = reaped;
     const nowMs = performance.now();
@@ -139,4 +140,94 @@ function lookAt(worker: Watched, nowMs: number): void {
   worker.seenTicks = Math.max(worker.seenTicks, ticks);
   worker.rssBytesMax = larger(worker.rssBytesMax, rssBytesMax);
   worker.below = below;
+}
+
+/** What all children of this process that were waited for have used; null where there is no /proc. */
+function reapedTicksOfThis(): number | null {
+  return statOf("self")?.reapedTicks ?? null;
+}
+
+/** Linux shows 100 a second everywhere. */
+const MS_PER_TICK = 10;
+
+/** Bounds of one look at a tree, so that a worker with thousands of processes does not slow the others. */
+const PROCESSES_MAX = 64;
+const THREADS_MAX = 16;
+const BYTES_PER_KB = 1_024;
+
+/** A process that cannot be mistaken for a later one with the same id. */
+interface SeenProcess {
+  readonly pid: number;
+  readonly start: string;
+}
+
+/** What a process tree has used, as far as it can be seen. */
+interface TreeUsage {
+  /** Of its processes, and of what they had started and waited for. */
+  readonly ticks: number;
+  /** The most memory that one of its processes held at a time; null when none of them has any left. */
+  readonly rssBytesMax: number | null;
+  /** The processes below the root. */
+  readonly below: readonly SeenProcess[];
+}
+
+/** Looks at a process and at what lives below it. The process must not have been waited for yet. */
+function usageOfTree(rootPid: number): TreeUsage {
+  let ticks = 0;
+  let rssBytesMax: number | null = null;
+  const below: SeenProcess[] = [];
+  const pids = [rootPid];
+  for (let i = 0; i < pids.length && i < PROCESSES_MAX; i++) {
+    const pid = pids[i] ?? rootPid;
+    const stat = statOf(pid);
+    if (stat === null) continue;
+    ticks += stat.ownTicks + stat.reapedTicks;
+    rssBytesMax = larger(rssBytesMax, rssBytesMaxOf(pid));
+    if (pid !== rootPid) below.push({ pid, start: stat.start });
+    pids.push(...childrenOf(pid, stat.threads));
+  }
+  return { ticks, rssBytesMax, below };
+}
+
+/** What those of the processes that still live have used. */
+function usageOf(processes: readonly SeenProcess[]): Omit<TreeUsage, "below"> {
+  let ticks = 0;
+  let rssBytesMax: number | null = null;
+  for (const { pid, start } of processes) {
+    // Most are gone by now, and asking costs less than failing to open.
+    if (!existsSync(`/proc/${pid}`)) continue;
+    const stat = statOf(pid);
+    if (stat?.start !== start) continue;
+    ticks += stat.ownTicks + stat.reapedTicks;
+    rssBytesMax = larger(rssBytesMax, rssBytesMaxOf(pid));
+  }
+  return { ticks, rssBytesMax };
+}
+
+/** The larger of two numbers of which either may be unknown. */
+function larger(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.max(a, b);
+}
+
+/** The most memory that the process has held since it runs its program; null for one that is ending. */
+function rssBytesMaxOf(pid: number): number | null {
+  const kb = /^VmHWM:\s+(\d+) kB$/m.exec(readProcFile(`/proc/${pid}/status`) ?? "")?.[1];
+  return kb === undefined ? null : Number(kb) * BYTES_PER_KB;
+}
+
+/** Children belong to the thread that started them. Empty where the system does not list them. */
+function childrenOf(pid: number, threads: number): number[] {
+  const threadIds = threads <= 1 ? [String(pid)] : threadsOf(pid);
+  return threadIds.flatMap((id) => {
+    const text = readProcFile(`/proc/${pid}/task/${id}/children`);
+    return text === null ? [] : text.split(" ").filter(Boolean).map(Number);
+  });
+}
+
+function threadsOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).slice(0, THREADS_MAX);
+  } catch {
+    return [];
+  }
 }

@@ -3,7 +3,7 @@ import { existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { FifoSupply } from "./fifos.ts";
+import { FifoSupply } from "./pipes.ts";
 
 describe("the supply of pipes", () => {
   it("hands out each pipe once, and more than one batch of them", async () => {
