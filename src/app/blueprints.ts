@@ -7,7 +7,7 @@ import { FolderDifferences } from "../blueprints/folder-differences.ts";
 import { Models } from "../blueprints/models.ts";
 import { Resources } from "../blueprints/resources.ts";
 import { FolderChanges } from "../bundles/folder-changes.ts";
-import { Preparation } from "../launch/preparation/launch-preparation.ts";
+import { Preparation } from "../launch/preparation/preparation.ts";
 import { sqlBlueprintRecords } from "../store/sql/blueprints.ts";
 import { sqlOperationRecords } from "../store/sql/operations.ts";
 import { sqlPortRecords } from "../store/sql/ports.ts";

@@ -24,7 +24,7 @@ import { WEB_UI_PORT, type WebUiPorts } from "../web/ports.ts";
 import { isStillAdded, storedBundle } from "./job-sources.ts";
 import { blueprintOf, type LaunchPlans } from "./launch-plans.ts";
 import { refuseFailed } from "./preparation/findings.ts";
-import type { Preparation } from "./preparation/launch-preparation.ts";
+import type { Preparation } from "./preparation/preparation.ts";
 import { missingAssets } from "./preparation/requirements.ts";
 import type { GatewayWrites, JobDefinition } from "./records.ts";
 

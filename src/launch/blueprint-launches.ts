@@ -14,7 +14,7 @@ import { inputsRefused } from "./acceptance.ts";
 import type { CreatedJob, Definitions } from "./definitions.ts";
 import { blueprintSource } from "./job-sources.ts";
 import { entriesOf, refuseUnchecked } from "./preparation/findings.ts";
-import type { Preparation } from "./preparation/launch-preparation.ts";
+import type { Preparation } from "./preparation/preparation.ts";
 import type { GatewayWrites, NewRun } from "./records.ts";
 import type { Runs } from "./runs.ts";
 

@@ -11,7 +11,7 @@ import type { Graph } from "../engine/graph.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { type SecretPaths, secretPathsIn } from "../security/secret-paths.ts";
-import type { Preparation } from "./preparation/launch-preparation.ts";
+import type { Preparation } from "./preparation/preparation.ts";
 import type { JobDefinition } from "./records.ts";
 
 export interface LaunchPlan {

@@ -24,14 +24,10 @@ import { ConfigurationUnreadable } from "../security/open-configuration.ts";
 import { WEB_UI_PORT, type WebUiPorts } from "../web/ports.ts";
 import type { PortRecords } from "../web/records.ts";
 import { blueprintOf, type LaunchPlans } from "./launch-plans.ts";
-import type { Preparation } from "./preparation/launch-preparation.ts";
-import {
-  type LaunchSubject,
-  PreparationFailed,
-  type PreparationProgress,
-  type PreparedLaunch,
-} from "./preparation/preparation.ts";
-import { resolveLaunch } from "./preparation/resolved-launch.ts";
+import { PreparationFailed } from "./preparation/findings.ts";
+import type { PreparationProgress } from "./preparation/payload.ts";
+import type { Preparation, PreparedLaunch } from "./preparation/preparation.ts";
+import { type LaunchSubject, resolveLaunch } from "./preparation/resolved-launch.ts";
 import type { GatewayRecords, JobDefinition, OpenRun, RunRecord } from "./records.ts";
 
 const AT_ONCE_MAX = 4;

@@ -23,7 +23,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 
 const accepted = {
   why: "needs something that changes between the acceptance of a run and its launch",
-  test: "src/launch/launch-preparations.test.ts",
+  test: "src/launch/preparation-queue.test.ts",
 };
 
 /** Codes whose cause is not for a whole program, and the tests that show them. */
@@ -61,7 +61,7 @@ const shownElsewhere: Readonly<
   "preparation.no_free_port": accepted,
   "preparation.unexpected_error": {
     why: "needs a machine that fails sixty times in a row",
-    test: "src/launch/launch-preparations.test.ts",
+    test: "src/launch/preparation-queue.test.ts",
   },
   "service.required_unavailable": accepted,
 };

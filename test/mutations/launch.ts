@@ -99,10 +99,10 @@ export const launchMutations: readonly Mutation[] = [
   },
   {
     fault: "a check whose time was over makes a request invalid",
-    file: "src/launch/launch-checks.ts",
+    file: "src/launch/preparation/findings.ts",
     search: "  refuseUnchecked({ errors });\n",
     replacement: "",
-    tests: ["src/launch/launch-checks.test.ts"],
+    tests: ["src/launch/preparation/findings.test.ts"],
   },
   {
     fault: "the override of a run is stored in plaintext",

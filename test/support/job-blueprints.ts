@@ -14,13 +14,13 @@ import { FolderChanges } from "../../src/bundles/folder-changes.ts";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { ProcessTrees } from "../../src/execution/process/process-trees.ts";
 import { SideCommands } from "../../src/execution/process/side-command.ts";
-import { Preparation } from "../../src/launch/preparation/launch-preparation.ts";
-import type {
-  LaunchSubject,
-  PreparationProgress,
-  PreparedLaunch,
-  PreparingRun,
+import type { PreparationProgress } from "../../src/launch/preparation/payload.ts";
+import {
+  Preparation,
+  type PreparedLaunch,
+  type PreparingRun,
 } from "../../src/launch/preparation/preparation.ts";
+import type { LaunchSubject } from "../../src/launch/preparation/resolved-launch.ts";
 import type { GatewayRecords } from "../../src/launch/records.ts";
 import type { EventFeed } from "../../src/runs/feed.ts";
 import type { ConfigurationSecrets } from "../../src/security/configuration.ts";

@@ -11,8 +11,12 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import type { Clock } from "../../src/engine/ports.ts";
 import { ProcessTrees } from "../../src/execution/process/process-trees.ts";
 import { SideCommands } from "../../src/execution/process/side-command.ts";
-import { Preparation, type PreparationParts } from "../../src/launch/preparation/launch-preparation.ts";
-import type { LaunchSubject, PreparingRun } from "../../src/launch/preparation/preparation.ts";
+import {
+  Preparation,
+  type PreparationParts,
+  type PreparingRun,
+} from "../../src/launch/preparation/preparation.ts";
+import type { LaunchSubject } from "../../src/launch/preparation/resolved-launch.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { SecretKey } from "../../src/security/secret-key.ts";

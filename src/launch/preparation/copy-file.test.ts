@@ -23,7 +23,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { FileChanged, FileCopier } from "../../execution/runner/copy-file.ts";
-import { CopyFailed, copyPayload, copyScanned } from "./copy-folder.ts";
+import { CopyFailed, copyPayload, copyScanned } from "./payload.ts";
 import { scanFolder } from "./scan-folder.ts";
 
 const MiB = 1024 * 1024;

@@ -1,4 +1,4 @@
-// Everything that a launch is held against, each question by itself; launch-preparation.ts says which is asked when.
+// Everything that a launch is held against, each question by itself; preparation.ts says which is asked when.
 
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,14 +9,12 @@ import { removeTree } from "../../lib/remove-tree.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { ConfigurationUnreadable } from "../../security/open-configuration.ts";
 import { secretPathsIn } from "../../security/secret-paths.ts";
-import { copyPayload, tryClone } from "./copy-folder.ts";
 import type { Findings } from "./findings.ts";
 import { brokenRules } from "./input-rules.ts";
 import { planFolders, type UsedFolder } from "./local-folders.ts";
-import { payloadRoots, workingFolder } from "./payload-places.ts";
-import type { LaunchSubject } from "./preparation.ts";
+import { copyPayload, payloadRoots, tryClone, workingFolder } from "./payload.ts";
 import { type Machine, unmetRequirements } from "./requirements.ts";
-import { type ResolvedLaunch, withoutBlankInputs } from "./resolved-launch.ts";
+import { type LaunchSubject, type ResolvedLaunch, withoutBlankInputs } from "./resolved-launch.ts";
 import { inputProblems, schemaProblems } from "./schemas.ts";
 import { type Validation, Validators, validatorsIn } from "./validators.ts";
 
@@ -87,8 +85,7 @@ export class Examination {
       home,
       signal,
     });
-    findings.errors(plan.errors);
-    findings.warnings(plan.warnings);
+    findings.add(plan);
     return plan.used;
   }
 

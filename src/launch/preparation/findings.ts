@@ -5,13 +5,51 @@ import type { WebUi } from "../../blueprints/package-description.ts";
 import { type FailureCode, failureCatalogue } from "../../engine/failure-catalogue.ts";
 import { DomainError, type DomainErrorEntry } from "../../lib/domain-error.ts";
 import type { ConfigurationUnreadable } from "../../security/open-configuration.ts";
-import { type LaunchCheck, type LaunchProblem, PreparationFailed } from "./preparation.ts";
-import { SERVICE_UNAVAILABLE } from "./requirements.ts";
+
+/** The code of a service that is not there, which has a failure of its own. */
+export const SERVICE_UNAVAILABLE = "service_unavailable";
 
 const CHECK_TIMEOUT = "check_timeout";
 
 /** Of each list; a person has enough to do with those. */
 const PROBLEMS_MAX = 200;
+
+/** One reason why a run cannot be accepted. */
+export interface LaunchProblem {
+  /**
+   * What `path` leads into: the resolved configuration, the run's inputs, a file of the package (its name, `#`, and a
+   * pointer into it), or (path "") nothing of these.
+   */
+  readonly part: "configuration" | "inputs" | "package" | "launch";
+  /** JSON Pointer, such as "/documents/folder". */
+  readonly path: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface LaunchCheck {
+  /** The configuration or the inputs are to blame. */
+  readonly errors: readonly LaunchProblem[];
+  /** The machine is: what the package requires and is not there. Each message is a whole sentence with the next step. */
+  readonly unmet: readonly LaunchProblem[];
+  readonly warnings: readonly LaunchProblem[];
+  /** The web interface that the resolved configuration asks for: the run needs a port. */
+  readonly webUi: WebUi | null;
+}
+
+/** What one question has found. */
+export type Found = Pick<LaunchCheck, "errors" | "warnings">;
+
+/** The run fails with this; nothing of its preparation is kept. */
+export class PreparationFailed extends Error {
+  override readonly name = "PreparationFailed";
+  readonly code: FailureCode;
+
+  constructor(code: FailureCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
 
 export class Findings {
   webUi: WebUi | null = null;
@@ -29,13 +67,9 @@ export class Findings {
     this.#unmet.push(...found);
   }
 
-  warnings(found: readonly LaunchProblem[]): void {
-    this.#warnings.push(...found);
-  }
-
-  add({ errors, warnings }: { errors: readonly LaunchProblem[]; warnings: readonly LaunchProblem[] }): void {
-    this.errors(errors);
-    this.warnings(warnings);
+  add({ errors, warnings }: Found): void {
+    this.#errors.push(...errors);
+    this.#warnings.push(...warnings);
   }
 
   /** The machine lacks a variable or the key that the configuration needs. */

@@ -11,6 +11,7 @@
 import { realpath, stat } from "node:fs/promises";
 import { basename, isAbsolute, join, posix } from "node:path";
 import type { LocalFolder } from "../../blueprints/package-description.ts";
+import { shown } from "../../bundles/problem.ts";
 import { partsOf } from "../../engine/dotted-path.ts";
 import type { JsonObject, JsonValue } from "../../engine/json.ts";
 import { MASK } from "../../engine/sealed.ts";
@@ -18,8 +19,8 @@ import { isInside } from "../../execution/runner/paths.ts";
 import { looksSecret } from "../../security/secret-names.ts";
 import { holdsSecret } from "../../security/secret-texts.ts";
 import { canSetAt, isBlank, pointerOf, valueAt, withValuesAt } from "./config-paths.ts";
-import type { LaunchProblem } from "./preparation.ts";
-import { type FolderScan, scanFolder, shown } from "./scan-folder.ts";
+import type { Found, LaunchProblem } from "./findings.ts";
+import { type FolderScan, scanFolder } from "./scan-folder.ts";
 
 /** A folder that the launch uses. */
 export type UsedFolder =
@@ -32,10 +33,8 @@ export type UsedFolder =
       readonly scan: FolderScan;
     };
 
-export interface FolderPlan {
+export interface FolderPlan extends Found {
   readonly used: readonly UsedFolder[];
-  readonly errors: readonly LaunchProblem[];
-  readonly warnings: readonly LaunchProblem[];
 }
 
 export interface FolderPlanning {

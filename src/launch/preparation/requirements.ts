@@ -1,16 +1,31 @@
-// What a package requires of the machine, held against the machine.
+// What a package requires of the machine, held against the machine; and the models among that.
 //
 // Q1. Every requirement that is not met is one sentence with what to do next.
 // Q2. Nothing of the machine is said that the package has not asked for.
+// Q3. Of several blueprints that have a model, the launch's own comes first; a package that declares what its file
+//     must be gets no other one.
+// Q4. No two models share a name in SVC_MODELS_DIR, and a name is one on every file system.
 
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { availableParallelism, totalmem } from "node:os";
 import { delimiter, join } from "node:path";
 import type { PackageDescription } from "../../blueprints/package-description.ts";
+import type { BlueprintRecords } from "../../blueprints/records.ts";
 import type { RequiredService } from "../../engine/service.ts";
-import { modelIdsOf, type PreparedAssets } from "./installed-models.ts";
-import type { LaunchProblem } from "./preparation.ts";
+import { folderName } from "../../execution/runner/paths.ts";
+import { type LaunchProblem, SERVICE_UNAVAILABLE } from "./findings.ts";
+
+const NAME_CHARS_MAX = 200;
+
+/** What additions have made. */
+export type PreparedAssets = Pick<BlueprintRecords, "assets" | "modelOwners">;
+
+export interface ModelPlaces {
+  readonly blueprints: PreparedAssets;
+  /** Where a model's file of this content is; null when it is not there. */
+  readonly modelFile: (modelId: string, sha256: string) => Promise<string | null>;
+}
 
 /** Those of the services that are not passing, by name, each with a whole sentence that says why. */
 export type UnmetServices = (
@@ -50,10 +65,10 @@ export async function unmetRequirements(
     unmetMachine(requirements),
     unmetDisk((requirements.diskBytes ?? 0) + subject.bytesToCopy, machine),
     unmetPools(requirements.pools, machine),
-    unmetAssets(subject, machine.blueprints),
+    missingAssets(subject, machine.blueprints),
     unmetServices(subject, machine),
   ]);
-  return found.flat().map(asProblem);
+  return found.flat();
 }
 
 /** What of the requirements additions of blueprints make, and removals take away; for a run's own transaction. */
@@ -61,28 +76,23 @@ export async function missingAssets(
   subject: AssetsSubject,
   assets: PreparedAssets,
 ): Promise<readonly LaunchProblem[]> {
-  return (await unmetAssets(subject, assets)).map(asProblem);
-}
-
-async function unmetAssets(subject: AssetsSubject, assets: PreparedAssets): Promise<readonly Unmet[]> {
   const models = await unmetModels(subject, assets);
   return subject.isAdded ? [...models, ...(await unmetResources(subject, assets))] : models;
 }
 
-const asProblem = ([code, message]: Unmet): LaunchProblem => ({ part: "launch", path: "", code, message });
+const unmet = (code: string, message: string): LaunchProblem => ({ part: "launch", path: "", code, message });
 
-/** A code and its sentence. */
-type Unmet = readonly [code: string, message: string];
-
-async function unmetCommands(commands: readonly string[], { runtimeEnv }: Machine): Promise<Unmet[]> {
+async function unmetCommands(commands: readonly string[], { runtimeEnv }: Machine): Promise<LaunchProblem[]> {
   const folders = (runtimeEnv.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
-  const missing: Unmet[] = [];
+  const missing: LaunchProblem[] = [];
   for (const command of commands) {
     const places = folders.map((folder) => join(folder, command));
     const isThere = (await Promise.all(places.map(isProgram))).includes(true);
     if (isThere) continue;
     const said = `The package needs the program "${command}", which is not on the runtime's PATH`;
-    missing.push(["command_missing", `${said}: install it, or start the runtime with a PATH that has it.`]);
+    missing.push(
+      unmet("command_missing", `${said}: install it, or start the runtime with a PATH that has it.`),
+    );
   }
   return missing;
 }
@@ -96,73 +106,78 @@ async function isProgram(path: string): Promise<boolean> {
   }
 }
 
-function unmetEnvironment(names: readonly string[], { runtimeEnv }: Machine): Unmet[] {
+function unmetEnvironment(names: readonly string[], { runtimeEnv }: Machine): LaunchProblem[] {
   return names
     .filter((name) => !Object.hasOwn(runtimeEnv, name) || (runtimeEnv[name] ?? "") === "")
     .map((name) => {
       const said = `The package needs the variable ${name} in the runtime's environment`;
-      return ["variable_missing", `${said}: set it, and start the runtime again.`];
+      return unmet("variable_missing", `${said}: set it, and start the runtime again.`);
     });
 }
 
-function unmetMachine(requirements: PackageDescription["requirements"]): Unmet[] {
+function unmetMachine(requirements: PackageDescription["requirements"]): LaunchProblem[] {
   const { platforms, cpuCores, memoryBytes } = requirements;
-  const unmet: Unmet[] = [];
+  const found: LaunchProblem[] = [];
   if (platforms.length > 0 && !platforms.includes(process.platform)) {
     const said = `The package runs on ${platforms.join(" or ")}, and this machine is ${process.platform}`;
-    unmet.push(["wrong_platform", `${said}: launch it on another machine.`]);
+    found.push(unmet("wrong_platform", `${said}: launch it on another machine.`));
   }
   const cores = availableParallelism();
   if (cpuCores !== null && cores < cpuCores) {
     const said = `The package needs ${cpuCores} processor cores, and this machine has ${cores}`;
-    unmet.push(["too_few_cores", `${said}: launch it on a larger one.`]);
+    found.push(unmet("too_few_cores", `${said}: launch it on a larger one.`));
   }
   const memory = totalmem();
   if (memoryBytes !== null && memory < memoryBytes) {
     const said = `The package needs ${bytesText(memoryBytes)} of memory, and this machine has ${bytesText(memory)}`;
-    unmet.push(["too_little_memory", `${said}: launch it on a larger one.`]);
+    found.push(unmet("too_little_memory", `${said}: launch it on a larger one.`));
   }
-  return unmet;
+  return found;
 }
 
-async function unmetDisk(neededBytes: number, { home }: Machine): Promise<Unmet[]> {
+async function unmetDisk(neededBytes: number, { home }: Machine): Promise<LaunchProblem[]> {
   if (neededBytes === 0) return [];
   const { bavail, bsize } = await statfs(home);
   const freeBytes = bavail * bsize;
   if (freeBytes >= neededBytes) return [];
   const said = `The launch needs ${bytesText(neededBytes)} on the disk of SVC_HOME, and ${bytesText(freeBytes)} are free`;
-  return [["too_little_disk", `${said}: free some space (troupe gc), or choose a smaller folder.`]];
+  return [unmet("too_little_disk", `${said}: free some space (troupe gc), or choose a smaller folder.`)];
 }
 
-function unmetPools(required: Readonly<Record<string, number>>, { pools }: Machine): Unmet[] {
-  return Object.entries(required).flatMap(([pool, slots]): Unmet[] => {
+function unmetPools(required: Readonly<Record<string, number>>, { pools }: Machine): LaunchProblem[] {
+  return Object.entries(required).flatMap(([pool, slots]): LaunchProblem[] => {
     const capacity = Object.hasOwn(pools, pool) ? pools[pool]! : 0;
     if (capacity >= slots) return [];
     const has = capacity === 0 ? "there is no such pool" : `it has ${capacity}`;
     const said = `The package needs ${slots} ${slots === 1 ? "slot" : "slots"} of the executor pool "${pool}", and ${has}`;
-    return [["pool_too_small", `${said}: raise SVC_EXECUTOR_POOL_CAPACITIES and start the runtime again.`]];
+    return [
+      unmet("pool_too_small", `${said}: raise SVC_EXECUTOR_POOL_CAPACITIES and start the runtime again.`),
+    ];
   });
 }
 
-async function unmetModels(subject: AssetsSubject, blueprints: PreparedAssets): Promise<Unmet[]> {
+async function unmetModels(subject: AssetsSubject, blueprints: PreparedAssets): Promise<LaunchProblem[]> {
   const { isAdded, description } = subject;
   const brought = description.models.map(({ modelId }) => modelId);
-  const unmet: Unmet[] = [];
+  const found: LaunchProblem[] = [];
   for (const modelId of modelIdsOf(description)) {
     // What an addition brings is there after it.
     if (!isAdded && brought.includes(modelId)) continue;
-    if ((await blueprints.modelOwners(modelId)).length === 0) unmet.push(modelMissing(modelId, subject));
+    if ((await blueprints.modelOwners(modelId)).length === 0) found.push(modelMissing(modelId, subject));
   }
-  return unmet;
+  return found;
 }
 
 /** What is said of a model that is not installed. */
-export function modelMissing(modelId: string, subject: Pick<RequirementsSubject, "blueprintId">): Unmet {
+export function modelMissing(
+  modelId: string,
+  subject: Pick<RequirementsSubject, "blueprintId">,
+): LaunchProblem {
   const said = `The package needs the model "${modelId}", which is not installed`;
-  return ["model_missing", `${said}: ${addition(subject)}, or one that brings the model along.`];
+  return unmet("model_missing", `${said}: ${addition(subject)}, or one that brings the model along.`);
 }
 
-async function unmetResources(subject: AssetsSubject, blueprints: PreparedAssets): Promise<Unmet[]> {
+async function unmetResources(subject: AssetsSubject, blueprints: PreparedAssets): Promise<LaunchProblem[]> {
   const { blueprintId, description } = subject;
   if (description.resources.length === 0) return [];
   const assets = blueprintId === null ? [] : await blueprints.assets(blueprintId);
@@ -171,10 +186,9 @@ async function unmetResources(subject: AssetsSubject, blueprints: PreparedAssets
   );
   return description.resources
     .filter(({ name }) => !ready.has(name))
-    .map(({ name }) => [
-      "resource_missing",
-      `The package's resource "${name}" is not prepared: ${addition(subject)}.`,
-    ]);
+    .map(({ name }) =>
+      unmet("resource_missing", `The package's resource "${name}" is not prepared: ${addition(subject)}.`),
+    );
 }
 
 /** What to do when something is missing that an addition makes. */
@@ -183,17 +197,59 @@ function addition({ blueprintId }: Pick<RequirementsSubject, "blueprintId">): st
   return "put the package into the catalog and add it as a blueprint";
 }
 
-function unmetServices({ description }: RequirementsSubject, machine: Machine): Unmet[] {
+function unmetServices({ description }: RequirementsSubject, machine: Machine): LaunchProblem[] {
   return machine
     .unmetServices(description.requirements.services)
-    .map(({ service, reason }) => [
-      SERVICE_UNAVAILABLE,
-      `The package needs the service "${service}". ${reason}`,
-    ]);
+    .map(({ service, reason }) =>
+      unmet(SERVICE_UNAVAILABLE, `The package needs the service "${service}". ${reason}`),
+    );
 }
 
-/** The code of a service that is not there, which has a failure of its own. */
-export const SERVICE_UNAVAILABLE = "service_unavailable";
+/** @returns the ids of all models that a package declares or requires, each once */
+export function modelIdsOf({ models, requirements }: PackageDescription): readonly string[] {
+  return [...new Set([...models.map(({ modelId }) => modelId), ...requirements.models])];
+}
+
+/**
+ * Finds the file of a model.
+ *
+ * @param blueprintId the launch's own; null for an uploaded bundle
+ * @returns null when it is not installed
+ */
+export async function findModel(
+  modelId: string,
+  {
+    blueprintId,
+    description,
+  }: { readonly blueprintId: string | null; readonly description: PackageDescription },
+  { blueprints, modelFile }: ModelPlaces,
+): Promise<string | null> {
+  const wanted = description.models.find((one) => one.modelId === modelId)?.sha256 ?? null;
+  const owners = await blueprints.modelOwners(modelId);
+  const ownFirst = owners.toSorted((a, b) => Number(b === blueprintId) - Number(a === blueprintId));
+  for (const owner of ownFirst) {
+    const assets = await blueprints.assets(owner);
+    const model = assets.find(({ kind, assetId, ready }) => kind === "model" && assetId === modelId && ready);
+    if (model === undefined) continue;
+    // An addition that goes on, or has failed, may have brought the next package's content beside this one's.
+    const sha256 = owner === blueprintId ? (wanted ?? model.recipe) : model.recipe;
+    if (wanted !== null && sha256 !== wanted) continue;
+    const file = await modelFile(modelId, sha256);
+    if (file !== null) return file;
+  }
+  return null;
+}
+
+/**
+ * The name of a model in SVC_MODELS_DIR: its id, in which everything but letters, digits and "-_.~" is written as in
+ * URLs (%2F), and so is a dot at its beginning (Q4).
+ */
+export function modelName(modelId: string): string {
+  const name = encodeURIComponent(modelId.toWellFormed())
+    .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
+    .replace(/^\./, "%2E");
+  return name.length <= NAME_CHARS_MAX ? name : folderName(modelId);
+}
 
 /** A size for people: "1.2 GB". */
 export function bytesText(bytes: number): string {

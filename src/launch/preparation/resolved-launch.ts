@@ -1,21 +1,41 @@
-// What a launch comes to once its layers are merged: the configuration in clear, and what that declares.
+// What is to be launched, and what it comes to once the layers of its configuration are merged: the package's
+// (config/default.json, config/overwrite.json), the job's, the run's.
+//
+// L1. Layers are merged as plaintext, so that a secret is replaced whole and never mixed with what is below it.
+// L2. A path that names a folder of the user's is never blanked: what a form sends for an untouched field does not
+//     hide what a lower layer says.
 
 import { readLocalFolders, readWebUi } from "../../blueprints/describe-configuration.ts";
-import type { LocalFolder, WebUi } from "../../blueprints/package-description.ts";
+import type { LocalFolder, PackageDescription, WebUi } from "../../blueprints/package-description.ts";
+import type { Definition } from "../../bundles/definition.ts";
+import { merged } from "../../bundles/merge.ts";
 import type { Graph } from "../../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
-import { blanksTakenAt, isBlank, valueAt } from "./config-paths.ts";
-import { type Layers, mergedLayers, withoutBlanks } from "./layers.ts";
-import type { LaunchProblem, LaunchSubject } from "./preparation.ts";
+import { blanksTakenAt, isBlank, valueAt, withValueAt } from "./config-paths.ts";
+import type { Found, LaunchProblem } from "./findings.ts";
 
-export interface ResolvedLaunch {
-  /** In clear; never to be written anywhere. */
+/** What is to be launched. */
+export interface LaunchSubject {
+  /** Null for a job of an uploaded bundle. */
+  readonly blueprintId: string | null;
+  /** The snapshot; null for a blueprint that is not added: what needs its payload is not looked at. */
+  readonly fingerprint: string | null;
+  readonly definition: Definition;
+  readonly description: PackageDescription;
+  /** The job's own configuration, secrets sealed. */
+  readonly jobConfiguration: JsonObject;
+  /** The run's, secrets sealed; null without any. */
+  readonly configOverrides: JsonObject | null;
+  /** The run's `inputs`. */
+  readonly inputs: JsonObject;
+}
+
+export interface ResolvedLaunch extends Found {
+  /** In plaintext; never to be written anywhere. */
   readonly configuration: JsonObject;
   readonly folders: readonly LocalFolder[];
   readonly webUi: WebUi | null;
-  readonly errors: readonly LaunchProblem[];
-  readonly warnings: readonly LaunchProblem[];
   /** Names the package's own file for what stands there, and was not asked for by the job or the run. */
   readonly placed: (problem: LaunchProblem) => LaunchProblem;
 }
@@ -28,21 +48,45 @@ export function resolveLaunch(subject: LaunchSubject, secrets: ConfigurationSecr
     secrets.unseal(jobConfiguration),
     ...(configOverrides === null ? [] : [secrets.unseal(configOverrides)]),
   ];
-  const merged = mergedLayers(layers);
-  const folders = readLocalFolders(merged, definition.graph);
-  const webUi = readWebUi(merged, description.identity);
+  const configuration = mergedLayers(layers);
+  const folders = readLocalFolders(configuration, definition.graph);
+  const webUi = readWebUi(configuration, description.identity);
   const paths = folders.folders.map(({ configPath }) => configPath);
   const inConfiguration = ({ path, code, message }: Omit<LaunchProblem, "part">): LaunchProblem => {
     return { part: "configuration", path, code, message };
   };
   return {
-    configuration: withoutBlanks(layers, merged, paths),
+    configuration: withoutBlanks(layers, configuration, paths),
     folders: folders.folders,
     webUi: webUi.webUi,
     errors: [...folders.problems, ...webUi.problems].map(inConfiguration),
     warnings: [...folders.warnings, ...webUi.warnings].map(inConfiguration),
     placed: (problem) => (isOfPackage(problem, layers) ? inPackage(problem) : problem),
   };
+}
+
+/** From the lowest to the highest. */
+type Layers = readonly JsonObject[];
+
+/** Lays the layers on one another. */
+export function mergedLayers(layers: Layers): JsonObject {
+  return layers.reduce((base, layer) => merged(base, layer), {});
+}
+
+/**
+ * Gives paths that a higher layer has blanked the value of the highest layer that says something.
+ *
+ * @param resolved the merged layers
+ * @param paths dotted
+ */
+export function withoutBlanks(layers: Layers, resolved: JsonObject, paths: readonly string[]): JsonObject {
+  let filled = resolved;
+  for (const path of paths) {
+    if (!isBlank(valueAt(filled, path))) continue;
+    const said = layers.map((layer) => valueAt(layer, path)).findLast((value) => !isBlank(value));
+    if (said !== undefined) filled = withValueAt(filled, path, said);
+  }
+  return filled;
 }
 
 /** Whether the value stands in the package's own layer, and no other has a say in it. */

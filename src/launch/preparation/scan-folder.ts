@@ -10,6 +10,7 @@
 import { constants, type Stats } from "node:fs";
 import { access, lstat, opendir, readlink, realpath, stat } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
+import { shown } from "../../bundles/problem.ts";
 import { isInside } from "../../execution/runner/paths.ts";
 import { forEachConcurrent } from "../../lib/async.ts";
 import { hasExtension } from "./input-rules.ts";
@@ -161,11 +162,6 @@ class Scan implements FolderScan {
   #forbid(code: string, said: string): void {
     if (this.problems.length < NAMED_MAX) this.problems.push({ code, said });
   }
-}
-
-/** A name for a message: quoted, so that odd characters are seen, and short. */
-export function shown(path: string): string {
-  return JSON.stringify(path.length <= 200 ? path : `${path.slice(0, 199)}…`);
 }
 
 function codeOf(error: unknown): string {

@@ -9,8 +9,8 @@
 import type { Ajv, ErrorObject, Options, ValidateFunction } from "ajv";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { runWithTimeout } from "../../lib/async.ts";
+import type { LaunchProblem } from "./findings.ts";
 import { PatternBudget } from "./patterns.ts";
-import type { LaunchProblem } from "./preparation.ts";
 
 const MISTAKES_MAX = 100;
 const LISTED_MAX = 20;

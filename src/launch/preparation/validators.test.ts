@@ -13,7 +13,7 @@ import {
   makeLaunchPlace,
   progress,
 } from "../../../test/support/launch.ts";
-import { PreparationFailed } from "./preparation.ts";
+import { PreparationFailed } from "./findings.ts";
 import { Validators } from "./validators.ts";
 
 /** Each says at which stage it was asked, where it stands, and whether it finds the folder of the configuration. */

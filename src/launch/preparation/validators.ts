@@ -17,7 +17,7 @@ import {
   type SideCommandEnd,
 } from "../../execution/process/side-command.ts";
 import { isBlank, pointerOf } from "./config-paths.ts";
-import type { LaunchProblem } from "./preparation.ts";
+import type { Found, LaunchProblem } from "./findings.ts";
 
 const INTERPRETERS: Readonly<Record<string, string>> = {
   ".py": "python3",
@@ -43,11 +43,6 @@ export interface Validation {
   /** For all of them together. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-}
-
-export interface ValidatorFindings {
-  readonly errors: readonly LaunchProblem[];
-  readonly warnings: readonly LaunchProblem[];
 }
 
 /** @returns the names of a payload's validators in the order in which they run; empty without any */
@@ -76,7 +71,7 @@ export class Validators {
   }
 
   /** Asks all of them. @throws the signal's reason when it is aborted */
-  async ask(names: readonly string[], validation: Validation): Promise<ValidatorFindings> {
+  async ask(names: readonly string[], validation: Validation): Promise<Found> {
     const errors: LaunchProblem[] = [];
     const warnings: LaunchProblem[] = [];
     const environment = this.#environment(validation);
@@ -119,11 +114,11 @@ function reader({ payload, secrets, timeoutMs }: Validation) {
   /** For everybody to read: without secrets, and without the place of the copy. */
   const said = (text: string, shortened: (text: string) => string = beginning) =>
     shortened(redactor.text(text).replaceAll(`${payload}/`, "").replaceAll(payload, "payloads"));
-  const failure = (name: string, message: string): ValidatorFindings => {
+  const failure = (name: string, message: string): Found => {
     const problem: LaunchProblem = { part: "configuration", path: "", code: "validator_failed", message };
     return { errors: [{ ...problem, message: `${VALIDATORS_FOLDER}/${name} ${message}` }], warnings: [] };
   };
-  return (name: string, end: SideCommandEnd): ValidatorFindings => {
+  return (name: string, end: SideCommandEnd): Found => {
     switch (end.kind) {
       case "exited": {
         const report = reportIn(end.stdout);
@@ -173,7 +168,7 @@ function parsedObject(text: string): JsonObject | null {
   return isObject(parsed?.value) ? parsed.value : null;
 }
 
-function findingsOf(report: JsonObject, said: (text: string) => string): ValidatorFindings {
+function findingsOf(report: JsonObject, said: (text: string) => string): Found {
   const list = (value: JsonValue | undefined, code: string): LaunchProblem[] =>
     entriesIn(value)
       .slice(0, FINDINGS_MAX)

@@ -19,7 +19,7 @@ export interface OpenPreparedRun {
   readonly runtimeJobId: string;
 }
 
-export interface PreparedFoldersParts {
+export interface RunFoldersParts {
   /** SVC_HOME. */
   readonly home: string;
   readonly feed: {
@@ -33,11 +33,11 @@ export interface PreparedFoldersParts {
 }
 
 export class RunFolders {
-  readonly #parts: PreparedFoldersParts;
+  readonly #parts: RunFoldersParts;
   /** How to stop listening, by run. */
   readonly #kept = new Map<string, () => void>();
 
-  constructor(parts: PreparedFoldersParts) {
+  constructor(parts: RunFoldersParts) {
     this.#parts = parts;
   }
 

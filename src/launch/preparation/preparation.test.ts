@@ -17,8 +17,8 @@ import {
 import { until } from "../../../test/support/until.ts";
 import type { BlueprintAsset } from "../../blueprints/records.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import { modelName } from "./installed-models.ts";
-import { PreparationFailed } from "./preparation.ts";
+import { PreparationFailed } from "./findings.ts";
+import { modelName } from "./requirements.ts";
 
 const payloadOf = ({ home }: LaunchPlace) => join(home, "runs/run_1/prepared/payload");
 

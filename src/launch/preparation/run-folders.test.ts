@@ -5,7 +5,7 @@ import { dirname, join, relative } from "node:path";
 import { test } from "node:test";
 import { pathsSynced, seesHandles, treePaths, writeTree } from "../../../test/support/synced.ts";
 import { preparedFolders } from "../../execution/runner/paths.ts";
-import { RunFolders } from "./prepared-folders.ts";
+import { RunFolders } from "./run-folders.ts";
 
 test("what was prepared for a run is on disk before it has its name, and the name after it", {
   skip: !seesHandles,

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mergedLayers, withoutBlanks } from "./layers.ts";
+import { mergedLayers, withoutBlanks } from "./resolved-launch.ts";
 
 test("a higher layer wins, key by key; lists and null replace", () => {
   const layers = [
