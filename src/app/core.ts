@@ -28,10 +28,8 @@ import { ConfigurationSecrets } from "../security/configuration.ts";
 import { openSecretKey } from "../security/secret-key.ts";
 import { ServiceRegistry } from "../services/registry.ts";
 import { FileBlobs } from "../store/blobs.ts";
-import { databaseFile, openHome } from "../store/home.ts";
-import { HomeLeftovers } from "../store/home-leftovers.ts";
-import { checkHomeState } from "../store/home-state.ts";
-import { pathsOpenToOthers } from "../store/private-home.ts";
+import { checkHomeState, databaseFile, openHome, pathsOpenToOthers } from "../store/home.ts";
+import { homeLeftovers } from "../store/home-leftovers.ts";
 import { sqlBundleRecords } from "../store/sql/bundles.ts";
 import { sqlDeadLetterRecords } from "../store/sql/dead-letters.ts";
 import { sqlGatewayRecords } from "../store/sql/gateway.ts";
@@ -74,7 +72,7 @@ export async function openCore(
   };
   const home = openHome(config.home);
   undo.defer(() => home.release());
-  const open = pathsOpenToOthers(home.path, { isMended: true });
+  const open = pathsOpenToOthers(home.path, { fix: true });
   if (open.length > 0) {
     log.warn(
       { paths: open },
@@ -168,7 +166,7 @@ export async function openCore(
     cleanup,
     limits: { olderThanDays: config.retentionDays, bytesMax: config.retentionBytesMax },
     blobPages: () => blobs.pages(),
-    leftovers: new HomeLeftovers({
+    leftovers: homeLeftovers({
       home: home.path,
       isRunThere: (runId) => retentionRecords.isRunThere(runId),
       remove: removeTree,

@@ -11,7 +11,7 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { after, test } from "node:test";
 import { ZipFile } from "yazl";
-import { checkHomeState } from "../store/home-state.ts";
+import { checkHomeState } from "../store/home.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { contentNamedIn } from "../store/sqlite/database-copy.ts";
 import { backUp } from "./backup.ts";

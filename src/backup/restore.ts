@@ -2,7 +2,7 @@
 //
 // R1. Into an empty home only. What a restore that was cut off has left counts as nothing, and is removed.
 // R2. Everything is checked against the archive's hashes, and on disk, before anything is in its place.
-// R3. While SVC_HOME/restoring is there, no program starts (src/store/home-state.ts): it is the first thing made and the
+// R3. While SVC_HOME/restoring is there, no program starts (src/store/home.ts): it is the first thing made and the
 //     last thing removed, so a restore that is killed at any point leaves nothing that starts as if it were whole.
 // R4. A restore that fails leaves the home as it was.
 
@@ -13,8 +13,7 @@ import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { openPromise, type Entry as ZipEntry, type ZipFile } from "yauzl";
 import { syncFolder, syncTree } from "../lib/files.ts";
-import { databaseFile, openHome } from "../store/home.ts";
-import { CONTENT_FOLDERS, RESTORING } from "../store/home-state.ts";
+import { CONTENT_FOLDERS, databaseFile, openHome, RESTORING } from "../store/home.ts";
 import { contentNamedIn, damageIn, needsKey } from "../store/sqlite/database-copy.ts";
 import {
   ABOUT_FILE,

@@ -44,8 +44,7 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
 /** Opens the store of the home, and times synced commits beside it, on the same disk. */
 async function checkStore(home: string): Promise<Finding> {
   const { openSqlite } = await import("../store/sqlite/database.ts");
-  const { databaseFile } = await import("../store/home.ts");
-  const { checkHomeState } = await import("../store/home-state.ts");
+  const { checkHomeState, databaseFile } = await import("../store/home.ts");
   const { medianCommitMs } = await import("../store/sqlite/self-check.ts");
   const { quickCheck } = await import("../store/sqlite/quick-check.ts");
   const { changedRowsText, damageText } = await import("../store/sqlite/errors.ts");
@@ -73,8 +72,8 @@ async function checkStore(home: string): Promise<Finding> {
 
 /** A home that is there is asked; the start takes the permission away where it may. */
 async function checkPrivacy(home: string): Promise<readonly Finding[]> {
-  const { pathsOpenToOthers } = await import("../store/private-home.ts");
-  const open = pathsOpenToOthers(home, { isMended: false });
+  const { pathsOpenToOthers } = await import("../store/home.ts");
+  const open = pathsOpenToOthers(home, { fix: false });
   if (open.length === 0) return [];
   const text = `other users of this machine may read or enter ${open.slice(0, PATHS_SHOWN).join(", ")}`;
   const mend = `Run \`chmod -R go= ${home}\` as its owner, or start Troupe as its owner, which does the same.`;

@@ -3,8 +3,7 @@
 import { statSync } from "node:fs";
 import { addKey, Reencryption, removeOlderKeys } from "../security/rotation.ts";
 import { openSecretKey, secretKeyFile } from "../security/secret-key.ts";
-import { databaseFile, openHome } from "../store/home.ts";
-import { checkHomeState } from "../store/home-state.ts";
+import { checkHomeState, databaseFile, openHome } from "../store/home.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { holdsEncrypted, rewriteEncrypted } from "../store/sqlite/encrypted-values.ts";
 import { type Call, CommandFailed, exitCodes, UsageError } from "./command.ts";

@@ -27,41 +27,34 @@ export interface Leftover {
 /** What the runtime makes in tmp/ and cleans up by itself. */
 const IN_USE: ReadonlySet<string> = new Set(["pipes", "attempts"]);
 
-export class HomeLeftovers {
-  readonly #places: LeftoverPlaces;
-
-  constructor(places: LeftoverPlaces) {
-    this.#places = places;
-  }
-
-  /** @param beforeMs only what has not changed since; wall time in ms since 1970 */
-  async *find(beforeMs: number): AsyncGenerator<Leftover> {
-    const { home, isRunThere } = this.#places;
-    for (const folder of ["runs", "evidence"]) {
-      for await (const name of namesIn(join(home, folder))) {
-        if (await isRunThere(name)) continue;
-        const leftover = await look(join(home, folder, name), beforeMs);
-        if (leftover !== null) yield { ...leftover, isTemporary: false };
+export function homeLeftovers({ home, isRunThere, remove }: LeftoverPlaces) {
+  return {
+    /** @param beforeMs only what has not changed since; wall time in ms since 1970 */
+    async *find(beforeMs: number): AsyncGenerator<Leftover> {
+      for (const folder of ["runs", "evidence"]) {
+        for await (const name of namesIn(join(home, folder))) {
+          if (await isRunThere(name)) continue;
+          const leftover = await look(join(home, folder, name), beforeMs);
+          if (leftover !== null) yield { ...leftover, isTemporary: false };
+        }
       }
-    }
-    for await (const name of namesIn(join(home, "tmp"))) {
-      const leftover = IN_USE.has(name) ? null : await look(join(home, "tmp", name), beforeMs);
-      if (leftover !== null) yield { ...leftover, isTemporary: true };
-    }
-  }
+      for await (const name of namesIn(join(home, "tmp"))) {
+        const leftover = IN_USE.has(name) ? null : await look(join(home, "tmp", name), beforeMs);
+        if (leftover !== null) yield { ...leftover, isTemporary: true };
+      }
+    },
 
-  /** How many runs' folders and snapshots of bundles there are, whether or not they belong to anything. */
-  async count(): Promise<number> {
-    let count = 0;
-    for (const folder of ["runs", "evidence", "bundles"]) {
-      for await (const name of namesIn(join(this.#places.home, folder))) if (name !== "incoming") count++;
-    }
-    return count;
-  }
+    /** How many runs' folders and snapshots of bundles there are, whether or not they belong to anything. */
+    async count(): Promise<number> {
+      let count = 0;
+      for (const folder of ["runs", "evidence", "bundles"]) {
+        for await (const name of namesIn(join(home, folder))) if (name !== "incoming") count++;
+      }
+      return count;
+    },
 
-  remove({ path }: Leftover): Promise<void> {
-    return this.#places.remove(path);
-  }
+    remove: ({ path }: Leftover) => remove(path),
+  };
 }
 
 async function* namesIn(folder: string): AsyncGenerator<string> {

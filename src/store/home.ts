@@ -1,13 +1,17 @@
-// SVC_HOME: the folder of everything on disk, and the lock that keeps a second program out of it.
+// SVC_HOME: the folder of everything on disk.
 //
 // H1. At most one program uses a home. The lock is the operating system's (an exclusive lock inside SQLite), so it
 //     ends with the process, however that ends.
+// H2. A home is private to its user: nobody else may enter it, whatever mode its folders were made with.
+// H3. Nothing starts in a home that is not whole. A database that is missing is not an empty home: everything beside it
+//     would belong to nothing, and be removed by the next sweep.
 
-import { rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, lstatSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { makeFolder } from "../lib/files.ts";
 import { StoreUnusable } from "./sql/database.ts";
+import { acknowledgedCommits, commitCountFile } from "./sqlite/commit-counter.ts";
 import { explain, isBusy } from "./sqlite/errors.ts";
 
 export interface Home {
@@ -15,6 +19,14 @@ export interface Home {
   release(): void;
 }
 
+/** Folders of a home whose content only rows of its database explain. */
+export const CONTENT_FOLDERS = ["blobs", "bundles", "runs", "evidence", "resources", "models"] as const;
+/** In a home: what a restore has not finished. While it is there, the home is not whole. */
+export const RESTORING = "restoring";
+/** Beside the folders, what must be private in a home. */
+const FILES = ["troupe.db", "troupe.db-wal", "troupe.db-shm", "lock.db", "lock.db-journal", "secret.key"];
+const OTHERS = 0o077;
+const STICKY = 0o1000;
 /** A predecessor that was killed a moment ago may still be on its way out. */
 const LOCK_WAIT_MS = 1_000;
 
@@ -48,4 +60,87 @@ export function openHome(path: string): Home {
     );
   }
   return { path, release: () => lock.close() };
+}
+
+/**
+ * Whether others may enter a home, or read what lies in it.
+ *
+ * @param options.fix takes the permission away where the home is this user's own; a folder that is shared by all, such as
+ *   /tmp, stays as it is, and so do files that are not of a home
+ * @returns the paths that others may still read or enter
+ */
+export function pathsOpenToOthers(home: string, { fix }: { readonly fix: boolean }): readonly string[] {
+  const names = ["", ...CONTENT_FOLDERS, "processes", "tmp", ...FILES];
+  return names.map((name) => join(home, name)).filter((path) => isOpen(path, fix));
+}
+
+function isOpen(path: string, fix: boolean): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined || found.isSymbolicLink() || (found.mode & OTHERS) === 0) return false;
+  if (!fix || (found.mode & STICKY) !== 0 || found.uid !== process.geteuid?.()) return true;
+  try {
+    chmodSync(path, found.mode & 0o700);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/**
+ * To be called before the database is opened, which would create it.
+ *
+ * @param options.newDatabase goes on without the lost database; its remaining write-ahead log is kept under another name
+ * @throws StoreUnusable when content, or the count of acknowledged commits, is there without a database; or a restore was
+ *   not finished
+ */
+export function checkHomeState(home: string, options: { readonly newDatabase?: boolean } = {}): void {
+  if (isThere(join(home, RESTORING))) {
+    throw new StoreUnusable(
+      `SVC_HOME ${home} holds a restore that was interrupted. Run \`troupe restore FILE\` again with this SVC_HOME: it starts over.`,
+    );
+  }
+  const file = databaseFile(home);
+  if (sizeOf(file) > 0) return;
+  const wal = `${file}-wal`;
+  const found = CONTENT_FOLDERS.filter((name) => holdsFile(join(home, name)));
+  const left = [
+    ...found.map((name) => `${name}/`),
+    ...(sizeOf(wal) > 0 ? ["troupe.db-wal"] : []),
+    ...((acknowledgedCommits(file) ?? 0) > 0
+      ? [`${basename(commitCountFile(file))} (acknowledged commits)`]
+      : []),
+  ];
+  if (left.length === 0) return;
+  if (!options.newDatabase) {
+    throw new StoreUnusable(
+      `The database ${file} is ${isThere(file) ? "empty" : "missing"}, but SVC_HOME holds ${left.join(", ")}, which belong to it. ` +
+        "Put the database back, or restore a backup into an empty folder with `troupe restore FILE`. To go on without " +
+        "it, start once with --new-database: jobs and runs are lost, and their files stay until `troupe gc --confirm`.",
+    );
+  }
+  // SQLite would delete the log of an empty database; it may hold all that is left of the lost one.
+  if (sizeOf(wal) > 0) renameSync(wal, `${wal}.lost-${statSync(wal).mtimeMs.toFixed(0)}`);
+  for (const lost of [`${file}-shm`, commitCountFile(file)]) rmSync(lost, { force: true });
+}
+
+/** Whether there is a file anywhere below; what is being received does not count. */
+function holdsFile(folder: string): boolean {
+  const entries = readdirOf(folder).filter(({ name }) => name !== "incoming");
+  return entries.some((entry) => !entry.isDirectory() || holdsFile(join(folder, entry.name)));
+}
+
+function readdirOf(folder: string) {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+function isThere(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -11,7 +11,7 @@ import { removeTree } from "../../src/lib/remove-tree.ts";
 import { Cleanup } from "../../src/runs/cleanup.ts";
 import { Retention, type RetentionLimits } from "../../src/runs/retention.ts";
 import { FileBlobs } from "../../src/store/blobs.ts";
-import { HomeLeftovers } from "../../src/store/home-leftovers.ts";
+import { homeLeftovers } from "../../src/store/home-leftovers.ts";
 import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { sqlJobRecords } from "../../src/store/sql/jobs.ts";
@@ -81,7 +81,7 @@ export async function retentionScene(
     cleanup,
     limits: given.limits ?? keepAll,
     blobPages: () => blobs.pages(),
-    leftovers: new HomeLeftovers({
+    leftovers: homeLeftovers({
       home,
       isRunThere: (runId) => retentionRecords.isRunThere(runId),
       remove: async (path) => {
