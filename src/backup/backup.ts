@@ -12,8 +12,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { syncFolder } from "../lib/files.ts";
 import { databaseFile } from "../store/home.ts";
 import { StoreUnusable } from "../store/sql/database.ts";
-import { contentNamedIn, copyDatabase } from "../store/sqlite/database-copy.ts";
-import type { NamedContent } from "../store/sqlite/named-content.ts";
+import { contentNamedIn, copyDatabase, type NamedContent } from "../store/sqlite/database-copy.ts";
 import { ArchiveWriter } from "./archive-writer.ts";
 import { ABOUT_FILE, type About, DATABASE_FILE, FORMAT, KEY_FILE } from "./layout.ts";
 

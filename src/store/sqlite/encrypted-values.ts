@@ -8,27 +8,20 @@ import type { DatabaseSync } from "node:sqlite";
 import { CompiledQuery } from "kysely";
 import type { Page } from "../../lib/page.ts";
 import type { SqliteDatabase } from "./database.ts";
-import { checksumsOf, isWhole, rowChecksum } from "./row-checksum.ts";
+import { isWhole, rowChecksum } from "./row-checksum.ts";
+import { type Table, tablesOf } from "./tables.ts";
 
 /** Also within JSON that a text holds as a string, where the quotes have backslashes before them. */
 const ENCRYPTED = /\{(\\*)"\$sealed\1":\1"([\w-]+)\1"\}/g;
 const PART_OF_ENCRYPTED = '"$sealed';
 const PAGE_CHARS_MAX = 1024 * 1024;
 
-interface Table {
-  readonly name: string;
-  readonly columns: readonly string[];
-  readonly key: readonly string[];
-  /** Those that may hold encrypted values. */
-  readonly texts: readonly string[];
-}
-
 type Value = string | number | null;
 type Row = Record<string, Value>;
 
 /** Reads whole tables, so it is asked only when the key is missing. */
 export function holdsEncrypted(connection: DatabaseSync): boolean {
-  return tablesOf(connection).some(
+  return tablesWithTexts(connection).some(
     (table) =>
       connection.prepare(`SELECT 1 FROM "${table.name}" WHERE ${mayHold(table)} LIMIT 1`).get() !== undefined,
   );
@@ -47,7 +40,7 @@ export async function rewriteEncrypted(
   // What is replaced is overwritten, and not only given free.
   database.connection.exec("PRAGMA secure_delete = ON");
   let damagedRows = 0;
-  for (const table of tablesOf(database.connection)) {
+  for (const table of tablesWithTexts(database.connection)) {
     let after: readonly Value[] | null = null;
     for (let isCut = true; isCut; ) {
       const page: Page<Row> = await database.readWithin<Row>(
@@ -81,10 +74,9 @@ function changeOf(table: Table, row: Row, reencrypt: (encrypted: string) => stri
   }
   const names = table.texts.filter((name) => changed[name] !== row[name]);
   if (names.length === 0) return null;
-  const checksums = checksumsOf(table.name, table.columns);
   // A checksum of what is damaged would make it pass for whole.
-  if (!isWhole(row, checksums)) return "damaged";
-  for (const { column, of } of checksums) {
+  if (!isWhole(row, table.checksums)) return "damaged";
+  for (const { column, of } of table.checksums) {
     changed[column] = rowChecksum(of.map((name) => changed[name]!));
     names.push(column);
   }
@@ -104,22 +96,5 @@ function pageQuery(table: Table, hasBefore: boolean): string {
 const mayHold = ({ texts }: Table) =>
   texts.map((name) => `instr("${name}", '${PART_OF_ENCRYPTED}') > 0`).join(" OR ");
 
-function tablesOf(connection: DatabaseSync): readonly Table[] {
-  const rows = connection
-    .prepare(
-      `SELECT t.name AS tableName, c.name, c.type, c.pk FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
-       WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY t.name, c.cid`,
-    )
-    .all() as unknown as readonly { tableName: string; name: string; type: string; pk: number }[];
-  return [...Map.groupBy(rows, ({ tableName }) => tableName)]
-    .map(([name, columns]) => ({
-      name,
-      columns: columns.map((column) => column.name),
-      key: columns
-        .filter(({ pk }) => pk > 0)
-        .sort((a, b) => a.pk - b.pk)
-        .map((column) => column.name),
-      texts: columns.filter(({ type, pk }) => type === "TEXT" && pk === 0).map((column) => column.name),
-    }))
-    .filter(({ texts }) => texts.length > 0);
-}
+const tablesWithTexts = (connection: DatabaseSync) =>
+  tablesOf(connection).filter(({ texts }) => texts.length > 0);

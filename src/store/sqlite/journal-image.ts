@@ -8,7 +8,8 @@ import { readTally } from "../../engine/tally.ts";
 import { toHumanRequest } from "../sql/human-requests.ts";
 import { toAgentRecord, toTaskRecord, toTrace } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.ts";
-import { checksumsOf, isWhole, type Row } from "./row-checksum.ts";
+import { isWhole, type Row } from "./row-checksum.ts";
+import { tablesOf } from "./tables.ts";
 
 type JobRow = Schema["jobs"] & Schema["job_sources"];
 
@@ -28,26 +29,18 @@ const QUERIES = {
 
 /** @returns a reader whose statements are prepared once: a restart reads thousands of images */
 export function imageReader(connection: DatabaseSync): (jobId: string) => JobImage | null {
-  const prepare = <Table extends JobRow | Schema[keyof Schema]>(
+  const known = tablesOf(connection);
+  const prepare = <TableRow extends JobRow | Schema[keyof Schema]>(
     sql: string,
     ...tables: readonly string[]
   ) => {
     const statement = connection.prepare(sql);
-    const covered = tables.map((table) => {
-      const columns = connection.prepare(`SELECT name FROM pragma_table_info('${table}') ORDER BY cid`).all();
-      return {
-        table,
-        checksums: checksumsOf(
-          table,
-          columns.map(({ name }) => String(name)),
-        ),
-      };
-    });
+    const covered = known.filter(({ name }) => tables.includes(name));
     return (jobId: string) => {
-      const rows = statement.all(jobId) as unknown as (Table & Row)[];
-      for (const { table, checksums } of covered) {
+      const rows = statement.all(jobId) as unknown as (TableRow & Row)[];
+      for (const { name, checksums } of covered) {
         if (rows.every((row) => isWhole(row, checksums))) continue;
-        throw new Error(`a row of table ${table} has changed since it was written (its checksum is wrong)`);
+        throw new Error(`a row of table ${name} has changed since it was written (its checksum is wrong)`);
       }
       return rows;
     };

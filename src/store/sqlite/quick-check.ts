@@ -1,13 +1,13 @@
-// Whether the pages of a database fit together and its rows are what was written: looked at by a process of its own after an unclean end, because it takes
-// as long as reading the whole file, and by `troupe doctor`.
+// Whether the pages of a database fit together and its rows are what was written. `troupe doctor` looks, and after an
+// unclean end a process of its own, because it takes as long as reading the whole file.
 
 import { execFile } from "node:child_process";
 import { DatabaseSync } from "node:sqlite";
-import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { scopeOf } from "./errors.ts";
-import { checksumsOf, isWhole, type Row } from "./row-checksum.ts";
+import { isWhole, type Row } from "./row-checksum.ts";
+import { type Table, tablesOf } from "./tables.ts";
 
-const PROGRAM = fileURLToPath(new URL("./quick-check-process.ts", import.meta.url));
 /** Nobody waits for it, except for locks that last a moment. */
 const BUSY_TIMEOUT_MS = 10_000;
 /** Somebody who reads them wants to know where to look, not all of a damaged disk. */
@@ -28,14 +28,13 @@ export interface CheckedDatabase {
 export function quickCheck(file: string): CheckedDatabase {
   const connection = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
-    const tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-    const names = tables.map(({ name }) => String(name));
-    for (const name of names) {
+    const tables = tablesOf(connection);
+    for (const { name } of tables) {
       const [found] = Object.values(connection.prepare(`PRAGMA quick_check("${name}")`).get() ?? {});
       if (found === "ok") continue;
       return { damage: `table ${name}: ${String(found).replaceAll("\n", " ")}`, changedRows: [] };
     }
-    const changedRows = names.values().flatMap((name) => changedRowsOf(connection, name));
+    const changedRows = tables.values().flatMap((table) => changedRowsOf(connection, table));
     return { damage: null, changedRows: changedRows.take(CHANGED_ROWS_MAX).toArray() };
   } catch (error) {
     if (scopeOf(error) === "file") return { damage: (error as Error).message, changedRows: [] };
@@ -45,14 +44,10 @@ export function quickCheck(file: string): CheckedDatabase {
   }
 }
 
-function* changedRowsOf(connection: DatabaseSync, table: string): Generator<string> {
-  const columns = connection.prepare("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid").all(table);
-  const names = columns.map(({ name }) => String(name));
-  const checksums = checksumsOf(table, names);
+function* changedRowsOf(connection: DatabaseSync, { name, key, checksums }: Table): Generator<string> {
   if (checksums.length === 0) return;
-  const key = names.filter((_, at) => columns[at]!.pk !== 0);
-  for (const row of connection.prepare(`SELECT * FROM "${table}"`).iterate() as Iterable<Row>) {
-    if (!isWhole(row, checksums)) yield `${table} ${key.map((name) => row[name]).join(" ")}`;
+  for (const row of connection.prepare(`SELECT * FROM "${name}"`).iterate() as Iterable<Row>) {
+    if (!isWhole(row, checksums)) yield `${name} ${key.map((column) => row[column]).join(" ")}`;
   }
 }
 
@@ -61,12 +56,10 @@ function* changedRowsOf(connection: DatabaseSync, table: string): Generator<stri
  *
  * @throws when it could not be done, or was aborted
  */
-export function quickCheckInBackground(file: string, signal: AbortSignal): Promise<CheckedDatabase> {
-  return new Promise((resolve, reject) => {
-    const options = { signal, killSignal: "SIGKILL", encoding: "utf8" } as const;
-    execFile(process.execPath, [PROGRAM, file], options, (error, stdout) => {
-      if (error !== null) reject(error);
-      else resolve(JSON.parse(stdout) as CheckedDatabase);
-    });
-  });
+export async function quickCheckInBackground(file: string, signal: AbortSignal): Promise<CheckedDatabase> {
+  const options = { signal, killSignal: "SIGKILL" } as const;
+  const { stdout } = await promisify(execFile)(process.execPath, [import.meta.filename, file], options);
+  return JSON.parse(stdout) as CheckedDatabase;
 }
+
+if (import.meta.main) process.stdout.write(JSON.stringify(quickCheck(process.argv[2]!)));
