@@ -6,8 +6,7 @@ import { programVersion } from "../app/version.ts";
 import { type Call, CommandFailed, exitCodes } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { listenForInterrupts } from "./interrupts.ts";
-import { bytes, cleanText, plural } from "./text.ts";
-import { writeFailure } from "./write-failure.ts";
+import { bytes, cleanText, plural, writeFailure } from "./text.ts";
 
 const PATHS_SHOWN = 10;
 

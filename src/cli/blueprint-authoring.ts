@@ -5,13 +5,12 @@ import { basename, dirname, join, resolve, sep } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { FolderInUse, NAME_CHARS_MAX, templateNames, writeBlueprint } from "../blueprints/new-blueprint.ts";
 import { nearestName } from "../lib/text.ts";
-import { inspectBlueprint } from "./blueprint-authoring-checks.ts";
+import { inspectBlueprint } from "./blueprint-checks.ts";
 import { type Call, CommandFailed, exitCodes, UsageError } from "./command.ts";
 import { configFor, defaultGatewayUrl } from "./connection.ts";
 import { zipFolder } from "./folder-zip.ts";
-import { bytes, cleanText, plural } from "./text.ts";
+import { bytes, cleanText, plural, writeFailure } from "./text.ts";
 import { problemTable } from "./validate.ts";
-import { writeFailure } from "./write-failure.ts";
 
 const DEFAULT_GATEWAY = "http://127.0.0.1:54001/api/v1";
 
@@ -35,9 +34,7 @@ export async function create(call: Call): Promise<number> {
   }
   terminal.print(`${blueprintId}: ${plural(files.length, "file")} in ${cleanText(word)}`);
   for (const file of files) terminal.print(`  ${file}`);
-  terminal.print(
-    `Next: troupe blueprint validate ${shellWord(word)}, then troupe launch ${shellWord(word)}.`,
-  );
+  terminal.print(`Next: troupe blueprint validate ${shellWord(word)}, then troupe run ${shellWord(word)}.`);
   return exitCodes.success;
 }
 

@@ -1,74 +1,73 @@
-// `troupe bundles …`: what is uploaded.
+// `troupe bundles …`: what is uploaded; and the folders that the runtime API has by path.
 
-import { openAsBlob, statSync } from "node:fs";
-import type { Bundle } from "../../sdk/src/index.ts";
-import { type Call, CommandFailed, exitCodes, UsageError } from "./command.ts";
+import { closeSync, openAsBlob, openSync, readSync, statSync } from "node:fs";
+import type { Bundle, RuntimeBundle } from "../../sdk/src/index.ts";
+import { isObject, type JsonObject } from "../engine/json.ts";
+import { type Call, CommandFailed, printAnswer, UsageError } from "./command.ts";
 import { configFor } from "./connection.ts";
-import { zipFolder } from "./folder-zip.ts";
+import { zipFolder, zipManifest } from "./folder-zip.ts";
 import { idOf } from "./ids.ts";
-import { printList } from "./lists.ts";
+import { readJsonFile } from "./input.ts";
+import { limitOf, printList } from "./lists.ts";
 import { ago, fieldLines } from "./record-text.ts";
-import { runtimeBundles } from "./runtime-bundles.ts";
-import { limitOf } from "./runtime-jobs.ts";
-import { type Session, withGateway } from "./session.ts";
+import type { ServerCall } from "./session.ts";
 import { bytes, cleanText } from "./text.ts";
-import { noteWarnings } from "./validate.ts";
 
-export async function list(call: Call): Promise<number> {
-  if (call.flag("runtime")) return runtimeBundles(call);
-  const limit = limitOf(call);
-  return withGateway(call, ({ client }) =>
-    printList<Bundle>(
-      call,
-      {
-        items: (pageSize) => client.bundles.list({ page_size: pageSize }),
-        head: ["BUNDLE", "UPLOADED", "SIZE", "GRAPH", "NAME"],
-        row: (bundle) => [
-          cleanText(bundle.bundle_id),
-          ago(bundle.created_at),
-          bytes(bundle.size),
-          cleanText(bundle.graph_id),
-          cleanText(bundle.name),
-        ],
-        nothing: "No bundles. `troupe bundles upload <folder>` uploads one.",
-      },
-      limit,
-    ),
+const FINGERPRINT_CHARS = 12;
+
+export async function list(call: ServerCall): Promise<number> {
+  if (call.flag("runtime")) return listRuntime(call);
+  return printList<Bundle>(
+    call,
+    {
+      items: (pageSize) => call.client.bundles.list({ page_size: pageSize }),
+      head: ["BUNDLE", "UPLOADED", "SIZE", "GRAPH", "NAME"],
+      row: (bundle) => [
+        cleanText(bundle.bundle_id),
+        ago(bundle.created_at),
+        bytes(bundle.size),
+        cleanText(bundle.graph_id),
+        cleanText(bundle.name),
+      ],
+      nothing: "No bundles. `troupe bundles upload <folder>` uploads one.",
+    },
+    limitOf(call),
   );
 }
 
-export async function upload(call: Call): Promise<number> {
-  const target = readTarget(call);
-  return withGateway(call, async (session) => {
-    const bundle = await uploadTarget(session, target);
-    call.terminal.print(call.flag("json") ? JSON.stringify(bundle) : cleanText(bundle.bundle_id));
-    return exitCodes.success;
-  });
+function listRuntime(call: ServerCall): Promise<number> {
+  return printList<RuntimeBundle>(
+    call,
+    {
+      async *items() {
+        yield* await call.runtime.bundles();
+      },
+      head: ["BUNDLE", "GRAPH", "FINGERPRINT"],
+      row: (bundle) => [
+        cleanText(bundle.bundle_id),
+        cleanText(bundle.graph_id),
+        cleanText(bundle.fingerprint).slice(0, FINGERPRINT_CHARS),
+      ],
+      nothing: "No bundles. `troupe run --runtime <folder>` registers one.",
+    },
+    null,
+  );
 }
 
-export async function show(call: Call): Promise<number> {
-  const id = idOf(call, "bundle");
-  return withGateway(call, async ({ client }) => {
-    const bundle = await client.bundles.get(id);
-    if (call.flag("json")) call.terminal.print(JSON.stringify(bundle));
-    else for (const line of bundleLines(bundle)) call.terminal.print(line);
-    return exitCodes.success;
-  });
+/** `troupe reload`. */
+export async function reload(call: ServerCall): Promise<number> {
+  const answer = await call.runtime.reloadBundle(call.words[0] ?? "");
+  return printAnswer(call, answer, () => cleanText(answer.message ?? answer));
 }
 
-export async function remove(call: Call): Promise<number> {
-  const id = idOf(call, "bundle");
-  return withGateway(call, async ({ client }) => {
-    await client.bundles.delete(id);
-    call.terminal.print(
-      call.flag("json") ? JSON.stringify({ bundle_id: id, deleted: true }) : `${id} deleted`,
-    );
-    return exitCodes.success;
-  });
+export async function upload(call: ServerCall): Promise<number> {
+  const bundle = await uploadTarget(call, readTarget(call));
+  return printAnswer(call, bundle, () => cleanText(bundle.bundle_id));
 }
 
-function bundleLines(bundle: Bundle): readonly string[] {
-  return [
+export async function show(call: ServerCall): Promise<number> {
+  const bundle = await call.client.bundles.get(idOf(call, "bundle"));
+  return printAnswer(call, bundle, () => [
     cleanText(bundle.bundle_id),
     ...fieldLines([
       ["name", bundle.name],
@@ -77,41 +76,69 @@ function bundleLines(bundle: Bundle): readonly string[] {
       ["fingerprint", bundle.fingerprint],
       ["uploaded", ago(bundle.created_at)],
     ]),
-  ];
+  ]);
 }
 
-/** What is to be uploaded: the folder of a bundle, or a zip of one. */
-export interface Target {
-  readonly kind: "folder" | "zip";
-  readonly path: string;
+export async function remove(call: ServerCall): Promise<number> {
+  const id = idOf(call, "bundle");
+  await call.client.bundles.delete(id);
+  return printAnswer(call, { bundle_id: id, deleted: true }, () => `${id} deleted`);
 }
+
+/** What is to be run or uploaded: the folder of a bundle, a zip of one, or a manifest alone. */
+export type Target =
+  | { readonly kind: "folder"; readonly path: string }
+  | { readonly kind: "zip"; readonly path: string }
+  | { readonly kind: "manifest"; readonly path: string; readonly manifest: JsonObject };
 
 /**
  * The first word of a command, as what it names on disk.
  *
- * @throws UsageError when it names nothing
+ * @throws UsageError when it names none of these
  */
 export function readTarget(call: Call): Target {
   const [path = ""] = call.words;
   const found = statSync(path, { throwIfNoEntry: false });
   if (found?.isDirectory()) return { kind: "folder", path };
-  if (found?.isFile()) return { kind: "zip", path };
+  if (found?.isFile()) {
+    if (isZip(path)) return { kind: "zip", path };
+    const manifest = readJsonFile(path);
+    if (isObject(manifest)) return { kind: "manifest", path, manifest };
+    throw new UsageError(`${path} is not a manifest: it holds no JSON object.`);
+  }
   const said = found === undefined ? "does not exist" : "is neither a folder nor a file";
-  throw new UsageError(`${path} ${said}; give the folder of a bundle, or a zip of it.`);
+  throw new UsageError(`${path} ${said}; give the folder of a bundle, a zip of it, or a manifest.`);
+}
+
+function isZip(path: string): boolean {
+  const file = openSync(path, "r");
+  try {
+    const start = Buffer.alloc(2);
+    readSync(file, start, 0, start.length, 0);
+    return start.toString() === "PK";
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Sends it, a folder as a zip that is made on the way, and tells the warnings of the answer. */
-export async function uploadTarget(session: Session, target: Target): Promise<Bundle> {
-  const bundle = await uploaded(session, target);
-  noteWarnings(session.call, bundle.warnings ?? []);
+export async function uploadTarget(call: ServerCall, target: Target): Promise<Bundle> {
+  const bundle = await uploaded(call, target);
+  noteWarnings(call, bundle.warnings ?? []);
   return bundle;
 }
 
-async function uploaded({ call, client }: Session, { kind, path }: Target): Promise<Bundle> {
-  if (kind === "zip") return client.bundles.upload(await openAsBlob(path));
-  const zip = await zipFolder(path, configFor(call, "client"));
+/** Tells warnings beside a command's own answer. */
+export function noteWarnings({ terminal }: Call, warnings: readonly { readonly message: string }[]): void {
+  for (const { message } of warnings) terminal.note(`warning: ${cleanText(message)}`);
+}
+
+async function uploaded(call: ServerCall, { kind, path }: Target): Promise<Bundle> {
+  const { bundles } = call.client;
+  if (kind === "zip") return bundles.upload(await openAsBlob(path));
+  const zip = kind === "folder" ? await zipFolder(path, configFor(call, "client")) : zipManifest(path);
   try {
-    return await client.bundles.upload(zip.bytes);
+    return await bundles.upload(zip.bytes);
   } catch (error) {
     const failure = zip.failure();
     throw failure === null ? error : new CommandFailed(failure.message);

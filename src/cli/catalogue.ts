@@ -1,30 +1,9 @@
 // Every command of `troupe`: its words, its options, its help. The code behind a command is loaded when it runs.
 
-import { blueprintEntries } from "./blueprint-catalogue.ts";
-import {
-  type CatalogueEntry,
-  forceSaveOption,
-  helpOption as help,
-  jsonOption as json,
-  type OptionSpec,
-} from "./command.ts";
-import { gatewayEntries } from "./gateway-catalogue.ts";
-
-const url: OptionSpec = {
-  name: "url",
-  value: "URL",
-  help: "The runtime API to talk to. Default: its socket in SVC_HOME if there is one, else http://127.0.0.1:<SVC_RUNTIME_API_PORT>/api/v1",
-};
-const remote = [url, json, help];
-
-/** For commands that take the ids of both APIs. */
-const eitherUrl: OptionSpec = {
-  name: "url",
-  value: "URL",
-  help: "The API to talk to. Default: for run_… and job_… the gateway on SVC_API_PORT, else the runtime on SVC_RUNTIME_API_PORT.",
-};
-const either = [eitherUrl, json, help];
-const eitherIds = ["Ids that begin with run_ or job_ are the gateway's, all others the runtime's."];
+import { blueprintEntries } from "./catalogue-blueprints.ts";
+import { help, json } from "./catalogue-options.ts";
+import { runEntries, runtimeEntries } from "./catalogue-runs.ts";
+import type { CatalogueEntry, CatalogueSection, OptionSpec } from "./command.ts";
 
 const servingOptions: readonly OptionSpec[] = [
   {
@@ -74,138 +53,6 @@ const serving: readonly CatalogueEntry[] = [
   },
 ];
 
-/** What runs need people for. */
-const attentionEntries: readonly CatalogueEntry[] = [
-  {
-    name: "human",
-    words: ["[id]"],
-    summary: "List what runs ask people and nobody has answered yet.",
-    details: [
-      "Of one run, or of a job's latest one; without an id of every run of the gateway.",
-      ...eitherIds,
-    ],
-    options: either,
-    load: async () => (await import("./attention.ts")).human,
-  },
-  {
-    name: "answer",
-    words: ["<id>", "<request-id>", "<decision>"],
-    summary: "Answer what a run asks a person.",
-    details: ["The first answer stands. `troupe human` lists what is asked.", ...eitherIds],
-    options: [
-      { name: "comment", value: "TEXT", help: "For the worker, in your own words." },
-      { name: "data", value: "JSON", help: "For the worker: any JSON." },
-      ...either,
-    ],
-    load: async () => (await import("./attention.ts")).answer,
-  },
-  {
-    name: "dead-letters",
-    words: ["<id>"],
-    summary: "List the messages that a run gave up, newest first, or send them again.",
-    details: eitherIds,
-    options: [
-      { name: "retry", value: "DEAD-LETTER", help: "Send this one again, as a new message." },
-      { name: "retry-all", value: null, help: "Send every open one again." },
-      { name: "limit", value: "N", help: "How many at most. Default: 20." },
-      { name: "all", value: null, help: "All of them." },
-      ...either,
-    ],
-    load: async () => (await import("./attention.ts")).deadLetters,
-  },
-];
-
-const runtimeEntries: readonly CatalogueEntry[] = [
-  {
-    name: "run",
-    words: ["<folder|manifest.json>"],
-    summary: "Run a bundle folder or a manifest, and show how it goes.",
-    details: [
-      "If no runtime answers, one is started in this process for the length of the run.",
-      "In a terminal the run is watched; elsewhere only with --watch, or when the runtime is this process.",
-      "Exit code: 0 completed, 1 failed, 13 cancelled, 130 Ctrl-C while watching (the job goes on).",
-    ],
-    options: [
-      { name: "input", value: "FILE", help: "JSON file with the body for the entrypoints; - reads stdin." },
-      { name: "config", value: "FILE", help: "JSON file that is merged over the bundle's configuration." },
-      { name: "watch", value: null, help: "Follow the run to its end; --no-watch only submits it." },
-      { name: "save", value: "FOLDER", help: "Copy the run's outputs into a folder." },
-      forceSaveOption,
-      ...remote,
-    ],
-    load: async () => (await import("./run.ts")).run,
-  },
-  {
-    name: "demo",
-    words: [],
-    summary: "Run the example document-digest: Python workers digest texts into a report.",
-    options: [
-      { name: "save", value: "FOLDER", help: "Copy the report into a folder." },
-      forceSaveOption,
-      ...remote,
-    ],
-    load: async () => (await import("./run.ts")).demo,
-  },
-  {
-    name: "job",
-    words: ["<id>"],
-    summary: "Show one job: its agents, last events, result and files.",
-    details: eitherIds,
-    options: either,
-    load: async () => (await import("./either.ts")).job,
-  },
-  {
-    name: "events",
-    words: ["<id>"],
-    summary: "Print a job's history, oldest first.",
-    details: eitherIds,
-    options: [
-      { name: "follow", value: null, help: "Wait for more until the job ends." },
-      { ...json, help: "Print one JSON object per line." },
-      eitherUrl,
-      help,
-    ],
-    load: async () => (await import("./either.ts")).events,
-  },
-  ...(["cancel", "pause", "resume"] as const).map((action) => ({
-    name: action,
-    words: ["<id>"],
-    summary: {
-      cancel: "Cancel a job; its commands are ended.",
-      pause: "Pause a job; a command that runs may finish.",
-      resume: "Resume a paused job.",
-    }[action],
-    details: eitherIds,
-    options: either,
-    load: async () => (await import("./either.ts")).control(action),
-  })),
-  {
-    name: "send",
-    words: ["<job-id>", "<agent>"],
-    summary: "Send a message to a sensor of a running job.",
-    options: [
-      { name: "type", value: "TYPE", help: "The message's type." },
-      { name: "body", value: "JSON", help: "The message's body. Default: {}" },
-      ...remote,
-    ],
-    load: async () => (await import("./control.ts")).send,
-  },
-  {
-    name: "cleanup",
-    words: [],
-    summary: "Remove the records of jobs that have ended.",
-    options: [{ name: "all", value: null, help: "Running jobs too: they are cancelled first." }, ...remote],
-    load: async () => (await import("./control.ts")).cleanup,
-  },
-  {
-    name: "reload",
-    words: ["<bundle-id>"],
-    summary: "Read a bundle's folder again; later submissions use what it holds now.",
-    options: remote,
-    load: async () => (await import("./runtime-bundles.ts")).reload,
-  },
-];
-
 const local: readonly CatalogueEntry[] = [
   {
     name: "validate",
@@ -219,7 +66,7 @@ const local: readonly CatalogueEntry[] = [
     words: [],
     summary: "Show every setting, its value and where the value is from.",
     options: [json, help],
-    load: async () => (await import("./show-config.ts")).showConfig,
+    load: async () => (await import("./doctor.ts")).showConfig,
   },
   {
     name: "doctor",
@@ -280,14 +127,17 @@ const local: readonly CatalogueEntry[] = [
     words: ["[command]", "[subcommand]"],
     summary: "Explain a command.",
     options: [help],
-    load: async () => (await import("./help.ts")).help,
+    load: async () => {
+      const { help: explain } = await import("./help.ts");
+      return (call) => explain(call, sections);
+    },
   },
 ];
 
 /** All commands, as `troupe help` lists them. */
-export const sections: readonly { readonly title: string; readonly entries: readonly CatalogueEntry[] }[] = [
+export const sections: readonly CatalogueSection[] = [
   { title: "Serve", entries: serving },
-  { title: "Work with the gateway", entries: [...gatewayEntries, ...attentionEntries, ...blueprintEntries] },
+  { title: "Work with the gateway", entries: [...runEntries, ...blueprintEntries] },
   { title: "Work with the runtime API", entries: runtimeEntries },
   { title: "Here", entries: local },
 ];

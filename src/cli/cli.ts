@@ -1,8 +1,7 @@
 // The `troupe` command: finds the command, runs it, turns what it threw into lines and an exit code.
 
-import { ApiError, Unreachable } from "./client.ts";
+import { sections } from "./catalogue.ts";
 import { type Call, CommandFailed, type CommandSpec, exitCodes, parseWords, UsageError } from "./command.ts";
-import { clientErrorLines } from "./connection.ts";
 import { findCommand, helpFor, overview } from "./help.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
 import { cleanLines } from "./text.ts";
@@ -26,10 +25,10 @@ export async function runCli(args: readonly string[]): Promise<void> {
 async function dispatch(args: readonly string[], terminal: Terminal): Promise<number> {
   const [first, ...rest] = args;
   if (first === undefined || first === "--help" || first === "-h") {
-    for (const line of overview()) terminal.print(line);
+    for (const line of overview(sections)) terminal.print(line);
     return first === undefined ? exitCodes.usage : exitCodes.success;
   }
-  const found = findCommand([first === "--version" || first === "-v" ? "version" : first, ...rest]);
+  const found = findCommand(sections, [first === "--version" || first === "-v" ? "version" : first, ...rest]);
   if (rest.some((word) => word === "--help" || word === "-h")) {
     for (const line of helpFor(found)) terminal.print(line);
     return exitCodes.success;
@@ -60,9 +59,6 @@ function callOf(spec: CommandSpec, args: readonly string[], terminal: Terminal):
 export function explain(error: unknown): { readonly code: number; readonly lines: readonly string[] } {
   if (error instanceof UsageError) return { code: exitCodes.usage, lines: named(error.message) };
   if (error instanceof CommandFailed) return { code: exitCodes.failure, lines: named(error.message) };
-  if (error instanceof ApiError || error instanceof Unreachable) {
-    return { code: exitCodes.failure, lines: named(clientErrorLines(error).join("\n")) };
-  }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { code: exitCodes.failure, lines: named(`unexpected error, please report it:\n${text}`) };
 }

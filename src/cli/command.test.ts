@@ -3,14 +3,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { sections } from "./catalogue.ts";
 import { explain } from "./cli.ts";
-import { ApiError, Unreachable } from "./client.ts";
 import { CommandFailed, type CommandSpec, parseWords, UsageError } from "./command.ts";
 import { baseUrl } from "./connection.ts";
 import { commandHelp, findCommand, helpFor, isGroup, overview } from "./help.ts";
 
 const entries = sections.flatMap((section) => section.entries);
 const commands = entries.flatMap((entry) => (isGroup(entry) ? entry.commands : [entry]));
-const command = (...words: string[]) => findCommand(words).spec;
+const command = (...words: string[]) => findCommand(sections, words).spec;
 const run = command("run");
 
 function parse(spec: CommandSpec, ...args: string[]) {
@@ -79,8 +78,11 @@ describe("the words of a command", () => {
 
 describe("commands", () => {
   test("an unknown command names the nearest", () => {
-    assert.throws(() => findCommand(["cancle"]), { name: "UsageError", message: /Did you mean cancel\?/ });
-    assert.throws(() => findCommand(["zzz"]), { message: /`troupe help` lists all/ });
+    assert.throws(() => findCommand(sections, ["cancle"]), {
+      name: "UsageError",
+      message: /Did you mean cancel\?/,
+    });
+    assert.throws(() => findCommand(sections, ["zzz"]), { message: /`troupe help` lists all/ });
   });
   test("an unknown subcommand names the nearest, or what an id was meant for", () => {
     const wrong: readonly (readonly [readonly string[], RegExp])[] = [
@@ -91,7 +93,7 @@ describe("commands", () => {
       [["bundles", "\x1b[31mx"], /There is no command "bundles x"/],
     ];
     for (const [words, message] of wrong) {
-      assert.throws(() => findCommand(words), { name: "UsageError", message });
+      assert.throws(() => findCommand(sections, words), { name: "UsageError", message });
     }
   });
   test("a group's word alone lists, and options may follow it", () => {
@@ -99,13 +101,16 @@ describe("commands", () => {
       assert.equal(command(name).name, `${name} list`);
       assert.equal(command(name, "--json").name, `${name} list`);
     }
-    assert.deepEqual(findCommand(["runs", "start", "job_1", "--watch"]).rest, ["job_1", "--watch"]);
+    assert.deepEqual(findCommand(sections, ["runs", "start", "job_1", "--watch"]).rest, ["job_1", "--watch"]);
   });
   test("help of a group lists its commands; of a subcommand, its options", () => {
-    const group = helpFor(findCommand(["runs", "--help"])).join("\n");
+    const group = helpFor(findCommand(sections, ["runs", "--help"])).join("\n");
     assert.match(group, /Usage: troupe runs <command> \[options\]/);
     assert.match(group, /^ {2}runs save <run-id> <folder> +Copy a run's outputs/m);
-    assert.match(helpFor(findCommand(["runs", "start", "-h"])).join("\n"), /--input FILE +JSON file/);
+    assert.match(
+      helpFor(findCommand(sections, ["runs", "start", "-h"])).join("\n"),
+      /--input FILE +JSON file/,
+    );
   });
   test("no two commands have one name, and a group's begin with its word", () => {
     assert.equal(new Set(commands.map(({ name }) => name)).size, commands.length);
@@ -117,7 +122,7 @@ describe("commands", () => {
     for (const command of commands) assert.equal(typeof (await command.load()), "function", command.name);
   });
   test("each one is in the overview, and explains its words and options", () => {
-    const all = overview().join("\n");
+    const all = overview(sections).join("\n");
     for (const { name, summary } of entries) assert.ok(all.includes(summary), name);
     for (const command of commands) {
       const help = commandHelp(command).join("\n");
@@ -131,12 +136,6 @@ describe("what a command throws becomes an exit code and clean lines", () => {
   const cases: readonly (readonly [Error, number, readonly string[]])[] = [
     [new UsageError("a\nb"), 2, ["troupe: a", "b"]],
     [new CommandFailed("no"), 1, ["troupe: no"]],
-    [new ApiError(404, "Job \x1b[31mx was not found"), 1, ["troupe: Job x was not found (HTTP 404)"]],
-    [
-      new Unreachable("nobody"),
-      1,
-      ["troupe: nobody", "Start one with `troupe up`, or name another with --url."],
-    ],
   ];
   for (const [error, code, lines] of cases) {
     test(error.name, () => assert.deepEqual(explain(error), { code, lines }));
@@ -174,14 +173,14 @@ describe("docs/cli.md", () => {
   test("every line in it is a command as it is written there", () => {
     for (const line of lines) {
       const [, ...words] = wordsOf(line);
-      const { spec, rest } = findCommand(words);
+      const { spec, rest } = findCommand(sections, words);
       // The words of help are themselves commands.
-      if (spec.name === "help") findCommand(rest);
+      if (spec.name === "help") findCommand(sections, rest);
       else assert.doesNotThrow(() => parseWords(spec, rest), line);
     }
   });
   test("every command has an example, and every option is named", () => {
-    const shown = new Set(lines.map((line) => findCommand(wordsOf(line).slice(1)).spec.name));
+    const shown = new Set(lines.map((line) => findCommand(sections, wordsOf(line).slice(1)).spec.name));
     for (const { name, options } of commands) {
       assert.ok(shown.has(name), `${name} has no example`);
       for (const option of options) {
@@ -198,7 +197,7 @@ test("every command that a run's page names is one", () => {
     .flatMap((file) => [...readFileSync(new URL(file, folder), "utf8").matchAll(/\btroupe((?: [a-z-]+)+)/g)])
     .map(([, words = ""]) => words.trim().split(" "));
   assert.notDeepEqual(named, []);
-  for (const words of named) assert.doesNotThrow(() => findCommand(words), words.join(" "));
+  for (const words of named) assert.doesNotThrow(() => findCommand(sections, words), words.join(" "));
 });
 
 /** The words of a command line; what stands in quotes is one of them. */

@@ -51,13 +51,11 @@ export interface CommandGroup {
 
 export type CatalogueEntry = CommandSpec | CommandGroup;
 
-export const forceSaveOption: OptionSpec = {
-  name: "force",
-  value: null,
-  help: "Save into a folder that is not empty; files of the same names are replaced.",
-};
-export const jsonOption: OptionSpec = { name: "json", value: null, help: "Print JSON, for programs." };
-export const helpOption: OptionSpec = { name: "help", value: null, help: "Show this help (also -h)." };
+/** A part of the overview. */
+export interface CatalogueSection {
+  readonly title: string;
+  readonly entries: readonly CatalogueEntry[];
+}
 
 /** One use of a command. */
 export interface Call {
@@ -80,6 +78,21 @@ export class UsageError extends Error {
 /** What was asked could not be done, for a reason a person should read: exit code 1. */
 export class CommandFailed extends Error {
   override readonly name = "CommandFailed";
+}
+
+/**
+ * Prints what a command has to say: with --json the value as one document, else the lines.
+ *
+ * @returns the exit code for success
+ */
+export function printAnswer(
+  { terminal, flag }: Call,
+  value: unknown,
+  lines: () => string | readonly string[],
+): number {
+  if (flag("json")) terminal.print(JSON.stringify(value));
+  else for (const line of [lines()].flat()) terminal.print(line);
+  return exitCodes.success;
 }
 
 export interface ParsedWords {

@@ -1,9 +1,8 @@
-// From the environment to a client: the configuration, or a usage error with every problem in it.
+// From the environment and --url to the address of a server; a configuration that is not valid is a usage error.
 
 import { existsSync } from "node:fs";
-import { type Command, type Config, type LoadedConfig, loadConfig } from "../app/config.ts";
-import { runtimeSocket } from "../app/runtime-socket.ts";
-import { ApiError, RuntimeClient, type Unreachable } from "./client.ts";
+import { type Command, type Config, loadConfig } from "../app/config.ts";
+import { fetchThrough, runtimeSocket } from "../app/runtime-socket.ts";
 import { type Call, UsageError } from "./command.ts";
 
 /**
@@ -14,20 +13,50 @@ import { type Call, UsageError } from "./command.ts";
 export function configFor(call: Call, command: Command): Config {
   const loaded = loadConfig(call.env, command);
   for (const warning of loaded.warnings) call.terminal.note(`warning: ${warning}`);
-  return settled(loaded);
-}
-
-/** The configuration, or a UsageError with one line per problem. */
-export function settled(loaded: LoadedConfig): Config {
   if (loaded.kind === "invalid") throw new UsageError(loaded.problems.join("\n"));
   return loaded.config;
 }
 
-/** How a command gets to the runtime API. */
-export interface RuntimeDoor {
+/** How a command gets to one of the two servers. */
+export interface ServerAddress {
+  readonly name: "gateway" | "runtime";
   readonly baseUrl: string;
-  readonly socket: string | null;
+  /** What people call it: its URL, or its socket. */
+  readonly place: string;
   readonly token: string | null;
+  readonly fetch: typeof fetch;
+}
+
+/** The gateway: --url, else the configured port on this machine. */
+export function gatewayAddress(call: Call): ServerAddress {
+  const config = configFor(call, "client");
+  const given = call.text("url");
+  const url = given === null ? defaultGatewayUrl(config) : baseUrl(given);
+  if (url === null) throw unknownAddress("SVC_API_PORT");
+  return { name: "gateway", baseUrl: url, place: url, token: config.apiTokens[0] ?? null, fetch };
+}
+
+/** The runtime API: --url, else its socket or the configured port on this machine. */
+export function runtimeAddress(call: Call): ServerAddress {
+  const config = configFor(call, "client");
+  const given = call.text("url");
+  const address = given === null ? defaultRuntimeAddress(config) : runtimeAt(baseUrl(given), config);
+  if (address !== null) return address;
+  if (config.runtimeApi !== "off") throw unknownAddress("SVC_RUNTIME_API_PORT");
+  throw new UsageError(
+    "SVC_RUNTIME_API is off: this server takes work at its gateway only, with `troupe run`, `troupe runs` and `troupe jobs`.",
+  );
+}
+
+function unknownAddress(variable: string): UsageError {
+  return new UsageError(
+    `${variable} is 0, so the address is not known here. Give the one that \`troupe up\` printed: --url http://127.0.0.1:PORT/api/v1`,
+  );
+}
+
+/** Where the gateway of this configuration is looked for; null when its port is "any free one". */
+export function defaultGatewayUrl(config: Config): string | null {
+  return localUrl(config.apiHost, config.apiPort);
 }
 
 /**
@@ -36,28 +65,34 @@ export interface RuntimeDoor {
  *
  * @returns null when its port is "any free one", or it is off
  */
-export function runtimeDoor(config: Config): RuntimeDoor | null {
+export function defaultRuntimeAddress(config: Config): ServerAddress | null {
   const { runtimeApi, runtimeApiHost, runtimeApiPort, home } = config;
   if (runtimeApi === "off") return null;
   const socket = runtimeSocket(home);
   const url = localUrl(runtimeApiHost, runtimeApiPort);
   const isPortGiven = url !== null && config.fromEnvironment.includes("SVC_RUNTIME_API_PORT");
   const isGiven = isPortGiven || config.fromEnvironment.includes("SVC_RUNTIME_API");
-  if (runtimeApi === "socket" || (!isGiven && existsSync(socket))) return throughSocket(socket);
-  return url === null ? null : { baseUrl: url, socket: null, token: config.runtimeApiTokens[0] ?? null };
+  if (runtimeApi === "socket" || (!isGiven && existsSync(socket))) {
+    // The host in the URL stands for none.
+    const baseUrl = "http://localhost/api/v1";
+    return {
+      name: "runtime",
+      baseUrl,
+      place: `the socket ${socket}`,
+      token: null,
+      fetch: fetchThrough(socket),
+    };
+  }
+  return url === null ? null : runtimeAt(url, config);
 }
 
-/** The host in the URL stands for none. */
-export const throughSocket = (socket: string): RuntimeDoor => ({
-  baseUrl: "http://localhost/api/v1",
-  socket,
-  token: null,
+const runtimeAt = (url: string, { runtimeApiTokens }: Config): ServerAddress => ({
+  name: "runtime",
+  baseUrl: url,
+  place: url,
+  token: runtimeApiTokens[0] ?? null,
+  fetch,
 });
-
-/** Where the gateway of this configuration is looked for; null when its port is "any free one". */
-export function defaultGatewayUrl(config: Config): string | null {
-  return localUrl(config.apiHost, config.apiPort);
-}
 
 function localUrl(boundHost: string, port: number): string | null {
   if (port === 0) return null;
@@ -75,49 +110,4 @@ export function baseUrl(text: string): string {
   }
   const path = url.pathname.replace(/\/+$/, "");
   return `${url.origin}${path === "" ? "/api/v1" : path}`;
-}
-
-/** The client that a command talks through. @throws UsageError when nobody knows where the server is */
-export function clientFor(call: Call, signal?: AbortSignal): RuntimeClient {
-  const config = configFor(call, "client");
-  const client = findClient(call, config, signal);
-  if (client !== null) return client;
-  if (config.runtimeApi !== "off") throw unknownAddress("SVC_RUNTIME_API_PORT");
-  throw new UsageError(
-    "SVC_RUNTIME_API is off: this server takes work at its gateway only, with `troupe launch`, `troupe runs` and `troupe jobs`.",
-  );
-}
-
-/** As clientFor: --url, else the socket or the configured port on this machine; null when that is not known. */
-export function findClient(call: Call, config: Config, signal?: AbortSignal): RuntimeClient | null {
-  const given = call.text("url");
-  const door =
-    given === null
-      ? runtimeDoor(config)
-      : { baseUrl: baseUrl(given), socket: null, token: config.runtimeApiTokens[0] ?? null };
-  return door === null ? null : new RuntimeClient({ ...door, ...(signal !== undefined && { signal }) });
-}
-
-/** The gateway that a command talks to: --url, else the configured port on this machine; and how it is let in. */
-export function gatewayAddress(call: Call): { readonly baseUrl: string; readonly token: string | null } {
-  const config = configFor(call, "client");
-  const given = call.text("url");
-  const url = given === null ? defaultGatewayUrl(config) : baseUrl(given);
-  if (url === null) throw unknownAddress("SVC_API_PORT");
-  return { baseUrl: url, token: config.apiTokens[0] ?? null };
-}
-
-function unknownAddress(variable: string): UsageError {
-  return new UsageError(
-    `${variable} is 0, so the address is not known here. Give the one that \`troupe up\` printed: --url http://127.0.0.1:PORT/api/v1`,
-  );
-}
-
-/** The lines that tell a person about an error of the client. */
-export function clientErrorLines(error: ApiError | Unreachable): readonly string[] {
-  if (error instanceof ApiError) {
-    const hint = error.status === 401 ? ["Set SVC_RUNTIME_API_TOKEN to a token of the server."] : [];
-    return [`${error.message} (HTTP ${error.status})`, ...hint];
-  }
-  return [error.message, "Start one with `troupe up`, or name another with --url."];
 }

@@ -1,44 +1,35 @@
-// Commands that change a job: cancel, pause, resume, send, cleanup.
+// Commands that change the state of runs: cancel, pause and resume, by the id of a run, a job, or a runtime's job.
 
-import { type JsonObject, type JsonValue, parseJson } from "../engine/json.ts";
-import { limits } from "../engine/limits.ts";
-import { type Call, exitCodes, UsageError } from "./command.ts";
-import { clientFor } from "./connection.ts";
-import { cleanText, plural } from "./text.ts";
+import { printAnswer } from "./command.ts";
+import { idKind, idOf } from "./ids.ts";
+import type { ServerCall } from "./session.ts";
+import { cleanText } from "./text.ts";
 
-/** The command that asks for one change of state. */
-export function control(action: "cancel" | "pause" | "resume"): (call: Call) => Promise<number> {
+export type Action = "cancel" | "pause" | "resume";
+
+/**
+ * The command that asks for one change of state; of a job of every open run.
+ *
+ * @param only the kind of id it takes; any kind when absent
+ */
+export function control(action: Action, only?: "job" | "run"): (call: ServerCall) => Promise<number> {
   return async (call) => {
-    const answer = await clientFor(call).control(call.words[0] ?? "", action);
-    return report(call, answer, `${cleanText(answer.job_id)} ${cleanText(answer.status)}`);
+    const id = only === undefined ? (call.words[0] ?? "") : idOf(call, only);
+    switch (only ?? idKind(id)) {
+      case "job": {
+        const answer = await call.client.jobs[action](id);
+        return printAnswer(call, answer, () => answer.runs.map((run) => stateLine(run.run_id, run.status)));
+      }
+      case "run": {
+        const run = await call.client.runs[action](id);
+        return printAnswer(call, run, () => stateLine(run.run_id, run.status));
+      }
+      case "runtime": {
+        const job = await call.runtime.control(id, action);
+        return printAnswer(call, job, () => stateLine(job.job_id, job.status));
+      }
+    }
   };
 }
 
-export async function send(call: Call): Promise<number> {
-  const [jobId = "", agentId = ""] = call.words;
-  const type = call.text("type");
-  const answer = await clientFor(call).message(jobId, {
-    agent_id: agentId,
-    body: bodyOf(call.text("body")),
-    ...(type !== null && { type }),
-  });
-  return report(call, answer, `sent ${cleanText(answer.message_id)}`);
-}
-
-function bodyOf(text: string | null): JsonValue {
-  if (text === null) return {};
-  const parsed = parseJson(text, limits.jsonDepthMax);
-  if (parsed === null) throw new UsageError(`--body is no JSON. Example: --body '{"city":"Ghent"}'`);
-  return parsed.value;
-}
-
-export async function cleanup(call: Call): Promise<number> {
-  const answer = await clientFor(call).cleanup(call.flag("all") === true);
-  const count = typeof answer.deleted_count === "number" ? answer.deleted_count : 0;
-  return report(call, answer, `${plural(count, "job")} removed`);
-}
-
-function report(call: Call, answer: JsonObject, line: string): number {
-  call.terminal.print(call.flag("json") ? JSON.stringify(answer) : line);
-  return exitCodes.success;
-}
+const stateLine = (id: string, status: string) => cleanText(`${id} ${status}`);

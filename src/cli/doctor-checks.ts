@@ -3,6 +3,7 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { TroupeRuntime } from "../../sdk/src/index.ts";
 import type { Config } from "../app/config.ts";
 import { runtimeSocket } from "../app/runtime-socket.ts";
 import {
@@ -14,8 +15,7 @@ import {
   nearestExisting,
   tryToListen,
 } from "../doctor/machine.ts";
-import { RuntimeClient } from "./client.ts";
-import { runtimeDoor } from "./connection.ts";
+import { defaultRuntimeAddress } from "./connection.ts";
 import { cleanText } from "./text.ts";
 
 const COMMIT_WARN_MS = 20;
@@ -159,9 +159,10 @@ async function checkPort(config: Config): Promise<Finding> {
 }
 
 async function runningVersion(config: Config): Promise<string | null> {
-  const door = runtimeDoor(config);
-  if (door === null) return null;
-  const client = new RuntimeClient({ ...door, signal: AbortSignal.timeout(LOOK_TIMEOUT_MS) });
-  const health = await client.health().catch(() => null);
-  return health === null ? null : cleanText(health.version);
+  const address = defaultRuntimeAddress(config);
+  if (address === null) return null;
+  const { baseUrl, fetch } = address;
+  const runtime = new TroupeRuntime({ baseUrl, fetch, retries: 0 });
+  const health = await runtime.health({ signal: AbortSignal.timeout(LOOK_TIMEOUT_MS) }).catch(() => null);
+  return typeof health?.version === "string" ? cleanText(health.version) : null;
 }

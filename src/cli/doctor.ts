@@ -1,11 +1,13 @@
-// `troupe doctor`: every check as one line, and how to mend what is wrong.
+// `troupe doctor` and `troupe config`: this machine, and the settings that hold on it.
 
-import { loadConfig } from "../app/config.ts";
+import { describeConfig, loadConfig } from "../app/config.ts";
 import type { Finding } from "../doctor/machine.ts";
+import { describeTelemetry, telemetryLine } from "../observability/traces/settings.ts";
 import { type Call, exitCodes } from "./command.ts";
+import { configFor } from "./connection.ts";
 import { checkMachine } from "./doctor-checks.ts";
 import type { Style } from "./terminal.ts";
-import { cleanText, pad } from "./text.ts";
+import { cleanText, pad, table } from "./text.ts";
 
 const styles: Readonly<Record<Finding["state"], Style>> = { ok: "green", warn: "yellow", fail: "red" };
 const NAME_COLUMNS = 14;
@@ -34,4 +36,21 @@ export async function doctor(call: Call): Promise<number> {
     }
   }
   return findings.some(({ state }) => state === "fail") ? exitCodes.failure : exitCodes.success;
+}
+
+/** Every setting with its value, secrets masked, and the OTEL_* variables of traces. */
+export async function showConfig(call: Call): Promise<number> {
+  const { terminal } = call;
+  const rows = [...describeConfig(configFor(call, "client")), ...describeTelemetry(call.env)];
+  if (call.flag("json")) terminal.print(JSON.stringify(rows));
+  else {
+    const cells = rows.map((row) => [row.variable, cleanText(row.value), row.from, row.meaning]);
+    for (const line of table(["VARIABLE", "VALUE", "FROM", "MEANING"], cells)) terminal.print(line);
+    terminal.print(telemetryLine(call.env));
+  }
+  const asServer = loadConfig(call.env, "up");
+  if (asServer.kind === "invalid") {
+    for (const problem of asServer.problems) terminal.note(`\`troupe up\` would refuse this: ${problem}`);
+  }
+  return exitCodes.success;
 }

@@ -1,9 +1,33 @@
 // An event of a run as one line for people. Pure; every text from outside is cleaned here.
 
-import type { JsonObject } from "../engine/json.ts";
+import type { Failure } from "../engine/failure.ts";
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import type { Paint, Style } from "./terminal.ts";
 import { bytes, cleanText, duration, pad, timeOfDay } from "./text.ts";
-import type { HistoryEvent } from "./wire.ts";
+
+/** An event of either API as it is shown. */
+export interface HistoryEvent {
+  /** Its place in the history, from 1. */
+  readonly sequence: number;
+  readonly timestamp: string;
+  readonly type: string;
+  readonly agentId: string | null;
+  readonly payload: JsonObject;
+  readonly failure: Failure | null;
+}
+
+/** Takes an event apart; what is missing or of another type becomes empty. */
+export function readEvent(sequence: number, event: unknown): HistoryEvent {
+  const item: JsonObject = isObject(event as JsonValue) ? (event as JsonObject) : {};
+  return {
+    sequence,
+    timestamp: typeof item.timestamp === "string" ? item.timestamp : "",
+    type: typeof item.type === "string" ? item.type : "",
+    agentId: typeof item.agent_id === "string" ? item.agent_id : null,
+    payload: isObject(item.payload) ? item.payload : {},
+    failure: isObject(item.error) ? (item.error as unknown as Failure) : null,
+  };
+}
 
 /** Bookkeeping that a person who watches a run does not read; `troupe events` still shows it. */
 const bookkeeping = new Set([

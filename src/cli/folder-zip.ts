@@ -6,7 +6,7 @@
 //     executable.
 // Z3. A file is open only while it is sent; memory stays flat.
 
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { join, sep } from "node:path";
 import type { Readable } from "node:stream";
 import { ZipFile } from "yazl";
@@ -37,16 +37,39 @@ export interface FolderZip {
 export async function zipFolder(folder: string, config: Config): Promise<FolderZip> {
   const root = realpathSync(folder);
   const files = await filesOf(root, config);
+  return zipFiles(
+    folder,
+    files.map((file) => ({ ...file, place: join(root, file.path) })),
+  );
+}
+
+/** A manifest alone as a zip: a bundle without payloads. */
+export function zipManifest(file: string): FolderZip {
+  const { size } = statSync(file);
+  return zipFiles(file, [{ path: MANIFEST_FILE, place: file, isExecutable: false, sizeBytes: size }]);
+}
+
+interface ZippedFile {
+  /** In the zip. */
+  readonly path: string;
+  /** On this machine. */
+  readonly place: string;
+  readonly isExecutable: boolean;
+  readonly sizeBytes: number;
+}
+
+/** @param source what the user called it */
+function zipFiles(source: string, files: readonly ZippedFile[]): FolderZip {
   const zip = new ZipFile();
   const bytes = zip.outputStream as Readable;
   let failure: Error | null = null;
   zip.on("error", (error: Error) => {
-    failure ??= new Error(`${folder} changed or could not be read while it was sent: ${error.message}`);
+    failure ??= new Error(`${source} changed or could not be read while it was sent: ${error.message}`);
     bytes.destroy(failure);
   });
-  for (const { path, isExecutable, sizeBytes } of files) {
+  for (const { path, place, isExecutable, sizeBytes } of files) {
     const mode = isExecutable ? MODE_EXECUTABLE : MODE_PLAIN;
-    zip.addFile(join(root, path), path, { mtime: DATE, mode, compress: sizeBytes <= COMPRESSED_BYTES_MAX });
+    zip.addFile(place, path, { mtime: DATE, mode, compress: sizeBytes <= COMPRESSED_BYTES_MAX });
   }
   zip.end();
   return { bytes, failure: () => failure };

@@ -1,23 +1,22 @@
 // `troupe gc`: removes what is not kept any more, or tells what would go.
 
 import type { CollectGarbage, CollectReport } from "../../sdk/src/index.ts";
-import { type Call, exitCodes, UsageError } from "./command.ts";
-import { clientFor } from "./connection.ts";
-import { withGateway } from "./session.ts";
+import { type Call, printAnswer, UsageError } from "./command.ts";
+import type { ServerCall } from "./session.ts";
 import { bytes, plural } from "./text.ts";
 
-export async function gc(call: Call): Promise<number> {
+export async function gc(call: ServerCall): Promise<number> {
   const request = requestOf(call);
-  if (call.flag("runtime")) {
-    const report = await clientFor(call).collectGarbage(request);
-    return print(call, report as unknown as CollectReport);
+  const report = await (call.flag("runtime") ? call.runtime : call.client.system).collectGarbage(request);
+  if (report.needs_confirmation) {
+    call.terminal.note(
+      "warning: most of what SVC_HOME holds is named by nothing in its database: is it the right one? Only --confirm removes that.",
+    );
   }
-  return withGateway(call, async ({ client }) => print(call, await client.system.collectGarbage(request)));
+  return printAnswer(call, report, () => linesOf(report));
 }
 
-type Request = { readonly [Name in keyof CollectGarbage]: Exclude<CollectGarbage[Name], undefined> };
-
-function requestOf(call: Call): Request {
+function requestOf(call: Call): CollectGarbage {
   const olderThan = call.text("older-than");
   const maxBytes = call.text("max-bytes");
   return {
@@ -48,17 +47,6 @@ export function bytesOf(text: string): number {
   throw new UsageError(
     "--max-bytes needs a whole number of bytes, with K, M, G or T for more: --max-bytes 20G",
   );
-}
-
-function print(call: Call, report: CollectReport): number {
-  if (report.needs_confirmation) {
-    call.terminal.note(
-      "warning: most of what SVC_HOME holds is named by nothing in its database: is it the right one? Only --confirm removes that.",
-    );
-  }
-  if (call.flag("json")) call.terminal.print(JSON.stringify(report));
-  else for (const line of linesOf(report)) call.terminal.print(line);
-  return exitCodes.success;
 }
 
 function linesOf(report: CollectReport): readonly string[] {

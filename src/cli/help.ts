@@ -2,16 +2,18 @@
 
 import { programVersion } from "../app/version.ts";
 import { nearestName } from "../lib/text.ts";
-import { sections } from "./catalogue.ts";
 import {
   type Call,
   type CatalogueEntry,
+  type CatalogueSection,
   type CommandGroup,
   type CommandSpec,
   exitCodes,
   UsageError,
 } from "./command.ts";
 import { cleanText, table } from "./text.ts";
+
+type Sections = readonly CatalogueSection[];
 
 /** The version in package.json. */
 export async function version(call: Call): Promise<number> {
@@ -22,15 +24,15 @@ export async function version(call: Call): Promise<number> {
   return exitCodes.success;
 }
 
-export async function help(call: Call): Promise<number> {
-  const lines = call.words.length === 0 ? overview() : helpFor(findExactly(call.words));
+export async function help(call: Call, sections: Sections): Promise<number> {
+  const lines = call.words.length === 0 ? overview(sections) : helpFor(findExactly(sections, call.words));
   for (const line of lines) call.terminal.print(line);
   return exitCodes.success;
 }
 
 /** `troupe help up now` asks for something that is not there; for `troupe up now` parseWords says so. */
-function findExactly(words: readonly string[]): Found {
-  const found = findCommand(words);
+function findExactly(sections: Sections, words: readonly string[]): Found {
+  const found = findCommand(sections, words);
   const [extra] = found.rest;
   if (extra === undefined) return found;
   throw new UsageError(`\`troupe ${found.spec.name}\` has no further commands, so not ${shown(extra)}.`);
@@ -49,7 +51,7 @@ export interface Found {
  *
  * @throws UsageError that names the nearest command
  */
-export function findCommand(words: readonly string[]): Found {
+export function findCommand(sections: Sections, words: readonly string[]): Found {
   const [first = "", ...rest] = words;
   const entries = sections.flatMap((section) => section.entries);
   const entry = entries.find(({ name }) => name === first);
@@ -94,7 +96,7 @@ export function isGroup(entry: CatalogueEntry): entry is CommandGroup {
 }
 
 /** What `troupe` alone shows. */
-export function overview(): readonly string[] {
+export function overview(sections: Sections): readonly string[] {
   const rows = sections.flatMap(({ entries }) =>
     entries.map((entry) => [isGroup(entry) ? `${entry.name} …` : usage(entry), entry.summary]),
   );

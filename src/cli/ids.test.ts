@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkedId, gatewayKind } from "./ids.ts";
+import { checkedId, idKind } from "./ids.ts";
 
 test("an id of another thing is refused with the name of what it is", () => {
   assert.equal(checkedId("run_1", "run"), "run_1");
@@ -21,9 +21,9 @@ test("what would lead to another route is no id", () => {
 });
 
 test("ids of the runtime are not taken for the gateway's, whatever their graph is called", () => {
-  assert.equal(gatewayKind("run_01m7yt36yn29bc70ytx4j8wdvf"), "run");
-  assert.equal(gatewayKind("job_01m7yt36y8drk6w3h2fwsjc8v5"), "job");
+  assert.equal(idKind("run_01m7yt36yn29bc70ytx4j8wdvf"), "run");
+  assert.equal(idKind("job_01m7yt36y8drk6w3h2fwsjc8v5"), "job");
   for (const id of ["digest-01m7yt36", "run_x-01m7yt36", "job_-1", "bundle_0a", "run_"]) {
-    assert.equal(gatewayKind(id), null, id);
+    assert.equal(idKind(id), "runtime", id);
   }
 });

@@ -40,8 +40,8 @@ export function blueprintIdOf(call: Call): string {
   );
 }
 
-/** Which of the gateway's things an id names; null when it is not one of the gateway's: the runtime's have a dash. */
-export function gatewayKind(id: string): "job" | "run" | null {
+/** What an id names: one of the gateway's things, or a job of the runtime, whose ids have a dash. */
+export function idKind(id: string): "job" | "run" | "runtime" {
   const found = /^(job|run)_[0-9a-z]+$/.exec(id)?.[1];
-  return found === "job" || found === "run" ? found : null;
+  return found === "job" || found === "run" ? found : "runtime";
 }

@@ -1,154 +1,177 @@
-// `troupe jobs …`: durable definitions of work, and what is asked of all runs of one.
+// `troupe jobs …`: durable definitions of work; and the jobs of the runtime API, each of which is one run.
 
-import type { DeadLetter, Job, JobControl } from "../../sdk/src/index.ts";
-import type { JsonObject } from "../engine/json.ts";
-import { letterHead, letterRow } from "./attention-text.ts";
-import { type Call, exitCodes, UsageError } from "./command.ts";
-import { eventLine } from "./event-text.ts";
-import { idOf } from "./ids.ts";
-import { printList } from "./lists.ts";
-import { ago, jobLines, progressLines } from "./record-text.ts";
-import { followEvents } from "./run-records.ts";
-import { limitOf, runtimeJobs } from "./runtime-jobs.ts";
-import { withGateway } from "./session.ts";
-import { readObject } from "./submission.ts";
-import { cleanText } from "./text.ts";
-import { readEvent } from "./wire.ts";
+import type { Job, RuntimeJob, RuntimeJobDetail } from "../../sdk/src/index.ts";
+import type { JsonValue } from "../engine/json.ts";
+import { printAnswer, UsageError } from "./command.ts";
+import { eventLine, readEvent } from "./event-text.ts";
+import { idKind, idOf } from "./ids.ts";
+import { jsonOption, readObject } from "./input.ts";
+import { limitOf, printList } from "./lists.ts";
+import { agentTable, ago, failureOf, jobLines, progressLines } from "./record-text.ts";
+import { endLines } from "./result-text.ts";
+import { linkTo, runtimeFilesOf } from "./run-files.ts";
+import { show as showRun } from "./runs.ts";
+import type { ServerCall } from "./session.ts";
+import { summaryLines } from "./summary-text.ts";
+import type { Terminal } from "./terminal.ts";
+import { cleanText, plural } from "./text.ts";
 
 const EVENTS_SHOWN = 10;
 
-export async function list(call: Call): Promise<number> {
-  if (call.flag("runtime")) return runtimeJobs(call);
+export async function list(call: ServerCall): Promise<number> {
   const limit = limitOf(call);
   const open = call.flag("open") ? { include_terminal: false } : {};
-  return withGateway(call, ({ client }) =>
-    printList<Job>(
-      call,
-      {
-        items: (pageSize) => client.jobs.list({ page_size: pageSize, ...open }),
-        head: ["JOB", "STATUS", "LATEST RUN", "CHANGED", "NAME"],
-        row: (job) => [
-          cleanText(job.job_id),
-          cleanText(job.status),
-          cleanText(job.latest_run?.status ?? "-"),
-          ago(job.updated_at),
-          cleanText(job.name),
-        ],
-        nothing: "No jobs. `troupe launch <folder>` creates and runs one.",
-      },
-      limit,
-    ),
+  if (call.flag("runtime")) return listRuntime(call, limit, open);
+  return printList<Job>(
+    call,
+    {
+      items: (pageSize) => call.client.jobs.list({ page_size: pageSize, ...open }),
+      head: ["JOB", "STATUS", "LATEST RUN", "CHANGED", "NAME"],
+      row: (job) => [
+        cleanText(job.job_id),
+        cleanText(job.status),
+        cleanText(job.latest_run?.status ?? "-"),
+        ago(job.updated_at),
+        cleanText(job.name),
+      ],
+      nothing: "No jobs. `troupe run <folder>` creates and runs one.",
+    },
+    limit,
   );
 }
 
-export async function create(call: Call): Promise<number> {
+function listRuntime(call: ServerCall, limit: number | null, open: object): Promise<number> {
+  return printList<RuntimeJob>(
+    call,
+    {
+      async *items(pageSize) {
+        yield* await call.runtime.jobs({ ...open, ...(limit !== null && { limit: pageSize }) });
+      },
+      head: ["JOB", "STATUS", "SUBMITTED", "NAME"],
+      row: (job) => [
+        cleanText(job.job_id),
+        cleanText(job.status),
+        ago(job.submitted_at),
+        cleanText(job.job_name ?? job.graph_id),
+      ],
+      nothing: "No jobs.",
+    },
+    limit,
+  );
+}
+
+export async function create(call: ServerCall): Promise<number> {
   const id = idOf(call, "bundle");
-  const fields = { name: call.text("name") ?? undefined, resolved_configuration: readObject(call, "config") };
-  return withGateway(call, async ({ client }) => {
-    const job = await client.jobs.create({ bundle_id: id, ...fields });
-    call.terminal.print(call.flag("json") ? JSON.stringify(job) : cleanText(job.job_id));
-    if (!call.flag("json"))
-      call.terminal.note(`Created. Run it with: troupe runs start ${job.job_id} --watch`);
-    return exitCodes.success;
+  const job = await call.client.jobs.create({
+    bundle_id: id,
+    name: call.text("name") ?? undefined,
+    resolved_configuration: readObject(call, "config"),
+  });
+  if (!call.flag("json")) call.terminal.note(`Created. Run it with: troupe runs start ${job.job_id} --watch`);
+  return printAnswer(call, job, () => cleanText(job.job_id));
+}
+
+/** `troupe job`: a job of either API, or a run. */
+export async function showAny(call: ServerCall): Promise<number> {
+  switch (idKind(call.words[0] ?? "")) {
+    case "job":
+      return show(call);
+    case "run":
+      return showRun(call);
+    case "runtime":
+      return showRuntime(call);
+  }
+}
+
+export async function show(call: ServerCall): Promise<number> {
+  const view = call.flag("full") ? "full" : "compact";
+  const job = await call.client.jobs.get(idOf(call, "job"), { view });
+  const { paint } = call.terminal;
+  return printAnswer(call, job, () => [
+    ...jobLines(job, paint),
+    ...eventLines(job.recent_events ?? [], call.terminal),
+  ]);
+}
+
+async function showRuntime(call: ServerCall): Promise<number> {
+  const { terminal, runtime } = call;
+  const detail = await runtime.job(call.words[0] ?? "");
+  const files = await runtimeFilesOf(runtime, detail.job.run_id);
+  return printAnswer(call, { ...detail, artifacts: files }, () => {
+    const { job } = detail;
+    const address = (url: string) => linkTo(runtime, { url });
+    const ended = {
+      id: job.job_id,
+      status: job.status,
+      result: job.result as JsonValue,
+      failure: failureOf(job.failure ?? null),
+      files,
+      place: ({ url }: { readonly url: string }) => address(url),
+      address,
+    };
+    const [head = "", ...ending] = endLines(ended, terminal.paint);
+    return [
+      ...agentTable(detail.agents.map(agentRow)),
+      ...eventLines(detail.recent_events, terminal),
+      head,
+      ...summaryLines(job.observability_summary, address),
+      ...ending,
+    ];
   });
 }
 
-export async function show(call: Call): Promise<number> {
-  const id = idOf(call, "job");
-  return withGateway(call, async ({ client }) => {
-    const { terminal } = call;
-    const job = await client.jobs.get(id, { view: call.flag("full") ? "full" : "compact" });
-    if (call.flag("json")) {
-      terminal.print(JSON.stringify(job));
-      return exitCodes.success;
-    }
-    for (const line of jobLines(job, terminal.paint)) terminal.print(line);
-    const events = (job.recent_events ?? []).slice(0, EVENTS_SHOWN).toReversed();
-    if (events.length > 0) terminal.print(terminal.paint("bold", "Last events"));
-    for (const event of events)
-      terminal.print(`  ${eventLine(readEvent(0, event as JsonObject), terminal.paint)}`);
-    return exitCodes.success;
-  });
+const agentRow = (agent: RuntimeJobDetail["agents"][number]) => ({ ...agent, state: agent.status });
+
+/** @param events newest first */
+function eventLines(events: readonly unknown[], { paint }: Terminal): readonly string[] {
+  const lines = events
+    .slice(0, EVENTS_SHOWN)
+    .toReversed()
+    .map((event) => `  ${eventLine(readEvent(0, event), paint)}`);
+  return lines.length === 0 ? [] : [paint("bold", "Last events"), ...lines];
 }
 
-export async function update(call: Call): Promise<number> {
+export async function update(call: ServerCall): Promise<number> {
   const id = idOf(call, "job");
   const name = call.text("name");
   const config = readObject(call, "config");
   if (name === null && config === undefined) {
     throw new UsageError("Nothing to change. Give --name NAME, --config FILE, or both.");
   }
-  return withGateway(call, async ({ client }) => {
-    const job = await client.jobs.update(whateverItIs(id), {
-      name: name ?? undefined,
-      resolved_configuration: config,
-    });
-    call.terminal.print(
-      call.flag("json") ? JSON.stringify(job) : `${cleanText(job.job_id)} changed, revision ${job.revision}`,
-    );
-    return exitCodes.success;
-  });
+  const patch = { name: name ?? undefined, resolved_configuration: config };
+  const job = await call.client.jobs.update(anyVersion(id), patch);
+  return printAnswer(call, job, () => `${cleanText(job.job_id)} changed, revision ${job.revision}`);
 }
 
-export async function remove(call: Call): Promise<number> {
+export async function remove(call: ServerCall): Promise<number> {
   const id = idOf(call, "job");
-  return withGateway(call, async ({ client }) => {
-    await client.jobs.delete(whateverItIs(id), { force: call.flag("force") === true });
-    call.terminal.print(call.flag("json") ? JSON.stringify({ job_id: id, deleted: true }) : `${id} deleted`);
-    return exitCodes.success;
+  await call.client.jobs.delete(anyVersion(id), { force: call.flag("force") === true });
+  return printAnswer(call, { job_id: id, deleted: true }, () => `${id} deleted`);
+}
+
+/** A person who changes a job by its id has not read a version of it. */
+const anyVersion = (jobId: string) => ({ job_id: jobId, etag: "*" });
+
+export async function progress(call: ServerCall): Promise<number> {
+  const found = await call.client.jobs.workflowProgress(idOf(call, "job"));
+  return printAnswer(call, found, () => progressLines(found, call.terminal.paint));
+}
+
+// ---------------------------------------------------------------------------------- the runtime's alone
+
+/** `troupe send`. */
+export async function send(call: ServerCall): Promise<number> {
+  const [jobId = "", agentId = ""] = call.words;
+  const sent = await call.runtime.send(jobId, {
+    agent_id: agentId,
+    body: jsonOption(call, "body", '{"city":"Ghent"}') ?? {},
+    type: call.text("type") ?? undefined,
   });
+  return printAnswer(call, sent, () => `sent ${cleanText(sent.message_id)}`);
 }
 
-/** A person who changes a job by its id has not read a version of it: the change is laid over whatever it is. */
-const whateverItIs = (jobId: string) => ({ job_id: jobId, etag: "*" });
-
-/** The command that asks for one change of state of every open run. */
-export function control(action: "pause" | "resume" | "cancel"): (call: Call) => Promise<number> {
-  return async (call) => {
-    const id = idOf(call, "job");
-    return withGateway(call, async ({ client }) => {
-      const answer: JobControl = await client.jobs[action](id);
-      if (call.flag("json")) call.terminal.print(JSON.stringify(answer));
-      else for (const run of answer.runs) call.terminal.print(cleanText(`${run.run_id} ${run.status}`));
-      return exitCodes.success;
-    });
-  };
-}
-
-export async function events(call: Call): Promise<number> {
-  const id = idOf(call, "job");
-  return withGateway(call, async (session) => {
-    const { latest_run: latest } = await session.client.jobs.get(id);
-    if (latest !== null) return followEvents(session, latest.run_id);
-    call.terminal.note(`${id} has no run yet. Start one: troupe runs start ${id}`);
-    return exitCodes.success;
-  });
-}
-
-export async function progress(call: Call): Promise<number> {
-  const id = idOf(call, "job");
-  return withGateway(call, async ({ client }) => {
-    const { terminal } = call;
-    const found = await client.jobs.workflowProgress(id);
-    if (call.flag("json")) terminal.print(JSON.stringify(found));
-    else for (const line of progressLines(found, terminal.paint)) terminal.print(line);
-    return exitCodes.success;
-  });
-}
-
-export async function deadLetters(call: Call): Promise<number> {
-  const id = idOf(call, "job");
-  const limit = limitOf(call);
-  return withGateway(call, ({ client }) =>
-    printList<DeadLetter>(
-      call,
-      {
-        items: (pageSize) => client.jobs.deadLetters(id, { page_size: pageSize }),
-        head: letterHead,
-        row: letterRow,
-        nothing: "No dead letters.",
-      },
-      limit,
-    ),
-  );
+/** `troupe cleanup`. */
+export async function cleanup(call: ServerCall): Promise<number> {
+  const removed = await call.runtime.cleanup(call.flag("all") === true ? { all: true } : {});
+  return printAnswer(call, removed, () => `${plural(removed.deleted_count, "job")} removed`);
 }

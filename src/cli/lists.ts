@@ -1,8 +1,9 @@
 // Lists of any length: as a table, as one JSON array, or as one line per item. Nothing is held but a few hundred items.
 
-import { type Call, exitCodes } from "./command.ts";
-import { table } from "./text.ts";
+import { type Call, exitCodes, UsageError } from "./command.ts";
+import { cleanText, table } from "./text.ts";
 
+const ITEMS_SHOWN = 20;
 /** Items that share the widths of their columns, and how many are asked for at once. */
 const CHUNK_ITEMS = 200;
 
@@ -12,8 +13,32 @@ export interface Listing<Item> {
   readonly head: readonly string[];
   /** Cleaned cells. */
   row(item: Item): readonly string[];
+  /** What stands in the JSON array; the item itself when absent. */
+  json?(item: Item): unknown;
   /** What is said when there is nothing. */
   readonly nothing: string;
+}
+
+/** How many items a list shows: --limit, or 20; null with --all. */
+export function limitOf(call: Call): number | null {
+  if (call.flag("all")) return null;
+  const text = call.text("limit");
+  if (text === null) return ITEMS_SHOWN;
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw new UsageError("--limit needs a whole number, 1 or more: --limit 50");
+  return Number(text);
+}
+
+/** @throws UsageError when an option's value is none of those that it may have */
+export function oneOf<Value extends string>(
+  call: Call,
+  option: string,
+  values: readonly Value[],
+): Value | undefined {
+  const text = call.text(option);
+  const value = values.find((known) => known === text);
+  if (text === null || value !== undefined) return value;
+  throw new UsageError(`--${option}: ${JSON.stringify(cleanText(text))} is none of ${values.join(", ")}.`);
 }
 
 /**
@@ -28,7 +53,7 @@ export async function printList<Item>(
 ): Promise<number> {
   // One more than is shown tells whether there are more.
   const pageSize = limit === null ? CHUNK_ITEMS : Math.min(CHUNK_ITEMS, limit + 1);
-  const writer = call.flag("json") ? jsonArray<Item>(call) : tableOf(call, listing);
+  const writer = call.flag("json") ? jsonArray(call, listing) : tableOf(call, listing);
   let count = 0;
   for await (const item of listing.items(pageSize)) {
     if (count === limit) {
@@ -49,11 +74,11 @@ interface Writer<Item> {
 }
 
 /** One JSON document, a line for each item. */
-function jsonArray<Item>({ terminal }: Call): Writer<Item> {
+function jsonArray<Item>({ terminal }: Call, { json = (item) => item }: Listing<Item>): Writer<Item> {
   let opening = "[";
   return {
     add(item) {
-      terminal.print(opening + JSON.stringify(item));
+      terminal.print(opening + JSON.stringify(json(item)));
       opening = ",";
     },
     end: () => terminal.print(opening === "[" ? "[]" : "]"),
@@ -84,8 +109,9 @@ export async function printStream<Item>(
   { terminal, flag }: Call,
   items: AsyncIterable<Item>,
   line: (item: Item) => string,
+  json: (item: Item) => unknown = (item) => item,
 ): Promise<number> {
-  const show = flag("json") ? JSON.stringify : line;
-  for await (const item of items) terminal.print(show(item));
+  const isJson = flag("json");
+  for await (const item of items) terminal.print(isJson ? JSON.stringify(json(item)) : line(item));
   return exitCodes.success;
 }

@@ -1,56 +1,136 @@
-// `troupe operations [id]`: long work of the gateway, such as the addition of a blueprint.
+// `troupe operations`: long work of the gateway, such as the addition of a blueprint; as it goes on, and what it came to.
 
-import type { Operation, OperationsQuery } from "../../sdk/src/index.ts";
-import { type Call, UsageError } from "./command.ts";
-import { printList } from "./lists.ts";
-import { followOperation, showOperation } from "./operation-follow.ts";
-import { whatOf } from "./operation-text.ts";
-import { ago } from "./record-text.ts";
-import { limitOf } from "./runtime-jobs.ts";
-import { withGateway } from "./session.ts";
-import { cleanText } from "./text.ts";
+import type { Operation } from "../../sdk/src/index.ts";
+import { isObject, type JsonValue } from "../engine/json.ts";
+import { type Call, exitCodes, printAnswer, UsageError } from "./command.ts";
+import { limitOf, oneOf, printList } from "./lists.ts";
+import { ago, fieldLines } from "./record-text.ts";
+import type { ServerCall } from "./session.ts";
+import type { Paint, Style } from "./terminal.ts";
+import { bytes, cleanText, fit, plural } from "./text.ts";
 
 const statuses: readonly Operation["status"][] = ["pending", "running", "completed", "failed"];
 
-export async function operations(call: Call): Promise<number> {
+export async function operations(call: ServerCall): Promise<number> {
   const [operationId] = call.words;
   if (operationId === undefined) return list(call);
   if (!/^op_[0-9a-z]+$/.test(operationId)) {
     const said = `${JSON.stringify(cleanText(operationId))} is no id of an operation`;
     throw new UsageError(`${said}. \`troupe operations\` lists them.`);
   }
-  return withGateway(call, async (session) => {
-    if (call.flag("follow")) return followOperation(session, operationId);
-    return showOperation(session, await session.client.operations.get(operationId));
-  });
+  if (call.flag("follow")) return showEnd(call, await followed(call, operationId));
+  return showOperation(call, await call.client.operations.get(operationId));
 }
 
-function list(call: Call): Promise<number> {
-  const limit = limitOf(call);
-  const query: OperationsQuery = { target: call.text("blueprint") ?? undefined, status: statusOf(call) };
-  return withGateway(call, ({ client }) =>
-    printList<Operation>(
-      call,
-      {
-        items: (pageSize) => client.operations.list({ ...query, page_size: pageSize }),
-        head: ["OPERATION", "STATUS", "DONE", "ASKED FOR", "WHAT"],
-        row: (operation) => [
-          cleanText(operation.operation_id),
-          operation.status,
-          `${operation.progress.percent} %`,
-          ago(operation.created_at),
-          whatOf(operation),
-        ],
-        nothing: "No operations. `troupe blueprint add <blueprint-id>` begins one.",
-      },
-      limit,
-    ),
+function list(call: ServerCall): Promise<number> {
+  const query = { target: call.text("blueprint") ?? undefined, status: oneOf(call, "status", statuses) };
+  return printList<Operation>(
+    call,
+    {
+      items: (pageSize) => call.client.operations.list({ ...query, page_size: pageSize }),
+      head: ["OPERATION", "STATUS", "DONE", "ASKED FOR", "WHAT"],
+      row: (operation) => [
+        cleanText(operation.operation_id),
+        operation.status,
+        `${operation.progress.percent} %`,
+        ago(operation.created_at),
+        whatOf(operation),
+      ],
+      nothing: "No operations. `troupe blueprint add <blueprint-id>` begins one.",
+    },
+    limitOf(call),
   );
 }
 
-function statusOf(call: Call): Operation["status"] | undefined {
-  const text = call.text("status");
-  const status = statuses.find((known) => known === text);
-  if (text === null || status !== undefined) return status;
-  throw new UsageError(`--status: ${JSON.stringify(cleanText(text))} is none of ${statuses.join(", ")}.`);
+/** The operation once it has ended; its labels are shown until then, drawn in place on a screen, but not with --json. */
+export async function followed(call: ServerCall, operationId: string): Promise<Operation> {
+  const { terminal, client } = call;
+  if (call.flag("json")) return client.operations.wait(operationId);
+  let shown = "";
+  for await (const { payload } of client.operations.follow(operationId)) {
+    const line = progressLine(payload);
+    if (line === shown) continue;
+    shown = line;
+    if (terminal.isScreen) terminal.redraw([fit(line, Math.max(20, terminal.size().columns - 1))]);
+    else terminal.note(line);
+  }
+  terminal.settle();
+  return client.operations.get(operationId);
+}
+
+/** How an operation ended. @returns the exit code: 0 completed, 1 failed */
+export function showEnd(call: Call, operation: Operation): number {
+  const { error } = operation;
+  if (error !== null && !call.flag("json")) call.terminal.note(cleanText(`${error.code}: ${error.detail}`));
+  printAnswer(call, operation, () => (error === null ? planLines(operation) : []));
+  return error === null ? exitCodes.success : exitCodes.failure;
+}
+
+/** Shows an operation as it is, without waiting. */
+export function showOperation(call: Call, operation: Operation): number {
+  printAnswer(call, operation, () => operationLines(operation, call.terminal.paint));
+  return operation.status === "failed" ? exitCodes.failure : exitCodes.success;
+}
+
+/** "42 %  Copying the package" */
+function progressLine({ percent, label }: Pick<Operation["progress"], "percent" | "label">): string {
+  return `${String(percent).padStart(3)} %  ${cleanText(label)}`;
+}
+
+const styles: Readonly<Record<Operation["status"], Style>> = {
+  pending: "blue",
+  running: "cyan",
+  completed: "green",
+  failed: "red",
+};
+
+function operationLines(operation: Operation, paint: Paint): readonly string[] {
+  const { progress, error, status } = operation;
+  const fields: readonly (readonly [string, string])[] = [
+    ["Operation", cleanText(operation.operation_id)],
+    ["What", whatOf(operation)],
+    ["Status", paint(styles[status], status)],
+    ["Progress", progressLine(progress).trim()],
+    ["Asked for", ago(operation.created_at)],
+    ...(error === null ? [] : ([["Error", `${error.code}: ${cleanText(error.detail)}`]] as const)),
+  ];
+  const steps = progress.steps.map((step) => `  ${step.status.padEnd(10)} ${cleanText(step.label)}`);
+  return [...fieldLines(fields), ...steps, ...planLines(operation)];
+}
+
+function whatOf({ kind, target }: Pick<Operation, "kind" | "target">): string {
+  return `${kind === "blueprint_addition" ? "addition" : "removal"} of ${cleanText(target)}`;
+}
+
+interface PlannedItem {
+  readonly kind: string;
+  readonly id: string;
+  readonly bytes: number;
+  readonly action: string;
+}
+
+/** What a removal has removed, or would remove; nothing for other operations. */
+export function planLines({ result }: Pick<Operation, "result">): readonly string[] {
+  const shown = (result ?? {}) as Readonly<Record<string, JsonValue>>;
+  const isPreview = isObject(shown.preview);
+  const plan = isPreview ? shown.preview : shown.removed;
+  if (!isObject(plan)) return [];
+  const items = (Array.isArray(plan.resources) ? plan.resources : []) as readonly unknown[] as PlannedItem[];
+  const going = items.filter(({ action }) => action === "delete");
+  const staying = items.filter(({ action }) => action !== "delete");
+  const nothing = isPreview ? "No files would go." : "No files were removed.";
+  const freed = `${bytes(Number(plan.bytes_freed))} of files ${isPreview ? "would be" : "were"} freed.`;
+  const jobs = Number(plan.jobs_affected);
+  return [
+    ...(going.length === 0 ? [nothing] : [isPreview ? "This would go:" : "Removed:", ...going.map(itemLine)]),
+    ...(staying.length === 0 ? [] : [isPreview ? "This would stay:" : "Kept:", ...staying.map(itemLine)]),
+    ...(going.length === 0 ? [] : [freed]),
+    ...(jobs === 0 ? [] : [`${plural(jobs, "job")} made from it ${jobs === 1 ? "stays" : "stay"}.`]),
+  ];
+}
+
+function itemLine({ kind, id, bytes: size, action }: PlannedItem): string {
+  const isUsed = kind === "package" && action !== "delete";
+  const why = isUsed ? ": jobs of it, or an uploaded bundle, still have it" : "";
+  return `  ${kind} ${kind === "package" ? id.slice(0, 12) : cleanText(id)}, ${bytes(size)}${why}`;
 }

@@ -4,12 +4,18 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { stripVTControlCharacters } from "node:util";
 import type { JsonValue } from "../engine/json.ts";
-import { eventLine, eventText, isWorthReading, progressPercent } from "./event-text.ts";
+import {
+  eventLine,
+  eventText,
+  type HistoryEvent,
+  isWorthReading,
+  progressPercent,
+  readEvent,
+} from "./event-text.ts";
 import { applyEvent, newProgress, type RunProgress } from "./progress.ts";
 import { renderScreen } from "./screen.ts";
 import { colourPaint, plainPaint } from "./terminal.ts";
 import { displayWidth } from "./text.ts";
-import { type HistoryEvent, readEvent } from "./wire.ts";
 
 const START_MS = Date.parse("2026-03-01T10:00:00.000Z");
 

@@ -1,9 +1,15 @@
 // The state of a run as a watcher sees it: built from its events alone, one after another, without a clock.
 
 import type { JsonObject } from "../engine/json.ts";
-import { eventText, isQuestion, isResultObject, progressPercent, progressText } from "./event-text.ts";
+import {
+  eventText,
+  type HistoryEvent,
+  isQuestion,
+  isResultObject,
+  progressPercent,
+  progressText,
+} from "./event-text.ts";
 import { cleanText } from "./text.ts";
-import type { HistoryEvent } from "./wire.ts";
 
 export type AgentState = "ready" | "queued" | "running" | "retrying" | "done" | "failed" | "stopped";
 

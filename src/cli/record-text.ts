@@ -1,19 +1,11 @@
 // The gateway's records as lines for people. Pure but for `ago`; every text from outside is cleaned here.
 
-import type {
-  JobDetail,
-  LogRecord,
-  Run,
-  RunEvent,
-  TimelineRecord,
-  WorkflowProgress,
-} from "../../sdk/src/index.ts";
+import type { JobDetail, LogRecord, Run, TimelineRecord, WorkflowProgress } from "../../sdk/src/index.ts";
 import type { Failure } from "../engine/failure.ts";
-import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { isObject, type JsonObject } from "../engine/json.ts";
 import { statusWord } from "./result-text.ts";
 import type { Paint, Style } from "./terminal.ts";
 import { cleanText, duration, pad, plural, table, timeOfDay } from "./text.ts";
-import { type HistoryEvent, readEvent } from "./wire.ts";
 
 const AGENT_COLUMNS = 16;
 const TEXT_CHARS_MAX = 2_000;
@@ -115,27 +107,29 @@ export function progressLines(found: WorkflowProgress, paint: Paint): readonly s
   const rest = found.eta_ms === null ? "" : `, about ${duration(found.eta_ms)} left`;
   const head = `${cleanText(found.run_id)} ${statusWord(found.status, paint)}`;
   const counts = `${Math.round(percent)} %, ${done} of ${plural(total, "agent")} done${rest}. ${cleanText(label)}`;
-  const rows = found.agents
+  return [`${head}  ${counts}`, ...agentTable(found.agents)];
+}
+
+/** An agent as both APIs have it. */
+type ShownAgent = Pick<
+  WorkflowProgress["agents"][number],
+  "agent_id" | "agent_type" | "processed_messages" | "mailbox_depth" | "last_error"
+> & { readonly state: string; readonly attempt?: number | null };
+
+export function agentTable(agents: readonly ShownAgent[]): readonly string[] {
+  const rows = agents
     .slice(0, AGENTS_SHOWN)
-    .map((agent) => [
+    .map(({ attempt, ...agent }) => [
       cleanText(agent.agent_id),
       cleanText(agent.agent_type),
-      agent.attempt !== null && agent.attempt > 1 ? `${agent.state} (attempt ${agent.attempt})` : agent.state,
+      cleanText(agent.state) + (attempt != null && attempt > 1 ? ` (attempt ${attempt})` : ""),
       String(agent.processed_messages),
       String(agent.mailbox_depth),
       cleanText(agent.last_error ?? ""),
     ]);
-  const more = found.agents.length - rows.length;
-  return [
-    `${head}  ${counts}`,
-    ...table(["AGENT", "TYPE", "STATE", "MESSAGES", "WAITING", "LAST ERROR"], rows),
-    ...(more > 0 ? [`… and ${plural(more, "more agent")}`] : []),
-  ];
-}
-
-/** A run's event as the watching commands know it. */
-export function historyEvent(event: RunEvent): HistoryEvent {
-  return readEvent(event.id, event as unknown as JsonValue);
+  const more = agents.length - rows.length;
+  const lines = table(["AGENT", "TYPE", "STATE", "MESSAGES", "WAITING", "LAST ERROR"], rows);
+  return more > 0 ? [...lines, `… and ${plural(more, "more agent")}`] : lines;
 }
 
 const levelStyles: Readonly<Partial<Record<LogRecord["level"], Style>>> = {

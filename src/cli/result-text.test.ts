@@ -1,23 +1,17 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { failure as makeFailure } from "../../test/support/failures.ts";
 import type { Failure } from "../engine/failure.ts";
 import type { JsonValue } from "../engine/json.ts";
-import type { Call } from "./command.ts";
 import { endLines } from "./result-text.ts";
+import type { RunFile } from "./run-files.ts";
 import { savedName } from "./save.ts";
-import { readSubmission, withInputs } from "./submission.ts";
 import { plainPaint } from "./terminal.ts";
-import type { RunArtifact } from "./wire.ts";
 
 function ended(
   status: string,
   result: JsonValue,
-  files: readonly RunArtifact[] = [],
+  files: readonly RunFile[] = [],
   failure: Failure | null = null,
 ) {
   const place = ({ name }: { readonly name: string }) => `/files/${name}`;
@@ -25,7 +19,7 @@ function ended(
   return endLines({ id: "digest-1", status, result, failure, files, place, address }, plainPaint);
 }
 
-function file(name: string, kind: string, primary = false): RunArtifact {
+function file(name: string, kind: RunFile["kind"], primary = false): RunFile {
   return {
     artifact_id: `art_${name}`,
     name,
@@ -36,6 +30,8 @@ function file(name: string, kind: string, primary = false): RunArtifact {
     sha256: "",
     content_type: "text/plain",
     url: "",
+    created_at: "2026-11-21T09:30:00.000Z",
+    producer: "work",
   };
 }
 
@@ -123,88 +119,4 @@ describe("names of saved files (S1)", () => {
     assert.equal(savedName({ artifact_id: "art_1", name: "r.md" }, taken), "r.md");
     assert.equal(savedName({ artifact_id: "art_2", name: "R.md" }, taken), "art_2/R.md");
   });
-});
-
-describe("what is submitted", () => {
-  const folder = mkdtempSync(join(tmpdir(), "troupe-submission-"));
-  after(() => rmSync(folder, { recursive: true }));
-  const put = (name: string, content: string | Uint8Array) => {
-    writeFileSync(join(folder, name), content);
-    return join(folder, name);
-  };
-  const read = (target: string, options: Record<string, string> = {}) =>
-    readSubmission({ words: [target], text: (name: string) => options[name] ?? null } as unknown as Call);
-
-  test("inputs replace a manifest's own: one body for every entrypoint, or lists by name", () => {
-    const manifest = { entrypoints: ["a", "b"], initial_inputs: { a: [1] } };
-    assert.deepEqual(withInputs(manifest, { n: 1 }).initial_inputs, { a: [{ n: 1 }], b: [{ n: 1 }] });
-    assert.deepEqual(withInputs(manifest, { $entrypoints: { b: [2, 3] } }).initial_inputs, {
-      a: [1],
-      b: [2, 3],
-    });
-    assert.deepEqual(withInputs(manifest, {}), manifest);
-    assert.throws(() => withInputs(manifest, { $entrypoints: { b: [2] }, n: 1 }), /"n" beside \$entrypoints/);
-    assert.throws(() => withInputs(manifest, { $entrypoints: [2] }), /must be an object/);
-  });
-
-  test("a folder is submitted by its real path, with inputs and configuration", () => {
-    const submission = read(folder, { input: put("in.json", '{"n":1}'), config: put("c.json", '{"a":1}') });
-    assert.equal(submission.kind, "folder");
-    assert.deepEqual(submission.kind === "folder" && [submission.inputs, submission.config], [
-      { n: 1 },
-      { a: 1 },
-    ]);
-  });
-
-  test("a manifest beside payloads is submitted alone, with a hint", async () => {
-    const manifest = put("manifest.json", '{"entrypoints":["a"]}');
-    const bare = read(manifest, { input: put("in.json", '{"n":5}') });
-    assert.deepEqual(bare, {
-      kind: "manifest",
-      manifest: { entrypoints: ["a"], initial_inputs: { a: [{ n: 5 }] } },
-      hint: null,
-    });
-    await mkdir(join(folder, "payloads"));
-    const hinted = read(manifest);
-    assert.match(hinted.kind === "manifest" ? (hinted.hint ?? "") : "", /troupe run .* brings them/);
-  });
-
-  const refused: readonly (readonly [string, () => unknown, RegExp])[] = [
-    ["a path that is not there", () => read(join(folder, "nothing")), /does not exist/],
-    ["text that is no JSON", () => read(put("x.json", "{")), /x\.json is no JSON: .*/],
-    [
-      "bytes that are no text",
-      () => read(put("y.json", new Uint8Array([0xff, 0xfe]))),
-      /y\.json is not UTF-8/,
-    ],
-    [
-      "JSON that nests too deep",
-      () => read(put("z.json", "[".repeat(200) + "]".repeat(200))),
-      /nests deeper than 100/,
-    ],
-    ["a manifest that is a list", () => read(put("l.json", "[]")), /not a manifest/],
-    [
-      "a configuration that is a list",
-      () => read(folder, { config: put("l.json", "[]") }),
-      /--config: .* holds no JSON object/,
-    ],
-    [
-      "an input that is no object",
-      () => read(folder, { input: put("l.json", "[]") }),
-      /--input: .* holds no JSON object/,
-    ],
-    [
-      "a configuration for a bare manifest",
-      () => read(put("m.json", "{}"), { config: put("c.json", "{}") }),
-      /belongs to a bundle folder/,
-    ],
-    [
-      "an input that is not there",
-      () => read(folder, { input: join(folder, "none.json") }),
-      /none\.json cannot be read/,
-    ],
-  ];
-  for (const [name, act, message] of refused) {
-    test(`refused: ${name}`, () => void assert.throws(act, { name: "UsageError", message }));
-  }
 });

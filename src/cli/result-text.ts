@@ -2,19 +2,13 @@
 
 import type { Failure } from "../engine/failure.ts";
 import type { JsonValue } from "../engine/json.ts";
+import type { RunFile } from "./run-files.ts";
 import type { Paint, Style } from "./terminal.ts";
 import { bytes, cleanLines, cleanText, plural, table } from "./text.ts";
-import type { RunArtifact } from "./wire.ts";
 
 const RESULT_LINES_MAX = 40;
 const STDERR_LINES_MAX = 12;
 const FILES_MAX = 20;
-
-/** A file that a run left, as far as it is shown. */
-export type EndedFile = Pick<
-  RunArtifact,
-  "artifact_id" | "name" | "kind" | "title" | "primary" | "size" | "url"
->;
 
 /** A run as it stands, of either API; most often it has ended. */
 export interface EndedRun {
@@ -23,9 +17,9 @@ export interface EndedRun {
   readonly status: string;
   readonly result: JsonValue | undefined;
   readonly failure: Failure | null;
-  readonly files: readonly EndedFile[];
+  readonly files: readonly RunFile[];
   /** Where a file can be got: an address or a path. */
-  place(file: EndedFile): string;
+  place(file: RunFile): string;
   /** The address of a path of the server. */
   address(path: string): string;
 }
@@ -101,7 +95,7 @@ function fileLines(run: EndedRun, paint: Paint): readonly string[] {
   const outputs = run.files.filter((file) => file.kind === "output");
   const files = outputs.length > 0 ? outputs : run.files;
   if (files.length === 0) return [];
-  const ordered = files.toSorted((a, b) => Number(b.primary) - Number(a.primary));
+  const ordered = files.toSorted((a, b) => Number(b.primary === true) - Number(a.primary === true));
   const rows = ordered
     .slice(0, FILES_MAX)
     .map((file) => [cleanText(file.title ?? file.name), bytes(file.size), cleanText(run.place(file))]);

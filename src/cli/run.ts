@@ -1,39 +1,64 @@
-// `troupe run`: submit, watch, say how it ended and where the files are.
+// `troupe run`: from a folder, a zip or a manifest on this machine to the outputs of a run, in one command; and `troupe
+// demo`, which runs an example that ships with the program.
+//
+// R1. A gateway that is not there is started in this process for the length of the run, unless --url names one.
+// R2. Everything is read from this machine before anything is started or sent.
 
+import { existsSync, realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Config, loadConfig } from "../app/config.ts";
-import { RuntimeClient, Unreachable } from "./client.ts";
-import { type Call, exitCodes } from "./command.ts";
-import { configFor, findClient, settled, throughSocket } from "./connection.ts";
-import { type WatchStyle, watch, watchStyleFor } from "./follow.ts";
+import { type Job, TroupeClient, type TroupeRuntime, TroupeUnreachable } from "../../sdk/src/index.ts";
+import type { RunningProgram } from "../app/app.ts";
+import { describePackage } from "../blueprints/describe-package.ts";
+import type { JsonObject, JsonValue } from "../engine/json.ts";
+import { noteWarnings, readTarget, type Target, uploadTarget } from "./bundles.ts";
+import { type Call, exitCodes, printAnswer, UsageError } from "./command.ts";
+import { configFor, gatewayAddress } from "./connection.ts";
+import { readEvent } from "./event-text.ts";
+import { readObject, withInputs } from "./input.ts";
 import { listenForInterrupts } from "./interrupts.ts";
+import { failureOf } from "./record-text.ts";
 import { endLines } from "./result-text.ts";
-import { artifactsOf } from "./runtime-jobs.ts";
-import { checkSaveFolder, saveFiles } from "./save.ts";
+import { linkTo, runtimeFilesOf, saveInto } from "./run-files.ts";
 import { startServer } from "./serve.ts";
-import { readSubmission, type Submission, submit } from "./submission.ts";
+import { type ServerCall, withServer } from "./session.ts";
 import { cleanText } from "./text.ts";
-import type { JobDetail, RunArtifact } from "./wire.ts";
+import { exitCodeOf, isOver, started, watch, watchesAsked, watchRun } from "./watching.ts";
 
 const DEMO = fileURLToPath(new URL("../../examples/document-digest", import.meta.url));
 
-/** `troupe demo`: `troupe run --watch` of an example that ships with the program. */
-export function demo(call: Call): Promise<number> {
-  const flag = (name: string) => (name === "watch" ? true : call.flag(name));
-  return run({ ...call, words: [DEMO], flag });
+/** What is to be run, as it was read from this machine. */
+interface RunPlan {
+  readonly target: Target;
+  readonly name: string | null;
+  readonly inputs: JsonObject | undefined;
+  readonly config: JsonObject | undefined;
+  readonly watches: boolean;
 }
 
+export const demo = (call: Call): Promise<number> => run({ ...call, words: [DEMO] });
+
 export async function run(call: Call): Promise<number> {
-  checkSaveFolder(call);
-  const submission = readSubmission(call);
-  if (submission.kind === "manifest" && submission.hint !== null) call.terminal.note(submission.hint);
+  const plan: RunPlan = {
+    target: readTarget(call),
+    name: call.text("name"),
+    inputs: readObject(call, "input"),
+    config: readObject(call, "config"),
+    watches: watchesAsked(call, true),
+  };
+  noteLeftOut(call, plan.target);
+  if (call.flag("runtime")) return withServer(call, (server) => runOnRuntime(server, plan));
+  if (call.text("url") !== null) return withServer(call, (server) => runOnGateway(server, plan));
+  // Until the program of our own has stopped, not only while it is used.
   const interrupts = listenForInterrupts(() => process.exit(exitCodes.interrupted));
   try {
-    const connection = await connect(call, interrupts.signal);
+    const own = await startMissing(call, interrupts.signal);
+    if (own === null) return await withServer(call, (server) => runOnGateway(server, plan));
+    const there = { ...call, text: (name: string) => (name === "url" ? own.gatewayUrl : call.text(name)) };
     try {
-      return await runOn(call, connection, submission, interrupts.signal);
+      return await withServer(there, (server) => runOnGateway(server, { ...plan, watches: true }), true);
     } finally {
-      await connection.close();
+      await own.close();
     }
   } catch (error) {
     if (interrupts.signal.aborted) return exitCodes.interrupted;
@@ -43,156 +68,138 @@ export async function run(call: Call): Promise<number> {
   }
 }
 
-async function runOn(
-  call: Call,
-  connection: Connection,
-  submission: Submission,
-  interrupt: AbortSignal,
-): Promise<number> {
-  const { client, isOwn } = connection;
-  const { jobId, runId } = await submit(call, client, submission);
-  const style = chooseStyle(call, isOwn);
-  if (style === null) return submitted(call, jobId, runId);
-  if (!call.flag("json")) call.terminal.print(`Job ${cleanText(jobId)}`);
+/** A manifest that lies in a bundle's folder is most often meant with its payloads. */
+function noteLeftOut({ terminal }: Call, { kind, path }: Target): void {
+  const folder = dirname(path);
+  if (kind !== "manifest" || basename(path) !== "manifest.json" || !existsSync(join(folder, "payloads")))
+    return;
+  terminal.note(`Only the manifest is run, without its payloads; \`troupe run ${folder}\` brings them.`);
+}
+
+// ------------------------------------------------------------------------------------------ the gateway
+
+async function runOnGateway(call: ServerCall, plan: RunPlan): Promise<number> {
+  const { client } = call;
+  let job: Job | null = null;
   try {
-    await watch({ id: jobId, events: client.follow(jobId) }, call.terminal, style);
-    return await ended(call, connection, jobId);
-  } catch (error) {
-    if (!interrupt.aborted) throw error;
-    return interrupted(call, jobId, isOwn);
+    const bundle = await uploadTarget(call, plan.target);
+    tell(call, plan, `Bundle ${bundle.bundle_id}`);
+    job = await client.jobs.create({
+      bundle_id: bundle.bundle_id,
+      name: plan.name ?? undefined,
+      resolved_configuration: plan.config,
+    });
+    tell(call, plan, `Job ${job.job_id}`);
+    const run = await client.runs.start(job.job_id, { inputs: plan.inputs });
+    job = null;
+    const also = { bundle_id: bundle.bundle_id };
+    if (!plan.watches) return started(call, run.run_id, { ...also, ...run });
+    tell(call, plan, `Run ${run.run_id}`);
+    return await watchRun(call, run.run_id, also);
+  } finally {
+    // The job stays: it can be run again when what was wrong with the run is fixed.
+    if (job !== null)
+      call.terminal.note(`The job ${cleanText(job.job_id)} is there; troupe runs start runs it.`);
   }
 }
 
-/** How the run is watched; null when it is only submitted. */
-function chooseStyle(call: Call, isOwn: boolean): WatchStyle | null {
-  const asked = call.flag("watch");
-  const watches = asked ?? call.terminal.isScreen;
-  if (call.flag("json")) return asked === true || isOwn ? "silent" : null;
-  if (watches) return watchStyleFor(call.terminal);
-  if (!isOwn) return null;
-  return asked === false ? "silent" : "lines";
+/** Without watching, the run's id is alone on stdout, for scripts. */
+function tell({ terminal, flag }: Call, { watches }: RunPlan, line: string): void {
+  if (flag("json")) return;
+  if (watches) terminal.print(cleanText(line));
+  else terminal.note(cleanText(line));
 }
 
-interface Connection {
-  readonly client: RuntimeClient;
-  /** Whether the runtime lives in this process, for the length of the run. */
-  readonly isOwn: boolean;
-  close(): Promise<void>;
+// -------------------------------------------------------------------------------------- the runtime API
+
+async function runOnRuntime(call: ServerCall, plan: RunPlan): Promise<number> {
+  const { id, run_id } = await submit(call, plan);
+  if (!plan.watches) return started(call, id, { job_id: id, run_id });
+  if (!call.flag("json")) call.terminal.print(`Job ${cleanText(id)}`);
+  if (!(await isOver(call, id, follow(call, id)))) return exitCodes.interrupted;
+  return ended(call, id);
 }
 
-async function connect(call: Call, signal: AbortSignal): Promise<Connection> {
-  const given = call.text("url");
-  const client = findClient(call, configFor(call, "client"), signal);
-  const missing = client === null ? new Unreachable("No address is configured.") : await look(client);
-  if (client !== null && missing === null) return { client, isOwn: false, close: async () => {} };
-  if (given !== null && missing !== null) throw missing;
-  const config = settled(loadConfig(call.env, "up"));
-  const server = await startServer(ownConfig(config, missing?.isStranger === true));
-  const { runtimeUrl, runtimeSocket } = server;
-  const place = runtimeUrl ?? runtimeSocket;
-  if (place === null) throw new Error("A runtime of our own serves the runtime API.");
-  call.terminal.note(`${missing?.message} This process runs one for the length of the run, at ${place}.`);
-  const token = config.runtimeApiTokens[0] ?? null;
-  const door = runtimeUrl === null ? throughSocket(place) : { baseUrl: runtimeUrl, token };
-  return {
-    client: new RuntimeClient({ ...door, signal }),
-    isOwn: true,
-    close: () => server.close(),
-  };
+/** Sends it. A folder is registered by path, so the runtime must see the same disk. */
+async function submit(call: ServerCall, { target, inputs, config }: RunPlan) {
+  const { runtime } = call;
+  if (target.kind === "zip") {
+    throw new UsageError("The runtime API takes a folder or a manifest; without --runtime a zip can be run.");
+  }
+  if (target.kind === "folder") {
+    const bundle = await runtime.registerBundle(realpathSync(target.path));
+    noteWarnings(call, bundle.warnings ?? []);
+    return runtime.submit({ bundle_id: bundle.bundle_id, inputs, config });
+  }
+  if (config !== undefined) {
+    throw new UsageError("--config belongs to a bundle folder; a manifest alone has no configuration.");
+  }
+  const { manifest } = target;
+  // What is wrong with it, the runtime says.
+  const { warnings } = describePackage({ manifest, configuration: null, graph: null }, null);
+  noteWarnings(call, warnings);
+  return runtime.submit(inputs === undefined ? manifest : withInputs(manifest, inputs));
 }
 
-/** @returns null when a runtime answers, else why none does */
-async function look(client: RuntimeClient): Promise<Unreachable | null> {
+async function follow({ runtime, terminal, flag }: ServerCall, jobId: string): Promise<void> {
+  const events = runtime.follow(jobId);
+  if (flag("json")) while (!(await events.next()).done);
+  else await watch({ id: jobId, events: readEvents(events) }, terminal);
+}
+
+async function* readEvents(events: ReturnType<TroupeRuntime["follow"]>) {
+  for await (const event of events) yield readEvent(event.id, event);
+}
+
+async function ended(call: ServerCall, jobId: string): Promise<number> {
+  const { terminal, runtime } = call;
+  const { job } = await runtime.job(jobId);
+  const files = await runtimeFilesOf(runtime, job.run_id);
+  const folder = call.text("save");
+  const outputs = files.filter(({ kind }) => kind === "output");
+  const places =
+    folder === null
+      ? new Map<string, string>()
+      : await saveInto(call, runtime, outputs.length > 0 ? outputs : files, folder);
+  const { job_id, run_id, status, result, failure = null } = job;
+  const address = (url: string) => linkTo(runtime, { url });
+  const place = (file: { readonly artifact_id: string; readonly url: string }) =>
+    places.get(file.artifact_id) ?? address(file.url);
+  const artifacts = files.map((file) => ({ ...file, place: place(file) }));
+  printAnswer(call, { job_id, run_id, status, result, failure, artifacts }, () =>
+    endLines(
+      { id: job_id, status, result: result as JsonValue, failure: failureOf(failure), files, place, address },
+      terminal.paint,
+    ),
+  );
+  return exitCodeOf(status);
+}
+
+// ------------------------------------------------------------------------------ a gateway of our own (R1)
+
+/** @returns the program that was started, or null when a gateway answers */
+async function startMissing(call: Call, signal: AbortSignal): Promise<RunningProgram | null> {
+  const config = configFor(call, "gateway");
+  // A port of the system's choice is nobody's yet.
+  const missing = config.apiPort === 0 ? "SVC_API_PORT is 0." : await whyMissing(call, signal);
+  if (missing === null) return null;
+  const own = await startServer({
+    ...config,
+    // Its log stays out of the picture, unless a level was asked for.
+    ...(!config.fromEnvironment.includes("SVC_LOG_LEVEL") && { logLevel: "error" as const }),
+  });
+  call.terminal.note(`${missing} This process runs one for the length of the run, at ${own.gatewayUrl}.`);
+  return own;
+}
+
+/** @returns null when a gateway answers, or another program does, which is for the run to meet; else that none does */
+async function whyMissing(call: Call, signal: AbortSignal): Promise<string | null> {
+  const { baseUrl, fetch } = gatewayAddress(call);
   try {
-    await client.health();
+    await new TroupeClient({ baseUrl, fetch, signal, retries: 0 }).system.health();
     return null;
   } catch (error) {
-    if (error instanceof Unreachable) return error;
-    throw error;
+    if (!(error instanceof TroupeUnreachable)) throw error;
+    return error.status === null ? error.message : null;
   }
-}
-
-/**
- * A runtime inside another command: it serves no gateway, takes another port when a stranger holds the configured one, and keeps its
- * own log out of the picture unless a level was asked for.
- */
-function ownConfig(config: Config, isPortTaken: boolean): Config {
-  return {
-    ...config,
-    command: "client",
-    ...(isPortTaken && { runtimeApiPort: 0 }),
-    // Closed for others, it is still how this command reaches its own runtime.
-    ...(config.runtimeApi === "off" && { runtimeApi: "socket" as const }),
-    ...(!config.fromEnvironment.includes("SVC_LOG_LEVEL") && { logLevel: "error" as const }),
-  };
-}
-
-function submitted(call: Call, jobId: string, runId: string | null): number {
-  if (call.flag("json")) call.terminal.print(JSON.stringify({ job_id: jobId, run_id: runId }));
-  else {
-    call.terminal.print(cleanText(jobId));
-    call.terminal.note(`Submitted. Follow it with: troupe events ${cleanText(jobId)} --follow`);
-  }
-  return exitCodes.success;
-}
-
-function interrupted(call: Call, jobId: string, isOwn: boolean): number {
-  const id = cleanText(jobId);
-  call.terminal.note(
-    isOwn
-      ? `Stopped watching. The job is kept and carries on at the next \`troupe up\` or \`troupe run\`.`
-      : `Stopped watching; the job goes on. Follow it: troupe events ${id} --follow. End it: troupe cancel ${id}`,
-  );
-  return exitCodes.interrupted;
-}
-
-async function ended(call: Call, { client, isOwn }: Connection, jobId: string): Promise<number> {
-  const { terminal } = call;
-  const detail = await client.job(jobId);
-  const artifacts = await artifactsOf(client, detail.job.run_id);
-  const saved = await save(call, client, artifacts);
-  const address = (url: string) => client.address(url);
-  const place: Place = ({ artifact_id: id, url }) => saved.get(id) ?? address(url);
-  const { status, result, failure = null } = detail.job;
-  const run = { id: jobId, status, result, failure, files: artifacts, place, address };
-  if (call.flag("json")) terminal.print(JSON.stringify(summary(detail, artifacts, place)));
-  else for (const line of endLines(run, terminal.paint)) terminal.print(line);
-  if (isOwn && artifacts.length > saved.size) {
-    terminal.note(
-      "The addresses answer while a runtime is up (`troupe up`); --save FOLDER copies the outputs at once.",
-    );
-  }
-  switch (status) {
-    case "completed":
-      return exitCodes.success;
-    case "cancelled":
-      return exitCodes.cancelled;
-    default:
-      return exitCodes.failure;
-  }
-}
-
-async function save(
-  call: Call,
-  client: RuntimeClient,
-  artifacts: readonly RunArtifact[],
-): Promise<ReadonlyMap<string, string>> {
-  const folder = call.text("save");
-  if (folder === null) return new Map();
-  const outputs = artifacts.filter((artifact) => artifact.kind === "output");
-  const files = outputs.length > 0 ? outputs : artifacts;
-  return saveFiles(files, (file) => client.download(file.url), folder, call.flag("force") === true);
-}
-
-type Place = (file: Pick<RunArtifact, "artifact_id" | "url">) => string;
-
-function summary({ job }: JobDetail, artifacts: readonly RunArtifact[], place: Place) {
-  return {
-    job_id: job.job_id,
-    run_id: job.run_id ?? null,
-    status: job.status,
-    result: job.result ?? null,
-    failure: job.failure ?? null,
-    artifacts: artifacts.map((artifact) => ({ ...artifact, place: place(artifact) })),
-  };
 }

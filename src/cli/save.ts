@@ -1,4 +1,4 @@
-// Saving a run's files into a folder: `troupe run --save`, `troupe runs save`.
+// Saving a run's files into a folder: `--save` and `troupe runs save`.
 //
 // S1. A name from a worker never leads out of the folder, and no file takes the place of another one of the run.
 //     Of several of one name the newest has it; the others lie in folders that are called by their ids.
@@ -10,12 +10,12 @@ import { createWriteStream, readdirSync } from "node:fs";
 import { lstat, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { dirname, join, normalize, resolve, sep } from "node:path";
 import { pipeline } from "node:stream/promises";
+import type { Artifact } from "../../sdk/src/index.ts";
 import { makeFolder } from "../lib/files.ts";
 import { type Call, CommandFailed, UsageError } from "./command.ts";
-import type { RunArtifact } from "./wire.ts";
-import { writeFailure } from "./write-failure.ts";
+import { writeFailure } from "./text.ts";
 
-export type SavedFile = Pick<RunArtifact, "artifact_id" | "name" | "sha256" | "url">;
+export type SavedFile = Pick<Artifact, "artifact_id" | "name" | "sha256" | "url">;
 
 /** How the folders begin that files are downloaded into; a killed command may have left one. */
 const UNFINISHED = ".saving-";
@@ -133,7 +133,7 @@ async function write(bytes: AsyncIterable<Uint8Array>, path: string, sha256: str
  *
  * @param taken the names given so far, and with a slash behind them the folders they lie in
  */
-export function savedName(artifact: Pick<RunArtifact, "artifact_id" | "name">, taken: Set<string>): string {
+export function savedName(artifact: Pick<Artifact, "artifact_id" | "name">, taken: Set<string>): string {
   const id = inside(artifact.artifact_id) || "file";
   const own = inside(artifact.name) || id;
   let name = own;

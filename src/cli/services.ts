@@ -1,32 +1,29 @@
 // `troupe services`: the long-lived processes that open runs offer, such as their dashboards.
 
 import type { Service } from "../../sdk/src/index.ts";
-import type { Call } from "./command.ts";
 import { checkedId } from "./ids.ts";
 import { printList } from "./lists.ts";
-import { withGateway } from "./session.ts";
+import type { ServerCall } from "./session.ts";
 import type { Paint } from "./terminal.ts";
 import { cleanText } from "./text.ts";
 
-export async function services(call: Call): Promise<number> {
+export async function services(call: ServerCall): Promise<number> {
   const run = call.text("run");
   const query = {
     name: call.words[0],
     tag: call.text("tag") ?? undefined,
     run_id: run === null ? undefined : checkedId(run, "run"),
   };
-  const { paint } = call.terminal;
-  return withGateway(call, ({ client }) =>
-    printList<Service>(
-      call,
-      {
-        items: (pageSize) => client.services.list({ ...query, page_size: pageSize }),
-        head: ["SERVICE", "STATUS", "REACHED AT", "RUN", "TAGS", "WHY"],
-        row: (service) => serviceRow(service, paint),
-        nothing: `No ${query.name === undefined ? "service" : `service of the name ${cleanText(query.name)}`}. Runs offer them while they are open, such as their dashboards.`,
-      },
-      null,
-    ),
+  const what = query.name === undefined ? "service" : `service of the name ${cleanText(query.name)}`;
+  return printList<Service>(
+    call,
+    {
+      items: (pageSize) => call.client.services.list({ ...query, page_size: pageSize }),
+      head: ["SERVICE", "STATUS", "REACHED AT", "RUN", "TAGS", "WHY"],
+      row: (service) => serviceRow(service, call.terminal.paint),
+      nothing: `No ${what}. Runs offer them while they are open, such as their dashboards.`,
+    },
+    null,
   );
 }
 

@@ -6,7 +6,8 @@ import { TroupeUnreachable } from "../../sdk/src/index.ts";
 import { freePorts } from "../../test/support/ports.ts";
 import { explain } from "./cli.ts";
 import { exitCodes } from "./command.ts";
-import { explained, withGateway } from "./session.ts";
+import type { ServerAddress } from "./connection.ts";
+import { explained, withServer } from "./session.ts";
 import { testCall } from "./test-call.ts";
 
 async function serving(context: TestContext, answer: RequestListener): Promise<string> {
@@ -30,11 +31,19 @@ function problem(status: number, body: object = {}): RequestListener {
   };
 }
 
+const gateway: ServerAddress = {
+  name: "gateway",
+  baseUrl: "http://h/api/v1",
+  place: "http://h/api/v1",
+  token: null,
+  fetch,
+};
+
 /** What a person sees when a command looks at a run there. */
 async function look(url: string, env: NodeJS.ProcessEnv = {}) {
   const call = testCall({ url }, [], env);
   try {
-    return await withGateway(call, async ({ client }) => {
+    return await withServer(call, async ({ client }) => {
       await client.runs.get("run_1");
       return exitCodes.success;
     });
@@ -86,12 +95,12 @@ describe("what the gateway refuses becomes lines and an exit code (S3)", () => {
   });
   test("anything but an error of the client stays what it is", () => {
     const bug = new TypeError("bug");
-    assert.equal(explained(bug, false), bug);
+    assert.equal(explained(bug, gateway), bug);
   });
   test("a gateway that went away says how to start one; a stranger's answer, what to check", () => {
-    const lost = explained(new TroupeUnreachable("Lost."), false) as Error;
+    const lost = explained(new TroupeUnreachable("Lost."), gateway) as Error;
     assert.match(lost.message, /^Lost\.\nIs it running\? `troupe up` starts one/);
-    const stranger = explained(new TroupeUnreachable("Check the URL.", { status: 502 }), false) as Error;
+    const stranger = explained(new TroupeUnreachable("Check the URL.", { status: 502 }), gateway) as Error;
     assert.equal(stranger.message, "Check the URL.");
   });
 });
@@ -118,7 +127,7 @@ describe("finding the gateway (S1)", () => {
   test("the address is --url, else the configured port", async () => {
     const seen: string[] = [];
     const remember = (options: Record<string, string>, env: NodeJS.ProcessEnv) =>
-      withGateway(testCall(options, [], env), async ({ client }) => {
+      withServer(testCall(options, [], env), async ({ client }) => {
         seen.push(client.baseUrl);
         return 0;
       });

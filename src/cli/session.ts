@@ -1,92 +1,129 @@
-// A command's conversation with the gateway: whom it talks to, and how it ends.
+// A command's conversation with a server: whom it talks to, and how it ends.
 //
-// S1. A gateway that is not there is said at once; one that has answered may be away for a moment.
-// S2. Ctrl-C ends every request and wait with exit code 130; what the gateway has begun goes on.
-// S3. What the gateway refuses becomes lines that say what happened, where, and what to do next.
+// S1. A server that is not there is an error at once; one that has answered may be away for a moment.
+// S2. Ctrl-C ends every request and wait with exit code 130; what the server has begun goes on.
+// S3. What the server refuses becomes lines that say what happened, where, and what to do next.
 
-import { TroupeClient, TroupeProblem, TroupeUnreachable } from "../../sdk/src/index.ts";
+import {
+  TroupeClient,
+  type TroupeClientOptions,
+  TroupeProblem,
+  TroupeRuntime,
+  TroupeUnreachable,
+} from "../../sdk/src/index.ts";
 import { type Call, CommandFailed, exitCodes, UsageError } from "./command.ts";
-import { gatewayAddress } from "./connection.ts";
+import { gatewayAddress, runtimeAddress, type ServerAddress } from "./connection.ts";
 import { listenForInterrupts } from "./interrupts.ts";
 import { plural } from "./text.ts";
 
 const PROBLEM_ENTRIES_SHOWN = 50;
 
-export interface Session {
-  readonly call: Call;
+/** One use of a command that talks to a server: most to the gateway, some to the runtime API, none to both. */
+export interface ServerCall extends Call {
   readonly client: TroupeClient;
-  /** Aborted by Ctrl-C; the client's requests end with it by themselves. */
+  readonly runtime: TroupeRuntime;
+  /** Aborted by Ctrl-C; the clients' requests end with it by themselves. */
   readonly interrupt: AbortSignal;
+  /** Whether the server is part of this process, and ends with the command. */
+  readonly isOwnServer: boolean;
 }
 
 /**
- * Does a command's work against the gateway.
+ * Does a command's work against a server. Its address is read when the work first asks for a client.
  *
  * @returns the exit code of the work, or 130 when it was interrupted
- * @throws UsageError or CommandFailed for a refusal, and for a gateway that is not there
+ * @throws UsageError or CommandFailed for what the server refuses, and for one that is not there
  */
-export async function withGateway(call: Call, work: (session: Session) => Promise<number>): Promise<number> {
-  const { baseUrl, token } = gatewayAddress(call);
+export async function withServer(
+  call: Call,
+  work: (call: ServerCall) => Promise<number>,
+  isOwnServer = false,
+): Promise<number> {
   const interrupts = listenForInterrupts(() => process.exit(exitCodes.interrupted));
-  const contact = firstContact(baseUrl);
-  const signal = AbortSignal.any([interrupts.signal, contact.failed]);
-  const client = new TroupeClient({ baseUrl, token: token ?? undefined, fetch: contact.fetch, signal });
+  let server: ServerAddress | null = null;
+  const contacted = (address: ServerAddress) => {
+    server = address;
+    return contactOptions(address, interrupts.signal);
+  };
+  let client: TroupeClient | null = null;
+  let runtime: TroupeRuntime | null = null;
   try {
-    return await work({ call, client, interrupt: interrupts.signal });
+    return await work({
+      ...call,
+      interrupt: interrupts.signal,
+      isOwnServer,
+      get client() {
+        client ??= new TroupeClient(contacted(gatewayAddress(call)));
+        return client;
+      },
+      get runtime() {
+        runtime ??= new TroupeRuntime(contacted(runtimeAddress(call)));
+        return runtime;
+      },
+    });
   } catch (error) {
     if (interrupts.signal.aborted) return exitCodes.interrupted;
-    throw explained(error, token !== null);
+    throw server === null ? error : explained(error, server);
   } finally {
     interrupts.release();
   }
 }
 
-/** A fetch that ends the whole session when its first request finds nobody (S1). */
-function firstContact(baseUrl: string): { readonly fetch: typeof fetch; readonly failed: AbortSignal } {
+/** A client's options, with a fetch that ends everything when its first request finds nobody (S1). */
+function contactOptions(server: ServerAddress, interrupt: AbortSignal): TroupeClientOptions {
+  const { baseUrl, token, fetch } = server;
   const failing = new AbortController();
   let hasAnswered = false;
   return {
-    failed: failing.signal,
+    baseUrl,
+    token: token ?? undefined,
+    signal: AbortSignal.any([interrupt, failing.signal]),
     fetch: async (input, init) => {
       try {
         const response = await fetch(input, init);
         hasAnswered = true;
         return response;
       } catch (error) {
-        if (!hasAnswered && isRefused(error)) failing.abort(nobodyThere(baseUrl));
+        const code = (error as { cause?: { code?: unknown } } | null)?.cause?.code;
+        if (!hasAnswered && noConnection.has(code)) failing.abort(nobodyThere(server));
         throw error;
       }
     },
   };
 }
 
-/** Whether there was no connection at all; an unknown host counts too. */
-function isRefused(error: unknown): boolean {
-  const code = (error as { cause?: { code?: unknown } } | null)?.cause?.code;
-  return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EHOSTUNREACH" || code === "ENETUNREACH";
-}
+/** What says that there is nobody; of a socket also that there is no file, or that it is another user's. */
+const noConnection: ReadonlySet<unknown> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOENT",
+  "EACCES",
+]);
 
-function nobodyThere(baseUrl: string): CommandFailed {
-  return new CommandFailed(
-    `No Troupe gateway answers at ${baseUrl}.\nStart one with \`troupe up\`, or name another with --url.`,
+const nobodyThere = ({ name, place }: ServerAddress) =>
+  new CommandFailed(
+    `No Troupe ${name} answers at ${place}.\nStart one with \`troupe up\`, or name another with --url.`,
   );
-}
 
-/** What a person is told instead of an error of the client; anything else stays as it is. */
-export function explained(error: unknown, hadToken: boolean): unknown {
+/** What a person is told instead of an error of a client; anything else stays as it is. */
+export function explained(error: unknown, server: ServerAddress): unknown {
   if (error instanceof TroupeUnreachable) {
-    // An answer that is not the gateway's already says what to check.
+    // An answer that is not the server's already says what to check.
     const hint =
       error.status === null ? "\nIs it running? `troupe up` starts one; --url names another one." : "";
-    return new CommandFailed(error.message + hint);
+    return new CommandFailed(error.message.replaceAll(server.baseUrl, server.place) + hint);
   }
   if (!(error instanceof TroupeProblem)) return error;
   const text = [
     `${withCommands(error.detail || error.title || error.message)} (HTTP ${error.status})`,
     ...entryLines(error),
-    ...adviceFor(error, hadToken),
+    ...adviceFor(error, server),
   ].join("\n");
-  return inputStatuses.has(error.status) ? new UsageError(text) : new CommandFailed(text);
+  return server.name === "gateway" && inputStatuses.has(error.status)
+    ? new UsageError(text)
+    : new CommandFailed(text);
 }
 
 /** The API names its own paths as the next step; here it is a command. */
@@ -98,7 +135,7 @@ function withCommands(detail: string): string {
     .replace(/GET \/api\/v1\/blueprints\/([a-z0-9_-]+)(?=[ ,.;:)]|$)/g, "`troupe blueprint show $1`");
 }
 
-/** What was sent is wrong in itself: sending it again cannot help. */
+/** Of the gateway: what was sent is wrong in itself, and sending it again cannot help. */
 const inputStatuses: ReadonlySet<number> = new Set([400, 413, 415, 422]);
 
 function entryLines({ errors }: TroupeProblem): readonly string[] {
@@ -109,12 +146,13 @@ function entryLines({ errors }: TroupeProblem): readonly string[] {
   return more > 0 ? [...lines, `  … and ${plural(more, "more error")}`] : lines;
 }
 
-function adviceFor(problem: TroupeProblem, hadToken: boolean): readonly string[] {
+function adviceFor(problem: TroupeProblem, { name, token }: ServerAddress): readonly string[] {
   if (problem.status === 401) {
-    return hadToken
-      ? ["SVC_API_TOKEN is set here, but the gateway has another token. Set it to the gateway's own."]
-      : ["Set SVC_API_TOKEN to the token that the gateway was started with."];
+    const variable = name === "gateway" ? "SVC_API_TOKEN" : "SVC_RUNTIME_API_TOKEN";
+    return token === null
+      ? [`Set ${variable} to the token that the ${name} was started with.`]
+      : [`${variable} is set here, but the ${name} has another token. Set it to the ${name}'s own.`];
   }
   if (problem.status < 500 || problem.requestId === "") return [];
-  return [`The gateway's log has the cause under the request id ${problem.requestId}.`];
+  return [`The ${name}'s log has the cause under the request id ${problem.requestId}.`];
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
 import { describe, test } from "node:test";
 import {
   bytes,
@@ -13,6 +14,7 @@ import {
   timeOfDay,
   wrap,
   wrapCommand,
+  writeFailure,
 } from "./text.ts";
 
 describe("cleanText (T1)", () => {
@@ -127,4 +129,23 @@ test("one is not many", () => assert.deepEqual([plural(1, "job"), plural(0, "job
 test("a time of day needs a timestamp", () => {
   assert.match(timeOfDay("2026-03-01T10:20:30.007Z"), /^\d\d:\d\d:30\.007$/);
   assert.equal(timeOfDay("\x1b[1mnever"), "never");
+});
+
+test("a failure that is known says what to do, and keeps the system's code", () => {
+  const full = Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
+  assert.equal(
+    writeFailure(full),
+    "the disk is full. Free some space, or choose a place on another disk (ENOSPC)",
+  );
+  try {
+    mkdirSync("/dev/null/below");
+    assert.fail("a folder below a file");
+  } catch (error) {
+    assert.match(writeFailure(error), /^a file stands where a folder is needed\. .* \(ENOTDIR\)$/);
+  }
+});
+
+test("any other one has the system's own words", () => {
+  assert.equal(writeFailure(Object.assign(new Error("EIO: i/o error"), { code: "EIO" })), "EIO: i/o error");
+  assert.equal(writeFailure(new Error("its bytes are others")), "its bytes are others");
 });

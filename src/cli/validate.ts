@@ -14,7 +14,7 @@ import type { JsonObject, JsonValue } from "../engine/json.ts";
 import { parseManifest } from "../engine/manifest.ts";
 import { type Call, exitCodes, UsageError } from "./command.ts";
 import { configFor } from "./connection.ts";
-import { readJsonFile } from "./submission.ts";
+import { readJsonFile } from "./input.ts";
 import { cleanText, plural, table } from "./text.ts";
 
 export async function validate(call: Call): Promise<number> {
@@ -37,11 +37,6 @@ export async function validate(call: Call): Promise<number> {
     }
   }
   return problems.length === 0 ? exitCodes.success : exitCodes.failure;
-}
-
-/** Tells warnings beside a command's own answer. */
-export function noteWarnings(call: Call, warnings: readonly { readonly message: string }[]): void {
-  for (const { message } of warnings) call.terminal.note(`warning: ${cleanText(message)}`);
 }
 
 /** Problems or warnings as lines for people. */

@@ -134,7 +134,7 @@ test("without an id, what every run of the gateway asks is listed", async () => 
 test("a run that is watched says that it waits for a person, and how to answer", async () => {
   const manifest = join(folder, "manifest.json");
   await writeFile(manifest, JSON.stringify(askingGraph("watched", [ship])));
-  const runtimeRun = at(runtime, "run", manifest, "--watch");
+  const runtimeRun = at(runtime, "run", manifest, "--runtime");
   const gatewayRun = at(gateway, "launch", folder);
   for (const [watched, program] of [
     [runtimeRun, runtime],

@@ -43,7 +43,7 @@ describe("new", () => {
       );
       assert.equal(made.code, 0, made.err);
       assert.match(made.out, new RegExp(`^my-${template}: \\d files in `));
-      const next = `Next: troupe blueprint validate '${folder}', then troupe launch '${folder}'.`;
+      const next = `Next: troupe blueprint validate '${folder}', then troupe run '${folder}'.`;
       assert.ok(made.out.includes(next), made.out);
       const checked = await troupe("blueprint", "validate", folder, "--json");
       assert.deepEqual(

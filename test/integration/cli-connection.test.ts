@@ -49,7 +49,7 @@ test("without a gateway every command says at once that nobody answers, and what
     for (const args of [
       ["runs"],
       ["jobs", "show", "job_1"],
-      ["launch", target],
+      ["launch", target, "--url", `http://127.0.0.1:${port}`],
       ["events", "run_1", "--follow"],
     ]) {
       const { code, out, err } = await start(args, home, { SVC_API_PORT: port }).ended;

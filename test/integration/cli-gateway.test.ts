@@ -71,6 +71,17 @@ describe("with a gateway that is up", () => {
     assert.equal(await (await fetch(link)).text(), "made\n");
   });
 
+  test("run takes a manifest alone, too, and prints the same", async () => {
+    const manifest = await file(
+      "alone.json",
+      oneCommand("alone", `printf '{"complete_run":%s}' "$(cat "$SVC_INPUT_FILE")"`),
+    );
+    const input = await file("alone-input.json", '{"city":"Ghent"}');
+    const found = await json("run", manifest, "--input", input);
+    assert.deepEqual([found.status, found.result], ["completed", { city: "Ghent" }]);
+    assert.match(await done("run", manifest), /^Bundle bundle_[0-9a-f]+\nJob job_\S+\nRun run_\S+\n/);
+  });
+
   test("launch --json is one document; inputs, configuration and name arrive", async () => {
     const command = `printf '{"complete_run":{"input":%s,"config":%s}}' "$(cat "$SVC_INPUT_FILE")" "$SVC_BLUEPRINT_CONFIG_JSON"`;
     const target = await bundle("told", command);
@@ -147,7 +158,7 @@ describe("with a gateway that is up", () => {
     assert.match(empty.err, /holds no manifest\.json; give the folder of a bundle/);
     const nothing = await troupe("launch", join(folder, "nothing here")).ended;
     assert.equal(nothing.code, 2);
-    assert.match(nothing.err, /does not exist; give the folder of a bundle, or a zip of it/);
+    assert.match(nothing.err, /does not exist; give the folder of a bundle, a zip of it, or a manifest/);
     const noJson = await file("broken.json", "{");
     const input = await troupe("launch", join(folder, "wrong"), "--input", noJson).ended;
     assert.equal(input.code, 2);
@@ -229,8 +240,6 @@ describe("with a gateway that is up", () => {
     assert.ok(lines[1]?.startsWith(second.run_id));
     assert.equal(limited.err, "The newest 1; --all shows all.\n");
     assert.deepEqual(await json("runs", "--job", first.job_id, "--status", "failed"), []);
-    const unfiltered = await troupe("runs").ended;
-    assert.match(unfiltered.err, /`troupe run` started .*`troupe jobs --runtime`/);
     const wrong = await troupe("runs", "--status", "done").ended;
     assert.equal(wrong.code, 2);
     assert.match(wrong.err, /"done" is none of pending, queued, running, /);
@@ -296,7 +305,7 @@ describe("with a gateway that is up", () => {
     const target = await bundle("steered", waitingFor(gate));
     const started = await troupe("launch", target, "--no-watch").ended;
     assert.match(started.out, /^run_[0-9a-z]+\n$/);
-    assert.match(started.err, /troupe runs events run_\S+ --follow/);
+    assert.match(started.err, /troupe events run_\S+ --follow/);
     const id = started.out.trim();
     const { job_id: jobId } = await json("job", id);
     const early = await troupe("runs", "result", id).ended;
@@ -343,7 +352,7 @@ describe("with a gateway that is up", () => {
     watching.child.kill("SIGINT");
     const left = await watching.ended;
     assert.equal(left.code, 130);
-    assert.match(left.err, /the run goes on. Follow it: troupe runs events run_\S+ --follow. End it: troupe/);
+    assert.match(left.err, /the run goes on. Follow it: troupe events run_\S+ --follow. End it: troupe/);
     const following = troupe("runs", "events", id, "--follow");
     await following.shows("started");
     following.child.kill("SIGINT");
@@ -376,7 +385,7 @@ describe("with a gateway that is up", () => {
       [["runs", "strat", jobId], 2, /Did you mean runs start\?/],
       [["runs", runId], 2, /Did you mean runs show run_/],
       [["runs", "start", jobId, "--no-watch", "--save", "x"], 2, /--save needs the end of the run/],
-      [["run", join(folder, "mixed")], 1, /This address is a gateway's/],
+      [["run", join(folder, "mixed"), "--runtime"], 1, /It is a Troupe gateway's address/],
     ];
     for (const [args, code, message] of cases) {
       const found = await troupe(...args).ended;

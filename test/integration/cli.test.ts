@@ -34,7 +34,7 @@ const helpers = (() => {
 before(helpers.make);
 after(helpers.remove);
 
-describe("with a runtime that is up", () => {
+describe("with a runtime and no gateway", () => {
   let program: Program;
   const troupe = (...args: string[]) => start([...args, "--url", program.api], program.home);
   before(async () => {
@@ -45,23 +45,28 @@ describe("with a runtime that is up", () => {
   const jobIdOf = (text: string) =>
     /[a-z-]+-[0-9a-z]{8,}/.exec(text)?.[0] ?? assert.fail(`no job id in: ${text}`);
   const submit = async (name: string, manifest: string) => {
-    const { code, out } = await troupe("run", await helpers.file(`${name}.json`, manifest)).ended;
+    const { code, out } = await troupe(
+      "run",
+      "--runtime",
+      await helpers.file(`${name}.json`, manifest),
+      "--no-watch",
+    ).ended;
     assert.equal(code, 0);
     return out.trim();
   };
 
-  test("run without a terminal submits, prints the job's id alone, and says how to follow it", async () => {
+  test("run --no-watch submits, prints the job's id alone, and says how to follow it", async () => {
     const manifest = await helpers.file("plain.json", oneCommand("plain", "true"));
-    const { code, out, err } = await troupe("run", manifest).ended;
+    const { code, out, err } = await troupe("run", "--runtime", manifest, "--no-watch").ended;
     assert.equal(code, 0);
     assert.match(out, /^plain-\S+\n$/);
     assert.match(err, /troupe events plain-\S+ --follow/);
   });
 
-  test("run --watch prints plain lines as things happen, then the result", async () => {
+  test("run prints plain lines as things happen, then the result", async () => {
     const command = `printf 'reading \\033[31mred\\n'; echo '{"complete_run":{"words":3}}'`;
     const manifest = await helpers.file("watched.json", oneCommand("watched", command));
-    const { code, out } = await troupe("run", manifest, "--watch").ended;
+    const { code, out } = await troupe("run", "--runtime", manifest, "--watch").ended;
     assert.equal(code, 0, out);
     assert.match(out, /work +reading red\n/);
     assert.match(out, /watched-\S+ completed\nResult\n {2}\{\n {4}"words": 3\n/);
@@ -73,7 +78,8 @@ describe("with a runtime that is up", () => {
     const bundle = await helpers.bundle("echo", oneCommand("echo", command));
     const input = await helpers.file("input.json", '{"city":"Ghent"}');
     for (const target of [bundle, join(bundle, "manifest.json")]) {
-      const { code, out } = await troupe("run", target, "--input", input, "--json", "--watch").ended;
+      const { code, out } = await troupe("run", "--runtime", target, "--input", input, "--json", "--watch")
+        .ended;
       assert.equal(code, 0, out);
       const document = JSON.parse(out);
       assert.equal(document.status, "completed");
@@ -83,7 +89,7 @@ describe("with a runtime that is up", () => {
 
   test("a failed run exits with 1 and says what went wrong and what to do", async () => {
     const manifest = await helpers.file("bad.json", oneCommand("bad", "echo broken >&2; exit 7"));
-    const { code, out } = await troupe("run", manifest, "--watch").ended;
+    const { code, out } = await troupe("run", "--runtime", manifest, "--watch").ended;
     assert.equal(code, 1);
     assert.match(out, /bad-\S+ failed\nexecutor\.exit_nonzero: /);
     assert.match(out, /exit code 7/);
@@ -93,7 +99,7 @@ describe("with a runtime that is up", () => {
 
   test("a cancelled run exits with 13", async () => {
     const manifest = await helpers.file("long.json", oneCommand("long", "echo started; sleep 600"));
-    const watching = troupe("run", manifest, "--watch");
+    const watching = troupe("run", "--runtime", manifest, "--watch");
     await watching.shows("started");
     const found = JSON.parse((await troupe("jobs", "--runtime", "--open", "--json").ended).out);
     const jobId = found.find((job: { graph_id: string }) => job.graph_id === "long").job_id;
@@ -106,7 +112,7 @@ describe("with a runtime that is up", () => {
 
   test("Ctrl-C while watching leaves the job running and says how to go on", async () => {
     const manifest = await helpers.file("left.json", oneCommand("left", "echo started; sleep 600"));
-    const watching = troupe("run", manifest, "--watch");
+    const watching = troupe("run", "--runtime", manifest, "--watch");
     await watching.shows("started");
     watching.child.kill("SIGINT");
     const { code, err } = await watching.ended;
@@ -168,7 +174,7 @@ describe("with a runtime that is up", () => {
 
   test("bundles --runtime lists what was registered, and reload reads it again", async () => {
     const folder = await helpers.bundle("kept", oneCommand("kept", "true"));
-    await troupe("run", folder).ended;
+    await troupe("run", "--runtime", folder, "--no-watch").ended;
     assert.match((await troupe("bundles", "--runtime").ended).out, /^kept +kept +[0-9a-f]{12}$/m);
     await writeFile(join(folder, "payloads", "new.txt"), "new");
     const reloaded = JSON.parse((await troupe("reload", "kept", "--json").ended).out);
@@ -221,10 +227,7 @@ describe("without a runtime", () => {
     const { code, err } = await start(["jobs", "--runtime"], home, { SVC_RUNTIME_API_PORT: String(port) })
       .ended;
     assert.equal(code, 1);
-    assert.match(
-      err,
-      /^troupe: No Troupe runtime answers at \S+ \(connection refused\)\.\nStart one with `troupe up`/,
-    );
+    assert.match(err, /^troupe: No Troupe runtime answers at \S+\.\nStart one with `troupe up`/);
   });
 
   test("a wrong configuration stops every command with exit code 2 and one line per problem", async () => {
@@ -374,7 +377,7 @@ describe("stopping and starting again", () => {
       const url = /runtime API +(http:\S+)/.exec(first.printed())?.[1] ?? assert.fail("no address");
       const command = `echo started; while [ ! -e '${gate}' ]; do sleep 0.05; done`;
       const manifest = await helpers.file("carried.json", oneCommand("carried", command));
-      const watching = start(["run", manifest, "--watch", "--url", url], home);
+      const watching = start(["run", manifest, "--runtime", "--url", url], home);
       await watching.shows("started");
       first.child.kill("SIGINT");
       const stopped = await first.ended;

@@ -49,16 +49,14 @@ describe("with SVC_ENV=prod", () => {
   test("the runtime API is a socket of this user, no port is open, and commands find it", async () => {
     const port = await closedPort();
     await using program = await startGateway({ env: { ...prod, SVC_RUNTIME_API_PORT: String(port) } });
-    assert.match(
-      program.output(),
-      new RegExp(`^  runtime API  ${socketOf(program)} \\(for this user alone\\)$`, "m"),
-    );
+    const line = new RegExp(`^  runtime API  ${socketOf(program)} \\(for this user alone\\)$`, "m");
+    await until("it prints the socket", () => line.test(program.output()) || null);
     assert.equal(await refusedBy({ port, host: "127.0.0.1" }), "ECONNREFUSED");
     const { mode } = await stat(socketOf(program));
     assert.equal(mode & 0o777, 0o600);
     // A person's shell may have all variables of the server, or none but the home.
     for (const env of [prod, {}]) {
-      const out = await succeeds(troupe(program.home, env, "run", manifest, "--watch"));
+      const out = await succeeds(troupe(program.home, env, "run", manifest, "--runtime"));
       const id = /^Job (\S+)/m.exec(out)?.[1] ?? assert.fail(out);
       assert.match(out, /completed/);
       assert.match(
@@ -92,12 +90,26 @@ describe("with SVC_ENV=prod", () => {
     assert.equal(said, "EACCES\n");
   });
 
-  test("a run of its own goes through a socket, too", async () => {
+  test("a run that starts a gateway of its own serves no runtime API", async () => {
     const home = await temporaryHome();
     try {
-      const { code, out, err } = await troupe(home, prod, "run", manifest, "--watch");
+      const SVC_API_PORT = String(await closedPort());
+      const gate = join(folder, "own gate");
+      const held = join(folder, "held.json");
+      await writeFile(
+        held,
+        oneCommand("held", `echo started; while [ ! -e '${gate}' ]; do sleep 0.05; done`),
+      );
+      const running = start(["run", held], home, { ...prod, SVC_API_PORT });
+      await running.shows("work              started");
+      await assert.rejects(stat(join(home, "runtime.sock")), { code: "ENOENT" });
+      await writeFile(gate, "");
+      const { code, out, err } = await running.ended;
       assert.equal(code, 0, out + err);
-      assert.match(err, /This process runs one for the length of the run, at .*runtime\.sock\./);
+      assert.match(
+        err,
+        new RegExp(`This process runs one for the length of the run, at \\S+:${SVC_API_PORT}/`),
+      );
     } finally {
       await rm(home, { recursive: true, force: true });
     }
@@ -110,12 +122,12 @@ describe("with SVC_ENV=prod", () => {
       await killed.kill();
       assert.equal(await refusedBy({ path: socketOf(killed) }), "ECONNREFUSED");
       const again = await startGateway({ home, env: prod });
-      await succeeds(troupe(home, prod, "run", manifest, "--watch"));
+      await succeeds(troupe(home, prod, "run", manifest, "--runtime"));
       await again.kill();
       const port = String(await closedPort());
       await using dev = await startGateway({ home, env: { SVC_RUNTIME_API_PORT: port } });
       await assert.rejects(stat(socketOf(dev)), { code: "ENOENT" });
-      await succeeds(troupe(home, { SVC_RUNTIME_API_PORT: port }, "run", manifest, "--watch"));
+      await succeeds(troupe(home, { SVC_RUNTIME_API_PORT: port }, "run", manifest, "--runtime"));
     } finally {
       await rm(home, { recursive: true, force: true });
     }
@@ -153,9 +165,9 @@ describe("with tokens", () => {
     }
     assert.equal((await status("/health")).status, 200);
     const known = { SVC_RUNTIME_API_PORT: port, SVC_RUNTIME_API_TOKEN: OLD };
-    assert.match(await succeeds(troupe(program.home, known, "run", manifest, "--watch")), /completed/);
+    assert.match(await succeeds(troupe(program.home, known, "run", manifest, "--runtime")), /completed/);
     const { SVC_RUNTIME_API_TOKEN: _none, ...unknown } = known;
-    const without = await troupe(program.home, unknown, "run", manifest, "--watch");
+    const without = await troupe(program.home, unknown, "run", manifest, "--runtime");
     assert.equal(without.code, 1);
     assert.match(without.err, /\(HTTP 401\)\nSet SVC_RUNTIME_API_TOKEN/);
     const shown = await troupe(program.home, env, "config");

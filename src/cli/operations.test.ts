@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Operation } from "../../sdk/src/index.ts";
-import { planLines } from "./operation-text.ts";
+import { planLines } from "./operations.ts";
 
 const fingerprint = "facfc9161795".padEnd(64, "0");
 

@@ -2,14 +2,20 @@
 // the gateway.
 
 import {
-  type CatalogueEntry,
-  type CommandGroup,
-  type CommandSpec,
-  forceSaveOption,
-  helpOption as help,
-  jsonOption as json,
-} from "./command.ts";
-import { url } from "./url-option.ts";
+  all,
+  forceSave,
+  help,
+  input,
+  json,
+  limit,
+  name,
+  remote,
+  runExitCodes,
+  save,
+  watch,
+  withServer,
+} from "./catalogue-options.ts";
+import type { CatalogueEntry, CommandGroup, CommandSpec } from "./command.ts";
 
 const authoring: readonly CommandSpec[] = [
   {
@@ -59,10 +65,10 @@ const running: readonly CommandSpec[] = [
       "Its dashboard, if it has one, is shown as soon as it can be reached.",
       "A setting's value is JSON or a text: --set depth=3 --set documents.folder=/srv/papers. Others on this machine see it",
       'in the list of processes: give secrets in --config, or as {"$env": "NAME"}.',
-      "Exit code: 0 completed, 1 failed, 13 cancelled, 130 Ctrl-C while waiting (the run goes on).",
+      runExitCodes,
     ],
     options: [
-      { name: "input", value: "FILE", help: "JSON file with the body for the entrypoints; - reads stdin." },
+      input,
       {
         name: "config",
         value: "FILE",
@@ -74,20 +80,18 @@ const running: readonly CommandSpec[] = [
         help: "One setting, laid over --config; any number of them.",
         repeats: true,
       },
-      { name: "name", value: "NAME", help: "The job's name, for people." },
+      name,
       {
         name: "refresh",
         value: null,
         help: "Add it again first, everything anew: run what its folder holds.",
       },
-      { name: "watch", value: null, help: "Follow the run to its end, as it is; --no-watch only starts it." },
-      { name: "save", value: "FOLDER", help: "Copy the run's outputs into a folder." },
-      forceSaveOption,
-      url,
-      json,
-      help,
+      watch,
+      save,
+      forceSave,
+      ...remote,
     ],
-    load: async () => (await import("./blueprint-run.ts")).run,
+    load: withServer(async () => (await import("./blueprints.ts")).run),
   },
 ];
 
@@ -99,11 +103,9 @@ const services: CommandSpec = {
   options: [
     { name: "tag", value: "TAG", help: "Only those with this tag." },
     { name: "run", value: "RUN-ID", help: "Only those of this run." },
-    url,
-    json,
-    help,
+    ...remote,
   ],
-  load: async () => (await import("./services.ts")).services,
+  load: withServer(async () => (await import("./services.ts")).services),
 };
 
 const catalog: readonly [CommandSpec, ...CommandSpec[]] = [
@@ -114,18 +116,16 @@ const catalog: readonly [CommandSpec, ...CommandSpec[]] = [
     options: [
       { name: "category", value: "CATEGORY", help: "Only those of this category." },
       { name: "text", value: "TEXT", help: "Only those with this in their id, name, description or tags." },
-      url,
-      json,
-      help,
+      ...remote,
     ],
-    load: async () => (await import("./blueprint-list.ts")).list,
+    load: withServer(async () => (await import("./blueprints.ts")).list),
   },
   {
     name: "blueprint show",
     words: ["<blueprint-id>"],
     summary: "Show one blueprint: its state, what was prepared for it, and what is wrong with it.",
-    options: [url, json, help],
-    load: async () => (await import("./blueprint-list.ts")).show,
+    options: remote,
+    load: withServer(async () => (await import("./blueprints.ts")).show),
   },
   {
     name: "blueprint add",
@@ -138,11 +138,9 @@ const catalog: readonly [CommandSpec, ...CommandSpec[]] = [
     options: [
       { name: "force", value: null, help: "Make everything anew, also what is there already." },
       { name: "wait", value: null, help: "Follow it to its end, as it is; --no-wait only begins it." },
-      url,
-      json,
-      help,
+      ...remote,
     ],
-    load: async () => (await import("./blueprint-add.ts")).add,
+    load: withServer(async () => (await import("./blueprints.ts")).add),
   },
   {
     name: "blueprint remove",
@@ -158,11 +156,9 @@ const catalog: readonly [CommandSpec, ...CommandSpec[]] = [
       { name: "keep-models", value: null, help: "Keep its models for the next addition." },
       { name: "yes", value: null, help: "Do not ask." },
       { name: "wait", value: null, help: "Follow it to its end, as it is; --no-wait only begins it." },
-      url,
-      json,
-      help,
+      ...remote,
     ],
-    load: async () => (await import("./blueprint-add.ts")).remove,
+    load: withServer(async () => (await import("./blueprints.ts")).remove),
   },
 ];
 
@@ -174,13 +170,11 @@ const operations: CommandSpec = {
     { name: "follow", value: null, help: "Of one: show it as it goes, until it has ended." },
     { name: "blueprint", value: "ID", help: "Only those about this blueprint." },
     { name: "status", value: "STATUS", help: "Only those that are pending, running, completed or failed." },
-    { name: "limit", value: "N", help: "How many at most. Default: 20." },
-    { name: "all", value: null, help: "All of them." },
-    url,
-    json,
-    help,
+    limit,
+    all,
+    ...remote,
   ],
-  load: async () => (await import("./operations.ts")).operations,
+  load: withServer(async () => (await import("./operations.ts")).operations),
 };
 
 const blueprint: CommandGroup = {

@@ -1,13 +1,13 @@
-// `troupe logs` and `troupe runs logs`: what a run's workers and the runtime had to say; all of it, the newest of it, or
-// as it comes.
+// `troupe logs`: what a run's workers and the runtime logged; all of it, the newest of it, or as it comes.
 
-import type { LogFilters, LogRecord } from "../../sdk/src/index.ts";
+import type { LogFilters, LogRecord, TroupeClient } from "../../sdk/src/index.ts";
 import { logLevels } from "../engine/event-types.ts";
-import { type Call, exitCodes, UsageError } from "./command.ts";
-import { gatewayKind, idOf } from "./ids.ts";
-import { printStream } from "./lists.ts";
+import { type Call, UsageError } from "./command.ts";
+import { idKind } from "./ids.ts";
+import { oneOf, printStream } from "./lists.ts";
+import { withNamedRun } from "./named-run.ts";
 import { logLine } from "./record-text.ts";
-import { type Session, withGateway } from "./session.ts";
+import type { ServerCall } from "./session.ts";
 import { cleanText } from "./text.ts";
 
 const PAGE = 200;
@@ -15,23 +15,17 @@ const PAGE = 200;
 const TAIL_MAX = 10_000;
 const TEXT_CHARS_MAX = 200;
 
-/** `troupe logs`: of a run, or of a job's latest one. */
-export async function logs(call: Call): Promise<number> {
-  if (gatewayKind(call.words[0] ?? "") !== "job") return runLogs(call);
-  const id = idOf(call, "job");
-  const wanted = wantedOf(call);
-  return withGateway(call, async (session) => {
-    const { latest_run: latest } = await session.client.jobs.get(id);
-    if (latest !== null) return show(session, latest.run_id, wanted);
-    call.terminal.note(`${id} has no run yet. Start one: troupe runs start ${id}`);
-    return exitCodes.success;
-  });
-}
-
-export async function runLogs(call: Call): Promise<number> {
-  const id = idOf(call, "run");
-  const wanted = wantedOf(call);
-  return withGateway(call, (session) => show(session, id, wanted));
+/**
+ * `troupe logs`: of a run, or of a job's latest one.
+ *
+ * @param only the kind of id it takes; either when absent
+ */
+export function logs(only?: "run"): (call: ServerCall) => Promise<number> {
+  return async (call) => {
+    const wanted = wantedOf(call);
+    const kind = only ?? (idKind(call.words[0] ?? "") === "job" ? "job" : "run");
+    return withNamedRun(call, ({ id }) => show(call, id, wanted), kind);
+  };
 }
 
 interface Wanted {
@@ -41,18 +35,19 @@ interface Wanted {
   readonly isFollowed: boolean;
 }
 
-function show({ call, client }: Session, runId: string, wanted: Wanted): Promise<number> {
+function show(call: ServerCall, runId: string, wanted: Wanted): Promise<number> {
+  const { client } = call;
   const { filters, tail, isFollowed } = wanted;
   const print = (records: AsyncIterable<LogRecord>) =>
     printStream(call, records, (record) => logLine(record, call.terminal.paint));
-  if (tail !== null) return print(tailOf({ client }, runId, { ...wanted, tail }));
+  if (tail !== null) return print(tailOf(client, runId, { ...wanted, tail }));
   if (isFollowed) return print(client.runs.followLogs(runId, { filters }));
   return print(client.runs.logs(runId, { ...filters, page_size: PAGE }));
 }
 
 /** The newest records, oldest first; then, if asked for, those that come. */
 async function* tailOf(
-  { client }: Pick<Session, "client">,
+  client: TroupeClient,
   runId: string,
   { filters, tail, isFollowed }: Wanted & { readonly tail: number },
 ): AsyncGenerator<LogRecord, undefined> {
@@ -73,21 +68,13 @@ async function* tailOf(
 function wantedOf(call: Call): Wanted {
   const nowMs = Date.now();
   const filters = {
-    level: levelOf(call),
+    level: oneOf(call, "level", logLevels),
     agent_id: call.text("agent") ?? undefined,
     text: textOf(call),
     since: timeOf(call, "since", nowMs),
     until: timeOf(call, "until", nowMs),
   };
   return { filters, tail: tailCountOf(call), isFollowed: call.flag("follow") === true };
-}
-
-function levelOf(call: Call): (typeof logLevels)[number] | undefined {
-  const text = call.text("level");
-  if (text === null) return undefined;
-  const found = logLevels.find((level) => level === text);
-  if (found !== undefined) return found;
-  throw new UsageError(`--level: ${JSON.stringify(cleanText(text))} is none of ${logLevels.join(", ")}.`);
 }
 
 function textOf(call: Call): string | undefined {

@@ -1,0 +1,119 @@
+// What a person gives a command: JSON in files and options, and settings, `--set a.b=value`, laid over an object.
+//
+// N1. A value that is JSON is that JSON, and any other one is a text: depth=3 is a number, city=Ghent a text.
+// N2. A dot goes one level deeper; `\.` is a dot in a name.
+
+import { readFileSync } from "node:fs";
+import { isObject, isStringList, type JsonObject, type JsonValue, parseJson } from "../engine/json.ts";
+import { limits } from "../engine/limits.ts";
+import { type Call, UsageError } from "./command.ts";
+
+const STDIN = 0;
+
+/** Reads a JSON file of the user; `-` is stdin. */
+export function readJsonFile(path: string): JsonValue {
+  const shown = path === "-" ? "stdin" : path;
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path === "-" ? STDIN : path));
+  } catch (error) {
+    if (error instanceof TypeError) throw new UsageError(`${shown} is not UTF-8 text.`);
+    throw new UsageError(
+      `${shown} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+  const parsed = parseJson(text, limits.jsonDepthMax);
+  if (parsed === null) throw new UsageError(`${shown} is no JSON: ${whyNot(text)}`);
+  return parsed.value;
+}
+
+function whyNot(text: string): string {
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  return `it nests deeper than ${limits.jsonDepthMax} levels.`;
+}
+
+/** The object in the file that an option names. */
+export function readObject(call: Call, option: string): JsonObject | undefined {
+  const file = call.text(option);
+  if (file === null) return undefined;
+  const value = readJsonFile(file);
+  if (!isObject(value)) throw new UsageError(`--${option}: ${file} holds no JSON object.`);
+  return value;
+}
+
+/**
+ * The JSON of an option.
+ *
+ * @param example what could stand behind the option
+ */
+export function jsonOption(call: Call, option: string, example: string): JsonValue | undefined {
+  const text = call.text(option);
+  if (text === null) return undefined;
+  const parsed = parseJson(text, limits.jsonDepthMax);
+  if (parsed === null) throw new UsageError(`--${option} is no JSON. Example: --${option} '${example}'`);
+  return parsed.value;
+}
+
+/**
+ * Lays settings over an object; later ones win. The given object is not changed.
+ *
+ * @throws UsageError that names the setting which is none, or goes through a value that has no parts
+ */
+export function withSettings(base: JsonObject, settings: readonly string[]): JsonObject {
+  return settings.reduce((object, setting) => {
+    const { path, value } = readSetting(setting);
+    return placed(object, path, value, setting);
+  }, base);
+}
+
+function readSetting(setting: string): { readonly path: readonly string[]; readonly value: JsonValue } {
+  const at = setting.indexOf("=");
+  const path = setting
+    .slice(0, Math.max(0, at))
+    .split(/(?<!\\)\./)
+    .map((part) => part.replaceAll("\\.", ".").trim());
+  if (path.includes("") || path.includes("__proto__")) {
+    throw new UsageError(`--set ${JSON.stringify(setting)} is not of the form name=value or a.b=value.`);
+  }
+  const text = setting.slice(at + 1);
+  const parsed = parseJson(text, limits.jsonDepthMax);
+  return { path, value: parsed === null ? text : parsed.value };
+}
+
+function placed(object: JsonObject, path: readonly string[], value: JsonValue, setting: string): JsonObject {
+  const [name = "", ...rest] = path;
+  if (rest.length === 0) return { ...object, [name]: value };
+  const inner = Object.hasOwn(object, name) ? object[name] : {};
+  if (!isObject(inner)) {
+    throw new UsageError(
+      `--set ${JSON.stringify(setting)}: ${JSON.stringify(name)} is a value already, and has no parts of its own.`,
+    );
+  }
+  return { ...object, [name]: placed(inner, rest, value, setting) };
+}
+
+/**
+ * The inputs in place of the manifest's own: one body for every entrypoint, or bodies for some of them by name
+ * (`{"$entrypoints": {"id": [bodies]}}`; the others keep theirs).
+ *
+ * @throws UsageError for inputs that would reach nobody
+ */
+export function withInputs(manifest: JsonObject, inputs: JsonObject): JsonObject {
+  if (Object.keys(inputs).length === 0) return manifest;
+  const own = isObject(manifest.initial_inputs) ? manifest.initial_inputs : {};
+  const { $entrypoints: addressed, ...beside } = inputs;
+  if (addressed !== undefined) {
+    if (!isObject(addressed))
+      throw new UsageError("$entrypoints must be an object of entrypoint to list of bodies.");
+    const [lost] = Object.keys(beside);
+    if (lost !== undefined)
+      throw new UsageError(`The inputs have "${lost}" beside $entrypoints, which would reach nobody.`);
+    return { ...manifest, initial_inputs: { ...own, ...addressed } };
+  }
+  const entrypoints = isStringList(manifest.entrypoints) ? manifest.entrypoints : [];
+  return { ...manifest, initial_inputs: Object.fromEntries(entrypoints.map((id) => [id, [inputs]])) };
+}
