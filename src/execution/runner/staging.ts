@@ -5,16 +5,15 @@
 // G2. Everything staged is a copy of its own (a reflink where the disk can), never a hard link: what a worker
 //     does to its files cannot change the payload, nor another agent's files.
 
-import { closeSync, constants, fstatSync, openSync } from "node:fs";
-import { chmod, copyFile, lstat, readdir, readlink, realpath, rm, symlink } from "node:fs/promises";
+import { lstat, readdir, readlink, realpath, rm, symlink } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
 import type { Upload } from "../../engine/graph.ts";
-import { OpenFolder, pathOfDescriptor, SymlinkInPath } from "../../lib/open-folder.ts";
+import { FileChanged, FileCopier } from "../../lib/copy-file.ts";
+import { OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
 import { isInside, joinInside } from "./paths.ts";
 
 /** Entries that one agent's uploads may have together. */
 const ENTRIES_MAX = 100_000;
-const OWNER_WRITE = 0o200;
 
 /** The manifest or the payload is to blame; the message names the path. */
 export class StagingError extends Error {
@@ -28,6 +27,7 @@ interface Copying {
   /** Where links' targets are named from, for messages. */
   readonly upload: string;
   readonly entries: { left: number };
+  readonly copier: FileCopier;
 }
 
 /** A file or folder where it is, and where its copy goes. */
@@ -57,6 +57,7 @@ export async function stage(
   }
   const root = await resolved(payload, "The payload folder");
   const entries = { left: ENTRIES_MAX };
+  const copier = new FileCopier(new AbortController().signal);
   for (const upload of uploads) {
     const named = joinInside(root, upload.path);
     if (named === null) throw new StagingError(`upload_path "${upload.path}" leaves the payload folder.`);
@@ -66,7 +67,7 @@ export async function stage(
     }
     if (joinInside("/", upload.as) === null)
       throw new StagingError(`upload_as "${upload.as}" leaves the workspace.`);
-    const copying = { payload: root, source, upload: upload.path, entries };
+    const copying = { payload: root, source, upload: upload.path, entries, copier };
     try {
       if ((await lstat(source)).isDirectory()) {
         using from = OpenFolder.below(root, relative(root, source) || ".");
@@ -116,7 +117,7 @@ async function copyEntry(copying: Copying, from: Place, target: OpenFolder, name
     using source = from.folder.folder(from.name);
     using to = madeFolder(target, name);
     await copyFolder(copying, from.path, source, to);
-  } else if (entry.isFile()) await copyRegular(from, target, name);
+  } else if (entry.isFile()) await copyRegular(copying, from, target, name);
   else if (entry.isSymbolicLink()) await copyLink(copying, from, target, name);
   else throw new StagingError(`"${shown(copying, from)}" is neither a file nor a folder.`);
 }
@@ -132,6 +133,7 @@ function madeFolder(target: OpenFolder, way: string): OpenFolder {
 }
 
 async function copyRegular(
+  { copier }: Copying,
   { path, folder, name: source }: Place,
   target: OpenFolder,
   name: string,
@@ -142,17 +144,11 @@ async function copyRegular(
     throw new StagingError(`Two uploads collide: "${name}" is a file where a folder is staged already.`);
   }
   if (existing !== null) await rm(to);
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const fd = openSync(folder.path(source), flags);
   try {
-    const found = fstatSync(fd);
-    if (!found.isFile()) throw new StagingError(`"${basename(path)}" is no file any more.`);
-    const { COPYFILE_FICLONE, COPYFILE_EXCL } = constants;
-    await copyFile(pathOfDescriptor(fd, folder.path(source)), to, COPYFILE_FICLONE | COPYFILE_EXCL);
-    // The registered payload is read-only; the worker's own copy is not.
-    if ((found.mode & OWNER_WRITE) === 0) await chmod(to, (found.mode & 0o777) | OWNER_WRITE);
-  } finally {
-    closeSync(fd);
+    await copier.copy(folder.path(source), to, () => {});
+  } catch (error) {
+    if (!(error instanceof FileChanged)) throw error;
+    throw new StagingError(`"${basename(path)}" changed while it was copied.`);
   }
 }
 
@@ -175,7 +171,7 @@ async function copyLink(copying: Copying, from: Place, to: OpenFolder, name: str
     );
   }
   using folder = OpenFolder.below(copying.payload, relative(copying.payload, dirname(target)) || ".");
-  await copyRegular({ path: target, folder, name: basename(target) }, to, name);
+  await copyRegular(copying, { path: target, folder, name: basename(target) }, to, name);
 }
 
 /** A path as it is in the payload. */

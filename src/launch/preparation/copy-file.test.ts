@@ -22,7 +22,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { FileChanged, FileCopier } from "../../execution/runner/copy-file.ts";
+import { FileChanged, FileCopier } from "../../lib/copy-file.ts";
 import { CopyFailed, copyPayload, copyScanned } from "./payload.ts";
 import { scanFolder } from "./scan-folder.ts";
 

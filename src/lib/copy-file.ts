@@ -7,7 +7,7 @@
 
 import { constants, type Stats } from "node:fs";
 import { chmod, copyFile, type FileHandle, lstat, open, rm } from "node:fs/promises";
-import { pathOfDescriptor } from "../../lib/open-folder.ts";
+import { pathOfDescriptor } from "./open-folder.ts";
 
 /** Up to this size the system copies a file in one call, which cannot be interrupted. */
 const ONE_CALL_BYTES_MAX = 4 * 1024 * 1024;
