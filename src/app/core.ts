@@ -10,7 +10,7 @@ import { Engine } from "../engine/engine.ts";
 import type { EngineLog } from "../engine/ports.ts";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import { PoolSlots } from "../execution/pools.ts";
-import { payloadsIn } from "../execution/runner/payload.ts";
+import { payloadsIn } from "../execution/runner/paths.ts";
 import { LocalTaskRunner } from "../execution/task-runner.ts";
 import { RunTokens } from "../http/core/run-token.ts";
 import { gatewayRunSource } from "../http/gateway/run-documents.ts";

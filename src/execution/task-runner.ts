@@ -6,15 +6,11 @@
 
 import { join } from "node:path";
 import { failureMessage } from "../engine/failure.ts";
-import type { DeclaredOutput } from "../engine/graph.ts";
 import type { JsonValue } from "../engine/json.ts";
 import type { Envelope } from "../engine/message.ts";
-import type { Clock, EngineLog } from "../engine/ports.ts";
 import type { TaskListener, TaskOutcome, TaskRef, TaskRunner, TaskStart } from "../engine/task-port.ts";
 import type { OpenedBody, OpenedConfiguration } from "../security/configuration.ts";
 import { ConfigurationUnreadable } from "../security/open-configuration.ts";
-import { watchFile } from "./file-sensor.ts";
-import type { BlobStore } from "./output/artifacts.ts";
 import { FifoSupply } from "./process/pipes.ts";
 import { ProcessTrees } from "./process/process-trees.ts";
 import { SideCommands } from "./process/side-command.ts";
@@ -27,19 +23,12 @@ import {
   interrupted,
   type OpenedTask,
 } from "./runner/attempt.ts";
-import { HostLocalRunner } from "./runner/host-local.ts";
-import { Litter } from "./runner/litter.ts";
+import { watchFile } from "./runner/file-sensor.ts";
+import { type HostLocalOptions, HostLocalRunner } from "./runner/host-local.ts";
 import { ModuleRunner } from "./runner/module-runner.ts";
-import type { PayloadOf } from "./runner/payload.ts";
-import type { RunEventsPlace } from "./runner/worker-contract.ts";
+import { Trash } from "./runner/trash.ts";
 
-export interface LocalTaskRunnerOptions {
-  /** SVC_HOME; only one runtime at a time may use it. */
-  readonly home: string;
-  readonly blobs: BlobStore;
-  readonly payloadOf: PayloadOf;
-  /** What the job's manifest declares as outputs. */
-  readonly declaredOutputs: (jobId: string) => readonly DeclaredOutput[];
+export interface LocalTaskRunnerOptions extends HostLocalOptions {
   /**
    * Opens a job's stored configuration, and tells which texts in it must not be shown.
    *
@@ -48,17 +37,6 @@ export interface LocalTaskRunnerOptions {
   readonly openConfiguration: (json: string) => OpenedConfiguration;
   /** Opens the body of a message. @throws ConfigurationUnreadable */
   readonly openBody: (body: JsonValue) => OpenedBody;
-  readonly newId: () => string;
-  readonly clock: Clock;
-  /** Prefixes beside SVC_ under which workers find the contract's variables. */
-  readonly workerEnvPrefixes: readonly string[];
-  /** The runtime's own environment, from which workers inherit PATH, HOME, LANG, TZ, TMPDIR and pass_env. */
-  readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
-  /** Those of the runtime itself, which no worker may show. */
-  readonly runtimeSecrets: readonly string[];
-  /** Where the live events of a run are read; null, or absent, when nobody serves them. */
-  readonly runEvents?: (runId: string) => RunEventsPlace | null;
-  readonly log: EngineLog;
 }
 
 interface Running {
@@ -77,7 +55,7 @@ export class LocalTaskRunner implements TaskRunner {
   readonly #trees: ProcessTrees;
   readonly #spawner = new Spawner((pid) => this.#trees.spare(pid));
   readonly #fifos: FifoSupply;
-  readonly #litter: Litter;
+  readonly #trash: Trash;
   readonly #commands: HostLocalRunner;
   readonly #modules: ModuleRunner;
   readonly #running = new Map<string, Running>();
@@ -91,13 +69,13 @@ export class LocalTaskRunner implements TaskRunner {
     this.sideCommands = new SideCommands({ ...options, trees: this.#trees });
     this.#fifos = new FifoSupply(join(options.home, "tmp", "pipes"));
     const discarded = join(options.home, "tmp", "attempts");
-    this.#litter = new Litter(options.home, discarded, options.clock, options.log);
-    this.#commands = new HostLocalRunner({
-      ...options,
+    this.#trash = new Trash(options.home, discarded, options.clock, options.log);
+    this.#commands = new HostLocalRunner(options, {
       trees: this.#trees,
       spawner: this.#spawner,
       fifos: this.#fifos,
-      litter: this.#litter,
+      trash: this.#trash,
+      clock: options.clock,
     });
     this.#modules = new ModuleRunner(options);
   }
@@ -177,7 +155,7 @@ export class LocalTaskRunner implements TaskRunner {
       this.#modules.close(),
       this.#spawner.close(),
       this.#fifos.close(),
-      this.#litter.close(),
+      this.#trash.close(),
     ]);
   }
 

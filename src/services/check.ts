@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import type { Clock } from "../engine/ports.ts";
 import type { ServiceCheck } from "../engine/service.ts";
 import type { RunSideCommand } from "../execution/process/side-command.ts";
-import type { PayloadOf } from "../execution/runner/payload.ts";
+import type { PayloadOf } from "../execution/runner/paths.ts";
 import type { CheckResult } from "./check-state.ts";
 import { checkGrpc } from "./checks/grpc.ts";
 import { checkHttp } from "./checks/http.ts";

@@ -22,7 +22,7 @@ export const executionMutations: readonly Mutation[] = [
   },
   {
     fault: "an answer of a person is added to a file that has another name as well",
-    file: "src/execution/output/response-file.ts",
+    file: "src/execution/runner/worker-input.ts",
     search: "if (found.nlink > 1)",
     replacement: "if (found.nlink > 1000)",
     tests: hostileWorker,

@@ -18,7 +18,7 @@ import type {
   TaskStart,
   WorkerActions,
 } from "../../src/engine/task-port.ts";
-import { payloadsIn } from "../../src/execution/runner/payload.ts";
+import { payloadsIn } from "../../src/execution/runner/paths.ts";
 import type { RunEventsPlace } from "../../src/execution/runner/worker-contract.ts";
 import { LocalTaskRunner } from "../../src/execution/task-runner.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";

@@ -9,9 +9,10 @@ import { basename, extname } from "node:path";
 import { type DeclaredOutput, outputName } from "../../engine/graph.ts";
 import { limits } from "../../engine/limits.ts";
 import type { ArtifactRecord } from "../../engine/task-port.ts";
-import { OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
+import { isEmptyFolder } from "../../lib/files.ts";
+import { type OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
+import { openBelow } from "../runner/paths.ts";
 import type { NamedOutput } from "./result.ts";
-import { isEmptyFolder } from "./small-folder.ts";
 
 /** Where files become blobs. */
 export interface BlobStore {
@@ -21,8 +22,8 @@ export interface BlobStore {
 export interface Collecting {
   /** SVC_HOME; it may be reached through symlinks. */
   readonly home: string;
-  /** From there to the output folder. */
-  readonly way: string;
+  /** The output folder, below it. */
+  readonly folder: string;
   readonly agentId: string;
   readonly blobs: BlobStore;
   readonly newId: () => string;
@@ -53,9 +54,9 @@ export async function collectArtifacts(given: Collecting): Promise<ArtifactRecor
   return artifacts;
 }
 
-function openOutput({ home, way }: Collecting, warn: (message: string) => void): OpenFolder | null {
+function openOutput({ home, folder }: Collecting, warn: (message: string) => void): OpenFolder | null {
   try {
-    return OpenFolder.below(home, way);
+    return openBelow(home, folder);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const why = error instanceof SymlinkInPath ? "it is, or is reached through, a symlink" : code;

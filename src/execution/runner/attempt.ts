@@ -10,8 +10,7 @@ import type {
   TaskStart,
   WorkerActions,
 } from "../../engine/task-port.ts";
-import { ResponseFile } from "../output/response-file.ts";
-import { WorkerInput } from "./worker-input.ts";
+import { ResponseFile, WorkerInput } from "./worker-input.ts";
 
 export type EndReason =
   /** It took longer than it may. */

@@ -9,7 +9,7 @@
 import { basename, dirname, relative } from "node:path";
 import { scheduler } from "node:timers/promises";
 import { type DeclaredOutput, type ExecutorConfig, isKnownRunner, outputName } from "../../engine/graph.ts";
-import type { EngineLog } from "../../engine/ports.ts";
+import type { Clock, EngineLog } from "../../engine/ports.ts";
 import {
   type ArtifactRecord,
   type CommandResult,
@@ -43,10 +43,9 @@ import {
   failureOfSpawn,
   failureOfSystem,
 } from "./command-failure.ts";
-import type { Litter } from "./litter.ts";
-import { type AgentFolders, agentFolders, attemptFolder } from "./paths.ts";
-import type { PayloadOf } from "./payload.ts";
+import { type AgentFolders, agentFolders, attemptFolder, openBelow, type PayloadOf } from "./paths.ts";
 import { StagingError } from "./staging.ts";
+import type { Trash } from "./trash.ts";
 import {
   commandWords,
   findBrought,
@@ -62,21 +61,28 @@ import { Workspaces } from "./workspace.ts";
 /** Secrets that are opened and redacted without a pause in between. */
 const SECRETS_AT_ONCE = 100;
 
-export interface HostLocalOptions extends WorkerTools {
+export interface HostLocalOptions {
+  /** SVC_HOME; only one runtime at a time may use it. */
   readonly home: string;
   readonly blobs: BlobStore;
-  readonly litter: Litter;
   readonly payloadOf: PayloadOf;
+  /** What the job's manifest declares as outputs. */
   readonly declaredOutputs: (jobId: string) => readonly DeclaredOutput[];
   readonly newId: () => string;
-  /** Further prefixes under which workers find the contract's variables. */
+  readonly clock: Clock;
+  /** Prefixes beside SVC_ under which workers find the contract's variables. */
   readonly workerEnvPrefixes: readonly string[];
+  /** The runtime's own environment, from which workers inherit PATH, HOME, LANG, TZ, TMPDIR and pass_env. */
   readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
   /** Those of the runtime itself, which no worker may show. */
   readonly runtimeSecrets: readonly string[];
   /** Where the live events of a run are read; null, or absent, when nobody serves them. */
   readonly runEvents?: (runId: string) => RunEventsPlace | null;
   readonly log: EngineLog;
+}
+
+export interface HostLocalTools extends WorkerTools {
+  readonly trash: Trash;
 }
 
 /** One attempt on its way through the pipeline. */
@@ -91,11 +97,13 @@ interface Attempt {
 
 export class HostLocalRunner {
   readonly #options: HostLocalOptions;
+  readonly #tools: HostLocalTools;
   readonly #workspaces = new Workspaces();
   readonly #redactors = new Redactors();
 
-  constructor(options: HostLocalOptions) {
+  constructor(options: HostLocalOptions, tools: HostLocalTools) {
     this.#options = options;
+    this.#tools = tools;
   }
 
   async run(
@@ -140,7 +148,7 @@ export class HostLocalRunner {
       if (control.reason !== null) return endedBeforeStart(control.reason);
       return await this.#runCommand(attempt, places);
     } finally {
-      await this.#options.litter.discard(places.files.folder).catch((error: unknown) => {
+      await this.#tools.trash.discard(places.files.folder).catch((error: unknown) => {
         this.#options.log.warn(
           { folder: places.files.folder, error: String(error) },
           "An attempt's folder is left.",
@@ -222,11 +230,12 @@ export class HostLocalRunner {
 
   async #spawn(attempt: Attempt, places: WorkerPlaces, output: AttemptOutput): Promise<WorkerProcess> {
     const { task, config, report, redactor, runEvents } = attempt;
-    const { home, trees, workerEnvPrefixes: prefixes, runtimeEnv } = this.#options;
+    const { home, workerEnvPrefixes: prefixes, runtimeEnv } = this.#options;
+    const { trees } = this.#tools;
     const words = commandWords(config, task, places);
     const mark = trees.newMark();
     try {
-      using folder = OpenFolder.below(home, relative(home, places.files.folder));
+      using folder = openBelow(home, places.files.folder);
       return await WorkerProcess.start(
         {
           ...words,
@@ -237,7 +246,7 @@ export class HostLocalRunner {
           takesInput: config.longLived,
         },
         {
-          tools: this.#options,
+          tools: this.#tools,
           sinks: {
             stdout: (chunk) => output.stdout(chunk),
             stderr: (chunk) => output.stderr(chunk),
@@ -260,7 +269,7 @@ export class HostLocalRunner {
     try {
       const { home } = this.#options;
       const folders = agentFolders(home, task.runId, task.agentId);
-      using agent = OpenFolder.below(home, relative(home, folders.agent));
+      using agent = openBelow(home, folders.agent);
       await this.#workspaces.settle(folders, agent);
     } catch (error) {
       this.#options.log.warn(
@@ -322,7 +331,7 @@ export class HostLocalRunner {
       report.events([logEvent("warn", "worker", redactor.text(message), task.ref.attempt)]);
     const artifacts = await collectArtifacts({
       home: this.#options.home,
-      way: relative(this.#options.home, places.files.output),
+      folder: places.files.output,
       agentId: task.agentId,
       blobs,
       newId,

@@ -5,6 +5,7 @@
 // X2. What comes back is JSON of the documented shape, checked whole before any of it counts.
 
 import { realpath } from "node:fs/promises";
+import type { Readable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import type { ModuleConfig } from "../../engine/graph.ts";
 import { isObject, type JsonValue, parseJson } from "../../engine/json.ts";
@@ -23,25 +24,14 @@ import {
   type OpenedTask,
 } from "./attempt.ts";
 import { ModulePool, type ModuleThread } from "./module-pool.ts";
-import { isInside, joinInside } from "./paths.ts";
-import type { PayloadOf } from "./payload.ts";
+import type { ThreadReply, ThreadTask } from "./module-thread.ts";
+import { isInside, joinInside, type PayloadOf } from "./paths.ts";
 import { contextOf } from "./worker-contract.ts";
 
 const THREADS_MAX = 4;
 /** All bodies of one result together. */
 const RETURNED_CHARS_MAX = 16 * limits.messageBodyBytesMax;
 const PREVIEW_CHARS = 1_500;
-
-/** What a thread gets for one task, and what it answers; used by module-thread.ts. */
-export interface ThreadTask {
-  readonly message: unknown;
-  readonly context: unknown;
-}
-export type ThreadReply =
-  | { readonly kind: "returned"; readonly json: string }
-  | { readonly kind: "unserialisable"; readonly reason: string }
-  | { readonly kind: "threw"; readonly reason: string }
-  | { readonly kind: "load_failed"; readonly reason: string };
 
 export interface ModuleRunnerOptions {
   readonly clock: Clock;
@@ -185,24 +175,23 @@ function call(
 
 /** Turns what the thread prints into log events for as long as the attempt lasts. */
 function printInto({ worker }: ModuleThread, output: AttemptOutput, report: AttemptReport): () => void {
-  const streams = [worker.stdout, worker.stderr];
-  const sinks = [output.stdout.bind(output), output.stderr.bind(output)];
-  const listeners = streams.map((stream, index) => (chunk: Buffer) => {
-    sinks[index]?.(chunk);
-    const room = report.backpressure();
-    if (room === null) return;
-    stream.pause();
-    void room.finally(() => stream.resume());
-  });
-  streams.forEach((stream, index) => {
-    const listener = listeners[index];
-    if (listener !== undefined) stream.on("data", listener);
-  });
+  const read = (stream: Readable, sink: (chunk: Buffer) => void) => {
+    const listener = (chunk: Buffer) => {
+      sink(chunk);
+      const room = report.backpressure();
+      if (room === null) return;
+      stream.pause();
+      void room.finally(() => stream.resume());
+    };
+    stream.on("data", listener);
+    return () => stream.off("data", listener);
+  };
+  const releases = [
+    read(worker.stdout, (chunk) => output.stdout(chunk)),
+    read(worker.stderr, (chunk) => output.stderr(chunk)),
+  ];
   return () => {
-    streams.forEach((stream, index) => {
-      const listener = listeners[index];
-      if (listener !== undefined) stream.off("data", listener);
-    });
+    for (const release of releases) release();
   };
 }
 

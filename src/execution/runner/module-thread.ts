@@ -4,7 +4,17 @@
 
 import { pathToFileURL } from "node:url";
 import { parentPort, workerData } from "node:worker_threads";
-import type { ThreadReply, ThreadTask } from "./module-runner.ts";
+
+/** What a thread gets for one task, and what it answers. */
+export interface ThreadTask {
+  readonly message: unknown;
+  readonly context: unknown;
+}
+export type ThreadReply =
+  | { readonly kind: "returned"; readonly json: string }
+  | { readonly kind: "unserialisable"; readonly reason: string }
+  | { readonly kind: "threw"; readonly reason: string }
+  | { readonly kind: "load_failed"; readonly reason: string };
 
 type Handle = (message: unknown, context: unknown) => unknown;
 

@@ -12,6 +12,7 @@
 import { createHash } from "node:crypto";
 import { isAbsolute, join, normalize, relative, sep } from "node:path";
 import type { TaskStart } from "../../engine/task-port.ts";
+import { OpenFolder } from "../../lib/open-folder.ts";
 
 const PLAIN_NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const SLUG_CHARS_MAX = 40;
@@ -47,6 +48,27 @@ export function preparedFolders(home: string, runId: string): PreparedFolders {
 
 export function attemptFolder(folders: AgentFolders, ref: TaskStart["ref"]): string {
   return join(folders.attempts, `${ref.taskSeq}-${ref.attempt}`);
+}
+
+/** The folder that a task uploads from; null when its job has no bundle. */
+export type PayloadOf = (
+  task: Pick<TaskStart, "runId" | "bundleFingerprint" | "hasOwnPayload">,
+) => string | null;
+
+/**
+ * @param home SVC_HOME
+ * @param snapshotPayload the payloads/ folder of a bundle's snapshot
+ */
+export function payloadsIn(home: string, snapshotPayload: (fingerprint: string) => string): PayloadOf {
+  return ({ runId, bundleFingerprint, hasOwnPayload }) => {
+    if (hasOwnPayload) return preparedFolders(home, runId).payload;
+    return bundleFingerprint === null ? null : snapshotPayload(bundleFingerprint);
+  };
+}
+
+/** Opens a folder below SVC_HOME, which itself may be reached through symlinks. @throws SymlinkInPath */
+export function openBelow(home: string, path: string): OpenFolder {
+  return OpenFolder.below(home, relative(home, path));
 }
 
 /** A folder name for any id: short plain ids as they are, others readable and with a hash (H1). */

@@ -202,13 +202,13 @@ describe("a workspace that others changed", () => {
     await using fixture = new RunnerFixture();
     fixture.write("a.txt", "a");
     await fixture.sh("echo kept > kept", config, bundle);
-    const litter = join(fixture.home, "runs/run_1/agents/worker/attempts/99-1");
-    mkdirSync(litter);
+    const left = join(fixture.home, "runs/run_1/agents/worker/attempts/99-1");
+    mkdirSync(left);
     await fixture.runner.drain(0);
     const successor = new RunnerFixture(fixture.home);
     assert.equal(stdout(await successor.sh("cat a.txt kept", config, bundle)), "akept\n");
     assert.deepEqual(successor.listener.payloads("workspace_modified"), []);
-    assert.deepEqual(readdirSync(join(litter, "..")), []);
+    assert.deepEqual(readdirSync(join(left, "..")), []);
     await successor.runner.drain(0);
   });
 

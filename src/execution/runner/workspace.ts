@@ -14,9 +14,9 @@ import { createHash } from "node:crypto";
 import { constants, mkdirSync, writeFileSync } from "node:fs";
 import { lstat, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import type { Upload } from "../../engine/graph.ts";
+import { isEmptyFolder } from "../../lib/files.ts";
 import { type OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
-import { isEmptyFolder } from "../output/small-folder.ts";
 import type { AgentFolders } from "./paths.ts";
 import { stage } from "./staging.ts";
 
@@ -74,7 +74,7 @@ export class Workspaces {
 
   /**
    * Looks at an agent that this process has not seen. A stamped workspace is the work of an earlier process and
-   * is taken as it is; its attempts' folders are litter of a crash.
+   * is taken as it is; its attempts' folders are what a crash has left.
    *
    * @returns null when there is nothing to take over
    */

@@ -8,8 +8,8 @@ import {
   realClock,
   type TaskChanges,
   taskStart,
-} from "../../test/support/execution.ts";
-import type { SensorConfig } from "../engine/graph.ts";
+} from "../../../test/support/execution.ts";
+import type { SensorConfig } from "../../engine/graph.ts";
 
 function fileTask(file: string | null, changes: TaskChanges = {}) {
   const config: SensorConfig = {

@@ -2,19 +2,12 @@
 
 import { stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
-import type { SensorConfig } from "../engine/graph.ts";
-import type { Clock } from "../engine/ports.ts";
-import type { TaskOutcome, TaskStart } from "../engine/task-port.ts";
-import { noActions } from "../engine/task-port.ts";
-import {
-  type AttemptControl,
-  AttemptFailure,
-  type AttemptReport,
-  interrupted,
-  logEvent,
-} from "./runner/attempt.ts";
-import { joinInside } from "./runner/paths.ts";
-import type { PayloadOf } from "./runner/payload.ts";
+import type { SensorConfig } from "../../engine/graph.ts";
+import type { Clock } from "../../engine/ports.ts";
+import type { TaskOutcome, TaskStart } from "../../engine/task-port.ts";
+import { noActions } from "../../engine/task-port.ts";
+import { type AttemptControl, AttemptFailure, type AttemptReport, interrupted, logEvent } from "./attempt.ts";
+import { joinInside, type PayloadOf } from "./paths.ts";
 
 const POLL_MS = 500;
 

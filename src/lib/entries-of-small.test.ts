@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { it } from "node:test";
-import { entriesOfSmall, isEmptyFolder } from "./small-folder.ts";
+import { entriesOfSmall, isEmptyFolder } from "./files.ts";
 
 it("an empty folder is told from one with an entry, from a file and from nothing", () => {
   const root = mkdtempSync(join(tmpdir(), "troupe-small-folder-"));

@@ -1,27 +1,28 @@
-// Folders that are done with: out of the way at once, removed while nobody waits.
+// The trash: folders that are done with, out of the way at once and removed while nobody waits.
 //
 // Removing a folder can hold up a thread for milliseconds, where a file system waits for its journal. Moving one
 // does not.
 //
-// L1. What was discarded is not where it was any more, whether it could be moved or not.
-// L2. Folders in waiting are bounded: past the bound, whoever discards one waits until they are removed.
-// L3. What a crash has left here is removed by the next runtime of this home.
-// L4. Nothing else goes: a symlink that a worker put in a folder's place, or on the way to it, is not followed.
+// T1. What was discarded is not where it was any more, whether it could be moved or not.
+// T2. Folders in waiting are bounded: past the bound, whoever discards one waits until they are removed.
+// T3. What a crash has left here is removed by the next runtime of this home.
+// T4. Nothing else goes: a symlink that a worker put in a folder's place, or on the way to it, is not followed.
 
 import { lstatSync, mkdirSync, readdirSync, renameSync, unlinkSync } from "node:fs";
 import { rmdir } from "node:fs/promises";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Clock, EngineLog } from "../../engine/ports.ts";
+import { entriesOfSmall } from "../../lib/files.ts";
 import { OpenFolder } from "../../lib/open-folder.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
-import { entriesOfSmall } from "../output/small-folder.ts";
+import { openBelow } from "./paths.ts";
 
 const WAITING_MAX = 256;
 const REMOVED_AFTER_MS = 50;
 /** What may be removed at once, without holding up the event loop. */
 const FILE_BYTES_MAX = 1024 * 1024;
 
-export class Litter {
+export class Trash {
   readonly #home: string;
   readonly #folder: string;
   readonly #clock: Clock;
@@ -55,7 +56,7 @@ export class Litter {
   async discard(path: string): Promise<void> {
     if (this.#waiting.length >= WAITING_MAX) await this.#removeAll();
     const moved = join(this.#folder, String(++this.#seq));
-    using above = OpenFolder.below(this.#home, relative(this.#home, dirname(path)));
+    using above = openBelow(this.#home, dirname(path));
     const discarded = above.path(basename(path));
     try {
       renameSync(discarded, moved);
@@ -71,7 +72,7 @@ export class Litter {
   async close(): Promise<void> {
     this.#cancelTimer?.();
     await this.#removeAll();
-    // What could not be removed stays for the next start (L3).
+    // What could not be removed stays for the next start (T3).
     await rmdir(this.#folder).catch(() => {});
   }
 
