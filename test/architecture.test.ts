@@ -13,7 +13,7 @@ const layers: readonly (readonly string[])[] = [
   ["lib", "engine"],
   ["security"],
   ["bundles", "execution"],
-  ["services", "runs", "doctor"],
+  ["services", "runs"],
   ["operations"],
   ["blueprints"],
   ["web"],
@@ -35,13 +35,13 @@ const banned: readonly {
 }[] = [
   {
     call: /\bDate\.now\(/,
-    elsewhere: ["app/clock.ts", "doctor", "cli", "web/dashboard"],
+    elsewhere: ["app/clock.ts", "cli", "web/dashboard"],
     instead: "the Clock port",
   },
   { call: /\bMath\.random\(/, elsewhere: ["web/dashboard"], instead: "the Randomness port" },
   {
     call: /\b(setTimeout|setInterval|setImmediate)\(/,
-    elsewhere: ["app/clock.ts", "doctor", "http", "cli", "execution/process/usage.ts", "web/dashboard"],
+    elsewhere: ["app/clock.ts", "http", "cli", "execution/process/usage.ts", "web/dashboard"],
     instead: "the Clock port",
   },
   { call: /\brandomUUID\(/, elsewhere: [], instead: "the Randomness port" },

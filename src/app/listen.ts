@@ -3,7 +3,7 @@
 import { chmodSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
-import { tryToListen } from "../doctor/machine.ts";
+import { tryToListen } from "../execution/machine.ts";
 
 /** The program cannot start; the message says why, and what to do. */
 export class StartFailed extends Error {

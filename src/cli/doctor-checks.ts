@@ -1,4 +1,4 @@
-// What `troupe doctor` looks at, beside what it shares with a running server (src/doctor): the store, and the port.
+// What `troupe doctor` looks at, beside what it shares with a running server (src/execution/machine.ts): the store, and the port.
 // Each check answers with findings and throws nothing; nothing it makes stays.
 
 import { existsSync } from "node:fs";
@@ -14,7 +14,7 @@ import {
   type Finding,
   nearestExisting,
   tryToListen,
-} from "../doctor/machine.ts";
+} from "../execution/machine.ts";
 import { defaultRuntimeAddress } from "./connection.ts";
 import { cleanText } from "./text.ts";
 

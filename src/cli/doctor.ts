@@ -1,7 +1,7 @@
 // `troupe doctor` and `troupe config`: this machine, and the settings that hold on it.
 
 import { describeConfig, loadConfig } from "../app/config.ts";
-import type { Finding } from "../doctor/machine.ts";
+import type { Finding } from "../execution/machine.ts";
 import { describeTelemetry, telemetryLine } from "../observability/traces/settings.ts";
 import { type Call, exitCodes } from "./command.ts";
 import { configFor } from "./connection.ts";

@@ -1,18 +1,18 @@
 // GET /runtime/status, /runtime/health, /runtime/doctor: the runtime that this gateway has in it.
 
 import type { FastifyInstance } from "fastify";
-import { checkDiskSync } from "../../doctor/disk-sync.ts";
-import { type Check, Examination } from "../../doctor/examination.ts";
+import { isoTime } from "../../engine/event.ts";
 import {
+  checkDiskSync,
   checkHome,
   checkNode,
   checkProc,
   checkTools,
   type Finding,
   tryToListen,
-} from "../../doctor/machine.ts";
-import { isoTime } from "../../engine/event.ts";
+} from "../../execution/machine.ts";
 import { addRoutes, get } from "../core/route.ts";
+import { type Check, Examination } from "./examination.ts";
 import { lagShown } from "./metrics.ts";
 import { DoctorSchema, RuntimeHealthSchema, RuntimeStatusSchema } from "./schemas/system.ts";
 import type { GatewayServices } from "./services.ts";

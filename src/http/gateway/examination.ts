@@ -4,7 +4,7 @@
 // X2. A check that hangs (a dead network disk) is reported as failed after `limitMs`, and not started again before it
 //     has come back.
 
-import type { Finding } from "./machine.ts";
+import type { Finding } from "../../execution/machine.ts";
 
 const RESULT_MS = 5_000;
 const LIMIT_MS = 5_000;

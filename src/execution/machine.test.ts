@@ -7,8 +7,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { checkDiskSync } from "./disk-sync.ts";
-import { checkHome, checkTools, tryToListen } from "./machine.ts";
+import { checkDiskSync, checkHome, checkTools, tryToListen } from "./machine.ts";
 
 let folder = "";
 before(async () => {

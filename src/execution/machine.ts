@@ -5,10 +5,10 @@
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { access, constants, mkdtemp, rm, statfs } from "node:fs/promises";
+import { access, constants, mkdtemp, open, rm, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
-import { canMark } from "../execution/process/process-marks.ts";
+import { canMark } from "./process/process-marks.ts";
 
 export interface Finding {
   readonly name: string;
@@ -22,10 +22,12 @@ const NODE_MAJOR = 26;
 const MiB = 1024 ** 2;
 const SPACE_WARN_BYTES = 2048 * MiB;
 const SPACE_FAIL_BYTES = 100 * MiB;
+const SYNCED_WRITES = 9;
+const SYNC_WARN_MS = 20;
 const TOOL_TIMEOUT_MS = 2_000;
 const TOOL_TEXT_CHARS_MAX = 200;
 /** How what a check writes into a folder begins. */
-export const SCRATCH = ".troupe-doctor-";
+const SCRATCH = ".troupe-doctor-";
 
 export function checkNode(): Finding {
   const major = Number(process.versions.node.split(".")[0]);
@@ -74,6 +76,36 @@ function checkSpace(freeBytes: number): Finding {
     text,
     mend: "Free some space, lower SVC_RETENTION_DAYS, or point SVC_HOME at a larger disk.",
   };
+}
+
+/**
+ * How fast the disk of a folder makes writes durable, measured without holding the event loop: synced writes into a file
+ * of its own, which is removed afterwards.
+ */
+export async function checkDiskSync(folder: string): Promise<Finding> {
+  const path = join(folder, `${SCRATCH}sync-${process.pid}`);
+  const file = await open(path, "w", 0o600);
+  try {
+    const times: number[] = [];
+    for (let i = 0; i < SYNCED_WRITES; i++) {
+      const fromMs = performance.now();
+      await file.write("x".repeat(512));
+      await file.datasync();
+      times.push(performance.now() - fromMs);
+    }
+    times.sort((a, b) => a - b);
+    return syncFinding(times[Math.floor(SYNCED_WRITES / 2)] ?? 0);
+  } finally {
+    await file.close();
+    await rm(path, { force: true });
+  }
+}
+
+function syncFinding(medianMs: number): Finding {
+  const text = `a synced write takes ${medianMs.toFixed(2)} ms`;
+  if (medianMs < SYNC_WARN_MS) return { name: "disk sync", state: "ok", text };
+  const mend = "The disk syncs slowly; a local SSD makes every job faster.";
+  return { name: "disk sync", state: "warn", text, mend };
 }
 
 /**
