@@ -4,17 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/support/fast-check.ts";
 import { partsOf } from "../../engine/dotted-path.ts";
-import type { JsonObject } from "../../engine/json.ts";
-import {
-  blanksTakenAt,
-  canSetAt,
-  isBlank,
-  pointerOf,
-  valueAt,
-  withValueAt,
-  withValuesAt,
-} from "./config-paths.ts";
+import type { JsonObject, JsonValue } from "../../engine/json.ts";
+import { blanksTakenAt, canSetAt, isBlank, pointerOf, valueAt, withValuesAt } from "./config-paths.ts";
 
+const withValueAt = (base: JsonObject, path: string, value: JsonValue) =>
+  withValuesAt(base, [{ path, value }]);
 const escaped = (part: string) => part.replaceAll("\\", "\\\\").replaceAll(".", "\\.");
 const part = fc.string({ minLength: 1, maxLength: 6 }).filter((text) => text !== "__proto__");
 const path = fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => parts.map(escaped).join("."));

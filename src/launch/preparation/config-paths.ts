@@ -26,41 +26,30 @@ export function valueAt(configuration: JsonObject, path: string): JsonValue | un
 }
 
 /**
- * A configuration with `value` at the path. Objects on the way are made where there is nothing, or a blank; a path that
- * leads through something else (a number, an item that a list does not have) changes nothing.
+ * A configuration with values at paths, put there one after the other; it is copied once (P2). Objects on the way are
+ * made where there is nothing, or a blank; a path that leads through something else (a number, an item that a list does
+ * not have) changes nothing.
  */
-export function withValueAt(configuration: JsonObject, path: string, value: JsonValue): JsonObject {
-  return withValuesAt(configuration, [{ path, value }]);
-}
-
-/** The same for many paths, one after the other: what they share is copied once (P2). */
 export function withValuesAt(
   configuration: JsonObject,
   settings: readonly { readonly path: string; readonly value: JsonValue }[],
 ): JsonObject {
-  /** Made here, so it may be changed. */
-  const own = new Set<Holder>();
-  const owned = (holder: Holder) => {
-    if (own.has(holder)) return holder;
-    const copy = copyOf(holder);
-    own.add(copy);
-    return copy;
-  };
-  let changed = configuration;
+  let changed: JsonObject | null = null;
   for (const { path, value } of settings) {
     const parts = partsOf(path);
-    if (parts === null || !hasRoomFor(changed, parts)) continue;
-    changed = owned(changed) as JsonObject;
+    if (parts === null || !hasRoomFor(changed ?? configuration, parts)) continue;
+    changed ??= structuredClone(configuration);
     let holder: Holder = changed;
     for (const part of parts.slice(0, -1)) {
       const below = child(holder, part);
-      const next = owned(isHolder(below) ? below : {});
+      const next = isHolder(below) ? below : {};
       put(holder, part, next);
       holder = next;
     }
-    put(holder, parts.at(-1)!, value);
+    // A later path may lead through it.
+    put(holder, parts.at(-1)!, structuredClone(value));
   }
-  return changed;
+  return changed ?? configuration;
 }
 
 /** Whether a value can be put at the path. */
@@ -128,11 +117,6 @@ function child(value: JsonValue, part: string): JsonValue | undefined {
 type Holder = JsonObject | JsonValue[];
 
 const isHolder = (value: JsonValue | undefined): value is Holder => Array.isArray(value) || isObject(value);
-
-function copyOf(holder: Holder): Holder {
-  // fromEntries defines properties, so that a key of any name is only a key.
-  return Array.isArray(holder) ? [...holder] : Object.fromEntries(Object.entries(holder));
-}
 
 /** @param part of a path, so neither "__proto__" (P1) nor an item that the list does not have */
 function put(holder: Holder, part: string, value: JsonValue): void {

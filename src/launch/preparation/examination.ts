@@ -22,7 +22,6 @@ import { type Validation, Validators, validatorsIn } from "./validators.ts";
 const VALIDATIONS_AT_ONCE = 4;
 /** A file of the package that is larger, and that the disk cannot clone, is not copied for a check. */
 const COPIED_FOR_CHECK_BYTES_MAX = 64 * 1024 * 1024;
-const VALIDATORS_KEPT = 1_000;
 /** From this size on it is worth asking whether copies take room at all. */
 const CLONE_WORTH_BYTES = 64 * 1024 * 1024;
 
@@ -47,8 +46,6 @@ export class Examination {
   readonly #parts: ExaminationParts;
   readonly #validators: Validators;
   readonly #validations = new Semaphore(VALIDATIONS_AT_ONCE);
-  /** Names by fingerprint: a snapshot never changes. */
-  readonly #validatorNames = new Map<string, readonly string[]>();
 
   constructor(parts: ExaminationParts) {
     this.#parts = parts;
@@ -188,13 +185,7 @@ export class Examination {
 
   /** The names of the package's validators, in the order in which they are asked. */
   async validatorsOf({ fingerprint }: LaunchSubject): Promise<readonly string[]> {
-    if (fingerprint === null) return [];
-    const known = this.#validatorNames.get(fingerprint);
-    if (known !== undefined) return known;
-    const names = await validatorsIn(this.#parts.snapshotPayload(fingerprint));
-    if (this.#validatorNames.size >= VALIDATORS_KEPT) this.#validatorNames.clear();
-    this.#validatorNames.set(fingerprint, names);
-    return names;
+    return fingerprint === null ? [] : validatorsIn(this.#parts.snapshotPayload(fingerprint));
   }
 
   async #withTemporary<Result>(what: string, use: (folder: string) => Promise<Result>): Promise<Result> {

@@ -12,7 +12,7 @@ import { merged } from "../../bundles/merge.ts";
 import type { Graph } from "../../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
-import { blanksTakenAt, isBlank, valueAt, withValueAt } from "./config-paths.ts";
+import { blanksTakenAt, isBlank, valueAt, withValuesAt } from "./config-paths.ts";
 import type { Found, LaunchProblem } from "./findings.ts";
 
 /** What is to be launched. */
@@ -80,13 +80,13 @@ export function mergedLayers(layers: Layers): JsonObject {
  * @param paths dotted
  */
 export function withoutBlanks(layers: Layers, resolved: JsonObject, paths: readonly string[]): JsonObject {
-  let filled = resolved;
+  const settings: { path: string; value: JsonValue }[] = [];
   for (const path of paths) {
-    if (!isBlank(valueAt(filled, path))) continue;
-    const said = layers.map((layer) => valueAt(layer, path)).findLast((value) => !isBlank(value));
-    if (said !== undefined) filled = withValueAt(filled, path, said);
+    if (!isBlank(valueAt(resolved, path))) continue;
+    const value = layers.map((layer) => valueAt(layer, path)).findLast((said) => !isBlank(said));
+    if (value !== undefined) settings.push({ path, value });
   }
-  return filled;
+  return withValuesAt(resolved, settings);
 }
 
 /** Whether the value stands in the package's own layer, and no other has a say in it. */
