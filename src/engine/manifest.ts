@@ -15,7 +15,7 @@ import {
   sensorConfig,
 } from "./manifest/agent-config.ts";
 import { executorConfig } from "./manifest/executor-config.ts";
-import { Fields, kindOf, oneOf } from "./manifest/fields.ts";
+import { Fields, kindOf, oneOf, shown } from "./manifest/fields.ts";
 import { type ManifestProblem, Problems, quoted } from "./manifest/problems.ts";
 import { isNoNode, rankNodes, readRoutes } from "./manifest/routes.ts";
 import { type Ports, readPorts, readRequiredServices, readServices } from "./manifest/services.ts";
@@ -27,6 +27,7 @@ export type ManifestResult =
   | { readonly kind: "invalid"; readonly problems: readonly ManifestProblem[] };
 
 const agentTypes = ["router", "aggregator", "sensor", "executor", "module"] as const;
+const anAgentType = oneOf(agentTypes);
 
 /**
  * Checks a manifest and compiles it.
@@ -70,7 +71,7 @@ function compile(manifest: Fields): Graph {
     return { ...draft, index, toAll, toByType, rank: ranks[index]! };
   });
   const outputs = readOutputs(manifest);
-  manifest.ignored("metadata", "object");
+  manifest.object("metadata");
   return {
     manifestVersion: "1.0",
     graphId,
@@ -89,48 +90,32 @@ function compile(manifest: Fields): Graph {
 
 function checkVersion(manifest: Fields): void {
   const version = manifest.raw("manifest_version");
-  if (version === "1.0") return;
-  if (version === undefined) {
-    manifest.report("manifest_version", "missing", 'is missing: it must be "1.0"');
-  } else {
-    const given = typeof version === "string" ? quoted(version) : kindOf(version);
-    manifest.report("manifest_version", "unknown_version", `is ${given}: this runtime knows "1.0" only`);
-  }
+  if (!manifest.isGiven("manifest_version", '"1.0"') || version === undefined || version === "1.0") return;
+  const said = `is ${shown(version)}: this runtime knows "1.0" only`;
+  manifest.report("manifest_version", "unknown_version", said);
 }
 
 /** The id begins every job id of the graph, and job ids stand in URLs. */
 function readGraphId(manifest: Fields): string {
-  const graphId = manifest.requiredName("graph_id") ?? "";
-  if (graphId !== "" && (!/^[A-Za-z0-9._-]+$/.test(graphId) || /^\.+$/.test(graphId))) {
-    manifest.report(
-      "graph_id",
-      "invalid_characters",
-      `is ${quoted(graphId)}: only the letters a to z and A to Z, digits, ".", "_" and "-" are allowed, and not dots alone`,
-    );
-  }
-  return graphId;
+  const isFit = (id: string) => /^[A-Za-z0-9._-]+$/.test(id) && !/^\.+$/.test(id);
+  const said = 'only the letters a to z and A to Z, digits, ".", "_" and "-" are allowed, and not dots alone';
+  const graphId = manifest.requiredName("graph_id");
+  return manifest.checked("graph_id", graphId, isFit, "invalid_characters", said) ?? "";
 }
 
 type NodeDraft = Omit<GraphNode, "index" | "toAll" | "toByType" | "rank">;
 
 function readNodes(manifest: Fields, ports: Ports): readonly NodeDraft[] {
-  if (manifest.raw("nodes") === undefined) {
-    manifest.report("nodes", "missing", "is missing: it must be a non-empty list of nodes");
-    return [];
-  }
-  const values = manifest.list("nodes");
-  if (values.length === 0 && Array.isArray(manifest.raw("nodes"))) {
+  if (!manifest.isGiven("nodes", "a non-empty list of nodes")) return [];
+  const values = manifest.list("nodes", limits.nodesMax);
+  if (isEmptyList(manifest.raw("nodes"))) {
     manifest.report("nodes", "empty", "is empty: a graph needs at least one node");
   }
-  if (values.length > limits.nodesMax) {
-    manifest.report(
-      "nodes",
-      "too_many",
-      `has ${values.length} nodes: at most ${limits.nodesMax} are allowed`,
-    );
-    return [];
-  }
   return values.map((value, i) => readNode(manifest.objectIn("nodes", i, value), ports));
+}
+
+function isEmptyList(value: JsonValue | undefined): boolean {
+  return Array.isArray(value) && value.length === 0;
 }
 
 /** Stands in for a node that is not even an object, so that the later ones keep their index. */
@@ -166,9 +151,11 @@ function readNode(node: Fields | null, ports: Ports): NodeDraft {
 }
 
 function readConfig(node: Fields, isStream: boolean): AgentConfig {
-  const given = node.raw("agent_type");
-  const agentType = agentTypes.find((one) => one === given);
+  const given = node.isGiven("agent_type", anAgentType);
+  const agentType = node.choice("agent_type", agentTypes, "router");
   const config = node.object("config");
+  // Of an unknown agent nobody knows what its config may hold.
+  if (!given || agentType !== node.raw("agent_type")) return brokenNode.config;
   switch (agentType) {
     case "router":
       return routerConfig(config);
@@ -180,14 +167,6 @@ function readConfig(node: Fields, isStream: boolean): AgentConfig {
       return executorConfig(node, config, isStream);
     case "module":
       return moduleConfig(config);
-    case undefined:
-      if (given === undefined) {
-        node.report("agent_type", "missing", `is missing: it must be ${oneOf(agentTypes)}`);
-      } else {
-        const shown = typeof given === "string" ? quoted(given) : kindOf(given);
-        node.report("agent_type", "unknown_value", `is ${shown}: it must be ${oneOf(agentTypes)}`);
-      }
-      return brokenNode.config;
     default:
       return agentType satisfies never;
   }
@@ -210,14 +189,12 @@ function indexNodes(manifest: Fields, drafts: readonly NodeDraft[]): ReadonlyMap
 
 function readEntrypoints(manifest: Fields, indexOf: ReadonlyMap<string, number>): readonly number[] {
   const allowed = "a non-empty list of the node_ids that receive the first messages";
-  const given = manifest.raw("entrypoints");
-  if (given === undefined) manifest.report("entrypoints", "missing", `is missing: it must be ${allowed}`);
-  const values = manifest.list("entrypoints");
-  if (values.length === 0 && Array.isArray(given)) {
+  manifest.isGiven("entrypoints", allowed);
+  if (isEmptyList(manifest.raw("entrypoints"))) {
     manifest.report("entrypoints", "empty", `is empty: it must be ${allowed}`);
   }
   const found = new Set<number>();
-  values.forEach((value, i) => {
+  manifest.list("entrypoints").forEach((value, i) => {
     const nodeId = manifest.checkedName(["entrypoints", i], value);
     if (nodeId === null) return;
     const index = indexOf.get(nodeId);
@@ -239,8 +216,7 @@ function readInitialInputs(
   const given = manifest.raw("initial_inputs");
   if (given === undefined) return inputs;
   if (!isObject(given)) {
-    const said = `must be an object of entrypoints and their message bodies, not ${kindOf(given)}`;
-    manifest.report("initial_inputs", "wrong_type", said);
+    manifest.reportType("initial_inputs", "an object of entrypoints and their message bodies", given);
     return inputs;
   }
   const allowed = new Set(entrypoints);

@@ -3,8 +3,7 @@
 
 import type { AggregatorConfig, ModuleConfig, RouterConfig, SensorConfig } from "../graph.ts";
 import { limits } from "../limits.ts";
-import type { Fields, Range } from "./fields.ts";
-import { quoted } from "./problems.ts";
+import { type Fields, type Range, shown } from "./fields.ts";
 
 const WHOLE_FROM_ONE: Range = { min: 1, max: Number.MAX_SAFE_INTEGER };
 /** 0 has no limit; the upper end is some 30 years, so that no sum of times leaves what a date can hold. */
@@ -56,19 +55,13 @@ function instantMs(config: Fields, name: string): number | null {
   if (value === undefined) return null;
   const ms = typeof value === "string" && ISO_INSTANT.test(value) ? Date.parse(value) : Number.NaN;
   if (!Number.isNaN(ms)) return ms;
-  const given = typeof value === "string" ? `is ${quoted(value)}: it` : "";
-  config.report(
-    name,
-    "invalid_time",
-    `${given} must be an ISO 8601 time with a zone, such as "2030-01-31T09:00:00Z"`.trim(),
-  );
+  const allowed = 'must be an ISO 8601 time with a zone, such as "2030-01-31T09:00:00Z"';
+  config.report(name, "invalid_time", `is ${shown(value)}: it ${allowed}`);
   return null;
 }
 
 export function moduleConfig(config: Fields): ModuleConfig {
-  if (config.raw("module") === undefined) {
-    config.report("module", "missing", "is missing: it names an ES module inside the bundle's payloads");
-  }
+  config.isGiven("module", "an ES module inside the bundle's payloads");
   return {
     kind: "module",
     module: config.relativePath("module") ?? "",

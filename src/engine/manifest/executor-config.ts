@@ -5,7 +5,7 @@ import { type ExecutorConfig, isKnownRunner, runnerModules, type Upload } from "
 import { isObject, type JsonValue } from "../json.ts";
 import { isWithheldVariable } from "../withheld-variables.ts";
 import { attemptsRange, executionDefaults, millisecondsRange, secondsRange } from "./agent-config.ts";
-import { type Fields, kindOf } from "./fields.ts";
+import type { Fields, Place } from "./fields.ts";
 import { quoted } from "./problems.ts";
 
 const SLOTS_MAX = 1_000_000;
@@ -47,48 +47,33 @@ export function executorConfig(node: Fields, config: Fields, isStream: boolean):
   };
 }
 
+const knownRunners = `this runtime has the runner ${runnerModules.map(quoted).join(", ")} only`;
+
 function runnerModule(holder: Fields): string {
   const given = holder.name("runner_module", "HostLocal");
-  if (isKnownRunner(given)) return given;
-  const known = runnerModules.map(quoted).join(", ");
-  holder.report(
-    "runner_module",
-    "unknown_value",
-    `is ${quoted(given)}: this runtime has the runner ${known} only`,
-  );
-  return "HostLocal";
+  return holder.checked("runner_module", given, isKnownRunner, "unknown_value", knownRunners) ?? "HostLocal";
 }
 
 function command(holder: Fields): readonly string[] | string {
-  const value = holder.raw("command");
   const allowed = "a non-empty list of strings, or a non-empty string for the shell";
-  if (value === undefined) {
-    holder.report("command", "missing", `is missing: it must be ${allowed}`);
-    return "";
-  }
-  if (typeof value !== "string" && !Array.isArray(value)) {
-    holder.report("command", "wrong_type", `must be ${allowed}, not ${kindOf(value)}`);
-    return "";
-  }
-  if (value.length === 0 || value[0] === "" || (typeof value === "string" && value.trim() === "")) {
+  if (!holder.isGiven("command", allowed)) return "";
+  const value = holder.raw("command") ?? null;
+  const isList = Array.isArray(value);
+  if (!isList && typeof value !== "string") holder.reportType("command", allowed, value);
+  else if (isList ? value.length === 0 || value[0] === "" : value.trim() === "") {
     holder.report("command", "empty", `names no program: it must be ${allowed}`);
-    return "";
-  }
-  if (typeof value === "string") return argument(holder, "command", value) ?? "";
-  return value.map((word: JsonValue, i) => argument(holder, ["command", i], word) ?? "");
+  } else if (isList) return value.map((word: JsonValue, i) => argument(holder, ["command", i], word));
+  else return argument(holder, "command", value);
+  return "";
 }
 
 /** A string that can be handed to a program: the system ends it at a NUL. */
-function argument(
-  holder: Fields,
-  place: string | readonly (string | number)[],
-  value: JsonValue,
-): string | null {
-  if (typeof value !== "string") holder.report(place, "wrong_type", `must be a string, not ${kindOf(value)}`);
+function argument(holder: Fields, place: Place, value: JsonValue): string {
+  if (typeof value !== "string") holder.reportType(place, "a string", value);
   else if (value.includes("\0")) {
     holder.report(place, "invalid_characters", "holds a NUL character, which no program can be given");
   } else return value;
-  return null;
+  return "";
 }
 
 const noEnvironment: Readonly<Record<string, string>> = {};
@@ -97,72 +82,61 @@ function environment(config: Fields): Readonly<Record<string, string>> {
   const given = config.raw("environment");
   if (given === undefined) return noEnvironment;
   if (!isObject(given)) {
-    config.report("environment", "wrong_type", `must be an object of names and values, not ${kindOf(given)}`);
+    config.reportType("environment", "an object of names and values", given);
     return noEnvironment;
   }
-  const pairs: [string, string][] = [];
-  for (const [name, value] of Object.entries(given)) {
-    if (!isVariableName(config, ["environment", name], name)) continue;
+  const pairs = Object.entries(given).map(([name, value]) => {
+    const place = ["environment", name];
+    checkVariableName(config, place, name);
     const isPlain = typeof value === "number" || typeof value === "boolean";
-    const text = isPlain ? String(value) : argument(config, ["environment", name], value);
-    if (text !== null) pairs.push([name, text]);
-  }
+    return [name, isPlain ? String(value) : argument(config, place, value)] as const;
+  });
   return Object.fromEntries(pairs);
 }
 
-function isVariableName(config: Fields, place: readonly (string | number)[], name: string): boolean {
-  if (name !== "" && !name.includes("=") && !name.includes("\0")) return true;
-  config.report(
-    place,
-    "invalid_name",
-    `names the variable ${quoted(name)}: a name is not empty and holds no "="`,
-  );
-  return false;
+function checkVariableName(config: Fields, place: Place, name: string): void {
+  if (name !== "" && !/[=\0]/.test(name)) return;
+  const said = `names the variable ${quoted(name)}: a name is not empty and holds no "="`;
+  config.report(place, "invalid_name", said);
 }
 
 const nothingPassed: readonly string[] = [];
 
 function passEnv(config: Fields): readonly string[] {
-  if (config.raw("pass_env") === undefined) return nothingPassed;
-  const names: string[] = [];
-  config.list("pass_env").forEach((value, i) => {
-    const name = config.checkedName(["pass_env", i], value);
-    if (name === null || !isVariableName(config, ["pass_env", i], name)) return;
-    if (isWithheldVariable(name)) {
-      const said = `names ${name}, which holds or leads to a secret of the runtime itself: no worker is given it`;
-      config.report(["pass_env", i], "variable_withheld", said);
-    } else names.push(name);
+  const given = config.list("pass_env");
+  if (given.length === 0) return nothingPassed;
+  return given.flatMap((value, i) => {
+    const place = ["pass_env", i];
+    const name = config.checkedName(place, value);
+    if (name === null) return [];
+    checkVariableName(config, place, name);
+    if (!isWithheldVariable(name)) return [name];
+    const said = `names ${name}, which holds or leads to a secret of the runtime itself: no worker is given it`;
+    config.report(place, "variable_withheld", said);
+    return [];
   });
-  return names;
 }
 
 const noUploads: readonly Upload[] = [];
 
 function uploads(pathHolder: Fields, nameHolder: Fields, config: Fields): readonly Upload[] {
+  const listed = config.list("upload_paths");
   const isSingle = pathHolder.raw("upload_path") !== undefined;
-  if (!isSingle && config.raw("upload_paths") === undefined) return noUploads;
-  const found: Upload[] = [];
-  if (isSingle) {
-    const path = pathHolder.relativePath("upload_path");
-    const as = nameHolder.relativePath("upload_as");
-    if (path !== null) found.push({ path, as: as ?? baseName(path) });
-  }
-  config.list("upload_paths").forEach((value, i) => {
-    const upload = oneUpload(config, i, value);
-    if (upload !== null) found.push(upload);
+  if (!isSingle && listed.length === 0) return noUploads;
+  const single = isSingle
+    ? upload(pathHolder.relativePath("upload_path"), nameHolder.relativePath("upload_as"))
+    : [];
+  const place = (...inside: (string | number)[]) => ["upload_paths", ...inside];
+  const several = listed.flatMap((value, i) => {
+    if (!isObject(value)) return upload(config.checkedRelativePath(place(i), value), null);
+    const path = config.checkedRelativePath(place(i, "path"), value.path ?? null);
+    return upload(path, value.as == null ? null : config.checkedRelativePath(place(i, "as"), value.as));
   });
-  return found;
+  return [...single, ...several];
 }
 
-function oneUpload(config: Fields, index: number, value: JsonValue): Upload | null {
-  if (isObject(value)) {
-    const place = ["upload_paths", index] as const;
-    const path = config.checkedRelativePath([...place, "path"], value.path ?? null);
-    const as = value.as == null ? null : config.checkedRelativePath([...place, "as"], value.as);
-    return path === null ? null : { path, as: as ?? baseName(path) };
-  }
-  const path = config.checkedRelativePath(["upload_paths", index], value);
-  return path === null ? null : { path, as: baseName(path) };
+function upload(path: string | null, as: string | null): readonly Upload[] {
+  return path === null ? [] : [{ path, as: as ?? baseName(path) }];
 }
 
 /** The last part of a path; "." for the payload as a whole. */

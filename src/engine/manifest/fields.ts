@@ -2,7 +2,7 @@
 //
 // R1. No method throws; a field with a problem reads as its fallback, so that reading goes on.
 // R2. null counts as absent, unless the method's name says that null has a meaning of its own.
-// R3. A path is built only when there is something to report: a manifest may have 20,000 nodes.
+// R3. A whole path is built only when there is something to report: a manifest may have 20,000 nodes.
 
 import { isObject, type JsonObject, type JsonValue } from "../json.ts";
 import { limits } from "../limits.ts";
@@ -20,6 +20,9 @@ export interface Range {
   readonly max: number;
 }
 
+/** A field, or the names and indexes from the object to something inside one. */
+export type Place = string | readonly (string | number)[];
+
 const nothing: JsonObject = {};
 
 export class Fields {
@@ -27,24 +30,23 @@ export class Fields {
   readonly source: JsonObject;
   readonly #problems: Problems;
   readonly #parent: Fields | null;
-  readonly #key: string | number | null;
-  /** Stands between the parent's path and the key when the object lies in a list: `nodes` in /nodes/3. */
-  readonly #list: string | null;
+  /** Names and indexes from the parent to this object. */
+  readonly #at: readonly (string | number)[];
 
   private constructor(
     value: JsonObject,
     problems: Problems,
-    at: { parent: Fields | null; list: string | null; key: string | number | null },
+    parent: Fields | null,
+    at: readonly (string | number)[],
   ) {
     this.source = value;
     this.#problems = problems;
-    this.#parent = at.parent;
-    this.#list = at.list;
-    this.#key = at.key;
+    this.#parent = parent;
+    this.#at = at;
   }
 
   static root(value: JsonObject, problems: Problems): Fields {
-    return new Fields(value, problems, { parent: null, list: null, key: null });
+    return new Fields(value, problems, null, []);
   }
 
   /** The field as it came; undefined when it is absent or null. */
@@ -57,101 +59,126 @@ export class Fields {
     return this.source[name] === null;
   }
 
+  // ---------------------------------------------------------------------------------------------- problems
+
   /** Reports a problem of the field, or of something inside it. */
-  report(place: string | readonly (string | number)[], code: string, said: string): void {
+  report(place: Place, code: string, said: string): void {
     const inside = typeof place === "string" ? [place] : place;
     this.#problems.add([...this.place(), ...inside], code, said);
   }
 
+  /** Reports a value of another kind than what is allowed. */
+  reportType(place: Place, allowed: string, value: JsonValue): void {
+    this.report(place, "wrong_type", `must be ${allowed}, not ${kindOf(value)}`);
+  }
+
   /** Names and indexes from the root to this object. */
   place(): (string | number)[] {
-    const path = this.#parent === null ? [] : this.#parent.place();
-    if (this.#list !== null) path.push(this.#list);
-    if (this.#key !== null) path.push(this.#key);
-    return path;
+    return this.#parent === null ? [] : [...this.#parent.place(), ...this.#at];
   }
+
+  /** Whether the field is there; `missing` is reported when it is not. */
+  isGiven(name: string, allowed: string): boolean {
+    if (this.raw(name) !== undefined) return true;
+    this.report(name, "missing", `is missing: it must be ${allowed}`);
+    return false;
+  }
+
+  /** The value if it is as it must be; otherwise `code` is reported, and null comes back. */
+  checked(
+    place: Place,
+    value: string | null,
+    isFit: RegExp | ((value: string) => boolean),
+    code: string,
+    said: string,
+  ): string | null {
+    if (value === null || (isFit instanceof RegExp ? isFit.test(value) : isFit(value))) return value;
+    this.report(place, code, `is ${quoted(value)}: ${said}`);
+    return null;
+  }
+
+  // ------------------------------------------------------------------------------------- objects and lists
 
   /** The object in the field; an empty one when it is absent or no object. */
   object(name: string): Fields {
     const value = this.raw(name);
-    if (value !== undefined && !isObject(value)) {
-      this.report(name, "wrong_type", `must be an object, not ${kindOf(value)}`);
-    }
-    const fields = isObject(value) ? value : nothing;
-    return new Fields(fields, this.#problems, { parent: this, list: null, key: name });
+    if (value !== undefined && !isObject(value)) this.reportType(name, "an object", value);
+    return new Fields(isObject(value) ? value : nothing, this.#problems, this, [name]);
   }
 
   /** The object at `index` of the list in the field. */
   objectIn(name: string, index: number, value: JsonValue): Fields | null {
-    if (isObject(value)) return new Fields(value, this.#problems, { parent: this, list: name, key: index });
-    this.report([name, index], "wrong_type", `must be an object, not ${kindOf(value)}`);
+    if (isObject(value)) return new Fields(value, this.#problems, this, [name, index]);
+    this.reportType([name, index], "an object", value);
     return null;
   }
 
-  /** The list in the field; empty when it is absent or no list. */
-  list(name: string): readonly JsonValue[] {
+  /** The list in the field; empty when it is absent, no list, or has more items than it may. */
+  list(name: string, max = Number.POSITIVE_INFINITY): readonly JsonValue[] {
     const value = this.raw(name);
     if (value === undefined) return [];
-    if (Array.isArray(value)) return value;
-    this.report(name, "wrong_type", `must be a list, not ${kindOf(value)}`);
+    if (!Array.isArray(value)) this.reportType(name, "a list", value);
+    else if (value.length > max) {
+      this.report(name, "too_many", `has ${value.length} items: at most ${max} are allowed`);
+    } else return value;
     return [];
   }
 
-  /** A field whose content nobody here reads: only its basic type is looked at. */
-  ignored(name: string, kinds: "object" | "object or list"): void {
-    const value = this.raw(name);
-    if (value === undefined || isObject(value) || (kinds !== "object" && Array.isArray(value))) return;
-    const allowed = kinds === "object" ? "an object" : "an object or a list";
-    this.report(name, "wrong_type", `must be ${allowed}, not ${kindOf(value)}`);
+  /** What `read` makes of each object of the list in the field; what is no object is reported and left out. */
+  objects<Item>(name: string, max: number, read: (item: Fields) => Item | null): readonly Item[] {
+    return this.list(name, max).flatMap((value, i) => {
+      const item = this.objectIn(name, i, value);
+      const found = item === null ? null : read(item);
+      return found === null ? [] : [found];
+    });
   }
+
+  /** The same for a field that may also be a single object. */
+  objectOrObjects<Item>(name: string, max: number, read: (item: Fields) => Item): readonly Item[] {
+    const value = this.raw(name);
+    if (isObject(value)) return [read(this.object(name))];
+    if (value === undefined || Array.isArray(value)) return this.objects(name, max, read);
+    this.reportType(name, "an object or a list", value);
+    return [];
+  }
+
+  // --------------------------------------------------------------------------------------------- strings
 
   /** An identifier or type; `missing` is reported when it is absent. */
   requiredName(name: string): string | null {
-    if (this.raw(name) === undefined) {
-      this.report(name, "missing", "is missing: it must be a non-empty string");
-      return null;
-    }
-    return this.name(name, null);
+    return this.isGiven(name, "a non-empty string") ? this.name(name, null) : null;
   }
 
   /** An identifier or type: not empty, of bounded length, without control characters. */
   name<Fallback extends string | null>(name: string, fallback: Fallback): string | Fallback {
     const value = this.raw(name);
-    if (value === undefined) return fallback;
-    return this.checkedName(name, value) ?? fallback;
+    return value === undefined ? fallback : (this.checkedName(name, value) ?? fallback);
   }
 
   /** Like `name`, for a value found at `place`. */
-  checkedName(place: string | readonly (string | number)[], value: JsonValue): string | null {
+  checkedName(place: Place, value: JsonValue): string | null {
     if (typeof value === "string" && isPlainName(value)) return value;
-    if (typeof value !== "string") {
-      this.report(place, "wrong_type", `must be a non-empty string, not ${kindOf(value)}`);
-    } else if (value === "") {
-      this.report(place, "empty", "is empty: it must be a non-empty string");
-    } else if (value.length > limits.nameCharsMax) {
-      this.report(
-        place,
-        "too_long",
-        `has ${value.length} characters: at most ${limits.nameCharsMax} are allowed`,
-      );
-    } else if (UNFIT_CHARS.test(value)) {
-      this.report(
-        place,
-        "invalid_characters",
-        `is ${quoted(value)}: control characters and half surrogate pairs are not allowed`,
-      );
-    } else return value;
+    if (value === "") this.report(place, "empty", "is empty: it must be a non-empty string");
+    else return this.#string(place, "a non-empty string", limits.nameCharsMax, UNFIT_CHARS, value);
     return null;
   }
 
   /** A text for people; may be empty. */
   text(name: string): string | null {
     const value = this.raw(name);
-    if (value === undefined) return null;
-    if (typeof value !== "string") this.report(name, "wrong_type", `must be a string, not ${kindOf(value)}`);
-    else if (value.length > TEXT_CHARS_MAX) {
-      this.report(name, "too_long", `has ${value.length} characters: at most ${TEXT_CHARS_MAX} are allowed`);
-    } else return value;
+    return value === undefined ? null : this.#string(name, "a string", TEXT_CHARS_MAX, null, value);
+  }
+
+  /** A path of any form that a file system takes. */
+  path(name: string): string | null {
+    const value = this.raw(name);
+    return value === undefined ? null : this.checkedPath(name, value);
+  }
+
+  checkedPath(place: Place, value: JsonValue): string | null {
+    if (value !== "")
+      return this.#string(place, "a path, a non-empty string", PATH_CHARS_MAX, UNFIT_CHARS, value);
+    this.report(place, "wrong_type", "must be a path, a non-empty string, not an empty one");
     return null;
   }
 
@@ -161,68 +188,59 @@ export class Fields {
     return value === undefined ? null : this.checkedRelativePath(name, value);
   }
 
-  checkedRelativePath(place: string | readonly (string | number)[], value: JsonValue): string | null {
-    const path = this.checkedPath(place, value);
-    if (path === null || staysInside(path)) return path;
-    this.report(
-      place,
-      "path_outside",
-      `is ${quoted(path)}: it must be a relative path that does not leave its folder through ..`,
-    );
-    return null;
+  checkedRelativePath(place: Place, value: JsonValue): string | null {
+    const said = "it must be a relative path that does not leave its folder through ..";
+    return this.checked(place, this.checkedPath(place, value), staysInside, "path_outside", said);
   }
 
-  /** A path of any form that a file system takes. */
-  path(name: string): string | null {
-    const value = this.raw(name);
-    return value === undefined ? null : this.checkedPath(name, value);
-  }
-
-  checkedPath(place: string | readonly (string | number)[], value: JsonValue): string | null {
-    if (typeof value !== "string" || value === "") {
-      this.report(
-        place,
-        "wrong_type",
-        `must be a path, a non-empty string, not ${value === "" ? "an empty one" : kindOf(value)}`,
-      );
-    } else if (value.length > PATH_CHARS_MAX) {
-      this.report(place, "too_long", `has ${value.length} characters: at most ${PATH_CHARS_MAX} are allowed`);
-    } else if (UNFIT_CHARS.test(value)) {
-      this.report(
-        place,
-        "invalid_characters",
-        `is ${quoted(value)}: control characters and half surrogate pairs are not allowed`,
-      );
+  /** @param unfit characters that it must not have; null allows all */
+  #string(
+    place: Place,
+    allowed: string,
+    charsMax: number,
+    unfit: RegExp | null,
+    value: JsonValue,
+  ): string | null {
+    if (typeof value !== "string") this.reportType(place, allowed, value);
+    else if (value.length > charsMax) {
+      this.report(place, "too_long", `has ${value.length} characters: at most ${charsMax} are allowed`);
+    } else if (unfit?.test(value)) {
+      const said = "control characters and half surrogate pairs are not allowed";
+      this.report(place, "invalid_characters", `is ${quoted(value)}: ${said}`);
     } else return value;
     return null;
   }
 
+  // ----------------------------------------------------------------------------- numbers, flags and words
+
   integer<Fallback extends number | null>(name: string, range: Range, fallback: Fallback): number | Fallback {
-    const value = this.raw(name);
-    if (value === undefined) return fallback;
-    if (Number.isSafeInteger(value) && isWithin(value as number, range)) return value as number;
-    this.#reportNumber(name, value, `a whole number${within(range)}`);
-    return fallback;
+    return this.#number(name, range, fallback, Number.isSafeInteger, "a whole number");
   }
 
   number<Fallback extends number | null>(name: string, range: Range, fallback: Fallback): number | Fallback {
-    const value = this.raw(name);
-    if (value === undefined) return fallback;
-    if (typeof value === "number" && isWithin(value, range)) return value;
-    this.#reportNumber(name, value, `a number${within(range)}`);
-    return fallback;
+    return this.#number(name, range, fallback, () => true, "a number");
   }
 
-  #reportNumber(name: string, value: JsonValue, allowed: string): void {
-    if (typeof value === "number") this.report(name, "out_of_range", `is ${value}: it must be ${allowed}`);
-    else this.report(name, "wrong_type", `must be ${allowed}, not ${kindOf(value)}`);
+  #number<Fallback extends number | null>(
+    name: string,
+    { min, max }: Range,
+    fallback: Fallback,
+    isFit: (value: number) => boolean,
+    kind: string,
+  ): number | Fallback {
+    const value = this.raw(name);
+    if (value === undefined) return fallback;
+    if (typeof value === "number" && value >= min && value <= max && isFit(value)) return value;
+    const allowed = kind + within(min, max);
+    if (typeof value !== "number") this.reportType(name, allowed, value);
+    else this.report(name, "out_of_range", `is ${value}: it must be ${allowed}`);
+    return fallback;
   }
 
   boolean(name: string, fallback: boolean): boolean {
     const value = this.raw(name);
-    if (value === undefined) return fallback;
     if (typeof value === "boolean") return value;
-    this.report(name, "wrong_type", `must be true or false, not ${kindOf(value)}`);
+    if (value !== undefined) this.reportType(name, "true or false", value);
     return fallback;
   }
 
@@ -230,10 +248,9 @@ export class Fields {
     const value = this.raw(name);
     if (value === undefined) return fallback;
     const word = allowed.find((one) => one === value);
-    if (word !== undefined) return word;
-    const given = typeof value === "string" ? quoted(value) : kindOf(value);
-    this.report(name, "unknown_value", `is ${given}: it must be ${oneOf(allowed)}`);
-    return fallback;
+    if (word === undefined)
+      this.report(name, "unknown_value", `is ${shown(value)}: it must be ${oneOf(allowed)}`);
+    return word ?? fallback;
   }
 }
 
@@ -249,31 +266,21 @@ export function oneOf(words: readonly string[]): string {
   return all.length === 0 ? last : `${all.join(", ")} or ${last}`;
 }
 
+/** A value in a message: a string as it is, and the kind of any other. */
+export function shown(value: JsonValue): string {
+  return typeof value === "string" ? quoted(value) : kindOf(value);
+}
+
 /** The kind of a JSON value, in words for a message. */
 export function kindOf(value: JsonValue): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
-  switch (typeof value) {
-    case "string":
-      return "a string";
-    case "number":
-      return "a number";
-    case "boolean":
-      return "a boolean";
-    default:
-      return "an object";
-  }
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-function isWithin(value: number, range: Range): boolean {
-  return value >= range.min && value <= range.max;
-}
-
-function within(range: Range): string {
-  if (range.min === -Number.MAX_VALUE && range.max === Number.MAX_VALUE) return "";
-  return range.max === Number.MAX_SAFE_INTEGER
-    ? ` of at least ${range.min}`
-    : ` from ${range.min} to ${range.max}`;
+function within(min: number, max: number): string {
+  if (min === -Number.MAX_VALUE && max === Number.MAX_VALUE) return "";
+  return max === Number.MAX_SAFE_INTEGER ? ` of at least ${min}` : ` from ${min} to ${max}`;
 }
 
 /** Whether a path is relative and its `..` never climb above where it starts. */

@@ -26,11 +26,8 @@ export function readRoutes(
   nodeCount: number,
 ): Routes[] {
   const growing: (GrowingRoutes | undefined)[] = new Array(nodeCount).fill(undefined);
-  const edges = manifest.list("edges");
-  if (edges.length > limits.edgesMax) {
-    manifest.report("edges", "too_many", `has ${edges.length} edges: at most ${limits.edgesMax} are allowed`);
-  } else {
-    for (let i = 0; i < edges.length; i++) addEdge(manifest, i, edges[i] ?? null, indexOf, growing);
+  for (const [i, edge] of manifest.list("edges", limits.edgesMax).entries()) {
+    addEdge(manifest, i, edge, indexOf, growing);
   }
   return growing.map((routes) => routes ?? noRoutes);
 }

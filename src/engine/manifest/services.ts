@@ -3,10 +3,9 @@
 // S1. A service that is read can be checked as it stands, but for a port that has only a label.
 // S2. A service with a port and without checks has one: that the port takes connections.
 
-import { isObject, type JsonObject, type JsonValue } from "../json.ts";
+import { isObject, type JsonObject } from "../json.ts";
 import type { RequiredService, ServiceCheck, ServiceSpec } from "../service.ts";
-import type { Fields, Range } from "./fields.ts";
-import { kindOf } from "./fields.ts";
+import { type Fields, oneOf, type Place, type Range } from "./fields.ts";
 import { quoted } from "./problems.ts";
 
 const SERVICES_MAX = 32;
@@ -35,7 +34,6 @@ const REQUEST_PATH = /^\/[\x21-\x7e]*$/;
 export type Ports = ReadonlyMap<string, number | null>;
 
 const noPorts: Ports = new Map();
-const noServices: readonly ServiceSpec[] = [];
 
 /**
  * The ports that `resources` of a node, or of the whole manifest, declares: `{"ports": [{"label", "port"?}]}`.
@@ -43,43 +41,33 @@ const noServices: readonly ServiceSpec[] = [];
  * @param around those that are known there already; the inner ones win
  */
 export function readPorts(holder: Fields, around: Ports = noPorts): Ports {
-  holder.ignored("resources", "object or list");
   const given = holder.raw("resources");
-  if (!isObject(given) || given.ports == null) return around;
-  const resources = holder.object("resources");
-  const ports = new Map(around);
-  readList(resources, "ports", PORTS_MAX).forEach((value, i) => {
-    const port = resources.objectIn("ports", i, value);
-    const label = port?.requiredName("label") ?? null;
-    if (port !== null && label !== null) ports.set(label, port.integer("port", portRange, null));
+  // A list declares resources of another kind.
+  if (given === undefined || Array.isArray(given)) return around;
+  if (!isObject(given)) {
+    holder.reportType("resources", "an object or a list", given);
+    return around;
+  }
+  const declared = holder.object("resources").objects("ports", PORTS_MAX, (port) => {
+    const label = port.requiredName("label");
+    return label === null ? null : ([label, port.integer("port", portRange, null)] as const);
   });
-  return ports;
+  return declared.length === 0 ? around : new Map([...around, ...declared]);
 }
 
 /** The services of a node, or of the whole manifest: a list, or a single object. */
 export function readServices(holder: Fields, ports: Ports): readonly ServiceSpec[] {
-  holder.ignored("services", "object or list");
-  const given = holder.raw("services");
-  if (isObject(given)) return [readService(holder.object("services"), ports)];
-  if (!Array.isArray(given)) return noServices;
-  const services: ServiceSpec[] = [];
   const keys = new Set<string>();
-  readList(holder, "services", SERVICES_MAX).forEach((value, i) => {
-    const fields = holder.objectIn("services", i, value);
-    if (fields === null) return;
+  return holder.objectOrObjects("services", SERVICES_MAX, (fields) => {
     const service = readService(fields, ports);
     const key = service.id ?? service.name;
     if (service.name !== "" && keys.has(key)) {
-      fields.report(
-        service.id === null ? "name" : "id",
-        "duplicate",
-        `is ${quoted(key)}, which another service here has already: give each an id of its own`,
-      );
+      const said = `is ${quoted(key)}, which another service here has already: give each an id of its own`;
+      fields.report(service.id === null ? "name" : "id", "duplicate", said);
     }
     keys.add(key);
-    services.push(service);
+    return service;
   });
-  return services;
 }
 
 function readService(fields: Fields, ports: Ports): ServiceSpec {
@@ -99,43 +87,29 @@ function readService(fields: Fields, ports: Ports): ServiceSpec {
   };
 }
 
-function readName(
-  fields: Fields,
-  place: string | readonly (string | number)[],
-  name: string | null,
-): string | null {
-  if (name === null || NAME.test(name)) return name;
-  fields.report(
-    place,
-    "invalid_characters",
-    `is ${quoted(name)}: it begins with a letter or digit, and only letters, digits, ".", "_", ":" and "-" follow`,
-  );
-  return null;
+function readName(fields: Fields, place: Place, name: string | null): string | null {
+  const said = 'it begins with a letter or digit, and only letters, digits, ".", "_", ":" and "-" follow';
+  return fields.checked(place, name, NAME, "invalid_characters", said);
 }
 
 function readHost(fields: Fields, name: string): string | null {
-  const host = fields.name(name, null);
-  if (host === null || HOST.test(host)) return host;
-  fields.report(name, "invalid_host", `is ${quoted(host)}: it must be a host name or an IP address`);
-  return null;
+  const said = "it must be a host name or an IP address";
+  return fields.checked(name, fields.name(name, null), HOST, "invalid_host", said);
 }
 
 /** It becomes a link in pages, so that nothing but the web's own schemes will do. */
 function readPublicUrl(fields: Fields): string | null {
-  const url = fields.text("public_url");
-  if (url === null) return null;
-  if (/^https?:\/\//i.test(url) && URL.canParse(url)) return url;
-  fields.report("public_url", "invalid_url", `is ${quoted(url)}: it must be an http or https URL`);
-  return null;
+  const isWeb = (url: string) => /^https?:\/\//i.test(url) && URL.canParse(url);
+  const said = "it must be an http or https URL";
+  return fields.checked("public_url", fields.text("public_url"), isWeb, "invalid_url", said);
 }
 
 function readTags(fields: Fields): readonly string[] {
-  const tags = new Set<string>();
-  readList(fields, "tags", TAGS_MAX).forEach((value, i) => {
-    const tag = readName(fields, ["tags", i], fields.checkedName(["tags", i], value));
-    if (tag !== null) tags.add(tag);
+  const tags = fields.list("tags", TAGS_MAX).map((value, i) => {
+    const place = ["tags", i];
+    return readName(fields, place, fields.checkedName(place, value));
   });
-  return [...tags];
+  return [...new Set(tags.filter((tag) => tag !== null))];
 }
 
 function readMeta(fields: Fields): JsonObject {
@@ -151,20 +125,13 @@ const portIsOpen: ServiceCheck = { kind: "tcp", name: "tcp", address: null, port
 
 /** @param hasPort whether the service has one, or will be given one */
 function readChecks(service: Fields, hasPort: boolean): readonly ServiceCheck[] {
-  const values = readList(service, "checks", CHECKS_MAX);
-  if (values.length === 0) return hasPort ? [portIsOpen] : [];
-  return values.flatMap((value, i) => {
-    const fields = service.objectIn("checks", i, value);
-    const check = fields === null ? null : readCheck(fields, hasPort);
-    return check === null ? [] : [check];
-  });
+  const isWithout = service.list("checks").length === 0;
+  if (isWithout) return hasPort ? [portIsOpen] : [];
+  return service.objects("checks", CHECKS_MAX, (fields) => readCheck(fields, hasPort));
 }
 
 function readCheck(fields: Fields, hasPort: boolean): ServiceCheck | null {
-  if (fields.raw("type") === undefined) {
-    fields.report("type", "missing", 'is missing: it must be "http", "tcp", "grpc" or "script"');
-    return null;
-  }
+  if (!fields.isGiven("type", oneOf(checkTypes))) return null;
   const kind = fields.choice("type", checkTypes, "tcp");
   if (kind !== fields.raw("type")) return null;
   const common = {
@@ -195,39 +162,26 @@ function readCheck(fields: Fields, hasPort: boolean): ServiceCheck | null {
 
 function readHttp(fields: Fields) {
   const path = fields.text("path") ?? "/";
-  if (!REQUEST_PATH.test(path)) {
-    const said = `is ${quoted(path)}: it must begin with "/" and hold neither blanks nor characters beyond ASCII`;
-    fields.report("path", "invalid_path", said);
-  }
+  const said = 'it must begin with "/" and hold neither blanks nor characters beyond ASCII';
+  fields.checked("path", path, REQUEST_PATH, "invalid_path", said);
   const method = fields.choice("method", methods, "GET");
   const contains = fields.text("contains");
   if (contains !== null && method === "HEAD") {
     fields.report("contains", "no_body", "cannot be looked for: the answer to HEAD has no body");
   }
-  return {
-    method,
-    path,
-    expectedStatus: fields.integer("expected_status", statusRange, null),
-    contains,
-  };
+  return { method, path, expectedStatus: fields.integer("expected_status", statusRange, null), contains };
 }
 
 function readCommand(fields: Fields): readonly string[] {
-  const given = fields.raw("command");
   const allowed = "a non-empty list of strings: a program and its arguments";
-  if (given === undefined) fields.report("command", "missing", `is missing: it must be ${allowed}`);
+  fields.isGiven("command", allowed);
   const words = fields.list("command");
-  const isNothing = words.length === 0 || words[0] === "";
-  if (Array.isArray(given) && isNothing) {
+  if (Array.isArray(fields.raw("command")) && (words.length === 0 || words[0] === "")) {
     fields.report("command", "empty", `names no program: it must be ${allowed}`);
   }
   return words.map((word, i) => {
     if (typeof word === "string" && !word.includes("\0")) return word;
-    fields.report(
-      ["command", i],
-      "wrong_type",
-      `must be a string without NUL characters, not ${kindOf(word)}`,
-    );
+    fields.reportType(["command", i], "a string without NUL characters", word);
     return "";
   });
 }
@@ -237,12 +191,9 @@ export function readRequiredServices(
   holder: Fields,
   field = "required_services",
 ): readonly RequiredService[] {
-  holder.ignored(field, "object or list");
-  const given = holder.raw(field);
-  if (isObject(given)) return [readRequired(holder.object(field))];
-  if (!Array.isArray(given)) return [];
-  return readList(holder, field, REQUIRED_MAX).flatMap((value, i): RequiredService[] => {
-    const place = [field, i] as const;
+  if (!Array.isArray(holder.raw(field))) return holder.objectOrObjects(field, 1, readRequired);
+  return holder.list(field, REQUIRED_MAX).flatMap((value, i): readonly RequiredService[] => {
+    const place = [field, i];
     if (typeof value === "string") {
       const name = readName(holder, place, holder.checkedName(place, value));
       return name === null ? [] : [{ name, tags: [], node: null }];
@@ -255,12 +206,4 @@ export function readRequiredServices(
 function readRequired(fields: Fields): RequiredService {
   const name = readName(fields, "name", fields.requiredName("name")) ?? "";
   return { name, tags: readTags(fields), node: fields.name("node", null) };
-}
-
-/** The list in a field; a longer one is reported, and read as empty. */
-function readList(fields: Fields, name: string, max: number): readonly JsonValue[] {
-  const values = fields.list(name);
-  if (values.length <= max) return values;
-  fields.report(name, "too_many", `has ${values.length} entries: at most ${max} are allowed`);
-  return [];
 }
