@@ -10,9 +10,7 @@ import {
   dottedPathProblem,
   extensionList,
   type Finding,
-  isGiven,
   nameList,
-  objectList,
   plainPath,
   Reading,
   requiredDottedPath,
@@ -56,7 +54,7 @@ export function readLocalFolders(configuration: JsonObject, graph: Graph | null)
   const inputs = reading.fields.object("local_inputs");
   reading.warnOfUnknown(inputs, ["folders"]);
   const uploads = graph === null ? null : uploadsOf(graph);
-  const folders = objectList(inputs, "folders", FOLDERS_MAX, (folder) => {
+  const folders = inputs.objects("folders", FOLDERS_MAX, (folder) => {
     reading.warnOfUnknown(folder, folderFields);
     const configPath = requiredDottedPath(folder, "config_path");
     const payloadPath = plainPath(folder, "payload_path");
@@ -230,7 +228,7 @@ export function readWebUi(configuration: JsonObject, identity: Pick<PackageIdent
 
 function readPage(reading: Reading, output: Fields, adapter: WebUi["adapter"]): string | null {
   if (adapter === "static_html") {
-    return isGiven(output, "page", "the path of a page inside payloads/") ? plainPath(output, "page") : null;
+    return output.isGiven("page", "the path of a page inside payloads/") ? plainPath(output, "page") : null;
   }
   if (output.raw("page") !== undefined) {
     const said = `is ignored: only the adapter static_html has a page of its own`;

@@ -4,7 +4,7 @@
 // R2. Reading never throws and is linear in what is read; lists have a bound.
 
 import type { BundleProblemEntry } from "../bundles/problem.ts";
-import type { JsonObject, JsonValue } from "../engine/json.ts";
+import type { JsonObject } from "../engine/json.ts";
 import { Fields, kindOf, staysInside } from "../engine/manifest/fields.ts";
 import { type ManifestProblem, Problems, quoted } from "../engine/manifest/problems.ts";
 import { nearestName } from "../lib/text.ts";
@@ -66,14 +66,6 @@ function inFile(place: string, file: string, { path, code, message }: Finding): 
   return { path: `${place}${path}`, code, message: `${file}${message}` };
 }
 
-/** The list in a field; empty, and reported, when it has more than `max` items. */
-export function boundedList(fields: Fields, name: string, max: number): readonly JsonValue[] {
-  const list = fields.list(name);
-  if (list.length <= max) return list;
-  fields.report(name, "too_many", `has ${list.length} items: at most ${max} are allowed`);
-  return [];
-}
-
 /**
  * A list of names, each once.
  *
@@ -86,7 +78,7 @@ export function nameList(
   wrong: (value: string) => string | null = () => null,
 ): readonly string[] {
   const found = new Set<string>();
-  boundedList(fields, name, max).forEach((value, i) => {
+  fields.list(name, max).forEach((value, i) => {
     const text = fields.checkedName([name, i], value);
     if (text === null) return;
     const said = wrong(text) ?? (found.has(text) ? "it stands in the list twice" : null);
@@ -96,31 +88,10 @@ export function nameList(
   return [...found];
 }
 
-/** The objects of a list, each read by `read`; what is no object is reported. */
-export function objectList<Item>(
-  fields: Fields,
-  name: string,
-  max: number,
-  read: (item: Fields) => Item | null,
-): readonly Item[] {
-  return boundedList(fields, name, max).flatMap((value, i) => {
-    const item = fields.objectIn(name, i, value);
-    const found = item === null ? null : read(item);
-    return found === null ? [] : [found];
-  });
-}
-
-/** A field that must be there. @returns whether it is */
-export function isGiven(fields: Fields, name: string, allowed: string): boolean {
-  if (fields.raw(name) !== undefined) return true;
-  fields.report(name, "missing", `is missing: it must be ${allowed}`);
-  return false;
-}
-
 /** A program and its arguments, started without a shell; null when it is absent or wrong. */
 export function commandWords(fields: Fields, name: string): readonly string[] | null {
   if (fields.raw(name) === undefined) return null;
-  const words = boundedList(fields, name, 1_000);
+  const words = fields.list(name, 1_000);
   if (words.length === 0 && Array.isArray(fields.raw(name))) {
     fields.report(name, "empty", "names no program: it must be a list of the program and its arguments");
   }
@@ -171,7 +142,7 @@ export function requiredDottedPath(fields: Fields, name: string): string | null 
  * "packaging" 3). Comes back without a slash at its end.
  */
 export function plainPath(fields: Fields, name: string): string | null {
-  if (!isGiven(fields, name, "a relative path")) return null;
+  if (!fields.isGiven(name, "a relative path")) return null;
   const path = fields.relativePath(name);
   if (path === null) return null;
   const parts = path.split("/").filter((part) => part !== "");

@@ -4,7 +4,7 @@ import { type Fields, oneOf } from "../engine/manifest/fields.ts";
 import { quoted } from "../engine/manifest/problems.ts";
 import { readRequiredServices } from "../engine/manifest/services.ts";
 import type { RequiredService } from "../engine/service.ts";
-import { commandWords, isGiven, nameList, objectList, type Reading } from "./describe-reading.ts";
+import { commandWords, nameList, type Reading } from "./describe-reading.ts";
 import type { DeclaredModel, DeclaredResource, Requirements } from "./package-description.ts";
 
 const ITEMS_MAX = 100;
@@ -69,7 +69,7 @@ export function readResources(manifest: Reading): readonly DeclaredResource[] {
   const { fields } = manifest;
   if (!Array.isArray(fields.raw("resources"))) return [];
   const names = new Set<string>();
-  return objectList(fields, "resources", ITEMS_MAX, (resource) => {
+  return fields.objects("resources", ITEMS_MAX, (resource) => {
     manifest.warnOfUnknown(resource, ["name", "title", "from", "prepare", "timeout_seconds"]);
     const name = readOwnName(resource, "name", names);
     const title = resource.text("title");
@@ -87,10 +87,10 @@ export function readResources(manifest: Reading): readonly DeclaredResource[] {
 
 export function readModels(manifest: Reading): readonly DeclaredModel[] {
   const ids = new Set<string>();
-  return objectList(manifest.fields, "models", ITEMS_MAX, (model) => {
+  return manifest.fields.objects("models", ITEMS_MAX, (model) => {
     manifest.warnOfUnknown(model, ["model_id", "path", "sha256"]);
     const modelId = readOwnName(model, "model_id", ids);
-    const isPlaced = isGiven(model, "path", "a path inside payloads/, or an absolute one");
+    const isPlaced = model.isGiven("path", "a path inside payloads/, or an absolute one");
     const given = model.raw("path");
     const isAbsolute = typeof given === "string" && given.startsWith("/");
     const path = isPlaced ? (isAbsolute ? model.path("path") : model.relativePath("path")) : null;

@@ -2,13 +2,7 @@
 
 import { type Fields, kindOf } from "../engine/manifest/fields.ts";
 import { quoted } from "../engine/manifest/problems.ts";
-import {
-  boundedList,
-  extensionList,
-  objectList,
-  type Reading,
-  requiredDottedPath,
-} from "./describe-reading.ts";
+import { extensionList, type Reading, requiredDottedPath } from "./describe-reading.ts";
 import type { InputRule } from "./package-description.ts";
 
 const RULES_MAX = 1_000;
@@ -33,7 +27,7 @@ const types = ["string", "number", "integer", "boolean", "object", "array"] as c
 export function readInputRules(manifest: Reading): readonly InputRule[] {
   const fields = manifest.fields.object("input_validation");
   manifest.warnOfUnknown(fields, ["rules"]);
-  return objectList(fields, "rules", RULES_MAX, (rule) => {
+  return fields.objects("rules", RULES_MAX, (rule) => {
     manifest.warnOfUnknown(rule, ruleFields);
     const path = requiredDottedPath(rule, "path");
     const read = {
@@ -60,7 +54,7 @@ function choiceOrNull<Word extends string>(
 
 function readEnum(rule: Fields): InputRule["enum"] {
   if (rule.raw("enum") === undefined) return null;
-  const values = boundedList(rule, "enum", ENUM_MAX);
+  const values = rule.list("enum", ENUM_MAX);
   if (values.length === 0 && Array.isArray(rule.raw("enum"))) {
     rule.report("enum", "empty", "is empty, so that no value would do");
   }
