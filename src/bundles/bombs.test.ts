@@ -18,8 +18,8 @@ import {
   zipOf,
 } from "../../test/support/bundles.ts";
 import { KeyedMutex } from "../lib/async.ts";
+import { DiskQuota } from "./disk-quota.ts";
 import { BundlesFull } from "./problem.ts";
-import { Room } from "./room.ts";
 
 const MiB = 1024 * 1024;
 const upload = (zip: Buffer) => ({ file: Readable.from([zip]) });
@@ -87,7 +87,7 @@ test("uploads that arrive together share one quota", async () => {
 
 test("what the disk has no room for is refused before a byte of it is unpacked", async () => {
   await using place = await makePlace();
-  const room = new Room(place.home, { bytesMax: 0, turns: new KeyedMutex() });
+  const room = new DiskQuota(place.home, { bytesMax: 0, turns: new KeyedMutex() });
   await assert.rejects(room.reserve(Number.MAX_VALUE), { code: "ENOSPC", syscall: "statfs" });
   (await room.reserve(1))[Symbol.dispose]();
 });

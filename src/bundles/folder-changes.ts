@@ -12,9 +12,9 @@ import { type FileHandle, open } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { forEachConcurrent, Semaphore } from "../lib/async.ts";
 import { type FoundFile, listFolder } from "./folder-source.ts";
-import { FILES_AT_ONCE } from "./intake.ts";
 import { bundleLimits } from "./layout.ts";
 import { BundleProblem } from "./problem.ts";
+import { FILES_AT_ONCE } from "./snapshot-files.ts";
 
 const LOOK_AGAIN_MS = 1_000;
 const FOLDERS_KEPT = 1_000;

@@ -7,17 +7,9 @@
 import { constants } from "node:fs";
 import { access, copyFile, opendir, realpath, stat } from "node:fs/promises";
 import { isAbsolute, join, sep } from "node:path";
-import {
-  type BundleFile,
-  type BundleSource,
-  bundleLimits,
-  isLeftOut,
-  nameProblem,
-  tooLarge,
-  tooManyEntries,
-} from "./layout.ts";
+import { type BundleFile, bundleLimits, isLeftOut, nameProblem, tooLarge, tooManyEntries } from "./layout.ts";
 import { BundleProblem, ProblemList, shown } from "./problem.ts";
-import { sealCopy } from "./sealed-file.ts";
+import { type BundleSource, finishCopy } from "./snapshot-files.ts";
 
 export interface FoundFile extends BundleFile {
   /** Where its bytes are, without symlinks. */
@@ -54,7 +46,7 @@ export async function openFolder(
     problems: [],
     write: async (file, target) => {
       await copy(sources.get(file.path) ?? "", target, file.path);
-      return sealCopy(target, file.isExecutable);
+      return finishCopy(target, file.isExecutable);
     },
     close: async () => {},
   };

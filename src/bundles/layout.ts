@@ -5,9 +5,6 @@
 // L2. Empty folders are left out. `payloads` is always there.
 // L3. Only a file's name, bytes and whether it is executable count; a folder and a zip of it are the same bundle.
 
-import type { BundleProblemEntry } from "./problem.ts";
-import type { SealedFile } from "./sealed-file.ts";
-
 export const MANIFEST_FILE = "manifest.json";
 export const CONFIG_FILES = ["config/default.json", "config/overwrite.json"] as const;
 export const PAYLOADS_FOLDER = "payloads";
@@ -39,17 +36,6 @@ export interface BundleFile {
   readonly path: string;
   readonly isExecutable: boolean;
   readonly sizeBytes: number;
-}
-
-/** Where a bundle's files come from. */
-export interface BundleSource {
-  /** The good ones. */
-  readonly files: readonly BundleFile[];
-  /** What is wrong with the others; such a bundle is not taken. */
-  readonly problems: readonly BundleProblemEntry[];
-  /** Writes the file's bytes to `target`, a name that does not exist yet. Several may be written at once. */
-  write(file: BundleFile, target: string): Promise<SealedFile>;
-  close(): Promise<void>;
 }
 
 /** @param depth 0 for a name at the top */

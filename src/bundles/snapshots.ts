@@ -20,18 +20,11 @@ import { pipeline } from "node:stream/promises";
 import { forEachConcurrent, KeyedMutex } from "../lib/async.ts";
 import { bytesIn, syncFolder } from "../lib/files.ts";
 import { type Definition, readDefinition } from "./definition.ts";
+import { DiskQuota } from "./disk-quota.ts";
 import { Holds } from "./holds.ts";
-import { FILES_AT_ONCE, Intake } from "./intake.ts";
-import {
-  type BundleFile,
-  type BundleSource,
-  CONFIG_FILES,
-  FINGERPRINT_PATTERN,
-  MANIFEST_FILE,
-  tooLarge,
-} from "./layout.ts";
+import { type BundleFile, CONFIG_FILES, FINGERPRINT_PATTERN, MANIFEST_FILE, tooLarge } from "./layout.ts";
 import { BundleProblem, type BundleProblemEntry } from "./problem.ts";
-import { Room } from "./room.ts";
+import { type BundleSource, FILES_AT_ONCE, FileWriter } from "./snapshot-files.ts";
 
 export interface Snapshot {
   readonly fingerprint: string;
@@ -63,7 +56,7 @@ export class Snapshots {
   /** By fingerprint: nothing is taken in while it is being removed. */
   readonly #turns = new KeyedMutex();
   readonly #holds: Holds;
-  readonly #room: Room;
+  readonly #quota: DiskQuota;
   #incomingSeq = 0;
 
   constructor(root: string, options: SnapshotsOptions) {
@@ -71,7 +64,7 @@ export class Snapshots {
     this.#incoming = join(root, "incoming");
     this.#options = options;
     this.#holds = new Holds(root);
-    this.#room = new Room(root, { bytesMax: options.totalBytesMax, turns: this.#turns });
+    this.#quota = new DiskQuota(root, { bytesMax: options.totalBytesMax, turns: this.#turns });
   }
 
   /** Makes the root, and removes what a crash left half-written or without a name. To be called once, before anything else. */
@@ -143,16 +136,18 @@ export class Snapshots {
   ): Promise<Snapshot> {
     const content = join(folder, "content");
     try {
-      using _reserved = await this.#room.reserve(source.files.reduce((sum, file) => sum + file.sizeBytes, 0));
+      using _reserved = await this.#quota.reserve(
+        source.files.reduce((sum, file) => sum + file.sizeBytes, 0),
+      );
       const [defining, others] = split(source.files);
-      const intake = new Intake(source, content);
+      const writer = new FileWriter(source, content);
       // The small files that can make the bundle invalid come first.
-      await intake.write(defining);
-      const definition = await readChecked(content, [...source.problems, ...intake.problems]);
-      await intake.write(others);
-      if (intake.problems.length > 0) throw new BundleProblem(intake.problems);
-      const { fingerprint, sizeBytes } = this.#fingerprint(source.files, intake);
-      await forEachConcurrent(intake.folders, FILES_AT_ONCE, syncFolder);
+      await writer.write(defining);
+      const definition = await readChecked(content, [...source.problems, ...writer.problems]);
+      await writer.write(others);
+      if (writer.problems.length > 0) throw new BundleProblem(writer.problems);
+      const { fingerprint, sizeBytes } = this.#fingerprint(source.files, writer);
+      await forEachConcurrent(writer.folders, FILES_AT_ONCE, syncFolder);
       await this.#keep(content, { fingerprint, sizeBytes, ...options });
       return { fingerprint, sizeBytes, definition };
     } finally {
@@ -162,14 +157,14 @@ export class Snapshots {
 
   #fingerprint(
     files: readonly BundleFile[],
-    intake: Intake,
+    writer: FileWriter,
   ): { readonly fingerprint: string; readonly sizeBytes: number } {
     const total = createHash("sha256");
     let sizeBytes = 0;
     for (const file of files.toSorted(byPath)) {
-      const sealed = intake.sealed(file);
-      total.update(`${JSON.stringify([file.path, file.isExecutable, sealed.sha256])}\n`);
-      sizeBytes += sealed.sizeBytes;
+      const { sha256, sizeBytes: fileBytes } = writer.written(file);
+      total.update(`${JSON.stringify([file.path, file.isExecutable, sha256])}\n`);
+      sizeBytes += fileBytes;
     }
     // Looked at again: files of a folder may have grown since they were listed.
     const { bytesMax } = this.#options;
@@ -194,7 +189,7 @@ export class Snapshots {
           if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
           await this.touch(fingerprint);
         }
-        this.#room.count(fingerprint, kept.sizeBytes);
+        this.#quota.count(fingerprint, kept.sizeBytes);
       });
       await syncFolder(this.root);
     } catch (error) {
@@ -298,7 +293,7 @@ export class Snapshots {
       // Out of its place in one step, so that nobody ever finds half of it (S1, S3).
       const removed = join(this.#incoming, String(++this.#incomingSeq));
       await rename(folder, removed);
-      this.#room.count(fingerprint, 0);
+      this.#quota.count(fingerprint, 0);
       await rm(removed, { recursive: true, force: true });
     }
     return size;

@@ -18,8 +18,7 @@ import {
   type ZipEntry,
   zipOf,
 } from "../../test/support/bundles.ts";
-import type { BundleSource } from "./layout.ts";
-import { writeSealed } from "./sealed-file.ts";
+import { type BundleSource, writeFileOnce } from "./snapshot-files.ts";
 import { Snapshots } from "./snapshots.ts";
 
 /** Whether the disk for temporary files keeps these two names apart. */
@@ -66,7 +65,7 @@ test("two names that the disk takes for one are a problem of the bundle", async 
     files,
     problems: [],
     write: ({ path }, target) =>
-      writeSealed(target, [Buffer.from(path === "manifest.json" ? manifestJson : "")], false),
+      writeFileOnce(target, [Buffer.from(path === "manifest.json" ? manifestJson : "")], false),
     close: async () => {},
   };
   const taken = snapshots.withTemporary((folder) => snapshots.take(source, folder, { isMarked: true }));

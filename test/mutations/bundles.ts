@@ -29,7 +29,7 @@ export const bundleMutations: readonly Mutation[] = [
   },
   {
     fault: "an entry is unpacked beyond the size that it declares",
-    file: "src/bundles/zip-content.ts",
+    file: "src/bundles/zip-source.ts",
     search: 'if (sizeBytes > file.sizeBytes) throw sizeMismatch(file, "more");',
     replacement: "",
     tests: hostileZips,
@@ -64,21 +64,21 @@ export const bundleMutations: readonly Mutation[] = [
   },
   {
     fault: "uploads that arrive together each get the whole quota",
-    file: "src/bundles/room.ts",
+    file: "src/bundles/disk-quota.ts",
     search: "this.#reservedBytes += bytes;",
     replacement: "",
     tests: bombs,
   },
   {
     fault: "bundles from before the start do not count towards the quota",
-    file: "src/bundles/room.ts",
+    file: "src/bundles/disk-quota.ts",
     search: "await this.#measured;",
     replacement: "",
     tests: bombs,
   },
   {
     fault: "an upload is unpacked though the disk has less room than it declares",
-    file: "src/bundles/room.ts",
+    file: "src/bundles/disk-quota.ts",
     search: "if (bavail * bsize < bytes)",
     replacement: "if (bavail * bsize < 0)",
     tests: bombs,

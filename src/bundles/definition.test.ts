@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { manifestGraph } from "../../test/support/bundles.ts";
-import type { Definition } from "./definition.ts";
-import { DefinitionCache } from "./definition-cache.ts";
+import { type Definition, DefinitionCache } from "./definition.ts";
 
 function definitionOf(jsonChars: number): Definition {
   return { graph: manifestGraph, manifest: {}, manifestJson: "", configuration: null, jsonChars };

@@ -1,4 +1,4 @@
-// How much disk bundles may take: a quota for all snapshots together, and the space that is free.
+// How much disk space bundles may take: a quota for all snapshots together, and the space that is free.
 //
 // M1. Bytes are reserved before the first of them is unpacked, so uploads that arrive together share one quota.
 // M2. What is stored is measured once, when the first bundle is taken in; after that it is counted.
@@ -10,7 +10,7 @@ import { bytesIn } from "../lib/files.ts";
 import { FINGERPRINT_PATTERN } from "./layout.ts";
 import { BundlesFull } from "./problem.ts";
 
-export class Room {
+export class DiskQuota {
   readonly #root: string;
   readonly #bytesMax: number;
   readonly #turns: KeyedMutex;
