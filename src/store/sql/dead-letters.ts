@@ -5,7 +5,16 @@ import { sql } from "kysely";
 import type { DeadLetterReason } from "../../engine/journal.ts";
 import type { DeadLetter, DeadLetterRecords } from "../../runs/dead-letters.ts";
 import type { Database } from "./database.ts";
-import { atMost, BEHIND_ALL_IDS, type Db, jobIsThere, pageQuery, query, rareStatus } from "./query.ts";
+import {
+  atMost,
+  BEHIND_ALL_IDS,
+  type Db,
+  jobIsThere,
+  listQuery,
+  pageQuery,
+  query,
+  rareStatus,
+} from "./query.ts";
 import type { Schema } from "./schema.ts";
 
 /** Characters of the letters that are parsed and sent again at once, while everything else waits. */
@@ -37,18 +46,14 @@ const one = query(
 );
 
 /** Newest first. */
-const letters = (db: Db, jobId: string, before: string, limit: number) =>
-  ofJob(db, jobId)
-    .selectAll()
-    .where("dead_letter_id", "<", before)
-    .orderBy("dead_letter_id", "desc")
-    .limit(atMost(limit));
-
-const page = pageQuery(letters, toDeadLetter);
-
-const pageOfStatus = pageQuery(
-  (db, jobId: string, before: string, limit: number, status: string) =>
-    letters(db, jobId, before, limit).where(rareStatus(status)),
+const list = listQuery(
+  (db, jobId: string, before: string, limit: number) =>
+    ofJob(db, jobId)
+      .selectAll()
+      .where("dead_letter_id", "<", before)
+      .orderBy("dead_letter_id", "desc")
+      .limit(atMost(limit)),
+  { status: (letters, status) => letters.where(rareStatus(status)) },
   toDeadLetter,
 );
 
@@ -77,12 +82,8 @@ const openBetween = pageQuery(
 
 export function sqlDeadLetterRecords(database: Database): DeadLetterRecords {
   return {
-    deadLetters(jobId, { status, limit, before }) {
-      const from = before ?? BEHIND_ALL_IDS;
-      return status === null
-        ? page(database, jobId, from, limit)
-        : pageOfStatus(database, jobId, from, limit, status);
-    },
+    deadLetters: (jobId, { status, limit, before }) =>
+      list(database, { status }, jobId, before ?? BEHIND_ALL_IDS, limit),
     deadLetter: (jobId, deadLetterId) => one.first(database, jobId, deadLetterId),
     newestOpenLetter: (jobId) => newestOpen.first(database, jobId),
     openLetters: async (jobId, { after, through, limit }) =>

@@ -10,14 +10,13 @@ import type {
   GatewayRecords,
   GatewayWrites,
   JobDefinition,
-  JobPage,
   JobSource,
   JobView,
   RecordCounter,
   RunSummary,
 } from "../../launch/records.ts";
 import type { Database } from "./database.ts";
-import { atMost, BEHIND_ALL_IDS, type Db, insertion, pageQuery, query } from "./query.ts";
+import { atMost, BEHIND_ALL_IDS, type Db, insertion, listQuery, query } from "./query.ts";
 import { toTrigger } from "./runs.ts";
 import type { Schema } from "./schema.ts";
 
@@ -105,36 +104,21 @@ function changeable(job: JobDefinition) {
 
 const byId = query((db, jobId: string) => jobs(db).where("d.job_id", "=", jobId), toJob);
 
-const newest = (db: Db, after: string, limit: number) =>
-  jobs(db).where("d.job_id", "<", after).orderBy("d.job_id", "desc").limit(atMost(limit));
-
-const newestOpen = (db: Db, after: string, limit: number) =>
-  newest(db, after, limit).where("d.latest_terminal", "=", sql.lit(0));
-
-const page = pageQuery(newest, toJob);
-
-const openPage = pageQuery(newestOpen, toJob);
-
-const pageOfBlueprint = pageQuery(
-  (db, after: string, limit: number, blueprintId: string) =>
-    newest(db, after, limit).where("d.blueprint_id", "=", blueprintId),
-  toJob,
-);
-
-const openPageOfBlueprint = pageQuery(
-  (db, after: string, limit: number, blueprintId: string) =>
-    newestOpen(db, after, limit).where("d.blueprint_id", "=", blueprintId),
+const list = listQuery(
+  (db, after: string, limit: number) =>
+    jobs(db).where("d.job_id", "<", after).orderBy("d.job_id", "desc").limit(atMost(limit)),
+  {
+    isOpen: (jobs) => jobs.where("d.latest_terminal", "=", sql.lit(0)),
+    blueprintId: (jobs, blueprintId) => jobs.where("d.blueprint_id", "=", blueprintId),
+  },
   toJob,
 );
 
 export function definitionReads(database: Database): Pick<GatewayRecords, "job" | "jobs"> {
   return {
     job: (jobId) => byId.first(database, jobId),
-    jobs({ includeTerminal, blueprintId, limit, after }: JobPage) {
-      const from = after ?? BEHIND_ALL_IDS;
-      if (blueprintId === undefined) return (includeTerminal ? page : openPage)(database, from, limit);
-      return (includeTerminal ? pageOfBlueprint : openPageOfBlueprint)(database, from, limit, blueprintId);
-    },
+    jobs: ({ includeTerminal, blueprintId = null, limit, after }) =>
+      list(database, { isOpen: !includeTerminal, blueprintId }, after ?? BEHIND_ALL_IDS, limit),
   };
 }
 

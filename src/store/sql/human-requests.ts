@@ -3,7 +3,7 @@
 import type { HumanRequest, HumanResponse } from "../../engine/journal.ts";
 import type { HumanRequestRecords } from "../../runs/human-answers.ts";
 import type { Database } from "./database.ts";
-import { atMost, type Db, jobIsThere, pageQuery, query, rareStatus } from "./query.ts";
+import { atMost, type Db, jobIsThere, listQuery, query, rareStatus } from "./query.ts";
 import type { Schema } from "./schema.ts";
 
 export function toHumanRequest(row: Schema["human_requests"]): HumanRequest {
@@ -34,23 +34,16 @@ const one = query(
   toHumanRequest,
 );
 
-const requests = (db: Db, jobId: string, afterSeq: number, limit: number) =>
-  ofJob(db, jobId).where("event_seq", ">", afterSeq).orderBy("event_seq").limit(atMost(limit));
-
-const page = pageQuery(requests, toHumanRequest);
-
-const pageOfStatus = pageQuery(
-  (db, jobId: string, afterSeq: number, limit: number, status: string) =>
-    requests(db, jobId, afterSeq, limit).where(rareStatus(status)),
+const list = listQuery(
+  (db, jobId: string, afterSeq: number, limit: number) =>
+    ofJob(db, jobId).where("event_seq", ">", afterSeq).orderBy("event_seq").limit(atMost(limit)),
+  { status: (requests, status) => requests.where(rareStatus(status)) },
   toHumanRequest,
 );
 
 export function sqlHumanRequestRecords(database: Database): HumanRequestRecords {
   return {
-    humanRequests: (jobId, { status, limit, afterSeq }) =>
-      status === null
-        ? page(database, jobId, afterSeq, limit)
-        : pageOfStatus(database, jobId, afterSeq, limit, status),
+    humanRequests: (jobId, { status, limit, afterSeq }) => list(database, { status }, jobId, afterSeq, limit),
     humanRequest: (jobId, requestId) => one.first(database, jobId, requestId),
   };
 }

@@ -10,7 +10,7 @@ import type { JobPageRequest, JobRecord, JobRecords, WholeJob } from "../../runs
 import { artifactReads } from "./artifacts.ts";
 import type { Database } from "./database.ts";
 import { eventReads, newestEvents } from "./events.ts";
-import { atMost, type Db, pageQuery, query } from "./query.ts";
+import { atMost, type Db, listQuery, query } from "./query.ts";
 import type { Schema } from "./schema.ts";
 
 /** Characters of a page of jobs, unless one alone has more: nothing else runs while they are read. */
@@ -125,18 +125,14 @@ const byId = query((db, jobId: string) => jobs(db).where("job_id", "=", jobId), 
 
 const byRun = query((db, runId: string) => jobs(db).where("run_id", "=", runId), toJob);
 
-const newestJobs = (db: Db, submittedAtMs: number, jobId: string, limit: number) =>
-  jobs(db)
-    .where(sql<boolean>`(submitted_at, job_id) < (${submittedAtMs}, ${jobId})`)
-    .orderBy("submitted_at", "desc")
-    .orderBy("job_id", "desc")
-    .limit(atMost(limit));
-
-const page = pageQuery(newestJobs, toJob, PAGE_CHARS_MAX);
-
-const openPage = pageQuery(
+const list = listQuery(
   (db, submittedAtMs: number, jobId: string, limit: number) =>
-    newestJobs(db, submittedAtMs, jobId, limit).where("terminal", "=", sql.lit(0)),
+    jobs(db)
+      .where(sql<boolean>`(submitted_at, job_id) < (${submittedAtMs}, ${jobId})`)
+      .orderBy("submitted_at", "desc")
+      .orderBy("job_id", "desc")
+      .limit(atMost(limit)),
+  { isOpen: (jobs) => jobs.where("terminal", "=", sql.lit(0)) },
   toJob,
   PAGE_CHARS_MAX,
 );
@@ -219,7 +215,7 @@ export function sqlJobRecords(database: Database): JobRecords {
 
     page({ includeTerminal, limit, after }: JobPageRequest) {
       const { submittedAtMs, jobId } = after ?? { submittedAtMs: Number.MAX_SAFE_INTEGER, jobId: "" };
-      return (includeTerminal ? page : openPage)(database, submittedAtMs, jobId, limit);
+      return list(database, { isOpen: !includeTerminal }, submittedAtMs, jobId, limit);
     },
     newestStatuses: (limit) => newestStatuses.all(database, limit),
     find: (jobId) => byId.first(database, jobId),

@@ -11,7 +11,7 @@ import type {
   OperationWrites,
 } from "../../operations/records.ts";
 import type { Database } from "./database.ts";
-import { atMost, BEHIND_ALL_IDS, type Db, insertion, pageQuery, query } from "./query.ts";
+import { atMost, BEHIND_ALL_IDS, type Db, insertion, listQuery, query } from "./query.ts";
 import type { Schema } from "./schema.ts";
 
 type Row = Selectable<Schema["operations"]>;
@@ -75,24 +75,13 @@ const openOf = query(
   toOperation,
 );
 
-const newest = (db: Db, after: string, limit: number) =>
-  operations(db).where("operation_id", "<", after).orderBy("operation_id", "desc").limit(atMost(limit));
-
-const page = pageQuery(newest, toOperation);
-
-const pageOfTarget = pageQuery(
-  (db, after: string, limit: number, target: string) => newest(db, after, limit).where("target", "=", target),
-  toOperation,
-);
-
-const pageOfStatus = pageQuery(
-  (db, after: string, limit: number, status: string) => newest(db, after, limit).where("status", "=", status),
-  toOperation,
-);
-
-const pageOfTargetAndStatus = pageQuery(
-  (db, after: string, limit: number, target: string, status: string) =>
-    newest(db, after, limit).where("target", "=", target).where("status", "=", status),
+const list = listQuery(
+  (db, after: string, limit: number) =>
+    operations(db).where("operation_id", "<", after).orderBy("operation_id", "desc").limit(atMost(limit)),
+  {
+    target: (operations, target) => operations.where("target", "=", target),
+    status: (operations, status) => operations.where("status", "=", status),
+  },
   toOperation,
 );
 
@@ -111,14 +100,8 @@ const events = query(
 export function sqlOperationRecords(database: Database): OperationRecords {
   return {
     operation: (operationId) => byId.first(database, operationId),
-    operations({ target, status, limit, after }) {
-      const from = after ?? BEHIND_ALL_IDS;
-      if (target !== null && status !== null)
-        return pageOfTargetAndStatus(database, from, limit, target, status);
-      if (target !== null) return pageOfTarget(database, from, limit, target);
-      if (status !== null) return pageOfStatus(database, from, limit, status);
-      return page(database, from, limit);
-    },
+    operations: ({ target, status, limit, after }) =>
+      list(database, { target, status }, after ?? BEHIND_ALL_IDS, limit),
     openOperations: () => open.all(database),
     operationEvents: async (operationId, afterSeq, limit) => ({
       firstSeq: afterSeq + 1,

@@ -77,12 +77,51 @@ export function pageQuery<Args extends readonly unknown[], Row, Value>(
   build: Build<Args, Row>,
   toValue: (row: Row) => Value,
   charsMax = PAGE_CHARS_MAX,
+  argCount = build.length - 1,
 ): (database: Database, ...args: Args) => Promise<Page<Value>> {
-  const compiled = compiledOnce(build);
+  const compiled = compiledOnce(build, argCount);
   return async (database, ...args) => {
     const { sql, parameters } = compiled(database.kysely);
     const { rows, isCut } = await database.readWithin<Row>(charsMax, sql, filled(parameters, args));
     return { rows: rows.map(toValue), isCut };
+  };
+}
+
+type RowOf<List> = List extends Compilable<infer Row> ? Row : never;
+
+/**
+ * The same for a list that its readers narrow: compiled once for each set of filters that they ask for.
+ *
+ * @param filters by their names; each narrows the list to what has the value that is asked for
+ * @returns a function to which the filters are given by name: null or false for one that is not asked for
+ */
+export function listQuery<Args extends readonly unknown[], List, Name extends string, Value>(
+  build: (db: Db, ...args: Args) => List,
+  filters: Readonly<Record<Name, (list: List, value: string) => List>>,
+  toValue: (row: RowOf<List>) => Value,
+  charsMax = PAGE_CHARS_MAX,
+): (
+  database: Database,
+  asked: Readonly<Record<Name, string | boolean | null>>,
+  ...args: Args
+) => Promise<Page<Value>> {
+  const pages = new Map<string, (database: Database, ...args: readonly unknown[]) => Promise<Page<Value>>>();
+  return (database, asked, ...args) => {
+    const names = (Object.keys(filters) as Name[]).filter(
+      (name) => asked[name] !== null && asked[name] !== false,
+    );
+    const key = names.join();
+    let page = pages.get(key);
+    if (page === undefined) {
+      const narrowed = (db: Db, ...all: readonly unknown[]) =>
+        names.reduce(
+          (list, name, i) => filters[name](list, all[args.length + i] as string),
+          build(db, ...(all as unknown as Args)),
+        ) as Compilable<RowOf<List>>;
+      page = pageQuery(narrowed, toValue, charsMax, args.length + names.length);
+      pages.set(key, page);
+    }
+    return page(database, ...args, ...names.map((name) => asked[name]));
   };
 }
 
@@ -154,8 +193,11 @@ class Parameter {
   }
 }
 
-function compiledOnce<Args extends readonly unknown[], Row>(build: Build<Args, Row>) {
-  const standIns = Array.from({ length: build.length - 1 }, (_, index) => new Parameter(index));
+function compiledOnce<Args extends readonly unknown[], Row>(
+  build: Build<Args, Row>,
+  argCount = build.length - 1,
+) {
+  const standIns = Array.from({ length: argCount }, (_, index) => new Parameter(index));
   return compiledByKind((db): CompiledQuery<Row> => build(db, ...(standIns as unknown as Args)).compile());
 }
 

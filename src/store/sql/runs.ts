@@ -18,7 +18,7 @@ import type {
 } from "../../launch/records.ts";
 import type { Database } from "./database.ts";
 import { tallyOf } from "./jobs.ts";
-import { atMost, BEHIND_ALL_IDS, command, type Db, insertion, pageQuery, query } from "./query.ts";
+import { atMost, BEHIND_ALL_IDS, command, type Db, insertion, listQuery, query } from "./query.ts";
 import type { Schema } from "./schema.ts";
 
 type RunExpression = ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">;
@@ -167,25 +167,13 @@ const latestOfJob = query(
   toRun,
 );
 
-const newest = (db: Db, after: string, limit: number) =>
-  existing(db).where("r.run_id", "<", after).orderBy("r.run_id", "desc").limit(atMost(limit));
-
-const page = pageQuery(newest, toRun);
-
-const pageOfJob = pageQuery(
-  (db, after: string, limit: number, jobId: string) => newest(db, after, limit).where("r.job_id", "=", jobId),
-  toRun,
-);
-
-const pageOfStatus = pageQuery(
-  (db, after: string, limit: number, status: string) =>
-    newest(db, after, limit).where("r.status", "=", status),
-  toRun,
-);
-
-const pageOfJobAndStatus = pageQuery(
-  (db, after: string, limit: number, jobId: string, status: string) =>
-    newest(db, after, limit).where("r.job_id", "=", jobId).where("r.status", "=", status),
+const list = listQuery(
+  (db, after: string, limit: number) =>
+    existing(db).where("r.run_id", "<", after).orderBy("r.run_id", "desc").limit(atMost(limit)),
+  {
+    jobId: (runs, jobId) => runs.where("r.job_id", "=", jobId),
+    status: (runs, status) => runs.where("r.status", "=", status),
+  },
   toRun,
 );
 
@@ -288,13 +276,8 @@ export function runReads(
 > {
   return {
     run: (runId) => byId.first(database, runId),
-    runs({ jobId, status, limit, after }) {
-      const from = after ?? BEHIND_ALL_IDS;
-      if (jobId !== null && status !== null) return pageOfJobAndStatus(database, from, limit, jobId, status);
-      if (jobId !== null) return pageOfJob(database, from, limit, jobId);
-      if (status !== null) return pageOfStatus(database, from, limit, status);
-      return page(database, from, limit);
-    },
+    runs: ({ jobId, status, limit, after }) =>
+      list(database, { jobId, status }, after ?? BEHIND_ALL_IDS, limit),
     recentRuns: (jobId, limit) => newestOfJob.all(database, jobId, limit),
     latestRun: (jobId) => latestOfJob.first(database, jobId),
     completedDurations: (jobId, limit) => completedDurations.all(database, jobId, limit),
