@@ -108,6 +108,17 @@ test("only src/store knows SQL", () => {
   assert.deepEqual(wrong, []);
 });
 
+test("src/store/sql knows no kind of database", () => {
+  const wrong = files
+    .filter((file) => file.startsWith(join(src, "store/sql/")))
+    .flatMap((file) =>
+      importsOf(file)
+        .filter((name) => name.startsWith("../sqlite/") || name === "node:sqlite")
+        .map((name) => `${relative(src, file)} imports ${name}`),
+    );
+  assert.deepEqual(wrong, []);
+});
+
 test("time and chance are read where they belong", () => {
   const wrong = files.flatMap((file) =>
     banned
