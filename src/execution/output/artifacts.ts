@@ -5,10 +5,11 @@
 // F2. Bounded in number and bytes; what is beyond is named in a warning.
 
 import { lstat, opendir } from "node:fs/promises";
-import { basename, extname } from "node:path";
+import { basename, dirname, extname } from "node:path";
 import { type DeclaredOutput, outputName } from "../../engine/graph.ts";
 import { limits } from "../../engine/limits.ts";
 import type { ArtifactRecord } from "../../engine/task-port.ts";
+import { forEachConcurrent } from "../../lib/async.ts";
 import { isEmptyFolder } from "../../lib/files.ts";
 import { type OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
 import { openBelow } from "../runner/paths.ts";
@@ -43,15 +44,15 @@ export async function collectArtifacts(given: Collecting): Promise<ArtifactRecor
   using root = openOutput(given, warn);
   if (root === null || isEmptyFolder(root.path("."))) return [];
   const outputs = new Map(given.outputs.map((output) => [outputName(output), output]));
-  const artifacts: ArtifactRecord[] = [];
-  for await (const files of batchesOfFiles(root, new Allowance(warn), warn)) {
-    const results = await Promise.allSettled(files.map(({ path }) => given.blobs.put(path)));
-    for (const [i, result] of results.entries()) {
-      if (result.status === "rejected") throw result.reason;
-      artifacts.push(recordOf(files[i]?.name ?? "", result.value, outputs, given));
-    }
-  }
-  return artifacts;
+  const files = await filesIn(root, warn);
+  const artifacts: (ArtifactRecord | null)[] = files.map(() => null);
+  await forEachConcurrent([...files.entries()], PUTS_AT_ONCE, async ([index, name]) => {
+    // Through a folder that is held open, so that no symlink can take its place.
+    using folder = opened(root, dirname(name), warn);
+    if (folder === null) return;
+    artifacts[index] = recordOf(name, await given.blobs.put(folder.path(basename(name))), outputs, given);
+  });
+  return artifacts.filter((artifact) => artifact !== null);
 }
 
 function openOutput({ home, folder }: Collecting, warn: (message: string) => void): OpenFolder | null {
@@ -62,35 +63,6 @@ function openOutput({ home, folder }: Collecting, warn: (message: string) => voi
     const why = error instanceof SymlinkInPath ? "it is, or is reached through, a symlink" : code;
     warn(`SVC_OUTPUT_DIR cannot be read (${why}); none of its files is kept.`);
     return null;
-  }
-}
-
-/** What one attempt may still leave (F2). */
-class Allowance {
-  readonly #warn: (message: string) => void;
-  #filesLeft: number = limits.artifactsPerAttemptMax;
-  #bytesLeft: number = limits.artifactBytesMax;
-
-  constructor(warn: (message: string) => void) {
-    this.#warn = warn;
-  }
-
-  take(name: string, size: number): "keep" | "skip" | "stop" {
-    if (this.#filesLeft === 0) {
-      this.#warn(
-        `More than ${limits.artifactsPerAttemptMax} files are in SVC_OUTPUT_DIR; "${name}" and others are not kept.`,
-      );
-      return "stop";
-    }
-    if (size > this.#bytesLeft) {
-      this.#warn(
-        `"${name}" has ${size} bytes, more than an attempt's artifacts may still have; it is not kept.`,
-      );
-      return "skip";
-    }
-    this.#bytesLeft -= size;
-    this.#filesLeft--;
-    return "keep";
   }
 }
 
@@ -115,62 +87,39 @@ function recordOf(
   };
 }
 
-interface FoundFile {
-  readonly name: string;
-  /** To be used until the next batch is asked for: it goes through a folder that is held open. */
-  readonly path: string;
-}
-
-/** Walks a folder in the order of its names. Every folder on the way is held open, so that no symlink can take its place. */
-async function* batchesOfFiles(
-  root: OpenFolder,
-  allowance: Allowance,
-  warn: (message: string) => void,
-): AsyncGenerator<readonly FoundFile[]> {
-  let batch: FoundFile[] = [];
-  const open: OpenFolder[] = [];
-  const closeAllBut = (kept: number) => {
-    for (const folder of open.splice(0, open.length - kept)) folder[Symbol.dispose]();
-  };
+/** The regular files below a folder that are to be kept, at most so many (F1, F2). */
+async function filesIn(root: OpenFolder, warn: (message: string) => void): Promise<readonly string[]> {
+  const { artifactsPerAttemptMax: filesMax } = limits;
+  const files: string[] = [];
+  let bytesLeft: number = limits.artifactBytesMax;
   const ways = ["."];
-  try {
-    for (const way of ways) {
-      const folder = opened(root, way, warn);
-      if (folder === null) continue;
-      open.push(folder);
-      for (const entry of await namesIn(folder, warn)) {
-        const name = way === "." ? entry : `${way}/${entry}`;
-        const path = folder.path(entry);
-        const stats = await lstat(path).catch(() => null);
-        if (stats === null) warn(`"${name}" in SVC_OUTPUT_DIR cannot be read; is its name valid UTF-8?`);
-        else if (stats.isDirectory()) {
-          if (ways.length < limits.artifactsPerAttemptMax) ways.push(name);
-          else warn(`SVC_OUTPUT_DIR has too many folders; "${name}" is not looked into.`);
-        } else if (!stats.isFile()) {
-          const what = stats.isSymbolicLink() ? "a symlink" : "a special file";
-          warn(`"${name}" in SVC_OUTPUT_DIR is ${what}; only regular files are kept.`);
-        } else {
-          const taken = allowance.take(name, stats.size);
-          if (taken === "keep") batch.push({ name, path });
-          if (taken === "stop") {
-            yield batch;
-            return;
-          }
-        }
-        if (batch.length < PUTS_AT_ONCE) continue;
-        yield batch;
-        batch = [];
-        closeAllBut(1);
+  for (const way of ways) {
+    using folder = opened(root, way, warn);
+    if (folder === null) continue;
+    for (const entry of await namesIn(folder, warn)) {
+      const name = way === "." ? entry : `${way}/${entry}`;
+      const stats = await lstat(folder.path(entry)).catch(() => null);
+      if (stats === null) warn(`"${name}" in SVC_OUTPUT_DIR cannot be read; is its name valid UTF-8?`);
+      else if (stats.isDirectory()) {
+        if (ways.length < filesMax) ways.push(name);
+        else warn(`SVC_OUTPUT_DIR has too many folders; "${name}" is not looked into.`);
+      } else if (!stats.isFile()) {
+        const what = stats.isSymbolicLink() ? "a symlink" : "a special file";
+        warn(`"${name}" in SVC_OUTPUT_DIR is ${what}; only regular files are kept.`);
+      } else if (files.length === filesMax) {
+        warn(`More than ${filesMax} files are in SVC_OUTPUT_DIR; "${name}" and others are not kept.`);
+        return files;
+      } else if (stats.size > bytesLeft) {
+        warn(
+          `"${name}" has ${stats.size} bytes, more than an attempt's artifacts may still have; it is not kept.`,
+        );
+      } else {
+        bytesLeft -= stats.size;
+        files.push(name);
       }
-      if (open.length < PUTS_AT_ONCE) continue;
-      yield batch;
-      batch = [];
-      closeAllBut(0);
     }
-    yield batch;
-  } finally {
-    closeAllBut(0);
   }
+  return files;
 }
 
 function opened(root: OpenFolder, way: string, warn: (message: string) => void): OpenFolder | null {
