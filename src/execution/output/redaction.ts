@@ -11,14 +11,14 @@ import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { looksSecret } from "../../security/secret-names.ts";
 import { secretsInText } from "../../security/secret-texts.ts";
-import { SecretSieve } from "./secret-sieve.ts";
+import { WordFilter } from "./word-filter.ts";
 
 const SECRET_CHARS_MIN = 8;
 const REPLACEMENT = "[redacted]";
 /** Of a form as the source of a regular expression: what is much longer cannot be compiled, or only slowly. */
 const PATTERN_CHARS_MAX = 16 * 1024;
-/** With shorter words the sieve would stop at every other place. */
-const SIEVE_CHARS_MIN = 4;
+/** With shorter words the filter would stop at every other place. */
+const FILTER_CHARS_MIN = 4;
 
 export interface Redactor {
   /** Characters of the longest text that is redacted: a cut text needs that much overlap to be redacted whole. */
@@ -162,9 +162,9 @@ export function growingRedactor(
 /** @returns what finds the forms that a text may hold: most texts hold none */
 function finderOf(forms: readonly Form[]): (text: string) => readonly Form[] {
   const byWord = Map.groupBy(forms, ({ word }) => word);
-  const sieve = new SecretSieve([...byWord.keys()].filter((word) => word.length >= SIEVE_CHARS_MIN));
-  const others = forms.filter(({ word }) => word.length < SIEVE_CHARS_MIN);
-  return (text) => [...others, ...sieve.wordsIn(text).flatMap((word) => byWord.get(word)!)];
+  const filter = new WordFilter([...byWord.keys()].filter((word) => word.length >= FILTER_CHARS_MIN));
+  const others = forms.filter(({ word }) => word.length < FILTER_CHARS_MIN);
+  return (text) => [...others, ...filter.wordsIn(text).flatMap((word) => byWord.get(word)!)];
 }
 
 /** Each match of every form is left out, also where they overlap. */

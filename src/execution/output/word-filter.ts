@@ -1,4 +1,4 @@
-// A sieve: tells quickly which of many words a text holds; nearly every text holds none.
+// A filter: tells quickly which of many words a text holds; nearly every text holds none.
 //
 // V1. It says exactly what a plain search for each word would say.
 // V2. Most characters are never looked at: at each place the last three of a window say how far the next word can be
@@ -9,7 +9,7 @@ const TABLE_SIZE = 1 << 15;
 /** Longer windows skip farther, and fill the table. */
 const WINDOW_CHARS_MAX = 32;
 
-export class SecretSieve {
+export class WordFilter {
   readonly #window: number;
   /** How far the window may move when it ends in a block of this hash. */
   readonly #shifts: Uint8Array;
@@ -19,7 +19,7 @@ export class SecretSieve {
   /** @param words each of at least three characters */
   constructor(words: readonly string[]) {
     this.#window = words.reduce((least, { length }) => Math.min(least, length), WINDOW_CHARS_MAX);
-    if (this.#window < BLOCK_CHARS) throw new Error("A word is too short for the sieve.");
+    if (this.#window < BLOCK_CHARS) throw new Error("A word is too short for the filter.");
     const farthest = this.#window - BLOCK_CHARS + 1;
     this.#shifts = new Uint8Array(TABLE_SIZE).fill(farthest);
     for (const word of words) this.#add(word);
