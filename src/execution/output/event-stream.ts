@@ -3,6 +3,7 @@
 // N1. A line is {type, payload} or {type, …the payload's fields}; its type is none of the engine's own.
 // N2. A bad line never ends a command: it becomes one warning, and past 20 of them an attempt warns no more.
 
+import type { LogLevel } from "../../engine/event-types.ts";
 import { isWorkerEventType } from "../../engine/event-types.ts";
 import { isObject, type JsonObject, type JsonValue, parseJson } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";
@@ -11,6 +12,16 @@ import type { Redactor } from "./redaction.ts";
 
 const WARNINGS_MAX = 20;
 const PREVIEW_CHARS = 200;
+
+/** A log event in the shape that all of an attempt's logs have. */
+export function logEvent(
+  level: LogLevel,
+  stream: "stdout" | "stderr" | "worker",
+  message: string,
+  attempt: number,
+): TaskEvent {
+  return { type: "log", payload: { level, stream, message, attempt } };
+}
 
 /** Reads one line; a string says what is wrong with it, and shows of the line only what `shown` lets through. */
 function readEventLine(line: string, shown: (text: string) => string): TaskEvent | string {
@@ -75,7 +86,6 @@ export class EventLines {
     if (this.#warnings > WARNINGS_MAX) return null;
     const last =
       this.#warnings === WARNINGS_MAX ? " (Further bad lines of this attempt are not reported.)" : "";
-    const payload = { level: "warn", stream: "worker", attempt: this.#attempt, message: message + last };
-    return { type: "log", payload };
+    return logEvent("warn", "worker", message + last, this.#attempt);
   }
 }

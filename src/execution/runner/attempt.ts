@@ -1,6 +1,5 @@
 // One attempt as all runners see it: how it is asked to end, and where it reports to.
 
-import type { LogLevel } from "../../engine/event-types.ts";
 import type { FailureCode } from "../../engine/failure-catalogue.ts";
 import type { Clock } from "../../engine/ports.ts";
 import type {
@@ -102,14 +101,4 @@ export function interrupted(reason: EndReason): TaskOutcome {
 export function armTimeout(clock: Clock, task: TaskStart, control: AttemptControl): () => void {
   if (task.timeoutMs === null) return () => {};
   return clock.after(task.timeoutMs, () => control.end("timeout"));
-}
-
-/** A log event in the shape that all of an attempt's logs have. */
-export function logEvent(
-  level: LogLevel,
-  stream: "stdout" | "stderr" | "worker",
-  message: string,
-  attempt: number,
-): TaskEvent {
-  return { type: "log", payload: { level, stream, message, attempt } };
 }

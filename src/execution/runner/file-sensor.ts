@@ -6,7 +6,8 @@ import type { SensorConfig } from "../../engine/graph.ts";
 import type { Clock } from "../../engine/ports.ts";
 import type { TaskOutcome, TaskStart } from "../../engine/task-port.ts";
 import { noActions } from "../../engine/task-port.ts";
-import { type AttemptControl, AttemptFailure, type AttemptReport, interrupted, logEvent } from "./attempt.ts";
+import { logEvent } from "../output/event-stream.ts";
+import { type AttemptControl, AttemptFailure, type AttemptReport, interrupted } from "./attempt.ts";
 import { joinInside, type PayloadOf } from "./paths.ts";
 
 const POLL_MS = 500;

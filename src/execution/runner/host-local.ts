@@ -21,6 +21,7 @@ import { makeFolder } from "../../lib/files.ts";
 import { OpenFolder } from "../../lib/open-folder.ts";
 import { type BlobStore, collectArtifacts } from "../output/artifacts.ts";
 import { AttemptOutput, redactActions } from "../output/attempt-output.ts";
+import { logEvent } from "../output/event-stream.ts";
 import { growingRedactor, type Redactor, Redactors, secretsOf } from "../output/redaction.ts";
 import type { NamedOutput } from "../output/result.ts";
 import { SpawnerLost } from "../process/spawner.ts";
@@ -32,7 +33,6 @@ import {
   type EndReason,
   failed,
   interrupted,
-  logEvent,
   type OpenedTask,
 } from "./attempt.ts";
 import {
