@@ -30,10 +30,13 @@ const accepted = {
 const shownElsewhere: Readonly<
   Partial<Record<FailureCode, { readonly why: string; readonly test: string }>>
 > = {
-  "executor.input_unread": { why: "needs 160 MiB of messages", test: "src/execution/long-lived.test.ts" },
+  "executor.input_unread": {
+    why: "needs 160 MiB of messages",
+    test: "src/execution/runner/long-lived.test.ts",
+  },
   "executor.runner_unavailable": {
     why: "needs a job that was accepted by another version",
-    test: "src/execution/command.test.ts",
+    test: "src/execution/runner/command.test.ts",
   },
   "resource.exhausted": {
     why: "needs a machine without processes or memory",

@@ -2,8 +2,8 @@
 
 import type { Mutation } from "./mutation.ts";
 
-const orphans = ["src/execution/orphans.test.ts"];
-const hostileWorker = ["src/execution/hostile-worker.test.ts"];
+const orphans = ["src/execution/process/orphans.test.ts"];
+const hostileWorker = ["src/execution/runner/hostile-worker.test.ts"];
 
 export const executionMutations: readonly Mutation[] = [
   {
@@ -46,14 +46,14 @@ export const executionMutations: readonly Mutation[] = [
     file: "src/execution/runner/worker-contract.ts",
     search: "config.passEnv.filter((name) => !isWithheldVariable(name))",
     replacement: "config.passEnv",
-    tests: ["src/execution/command.test.ts"],
+    tests: ["src/execution/runner/command.test.ts"],
   },
   {
     fault: "a wrong result of a long-lived worker is forgotten when it ends",
     file: "src/execution/output/attempt-output.ts",
     search: "this.#wrong ??= reading;",
     replacement: "",
-    tests: ["src/execution/long-lived.test.ts"],
+    tests: ["src/execution/runner/long-lived.test.ts"],
   },
   {
     fault: "every line of stderr is a warning",

@@ -17,14 +17,14 @@ import {
   RunnerFixture,
   realClock,
   taskStart,
-} from "../../test/support/execution.ts";
-import { FifoSupply } from "./process/pipes.ts";
-import { canMark } from "./process/process-marks.ts";
-import { procSource } from "./process/process-table.ts";
-import { ProcessTrees } from "./process/process-trees.ts";
-import { SideCommands } from "./process/side-command.ts";
-import { Spawner } from "./process/spawner.ts";
-import { WorkerProcess } from "./runner/worker-process.ts";
+} from "../../../test/support/execution.ts";
+import { WorkerProcess } from "../runner/worker-process.ts";
+import { FifoSupply } from "./pipes.ts";
+import { canMark } from "./process-marks.ts";
+import { procSource } from "./process-table.ts";
+import { ProcessTrees } from "./process-trees.ts";
+import { SideCommands } from "./side-command.ts";
+import { Spawner } from "./spawner.ts";
 
 /** Starts an orphan that holds nothing of its command, and writes its process id into a file. */
 const orphanInto = (file: string) =>
@@ -91,7 +91,7 @@ describe("an orphan that nothing shows but its limits", {
 
   it("of a runtime that was killed is ended by the next one of this home, and by no other", async () => {
     const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-"));
-    const program = fileURLToPath(new URL("../../test/support/orphaning.ts", import.meta.url));
+    const program = fileURLToPath(new URL("../../../test/support/orphaning.ts", import.meta.url));
     const predecessor = spawn(process.execPath, [program, home, PRINTED, "1"], {
       stdio: ["ignore", "pipe", "inherit"],
     });

@@ -8,7 +8,7 @@ import {
   failedWith,
   RunnerFixture,
   taskStart,
-} from "../../test/support/execution.ts";
+} from "../../../test/support/execution.ts";
 
 const ECHO = `import json, sys
 print("up", flush=True)

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { executorConfig, failedWith, RunnerFixture, taskStart } from "../../test/support/execution.ts";
-import type { TaskStart } from "../engine/task-port.ts";
+import { executorConfig, failedWith, RunnerFixture, taskStart } from "../../../test/support/execution.ts";
+import type { TaskStart } from "../../engine/task-port.ts";
 
 const LINE = '{"request_id":"ship","status":"answered","decision":"yes","comment":"it’s good"}';
 

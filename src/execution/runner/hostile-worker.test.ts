@@ -15,8 +15,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { executorConfig, failedWith, RunnerFixture, taskStart } from "../../test/support/execution.ts";
-import type { TaskOutcome } from "../engine/task-port.ts";
+import { executorConfig, failedWith, RunnerFixture, taskStart } from "../../../test/support/execution.ts";
+import type { TaskOutcome } from "../../engine/task-port.ts";
 
 /** A folder of somebody else's, and what is in it. */
 class Victim {

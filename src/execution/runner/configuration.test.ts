@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { executorConfig, RunnerFixture } from "../../test/support/execution.ts";
-import type { JsonObject } from "../engine/json.ts";
+import { executorConfig, RunnerFixture } from "../../../test/support/execution.ts";
+import type { JsonObject } from "../../engine/json.ts";
 
 /** Runs a script whose first argument is the home, with the configuration as it is stored. */
 function run(fixture: RunnerFixture, script: string, configuration: JsonObject) {

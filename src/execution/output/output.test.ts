@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { eventually, executorConfig, RunnerFixture, taskStart } from "../../test/support/execution.ts";
-import { isObject } from "../engine/json.ts";
-import { limits } from "../engine/limits.ts";
+import { eventually, executorConfig, RunnerFixture, taskStart } from "../../../test/support/execution.ts";
+import { isObject } from "../../engine/json.ts";
+import { limits } from "../../engine/limits.ts";
 
 describe("a worker's output", () => {
   it("becomes log events while the command still runs", async () => {

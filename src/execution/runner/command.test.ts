@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { commandOf, executorConfig, failedWith, RunnerFixture } from "../../test/support/execution.ts";
+import { commandOf, executorConfig, failedWith, RunnerFixture } from "../../../test/support/execution.ts";
 
 /** Everything below a folder, by relative path. */
 function tree(folder: string): string[] {

@@ -12,10 +12,10 @@ import {
   isRunning,
   RunnerFixture,
   taskStart,
-} from "../../test/support/execution.ts";
-import { makeGates } from "../../test/support/gates.ts";
-import { limits } from "../engine/limits.ts";
-import type { ResourceUsage, TaskOutcome } from "../engine/task-port.ts";
+} from "../../../test/support/execution.ts";
+import { makeGates } from "../../../test/support/gates.ts";
+import { limits } from "../../engine/limits.ts";
+import type { ResourceUsage, TaskOutcome } from "../../engine/task-port.ts";
 
 const MB = 1_024 * 1_024;
 /** More than the spawner reads between two looks, and less than it reads of the memory of one process. */

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { commandOf, executorConfig, RunnerFixture } from "../../test/support/execution.ts";
-import { preparedFolders } from "./runner/paths.ts";
+import { commandOf, executorConfig, RunnerFixture } from "../../../test/support/execution.ts";
+import { preparedFolders } from "./paths.ts";
 
 test("{node} is the Node that the runtime runs on, in a list and in a script", async () => {
   await using fixture = new RunnerFixture();
