@@ -11,8 +11,8 @@ import { busy, Operations, type OperationsParts } from "../operations/operations
 import type { Operation } from "../operations/records.ts";
 import { Additions, unprepared } from "./additions.ts";
 import type { AdditionWrites, BlueprintForJob, BlueprintSource } from "./blueprint-source.ts";
+import { blueprintNotFound } from "./catalog.ts";
 import { descriptionOf } from "./describe-package.ts";
-import { blueprintNotFound } from "./not-found.ts";
 import type { BlueprintsParts } from "./parts.ts";
 import type { BlueprintWrites, PreparedBlueprint } from "./records.ts";
 import { inUseText, type RemovalRequest, Removals } from "./removals.ts";

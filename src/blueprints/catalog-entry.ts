@@ -4,13 +4,15 @@
 //     device is a problem.
 // E2. A broken one has an id and a name all the same, so that a person sees which one it is.
 
-import { realpath, stat } from "node:fs/promises";
+import { readFile, realpath, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { type Definition, readDefinition } from "../bundles/definition.ts";
 import { CONFIG_FILES, MANIFEST_FILE } from "../bundles/layout.ts";
+import { merged } from "../bundles/merge.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
+import { isObject, type JsonObject, parseJson } from "../engine/json.ts";
+import { limits } from "../engine/limits.ts";
 import { isInside } from "../execution/runner/paths.ts";
-import { describeBroken } from "./describe-broken.ts";
 import { type DescribedPackage, describePackage, descriptionOf } from "./describe-package.ts";
 import type { PackageDescription, PackageIdentity } from "./package-description.ts";
 
@@ -50,6 +52,8 @@ export interface Candidate {
   readonly isNamed: boolean;
 }
 
+/** Of a broken package, a larger file is not read. */
+const BYTES_MAX = 1024 * 1024;
 const JSON_FILES = [MANIFEST_FILE, ...CONFIG_FILES] as const;
 
 /** What changes whenever one of the folder's JSON files does; null when it holds no manifest. */
@@ -119,7 +123,7 @@ async function unsafeFile(folder: string, name: string): Promise<BundleProblemEn
       return { path, code: "link_outside", message };
     }
     if ((await stat(file)).isFile()) return null;
-    return { path, code: "not_a_file", message: `${name} is no regular file` };
+    return { path, code: "not_a_file", message: `${name} is not a regular file` };
   } catch (error) {
     if (isGone(error)) return null;
     return unreadable(path, name, String((error as NodeJS.ErrnoException).code));
@@ -138,3 +142,41 @@ export function isGone(error: unknown): boolean {
 
 /** A place below the catalog folder, as a person is shown it. */
 export const placeName = (catalogName: string, path: string) => [catalogName, ...path.split(sep)].join("/");
+
+/**
+ * What can be said of a package whose JSON files are not what they must be: who it is, and what else is wrong with it, so
+ * that a person sees every mistake at once. Files that cannot be read say nothing.
+ *
+ * @param folder its files have been looked at: they are regular ones, inside it
+ * @param refused what readDefinition has said
+ * @returns a package without a description, with these problems and its own
+ */
+export async function describeBroken(
+  folder: string,
+  folderName: string,
+  refused: readonly BundleProblemEntry[],
+): Promise<DescribedPackage> {
+  const files = JSON_FILES.map((name) => readable(join(folder, name)));
+  const [manifest = {}, ...configs] = await Promise.all(files);
+  const configuration = configs.reduce<JsonObject>(merged, {});
+  const described = describePackage({ manifest, configuration, graph: null }, folderName);
+  return { ...described, problems: eachOnce([...refused, ...described.problems]) };
+}
+
+/** A few fields are looked at by both. */
+function eachOnce(problems: readonly BundleProblemEntry[]): readonly BundleProblemEntry[] {
+  return [
+    ...new Map(problems.toReversed().map((one) => [`${one.path} ${one.code}`, one])).values(),
+  ].reverse();
+}
+
+/** Nothing, when the file holds no JSON object. */
+async function readable(file: string): Promise<JsonObject> {
+  try {
+    if ((await stat(file)).size > BYTES_MAX) return {};
+    const parsed = parseJson(await readFile(file, "utf8"), limits.jsonDepthMax);
+    return isObject(parsed?.value) ? parsed.value : {};
+  } catch {
+    return {};
+  }
+}

@@ -7,11 +7,10 @@
 
 import type { Definition } from "../bundles/definition.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
-import type { Catalog } from "./catalog.ts";
+import { blueprintNotFound, type Catalog } from "./catalog.ts";
 import type { CatalogEntry } from "./catalog-entry.ts";
 import { descriptionOf } from "./describe-package.ts";
 import type { FolderDifferences } from "./folder-differences.ts";
-import { blueprintNotFound } from "./not-found.ts";
 import type { PackageDescription, PackageIdentity } from "./package-description.ts";
 import type { BlueprintAsset, BlueprintRecords, PreparedBlueprint } from "./records.ts";
 

@@ -8,6 +8,8 @@
 
 import { quoted } from "../engine/manifest/problems.ts";
 import { forEachConcurrent } from "../lib/async.ts";
+import { DomainError } from "../lib/domain-error.ts";
+import { nearestName } from "../lib/text.ts";
 import { type Candidate, type CatalogEntry, readEntry, versionOf } from "./catalog-entry.ts";
 import { type CatalogProblem, lookInto } from "./catalog-folder.ts";
 
@@ -113,4 +115,18 @@ function duplicate({ blueprintId, place, problems }: CatalogEntry) {
   const isBroken = first === undefined ? "" : ` (it is broken: ${first.message})`;
   const message = `${quoted(place)} has the id ${quoted(blueprintId)} too, and is left out${isBroken}: give it another identity.blueprint_id`;
   return { path: "", code: "duplicate_id", message };
+}
+
+/** The error for an id that no blueprint has: `blueprint_not_found`, with the id of the catalog that was probably meant */
+export async function blueprintNotFound(
+  blueprintId: string,
+  catalog: { entries(): Promise<readonly { readonly blueprintId: string }[]> },
+): Promise<DomainError> {
+  const ids = (await catalog.entries()).map((entry) => entry.blueprintId);
+  const nearest = nearestName(blueprintId, ids);
+  const hint = nearest === null ? "" : ` Did you mean ${quoted(nearest)}?`;
+  return new DomainError(
+    "blueprint_not_found",
+    `Blueprint ${blueprintId} was not found.${hint} GET /api/v1/blueprints lists the blueprints there are; SVC_BLUEPRINT_CATALOG names their folders.`,
+  );
 }

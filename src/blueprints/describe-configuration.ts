@@ -15,18 +15,12 @@ import {
   Reading,
   requiredDottedPath,
 } from "./describe-reading.ts";
-import type { LocalFolder, PackageIdentity, WebUi } from "./package-description.ts";
+import { type LocalFolder, type PackageIdentity, type WebUi, webUiAdapters } from "./package-description.ts";
+import { configSchema } from "./schema-config.ts";
+import { warnOfUnknownFields } from "./unknown-fields.ts";
 
 const FOLDERS_MAX = 100;
 const NODES_NAMED_MAX = 5;
-
-const folderFields = [
-  "config_path",
-  "payload_path",
-  "runtime_path",
-  "allowed_extensions",
-  "linked_config_paths",
-] as const;
 
 interface Findings {
   /** Their paths are JSON Pointers into the configuration. */
@@ -52,10 +46,9 @@ export interface ReadWebUi extends Findings {
 export function readLocalFolders(configuration: JsonObject, graph: Graph | null): ReadFolders {
   const reading = new Reading(configuration);
   const inputs = reading.fields.object("local_inputs");
-  reading.warnOfUnknown(inputs, ["folders"]);
+  warnOfUnknownFields(reading, configSchema, { local_inputs: inputs.source });
   const uploads = graph === null ? null : uploadsOf(graph);
   const folders = inputs.objects("folders", FOLDERS_MAX, (folder) => {
-    reading.warnOfUnknown(folder, folderFields);
     const configPath = requiredDottedPath(folder, "config_path");
     const payloadPath = plainPath(folder, "payload_path");
     const runtimePath = plainPath(folder, "runtime_path");
@@ -134,7 +127,7 @@ function warnOfElsewhere(
   const [first] = found;
   if (first === undefined || found.some(({ place }) => place === runtimePath)) return;
   const said = `is ${quoted(runtimePath)}, but seen from its workdir the node ${quoted(first.nodeId)} has the folder at`;
-  reading.warn(folder, "runtime_path", "elsewhere", `${said} ${quoted(first.place)}`);
+  reading.warn([...folder.place(), "runtime_path"], "elsewhere", `${said} ${quoted(first.place)}`);
 }
 
 interface ElsewhereCheck {
@@ -151,7 +144,7 @@ function checkApart(inputs: Fields, folders: readonly LocalFolder[]): void {
       (one, j) => j < i && (isWithin(one.payloadPath, payloadPath) || isWithin(payloadPath, one.payloadPath)),
     );
     if (other >= 0) {
-      const said = `lies in one place with that of ${quoted(folders[other]?.configPath ?? "")}: each folder needs its own`;
+      const said = `overlaps that of ${quoted(folders[other]?.configPath ?? "")}: each folder needs its own`;
       inputs.report(["folders", i, "payload_path"], "overlaps", said);
     }
     if (before.has(configPath)) {
@@ -204,22 +197,18 @@ function holdersOf(path: string): readonly string[] {
 export function readWebUi(configuration: JsonObject, identity: Pick<PackageIdentity, "name">): ReadWebUi {
   const reading = new Reading(configuration);
   const webUi = reading.fields.object("web_ui");
-  reading.warnOfUnknown(webUi, ["enabled", "output"]);
   const isThere = reading.fields.raw("web_ui") !== undefined;
   if (isThere && webUi.raw("enabled") === undefined) {
-    reading.warn(
-      webUi,
-      "enabled",
-      "missing",
-      "is missing, so that there is no web interface: true turns it on",
-    );
+    const said = "is missing, so there is no web interface: true turns it on";
+    reading.warn(["web_ui", "enabled"], "missing", said);
   }
   const enabled = webUi.boolean("enabled", false);
   // What nobody will see is not judged: it may be half-written, or of a later version.
+  const judged = enabled ? webUi.source : { ...webUi.source, output: null };
+  warnOfUnknownFields(reading, configSchema, { web_ui: judged });
   if (!enabled) return { webUi: null, problems: reading.problems, warnings: reading.warnings };
   const output = webUi.object("output");
-  reading.warnOfUnknown(output, ["adapter", "title", "page"]);
-  const adapter = output.choice("adapter", ["dashboard", "static_html"] as const, "dashboard");
+  const adapter = output.choice("adapter", webUiAdapters, "dashboard");
   const title = output.text("title") || identity.name;
   const page = readPage(reading, output, adapter);
   const { problems, warnings } = reading;
@@ -231,8 +220,8 @@ function readPage(reading: Reading, output: Fields, adapter: WebUi["adapter"]): 
     return output.isGiven("page", "the path of a page inside payloads/") ? plainPath(output, "page") : null;
   }
   if (output.raw("page") !== undefined) {
-    const said = `is ignored: only the adapter static_html has a page of its own`;
-    reading.warn(output, "page", "ignored", said);
+    const said = "is ignored: only the adapter static_html has a page of its own";
+    reading.warn(["web_ui", "output", "page"], "ignored", said);
   }
   return null;
 }

@@ -9,15 +9,23 @@ import type { Definition } from "../bundles/definition.ts";
 import type { BundleProblemEntry } from "../bundles/problem.ts";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject } from "../engine/json.ts";
-import { SECRET_PATHS_MAX, secretPathsIn } from "../security/secret-paths.ts";
+import type { Fields } from "../engine/manifest/fields.ts";
+import { quoted } from "../engine/manifest/problems.ts";
+import { secretPathsIn } from "../security/secret-paths.ts";
 import { hasTooManySecrets, TOO_MANY_SECRETS } from "../security/values.ts";
 import { readLocalFolders, readWebUi } from "./describe-configuration.ts";
-import { readIdentity } from "./describe-identity.ts";
-import { dottedPathProblem, inConfiguration, inManifestFile, nameList, Reading } from "./describe-reading.ts";
-import { readModels, readRequirements, readResources } from "./describe-requirements.ts";
-import { readInputRules } from "./describe-rules.ts";
-import type { PackageDescription, PackageIdentity } from "./package-description.ts";
-import { schemaProblem } from "./schema-check.ts";
+import {
+  checkSecretPaths,
+  readInputRules,
+  readModels,
+  readRequirements,
+  readResources,
+  readSchema,
+} from "./describe-manifest.ts";
+import { inConfiguration, inManifestFile, nameList, Reading } from "./describe-reading.ts";
+import { blueprintIdForm, type PackageDescription, type PackageIdentity } from "./package-description.ts";
+import { configSchema } from "./schema-config.ts";
+import { manifestSchema } from "./schema-manifest.ts";
 import { warnOfUnknownFields } from "./unknown-fields.ts";
 
 export interface DescribedPackage {
@@ -57,8 +65,10 @@ export function describePackage(text: PackageText, folderName: string | null): D
     models: readModels(manifest),
     inputRules: readInputRules(manifest),
   };
-  readSecrets(text, manifest, config);
-  warnOfUnknownFields(text.manifest, manifest);
+  checkSecretPaths(manifest);
+  checkSecretCounts(text, manifest, config);
+  warnOfUnknownFields(manifest, manifestSchema, text.manifest);
+  warnOfUnknownFields(config, configSchema, { identity: configuration?.identity ?? null });
   const launch = launchFindings(configuration ?? {}, graph, identity);
   const problems = [
     ...manifest.problems.map(inManifestFile),
@@ -90,22 +100,12 @@ const remembered = new WeakMap<
   { readonly name: string | null; readonly described: DescribedPackage }
 >();
 
-function readSchema(manifest: Reading, name: string): JsonObject | null {
-  const { source } = manifest.fields.object(name);
-  if (!isObject(manifest.fields.raw(name))) return null;
-  const said = schemaProblem(source);
-  if (said === null) return source;
-  manifest.fields.report(name, "invalid_schema", said);
-  return null;
-}
-
-/** What the manifest names as secret (src/security reads it), and whether there is too much of it. */
-function readSecrets(
+/** More secrets than can be kept apart from the rest. */
+function checkSecretCounts(
   { manifest: source, configuration }: PackageText,
   manifest: Reading,
   config: Reading,
 ): void {
-  nameList(manifest.fields, "secrets", SECRET_PATHS_MAX, dottedPathProblem);
   const paths = secretPathsIn(source);
   if (configuration !== null && hasTooManySecrets(configuration, paths)) {
     config.fields.report([], "too_many_secrets", TOO_MANY_SECRETS);
@@ -124,4 +124,66 @@ function launchFindings(configuration: JsonObject, graph: Graph | null, identity
     problems: [...folders.problems, ...webUi.problems],
     warnings: [...folders.warnings, ...webUi.warnings],
   };
+}
+
+const BLUEPRINT_ID_CHARS_MAX = 64;
+const TAGS_MAX = 50;
+
+/**
+ * Who a package says it is: config `identity`, else manifest `metadata`, field by field; at last the folder's name.
+ *
+ * @param given.folderName what stands in for an id and a name that the package does not give; null where nobody knows
+ *   a folder, and nobody asks for the id
+ * @param given.graph null when the manifest is none that can run
+ */
+function readIdentity(
+  manifest: Reading,
+  configuration: Reading,
+  given: { readonly folderName: string | null; readonly graph: Graph | null },
+): PackageIdentity {
+  const { folderName, graph } = given;
+  const standIn = folderName ?? graph?.graphId ?? "";
+  const metadata = manifest.fields.object("metadata");
+  const identity = configuration.fields.object("identity");
+  // Both are read, so that a mistake in the one that loses is told too.
+  const first = <Value>(read: (fields: Fields) => Value | null): Value | null => {
+    const [own, other] = [read(identity), read(metadata)];
+    return own ?? other;
+  };
+  const text = (name: string) => first((fields) => fields.text(name) || null);
+  const blueprintId = first(readId);
+  const byFolder = idOfFolder(standIn);
+  if (blueprintId === null && folderName !== null && byFolder !== folderName) {
+    const said = `is missing, and the folder's name, ${quoted(folderName)}, is not a valid id: it is called ${quoted(byFolder)}`;
+    configuration.warn(["identity", "blueprint_id"], "no_id", said);
+  }
+  return {
+    blueprintId: blueprintId ?? byFolder,
+    name: text("name") ?? graph?.jobName ?? standIn,
+    description: text("description") ?? "",
+    version: text("version"),
+    category: first((fields) => fields.name("category", null)),
+    tags:
+      first((fields) => (fields.raw("tags") === undefined ? null : nameList(fields, "tags", TAGS_MAX))) ?? [],
+  };
+}
+
+function readId(fields: Fields): string | null {
+  const id = fields.name("blueprint_id", null);
+  if (id === null || blueprintIdForm.test(id)) return id;
+  const allowed = "1 to 64 of a to z, 0 to 9, _ and -, and a letter or digit first";
+  fields.report("blueprint_id", "invalid_value", `is ${quoted(id)}: it must have ${allowed}`);
+  return null;
+}
+
+/** A folder's name as an id: itself when it is one, else what of it can stand in one. */
+export function idOfFolder(folderName: string): string {
+  if (blueprintIdForm.test(folderName)) return folderName;
+  const slug = folderName.toLowerCase().replace(/[^a-z0-9_]+/g, "-");
+  return (
+    slug
+      .replace(/^[-_]+/, "")
+      .slice(0, BLUEPRINT_ID_CHARS_MAX)
+      .replace(/-+$/, "") || "blueprint"
+  );
 }

@@ -1,13 +1,12 @@
-// How what a package declares is read: field by field, every mistake at once, and a word about names that nobody knows.
+// How what a package declares is read: field by field, every mistake at once.
 //
-// R1. A known field that is wrong is a problem; an unknown one inside a declaration is a warning with the nearest name.
+// R1. A known field that is wrong is a problem; an unknown one is a warning (unknown-fields.ts).
 // R2. Reading never throws and is linear in what is read; lists have a bound.
 
 import type { BundleProblemEntry } from "../bundles/problem.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { Fields, kindOf, staysInside } from "../engine/manifest/fields.ts";
 import { type ManifestProblem, Problems, quoted } from "../engine/manifest/problems.ts";
-import { nearestName } from "../lib/text.ts";
 
 /** A place to look at, in one sentence: `path` is a JSON Pointer into the document that was read. */
 export type Finding = ManifestProblem;
@@ -30,29 +29,10 @@ export class Reading {
     return this.#warnings.list();
   }
 
-  warn(fields: Fields, name: string, code: string, said: string): void {
-    this.warnAt([...fields.place(), name], code, said);
-  }
-
   /** @param path names and indexes from the document's root */
-  warnAt(path: readonly (string | number)[], code: string, said: string): void {
+  warn(path: readonly (string | number)[], code: string, said: string): void {
     this.#warnings.add(path, code, said);
   }
-
-  /** Warns of each field that is not among `known` (R1). */
-  warnOfUnknown(fields: Fields, known: readonly string[]): void {
-    for (const name of Object.keys(fields.source)) {
-      if (known.includes(name)) continue;
-      this.warn(fields, name, "unknown_field", unknownField(name, known));
-    }
-  }
-}
-
-/** What is said of a field that nobody knows. @param known the names that would have been right */
-export function unknownField(name: string, known: readonly string[]): string {
-  const nearest = nearestName(name, known);
-  const hint = nearest === null ? `known are ${known.join(", ")}` : `did you mean ${quoted(nearest)}?`;
-  return `is no field that is known here, and is ignored: ${hint}`;
 }
 
 /** What was found in manifest.json, for a list that has other files' problems too. */
@@ -81,7 +61,7 @@ export function nameList(
   fields.list(name, max).forEach((value, i) => {
     const text = fields.checkedName([name, i], value);
     if (text === null) return;
-    const said = wrong(text) ?? (found.has(text) ? "it stands in the list twice" : null);
+    const said = wrong(text) ?? (found.has(text) ? "the list has it twice" : null);
     if (said === null) found.add(text);
     else fields.report([name, i], "invalid_value", `is ${quoted(text)}: ${said}`);
   });
@@ -99,7 +79,11 @@ export function commandWords(fields: Fields, name: string): readonly string[] | 
     if (typeof word !== "string") {
       fields.report([name, i], "wrong_type", `must be a string, not ${kindOf(word)}`);
     } else if (word.includes("\0") || (i === 0 && word === "")) {
-      fields.report([name, i], "invalid_value", "is no word that a program can be started with");
+      fields.report(
+        [name, i],
+        "invalid_value",
+        "cannot be passed to a program: it is empty or has a NUL character",
+      );
     } else return [word];
     return [];
   });
@@ -110,7 +94,7 @@ export function commandWords(fields: Fields, name: string): readonly string[] | 
 export function extensionList(fields: Fields, name: string): readonly string[] | null {
   if (fields.raw(name) === undefined) return null;
   if (Array.isArray(fields.raw(name)) && fields.list(name).length === 0) {
-    fields.report(name, "empty", "is empty, so that no file would do: leave it out to take all files");
+    fields.report(name, "empty", "is empty, so no file would match: leave it out to take all files");
   }
   const found = nameList(fields, name, 100, (value) =>
     /^\.[^/\\]+$/.test(value) ? null : 'it must begin with a dot, such as ".csv"',
@@ -125,7 +109,7 @@ export function dottedPathProblem(path: string): string | null {
   const parts = path.replace(/\\[.\\]/g, "_").split(".");
   if (parts.includes("")) return 'it must be keys with dots between them, such as "documents.folder"';
   if (parts.length > PATH_PARTS_MAX) return `it has more than ${PATH_PARTS_MAX} keys`;
-  return parts.includes("__proto__") ? "__proto__ is no key of a configuration" : null;
+  return parts.includes("__proto__") ? "__proto__ is not allowed as a key" : null;
 }
 
 /** A dotted path that must be there; null when it is not, or is wrong. */

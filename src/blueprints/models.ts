@@ -11,9 +11,8 @@ import { isAbsolute, join } from "node:path";
 import { folderName, isInside, joinInside } from "../execution/runner/paths.ts";
 import { KeyedMutex } from "../lib/async.ts";
 import { FileChanged, FileCopier } from "../lib/copy-file.ts";
-import { syncFolder } from "../lib/files.ts";
+import { namesIn, syncFolder } from "../lib/files.ts";
 import { OperationFailed } from "../operations/failures.ts";
-import { namesIn } from "./names-in.ts";
 import type { DeclaredModel } from "./package-description.ts";
 
 const SHA256_PATTERN = /^[0-9a-f]{64}$/;
@@ -160,7 +159,7 @@ async function sourceOf({ model, payload }: InstallRequest): Promise<string> {
   const path = named === null ? null : await realpath(named).catch(() => null);
   const isOutside = path !== null && !isAbsolute(model.path) && !isInside(await realpath(payload), path);
   if (path === null || isOutside || !(await stat(path)).isFile()) {
-    throw failed(model, `There is no file at ${where}. Put it there, or mend "path" in the manifest.`);
+    throw failed(model, `There is no file at ${where}. Put it there, or fix "path" in the manifest.`);
   }
   return path;
 }

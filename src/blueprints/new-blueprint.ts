@@ -7,7 +7,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isGone } from "./catalog-entry.ts";
-import { idOfFolder } from "./describe-identity.ts";
+import { idOfFolder } from "./describe-package.ts";
 
 export const templateNames = ["hello", "folder", "service"] as const;
 export type TemplateName = (typeof templateNames)[number];

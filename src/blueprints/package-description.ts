@@ -1,8 +1,24 @@
 // What a package says of itself beyond its graph: read from its manifest and its configuration, checked, in one record.
-// docs/blueprints.md describes every field.
+// docs/blueprints.md describes every field. Words and forms that the reader and the JSON Schemas both ask for are here too.
 
 import type { JsonObject, JsonValue } from "../engine/json.ts";
 import type { RequiredService } from "../engine/service.ts";
+
+export const blueprintIdForm = /^[a-z0-9][a-z0-9_-]{0,63}$/;
+export const resourceName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+export const sha256Digits = /^[0-9a-fA-F]{64}$/;
+export const platforms = [
+  "aix",
+  "android",
+  "darwin",
+  "freebsd",
+  "linux",
+  "openbsd",
+  "sunos",
+  "win32",
+] as const;
+export const ruleTypes = ["string", "number", "integer", "boolean", "object", "array"] as const;
+export const webUiAdapters = ["dashboard", "static_html"] as const;
 
 export interface PackageDescription {
   readonly identity: PackageIdentity;
@@ -17,7 +33,7 @@ export interface PackageDescription {
 }
 
 export interface PackageIdentity {
-  /** `[a-z0-9][a-z0-9_-]{0,63}`: config identity.blueprint_id, else manifest metadata.blueprint_id, else the folder's name. */
+  /** Of blueprintIdForm: config identity.blueprint_id, else manifest metadata.blueprint_id, else the folder's name. */
   readonly blueprintId: string;
   readonly name: string;
   readonly description: string;
@@ -70,7 +86,7 @@ export interface InputRule {
   /** Dotted path. */
   readonly path: string;
   readonly required: boolean;
-  readonly type: "string" | "number" | "integer" | "boolean" | "object" | "array" | null;
+  readonly type: (typeof ruleTypes)[number] | null;
   readonly enum: readonly JsonValue[] | null;
   /** Of a number its value, of a text or list its length. */
   readonly min: number | null;
@@ -95,7 +111,7 @@ export interface LocalFolder {
 
 /** config `web_ui`. */
 export interface WebUi {
-  readonly adapter: "dashboard" | "static_html";
+  readonly adapter: (typeof webUiAdapters)[number];
   readonly title: string;
   /** static_html: the page inside payloads/. */
   readonly page: string | null;

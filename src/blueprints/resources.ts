@@ -16,11 +16,10 @@ import { makeRedactor } from "../execution/output/redaction.ts";
 import type { RunSideCommand, SideCommandEnd } from "../execution/process/side-command.ts";
 import { folderName, joinInside } from "../execution/runner/paths.ts";
 import { StagingError, stage } from "../execution/runner/staging.ts";
-import { bytesIn, syncFolder, syncTree } from "../lib/files.ts";
+import { bytesIn, namesIn, syncFolder, syncTree } from "../lib/files.ts";
 import { OpenFolder } from "../lib/open-folder.ts";
 import { removeTree } from "../lib/remove-tree.ts";
 import { OperationFailed, OperationInterrupted } from "../operations/failures.ts";
-import { namesIn } from "./names-in.ts";
 import type { DeclaredResource } from "./package-description.ts";
 
 const PRINTED_CHARS_MAX = 2_000;
@@ -223,7 +222,7 @@ async function copyFrom({ resource, payload }: ResourceRequest, folder: string):
   if (found === null) {
     throw failed(
       name,
-      `It is made from payloads/${from}, which the package does not have. Mend "from" in the manifest.`,
+      `It is made from payloads/${from}, which the package does not have. Fix "from" in the manifest.`,
     );
   }
   try {

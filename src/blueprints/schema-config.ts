@@ -1,6 +1,7 @@
 // JSON Schemas of config/default.json and of a catalog folder's index.json, for editors. Beside what is named here a
 // configuration holds whatever the package's workers read.
 
+import { webUiAdapters } from "./package-description.ts";
 import { identityFields } from "./schema-package.ts";
 import {
   choice,
@@ -37,7 +38,7 @@ const output: Schema = {
   ...closed("What it shows.", {
     adapter: choice(
       "dashboard: made by Troupe. static_html: a page of payloads/.",
-      ["dashboard", "static_html"],
+      webUiAdapters,
       "dashboard",
     ),
     title: text("Its title. Default: the blueprint's name."),

@@ -1,24 +1,167 @@
 // JSON Schema of manifest.json, for editors: what parseManifest refuses for its shape, this refuses too.
 
+import { runnerModules } from "../engine/graph.ts";
 import { limits } from "../engine/limits.ts";
-import { nodeSchema } from "./schema-nodes.ts";
 import { packageFields } from "./schema-package.ts";
 import {
   anyObject,
   choice,
+  commandList,
   document,
   either,
   flag,
+  integer,
   list,
   name,
   number,
   open,
+  orNull,
+  path,
   relativePath,
   type Schema,
   schemaReference,
   text,
 } from "./schema-parts.ts";
-import { requiredServicesSchema, servicesSchema } from "./schema-services.ts";
+import { portsSchema, requiredServicesSchema, servicesSchema } from "./schema-services.ts";
+
+const SECONDS_MAX = 1_000_000_000;
+const MILLISECONDS_MAX = 1_000_000_000_000;
+
+const attempts = {
+  timeout_seconds: number("How long one attempt may take; 0: no limit.", 0, SECONDS_MAX),
+  max_attempts: integer("Attempts per message.", 1, 1_000_000, 1),
+  retry_backoff_ms: number(
+    "Delay before the second attempt; it doubles after each.",
+    0,
+    MILLISECONDS_MAX,
+    500,
+  ),
+};
+
+const router = open("Hands messages on.", {
+  emit_type: name("The type they leave with; absent: the one they came with."),
+});
+
+const aggregator = open("Collects messages.", {
+  complete_after: integer("Forms its result at this many messages.", 1, limits.collectedMessagesMax),
+  complete_on_message: flag("Forms a result at each message.", false),
+  output_message_type: name("Sends the result on with this type, in place of ending the run with it."),
+  complete_run: flag("Whether a result that is not sent on ends the run.", true),
+});
+
+const sensor = open("Waits for something outside: a message, a time, a file.", {
+  output_message_type: name("The type of what it sends.", { default: "sensor_ready" }),
+  complete_after: orNull(
+    integer("Observations until it is done; null: until the job ends.", 1, Number.MAX_SAFE_INTEGER, 1),
+  ),
+  interval_ms: number("Observes each time this has passed.", 1, MILLISECONDS_MAX),
+  run_at: text("Observes once at this time.", { examples: ["2030-01-31T09:00:00Z"] }),
+  file: path("Observes when this file appears: absolute, or one of the payload."),
+});
+
+/** They may stand in the node itself too; config wins. */
+const runner = {
+  command: either(
+    "A list is started as it is; a string goes through the shell. {node} is the Node that Troupe runs on.",
+    commandList("A program and its arguments."),
+    { type: "string", pattern: "\\S", description: "A line for the shell." },
+  ),
+  upload_path: relativePath("File or folder of payloads/ that is copied into the workspace."),
+  upload_as: relativePath("Its name there; the last part of the path, when absent."),
+  workdir: path("Where the command starts, relative to its workspace."),
+  sandbox_upload_path: path("The path that stands for the workspace in command and workdir."),
+  runner_module: name("How it is run; the last part of a dotted name counts.", {
+    pattern: `(?:^|\\.)(?:${runnerModules.join("|")})$`,
+    default: "HostLocal",
+  }),
+  idempotent: flag("false: never run again what may have run.", true),
+  safe_to_retry: flag("false: never run again what may have run.", true),
+};
+
+const upload = either(
+  "A path, or a path and a name.",
+  relativePath("File or folder of payloads/."),
+  open(
+    "A path and the name that it gets.",
+    { path: relativePath("File or folder of payloads/."), as: relativePath("Its name in the workspace.") },
+    ["path"],
+  ),
+);
+
+const executor = open("Runs a command for each message.", {
+  ...runner,
+  ...attempts,
+  upload_paths: list("Files and folders of payloads/ that are copied into the workspace.", upload),
+  environment: {
+    type: "object",
+    description: "Variables for the command.",
+    propertyNames: { pattern: "^[^=]+$" },
+    additionalProperties: { type: ["string", "number", "boolean"] },
+  },
+  pass_env: list(
+    "Names of the runtime's own variables that the command gets.",
+    name("A variable.", { pattern: "^[^=]+$" }),
+  ),
+  pool: name("The pool it takes slots from.", { default: "default" }),
+  pool_slots: integer("How many.", 1, 1_000_000, 1),
+  output_message_type: orNull(
+    name("The type of its answer; null: no answer.", { default: "executor_result" }),
+  ),
+  lifecycle: text("long_lived: one process as long as the job.", { examples: ["long_lived"] }),
+  run_events: flag("Whether it is told where to read the live events of its run.", false),
+  optional: flag("Whether the run goes on, whole, when it fails for good.", false),
+});
+
+const moduleAgent: Schema = {
+  ...open(
+    "Calls a function of the bundle. Fields of one's own are for the function.",
+    { module: relativePath("ES module in payloads/ that exports handle(message, context)."), ...attempts },
+    ["module"],
+  ),
+  additionalProperties: true,
+};
+
+const configs: Readonly<Record<string, Schema>> = {
+  router,
+  aggregator,
+  sensor,
+  executor,
+  module: moduleAgent,
+};
+
+const hasCommand: Schema = {
+  anyOf: [
+    { required: ["command"] },
+    { required: ["config"], properties: { config: { required: ["command"] } } },
+  ],
+};
+
+const ofType = (agentType: string, config: Schema): Schema => ({
+  if: { required: ["agent_type"], properties: { agent_type: { const: agentType } } },
+  // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema
+  then: {
+    properties: { config },
+    ...(agentType === "module" && { required: ["config"] }),
+    ...(agentType === "executor" && { properties: { config, ...runner }, ...hasCommand }),
+  },
+});
+
+const nodeSchema: Schema = {
+  ...open(
+    "An agent of the graph.",
+    {
+      node_id: name("Its own, by which edges and entrypoints name it."),
+      agent_type: choice("What it is.", Object.keys(configs)),
+      type: text("stream: a command that lives as long as the job and feeds it.", { examples: ["stream"] }),
+      role: text("What it is there for, for people."),
+      config: anyObject("What it is told."),
+      resources: either("Ports that its services name by label.", portsSchema, { type: "array" }),
+      services: servicesSchema,
+    },
+    ["node_id", "agent_type"],
+  ),
+  allOf: Object.entries(configs).map(([agentType, config]) => ofType(agentType, config)),
+};
 
 const edge = open(
   "Carries messages from one node to another.",

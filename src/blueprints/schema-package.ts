@@ -1,5 +1,6 @@
 // JSON Schema of what a manifest declares beyond its graph: what the package needs, brings along, and checks.
 
+import { blueprintIdForm, platforms, resourceName, ruleTypes, sha256Digits } from "./package-description.ts";
 import {
   anyObject,
   choice,
@@ -27,7 +28,7 @@ const names = (description: string, item: Schema) => list(description, item, { m
 /** The same in manifest `metadata` and in config `identity`. */
 export const identityFields: Schema = {
   blueprint_id: text("Its id in the catalog. Default: the folder's name.", {
-    pattern: "^[a-z0-9][a-z0-9_-]{0,63}$",
+    pattern: blueprintIdForm.source,
   }),
   name: text("Its name, for people."),
   description: text("What it does, for people."),
@@ -39,10 +40,7 @@ export const identityFields: Schema = {
 const requirements = closed("What a machine must have before a run is accepted.", {
   commands: names("Programs that must be on the PATH.", name("A program.", { pattern: "^[^\\s/]+$" })),
   environment: names("Variables that must be set for Troupe.", name("A variable.", { pattern: "^[^=]+$" })),
-  platforms: names(
-    "Systems of which one must be this machine's.",
-    choice("A system.", ["aix", "android", "darwin", "freebsd", "linux", "openbsd", "sunos", "win32"]),
-  ),
+  platforms: names("Systems of which one must be this machine's.", choice("A system.", platforms)),
   cpu_cores: number("Cores.", 0.01, 100_000),
   memory_bytes: bytes("Memory."),
   disk_bytes: bytes("Free disk space where Troupe keeps its files."),
@@ -59,7 +57,7 @@ const resource = closed(
   "A folder that is made once, when the blueprint is added.",
   {
     name: name("Workers find it in SVC_RESOURCES_DIR under this name.", {
-      pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+      pattern: resourceName.source,
     }),
     title: text("For people."),
     from: relativePath("File or folder of payloads/ that is copied into it first."),
@@ -74,7 +72,7 @@ const model = closed(
   {
     model_id: name("Its id."),
     path: path("A path inside payloads/, or an absolute one."),
-    sha256: text("What the file must have, as 64 hex digits.", { pattern: "^[0-9a-fA-F]{64}$" }),
+    sha256: text("What the file must have, as 64 hex digits.", { pattern: sha256Digits.source }),
   },
   ["model_id", "path"],
 );
@@ -84,7 +82,7 @@ const rule = closed(
   {
     path: dottedPath("What it is about."),
     required: flag("Whether there must be a value.", false),
-    type: choice("What the value must be.", ["string", "number", "integer", "boolean", "object", "array"]),
+    type: choice("What the value must be.", ruleTypes),
     enum: list("The only good values.", {}, { minItems: 1, maxItems: 1_000 }),
     min: { type: "number", description: "The least value; of a text or list its length." },
     max: { type: "number", description: "The greatest value; of a text or list its length." },
@@ -97,7 +95,10 @@ const rule = closed(
 );
 
 export const packageFields: Schema = {
-  metadata: open("Who the package is, and notes of one's own.", identityFields),
+  metadata: {
+    ...open("Who the package is, and notes of one's own.", identityFields),
+    additionalProperties: {},
+  },
   input_schema: anyObject("JSON Schema (2020-12) of a run's inputs."),
   config_schema: anyObject("JSON Schema (2020-12) of the resolved configuration."),
   secrets: list(

@@ -1,7 +1,7 @@
 // The pieces that the JSON Schemas of packages are written with. The schemas are for editors, which complete and check
 // while a person types; what counts is what parseManifest and describePackage say.
 
-import type { JsonObject, JsonValue } from "../engine/json.ts";
+import type { JsonObject } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 
 export type Schema = JsonObject;
@@ -84,16 +84,7 @@ export const anyObject = (description: string): Schema => ({ type: "object", des
 export const commandList = (description: string): Schema =>
   list(description, { type: "string" }, { minItems: 1, prefixItems: [{ type: "string", minLength: 1 }] });
 
-export const document = (
-  title: string,
-  schema: Schema,
-  more: Readonly<Record<string, JsonValue>> = {},
-): Schema => ({
-  $schema: DRAFT,
-  title,
-  ...schema,
-  ...more,
-});
+export const document = (title: string, schema: Schema): Schema => ({ $schema: DRAFT, title, ...schema });
 
 export const extensions = (description: string): Schema =>
   list(

@@ -1,14 +1,14 @@
-// Fields of a manifest's graph that nobody knows, and that are ignored therefore: slips, and what another program may
-// understand. What is known is what manifestSchema names, so that a person is told what an editor would have completed.
+// Fields that nobody knows, and that are ignored therefore: slips, and what another program may understand. What is known
+// is what the JSON Schemas name, so that a person is told what an editor would have completed.
 //
-// U1. Notes of one's own have names that begin with "x-", "_" or "$", or stand in `metadata`: nobody is warned of them.
+// U1. Notes of one's own have names that begin with "x-", "_" or "$", in objects that allow other fields; nobody is warned
+//     of them, nor of anything in `metadata`.
 // U2. Where fields of one's own have a use (the configuration of a module), only what looks like a slip is told.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { quoted } from "../engine/manifest/problems.ts";
 import { nearestName } from "../lib/text.ts";
-import { type Reading, unknownField } from "./describe-reading.ts";
-import { manifestSchema } from "./schema-manifest.ts";
-import { packageFields } from "./schema-package.ts";
+import type { Reading } from "./describe-reading.ts";
 import type { Schema } from "./schema-parts.ts";
 
 /** Comparing one with all known names takes a few microseconds. */
@@ -16,8 +16,8 @@ const UNKNOWN_FIELDS_MAX = 1_000;
 
 const NOTE = /^(?:x-|[_$])/;
 
-/** Warns of them; what a package declares beyond its graph is read, and warned of, elsewhere. */
-export function warnOfUnknownFields(manifest: JsonObject, reading: Reading): void {
+/** Warns of them in `document`, which is what was read or a part of it. */
+export function warnOfUnknownFields(reading: Reading, schema: Schema, document: JsonObject): void {
   let unknownFields = 0;
   const look = (value: JsonValue, said: readonly Schema[], path: readonly (string | number)[]) => {
     // Most values of a large manifest are texts: nothing is made for them.
@@ -35,20 +35,23 @@ export function warnOfUnknownFields(manifest: JsonObject, reading: Reading): voi
     const fields = schemas.flatMap(({ properties }) => (isObject(properties) ? [properties] : []));
     if (fields.length === 0) return;
     const mayHaveOwn = schemas.some((one) => one.additionalProperties === true);
+    const isClosed = schemas.some((one) => one.additionalProperties === false);
     for (const [name, member] of Object.entries(value)) {
       const ofMember = saidOf(name, fields);
       if (ofMember.length > 0) {
-        if (path.length > 0 || !Object.hasOwn(packageFields, name)) look(member, ofMember, [...path, name]);
+        look(member, ofMember, [...path, name]);
         continue;
       }
-      if (NOTE.test(name)) continue;
+      if (NOTE.test(name) && !isClosed) continue;
       if (++unknownFields > UNKNOWN_FIELDS_MAX) return;
       const known = [...new Set(fields.flatMap(Object.keys))];
-      if (mayHaveOwn && nearestName(name, known) === null) continue;
-      reading.warnAt([...path, name], "unknown_field", unknownField(name, known));
+      const nearest = nearestName(name, known);
+      if (mayHaveOwn && nearest === null) continue;
+      const hint = nearest === null ? `known are ${known.join(", ")}` : `did you mean ${quoted(nearest)}?`;
+      reading.warn([...path, name], "unknown_field", `is not a known field, and is ignored: ${hint}`);
     }
   };
-  look(manifest, [manifestSchema], []);
+  look(document, [schema], []);
 }
 
 /** The schema itself, and those of its alternatives and conditions that may say something of the value. */

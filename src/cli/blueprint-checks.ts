@@ -2,11 +2,11 @@
 
 import { basename, extname, posix } from "node:path";
 import type { Config } from "../app/config.ts";
-import { describeBroken } from "../blueprints/describe-broken.ts";
+import { describeBroken } from "../blueprints/catalog-entry.ts";
 import { readLocalFolders, readWebUi } from "../blueprints/describe-configuration.ts";
+import { readModels, readResources } from "../blueprints/describe-manifest.ts";
 import { describePackage } from "../blueprints/describe-package.ts";
 import { Reading } from "../blueprints/describe-reading.ts";
-import { readModels, readResources } from "../blueprints/describe-requirements.ts";
 import type { WebUi } from "../blueprints/package-description.ts";
 import { type BundleFile, PAYLOADS_FOLDER, VALIDATORS_FOLDER, validatorKinds } from "../bundles/layout.ts";
 import type { BundleProblemEntry } from "../bundles/problem.ts";

@@ -1,7 +1,7 @@
 // Folders: their size, their entries, making them, and putting them on disk.
 
 import { constants, type Dirent, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
-import { lstat, open, opendir } from "node:fs/promises";
+import { lstat, open, opendir, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { forEachConcurrent } from "./async.ts";
 
@@ -43,6 +43,16 @@ export function entriesOfSmall(folder: string): readonly Dirent[] | null {
 /** Whether a folder is there and has no entry; false as well when that cannot be seen at once. */
 export function isEmptyFolder(path: string): boolean {
   return entriesOfSmall(path)?.length === 0;
+}
+
+/** @returns the names in a folder, in no order; none when there is no such folder */
+export async function namesIn(folder: string): Promise<readonly string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    return [];
+  }
 }
 
 /**

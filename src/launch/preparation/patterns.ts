@@ -3,7 +3,7 @@
 // R1. However many there are in one check, they use BUDGET_MS of CPU time together at most; the rest is not judged then,
 //     which is a mistake that its asker tells. How busy the machine is decides nothing.
 
-import { PATTERN_CHARS_MAX } from "../../blueprints/describe-rules.ts";
+import { PATTERN_CHARS_MAX } from "../../blueprints/describe-manifest.ts";
 import { cpuMsSince, MachineBusy, runWithTimeout } from "../../lib/async.ts";
 
 export const patternLimits = { patternCharsMax: PATTERN_CHARS_MAX, textCharsMax: 10_000 } as const;
