@@ -24,13 +24,13 @@ export const failureCatalogue = {
   "executor.exit_nonzero": {
     category: "user_code",
     retryable: true,
-    meaning: "The command ended with another exit code than 0.",
-    remediation: "Read stderr_tail and the agent's log events, mend the command, and run the job again.",
+    meaning: "The command exited with a non-zero code.",
+    remediation: "Read stderr_tail and the agent's log events, fix the command, and run the job again.",
   },
   "executor.killed_by_signal": {
     category: "user_code",
     retryable: true,
-    meaning: "The command was ended by a signal that the runtime did not send.",
+    meaning: "The command was killed by a signal that the runtime did not send.",
     remediation:
       "SIGKILL often means that memory ran out, SIGSEGV a crash in native code. Check the command's memory use and its own logs.",
   },
@@ -43,7 +43,7 @@ export const failureCatalogue = {
   "executor.input_unread": {
     category: "user_code",
     retryable: true,
-    meaning: "A long-lived command left more than 160 MiB of messages on its stdin unread, and was ended.",
+    meaning: "A long-lived command left more than 160 MiB of messages unread on its stdin, and was killed.",
     remediation: "Read stdin line by line while the command works, or send it fewer messages at a time.",
   },
   "executor.spawn_failed": {
@@ -56,19 +56,19 @@ export const failureCatalogue = {
   "executor.staging_failed": {
     category: "user_code",
     retryable: false,
-    meaning: "An upload_path or the workdir is not there, or leaves its folder.",
+    meaning: "An upload_path or the workdir does not exist, or leaves its folder.",
     remediation: "Check the node's upload_path, upload_paths and workdir against the folders in payloads/.",
   },
   "executor.invalid_output": {
     category: "user_code",
     retryable: false,
-    meaning: "The result object on stdout is of a wrong shape; the message names each problem.",
+    meaning: "The result object on stdout is invalid; the message lists the problems.",
     remediation: "Print the object as docs/workers.md describes it; it lists the keys and their limits.",
   },
   "executor.artifact_failed": {
     category: "infrastructure",
     retryable: true,
-    meaning: "A file in SVC_OUTPUT_DIR could not be kept.",
+    meaning: "A file in SVC_OUTPUT_DIR could not be stored.",
     remediation: "Check the free space and the permissions of SVC_HOME, then run the job again.",
   },
   "executor.workspace_failed": {
@@ -86,13 +86,13 @@ export const failureCatalogue = {
   "executor.outcome_lost": {
     category: "infrastructure",
     retryable: true,
-    meaning: "How the attempt ended is not known: what ran it was lost, often because memory ran out.",
+    meaning: "Attempt outcome unknown: its supervisor process was lost, often because memory ran out.",
     remediation: "Read the runtime's own log and check the machine's memory, then run the job again.",
   },
   "sensor.file_invalid": {
     category: "user_code",
     retryable: false,
-    meaning: "The sensor's file is none that it may watch.",
+    meaning: "The sensor's file path is not allowed.",
     remediation:
       "Set the node's config.file to an absolute path, or to a path inside the bundle's payloads/.",
   },
@@ -100,12 +100,12 @@ export const failureCatalogue = {
     category: "user_code",
     retryable: true,
     meaning: "handle() threw, or ended its thread.",
-    remediation: "Mend the module: details.message has the error and the first lines of its stack.",
+    remediation: "Fix the module: details.message has the error and the first lines of its stack.",
   },
   "module.load_failed": {
     category: "user_code",
     retryable: false,
-    meaning: "There is no such module, or it cannot be loaded, or it exports no function handle.",
+    meaning: "The module does not exist, cannot be loaded, or exports no function handle.",
     remediation: "Check config.module: an ES module inside payloads/ that exports an async function handle.",
   },
   "module.timeout": {
@@ -117,7 +117,7 @@ export const failureCatalogue = {
   "module.invalid_output": {
     category: "user_code",
     retryable: false,
-    meaning: "handle() returned something of a wrong shape; the message names each problem.",
+    meaning: "handle() returned an invalid result; the message lists the problems.",
     remediation: "Return nothing or {emit?, state?, complete?}; docs/workers.md describes them.",
   },
   "module.out_of_memory": {
@@ -152,9 +152,9 @@ export const failureCatalogue = {
   "configuration.unreadable": {
     category: "infrastructure",
     retryable: false,
-    meaning: "Secrets of the configuration were sealed with another key, or are damaged.",
+    meaning: "Secrets of the configuration were encrypted with another key, or are damaged.",
     remediation:
-      "Restore the secret.key of SVC_HOME, or set SVC_SECRET_KEY to the key the secrets were sealed with. If it is lost, send the job's secrets again.",
+      "Restore the secret.key of SVC_HOME, or set SVC_SECRET_KEY to the key the secrets were encrypted with. If it is lost, send the job's secrets again.",
   },
   "resource.unsatisfiable": {
     category: "resource",
@@ -178,14 +178,14 @@ export const failureCatalogue = {
   "job.message_limit": {
     category: "validation",
     retryable: false,
-    meaning: "A batch job has sent more messages than any job that ends would.",
+    meaning: "A batch job has sent more messages than a batch job may.",
     remediation:
-      "The graph sends messages in a circle without an end. Give the circle a bound (an aggregator that completes the run), or make it a service job.",
+      "The graph loops without end. Bound the loop (with an aggregator that completes the run), or make it a service job.",
   },
   "manifest.invalid": {
     category: "validation",
     retryable: false,
-    meaning: "The manifest of a job that was accepted by another version is none that this one can run.",
+    meaning: "The manifest of a job that was accepted by another version is not supported by this version.",
     remediation: "Run `troupe validate` on the manifest; it names every problem.",
   },
   "blueprint.not_prepared": {
@@ -193,7 +193,7 @@ export const failureCatalogue = {
     retryable: false,
     meaning: "The job's blueprint could not be prepared, so the run was not started.",
     remediation:
-      "Read the blueprint's last operation, mend what it names, add the blueprint again, and start a new run.",
+      "Read the blueprint's last operation, fix what it names, add the blueprint again, and start a new run.",
   },
   "preparation.folder_failed": {
     category: "infrastructure",
@@ -211,8 +211,7 @@ export const failureCatalogue = {
   "preparation.requirement_unmet": {
     category: "dependency",
     retryable: false,
-    meaning:
-      "Something that the package requires was there when the run was accepted, and is not there any more.",
+    meaning: "A requirement of the package was met when the run was accepted, and no longer is.",
     remediation: "Provide what the message names, and start a new run.",
   },
   "preparation.no_free_port": {
@@ -225,21 +224,21 @@ export const failureCatalogue = {
   "preparation.unexpected_error": {
     category: "infrastructure",
     retryable: true,
-    meaning: "The preparation of the launch met an error that is not the package's, at each of many tries.",
+    meaning: "The preparation of the launch failed with an unexpected error, after many attempts.",
     remediation:
-      "An error of the system, such as EIO, tells what is wrong with the machine or the disk of SVC_HOME; any other is in the runtime's log. Mend it, then start a new run.",
+      "An error of the system, such as EIO, tells what is wrong with the machine or the disk of SVC_HOME; any other is in the runtime's log. Fix it, then start a new run.",
   },
   "service.required_unavailable": {
     category: "dependency",
     retryable: false,
-    meaning: "A service that the graph requires is not there, or its checks do not pass.",
+    meaning: "A service that the graph requires does not exist, or its checks do not pass.",
     remediation:
       "Start what provides the service, wait until GET /services shows it as passing, and start a new run.",
   },
   "inputs.invalid": {
     category: "validation",
     retryable: false,
-    meaning: "The run's inputs do not fit the graph's entrypoints; the message names each problem.",
+    meaning: "The run's inputs do not match the graph's entrypoints; the message lists the problems.",
     remediation: "Start a new run whose inputs name the entrypoints of the manifest.",
   },
   "runtime.recovered_interrupted": {
@@ -253,7 +252,7 @@ export const failureCatalogue = {
   "runtime.record_damaged": {
     category: "infrastructure",
     retryable: false,
-    meaning: "A record of the job in the database cannot be written or read. Other jobs go on.",
+    meaning: "A record of the job in the database cannot be written or read. Other jobs continue.",
     remediation:
       "Run `troupe doctor` to check the database, restore a backup if it finds damage, and run the job again.",
   },
@@ -261,7 +260,7 @@ export const failureCatalogue = {
     category: "infrastructure",
     retryable: false,
     meaning: "The job's bundle is no longer in SVC_HOME, or was changed there.",
-    remediation: "Register the bundle again and make the job anew.",
+    remediation: "Register the bundle again, and submit the job again.",
   },
 } as const satisfies Readonly<Record<string, FailureKind>>;
 
