@@ -3,7 +3,7 @@ import { availableParallelism, homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { isWithheldVariable } from "../engine/withheld-variables.ts";
+import { isWithheldVariable } from "../engine/graph.ts";
 import { type Command, type Config, describeConfig, loadConfig } from "./config.ts";
 import { table } from "./config-table.ts";
 

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
+import { textEnd, textStart } from "./bounded-value.ts";
 import { makeFailure } from "./failure.ts";
 import { type FailureCode, type FailureKind, failureCatalogue } from "./failure-catalogue.ts";
-import { textEnd, textStart } from "./json-text.ts";
 import { limits } from "./limits.ts";
 
 const codes = Object.keys(failureCatalogue) as FailureCode[];

@@ -4,8 +4,8 @@
 // F2. A failure is small, whatever it is made of: desc ≤ 160 characters, message ≤ 2 KiB, stderr_tail ≤ 4 KiB, both as
 //     they stand in JSON, and the whole ≤ 16 KiB.
 
+import { textEnd, textStart } from "./bounded-value.ts";
 import { type FailureCategory, type FailureCode, failureCatalogue } from "./failure-catalogue.ts";
-import { textEnd, textStart } from "./json-text.ts";
 
 /** svc.error.v1 (CONTRACTS §5). Details leave out what does not apply. */
 export interface Failure {

@@ -13,13 +13,27 @@ export interface Clock {
   nowMs(): number;
   /**
    * A clock that nobody can set, for waits: what the wall clock read when the process started, plus the milliseconds
-   * since. A time on this clock means nothing to another process (steady-time.ts).
+   * since. A time on this clock means nothing to another process.
    */
   steadyMs(): number;
   /** Calls `run` once, after `delayMs`; the returned function takes it back. */
   after(delayMs: number, run: () => void): () => void;
   /** Calls `run` once, as soon as what is under way has been handled. */
   soon(run: () => void): void;
+}
+
+// Waits run on the steady clock; what has to survive a restart is stored as wall time, as it reads now.
+
+export type Clocks = Pick<Clock, "nowMs" | "steadyMs">;
+
+/** The steady time at which a wait for this wall time is over. */
+export function toSteady(clock: Clocks, wallMs: number): number {
+  return wallMs - clock.nowMs() + clock.steadyMs();
+}
+
+/** The wall time, as the wall clock stands now, of a time on the steady clock. */
+export function toWall(clock: Clocks, steadyMs: number): number {
+  return steadyMs - clock.steadyMs() + clock.nowMs();
 }
 
 /** Where ids and jitter come from. */

@@ -1,4 +1,4 @@
-// "Did you mean …": the known name that a mistyped one is closest to.
+// Texts: the known name that a mistyped one is closest to ("Did you mean …"), and dotted paths into JSON.
 
 /**
  * Finds the known name nearest to a mistyped one.
@@ -46,4 +46,25 @@ function slips(a: string, b: string): number {
     last = row;
   }
   return last[b.length] ?? 0;
+}
+
+const PATH_PARTS_MAX = 64;
+
+/**
+ * The parts of a dotted path such as "documents.folder": keys of objects, or indexes of items of a list. A dot that
+ * belongs to a key is written "\.", a backslash "\\"; "__proto__" is no part of a path.
+ *
+ * @returns null when it is no such path
+ */
+export function partsOf(path: string): readonly string[] | null {
+  const parts = [""];
+  for (let i = 0; i < path.length; i++) {
+    const char = path[i]!;
+    if (char === ".") parts.push("");
+    else if (char === "\\" && (path[i + 1] === "." || path[i + 1] === "\\"))
+      parts.push(parts.pop() + path[++i]!);
+    else parts.push(parts.pop() + char);
+  }
+  const isWrong = parts.length > PATH_PARTS_MAX || parts.some((part) => part === "" || part === "__proto__");
+  return isWrong ? null : parts;
 }

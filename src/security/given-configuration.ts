@@ -7,9 +7,9 @@
 // S4. Encrypting takes most of the time: it is done after the walk, a few secrets at a time, and only if nothing is wrong.
 
 import { scheduler } from "node:timers/promises";
+import { isWithheldVariable } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { isSealed, MASK } from "../engine/sealed.ts";
-import { isWithheldVariable } from "../engine/withheld-variables.ts";
 import { pointer } from "./pointer.ts";
 import type { Sealer } from "./sealer.ts";
 import type { SecretPaths } from "./secret-paths.ts";

@@ -5,9 +5,9 @@
 // O3. What a sealed value holds is taken literally but for `{"$env": …}`: a `$sealed` inside it is never opened.
 
 import type { FailureCode } from "../engine/failure-catalogue.ts";
+import { isWithheldVariable } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { isSealed, type Sealed } from "../engine/sealed.ts";
-import { isWithheldVariable } from "../engine/withheld-variables.ts";
 import { pointer } from "./pointer.ts";
 import type { Sealer } from "./sealer.ts";
 import { looksSecret } from "./secret-names.ts";

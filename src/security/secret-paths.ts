@@ -3,8 +3,8 @@
 //
 // A path leads through the items of a list without naming them: "accounts.pin" is the pin of each account.
 
-import { partsOf } from "../engine/dotted-path.ts";
 import type { JsonObject, JsonValue } from "../engine/json.ts";
+import { partsOf } from "../lib/text.ts";
 
 /** By key; null: the value under that key is a secret, whole. */
 export interface SecretPaths extends ReadonlyMap<string, SecretPaths | null> {}

@@ -4,7 +4,7 @@
 import type { SensorConfig } from "../graph.ts";
 import { isObject, type JsonValue } from "../json.ts";
 import type { Message } from "../message.ts";
-import { type Clocks, toSteady } from "../steady-time.ts";
+import { type Clocks, toSteady } from "../ports.ts";
 import type { Action, Step } from "./step.ts";
 
 interface SensorState {

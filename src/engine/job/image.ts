@@ -15,7 +15,7 @@ import type {
 } from "../journal.ts";
 import type { JsonValue } from "../json.ts";
 import type { Message } from "../message.ts";
-import { type Clocks, toSteady, toWall } from "../steady-time.ts";
+import { type Clocks, toSteady, toWall } from "../ports.ts";
 import type { TaskState } from "../task-port.ts";
 import { type Effects, newDraft } from "./draft.ts";
 import { askerOf, remember, waitsForPerson } from "./human-requests.ts";

@@ -8,7 +8,7 @@ import type { DeadLetterReason } from "../journal.ts";
 import type { JsonValue } from "../json.ts";
 import { limits } from "../limits.ts";
 import { type Envelope, type Message, messageId, toEnvelope } from "../message.ts";
-import { toSteady } from "../steady-time.ts";
+import { toSteady } from "../ports.ts";
 import { addEvent } from "./history.ts";
 import { enqueue } from "./schedule.ts";
 import type { AgentState, Job } from "./state.ts";

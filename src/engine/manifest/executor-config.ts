@@ -1,9 +1,14 @@
 // What an executor may be told. The runner's fields (runner_module, upload_path, upload_as, workdir, command,
 // sandbox_upload_path, and whether a second run is safe) may stand in the node or in its config; config wins.
 
-import { type ExecutorConfig, isKnownRunner, runnerModules, type Upload } from "../graph.ts";
+import {
+  type ExecutorConfig,
+  isKnownRunner,
+  isWithheldVariable,
+  runnerModules,
+  type Upload,
+} from "../graph.ts";
 import { isObject, type JsonValue } from "../json.ts";
-import { isWithheldVariable } from "../withheld-variables.ts";
 import { attemptsRange, executionDefaults, millisecondsRange, secondsRange } from "./agent-config.ts";
 import type { Fields, Place } from "./fields.ts";
 import { quoted } from "./problems.ts";

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/support/fast-check.ts";
-import { partsOf } from "../../engine/dotted-path.ts";
 import type { JsonObject, JsonValue } from "../../engine/json.ts";
+import { partsOf } from "../../lib/text.ts";
 import { blanksTakenAt, canSetAt, isBlank, pointerOf, valueAt, withValuesAt } from "./config-paths.ts";
 
 const withValueAt = (base: JsonObject, path: string, value: JsonValue) =>

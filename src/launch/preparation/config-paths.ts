@@ -1,11 +1,11 @@
-// Values at dotted paths (engine/dotted-path.ts) of a configuration.
+// Values at dotted paths (lib/text.ts) of a configuration.
 //
 // P1. Only a value's own keys are read, and a changed configuration is a new one; "__proto__" is no part of a path.
 // P2. Paths come from whoever launches, thousands at a time: their cost is that of the paths and of what they lead
 //     through together, never the one times the other.
 
-import { partsOf } from "../../engine/dotted-path.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
+import { partsOf } from "../../lib/text.ts";
 
 const INDEX = /^(?:0|[1-9]\d{0,8})$/;
 
