@@ -1,0 +1,198 @@
+// Lists as answers: a page at a time in the gateway, whole in the runtime API, whose text is made as it is sent.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { LogPage, LogPosition } from "../../runs/log-page.ts";
+import type { Portion } from "../../runs/portion.ts";
+import { readHistory } from "../../runs/run-history.ts";
+import { Slices } from "../../runs/slices.ts";
+import type { Position } from "../core/page-token.ts";
+import type { PageToRead, Paging } from "../core/paging.ts";
+import { pathOf } from "../core/path-of.ts";
+import { textStream } from "../core/text-stream.ts";
+import type { FindRun, FoundRun } from "./find-run.ts";
+
+/** @template Place a row's sort key, from which the list goes on */
+export interface List<Row, Place = Position> {
+  /** Rows behind `after` in the list's order, at most `limit`; a portion where they may be fewer for their size. */
+  rows(limit: number, after: Place | null): Promise<readonly Row[] | Portion<Row>>;
+  /** The whole sort key of a row. */
+  positionOf(row: Row): Place;
+  /** A row as JSON text. */
+  render(row: Row): string;
+}
+
+export interface PageParts {
+  readonly paging: Paging;
+}
+
+const portionOf = <Row>(rows: readonly Row[] | Portion<Row>): Portion<Row> =>
+  "rows" in rows ? rows : { rows, isCut: false };
+
+export function sendJson(reply: FastifyReply, body: string): FastifyReply {
+  return reply.type("application/json; charset=utf-8").send(body);
+}
+
+// --------------------------------------------------------------------------------------------- gateway
+
+interface ListQuery {
+  readonly page_size?: number;
+  readonly page_token?: string;
+  /** Most items of the whole walk. */
+  readonly limit?: number;
+}
+
+/** The page that a request's query asks for; every other field of the query is a filter. */
+function readPage({ paging }: PageParts, request: FastifyRequest): PageToRead {
+  const { page_size: pageSize, page_token: pageToken, limit, ...filters } = request.query as ListQuery;
+  const { principal } = request;
+  return paging.read({ principal, list: pathOf(request.url), filters, limit, pageSize, pageToken });
+}
+
+export async function sendPage<Row>(
+  parts: PageParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  list: List<Row>,
+): Promise<FastifyReply> {
+  const page = readPage(parts, request);
+  const { rows, isCut } = portionOf(await list.rows(page.fetch, page.after));
+  const { items, next_page_token: next } = parts.paging.answer(page, rows, list.positionOf, isCut);
+  return sendItems(reply, items.map(list.render), next);
+}
+
+function sendItems(reply: FastifyReply, items: readonly string[], next: string | null): FastifyReply {
+  return sendJson(reply, `{"items":[${items.join(",")}],"next_page_token":${JSON.stringify(next)}}`);
+}
+
+/** One event of a history as a page shows it, as JSON; null leaves it out. */
+export type HistoryView = (run: FoundRun, seq: number, line: string) => string | null;
+
+/**
+ * Sends a page of the history of a run. Unlike other lists, a page may end early: what it looks at is bounded, and a
+ * filter may match rarely.
+ *
+ * @param source.chosen which run, for the first page; later pages stay with it. Null: there is none, and nothing to show
+ */
+export async function sendHistoryPage(
+  parts: PageParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  source: {
+    readonly chosen: () => Promise<FoundRun | null>;
+    readonly find: FindRun;
+    readonly view: HistoryView;
+  },
+): Promise<FastifyReply> {
+  const page = readPage(parts, request);
+  const run = page.after === null ? await source.chosen() : await source.find(String(page.after[0]));
+  if (run === null) return sendItems(reply, [], null);
+  const { items, nextAfterSeq } = await readHistory(run.history.after, {
+    afterSeq: Number(page.after?.[1] ?? 0),
+    limit: page.size,
+    view: (seq, line) => source.view(run, seq, line),
+  });
+  const next =
+    nextAfterSeq === null ? null : parts.paging.tokenBehind(page, [run.runId, nextAfterSeq], items.length);
+  return sendItems(reply, items, next);
+}
+
+/** A page of a run's log. */
+export async function sendLogPage(
+  parts: PageParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  read: (limit: number, position: LogPosition | null) => Promise<LogPage>,
+): Promise<FastifyReply> {
+  const page = readPage(parts, request);
+  const [seq, seenSeq] = page.after ?? [];
+  const position = page.after === null ? null : { seq: Number(seq), seenSeq: Number(seenSeq) };
+  const { records, next, seenSeq: lastSeq } = await read(page.size, position);
+  const token =
+    next === null ? null : parts.paging.tokenBehind(page, [next.seq, next.seenSeq], records.length);
+  return sendJson(
+    reply,
+    `{"items":[${records.join(",")}],"next_page_token":${JSON.stringify(token)},"last_event_id":${lastSeq}}`,
+  );
+}
+
+// ----------------------------------------------------------------------------------------- runtime API
+
+/** Few enough that reading and rendering a page takes a few milliseconds. */
+export const ROWS_PER_PAGE = 100;
+
+/** `{"data":[…]}`, never more than a page in memory. @param limit most rows; null for all */
+export async function* wholeList<Row, Place>(
+  list: List<Row, Place>,
+  limit: number | null = null,
+): AsyncGenerator<string, undefined> {
+  let left = limit ?? Number.POSITIVE_INFINITY;
+  let after: Place | null = null;
+  let separator = "";
+  let text = '{"data":[';
+  while (left > 0) {
+    const wanted = Math.min(left, ROWS_PER_PAGE);
+    const { rows, isCut }: Portion<Row> = portionOf(await list.rows(wanted, after));
+    const last = rows.at(-1);
+    if (last !== undefined) {
+      text += separator + rows.map(list.render).join(",");
+      separator = ",";
+      after = list.positionOf(last);
+    }
+    left -= rows.length;
+    if (!isCut && rows.length < wanted) break;
+    yield text;
+    text = "";
+  }
+  yield `${text}]}`;
+}
+
+/** The first page is read before the answer begins, so that what fails there is answered as an error. */
+export async function sendList<Row, Place>(
+  reply: FastifyReply,
+  list: List<Row, Place>,
+  limit: number | null = null,
+): Promise<FastifyReply> {
+  const text = wholeList(list, limit);
+  const first = await text.next();
+  return sendText(reply, withFirst(first.value ?? "", text));
+}
+
+async function* withFirst(first: string, rest: AsyncIterable<string>): AsyncGenerator<string> {
+  yield first;
+  yield* rest;
+}
+
+/** JSON that is made as it is sent. */
+export function sendText(
+  reply: FastifyReply,
+  chunks: AsyncIterable<string> | Iterable<string>,
+): FastifyReply {
+  return reply.type("application/json; charset=utf-8").send(textStream(chunks));
+}
+
+/** The history of a run up to now, in a view. */
+export async function* historyText(
+  { history }: FoundRun,
+  view: (seq: number, line: string) => string | null,
+): AsyncGenerator<string> {
+  const slices = new Slices();
+  let separator = "";
+  let seq = 0;
+  yield '{"data":[';
+  for (;;) {
+    const { lines } = await history.after(seq);
+    if (lines.length === 0) break;
+    let text = "";
+    for (const line of lines) {
+      const record = view(++seq, line);
+      if (record !== null) {
+        text += separator + record;
+        separator = ",";
+      }
+      if (slices.isOver) await slices.breathe();
+    }
+    // A blank, so that it is noticed when the reader has left.
+    yield text || " ";
+  }
+  yield "]}";
+}
