@@ -1,0 +1,272 @@
+// The messages of a run that were not processed: GET /runs/{run_id}/dead-letters, …/{dead_letter_id}, and POST …/retry, in
+// both APIs; in the gateway also GET /jobs/{job_id}/dead-letters.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { isoTime } from "../../engine/event.ts";
+import type { JsonObject } from "../../engine/json.ts";
+import { withoutSealed } from "../../engine/sealed.ts";
+import {
+  type AttentionRecords,
+  type DeadLetter,
+  type LetterStatus,
+  letterStatuses,
+} from "../../runs/attention-records.ts";
+import type { DeadLetters, Retried } from "../../runs/dead-letters.ts";
+import type { Position } from "../core/page-token.ts";
+import { addRoutes, get, post } from "../core/route.ts";
+import { type Query, readOneOf, readWholeNumber } from "../core/runtime-query.ts";
+import { Type } from "../core/type.ts";
+import {
+  type FoundRun,
+  findJob,
+  findRun,
+  gatewayRuns,
+  type JobParts,
+  type RunParts,
+  type RuntimeRunParts,
+  runOfGateway,
+  runOfJob,
+  runtimeRuns,
+} from "./find-run.ts";
+import { type IdempotencyParts, sendIdempotent } from "./idempotent.ts";
+import { type List, type PageParts, sendJson, sendList, sendPage } from "./lists.ts";
+import {
+  answerObject,
+  idempotencyKeyHeader,
+  JsonObjectSchema,
+  nullable,
+  oneOf,
+  pageOf,
+  pageQuery,
+  RunId,
+  strictObject,
+  Time,
+  WHICH_RUN,
+  whichRun,
+} from "./schemas.ts";
+
+export interface Parts {
+  readonly attention: AttentionRecords;
+  readonly deadLetters: DeadLetters;
+}
+
+const Status = oneOf(letterStatuses, { description: "Whether it was sent again." });
+
+const DeadLetterSchema = answerObject({
+  dead_letter_id: Type.String({ examples: ["dl_01k9z1v7m3e8q2x4c6t8b0n5dk"] }),
+  run_id: RunId,
+  agent_id: nullable(Type.String({ description: "Whom the message was for." })),
+  message: JsonObjectSchema("The whole envelope: type, from, to, body and the rest.", {
+    message_id: "msg_01k9z1v7m3e8q2x4c6t8b0n5dh_7",
+    type: "research_result",
+    from: "research",
+    to: "writer",
+    body: { topic: "bees" },
+  }),
+  reason: oneOf(["ttl_expired", "target_gone", "mailbox_full", "processing_failed"], {
+    description: "Why nobody has it.",
+  }),
+  attempts: Type.Integer({ description: "How often its processing was tried." }),
+  status: Status,
+  created_at: Time("When it was given up."),
+  retried_at: nullable(Time("When it was sent again; null while it is open.")),
+});
+
+const DeadLetterPageSchema = pageOf(DeadLetterSchema, "messages that were not processed, newest first");
+
+const DeadLettersQuery = strictObject({
+  status: Type.Optional(Status),
+  ...pageQuery,
+});
+
+const JobDeadLettersQuery = strictObject({
+  ...whichRun,
+  status: Type.Optional(Status),
+  ...pageQuery,
+});
+
+const RetriedSchema = answerObject(
+  {
+    run_id: RunId,
+    retried: Type.Integer({ description: "Letters that were sent again." }),
+    not_deliverable: Type.Integer({
+      description:
+        "Letters that stay open because they would only be given up again: their agent does not exist, has ended, or has no room.",
+    }),
+  },
+  { description: "What came of sending dead letters again." },
+);
+
+/** By the names that clients see. */
+export const schemas = {
+  DeadLetter: DeadLetterSchema,
+  DeadLetterPage: DeadLetterPageSchema,
+  Retried: RetriedSchema,
+};
+
+// --------------------------------------------------------------------------------------------- gateway
+
+const AS_NEW =
+  "As a new message to the same agent, which may fail again. An agent that had failed for good goes on.";
+
+export function gatewayRoutes(
+  api: FastifyInstance,
+  parts: Parts & RunParts & JobParts & PageParts & IdempotencyParts,
+): void {
+  const { deadLetters } = parts;
+  const find = gatewayRuns(parts);
+
+  const sendRetried = (
+    request: FastifyRequest<{ Params: { run_id: string } }>,
+    reply: FastifyReply,
+    retry: (run: FoundRun) => Promise<Retried>,
+  ) =>
+    sendIdempotent(parts, request, reply, async () => {
+      const run = await find(request.params.run_id);
+      // Sent outside the promise's transaction: after a crash between the two, the letters are found sent.
+      const body = renderRetried(run, await retry(run));
+      const location = `/api/v1/runs/${run.runId}`;
+      return async () => ({ status: 202, headers: { location }, body });
+    });
+
+  addRoutes(api, "runs", [
+    get("/runs/:run_id/dead-letters", {
+      operationId: "listRunDeadLetters",
+      summary: "List the messages of a run that were not processed",
+      description: "Newest first.",
+      query: DeadLettersQuery,
+      answers: { 200: DeadLetterPageSchema },
+      handle: async (request, reply) => {
+        const run = await find(request.params.run_id);
+        return sendPage(parts, request, reply, lettersOf(parts, run, request.query.status ?? null));
+      },
+    }),
+    get("/runs/:run_id/dead-letters/:dead_letter_id", {
+      operationId: "getRunDeadLetter",
+      summary: "Get one dead letter",
+      answers: { 200: DeadLetterSchema },
+      handle: async (request, reply) => {
+        const run = await find(request.params.run_id);
+        return sendJson(reply, render(run, await deadLetters.find(run, request.params.dead_letter_id)));
+      },
+    }),
+    post("/runs/:run_id/dead-letters/:dead_letter_id/retry", {
+      operationId: "retryRunDeadLetter",
+      summary: "Send a dead letter again",
+      description: AS_NEW,
+      headers: idempotencyKeyHeader,
+      answers: { 202: RetriedSchema },
+      problems: ["already_retried", "run_ended", "conflict"],
+      handle: (request, reply) =>
+        sendRetried(request, reply, (run) => deadLetters.retry(run, request.params.dead_letter_id)),
+    }),
+    post("/runs/:run_id/dead-letters/retry", {
+      operationId: "retryRunDeadLetters",
+      summary: "Send every open dead letter of a run again",
+      description: `Those that are open now, oldest first. ${AS_NEW}`,
+      headers: idempotencyKeyHeader,
+      answers: { 202: RetriedSchema },
+      problems: ["run_ended"],
+      handle: (request, reply) => sendRetried(request, reply, (run) => deadLetters.retryAll(run)),
+    }),
+  ]);
+
+  addRoutes(api, "jobs", [
+    get("/jobs/:job_id/dead-letters", {
+      operationId: "listJobDeadLetters",
+      summary: "List the messages of a job's run that were not processed",
+      description: `Newest first. ${WHICH_RUN} Later pages stay with the run of the first one.`,
+      query: JobDeadLettersQuery,
+      answers: { 200: DeadLetterPageSchema },
+      problems: ["run_not_found"],
+      handle: async (request, reply) => {
+        const { jobId } = await findJob(parts, request.params.job_id);
+        const { run_id: runId, status = null } = request.query;
+        return sendPage<LetterOfRun>(parts, request, reply, {
+          async rows(limit, after) {
+            const run =
+              after === null ? await runOfJob(parts, jobId, runId) : await findRun(parts, String(after[0]));
+            if (run === null) return [];
+            const list = lettersOf(parts, runOfGateway(parts, run), status);
+            const { rows, isCut } = await list.rows(limit, after === null ? null : after.slice(1));
+            return { rows: rows.map((letter) => ({ runId: run.runId, letter })), isCut };
+          },
+          positionOf: ({ runId: ofRun, letter }) => [ofRun, letter.deadLetterId],
+          render: ({ runId: ofRun, letter }) => render({ runId: ofRun }, letter),
+        });
+      },
+    }),
+  ]);
+}
+
+interface LetterOfRun {
+  readonly runId: string;
+  readonly letter: DeadLetter;
+}
+
+// ----------------------------------------------------------------------------------------- runtime API
+
+interface RuntimeRequest {
+  Params: { run_id: string; dead_letter_id: string };
+  Querystring: Query;
+}
+
+export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunParts): void {
+  const { deadLetters } = parts;
+  const find = runtimeRuns(parts);
+
+  api.get<RuntimeRequest>("/runs/:run_id/dead-letters", async ({ params, query }, reply) => {
+    const status = readOneOf(query, "status", letterStatuses);
+    const limit = readWholeNumber(query, "limit");
+    return sendList(reply, lettersOf(parts, await find(params.run_id), status), limit);
+  });
+
+  api.get<RuntimeRequest>("/runs/:run_id/dead-letters/:dead_letter_id", async ({ params }, reply) => {
+    const run = await find(params.run_id);
+    return sendJson(reply, render(run, await deadLetters.find(run, params.dead_letter_id)));
+  });
+
+  api.post<RuntimeRequest>("/runs/:run_id/dead-letters/:dead_letter_id/retry", async ({ params }, reply) => {
+    const run = await find(params.run_id);
+    return sendJson(reply.code(202), renderRetried(run, await deadLetters.retry(run, params.dead_letter_id)));
+  });
+
+  api.post<RuntimeRequest>("/runs/:run_id/dead-letters/retry", async ({ params }, reply) => {
+    const run = await find(params.run_id);
+    return sendJson(reply.code(202), renderRetried(run, await deadLetters.retryAll(run)));
+  });
+}
+
+// ------------------------------------------------------------------------------------------------ both
+
+/** Newest first. */
+function lettersOf({ attention }: Parts, run: FoundRun, status: LetterStatus | null) {
+  return {
+    rows: (limit: number, after: Position | null) =>
+      attention.deadLetters(run.jobId, { status, limit, before: after === null ? null : String(after[0]) }),
+    positionOf: ({ deadLetterId }) => [deadLetterId],
+    render: (letter) => render(run, letter),
+  } satisfies List<DeadLetter>;
+}
+
+function render({ runId }: Pick<FoundRun, "runId">, letter: DeadLetter): string {
+  return (
+    `{"dead_letter_id":${text(letter.deadLetterId)},"run_id":${text(runId)},` +
+    `"agent_id":${text(letter.agentId)},"message":${shownMessage(letter.messageJson)},"reason":"${letter.reason}",` +
+    `"attempts":${letter.attempts},"status":"${letter.status}","created_at":${time(letter.createdAtMs)},` +
+    `"retried_at":${time(letter.retriedAtMs)}}`
+  );
+}
+
+const text = JSON.stringify;
+const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);
+
+function renderRetried({ runId }: FoundRun, { retried, notDeliverable }: Retried): string {
+  return `{"run_id":${text(runId)},"retried":${retried},"not_deliverable":${notDeliverable}}`;
+}
+
+/** The secrets that came with a run's inputs are sealed in it, and masked here. */
+function shownMessage(messageJson: string): string {
+  if (!messageJson.includes('"$sealed"')) return messageJson;
+  return JSON.stringify(withoutSealed(JSON.parse(messageJson) as JsonObject));
+}

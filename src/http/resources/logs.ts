@@ -1,0 +1,243 @@
+// The log of a run, what its workers print and report and what the runtime says: GET /runs/{run_id}/logs in both APIs,
+// filtered and in either order; in the gateway also …/logs/stream, live.
+
+import type { FastifyInstance } from "fastify";
+import { eventType } from "../../engine/event.ts";
+import { logLevels } from "../../engine/event-views.ts";
+import { type LogFilter, logTextCharsMax, logView, nameOfFilter } from "../../runs/history/log-filter.ts";
+import { logStreams } from "../../runs/history/logs.ts";
+import {
+  type LogOrder,
+  type LogPosition,
+  type LogSource,
+  logOrders,
+  readLogs,
+  startOfLogs,
+} from "../../runs/log-page.ts";
+import { addRoutes, get } from "../core/route.ts";
+import { ApiError } from "../core/runtime-errors.ts";
+import { type Query, readOneOf, readText, readTimeMs, readWholeNumber } from "../core/runtime-query.ts";
+import { frame } from "../core/sse-chunk.ts";
+import { type Static, Type } from "../core/type.ts";
+import { gatewayRuns, type RunParts, type RuntimeRunParts, runtimeRuns } from "./find-run.ts";
+import { type PageParts, sendLogPage, sendText } from "./lists.ts";
+import {
+  LastEventIdHeader,
+  RESUMING,
+  type StreamParts,
+  serveRunStream,
+  streamAnswers,
+} from "./run-streams.ts";
+import {
+  AgentFilter,
+  AgentId,
+  answerObject,
+  JsonObjectSchema,
+  nullable,
+  oneOf,
+  pageOf,
+  pageQuery,
+  RunId,
+  SpanId,
+  strictObject,
+  Time,
+  TraceId,
+} from "./schemas.ts";
+
+const LogSchema = answerObject({
+  ts: Time("When it was logged."),
+  level: oneOf(logLevels, { description: "From the least to the most urgent." }),
+  run_id: RunId,
+  agent_id: AgentId,
+  attempt: nullable(Type.Integer({ description: "Of the task, from 1." })),
+  stream: oneOf(logStreams, {
+    description: "worker: reported by the worker as an event. runtime: said by the runtime itself.",
+  }),
+  message: Type.String(),
+  fields: JsonObjectSchema("What was logged beside the message.", { rows: 42 }),
+  trace_id: TraceId,
+  span_id: SpanId,
+});
+
+const LogPageSchema = answerObject(
+  {
+    ...pageOf(LogSchema, "log records").properties,
+    last_event_id: Type.Integer({
+      description:
+        "The event up to which this page and those before it have seen the log. With order=desc, and on the last page, a stream that is opened with it as Last-Event-ID goes on without a gap and without repetition.",
+      examples: [412],
+    }),
+  },
+  {
+    description:
+      "A page of log records, in the order asked for; it may be short, or empty, and still not be the last one.",
+  },
+);
+
+const chosen = {
+  level: Type.Optional(oneOf(logLevels, { description: "The least urgent level to show." })),
+  agent_id: AgentFilter,
+  stream: Type.Optional(oneOf(logStreams, { description: "Of this stream only." })),
+  text: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: logTextCharsMax,
+      description: "Records whose message has this text in it; upper and lower case are the same.",
+      examples: ["connection refused"],
+    }),
+  ),
+  since: Type.Optional(Time("Records of this time or later.")),
+  until: Type.Optional(Time("Records before this time.")),
+};
+
+const LogsQuery = strictObject({
+  ...chosen,
+  order: Type.Optional(
+    oneOf(logOrders, {
+      description: "asc, the default: oldest first. desc: newest first, and later pages go on to older ones.",
+    }),
+  ),
+  ...pageQuery,
+});
+
+const LogStreamQuery = strictObject(chosen);
+
+/** By the names that clients see. */
+export const schemas = { LogRecord: LogSchema, LogPage: LogPageSchema };
+
+// --------------------------------------------------------------------------------------------- gateway
+
+const WHAT =
+  "What its workers print and report, and what the runtime says of attempts, agents and the run when something is not as it should be.";
+
+export function gatewayRoutes(api: FastifyInstance, parts: RunParts & PageParts & StreamParts): void {
+  const find = gatewayRuns(parts);
+  addRoutes(api, "runs", [
+    get("/runs/:run_id/logs", {
+      operationId: "listRunLogs",
+      summary: "Read the logs of a run",
+      description: `${WHAT} order=desc reads the newest records first, however long the log is.`,
+      query: LogsQuery,
+      answers: { 200: LogPageSchema },
+      handle: async (request, reply) => {
+        const { order = "asc" } = request.query;
+        const filter = filterOf(request.query);
+        return sendLogPage(parts, request, reply, async (limit, position) => {
+          const { history } = await find(request.params.run_id);
+          return readLogs(history, { filter, order, limit, position });
+        });
+      },
+    }),
+    get("/runs/:run_id/logs/stream", {
+      operationId: "streamRunLogs",
+      summary: "Follow the logs of a run",
+      description: `Server-sent events, each a log record under the type of its event; records that the filters leave out are not sent. ${RESUMING} Where the terminal event has no record that is shown, its id comes alone.`,
+      query: LogStreamQuery,
+      headers: LastEventIdHeader,
+      answers: streamAnswers(
+        'id: 31\nevent: log\ndata: {"ts":"2026-11-21T09:30:00.000Z","level":"warn","agent_id":"writer","message":"slow answer"}\n\n',
+      ),
+      handle: async (request, reply) => {
+        const run = await find(request.params.run_id);
+        return serveRunStream(parts, request, reply, run, async () => {
+          const filter = filterOf(request.query);
+          const view = logView(run, filter);
+          return {
+            name: `logs ${nameOfFilter(filter)}`,
+            render: (seq, line) => {
+              const record = view(seq, line);
+              return record === null ? null : frame(seq, eventType(line), JSON.stringify(record));
+            },
+            startSeq: await startOfLogs(run.history, filter),
+          };
+        });
+      },
+    }),
+  ]);
+}
+
+function filterOf(query: Static<typeof LogStreamQuery>): LogFilter {
+  return {
+    level: query.level ?? null,
+    agentId: query.agent_id ?? null,
+    stream: query.stream ?? null,
+    text: query.text ?? null,
+    sinceMs: query.since === undefined ? null : Date.parse(query.since),
+    untilMs: query.until === undefined ? null : Date.parse(query.until),
+  };
+}
+
+// ----------------------------------------------------------------------------------------- runtime API
+
+const RECORDS_PER_PAGE = 500;
+
+interface RuntimeRequest {
+  Params: { run_id: string };
+  Querystring: Query;
+}
+
+export function runtimeRoutes(api: FastifyInstance, parts: RuntimeRunParts): void {
+  const find = runtimeRuns(parts);
+  api.get<RuntimeRequest>("/runs/:run_id/logs", async ({ params, query }, reply) => {
+    const asked = readLogsQuery(query);
+    const run = await find(params.run_id);
+    return sendText(reply, logText(run.history, asked));
+  });
+}
+
+interface AskedLogs {
+  readonly filter: LogFilter;
+  readonly order: LogOrder;
+  /** Most records; null for all. */
+  readonly limit: number | null;
+  readonly position: LogPosition | null;
+}
+
+function readLogsQuery(query: Query): AskedLogs {
+  const text = readText(query, "text");
+  if (text !== null && (text.length === 0 || text.length > logTextCharsMax)) {
+    throw new ApiError(400, `text must have 1 to ${logTextCharsMax} characters`);
+  }
+  return {
+    filter: {
+      level: readOneOf(query, "level", logLevels),
+      agentId: readText(query, "agent_id"),
+      stream: readOneOf(query, "stream", logStreams),
+      text,
+      sinceMs: readTimeMs(query, "since"),
+      untilMs: readTimeMs(query, "until"),
+    },
+    order: readOneOf(query, "order", logOrders) ?? "asc",
+    limit: readWholeNumber(query, "limit"),
+    position: readPosition(query),
+  };
+}
+
+/** `next` of an answer before. */
+function readPosition(query: Query): LogPosition | null {
+  const text = readText(query, "next");
+  if (text === null) return null;
+  const [, seq, seenSeq] = /^(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
+  if (seq === undefined) throw new ApiError(400, "next must be the next of an answer before, as it came");
+  return { seq: Number(seq), seenSeq: Number(seenSeq) };
+}
+
+/** Without a limit all of it, made as it is sent. */
+async function* logText(source: LogSource, { filter, order, limit, position: given }: AskedLogs) {
+  let left = limit ?? Number.POSITIVE_INFINITY;
+  let position = given;
+  let seenSeq = given?.seenSeq ?? 0;
+  let separator = "";
+  yield '{"data":[';
+  while (left > 0) {
+    const page = await readLogs(source, { filter, order, limit: Math.min(left, RECORDS_PER_PAGE), position });
+    // Of a page without records a blank: between two writes it is noticed that the reader has left.
+    yield page.records.length > 0 ? separator + page.records.join(",") : " ";
+    if (page.records.length > 0) separator = ",";
+    left -= page.records.length;
+    ({ next: position, seenSeq } = page);
+    if (position === null) break;
+  }
+  const next = position === null ? null : `${position.seq}-${position.seenSeq}`;
+  yield `],"next":${JSON.stringify(next)},"last_event_id":${seenSeq}}`;
+}
