@@ -1,0 +1,261 @@
+// What a run made, and its records as files: GET /runs/{run_id}/artifacts and each artifact's bytes, in both APIs; in the
+// gateway also GET /runs/{run_id}/outputs.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { ArtifactRecord } from "../../engine/task-port.ts";
+import { DomainError } from "../../lib/domain-error.ts";
+import { comparePlaces, evidencePlace } from "../../runs/store/evidence-names.ts";
+import type { RunStore } from "../../runs/store/run-store.ts";
+import {
+  artifactEntry,
+  artifactKinds,
+  fileNameOf,
+  type StoredArtifact,
+} from "../../runs/store/stored-artifact.ts";
+import { sendFile } from "../core/file-answer.ts";
+import type { Position } from "../core/page-token.ts";
+import { shown } from "../core/problem.ts";
+import { addRoutes, get } from "../core/route.ts";
+import { ApiError } from "../core/runtime-errors.ts";
+import { type Query, readBoolean } from "../core/runtime-query.ts";
+import { Type } from "../core/type.ts";
+import { findRun, type RunParts } from "./find-run.ts";
+import { type List, type PageParts, sendList, sendPage } from "./lists.ts";
+import {
+  answerObject,
+  bytesOf,
+  nothing,
+  nullable,
+  oneOf,
+  pageOf,
+  pageQuery,
+  strictObject,
+  Time,
+} from "./schemas.ts";
+
+export interface Parts {
+  readonly runStore: RunStore;
+}
+
+const artifact = {
+  artifact_id: Type.String({ examples: ["art_01k9z1v7m3e8q2x4c6t8b0n5dj"] }),
+  name: Type.String({
+    description: "Of a worker's file, below its SVC_OUTPUT_DIR.",
+    examples: ["report/summary.html"],
+  }),
+  kind: oneOf(artifactKinds, {
+    description: "evidence: what is told of the run, under stable ids. output: what the run was for.",
+  }),
+  size: Type.Integer({ description: "Bytes.", examples: [18_211] }),
+  sha256: Type.String({ description: "64 hex digits; also the ETag of the bytes." }),
+  content_type: Type.String({ examples: ["text/html; charset=utf-8"] }),
+  url: Type.String({ description: "Where its bytes are; good as long as the run is." }),
+  created_at: Time("When it was kept; of evidence, when the run was created."),
+  producer: nullable(Type.String({ description: "The agent that made it; null for evidence." })),
+};
+
+const ArtifactSchema = answerObject(artifact);
+
+const ArtifactPageSchema = pageOf(
+  ArtifactSchema,
+  "artifacts, evidence first in a fixed order, then oldest first",
+);
+
+const OutputSchema = answerObject({
+  ...artifact,
+  title: nullable(Type.String({ description: "For people.", examples: ["The weekly digest"] })),
+  primary: Type.Boolean({ description: "What to show first." }),
+});
+
+const OutputPageSchema = pageOf(OutputSchema, "outputs, primary ones first, then oldest first");
+
+const ArtifactsQuery = strictObject({
+  evidence: Type.Optional(
+    Type.Boolean({
+      description: "false leaves out the run's evidence, and spares the making of it.",
+      default: true,
+    }),
+  ),
+  ...pageQuery,
+});
+
+const ArtifactHeaders = Type.Object({
+  range: Type.Optional(
+    Type.String({ description: "One range of bytes; of several, all is sent.", examples: ["bytes=0-1023"] }),
+  ),
+  "if-range": Type.Optional(Type.String({ description: "The ETag that the range is meant for." })),
+  "if-none-match": Type.Optional(Type.String({ description: "ETags that the client has." })),
+});
+
+/** By the names that clients see. */
+export const schemas = {
+  Artifact: ArtifactSchema,
+  ArtifactPage: ArtifactPageSchema,
+  Output: OutputSchema,
+  OutputPage: OutputPageSchema,
+};
+
+// --------------------------------------------------------------------------------------------- gateway
+
+export function gatewayRoutes(api: FastifyInstance, parts: Parts & RunParts & PageParts): void {
+  addRoutes(api, "runs", [
+    get("/runs/:run_id/artifacts", {
+      operationId: "listRunArtifacts",
+      summary: "List the artifacts of a run",
+      description:
+        "Its evidence under stable ids (kind evidence: run, config, inputs, result, final_artifact, observability_summary_json, events_jsonl, logs_jsonl, errors_jsonl, timeline_jsonl, timeline_json, and full segments such as events_jsonl_001), then every file that its workers left in SVC_OUTPUT_DIR, outputs included. While the run goes on, evidence grows; what is listed is one reading of it.",
+      query: ArtifactsQuery,
+      answers: { 200: ArtifactPageSchema },
+      handle: async (request, reply) => {
+        const { runId } = await findRun(parts, request.params.run_id);
+        return sendPage(parts, request, reply, artifactsOf(parts, runId, request.query.evidence ?? true));
+      },
+    }),
+    get("/runs/:run_id/outputs", {
+      operationId: "listRunOutputs",
+      summary: "List the outputs of a run",
+      description:
+        "The artifacts that the run was for: those that its manifest or a worker's result names, and final_artifact.* Of several that one producer has made under one name, the newest; older ones are artifacts.",
+      query: strictObject(pageQuery),
+      answers: { 200: OutputPageSchema },
+      handle: async (request, reply) => {
+        const { runId } = await findRun(parts, request.params.run_id);
+        return sendPage(parts, request, reply, outputsOf(parts, runId));
+      },
+    }),
+    get("/runs/:run_id/artifacts/:artifact_id", {
+      operationId: "getRunArtifact",
+      summary: "Download an artifact",
+      description:
+        "An artifact's bytes, as a download under its own name and content type. The ETag is their SHA-256; one range of bytes can be asked for.",
+      headers: ArtifactHeaders,
+      answers: {
+        200: bytesOf("The whole file."),
+        206: bytesOf("The range that was asked for."),
+        304: nothing("The client has it already."),
+      },
+      problems: ["range_not_satisfiable"],
+      answersHead: true,
+      handle: async (request, reply) => {
+        await findRun(parts, request.params.run_id);
+        return sendArtifact(parts, request, reply, artifactNotFound);
+      },
+    }),
+  ]);
+}
+
+export function artifactNotFound(runId: string, artifactId: string): DomainError {
+  return new DomainError(
+    "artifact_not_found",
+    `Run ${shown(runId)} has no artifact ${shown(artifactId)}. GET /api/v1/runs/${encodeURIComponent(runId)}/artifacts lists those it has.`,
+  );
+}
+
+function outputsOf({ journal }: RunParts, runId: string): List<ArtifactRecord> {
+  return {
+    rows: (limit, after) =>
+      journal.outputPage(
+        runId,
+        limit,
+        after === null ? null : { primary: after[0] === 1, artifactId: String(after[1]) },
+      ),
+    positionOf: ({ primary, artifactId }) => [primary ? 1 : 0, artifactId],
+    render: (artifact) => JSON.stringify(withTitle(runId, artifact)),
+  };
+}
+
+// ----------------------------------------------------------------------------------------- runtime API
+
+interface RuntimeRequest {
+  Params: { run_id: string; artifact_id: string };
+  Querystring: Query;
+}
+
+export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
+  const { runStore } = parts;
+
+  api.get<RuntimeRequest>("/runs/:run_id/artifacts", async ({ params, query }, reply) => {
+    const { run_id: runId } = params;
+    const withEvidence = readBoolean(query, "evidence", true);
+    if (!(await runStore.has(runId))) throw new ApiError(404, `Run ${runId} was not found`);
+    return sendList(reply, {
+      ...artifactsOf(parts, runId, withEvidence),
+      render: ({ artifact }) => JSON.stringify(withTitle(runId, artifact)),
+    });
+  });
+
+  api.route<RuntimeRequest>({
+    method: ["GET", "HEAD"],
+    url: "/runs/:run_id/artifacts/:artifact_id",
+    handler: (request, reply) =>
+      sendArtifact(
+        parts,
+        request,
+        reply,
+        (runId, artifactId) => new ApiError(404, `Run ${runId} has no artifact ${artifactId}`),
+      ),
+  });
+}
+
+/** Title and primary tell which outputs to show; the runtime API has no list of its own for them. */
+function withTitle(runId: string, artifact: StoredArtifact | ArtifactRecord) {
+  return { ...artifactEntry(runId, artifact), title: artifact.title, primary: artifact.primary };
+}
+
+// ------------------------------------------------------------------------------------------------ both
+
+/** Where the part of a list begins that an artifact stands in; the sort key goes on with its place there. */
+const EVIDENCE = 0;
+const FILES = 1;
+
+interface Listed {
+  readonly artifact: StoredArtifact;
+  readonly position: Position;
+}
+
+/** Evidence first, then what workers left: ids are made in the order of time. */
+function artifactsOf({ runStore }: Parts, runId: string, withEvidence: boolean): List<Listed> {
+  return {
+    async rows(limit, after) {
+      const [part = EVIDENCE, ...place] = after ?? [];
+      const rows: Listed[] = [];
+      if (withEvidence && part === EVIDENCE) {
+        const evidence = (await runStore.evidence(runId)) ?? [];
+        const behind = evidence
+          .map(listedEvidence)
+          .filter((one) => comparePlaces(one.place, place.map(Number)) > 0);
+        rows.push(...behind.slice(0, limit));
+      }
+      if (rows.length === limit) return rows;
+      const afterId = part === FILES ? String(place[0]) : null;
+      const files = await runStore.files(runId, limit - rows.length, afterId);
+      return [...rows, ...files.map((artifact) => ({ artifact, position: [FILES, artifact.artifactId] }))];
+    },
+    positionOf: ({ position }) => position,
+    render: ({ artifact }) => JSON.stringify(artifactEntry(runId, artifact)),
+  };
+}
+
+function listedEvidence(artifact: StoredArtifact) {
+  const place = evidencePlace(artifact.artifactId);
+  return { artifact, place, position: [EVIDENCE, ...place] };
+}
+
+async function sendArtifact(
+  { runStore }: Parts,
+  request: FastifyRequest<{ Params: { run_id: string; artifact_id: string } }>,
+  reply: FastifyReply,
+  notFound: (runId: string, artifactId: string) => Error,
+): Promise<FastifyReply> {
+  const { run_id: runId, artifact_id: artifactId } = request.params;
+  const artifact = await runStore.find(runId, artifactId);
+  if (artifact === null) throw notFound(runId, artifactId);
+  const { open, size, sha256, contentType } = artifact;
+  try {
+    const fileName = fileNameOf(artifact);
+    return await sendFile(request, reply, { open, sizeBytes: size, sha256, contentType, fileName });
+  } catch (error) {
+    // It was removed just now.
+    throw (error as NodeJS.ErrnoException).code === "ENOENT" ? notFound(runId, artifactId) : error;
+  }
+}

@@ -1,0 +1,287 @@
+// The long-lived processes that open runs offer: GET /services and GET /services/{name}/resolve, in both APIs.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { isoTime } from "../../engine/event.ts";
+import { addressOf } from "../../services/check.ts";
+import { type ServiceStatus, serviceStatuses } from "../../services/check-state.ts";
+import type { ServiceView } from "../../services/instance.ts";
+import type { ServiceFilter, ServiceRegistry } from "../../services/registry.ts";
+import { placeOf } from "../../services/service-index.ts";
+import { WEB_UI_SERVICE } from "../../web/inject.ts";
+import { Problem } from "../core/problem.ts";
+import { addRoutes, get } from "../core/route.ts";
+import { ApiError } from "../core/runtime-errors.ts";
+import { type Query, readOneOf, readText } from "../core/runtime-query.ts";
+import { Type } from "../core/type.ts";
+import { type List, type PageParts, sendList, sendPage } from "./lists.ts";
+import {
+  answerObject,
+  JsonObjectSchema,
+  nullable,
+  pageOf,
+  pageQuery,
+  strictObject,
+  Time,
+} from "./schemas.ts";
+
+export interface Parts {
+  readonly services: ServiceRegistry;
+}
+
+const Status = Type.Union([Type.Literal("passing"), Type.Literal("critical")], {
+  description:
+    "passing only while every check has found it reachable; critical before the first time, and after failures.",
+});
+
+const CheckSchema = answerObject({
+  name: Type.String(),
+  type: Type.Union(["http", "tcp", "grpc", "script"].map((type) => Type.Literal(type))),
+  status: Status,
+  output: Type.String({ description: "What was found, for people.", examples: ["HTTP 200"] }),
+  failures: Type.Integer({ description: "Failures in a row, up to now." }),
+  last_checked_at: nullable(Time("When it was made last; null before the first time.")),
+});
+
+const ofThisApi = "Null for a service of a job that was submitted to the runtime API.";
+
+const ServiceSchema = answerObject(
+  {
+    service_id: Type.String({
+      description: "The same for every attempt of its agent, and after a restart.",
+      examples: ["svc_4f1c08a2b97d6e35"],
+    }),
+    name: Type.String({ examples: ["blueprint-web-ui"] }),
+    status: Status,
+    tags: Type.Array(Type.String()),
+    meta: JsonObjectSchema("As declared, with public_url, run_id, job_id and node."),
+    address: Type.String({
+      description: "The host that callers on its node use; 127.0.0.1 is that node itself.",
+      examples: ["127.0.0.1"],
+    }),
+    port: nullable(Type.Integer({ description: "Null without one." })),
+    public_url: nullable(Type.String({ description: "What a browser is given; null without one." })),
+    job_id: nullable(Type.String({ description: ofThisApi })),
+    run_id: nullable(Type.String({ description: ofThisApi })),
+    agent_id: nullable(
+      Type.String({ description: "The agent whose command offers it; null for the job as a whole." }),
+    ),
+    node: Type.String({ description: "The machine it runs on." }),
+    checks: Type.Array(CheckSchema),
+    registered_at: Time("When its job, or the command of its agent, began."),
+    updated_at: Time("When its status changed last."),
+  },
+  { description: "A long-lived process that an open run offers, found by its name." },
+);
+
+const ServicePageSchema = pageOf(ServiceSchema, "services, by name");
+
+const Tags = Type.Optional(
+  Type.String({
+    description: "Tags that it must have, all of them: separated by commas, or the parameter repeated.",
+    examples: ["blueprint,document-digest"],
+  }),
+);
+
+const ServicesQuery = strictObject({
+  name: Type.Optional(Type.String({ description: "Services of this name only." })),
+  tag: Tags,
+  status: Type.Optional(Status),
+  run_id: Type.Optional(Type.String({ description: "Services of this run." })),
+  ...pageQuery,
+});
+
+const ResolveQuery = strictObject({
+  tag: Tags,
+  node: Type.Optional(Type.String({ description: "The machine that it must run on." })),
+});
+
+/** By the names that clients see. */
+export const schemas = { Service: ServiceSchema, ServicePage: ServicePageSchema };
+
+// --------------------------------------------------------------------------------------------- gateway
+
+const RETRY_SECONDS = "2";
+
+export interface GatewayParts extends Parts, PageParts {
+  /** The key that a run's dashboard asks browsers for; null when it asks for none. Absent: there are no dashboards. */
+  readonly dashboardKey?: (runId: string) => string | null;
+}
+
+export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
+  const { services } = parts;
+  addRoutes(api, "services", [
+    get("/services", {
+      operationId: "listServices",
+      summary: "List services",
+      description: "The services that open runs offer right now, by name, whether their checks pass or not.",
+      query: ServicesQuery,
+      answers: { 200: ServicePageSchema },
+      preValidation: joinTags,
+      handle: (request, reply) => {
+        const { name = null, tag, status, run_id: runId = null } = request.query;
+        const filter = {
+          name,
+          tags: tagsIn(tag),
+          status: (status as ServiceStatus | undefined) ?? null,
+          runId,
+        };
+        return sendPage(parts, request, reply, {
+          ...servicesOf(services, filter),
+          render: (service) => JSON.stringify(rendered(parts, service)),
+        });
+      },
+    }),
+    get("/services/:name/resolve", {
+      operationId: "resolveService",
+      summary: "Find a service by its name",
+      description:
+        "The newest one of that name, tags and node whose checks pass. What was passing a moment ago may be gone now: be ready for a refused connection, and resolve again.",
+      query: ResolveQuery,
+      answers: { 200: ServiceSchema },
+      problems: ["service_not_passing"],
+      preValidation: joinTags,
+      handle: async (request) => {
+        const { tag, node = null } = request.query;
+        const found = services.resolve({ name: request.params.name, tags: tagsIn(tag), node });
+        switch (found.kind) {
+          case "resolved":
+            return rendered(parts, found.service);
+          case "unknown":
+            throw new Problem("service_not_found", `${found.reason} GET /services lists those there are.`);
+          case "not_passing":
+            throw new Problem("service_not_passing", found.reason, {
+              headers: { "retry-after": RETRY_SECONDS },
+            });
+          default:
+            return found satisfies never;
+        }
+      },
+    }),
+  ]);
+}
+
+/** A parameter that is repeated becomes one, as if its values had been written with commas. */
+function joinTags(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
+  const query = request.query as { tag?: string | readonly string[] };
+  if (query.tag !== undefined) query.tag = tagsIn(query.tag).join(",");
+  done();
+}
+
+function rendered({ services, dashboardKey }: GatewayParts, view: ServiceView) {
+  const { job, spec } = view;
+  // A job of the runtime API has ids that this API does not know.
+  const isOurs = job.definitionId !== null;
+  const key = spec.name === WEB_UI_SERVICE ? (dashboardKey?.(job.runId) ?? null) : null;
+  return renderService(view, {
+    owner: { jobId: job.definitionId, runId: isOurs ? job.runId : null },
+    nodeName: services.nodeName,
+    publicUrl: spec.publicUrl === null || key === null ? spec.publicUrl : withKey(spec.publicUrl, key),
+  });
+}
+
+/** Dashboards that are reached from other machines let those in who know their key. */
+function withKey(publicUrl: string, key: string): string {
+  const url = new URL(publicUrl);
+  url.searchParams.set("key", key);
+  return url.href;
+}
+
+// ----------------------------------------------------------------------------------------- runtime API
+
+interface RuntimeRequest {
+  Params: { name: string };
+  Querystring: Query;
+}
+
+export function runtimeRoutes(api: FastifyInstance, { services }: Parts): void {
+  api.get<RuntimeRequest>("/services", ({ query }, reply) => {
+    const filter: ServiceFilter = {
+      name: readText(query, "name"),
+      tags: readTags(query),
+      status: readOneOf(query, "status", serviceStatuses),
+      runId: readText(query, "run_id"),
+    };
+    return sendList(reply, {
+      ...servicesOf(services, filter),
+      render: (service) => JSON.stringify(renderedInRuntime(services, service)),
+    });
+  });
+
+  api.get<RuntimeRequest>("/services/:name/resolve", async ({ params, query }) => {
+    const wanted = { name: params.name, tags: readTags(query), node: readText(query, "node") };
+    const found = services.resolve(wanted);
+    if (found.kind === "resolved") return renderedInRuntime(services, found.service);
+    throw new ApiError(found.kind === "unknown" ? 404 : 503, found.reason);
+  });
+}
+
+const readTags = ({ tag }: Query) => tagsIn(tag as string | readonly string[] | undefined);
+
+function renderedInRuntime(services: ServiceRegistry, view: ServiceView) {
+  const { jobId, definitionId, runId } = view.job;
+  return renderService(view, {
+    owner: { jobId: definitionId ?? jobId, runId },
+    nodeName: services.nodeName,
+    publicUrl: view.spec.publicUrl,
+  });
+}
+
+// ------------------------------------------------------------------------------------------------ both
+
+function servicesOf(services: ServiceRegistry, filter: ServiceFilter): Omit<List<ServiceView>, "render"> {
+  return {
+    rows: async (limit, after) =>
+      services.list({
+        ...filter,
+        limit,
+        after: after === null ? null : { name: String(after[0]), serviceId: String(after[1]) },
+      }),
+    positionOf: (service) => [placeOf(service).name, service.serviceId],
+  };
+}
+
+/** How an API names whose service it is; null: it does not know them. */
+interface ServiceOwner {
+  readonly jobId: string | null;
+  readonly runId: string | null;
+}
+
+interface ServiceRendering {
+  readonly owner: ServiceOwner;
+  /** The machine that it runs on. */
+  readonly nodeName: string;
+  /** What a browser is given; null: nothing. */
+  readonly publicUrl: string | null;
+}
+
+function renderService(view: ServiceView, { owner, nodeName, publicUrl }: ServiceRendering) {
+  const { spec, agentId, status, checks } = view;
+  const identity = { run_id: owner.runId, job_id: owner.jobId, node: nodeName };
+  return {
+    service_id: view.serviceId,
+    name: spec.name,
+    status,
+    tags: spec.tags,
+    meta: { ...spec.meta, ...(publicUrl !== null && { public_url: publicUrl }), ...identity },
+    address: addressOf(view),
+    port: spec.port,
+    public_url: publicUrl,
+    ...identity,
+    agent_id: agentId,
+    checks: checks.map(({ check, status: ofCheck, failures, output, checkedAtMs }) => ({
+      name: check.name,
+      type: check.kind,
+      status: ofCheck,
+      output,
+      failures,
+      last_checked_at: checkedAtMs === null ? null : isoTime(checkedAtMs),
+    })),
+    registered_at: isoTime(view.registeredAtMs),
+    updated_at: isoTime(view.updatedAtMs),
+  };
+}
+
+/** The tags of a query: separated by commas, or the parameter given several times. */
+function tagsIn(given: string | readonly string[] | undefined): readonly string[] {
+  return [given ?? []].flat().flatMap((text) => text.split(",").filter((tag) => tag !== ""));
+}

@@ -1,0 +1,427 @@
+// Health, nodes and the cluster in a few numbers: GET /health and /system/summary in both APIs; in the gateway also GET
+// /nodes, and GET /runtime/status, /runtime/health and /runtime/doctor about the runtime that it has in it.
+
+import type { FastifyInstance, FastifyReply } from "fastify";
+import type { Catalog } from "../../blueprints/catalog.ts";
+import { checkDiskSync } from "../../doctor/disk-sync.ts";
+import { type Check, Examination } from "../../doctor/examination.ts";
+import {
+  checkHome,
+  checkNode,
+  checkProc,
+  checkTools,
+  type Finding,
+  tryToListen,
+} from "../../doctor/machine.ts";
+import type { Engine } from "../../engine/engine.ts";
+import { isoTime } from "../../engine/event.ts";
+import type { PoolSnapshot } from "../../execution/pools.ts";
+import type { Launcher } from "../../launch/launcher.ts";
+import type { RecordCounter } from "../../launch/record-counts.ts";
+import type { MetricsSource } from "../../observability/metrics/metrics-source.ts";
+import { addRoutes, get } from "../core/route.ts";
+import { Type } from "../core/type.ts";
+import type { RuntimeRunParts } from "./find-run.ts";
+import { type HealthParts, Lag, lagShown, Pools, UptimeSeconds, whyUnavailable } from "./health.ts";
+import { type PageParts, sendPage } from "./lists.ts";
+import { answerObject, oneOf, pageOf, pageQuery, strictObject, Time } from "./schemas.ts";
+
+/** Whatever a load balancer puts behind the path. */
+const AnyQuery = Type.Object({}, { additionalProperties: true });
+
+const Version = Type.String({ description: "Of the program.", examples: ["0.1.0"] });
+const Detail = Type.Optional(
+  Type.String({ description: "Why nothing new is accepted at the moment; absent while all is well." }),
+);
+
+const Checks = answerObject({
+  store: oneOf(["ok", "failing"], { description: "failing: what is done cannot be committed." }),
+  runtime: oneOf(["ok", "stopping"], { description: "stopping: the program shuts down." }),
+});
+
+const ok = oneOf(["ok", "degraded"], { description: "degraded: nothing new is accepted at the moment." });
+
+const HealthSchema = answerObject(
+  {
+    status: ok,
+    version: Version,
+    api_contract: Type.Literal("svc.rest.v1"),
+    uptime_seconds: UptimeSeconds,
+    configuration: answerObject(
+      {
+        environment: oneOf(["dev", "test", "prod"]),
+        auth: oneOf(["token", "none"], { description: "token: every other request needs the API token." }),
+        store: oneOf(["sqlite"]),
+        executor_pools: Type.Record(Type.String(), Type.Integer(), { description: "Slots by pool." }),
+        body_max_bytes: Type.Integer({ description: "Of a JSON body." }),
+        bundle_max_bytes: Type.Integer({ description: "Of an uploaded zip." }),
+        requests_per_minute_max: Type.Integer({ description: "0: no limit." }),
+        retention_days: Type.Integer({ description: "How long ended runs are kept; 0: whatever their age." }),
+        retention_max_bytes: Type.Integer({
+          description: "What ended runs may have together in histories and artifacts; 0: no bound.",
+        }),
+      },
+      { description: "The settings that a client may want to know; no secret, no path." },
+    ),
+    checks: Checks,
+    detail: Detail,
+  },
+  { description: "Whether the gateway lives, and how it is set up." },
+);
+
+const RuntimeHealthSchema = answerObject(
+  { status: ok, checks: Checks, detail: Detail },
+  { description: "Whether the embedded runtime takes work." },
+);
+
+const RuntimeStatusSchema = answerObject(
+  {
+    status: oneOf(["running", "degraded", "stopping"], {
+      description: "degraded: the store takes no writes; open runs wait.",
+    }),
+    version: Version,
+    started_at: Time("When the process started."),
+    uptime_seconds: UptimeSeconds,
+    open_jobs: Type.Integer({
+      description: "Runs in the runtime that have not ended, those of its own API included.",
+    }),
+    launches_waiting: Type.Integer({ description: "Accepted runs that the runtime does not have yet." }),
+    executor_pools: Pools,
+    event_loop_lag_ms: Lag,
+    detail: Detail,
+  },
+  { description: "The embedded runtime at this moment." },
+);
+
+const DoctorSchema = answerObject(
+  {
+    status: oneOf(["ok", "warn", "fail"], { description: "The worst of its checks." }),
+    checked_at: Time("When the checks ended; they are made again after a few seconds."),
+    checks: Type.Array(
+      answerObject({
+        name: Type.String({ examples: ["disk"] }),
+        status: oneOf(["ok", "warn", "fail"]),
+        text: Type.String({ description: "What was found.", examples: ["76.5 GiB free"] }),
+        mend: Type.Optional(Type.String({ description: "What to do about it." })),
+      }),
+    ),
+  },
+  { description: "What was found when the machine was looked at." },
+);
+
+const NodeSchema = answerObject(
+  {
+    name: Type.String({ description: "The machine's name." }),
+    self: Type.Boolean({ description: "Whether this node answers." }),
+    status: oneOf(["up", "degraded", "stopping"]),
+    version: Version,
+    started_at: Time("When its process started."),
+    executor_pools: Pools,
+  },
+  { description: "A machine that executes runs." },
+);
+
+const NodePageSchema = pageOf(NodeSchema, "nodes");
+
+const Count = (description: string) => Type.Integer({ minimum: 0, description });
+
+const SystemSummarySchema = answerObject(
+  {
+    nodes: Type.Array(NodeSchema),
+    jobs: answerObject({
+      total: Count("Jobs there are."),
+      open: Count("Those whose latest run has not ended, or that have none yet."),
+    }),
+    runs: answerObject(
+      {
+        pending: Count("Accepted, not yet begun."),
+        queued: Count("Waiting for slots."),
+        running: Count("At work."),
+        paused: Count("Paused."),
+        completed: Count("Ended well."),
+        failed: Count("Ended with a failure."),
+        cancelled: Count("Cancelled."),
+      },
+      { description: "Runs by status." },
+    ),
+    count_max: Type.Integer({ description: "Counting stops here: a count of this means so many or more." }),
+  },
+  { description: "The cluster in a few numbers." },
+);
+
+/** By the names that clients see. */
+export const schemas = {
+  Health: HealthSchema,
+  RuntimeHealth: RuntimeHealthSchema,
+  RuntimeStatus: RuntimeStatusSchema,
+  Doctor: DoctorSchema,
+  Node: NodeSchema,
+  NodePage: NodePageSchema,
+  SystemSummary: SystemSummarySchema,
+};
+
+export interface Parts {
+  readonly engine: Pick<Engine, "unavailable" | "openJobs">;
+  readonly pools: { snapshot(): Readonly<Record<string, PoolSnapshot>> };
+  readonly nodeName: string;
+  readonly version: string;
+  readonly startedAtMs: number;
+  readonly nowMs: () => number;
+}
+
+const uptimeSeconds = ({ nowMs, startedAtMs }: Parts) =>
+  Math.max(0, Math.floor((nowMs() - startedAtMs) / 1_000));
+
+// ----------------------------------------------------------------------------------------- runtime API
+
+const JOBS_IN_SUMMARY_MAX = 1_000;
+
+export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunParts): void {
+  const { engine, journal, pools } = parts;
+
+  api.get("/health", async (_request, reply) => {
+    const problem = engine.unavailable;
+    reply.code(problem === null ? 200 : 503);
+    return {
+      status: problem === null ? "ok" : "degraded",
+      version: parts.version,
+      uptime_seconds: uptimeSeconds(parts),
+      ...(problem !== null && { detail: problem }),
+    };
+  });
+
+  api.get("/system/summary", async () => {
+    const jobs = await journal.newestStatuses(JOBS_IN_SUMMARY_MAX);
+    const node = {
+      name: parts.nodeName,
+      connected_nodes: [],
+      "self?": true,
+      scheduler_hint: "local",
+      executor_pools: pools.snapshot(),
+    };
+    return { nodes: [node], jobs: jobs.map(({ jobId, status }) => ({ job_id: jobId, status })) };
+  });
+}
+
+// --------------------------------------------------------------------------------------------- gateway
+
+/** Enough for a person; whoever needs all of them reads the lists. */
+const COUNT_MAX = 10_000;
+
+export interface GatewayParts extends Parts, Pick<HealthParts, "storeProblem">, PageParts {
+  readonly counter: RecordCounter;
+  readonly launcher: Pick<Launcher, "waiting">;
+  readonly metrics: Pick<MetricsSource, "lag">;
+  /** Aborted when the server shuts down. */
+  readonly stopping: AbortSignal;
+  readonly config: SystemSettings;
+  readonly home: string;
+  /** The folders of SVC_BLUEPRINT_CATALOG. */
+  readonly catalog: Catalog;
+}
+
+/** What of the configuration the health answer shows. */
+export interface SystemSettings {
+  readonly environment: string;
+  readonly apiTokens: readonly string[];
+  readonly executorPools: Readonly<Record<string, number>>;
+  readonly bodyBytesMax: number;
+  readonly bundleBytesMax: number;
+  readonly requestsPerMinuteMax: number;
+  readonly retentionDays: number;
+  readonly retentionBytesMax: number;
+}
+
+export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
+  const { engine, launcher, pools, stopping } = parts;
+  const configuration = describe(parts);
+  const examination = new Examination({ checks: checksOf(parts), nowMs: parts.nowMs });
+
+  addRoutes(api, "system", [
+    get("/health", {
+      operationId: "getHealth",
+      summary: "See whether the gateway lives",
+      description: "Needs no authentication. 503 with the same body while the store takes no writes.",
+      security: [],
+      query: AnyQuery,
+      answers: { 200: HealthSchema, 503: HealthSchema },
+      handle: async (_request, reply) => ({
+        ...(await healthOf(parts, reply)),
+        version: parts.version,
+        api_contract: "svc.rest.v1",
+        uptime_seconds: uptimeSeconds(parts),
+        configuration,
+      }),
+    }),
+
+    get("/system/summary", {
+      operationId: "getSystemSummary",
+      summary: "See the cluster in a few numbers",
+      answers: { 200: SystemSummarySchema },
+      handle: async () => {
+        const { jobs, jobsOpen, runs } = await parts.counter.count(COUNT_MAX);
+        return {
+          nodes: [await node(parts)],
+          jobs: { total: jobs, open: jobsOpen },
+          runs,
+          count_max: COUNT_MAX,
+        };
+      },
+    }),
+
+    get("/nodes", {
+      operationId: "listNodes",
+      summary: "List the nodes",
+      query: strictObject(pageQuery),
+      answers: { 200: NodePageSchema },
+      handle: (request, reply) =>
+        sendPage(parts, request, reply, {
+          rows: async (_limit, after) => (after === null ? [await node(parts)] : []),
+          positionOf: ({ name }) => [name],
+          render: (one) => JSON.stringify(one),
+        }),
+    }),
+  ]);
+
+  addRoutes(api, "runtime", [
+    get("/runtime/status", {
+      operationId: "getRuntimeStatus",
+      summary: "See what the runtime is doing",
+      answers: { 200: RuntimeStatusSchema },
+      handle: async () => {
+        const problem = await whyUnavailable(parts);
+        return {
+          status: stopping.aborted ? "stopping" : problem === null ? "running" : "degraded",
+          version: parts.version,
+          started_at: isoTime(parts.startedAtMs),
+          uptime_seconds: uptimeSeconds(parts),
+          open_jobs: engine.openJobs,
+          launches_waiting: launcher.waiting,
+          executor_pools: pools.snapshot(),
+          event_loop_lag_ms: lagShown(parts.metrics.lag()),
+          ...(problem !== null && { detail: problem }),
+        };
+      },
+    }),
+
+    get("/runtime/health", {
+      operationId: "getRuntimeHealth",
+      summary: "See whether the runtime takes work",
+      description: "503 with the same body while it does not.",
+      answers: { 200: RuntimeHealthSchema, 503: RuntimeHealthSchema },
+      handle: (_request, reply) => healthOf(parts, reply),
+    }),
+
+    get("/runtime/doctor", {
+      operationId: "getRuntimeDoctor",
+      summary: "Look at the machine, and say how to mend what is wrong",
+      description:
+        "The disk, the store, and the programs that workers are run with. Each check is bounded in time; a result is good for a few seconds.",
+      answers: { 200: DoctorSchema },
+      handle: async () => {
+        const { findings, checkedAtMs } = await examination.result();
+        return {
+          status: worst(findings),
+          checked_at: isoTime(checkedAtMs),
+          checks: findings.map(({ state, ...finding }) => ({ ...finding, status: state })),
+        };
+      },
+    }),
+  ]);
+}
+
+/** What the health answers of the gateway and of its runtime have in common; sets the status of the answer. */
+async function healthOf(parts: GatewayParts, reply: FastifyReply) {
+  const { stopping } = parts;
+  const problem = await whyUnavailable(parts);
+  reply.header("cache-control", "no-store");
+  if (problem !== null) reply.code(503).header("retry-after", "2");
+  return {
+    status: problem === null ? "ok" : "degraded",
+    checks: {
+      store: problem === null || stopping.aborted ? "ok" : "failing",
+      runtime: stopping.aborted ? "stopping" : "ok",
+    },
+    ...(problem !== null && { detail: problem }),
+  };
+}
+
+/** CONTRACTS: a summary of the active configuration, without a secret and without a path. */
+function describe({ config }: GatewayParts) {
+  return {
+    environment: config.environment,
+    auth: config.apiTokens.length === 0 ? "none" : "token",
+    store: "sqlite",
+    executor_pools: config.executorPools,
+    body_max_bytes: config.bodyBytesMax,
+    bundle_max_bytes: config.bundleBytesMax,
+    requests_per_minute_max: config.requestsPerMinuteMax,
+    retention_days: config.retentionDays,
+    retention_max_bytes: config.retentionBytesMax,
+  };
+}
+
+async function node(parts: GatewayParts) {
+  const isWell = (await whyUnavailable(parts)) === null;
+  return {
+    name: parts.nodeName,
+    self: true,
+    status: parts.stopping.aborted ? "stopping" : isWell ? "up" : "degraded",
+    version: parts.version,
+    started_at: isoTime(parts.startedAtMs),
+    executor_pools: parts.pools.snapshot(),
+  };
+}
+
+function checksOf(parts: GatewayParts): readonly Check[] {
+  const { home } = parts;
+  const one = (name: string, find: () => Finding | Promise<Finding>): Check => ({
+    name,
+    run: async () => [await find()],
+  });
+  return [
+    one("node", checkNode),
+    one("store", async () => storeFinding(await whyUnavailable(parts))),
+    { name: "home", run: () => checkHome(home, "SVC_HOME") },
+    one("disk sync", () => checkDiskSync(home)),
+    one("ports", freePort),
+    { name: "tools", run: checkTools },
+    one("orphans", checkProc),
+    one("catalog", () => catalogFinding(parts)),
+  ];
+}
+
+function storeFinding(problem: string | null): Finding {
+  if (problem === null) return { name: "store", state: "ok", text: "SQLite takes writes" };
+  return {
+    name: "store",
+    state: "fail",
+    text: problem,
+    mend: "Runs carry on by themselves once it is mended.",
+  };
+}
+
+const NAMED_MAX = 5;
+
+async function catalogFinding({ catalog }: GatewayParts): Promise<Finding> {
+  const entries = await catalog.entries();
+  const problems = (await catalog.problems()).map(({ message }) => message);
+  const broken = entries.filter(({ kind }) => kind === "broken").map(({ blueprintId }) => blueprintId);
+  if (broken.length > 0) problems.push(`${broken.length} broken: ${broken.slice(0, NAMED_MAX).join(", ")}`);
+  const count = `${entries.length} blueprint${entries.length === 1 ? "" : "s"}`;
+  if (problems.length === 0) return { name: "catalog", state: "ok", text: count };
+  const mend = "GET /api/v1/blueprints/{blueprint_id} lists the mistakes of a broken one.";
+  return { name: "catalog", state: "warn", text: [count, ...problems.slice(0, NAMED_MAX)].join("; "), mend };
+}
+
+async function freePort(): Promise<Finding> {
+  const refused = await tryToListen("127.0.0.1", 0);
+  if (refused === null) return { name: "ports", state: "ok", text: "a free port can be had" };
+  const mend = "Services need ports of their own: end programs that hold many, or raise the system's limits.";
+  return { name: "ports", state: "fail", text: `no free port can be had (${refused})`, mend };
+}
+
+function worst(findings: readonly Finding[]): Finding["state"] {
+  if (findings.some(({ state }) => state === "fail")) return "fail";
+  return findings.some(({ state }) => state === "warn") ? "warn" : "ok";
+}
