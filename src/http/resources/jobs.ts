@@ -1,0 +1,305 @@
+// Durable jobs: POST and GET /jobs; GET, PATCH and DELETE /jobs/{job_id}; and POST …/cancel, …/pause, …/resume, the same
+// for every run of the job that has not ended.
+
+import { scheduler } from "node:timers/promises";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { JsonObject } from "../../engine/json.ts";
+import type { CreatedJob, Definitions } from "../../launch/definitions.ts";
+import type { DesiredState, GatewayRecords, JobSource, JobView } from "../../launch/records.ts";
+import type { Runs } from "../../launch/runs.ts";
+import { DomainError } from "../../lib/domain-error.ts";
+import { etagOf, knowsCurrent, notModified, stale, type Versioned } from "../core/etag.ts";
+import { invalidParameters, oneMistake } from "../core/problem.ts";
+import { addRoutes, get, patch, post, remove } from "../core/route.ts";
+import { type Static, Type } from "../core/type.ts";
+import { findJob } from "./find-run.ts";
+import { answerIdempotent, type IdempotencyParts, sendGiven } from "./idempotent.ts";
+import {
+  JobDetailSchema,
+  JobSchema,
+  type JobViewParts,
+  renderCompactJob,
+  renderFullJob,
+  renderJob,
+  renderJobAfter,
+} from "./job-view.ts";
+import { type PageParts, sendPage } from "./lists.ts";
+import {
+  answerObject,
+  idempotencyKeyHeader,
+  ifMatchHeader,
+  ifNoneMatchHeader,
+  JsonObjectSchema,
+  nothing,
+  nullable,
+  pageOf,
+  pageQuery,
+  RunStatus,
+  strictObject,
+} from "./schemas.ts";
+
+const JobPageSchema = pageOf(JobSchema, "jobs, newest first");
+
+const Name = Type.String({ minLength: 1, maxLength: 200, description: "For people." });
+const Configuration = JsonObjectSchema(
+  'Laid over the bundle\'s own. Values under keys that look like secrets are stored sealed; {"$env": "NAME"} is read from the runtime\'s environment at launch.',
+  { language: "en" },
+);
+
+const CreateJobBody = strictObject(
+  {
+    bundle_id: Type.Optional(Type.String({ description: "An uploaded bundle." })),
+    blueprint_id: Type.Optional(Type.String({ description: "A catalog blueprint, in place of bundle_id." })),
+    name: Type.Optional(Name),
+    resolved_configuration: Type.Optional(Configuration),
+  },
+  { examples: [{ bundle_id: "bundle_3f1c0a9d2b7e4856", resolved_configuration: { language: "en" } }] },
+);
+
+const UpdateJobBody = strictObject(
+  {
+    name: Type.Optional(Name),
+    resolved_configuration: Type.Optional(nullable(Configuration)),
+  },
+  {
+    description:
+      'A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored.',
+    examples: [{ name: "Weekly digest", resolved_configuration: { language: null } }],
+  },
+);
+
+const JobViewQuery = strictObject({
+  view: Type.Optional(
+    Type.Union([Type.Literal("compact"), Type.Literal("full")], {
+      description:
+        "compact, the default, or full, which adds manifest, graph, recent runs and events, and services.",
+    }),
+  ),
+  include: Type.Optional(
+    Type.Union([Type.Literal("compact"), Type.Literal("full")], { description: "The same as view." }),
+  ),
+});
+
+const JobsQuery = strictObject({
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, description: "Most items of the whole walk, over all its pages." }),
+  ),
+  include_terminal: Type.Optional(
+    Type.Boolean({ default: true, description: "false leaves out jobs whose latest run has ended." }),
+  ),
+  blueprint_id: Type.Optional(Type.String({ description: "Jobs made from this blueprint only." })),
+  ...pageQuery,
+});
+
+const DeleteJobQuery = strictObject({
+  force: Type.Optional(Type.Boolean({ default: false, description: "Cancels open runs first." })),
+});
+
+const JobControlSchema = answerObject({
+  job_id: Type.String(),
+  runs: Type.Array(answerObject({ run_id: Type.String(), status: RunStatus }), {
+    description: "Every run that had not ended, oldest first, and what it comes to by this request.",
+  }),
+});
+
+/** By the names that clients see. */
+export const schemas = {
+  Job: JobSchema,
+  JobDetail: JobDetailSchema,
+  JobPage: JobPageSchema,
+  JobControl: JobControlSchema,
+  CreateJob: CreateJobBody,
+  UpdateJob: UpdateJobBody,
+};
+
+export interface Parts extends JobViewParts, PageParts, IdempotencyParts {
+  readonly records: Pick<GatewayRecords, "job" | "jobs" | "run" | "latestRun" | "recentRuns">;
+  readonly definitions: Definitions;
+  readonly runs: Runs;
+}
+
+export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
+  const { records, definitions, runs, secrets } = parts;
+
+  addRoutes(api, "jobs", [
+    post("/jobs", {
+      operationId: "createJob",
+      summary: "Create a job",
+      description:
+        "Keep job_id and ETag: updates and the deletion need both. A job of a blueprint that is not added is `preparing` until its addition has ended, and its ETag changes then.",
+      headers: idempotencyKeyHeader,
+      body: CreateJobBody,
+      answers: { 201: JobSchema },
+      problems: ["blueprint_busy", "conflict"],
+      handle: async (request, reply) => {
+        let created: CreatedJob | null = null;
+        const given = await answerIdempotent(parts, request, async () => {
+          const { name, resolved_configuration: configuration } = request.body;
+          const draft = await definitions.prepareCreate({
+            source: sourceOf(request.body),
+            name: name ?? null,
+            configuration: (configuration ?? {}) as JsonObject,
+          });
+          return async (writes) => {
+            created = await draft.insert(writes);
+            const { job } = created;
+            const etag = etagOf(versioned(job), await renderJobAfter(parts, job, null));
+            const headers = { location: `/api/v1/jobs/${job.jobId}`, etag };
+            return { status: 201, headers, body: renderJob(job, secrets) };
+          };
+        });
+        if (created !== null) definitions.created(created);
+        return sendGiven(reply, given);
+      },
+    }),
+
+    get("/jobs", {
+      operationId: "listJobs",
+      summary: "List jobs",
+      query: JobsQuery,
+      answers: { 200: JobPageSchema },
+      handle: (request, reply) =>
+        sendPage(parts, request, reply, {
+          rows: (limit, after) =>
+            records.jobs({
+              includeTerminal: request.query.include_terminal ?? true,
+              ...(request.query.blueprint_id !== undefined && { blueprintId: request.query.blueprint_id }),
+              limit,
+              after: after === null ? null : String(after[0]),
+            }),
+          positionOf: (job) => [job.jobId],
+          render: (job) => renderJob(job, secrets),
+        }),
+    }),
+
+    get("/jobs/:job_id", {
+      operationId: "getJob",
+      summary: "Get a job",
+      description:
+        "The ETag changes with the definition and with its runs; If-Match looks at the definition alone.",
+      headers: ifNoneMatchHeader,
+      query: JobViewQuery,
+      answers: { 200: JobDetailSchema, 304: nothing("The client has this answer already.") },
+      problems: ["conflict"],
+      handle: async (request, reply) => {
+        const job = await findJob(parts, request.params.job_id);
+        const { view, include } = request.query;
+        if (view !== undefined && include !== undefined && view !== include) {
+          const message = "says something else than view, which means the same";
+          throw invalidParameters(oneMistake("include", "not_allowed", message));
+        }
+        const isFull = (view ?? include) === "full";
+        const body = await (isFull ? renderFullJob(parts, job) : renderCompactJob(parts, job));
+        const etag = etagOf(versioned(job), body);
+        // To hash a long answer takes some milliseconds, and so does to send it.
+        if (isFull) await scheduler.yield();
+        if (notModified(request, etag)) return reply.code(304).header("etag", etag).send();
+        return reply.type("application/json; charset=utf-8").header("etag", etag).send(body);
+      },
+    }),
+
+    patch("/jobs/:job_id", {
+      operationId: "updateJob",
+      summary: "Change a job's name or configuration",
+      description: "Later runs use the new definition; runs that were accepted before may use either.",
+      headers: ifMatchHeader,
+      body: UpdateJobBody,
+      answers: { 200: JobSchema },
+      handle: async (request, reply) => {
+        const before = await findJob(parts, request.params.job_id);
+        await requireCurrent(parts, request, before);
+        const { name, resolved_configuration: configuration } = request.body;
+        const changes = {
+          ...(name !== undefined && { name }),
+          ...(configuration !== undefined && { resolved_configuration: configuration as JsonObject | null }),
+        };
+        const job = await definitions.update(before, changes).catch((error) => asStale(parts, before, error));
+        const etag = await tagOf(parts, job);
+        return reply
+          .type("application/json; charset=utf-8")
+          .header("etag", etag)
+          .send(renderJob(job, secrets));
+      },
+    }),
+
+    remove("/jobs/:job_id", {
+      operationId: "deleteJob",
+      summary: "Delete a job with its runs, their events and files",
+      headers: ifMatchHeader,
+      query: DeleteJobQuery,
+      answers: { 204: nothing("The job is gone.") },
+      problems: ["active_runs"],
+      handle: async (request, reply) => {
+        const before = await findJob(parts, request.params.job_id);
+        await requireCurrent(parts, request, before);
+        const force = request.query.force ?? false;
+        await definitions.delete(before, { force }).catch((error) => asStale(parts, before, error));
+        return reply.code(204).send();
+      },
+    }),
+    ...actions.map(({ name, desired, summary }) =>
+      post(`/jobs/:job_id/${name}`, {
+        operationId: `${name}Job`,
+        summary,
+        headers: idempotencyKeyHeader,
+        answers: { 200: JobControlSchema },
+        problems: ["invalid_transition"],
+        handle: async (request, reply) => {
+          const jobId = request.params.job_id;
+          const given = await answerIdempotent(parts, request, async () => async (writes) => {
+            const controlled = await runs.askAll(writes, jobId, desired);
+            const shown = controlled.map(({ runId, status }) => ({ run_id: runId, status }));
+            return { status: 200, headers: {}, body: JSON.stringify({ job_id: jobId, runs: shown }) };
+          });
+          await runs.settle(jobId);
+          return sendGiven(reply, given);
+        },
+      }),
+    ),
+  ]);
+}
+
+// What is asked of the runs and the promised answer are one transaction; then the runs are brought to it. A request that
+// comes to nothing in between, because the runtime takes nothing or the process dies, has been heard all the same: a
+// retry with its key finds the promise, and sees to it that it is kept.
+const actions: readonly {
+  readonly name: "cancel" | "pause" | "resume";
+  readonly desired: DesiredState;
+  readonly summary: string;
+}[] = [
+  { name: "cancel", desired: "cancelled", summary: "Cancel every open run of a job" },
+  { name: "pause", desired: "paused", summary: "Pause every open run of a job" },
+  { name: "resume", desired: "running", summary: "Resume every paused run of a job" },
+];
+
+/** Who lost a race to change a job is told the ETag that won. */
+async function asStale(parts: Parts, { jobId }: JobView, error: unknown): Promise<never> {
+  const isLost = error instanceof DomainError && error.code === "precondition_failed";
+  throw isLost ? stale(await tagOf(parts, await findJob(parts, jobId))) : error;
+}
+
+const versioned = ({ jobId, revision }: JobView): Versioned => ({ id: jobId, revision });
+
+/** The ETag that a GET of the job answers. */
+async function tagOf(parts: Parts, job: JobView): Promise<string> {
+  return etagOf(versioned(job), await renderCompactJob(parts, job));
+}
+
+/** @throws Problem when the request does not say that it knows the job as it is defined now */
+async function requireCurrent(parts: Parts, request: FastifyRequest, job: JobView): Promise<void> {
+  if (!knowsCurrent(request, versioned(job))) throw stale(await tagOf(parts, job));
+}
+
+/** What to make the job from: exactly one source is named. */
+function sourceOf(body: Static<typeof CreateJobBody>): JobSource {
+  const { bundle_id: bundleId, blueprint_id: blueprintId } = body;
+  if ((bundleId === undefined) === (blueprintId === undefined)) {
+    const message = "exactly one of bundle_id and blueprint_id must be given";
+    const path = bundleId === undefined ? "/bundle_id" : "/blueprint_id";
+    throw new DomainError("validation_failed", `The job cannot be as asked: ${message}.`, [
+      { path, code: bundleId === undefined ? "missing" : "not_allowed", message },
+    ]);
+  }
+  if (bundleId !== undefined) return { kind: "bundle", bundleId };
+  return { kind: "blueprint", blueprintId: blueprintId ?? "" };
+}

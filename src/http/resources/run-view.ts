@@ -1,0 +1,195 @@
+// A run of a durable job as the gateway shows it: its schemas, and its text. What is stored as JSON text is put into the
+// answer as it is.
+
+import { isoTime } from "../../engine/event.ts";
+import { isTerminal } from "../../engine/journal.ts";
+import type { JsonObject } from "../../engine/json.ts";
+import type { NewRun, RunRecord, RunSummary } from "../../launch/records.ts";
+import { reasonMembers } from "../../runs/history/read-summary.ts";
+import { runLabel } from "../../runs/history/run-label.ts";
+import type { ConfigurationSecrets } from "../../security/configuration.ts";
+import { Type } from "../core/type.ts";
+import {
+  AgentEndsSchema,
+  answerObject,
+  JsonObjectSchema,
+  nullable,
+  RunStatus,
+  reasonFields,
+  Time,
+} from "./schemas.ts";
+
+export const DesiredState = Type.Union([
+  Type.Literal("paused"),
+  Type.Literal("running"),
+  Type.Literal("cancelled"),
+]);
+
+const Trigger = answerObject({
+  kind: Type.Union([
+    Type.Literal("api"),
+    Type.Literal("blueprint"),
+    Type.Literal("schedule"),
+    Type.Literal("event"),
+  ]),
+  id: nullable(Type.String({ description: "Of the schedule, event or blueprint." })),
+});
+
+const Progress = answerObject({
+  agents_total: Type.Integer(),
+  agents_done: Type.Integer({
+    description:
+      "Agents that have done what there was for them so far; of an ended run, those that ended well.",
+  }),
+  agents: Type.Optional(AgentEndsSchema),
+  messages: Type.Integer({ description: "Messages sent so far." }),
+  tasks_running: Type.Integer(),
+  human_pending: Type.Integer({ description: "Requests to people that nobody has answered yet." }),
+  label: Type.String({ description: "For people.", examples: ["2 of 5 agents done"] }),
+});
+
+const Links = Type.Record(Type.String(), Type.String(), {
+  description:
+    "Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts, outputs, human, dead_letters, observability_summary.",
+});
+
+export const RunSchema = answerObject(
+  {
+    run_id: Type.String({ examples: ["run_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
+    job_id: Type.String(),
+    status: RunStatus,
+    desired_state: DesiredState,
+    inputs: JsonObjectSchema("As given at creation."),
+    config_overrides: nullable(JsonObjectSchema('As given at creation; secrets are shown as "********".')),
+    trigger: Trigger,
+    attempt: Type.Integer(),
+    created_at: Time("When the run was accepted."),
+    started_at: nullable(Time("When its graph began to run.")),
+    finished_at: nullable(Time("When it ended.")),
+    updated_at: Time("Last change."),
+    duration_ms: nullable(Type.Integer({ description: "From its start to its end, or to now." })),
+    progress: Progress,
+    result: nullable(JsonObjectSchema("Null until there is one.")),
+    failure: nullable(JsonObjectSchema("svc.error.v1; null unless the run failed.")),
+    ...reasonFields,
+    trace_id: Type.String({ description: "W3C trace id.", examples: ["4bf92f3577b34da6a3ce929d0e0e4736"] }),
+    links: Links,
+  },
+  { description: "One execution of a job." },
+);
+
+/** A run as a job mentions it. */
+export const RunSummarySchema = answerObject({
+  run_id: Type.String(),
+  status: RunStatus,
+  desired_state: DesiredState,
+  created_at: Time("When the run was accepted."),
+  started_at: nullable(Time("When its graph began to run.")),
+  finished_at: nullable(Time("When it ended.")),
+  updated_at: Time("Last change."),
+});
+
+const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);
+const text = (value: string | null) => (value === null ? "null" : JSON.stringify(value));
+
+export interface ShownRun {
+  readonly secrets: ConfigurationSecrets;
+  /** Wall time, for the duration of a run that is under way; null leaves that out. */
+  readonly nowMs: number | null;
+}
+
+export function renderRun(run: RunRecord, { secrets, nowMs }: ShownRun): string {
+  const id = text(run.runId);
+  return (
+    `{"run_id":${id},"job_id":${text(run.jobId)},"status":"${run.status}",` +
+    `"desired_state":"${run.desiredState}","inputs":${renderInputs(run.inputsJson, secrets)},` +
+    `"config_overrides":${renderOverrides(run.configOverridesJson, secrets)},` +
+    `"trigger":{"kind":"${run.trigger.kind}","id":${text(run.trigger.id)}},"attempt":1,` +
+    `"created_at":${time(run.createdAtMs)},"started_at":${time(run.startedAtMs)},` +
+    `"finished_at":${time(run.finishedAtMs)},"updated_at":${time(run.updatedAtMs)},` +
+    `"duration_ms":${durationMs(run, nowMs)},"progress":${renderProgress(run)},` +
+    `"result":${run.resultJson ?? "null"},"failure":${run.failureJson ?? "null"},` +
+    `${reasonMembers(run.failureJson)},"trace_id":"${run.traceId}","links":${renderLinks(run)}}`
+  );
+}
+
+export function renderInputs(inputsJson: string, secrets: ConfigurationSecrets): string {
+  return inputsJson === "{}"
+    ? "{}"
+    : JSON.stringify(secrets.maskInputs(JSON.parse(inputsJson) as JsonObject));
+}
+
+function renderOverrides(overridesJson: string | null, secrets: ConfigurationSecrets): string {
+  return overridesJson === null
+    ? "null"
+    : JSON.stringify(secrets.mask(JSON.parse(overridesJson) as JsonObject));
+}
+
+function durationMs(run: RunRecord, nowMs: number | null): number | null {
+  const untilMs = run.finishedAtMs ?? nowMs;
+  return run.startedAtMs === null || untilMs === null ? null : Math.max(0, untilMs - run.startedAtMs);
+}
+
+function renderProgress(run: RunRecord): string {
+  const { agentsDone, agentEnds, messages, tasksRunning, humanPending } = run.progress;
+  const ended = agentEnds === null ? "" : `"agents":${JSON.stringify(agentEnds)},`;
+  return (
+    `{"agents_total":${run.agentsTotal},"agents_done":${agentsDone},${ended}"messages":${messages},` +
+    `"tasks_running":${tasksRunning},"human_pending":${isTerminal(run.status) ? 0 : humanPending},"label":${text(labelOf(run))}}`
+  );
+}
+
+/** What a person is told about where the run stands. */
+export function labelOf(run: RunRecord): string {
+  if (run.label !== null) return run.label;
+  const { agentsDone: done, agentEnds, humanPending: pending, humanPrompt: prompt } = run.progress;
+  const agents = { done, total: run.agentsTotal, notReached: agentEnds?.not_reached ?? 0 };
+  return runLabel(run.status, agents, { pending, prompt });
+}
+
+function renderLinks(run: RunRecord): string {
+  const self = `/api/v1/runs/${run.runId}`;
+  return (
+    `{"self":"${self}","job":${text(`/api/v1/jobs/${run.jobId}`)},"events":"${self}/events",` +
+    `"events_stream":"${self}/events/stream","stream":"${self}/stream","result":"${self}/result",` +
+    `"logs":"${self}/logs","timeline":"${self}/timeline","artifacts":"${self}/artifacts",` +
+    `"outputs":"${self}/outputs","human":"${self}/human","dead_letters":"${self}/dead-letters","observability_summary":"${self}/observability-summary"}`
+  );
+}
+
+/** A run as its job mentions it. */
+export function renderRunSummary(run: RunSummary): string {
+  return (
+    `{"run_id":${text(run.runId)},"status":"${run.status}","desired_state":"${run.desiredState}",` +
+    `"created_at":${time(run.createdAtMs)},"started_at":${time(run.startedAtMs)},` +
+    `"finished_at":${time(run.finishedAtMs)},"updated_at":${time(run.updatedAtMs)}}`
+  );
+}
+
+/** A run at the moment of its acceptance. */
+export function renderNewRun(run: NewRun, secrets: ConfigurationSecrets): string {
+  return renderRun(
+    {
+      ...run,
+      status: "pending",
+      desiredState: "running",
+      launched: false,
+      startedAtMs: null,
+      finishedAtMs: null,
+      updatedAtMs: run.createdAtMs,
+      resultJson: null,
+      failureJson: null,
+      tallyJson: null,
+      progress: {
+        agentsDone: 0,
+        agentEnds: null,
+        messages: 0,
+        tasksRunning: 0,
+        humanPending: 0,
+        humanPrompt: null,
+        eventCount: 0,
+      },
+    },
+    { secrets, nowMs: run.createdAtMs },
+  );
+}

@@ -1,0 +1,107 @@
+// Runs of durable jobs: GET /runs, /jobs/{job_id}/runs, GET and PATCH /runs/{run_id}.
+
+import type { FastifyInstance } from "fastify";
+import type { JobStatus } from "../../engine/journal.ts";
+import type { GatewayRecords, RunRecord } from "../../launch/records.ts";
+import type { Runs } from "../../launch/runs.ts";
+import type { ConfigurationSecrets } from "../../security/configuration.ts";
+import { addRoutes, get, patch } from "../core/route.ts";
+import { type Static, Type } from "../core/type.ts";
+import { findJob, findRun } from "./find-run.ts";
+import { type List, type PageParts, sendJson, sendPage } from "./lists.ts";
+import { DesiredState, RunSchema, RunSummarySchema, renderRun } from "./run-view.ts";
+import { pageOf, pageQuery, RunStatus, strictObject } from "./schemas.ts";
+
+const RunPageSchema = pageOf(RunSchema, "runs, newest first");
+
+const ControlRunBody = strictObject(
+  { desired_state: DesiredState },
+  { examples: [{ desired_state: "paused" }] },
+);
+
+const JobRunsQuery = strictObject({
+  status: Type.Optional(RunStatus),
+  ...pageQuery,
+});
+
+const RunsQuery = strictObject({
+  job_id: Type.Optional(Type.String({ description: "Runs of this job only." })),
+  status: Type.Optional(RunStatus),
+  ...pageQuery,
+});
+
+/** By the names that clients see. */
+export const schemas = {
+  Run: RunSchema,
+  RunStatus,
+  DesiredState,
+  RunSummary: RunSummarySchema,
+  RunPage: RunPageSchema,
+  ControlRun: ControlRunBody,
+};
+
+export interface Parts extends PageParts {
+  readonly records: Pick<GatewayRecords, "job" | "run" | "runs">;
+  readonly runs: Runs;
+  readonly secrets: ConfigurationSecrets;
+  readonly nowMs: () => number;
+}
+
+export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
+  const { runs, secrets, nowMs } = parts;
+  const shown = (run: RunRecord) => renderRun(run, { secrets, nowMs: nowMs() });
+
+  addRoutes(api, "runs", [
+    get("/runs", {
+      operationId: "listRuns",
+      summary: "List runs",
+      query: RunsQuery,
+      answers: { 200: RunPageSchema },
+      handle: (request, reply) =>
+        sendPage(parts, request, reply, runsOf(parts, request.query.job_id ?? null, request.query)),
+    }),
+    get("/jobs/:job_id/runs", {
+      operationId: "listJobRuns",
+      summary: "List the runs of a job",
+      query: JobRunsQuery,
+      answers: { 200: RunPageSchema },
+      handle: async (request, reply) => {
+        const { jobId } = await findJob(parts, request.params.job_id);
+        return sendPage(parts, request, reply, runsOf(parts, jobId, request.query));
+      },
+    }),
+    get("/runs/:run_id", {
+      operationId: "getRun",
+      summary: "Get a run",
+      answers: { 200: RunSchema },
+      handle: async (request, reply) => sendJson(reply, shown(await findRun(parts, request.params.run_id))),
+    }),
+    patch("/runs/:run_id", {
+      operationId: "controlRun",
+      summary: "Pause, resume or cancel a run",
+      description:
+        "Pausing stops dispatch; a task that is running may finish. Cancelling ends running commands; external actions already performed are not reversed. Asking for what the run already is changes nothing.",
+      body: ControlRunBody,
+      answers: { 200: RunSchema },
+      problems: ["invalid_transition"],
+      handle: async (request, reply) =>
+        sendJson(reply, shown(await runs.control(request.params.run_id, request.body.desired_state))),
+    }),
+  ]);
+}
+
+/** Newest first. */
+function runsOf(
+  { records, secrets, nowMs }: Parts,
+  jobId: string | null,
+  query: Static<typeof JobRunsQuery>,
+): List<RunRecord> {
+  const status = (query.status as JobStatus | undefined) ?? null;
+  const shown = { secrets, nowMs: nowMs() };
+  return {
+    rows: (limit, after) =>
+      records.runs({ jobId, status, limit, after: after === null ? null : String(after[0]) }),
+    positionOf: ({ runId }) => [runId],
+    render: (run) => renderRun(run, shown),
+  };
+}
