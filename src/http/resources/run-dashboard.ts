@@ -1,0 +1,202 @@
+// GET /runs/{run_id}/dashboard: the page that a run's own dashboard shows (src/web/dashboard), of any run, also after
+// its end. It reads the run's record, outputs and events from this API like everybody else.
+//
+// W1. The browser is told to load nothing from elsewhere and to run no script but the page's own files.
+// W2. A page that a worker wrote is shown without scripts and without rights, and only as what it says it is: a page.
+
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Bundles } from "../../bundles/bundles.ts";
+import { BundleProblem } from "../../bundles/problem.ts";
+import { isoTime } from "../../engine/event.ts";
+import type { JsonObject } from "../../engine/json.ts";
+import type { GatewayRecords, RunRecord } from "../../launch/records.ts";
+import type { RunStore } from "../../runs/store/run-store.ts";
+import { graphPicture } from "../../web/inject.ts";
+import { webUiFiles } from "../../web/write-web-ui.ts";
+import { notModified } from "../core/etag.ts";
+import { Problem, shown } from "../core/problem.ts";
+import { addRoutes, get } from "../core/route.ts";
+import { Type } from "../core/type.ts";
+import { artifactNotFound } from "./artifacts.ts";
+import { findRun } from "./find-run.ts";
+import { nothing } from "./schemas.ts";
+
+export interface Parts {
+  readonly records: Pick<GatewayRecords, "run" | "job">;
+  readonly bundles: Bundles;
+  readonly runStore: RunStore;
+  readonly nowMs: () => number;
+}
+
+const FOLDER = new URL("../../web/dashboard/", import.meta.url);
+const PAGE = "page.html";
+/** What of a graph a page is given; its drawing puts agents of one kind together long before. */
+const NODES_SHOWN_MAX = 5_000;
+const EDGES_SHOWN_MAX = 10_000;
+
+export const pagePolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-src 'self'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
+const previewPolicy =
+  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; frame-ancestors 'self'; sandbox";
+
+const contentTypes: Readonly<Record<string, string>> = {
+  html: "text/html; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  svg: "image/svg+xml",
+};
+
+type RunParams = { Params: { run_id: string } };
+type FileParams = { Params: { run_id: string; file: string } };
+type PreviewParams = { Params: { run_id: string; artifact_id: string } };
+
+export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
+  let files: Promise<ReadonlyMap<string, PagePart>> | null = null;
+  const pageParts = () => {
+    files ??= readParts().catch((error: unknown) => {
+      files = null;
+      throw error;
+    });
+    return files;
+  };
+  const send = async (request: FastifyRequest, reply: FastifyReply, name: string) => {
+    const part = (await pageParts()).get(name);
+    if (part === undefined) throw new Problem("not_found", `The dashboard has no file ${shown(name)}.`);
+    return sendPart(request, reply, part);
+  };
+
+  addRoutes(api, "runs", [
+    get("/runs/:run_id/dashboard", {
+      operationId: "getRunDashboard",
+      summary: "Look at a run",
+      description:
+        "A page for people: the run's status, its graph, events, outputs, and what went wrong, live while it goes on.",
+      answers: {
+        200: {
+          description: "The page; its scripts and styles lie below its own path.",
+          content: { "text/html": { schema: Type.String() } },
+        },
+        304: nothing("The client has it already."),
+      },
+      handle: async (request, reply) => {
+        await findRun(parts, request.params.run_id);
+        return send(request, reply, PAGE);
+      },
+    }),
+  ]);
+
+  const hidden = { schema: { hide: true } };
+  api.get<RunParams>("/runs/:run_id/dashboard/", hidden, (request, reply) =>
+    reply.redirect(`/api/v1/runs/${encodeURIComponent(request.params.run_id)}/dashboard`, 308),
+  );
+  api.get<RunParams>("/runs/:run_id/dashboard/config.json", hidden, async (request, reply) => {
+    const run = await findRun(parts, request.params.run_id);
+    return reply.header("cache-control", "no-store").send(await pageConfig(parts, run));
+  });
+  api.get<FileParams>("/runs/:run_id/dashboard/:file", hidden, (request, reply) =>
+    send(request, reply, request.params.file),
+  );
+  // Without HEAD: the framework's answer to that would read the whole file for its length.
+  api.get<PreviewParams>(
+    "/runs/:run_id/dashboard/preview/:artifact_id",
+    { ...hidden, exposeHeadRoute: false },
+    (request, reply) => sendPreview(parts, request, reply),
+  );
+}
+
+// ----------------------------------------------------------------------------------------------- the page
+
+interface PagePart {
+  readonly content: Buffer;
+  readonly contentType: string;
+  readonly etag: string;
+}
+
+async function readParts(): Promise<ReadonlyMap<string, PagePart>> {
+  const names = (await webUiFiles()).filter((name) => !name.endsWith(".mjs"));
+  const parts = names.map(async (name): Promise<[string, PagePart]> => {
+    const bytes = await readFile(new URL(name, FOLDER));
+    // The page's own path has no slash at its end: what lies beside it lies below it.
+    const content =
+      name === PAGE ? Buffer.from(bytes.toString("utf8").replaceAll('="./', '="dashboard/')) : bytes;
+    const digest = createHash("sha256").update(content).digest("base64url");
+    const contentType = contentTypes[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
+    return [name, { content, contentType, etag: `"${digest.slice(0, 22)}"` }];
+  });
+  return new Map(await Promise.all(parts));
+}
+
+function sendPart(request: FastifyRequest, reply: FastifyReply, part: PagePart): FastifyReply {
+  reply.headers({
+    etag: part.etag,
+    "cache-control": "no-cache",
+    "content-security-policy": pagePolicy,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+  });
+  if (notModified(request, part.etag)) return reply.code(304).send();
+  return reply.type(part.contentType).send(part.content);
+}
+
+/** What the page shows, and where it reads it; relative to this document. */
+async function pageConfig(parts: Parts, run: RunRecord) {
+  const job = await parts.records.job(run.jobId);
+  const fingerprint = job?.bundleFingerprint ?? null;
+  const manifest = fingerprint === null ? null : await manifestOf(parts, fingerprint);
+  return {
+    title: job?.name ?? run.runId,
+    run_id: run.runId,
+    graph: manifest === null ? null : graphShown(manifest),
+    run: `../../${encodeURIComponent(run.runId)}`,
+    outputs: "../outputs?page_size=200",
+    events: "../events/stream",
+    gateway_page: null,
+    answers: "../human/",
+    ends_with_run: false,
+    now: isoTime(parts.nowMs()),
+  };
+}
+
+/** Null when the content is gone: then the page draws the agents that the events speak of. */
+async function manifestOf({ bundles }: Parts, fingerprint: string): Promise<JsonObject | null> {
+  try {
+    return (await bundles.definition(fingerprint)).manifest;
+  } catch (error) {
+    if (error instanceof BundleProblem) return null;
+    throw error;
+  }
+}
+
+function graphShown(manifest: JsonObject) {
+  const { nodes, edges } = graphPicture(manifest);
+  return { nodes: nodes.slice(0, NODES_SHOWN_MAX), edges: edges.slice(0, EDGES_SHOWN_MAX) };
+}
+
+// ----------------------------------------------------------------------------------------------- previews
+
+async function sendPreview(
+  parts: Parts,
+  request: FastifyRequest<PreviewParams>,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { run_id: runId, artifact_id: artifactId } = request.params;
+  await findRun(parts, runId);
+  const artifact = await parts.runStore.find(runId, artifactId);
+  if (artifact === null || !/^text\/html\b/.test(artifact.contentType)) {
+    throw artifactNotFound(runId, artifactId);
+  }
+  const bytes = artifact.size === 0 ? "" : await artifact.open(0, artifact.size - 1);
+  return reply
+    .headers({
+      "cache-control": "private, no-cache",
+      "content-length": artifact.size,
+      "content-security-policy": previewPolicy,
+      "cross-origin-resource-policy": "same-origin",
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+    })
+    .type(artifact.contentType)
+    .send(bytes);
+}

@@ -1,0 +1,216 @@
+// A job of the runtime API as it is shown (spec "Resources and their fields"). What is stored as JSON text is put into
+// the answer as it is.
+
+import { join } from "node:path";
+import { isoTime } from "../../engine/event.ts";
+import { type AgentRecord, isTerminal } from "../../engine/journal.ts";
+import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
+import { unbegun } from "../../runs/history/progress.ts";
+import { withoutNullAgent } from "../../runs/history/public-event.ts";
+import { failureMembers } from "../../runs/history/read-summary.ts";
+import type { ObservabilitySummary } from "../../runs/history/summary.ts";
+import type { JobDetail, JobRecord, JobRecords, WholeJob } from "../../runs/job-records.ts";
+import { Slices } from "../../runs/slices.ts";
+
+export interface RenderContext {
+  readonly nodeName: string;
+  readonly home: string;
+}
+
+/** Agents that are read and rendered while everything else waits: a few milliseconds. */
+const AGENTS_PER_CHUNK = 200;
+
+const str = (text: string | null) => (text === null ? "null" : JSON.stringify(text));
+
+/** An item of the job list. */
+export function renderSummary(job: JobRecord, context: RenderContext): string {
+  return `{${identity(job)},"run_id":${str(job.runId)},${aggregate(job, context)}${evidence(job)}}`;
+}
+
+/** What went wrong, if anything did, and where its traces are; a comma before each member. */
+function evidence({ failureJson, trace, status, humanPending }: JobRecord): string {
+  return (
+    `${failureMembers(failureJson)},"trace_id":${str(trace.traceId)},` +
+    `"human_pending":${isTerminal(status) ? 0 : humanPending}`
+  );
+}
+
+function identity(job: JobRecord): string {
+  return (
+    `"job_id":${str(job.jobId)},"graph_id":${str(job.graphId)},"job_name":${str(job.jobName)},` +
+    `"status":"${job.status}","submitted_at":"${isoTime(job.submittedAtMs)}","updated_at":"${isoTime(job.updatedAtMs)}",` +
+    `"placement_policy":${str(job.placementPolicy)},"recovery_policy":${str(job.recoveryPolicy)}`
+  );
+}
+
+function aggregate(job: JobRecord, context: RenderContext): string {
+  const nodes = isTerminal(job.status) ? [] : [context.nodeName];
+  return (
+    `"executor_count":${job.executorCount},"active_executors":${job.activeExecutors},` +
+    `"nodes":${JSON.stringify(nodes)},"sandbox_names":${job.sandboxNamesJson},"last_event":${withoutNullAgent(job.lastEventJson)}`
+  );
+}
+
+/** The whole detail of a job: record, summary, agents a few at a time, recent events, sandboxes. */
+export async function* renderDetail(
+  records: Pick<JobRecords, "agents">,
+  detail: JobDetail,
+  summary: ObservabilitySummary,
+  context: RenderContext,
+): AsyncGenerator<string> {
+  const manifest = await viewOf(detail.manifestJson);
+  yield `{"job":${await renderJob(detail, summary, context)},` +
+    `"summary":{${identity(detail.job)},${aggregate(detail.job, context)}},"agents":[`;
+  for (let from = 0; from < manifest.nodes.length; from += AGENTS_PER_CHUNK) {
+    const found = await records.agents(detail.job.jobId, from, from + AGENTS_PER_CHUNK);
+    yield (from === 0 ? "" : ",") + renderAgents(detail, manifest, from, found, context).join(",");
+  }
+  yield `],"recent_events":[${detail.recentEvents.map(withoutNullAgent).join(",")}],` +
+    `"sandboxes":${JSON.stringify(sandboxes(detail, manifest))}}`;
+}
+
+/** The record of a job, as `job` in its detail. */
+export async function renderJob(
+  { job, resultJson, manifestJson }: WholeJob,
+  summary: ObservabilitySummary,
+  context: RenderContext,
+): Promise<string> {
+  const bundle = job.bundleFingerprint === null ? null : join(context.home, "bundles", job.bundleFingerprint);
+  const manifestRef = {
+    graph_id: job.graphId,
+    manifest_version: (await viewOf(manifestJson)).version,
+    manifest_path: bundle === null ? null : join(bundle, "manifest.json"),
+    job_path: join(context.home, "runs", job.runId),
+    cache_path: bundle,
+  };
+  return (
+    `{${identity(job)},"run_id":${str(job.runId)},"type":"${job.type}",` +
+    `"root_agent_ids":${job.rootAgentIdsJson},"result":${resultJson ?? "{}"}` +
+    `${evidence(job)},"partial":${job.partial},` +
+    `"manifest_ref":${JSON.stringify(manifestRef)},"observability_summary":${JSON.stringify(summary)}}`
+  );
+}
+
+/** What a detail shows of the manifest; nodes as far as they are the same in every answer. */
+interface ManifestView {
+  readonly version: string;
+  readonly nodes: readonly NodeView[];
+}
+
+interface NodeView {
+  readonly nodeId: string;
+  /** The members that come first, and those of `outbound_edges`, as JSON. */
+  readonly headJson: string;
+  readonly edgesJson: string;
+}
+
+let viewedText = "";
+let view: ManifestView | null = null;
+
+/** Jobs are polled, and many jobs are made from one manifest: the last one is kept, so that it is read once. */
+async function viewOf(manifestJson: string): Promise<ManifestView> {
+  if (view !== null && manifestJson === viewedText) return view;
+  const read = await readManifest(manifestJson);
+  view = read;
+  viewedText = manifestJson;
+  return read;
+}
+
+/** The stored manifest was valid when it was accepted, so this only picks fields. */
+async function readManifest(manifestJson: string): Promise<ManifestView> {
+  const manifest = JSON.parse(manifestJson) as JsonObject;
+  const slices = new Slices();
+  const edgesFrom = new Map<string, JsonObject[]>();
+  for (const edge of objects(manifest.edges)) {
+    if (slices.isOver) await slices.breathe();
+    const shown = {
+      ...(edge.edge_id != null && { edge_id: edge.edge_id }),
+      to_node: edge.to_node ?? null,
+      ...(edge.message_type != null && { message_type: edge.message_type }),
+    };
+    const from = String(edge.from_node);
+    const list = edgesFrom.get(from);
+    if (list === undefined) edgesFrom.set(from, [shown]);
+    else list.push(shown);
+  }
+  const nodes: NodeView[] = [];
+  for (const node of objects(manifest.nodes)) {
+    if (slices.isOver) await slices.breathe();
+    const nodeId = String(node.node_id);
+    const type = typeof node.type === "string" ? node.type : "generic";
+    const headJson = `"agent_id":${str(nodeId)},"agent_type":${str(String(node.agent_type))},"type":${str(type)}`;
+    nodes.push({ nodeId, headJson, edgesJson: JSON.stringify(edgesFrom.get(nodeId) ?? []) });
+  }
+  return { version: String(manifest.manifest_version), nodes };
+}
+
+function objects(value: JsonValue | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+/** Those of the nodes from `from` on; `found` are the records of a chunk of them. */
+function renderAgents(
+  detail: JobDetail,
+  manifest: ManifestView,
+  from: number,
+  found: readonly AgentRecord[],
+  context: RenderContext,
+): string[] {
+  const records = new Map(found.map((agent) => [agent.index, agent]));
+  const sandboxNames = new Map<number, string>();
+  for (const { agentIndex, state } of detail.tasks) {
+    if (state.kind === "running") sandboxNames.set(agentIndex, state.sandboxName);
+  }
+  return manifest.nodes.slice(from, from + AGENTS_PER_CHUNK).map((node, offset) => {
+    const index = from + offset;
+    const record = records.get(index);
+    const status = shownStatus(detail.job, record);
+    const isPaused = status === "paused";
+    const lease =
+      record?.lease == null
+        ? "null"
+        : JSON.stringify({
+            lease_id: record.lease.leaseId,
+            pool: record.lease.pool,
+            slots: record.lease.slots,
+          });
+    return (
+      `{${node.headJson},"assigned_node":${str(context.nodeName)},"status":"${status}","running?":${status === "running"},` +
+      `"processed_messages":${record?.processedMessages ?? 0},` +
+      `"mailbox_depth":${detail.mailboxDepths.get(index) ?? 0},"paused?":${isPaused},` +
+      `"last_error":${str(record?.lastError ?? null)},"sandbox_name":${str(sandboxNames.get(index) ?? null)},` +
+      `"lease":${lease},"current_state":${stateObject(record)},` +
+      `"metadata":{"paused":${isPaused},"outbound_edges":${node.edgesJson}}}`
+    );
+  });
+}
+
+/** The agent's own status, seen with its job's: a completed job's agents are done, a held job's wait. */
+function shownStatus(job: JobRecord, record: AgentRecord | undefined): string {
+  const own = record?.status ?? "pending";
+  if (own === "failed" || own === "done" || own === "cancelled") return own;
+  if (isTerminal(job.status)) return own === "pending" ? unbegun(job.tally.ends?.agents ?? null) : "done";
+  return job.status === "paused" && own !== "running" && own !== "pending" ? "paused" : own;
+}
+
+function stateObject(record: AgentRecord | undefined): string {
+  const state = record?.stateJson ?? "{}";
+  return state.startsWith("{") ? state : `{"value":${state}}`;
+}
+
+function sandboxes(detail: JobDetail, manifest: ManifestView) {
+  return detail.tasks.flatMap((task) =>
+    task.kind === "command" && task.state.kind === "running"
+      ? [
+          {
+            sandbox_name: task.state.sandboxName,
+            agent_id: manifest.nodes[task.agentIndex]!.nodeId,
+            status: "running",
+            attempt: task.attempt,
+            ...(task.state.lease !== null && { pool: task.state.lease.pool }),
+            started_at: isoTime(task.state.startedAtMs),
+          },
+        ]
+      : [],
+  );
+}
