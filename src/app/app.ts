@@ -5,7 +5,7 @@ import type { FastifyInstance } from "fastify";
 import { type Logger, pino } from "pino";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import { EventStreams } from "../http/core/sse.ts";
-import { Waits } from "../http/core/waits.ts";
+import { Waits } from "../http/resources/waits.ts";
 import { readTelemetry } from "../observability/traces/settings.ts";
 import { changedRowsText } from "../store/sqlite/errors.ts";
 import { quickCheckInBackground } from "../store/sqlite/quick-check.ts";

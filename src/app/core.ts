@@ -13,8 +13,7 @@ import { PoolSlots } from "../execution/pools.ts";
 import { payloadsIn } from "../execution/runner/paths.ts";
 import { LocalTaskRunner } from "../execution/task-runner.ts";
 import { RunTokens } from "../http/core/run-token.ts";
-import { gatewayRunSource } from "../http/gateway/run-documents.ts";
-import { runtimeRunSource } from "../http/runtime/run-documents.ts";
+import { findRunSource } from "../http/resources/run-documents.ts";
 import { removeTree } from "../lib/remove-tree.ts";
 import { MeteredJournal, MeteredListener, MeteredSlots } from "../observability/metrics/metered-ports.ts";
 import { RuntimeMeter } from "../observability/metrics/runtime-meter.ts";
@@ -183,9 +182,7 @@ export async function openCore(
     home: home.path,
     records,
     blobPath,
-    findRun: async (runId) =>
-      (await gatewayRunSource({ records: gatewayRecords, journal: records, secrets }, runId)) ??
-      (await runtimeRunSource({ records, secrets }, runId)),
+    findRun: (runId) => findRunSource({ records: gatewayRecords, journal: records, secrets }, runId),
   });
   const startedAtMs = systemClock.nowMs();
   const humanRequests = sqlHumanRequestRecords(database);

@@ -4,7 +4,7 @@ import { rmSync } from "node:fs";
 import { hostname } from "node:os";
 import type { FastifyInstance } from "fastify";
 import type { EventStreams } from "../http/core/sse.ts";
-import type { Waits } from "../http/core/waits.ts";
+import type { Waits } from "../http/resources/waits.ts";
 import { runtimeServer } from "../http/runtime/server.ts";
 import { MetricsSource } from "../observability/metrics/metrics-source.ts";
 import { ProcessMeter } from "../observability/metrics/process-meter.ts";
@@ -83,7 +83,7 @@ function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | 
     {
       ...core.people,
       engine: core.engine,
-      records: core.records,
+      journal: core.records,
       streams,
       waits,
       metrics,

@@ -18,15 +18,14 @@ import {
 import { PoolSlots } from "../../src/execution/pools.ts";
 import { Paging } from "../../src/http/core/paging.ts";
 import { EventStreams } from "../../src/http/core/sse.ts";
-import { jobEvidenceRoutes } from "../../src/http/gateway/job-evidence.ts";
-import { gatewayRunSource } from "../../src/http/gateway/run-documents.ts";
-import { runEventRoutes } from "../../src/http/gateway/run-events.ts";
-import { runEvidenceRoutes } from "../../src/http/gateway/run-evidence.ts";
-import { runFileRoutes } from "../../src/http/gateway/run-files.ts";
-import { runLogRoutes } from "../../src/http/gateway/run-logs.ts";
-import { runSummaryRoutes } from "../../src/http/gateway/run-summary.ts";
-import type { GatewayServices } from "../../src/http/gateway/services.ts";
-import { workflowProgressRoutes } from "../../src/http/gateway/workflow-progress.ts";
+import type { ResourceParts } from "../../src/http/gateway/resources.ts";
+import * as artifacts from "../../src/http/resources/artifacts.ts";
+import * as deadLetters from "../../src/http/resources/dead-letters.ts";
+import * as events from "../../src/http/resources/events.ts";
+import * as logs from "../../src/http/resources/logs.ts";
+import * as results from "../../src/http/resources/results.ts";
+import { findRunSource } from "../../src/http/resources/run-documents.ts";
+import * as workflowProgress from "../../src/http/resources/workflow-progress.ts";
 import type { NewRun } from "../../src/launch/records.ts";
 import { RunEnds } from "../../src/launch/run-ends.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
@@ -83,7 +82,7 @@ export async function startGateway() {
     home,
     records: journal,
     blobPath: async (sha256: string) => (await blobs.open(sha256))?.path ?? null,
-    findRun: (runId) => gatewayRunSource({ records, journal, secrets }, runId),
+    findRun: (runId) => findRunSource({ records, journal, secrets }, runId),
   });
   const services = {
     deadLetterRecords: sqlDeadLetterRecords(database),
@@ -96,15 +95,11 @@ export async function startGateway() {
     runStore,
     nowMs: systemClock.nowMs,
     stopping: stopping.signal,
-  } as unknown as GatewayServices;
+  } as unknown as ResourceParts;
   const app = await startApp({}, (api) => {
-    runEventRoutes(api, services);
-    runEvidenceRoutes(api, services);
-    runFileRoutes(api, services);
-    runLogRoutes(api, services);
-    jobEvidenceRoutes(api, services);
-    runSummaryRoutes(api, services);
-    workflowProgressRoutes(api, services);
+    for (const { gatewayRoutes } of [events, results, artifacts, logs, deadLetters, workflowProgress]) {
+      gatewayRoutes(api, services);
+    }
   });
   const api = app.url;
   const get = (path: string, headers: Record<string, string> = {}) => fetch(`${api}${path}`, { headers });

@@ -3,13 +3,12 @@
 import type { JsonObject } from "../../src/engine/json.ts";
 import { IdempotentRequests } from "../../src/http/core/idempotency.ts";
 import { Paging } from "../../src/http/core/paging.ts";
-import { Waits } from "../../src/http/core/waits.ts";
-import { bundleRoutes } from "../../src/http/gateway/bundles.ts";
-import { jobControlRoutes } from "../../src/http/gateway/job-control.ts";
-import { jobRoutes } from "../../src/http/gateway/jobs.ts";
-import { runBatchRoutes } from "../../src/http/gateway/run-batches.ts";
-import { runRoutes } from "../../src/http/gateway/runs.ts";
-import type { GatewayServices } from "../../src/http/gateway/services.ts";
+import type { ResourceParts } from "../../src/http/gateway/resources.ts";
+import * as bundles from "../../src/http/resources/bundles.ts";
+import * as jobs from "../../src/http/resources/jobs.ts";
+import * as runStarts from "../../src/http/resources/run-starts.ts";
+import * as runs from "../../src/http/resources/runs.ts";
+import { Waits } from "../../src/http/resources/waits.ts";
 import { startApp } from "./api.ts";
 import { startCore, type TestCore } from "./core.ts";
 
@@ -35,14 +34,12 @@ export async function startRoutes(given?: TestCore) {
     idempotency: new IdempotentRequests({ records, nowMs }),
     paging: new Paging({ key: Buffer.alloc(32, 7), nowMs }),
     waits: new Waits({ feed, clock, stopping: new AbortController().signal }),
+    bundleBytesMax: BUNDLE_BYTES_MAX,
     nowMs,
-  } as unknown as GatewayServices;
+  } as unknown as ResourceParts;
   const app = await startApp({}, (api) => {
-    jobRoutes(api, services);
-    jobControlRoutes(api, services);
-    runRoutes(api, services);
-    runBatchRoutes(api, services);
-    api.register(async (uploads) => bundleRoutes(uploads, services, BUNDLE_BYTES_MAX));
+    for (const { gatewayRoutes } of [jobs, runs, runStarts]) gatewayRoutes(api, services);
+    api.register(async (uploads) => bundles.gatewayRoutes(uploads, services));
   });
   return {
     app,

@@ -4,17 +4,10 @@ import { STATUS_CODES } from "node:http";
 import { PROBLEM_TYPE } from "../core/problem.ts";
 import { type ProblemCode, problemCodes } from "../core/problem-codes.ts";
 import type { Documentation } from "../core/route.ts";
-import {
-  description,
-  headers,
-  namedSchemas,
-  securitySchemes,
-  tags,
-  uploadBody,
-  withETag,
-} from "./openapi-info.ts";
+import { ProblemSchema } from "../resources/schemas.ts";
+import { description, headers, securitySchemes, tags, uploadBody, withETag } from "./openapi-info.ts";
 import { type Json, type JsonMap, NamedSchemas } from "./openapi-schema.ts";
-import { ProblemSchema } from "./schemas/common.ts";
+import { namedSchemas } from "./resources.ts";
 
 interface ObjectSchema {
   readonly description?: string;

@@ -1,21 +1,4 @@
-// What the OpenAPI document says beside its routes: who it is about, the tags, the headers, the names of schemas.
-
-import * as artifacts from "./schemas/artifacts.ts";
-import * as attention from "./schemas/attention.ts";
-import * as launches from "./schemas/blueprint-launches.ts";
-import * as blueprints from "./schemas/blueprints.ts";
-import * as bundles from "./schemas/bundles.ts";
-import { ProblemSchema } from "./schemas/common.ts";
-import * as evidence from "./schemas/evidence.ts";
-import * as jobs from "./schemas/jobs.ts";
-import * as logs from "./schemas/logs.ts";
-import * as operations from "./schemas/operations.ts";
-import * as progress from "./schemas/progress.ts";
-import * as retention from "./schemas/retention.ts";
-import * as runs from "./schemas/runs.ts";
-import * as services from "./schemas/services.ts";
-import * as summary from "./schemas/summary.ts";
-import * as system from "./schemas/system.ts";
+// What the OpenAPI document says beside its routes: who it is about, the tags, the headers.
 
 export const description = `The gateway in front of the Troupe runtime: upload a bundle, create a job from it, start runs of the job, follow them, get their outputs.
 
@@ -98,72 +81,4 @@ export const uploadBody = {
       encoding: { bundle: { contentType: "application/zip" } },
     },
   },
-};
-
-const itemOf = (page: { properties: { items: { items: object } } }) => page.properties.items.items;
-
-/** Schemas by the names that clients see. */
-export const namedSchemas: Readonly<Record<string, object>> = {
-  Problem: ProblemSchema,
-  Bundle: bundles.BundleSchema,
-  BundlePage: bundles.BundlePageSchema,
-  Blueprint: blueprints.BlueprintSchema,
-  BlueprintState: blueprints.BlueprintState,
-  BlueprintDetail: blueprints.BlueprintDetailSchema,
-  BlueprintPage: blueprints.BlueprintPageSchema,
-  AddBlueprint: operations.AddBlueprintBody,
-  RemoveBlueprint: operations.RemoveBlueprintBody,
-  LaunchBlueprint: launches.LaunchBlueprintBody,
-  LaunchedBlueprint: launches.LaunchedBlueprintSchema,
-  ValidateBlueprint: launches.ValidateBlueprintBody,
-  BlueprintValidation: launches.BlueprintValidationSchema,
-  Operation: operations.OperationSchema,
-  OperationStatus: operations.OperationStatus,
-  OperationPage: operations.OperationPageSchema,
-  Job: jobs.JobSchema,
-  JobDetail: jobs.JobDetailSchema,
-  JobPage: jobs.JobPageSchema,
-  JobControl: jobs.JobControlSchema,
-  CreateJob: jobs.CreateJobBody,
-  UpdateJob: jobs.UpdateJobBody,
-  Run: runs.RunSchema,
-  RunStatus: runs.RunStatus,
-  DesiredState: runs.DesiredState,
-  RunSummary: runs.RunSummarySchema,
-  RunPage: runs.RunPageSchema,
-  CreateRun: runs.CreateRunBody,
-  CreateRuns: runs.CreateRunsBody,
-  StartedRuns: runs.StartedRunsSchema,
-  ControlRun: runs.ControlRunBody,
-  RunEvent: itemOf(evidence.EventPageSchema),
-  RunEventPage: evidence.EventPageSchema,
-  RunResult: evidence.RunResultSchema,
-  LogRecord: itemOf(logs.LogPageSchema),
-  LogPage: logs.LogPageSchema,
-  TimelineRecord: itemOf(evidence.TimelinePageSchema),
-  TimelinePage: evidence.TimelinePageSchema,
-  Artifact: itemOf(artifacts.ArtifactPageSchema),
-  ArtifactPage: artifacts.ArtifactPageSchema,
-  Output: itemOf(artifacts.OutputPageSchema),
-  OutputPage: artifacts.OutputPageSchema,
-  HumanRequest: attention.HumanRequestSchema,
-  HumanRequestPage: attention.HumanRequestPageSchema,
-  AnswerHuman: attention.AnswerHumanBody,
-  DeadLetter: attention.DeadLetterSchema,
-  DeadLetterPage: attention.DeadLetterPageSchema,
-  Retried: attention.RetriedSchema,
-  WorkflowProgress: progress.WorkflowProgressSchema,
-  ObservabilitySummary: summary.ObservabilitySummarySchema,
-  Service: services.ServiceSchema,
-  ServicePage: services.ServicePageSchema,
-  Health: system.HealthSchema,
-  RuntimeHealth: system.RuntimeHealthSchema,
-  RuntimeStatus: system.RuntimeStatusSchema,
-  Doctor: system.DoctorSchema,
-  Node: system.NodeSchema,
-  NodePage: system.NodePageSchema,
-  SystemSummary: system.SystemSummarySchema,
-  CollectGarbage: retention.CollectBody,
-  CollectReport: retention.CollectReportSchema,
-  Metrics: system.MetricsSchema,
 };

@@ -7,8 +7,7 @@ import type { FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { loadConfig } from "../../app/config.ts";
 import { problemCodes } from "../core/problem-codes.ts";
-import { gatewayServer } from "./server.ts";
-import type { GatewayServices } from "./services.ts";
+import { type GatewayParts, gatewayServer } from "./server.ts";
 
 interface Operation {
   readonly operationId: string;
@@ -59,7 +58,7 @@ before(async () => {
     processId: "test",
     version: "1.2.3",
     stopping: new AbortController().signal,
-  } as unknown as GatewayServices;
+  } as unknown as GatewayParts;
   app = gatewayServer(services, pino({ level: "silent" }));
   app.addHook("onRoute", ({ method, url }) => {
     // What a page is made of is its own affair.

@@ -1,40 +1,18 @@
-// The gateway's HTTP API (spec gateway-api): routes under /api/v1, one file per resource. A route parses, calls one
-// function and renders; what all of them do alike is in src/http/core.
+// The gateway's HTTP API (spec gateway-api): the resources under /api/v1, and around them the documentation and the
+// conventions of src/http/core.
 
 import Fastify, { type FastifyInstance, LogController } from "fastify";
 import type { Logger } from "pino";
 import { gatewayConventions } from "../core/conventions.ts";
-import { blueprintLaunchRoutes } from "./blueprint-launches.ts";
-import { blueprintOperationRoutes } from "./blueprint-operations.ts";
-import { blueprintRoutes } from "./blueprints.ts";
-import { bundleRoutes } from "./bundles.ts";
+import type { RunTokens } from "../core/run-token.ts";
+import { HttpCounts } from "../resources/http-counts.ts";
+import type { SystemSettings } from "../resources/system.ts";
 import { docsRoutes } from "./docs.ts";
 import { frontPageRoute } from "./front-page.ts";
-import { HttpCounts } from "./http-counts.ts";
-import { jobControlRoutes } from "./job-control.ts";
-import { jobEvidenceRoutes } from "./job-evidence.ts";
-import { jobRoutes } from "./jobs.ts";
 import { jsonSchemaRoutes } from "./json-schemas.ts";
-import { metricsRoutes } from "./metrics.ts";
 import { refuseWebSockets } from "./no-websockets.ts";
 import { describeRoutes } from "./openapi.ts";
-import { operationRoutes } from "./operations.ts";
-import { retentionRoutes } from "./retention.ts";
-import { runBatchRoutes } from "./run-batches.ts";
-import { runDashboardRoutes } from "./run-dashboard.ts";
-import { runDeadLetterRoutes } from "./run-dead-letters.ts";
-import { runEventRoutes } from "./run-events.ts";
-import { runEvidenceRoutes } from "./run-evidence.ts";
-import { runFileRoutes } from "./run-files.ts";
-import { runHumanRoutes } from "./run-human.ts";
-import { runLogRoutes } from "./run-logs.ts";
-import { runSummaryRoutes } from "./run-summary.ts";
-import { runRoutes } from "./runs.ts";
-import { runtimeViewRoutes } from "./runtime-views.ts";
-import { serviceRoutes } from "./service-routes.ts";
-import type { GatewayServices } from "./services.ts";
-import { systemRoutes } from "./system.ts";
-import { workflowProgressRoutes } from "./workflow-progress.ts";
+import { addResources, type ResourceParts } from "./resources.ts";
 
 const HEAD_BYTES_MAX = 16 * 1024;
 const HEADERS_TIMEOUT_MS = 20_000;
@@ -43,17 +21,31 @@ const REQUEST_TIMEOUT_MS = 300_000;
 const STANDSTILL_MS = 300_000;
 const CONNECTIONS_MAX = 10_000;
 
-export function gatewayServer(services: GatewayServices, logger: Logger): FastifyInstance {
-  const { config } = services;
+/** What the gateway is made of; the composition root has it. */
+export interface GatewayParts extends Omit<ResourceParts, "httpCounts" | "bundleBytesMax"> {
+  readonly config: GatewaySettings;
+  readonly runTokens: RunTokens;
+  /** Sets this process apart from others; letters and digits. */
+  readonly processId: string;
+}
+
+export interface GatewaySettings extends SystemSettings {
+  readonly apiHost: string;
+  readonly allowedHosts: readonly string[];
+  readonly corsOrigins: readonly string[];
+}
+
+export function gatewayServer(given: GatewayParts, logger: Logger): FastifyInstance {
+  const { config, version } = given;
   const conventions = gatewayConventions({
     apiTokens: config.apiTokens,
-    runTokens: services.runTokens,
+    runTokens: given.runTokens,
     boundHost: config.apiHost,
     allowedHosts: config.allowedHosts,
     corsOrigins: config.corsOrigins,
     requestsPerMinuteMax: config.requestsPerMinuteMax,
-    nowMs: services.nowMs,
-    processId: services.processId,
+    nowMs: given.nowMs,
+    processId: given.processId,
   });
   const app = Fastify({
     ...conventions.serverOptions,
@@ -77,41 +69,13 @@ export function gatewayServer(services: GatewayServices, logger: Logger): Fastif
   app.setChildLoggerFactory((given) => given);
   conventions.install(app);
   refuseWebSockets(app);
-  const http = new HttpCounts();
-  http.watch(app);
-  describeRoutes(app, services.version);
+  const httpCounts = new HttpCounts();
+  httpCounts.watch(app);
+  describeRoutes(app, version);
   docsRoutes(app);
-  frontPageRoute(app, services.version);
+  frontPageRoute(app, version);
   jsonSchemaRoutes(app);
-  app.register(
-    async (api) => {
-      systemRoutes(api, services);
-      retentionRoutes(api, services);
-      runtimeViewRoutes(api, services);
-      metricsRoutes(api, services, http);
-      blueprintRoutes(api, services);
-      blueprintOperationRoutes(api, services);
-      operationRoutes(api, services);
-      blueprintLaunchRoutes(api, services);
-      jobRoutes(api, services);
-      jobControlRoutes(api, services);
-      jobEvidenceRoutes(api, services);
-      workflowProgressRoutes(api, services);
-      runRoutes(api, services);
-      runBatchRoutes(api, services);
-      runEventRoutes(api, services);
-      runEvidenceRoutes(api, services);
-      runSummaryRoutes(api, services);
-      runFileRoutes(api, services);
-      runDashboardRoutes(api, services);
-      runHumanRoutes(api, services);
-      runDeadLetterRoutes(api, services);
-      runLogRoutes(api, services);
-      serviceRoutes(api, services);
-      // In a scope of its own: only these routes take uploads.
-      api.register(async (uploads) => bundleRoutes(uploads, services, config.bundleBytesMax));
-    },
-    { prefix: "/api/v1" },
-  );
+  const parts = { ...given, httpCounts, bundleBytesMax: config.bundleBytesMax };
+  app.register(async (api) => addResources(api, parts), { prefix: "/api/v1" });
   return app;
 }

@@ -5,13 +5,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { withoutSealed } from "../../engine/sealed.ts";
+import type { DeadLetters, Retried } from "../../runs/dead-letters.ts";
 import {
-  type AttentionRecords,
   type DeadLetter,
+  type DeadLetterRecords,
   type LetterStatus,
   letterStatuses,
-} from "../../runs/attention-records.ts";
-import type { DeadLetters, Retried } from "../../runs/dead-letters.ts";
+} from "../../runs/dead-letters.ts";
 import type { Position } from "../core/page-token.ts";
 import { addRoutes, get, post } from "../core/route.ts";
 import { type Query, readOneOf, readWholeNumber } from "../core/runtime-query.ts";
@@ -46,7 +46,7 @@ import {
 } from "./schemas.ts";
 
 export interface Parts {
-  readonly attention: AttentionRecords;
+  readonly deadLetterRecords: DeadLetterRecords;
   readonly deadLetters: DeadLetters;
 }
 
@@ -240,10 +240,14 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunPar
 // ------------------------------------------------------------------------------------------------ both
 
 /** Newest first. */
-function lettersOf({ attention }: Parts, run: FoundRun, status: LetterStatus | null) {
+function lettersOf({ deadLetterRecords }: Parts, run: FoundRun, status: LetterStatus | null) {
   return {
     rows: (limit: number, after: Position | null) =>
-      attention.deadLetters(run.jobId, { status, limit, before: after === null ? null : String(after[0]) }),
+      deadLetterRecords.deadLetters(run.jobId, {
+        status,
+        limit,
+        before: after === null ? null : String(after[0]),
+      }),
     positionOf: ({ deadLetterId }) => [deadLetterId],
     render: (letter) => render(run, letter),
   } satisfies List<DeadLetter>;

@@ -3,7 +3,8 @@
 // The runtime API leaves out an `agent_id` that is null.
 
 import type { FastifyInstance } from "fastify";
-import { eventType, terminalEventTypes } from "../../engine/event.ts";
+import { eventType } from "../../engine/event.ts";
+import { terminalEventTypes } from "../../engine/event-types.ts";
 import { toHumanView } from "../../runs/history/human.ts";
 import { isOfAgent } from "../../runs/history/line.ts";
 import { toLog } from "../../runs/history/logs.ts";

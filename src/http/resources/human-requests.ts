@@ -5,8 +5,14 @@ import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import type { HumanRequest, HumanResponse } from "../../engine/journal.ts";
 import type { JsonObject, JsonValue } from "../../engine/json.ts";
-import { type AttentionRecords, type HumanStatus, humanStatuses } from "../../runs/attention-records.ts";
-import { answerLimits, type GivenAnswer, type HumanAnswers } from "../../runs/human-answers.ts";
+import {
+  answerLimits,
+  type GivenAnswer,
+  type HumanAnswers,
+  type HumanRequestRecords,
+  type HumanStatus,
+  humanStatuses,
+} from "../../runs/human-answers.ts";
 import { ANONYMOUS } from "../core/auth.ts";
 import type { JsonBody } from "../core/json-body.ts";
 import { addRoutes, get, post } from "../core/route.ts";
@@ -29,7 +35,7 @@ import {
 } from "./schemas.ts";
 
 export interface Parts {
-  readonly attention: AttentionRecords;
+  readonly humanRequests: HumanRequestRecords;
   readonly humanAnswers: HumanAnswers;
 }
 
@@ -202,10 +208,10 @@ function readAnswer({ decision, comment = null, data = null }: JsonObject): Give
 // ------------------------------------------------------------------------------------------------ both
 
 /** Oldest first. */
-function requestsOf({ attention }: Parts, run: FoundRun, status: HumanStatus | null): List<HumanRequest> {
+function requestsOf({ humanRequests }: Parts, run: FoundRun, status: HumanStatus | null): List<HumanRequest> {
   return {
     rows: (limit, after) =>
-      attention.humanRequests(run.jobId, { status, limit, afterSeq: Number(after?.[0] ?? 0) }),
+      humanRequests.humanRequests(run.jobId, { status, limit, afterSeq: Number(after?.[0] ?? 0) }),
     positionOf: ({ eventSeq }) => [eventSeq],
     render: (one) => render(run, one),
   };

@@ -1,8 +1,8 @@
 // Lists as answers: a page at a time in the gateway, whole in the runtime API, whose text is made as it is sent.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Page } from "../../lib/page.ts";
 import type { LogPage, LogPosition } from "../../runs/log-page.ts";
-import type { Portion } from "../../runs/portion.ts";
 import { readHistory } from "../../runs/run-history.ts";
 import { Slices } from "../../runs/slices.ts";
 import type { Position } from "../core/page-token.ts";
@@ -13,8 +13,8 @@ import type { FindRun, FoundRun } from "./find-run.ts";
 
 /** @template Place a row's sort key, from which the list goes on */
 export interface List<Row, Place = Position> {
-  /** Rows behind `after` in the list's order, at most `limit`; a portion where they may be fewer for their size. */
-  rows(limit: number, after: Place | null): Promise<readonly Row[] | Portion<Row>>;
+  /** Rows behind `after` in the list's order, at most `limit`; a page where they may be fewer for their size. */
+  rows(limit: number, after: Place | null): Promise<readonly Row[] | Page<Row>>;
   /** The whole sort key of a row. */
   positionOf(row: Row): Place;
   /** A row as JSON text. */
@@ -25,7 +25,7 @@ export interface PageParts {
   readonly paging: Paging;
 }
 
-const portionOf = <Row>(rows: readonly Row[] | Portion<Row>): Portion<Row> =>
+const asPage = <Row>(rows: readonly Row[] | Page<Row>): Page<Row> =>
   "rows" in rows ? rows : { rows, isCut: false };
 
 export function sendJson(reply: FastifyReply, body: string): FastifyReply {
@@ -55,7 +55,7 @@ export async function sendPage<Row>(
   list: List<Row>,
 ): Promise<FastifyReply> {
   const page = readPage(parts, request);
-  const { rows, isCut } = portionOf(await list.rows(page.fetch, page.after));
+  const { rows, isCut } = asPage(await list.rows(page.fetch, page.after));
   const { items, next_page_token: next } = parts.paging.answer(page, rows, list.positionOf, isCut);
   return sendItems(reply, items.map(list.render), next);
 }
@@ -131,7 +131,7 @@ export async function* wholeList<Row, Place>(
   let text = '{"data":[';
   while (left > 0) {
     const wanted = Math.min(left, ROWS_PER_PAGE);
-    const { rows, isCut }: Portion<Row> = portionOf(await list.rows(wanted, after));
+    const { rows, isCut }: Page<Row> = asPage(await list.rows(wanted, after));
     const last = rows.at(-1);
     if (last !== undefined) {
       text += separator + rows.map(list.render).join(",");

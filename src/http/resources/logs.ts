@@ -3,7 +3,7 @@
 
 import type { FastifyInstance } from "fastify";
 import { eventType } from "../../engine/event.ts";
-import { logLevels } from "../../engine/event-views.ts";
+import { logLevels } from "../../engine/event-types.ts";
 import { type LogFilter, logTextCharsMax, logView, nameOfFilter } from "../../runs/history/log-filter.ts";
 import { logStreams } from "../../runs/history/logs.ts";
 import {

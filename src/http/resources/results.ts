@@ -5,7 +5,7 @@ import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
 import type { RunRecord } from "../../launch/records.ts";
-import { summarizedRun } from "../../launch/run-summary.ts";
+import { summarizedRun } from "../../launch/run-ends.ts";
 import { failureMembers, readSummary } from "../../runs/history/read-summary.ts";
 import { timelineTypes, toTimeline } from "../../runs/history/timeline.ts";
 import type { JobRecord } from "../../runs/job-records.ts";

@@ -5,7 +5,7 @@ import { isoTime } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
 import { isObject, type JsonObject } from "../../engine/json.ts";
 import type { RunRecord } from "../../launch/records.ts";
-import { summarizedRun } from "../../launch/run-summary.ts";
+import { summarizedRun } from "../../launch/run-ends.ts";
 import { readSummary } from "../../runs/history/read-summary.ts";
 import type { JobRecord, JobTexts } from "../../runs/job-records.ts";
 import type { RunDocument, RunSource } from "../../runs/store/run-source.ts";

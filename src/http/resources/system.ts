@@ -3,24 +3,24 @@
 
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Catalog } from "../../blueprints/catalog.ts";
-import { checkDiskSync } from "../../doctor/disk-sync.ts";
-import { type Check, Examination } from "../../doctor/examination.ts";
+import type { Engine } from "../../engine/engine.ts";
+import { isoTime } from "../../engine/event.ts";
 import {
+  checkDiskSync,
   checkHome,
   checkNode,
   checkProc,
   checkTools,
   type Finding,
   tryToListen,
-} from "../../doctor/machine.ts";
-import type { Engine } from "../../engine/engine.ts";
-import { isoTime } from "../../engine/event.ts";
+} from "../../execution/machine.ts";
 import type { PoolSnapshot } from "../../execution/pools.ts";
 import type { Launcher } from "../../launch/launcher.ts";
-import type { RecordCounter } from "../../launch/record-counts.ts";
+import type { RecordCounter } from "../../launch/records.ts";
 import type { MetricsSource } from "../../observability/metrics/metrics-source.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
+import { type Check, Examination } from "./examination.ts";
 import type { RuntimeRunParts } from "./find-run.ts";
 import { type HealthParts, Lag, lagShown, Pools, UptimeSeconds, whyUnavailable } from "./health.ts";
 import { type PageParts, sendPage } from "./lists.ts";

@@ -7,8 +7,7 @@ import { BundleProblem } from "../../bundles/problem.ts";
 import { isTerminal } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { GatewayRecords, JobView, RunRecord } from "../../launch/records.ts";
-import { summarizedRun } from "../../launch/run-summary.ts";
-import type { AttentionRecords } from "../../runs/attention-records.ts";
+import { summarizedRun } from "../../launch/run-ends.ts";
 import { ETA_RUNS, etaMs } from "../../runs/history/eta.ts";
 import {
   agentsDone,
@@ -20,6 +19,7 @@ import {
 import { type JournalProgress, readProgress } from "../../runs/history/read-progress.ts";
 import { readFailure, readSummary } from "../../runs/history/read-summary.ts";
 import { type AskedPeople, runLabel } from "../../runs/history/run-label.ts";
+import type { HumanRequestRecords } from "../../runs/human-answers.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
 import type { LatestView } from "../core/latest-streams.ts";
 import { addRoutes, get } from "../core/route.ts";
@@ -243,7 +243,7 @@ interface RuntimeRequest {
 }
 
 export interface RuntimeParts extends RuntimeRunParts, StreamParts {
-  readonly attention: Pick<AttentionRecords, "humanRequests">;
+  readonly humanRequests: HumanRequestRecords;
   readonly nowMs: () => number;
 }
 
@@ -311,10 +311,10 @@ async function* runtimeProgress(parts: RuntimeParts, source: JournalProgress) {
   yield* renderProgress(head, await workflowProgress(source), tail, (_key, value) => value ?? undefined);
 }
 
-async function askedPeople({ attention }: RuntimeParts, job: JobRecord): Promise<AskedPeople> {
+async function askedPeople({ humanRequests }: RuntimeParts, job: JobRecord): Promise<AskedPeople> {
   const { jobId, humanPending: pending } = job;
   if (pending !== 1) return { pending, prompt: null };
-  const { rows } = await attention.humanRequests(jobId, { status: "pending", limit: 1, afterSeq: 0 });
+  const { rows } = await humanRequests.humanRequests(jobId, { status: "pending", limit: 1, afterSeq: 0 });
   return { pending, prompt: rows[0]?.prompt ?? null };
 }
 

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { closed, freePorts, listenAt } from "../../../test/support/ports.ts";
-import { pagePolicy } from "../../http/gateway/run-dashboard.ts";
+import { pagePolicy } from "../../http/resources/run-dashboard.ts";
 
 const SERVER = join(import.meta.dirname, "server.mjs");
 const RUN = "run_01k9z1v7m3e8q2x4c6t8b0n5dh";

@@ -7,12 +7,12 @@ import type { TSchema } from "typebox";
 import { failed, startGateway, succeeded, type TestGateway } from "../../../test/support/gateway.ts";
 import { aggregator, executor, graph, router } from "../../../test/support/graphs.ts";
 import { formats } from "../core/formats.ts";
-import { ArtifactPageSchema, OutputPageSchema } from "./schemas/artifacts.ts";
-import { DeadLetterPageSchema } from "./schemas/attention.ts";
-import { EventPageSchema, RunResultSchema, TimelinePageSchema } from "./schemas/evidence.ts";
-import { LogPageSchema } from "./schemas/logs.ts";
-import { WorkflowProgressSchema } from "./schemas/progress.ts";
-import { ObservabilitySummarySchema } from "./schemas/summary.ts";
+import * as artifacts from "./artifacts.ts";
+import * as deadLetters from "./dead-letters.ts";
+import * as events from "./events.ts";
+import * as logs from "./logs.ts";
+import * as results from "./results.ts";
+import * as workflowProgress from "./workflow-progress.ts";
 
 const ajv = new Ajv({ strict: false, allErrors: true, formats });
 
@@ -38,16 +38,16 @@ async function checkAll(
   { jobId, runId }: { jobId: string; runId: string },
 ): Promise<void> {
   const schemas = [
-    [`/runs/${runId}/events`, EventPageSchema],
-    [`/runs/${runId}/result`, RunResultSchema],
-    [`/runs/${runId}/observability-summary`, ObservabilitySummarySchema],
-    [`/runs/${runId}/logs`, LogPageSchema],
-    [`/runs/${runId}/timeline`, TimelinePageSchema],
-    [`/runs/${runId}/artifacts`, ArtifactPageSchema],
-    [`/runs/${runId}/outputs`, OutputPageSchema],
-    [`/jobs/${jobId}/events`, EventPageSchema],
-    [`/jobs/${jobId}/dead-letters`, DeadLetterPageSchema],
-    [`/jobs/${jobId}/workflow-progress`, WorkflowProgressSchema],
+    [`/runs/${runId}/events`, events.schemas.RunEventPage],
+    [`/runs/${runId}/result`, results.schemas.RunResult],
+    [`/runs/${runId}/observability-summary`, results.schemas.ObservabilitySummary],
+    [`/runs/${runId}/logs`, logs.schemas.LogPage],
+    [`/runs/${runId}/timeline`, results.schemas.TimelinePage],
+    [`/runs/${runId}/artifacts`, artifacts.schemas.ArtifactPage],
+    [`/runs/${runId}/outputs`, artifacts.schemas.OutputPage],
+    [`/jobs/${jobId}/events`, events.schemas.RunEventPage],
+    [`/jobs/${jobId}/dead-letters`, deadLetters.schemas.DeadLetterPage],
+    [`/jobs/${jobId}/workflow-progress`, workflowProgress.schemas.WorkflowProgress],
   ] as const;
   for (const [path, schema] of schemas) checkAgainst(schema, await gateway.json(path), path);
 }
@@ -65,7 +65,11 @@ const manifest = graph(
 test("answers are as their schemas say, from before a run's launch to its end", async () => {
   await using gateway = await startGateway();
   const jobId = await gateway.createJob(manifest);
-  checkAgainst(WorkflowProgressSchema, await gateway.json(`/jobs/${jobId}/workflow-progress`), "no run");
+  checkAgainst(
+    workflowProgress.schemas.WorkflowProgress,
+    await gateway.json(`/jobs/${jobId}/workflow-progress`),
+    "no run",
+  );
   const run = await gateway.createRun(jobId);
   await checkAll(gateway, run);
   await gateway.launch(run);
