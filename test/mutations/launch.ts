@@ -9,7 +9,6 @@ const preparations = ["src/launch/preparation-queue.test.ts"];
 const operations = ["src/operations/operations.test.ts"];
 const operationChange = ["src/operations/operation-change.test.ts"];
 const blueprintJobs = ["src/launch/blueprint-jobs.test.ts"];
-const gatewayRecords = ["src/store/sql/gateway-records.test.ts"];
 
 export const launchMutations: readonly Mutation[] = [
   {
@@ -197,37 +196,37 @@ export const launchMutations: readonly Mutation[] = [
   },
   {
     fault: "an operation that has ended is changed",
-    file: "src/store/sql/operation-records.ts",
+    file: "src/store/sql/operations.ts",
     search: "if (numUpdatedRows !== 1n)",
     replacement: "if (numUpdatedRows > 1n)",
-    tests: ["src/store/sql/operation-records.test.ts"],
+    tests: ["src/store/sql/operations.test.ts"],
   },
   {
     fault: "old operations leave their events",
-    file: "src/store/sql/operation-records.ts",
+    file: "src/store/sql/operations.ts",
     search: 'await db.deleteFrom("operation_events").where("operation_id", "in", ids).execute();',
     replacement: "",
-    tests: ["src/store/sql/operation-records.test.ts", "src/launch/housekeeping.test.ts"],
+    tests: ["src/store/sql/operations.test.ts", "src/launch/housekeeping.test.ts"],
   },
   {
     fault: "jobs are listed oldest first",
-    file: "src/store/sql/gateway-reads.ts",
+    file: "src/store/sql/definitions.ts",
     search: '.orderBy("d.job_id", "desc")',
     replacement: '.orderBy("d.job_id", "asc")',
-    tests: gatewayRecords,
+    tests: ["src/store/sql/pages.test.ts"],
   },
   {
     fault: "of bundles that were uploaded in one moment the next page leaves some out",
-    file: "src/store/sql/gateway-reads.ts",
-    search: "(created_at, bundle_id) < (${hole<number>(0)}, ${hole<string>(1)})",
-    replacement: "(created_at, bundle_id) < (${hole<number>(0)}, substr(${hole<string>(1)}, 1, 0))",
-    tests: gatewayRecords,
+    file: "src/store/sql/bundles.ts",
+    search: "(created_at, bundle_id) < (${createdAtMs}, ${bundleId})",
+    replacement: "(created_at, bundle_id) < (${createdAtMs}, substr(${bundleId}, 1, 0))",
+    tests: ["src/store/sql/definitions.test.ts"],
   },
   {
     fault: "runs of a deleted job are listed",
-    file: "src/store/sql/gateway-reads.ts",
-    search: '    .where(jobIsThere)\n    .where("r.run_id", "<", hole<string>(0))',
-    replacement: '    .where("r.run_id", "<", hole<string>(0))',
-    tests: gatewayRecords,
+    file: "src/store/sql/runs.ts",
+    search: 'existing(db).where("r.run_id", "<", after)',
+    replacement: 'runs(db).where("r.run_id", "<", after)',
+    tests: ["src/store/sql/definitions.test.ts"],
   },
 ];

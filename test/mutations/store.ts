@@ -101,4 +101,18 @@ export const storeMutations: readonly Mutation[] = [
     replacement: "apart: (work) => work()",
     tests: ["src/store/sql/definitions.test.ts"],
   },
+  {
+    fault: "a filter of a list is ignored",
+    file: "src/store/sql/query.ts",
+    search: "asked[name] !== null && asked[name] !== false",
+    replacement: "asked[name] === true",
+    tests: ["src/store/sql/pages.test.ts"],
+  },
+  {
+    fault: "a row that is written again changes what is kept of it",
+    file: "src/store/sql/query.ts",
+    search: "new Set<string>([...key, ...kept])",
+    replacement: "new Set<string>(key)",
+    tests: ["src/store/sql/bundles.test.ts"],
+  },
 ];
