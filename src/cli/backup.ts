@@ -3,7 +3,7 @@
 import { lstat } from "node:fs/promises";
 import type { Config } from "../app/config.ts";
 import { programVersion } from "../app/version.ts";
-import { type Call, CommandFailed, exitCodes } from "./command.ts";
+import { type Call, CommandFailed, exitCodes, printAnswer } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { listenForInterrupts } from "./interrupts.ts";
 import { bytes, cleanText, plural, writeFailure } from "./text.ts";
@@ -22,13 +22,9 @@ export async function backup(call: Call): Promise<number> {
     const request = { home, file, withKey, createdAt, version: programVersion(), signal };
     const { missing, damaged, hasKey, ...size } = await backUp(request);
     const { terminal } = call;
-    if (call.flag("json")) {
-      terminal.print(JSON.stringify({ file, ...size, has_key: hasKey, missing, damaged }));
-    } else {
-      terminal.print(
-        cleanText(`Backed up ${home} to ${file}: ${plural(size.files, "file")}, ${bytes(size.bytes)}.`),
-      );
-    }
+    printAnswer(call, { file, ...size, has_key: hasKey, missing, damaged }, () =>
+      cleanText(`Backed up ${home} to ${file}: ${plural(size.files, "file")}, ${bytes(size.bytes)}.`),
+    );
     if (!hasKey) {
       terminal.note(
         "The secret key is not in it: keep a copy of secret.key (or SVC_SECRET_KEY) apart. Without it the backup restores, but not its secrets.",
@@ -46,14 +42,11 @@ export async function restore(call: Call): Promise<number> {
     const { restore: restoreHome } = await import("../backup/restore.ts");
     const { about, missing, lacksKey, ...size } = await restoreHome({ file, home, signal });
     const { terminal } = call;
-    if (call.flag("json")) {
-      terminal.print(
-        JSON.stringify({ home, ...size, created_at: about.created_at, has_key: about.has_key, missing }),
-      );
-    } else {
+    const document = { home, ...size, created_at: about.created_at, has_key: about.has_key, missing };
+    printAnswer(call, document, () => {
       const restored = `${plural(size.files, "file")}, ${bytes(size.bytes)}, as of ${about.created_at}`;
-      terminal.print(cleanText(`Restored ${file} to ${home}: ${restored}. \`troupe up\` starts it.`));
-    }
+      return cleanText(`Restored ${file} to ${home}: ${restored}. \`troupe up\` starts it.`);
+    });
     if (lacksKey && secretKeys.length === 0) {
       terminal.note(
         `The secret key was not in the backup: put the old home's secret.key into ${home} before the start, or set SVC_SECRET_KEY.`,

@@ -6,16 +6,15 @@ import { pipeline } from "node:stream/promises";
 import { FolderInUse, NAME_CHARS_MAX, templateNames, writeBlueprint } from "../blueprints/new-blueprint.ts";
 import { nearestName } from "../lib/text.ts";
 import { inspectBlueprint } from "./blueprint-checks.ts";
-import { type Call, CommandFailed, exitCodes, UsageError } from "./command.ts";
+import { type Call, CommandFailed, printAnswer, UsageError } from "./command.ts";
 import { configFor, defaultGatewayUrl } from "./connection.ts";
 import { zipFolder } from "./folder-zip.ts";
-import { bytes, cleanText, plural, writeFailure } from "./text.ts";
-import { problemTable } from "./validate.ts";
+import { bytes, cleanText, plural, shellWord, writeFailure } from "./text.ts";
+import { printJudgement } from "./validate.ts";
 
 const DEFAULT_GATEWAY = "http://127.0.0.1:54001/api/v1";
 
 export async function create(call: Call): Promise<number> {
-  const { terminal } = call;
   const [word = ""] = call.words;
   const folder = resolve(word);
   const gateway = defaultGatewayUrl(configFor(call, "client")) ?? DEFAULT_GATEWAY;
@@ -28,20 +27,11 @@ export async function create(call: Call): Promise<number> {
       : new CommandFailed(`${word} could not be written: ${writeFailure(error)}`);
   });
   const { blueprintId, name, files } = written;
-  if (call.flag("json")) {
-    terminal.print(JSON.stringify({ blueprint_id: blueprintId, name, folder, files }));
-    return exitCodes.success;
-  }
-  terminal.print(`${blueprintId}: ${plural(files.length, "file")} in ${cleanText(word)}`);
-  for (const file of files) terminal.print(`  ${file}`);
-  terminal.print(`Next: troupe blueprint validate ${shellWord(word)}, then troupe run ${shellWord(word)}.`);
-  return exitCodes.success;
-}
-
-/** As it is typed into a shell. */
-function shellWord(word: string): string {
-  const clean = cleanText(word);
-  return /^[\w@%+=:,./-]+$/.test(clean) ? clean : `'${clean.replaceAll("'", "'\\''")}'`;
+  return printAnswer(call, { blueprint_id: blueprintId, name, folder, files }, () => [
+    `${blueprintId}: ${plural(files.length, "file")} in ${cleanText(word)}`,
+    ...files.map((file) => `  ${file}`),
+    `Next: troupe blueprint validate ${shellWord(word)}, then troupe run ${shellWord(word)}.`,
+  ]);
 }
 
 const schemasOf = (gatewayUrl: string) => `${new URL(gatewayUrl).origin}/schemas`;
@@ -63,23 +53,12 @@ function nameOf(call: Call): string | null {
 }
 
 export async function validate(call: Call): Promise<number> {
-  const { terminal } = call;
-  const [word = ""] = call.words;
-  const { blueprintId, problems, warnings, summary } = await inspectBlueprint(
+  const { blueprintId, summary, ...judged } = await inspectBlueprint(
     folderOf(call),
     configFor(call, "client"),
   );
-  const isValid = problems.length === 0;
-  if (call.flag("json")) {
-    terminal.print(JSON.stringify({ valid: isValid, blueprint_id: blueprintId, problems, warnings }));
-  } else {
-    if (!isValid) for (const line of problemTable(problems, "PROBLEM")) terminal.print(line);
-    if (warnings.length > 0) for (const line of problemTable(warnings, "WARNING")) terminal.print(line);
-    if (isValid) terminal.print(cleanText(`${blueprintId} is valid: ${summary}.`));
-    const counts = [plural(problems.length, "problem"), plural(warnings.length, "warning")].join(", ");
-    if (!isValid) terminal.note(`${cleanText(word)}: ${counts}.`);
-  }
-  return isValid ? exitCodes.success : exitCodes.failure;
+  const validLine = cleanText(`${blueprintId} is valid: ${summary}.`);
+  return printJudgement(call, judged, validLine, { blueprint_id: blueprintId });
 }
 
 export async function pack(call: Call): Promise<number> {
@@ -102,12 +81,9 @@ export async function pack(call: Call): Promise<number> {
   const zip = await zipFolder(folder, config);
   await writeZip(zip, target);
   const sizeBytes = statSync(target).size;
-  call.terminal.print(
-    call.flag("json")
-      ? JSON.stringify({ blueprint_id: blueprintId, file: target, size: sizeBytes })
-      : cleanText(`${target}: ${bytes(sizeBytes)}`),
+  return printAnswer(call, { blueprint_id: blueprintId, file: target, size: sizeBytes }, () =>
+    cleanText(`${target}: ${bytes(sizeBytes)}`),
   );
-  return exitCodes.success;
 }
 
 /** Where a file will be, without symlinks. */

@@ -12,13 +12,11 @@ import { type BundleFile, PAYLOADS_FOLDER, VALIDATORS_FOLDER, validatorKinds } f
 import type { BundleProblemEntry } from "../bundles/problem.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { plural } from "./text.ts";
-import { inspectFolder, payloadLookup } from "./validate.ts";
+import { inspectFolder, type Judgement, payloadLookup } from "./validate.ts";
 
-export interface BlueprintInspection {
+export interface BlueprintInspection extends Judgement {
   /** As far as it could be read. */
   readonly blueprintId: string;
-  readonly problems: readonly BundleProblemEntry[];
-  readonly warnings: readonly BundleProblemEntry[];
   /** What it is made of, in a few words. */
   readonly summary: string;
 }

@@ -3,7 +3,7 @@
 import { describeConfig, loadConfig } from "../app/config.ts";
 import type { Finding } from "../execution/machine.ts";
 import { describeTelemetry, telemetryLine } from "../observability/traces/settings.ts";
-import { type Call, exitCodes } from "./command.ts";
+import { type Call, exitCodes, printAnswer } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { checkMachine } from "./doctor-checks.ts";
 import type { Style } from "./terminal.ts";
@@ -13,7 +13,6 @@ const styles: Readonly<Record<Finding["state"], Style>> = { ok: "green", warn: "
 const NAME_COLUMNS = 14;
 
 export async function doctor(call: Call): Promise<number> {
-  const { terminal } = call;
   const loaded = loadConfig(call.env, "up");
   const findings: Finding[] =
     loaded.kind === "ok"
@@ -26,15 +25,12 @@ export async function doctor(call: Call): Promise<number> {
         }));
   findings.push(...loaded.warnings.map((text) => ({ name: "configuration", state: "warn" as const, text })));
   findings.push(...(await checkMachine(loaded.kind === "ok" ? loaded.config : null)));
-  if (call.flag("json")) terminal.print(JSON.stringify(findings));
-  else {
-    for (const { name, state, text, mend } of findings) {
-      terminal.print(
-        `${terminal.paint(styles[state], pad(state, 4))}  ${pad(name, NAME_COLUMNS)}  ${cleanText(text)}`,
-      );
-      if (mend !== undefined) terminal.print(`      ${" ".repeat(NAME_COLUMNS)}  → ${mend}`);
-    }
-  }
+  printAnswer(call, findings, () =>
+    findings.flatMap(({ name, state, text, mend }) => [
+      `${call.terminal.paint(styles[state], pad(state, 4))}  ${pad(name, NAME_COLUMNS)}  ${cleanText(text)}`,
+      ...(mend === undefined ? [] : [`      ${" ".repeat(NAME_COLUMNS)}  → ${mend}`]),
+    ]),
+  );
   return findings.some(({ state }) => state === "fail") ? exitCodes.failure : exitCodes.success;
 }
 
@@ -42,12 +38,10 @@ export async function doctor(call: Call): Promise<number> {
 export async function showConfig(call: Call): Promise<number> {
   const { terminal } = call;
   const rows = [...describeConfig(configFor(call, "client")), ...describeTelemetry(call.env)];
-  if (call.flag("json")) terminal.print(JSON.stringify(rows));
-  else {
+  printAnswer(call, rows, () => {
     const cells = rows.map((row) => [row.variable, cleanText(row.value), row.from, row.meaning]);
-    for (const line of table(["VARIABLE", "VALUE", "FROM", "MEANING"], cells)) terminal.print(line);
-    terminal.print(telemetryLine(call.env));
-  }
+    return [...table(["VARIABLE", "VALUE", "FROM", "MEANING"], cells), telemetryLine(call.env)];
+  });
   const asServer = loadConfig(call.env, "up");
   if (asServer.kind === "invalid") {
     for (const problem of asServer.problems) terminal.note(`\`troupe up\` would refuse this: ${problem}`);

@@ -3,7 +3,7 @@
 import type { Failure } from "../engine/failure.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import type { Paint, Style } from "./terminal.ts";
-import { bytes, cleanText, duration, pad, timeOfDay } from "./text.ts";
+import { bytes, cleanText, duration, pad, shellWord, timeOfDay } from "./text.ts";
 
 /** An event of either API as it is shown. */
 export interface HistoryEvent {
@@ -151,11 +151,8 @@ export function questionText({ prompt, request_id: id, allowed_decisions: allowe
 
 /** The command by which a person answers. @param id of the run, or of the runtime's job */
 export function answerCommand(id: string, { request_id: requestId }: JsonObject): string {
-  return `troupe answer ${shellWord(cleanText(id))} ${shellWord(cleanText(requestId))} DECISION`;
+  return `troupe answer ${shellWord(id)} ${shellWord(requestId)} DECISION`;
 }
-
-/** A worker chooses its ids, and a person pastes the command into a shell. */
-const shellWord = (word: string) => (/^[\w.:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 function failureWords(event: HistoryEvent): string {
   return event.failure === null ? "" : `${cleanText(event.failure.desc)} [${cleanText(event.failure.code)}]`;

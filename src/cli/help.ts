@@ -9,6 +9,7 @@ import {
   type CommandGroup,
   type CommandSpec,
   exitCodes,
+  printAnswer,
   UsageError,
 } from "./command.ts";
 import { cleanText, table } from "./text.ts";
@@ -18,10 +19,7 @@ type Sections = readonly CatalogueSection[];
 /** The version in package.json. */
 export async function version(call: Call): Promise<number> {
   const text = programVersion();
-  call.terminal.print(
-    call.flag("json") ? JSON.stringify({ version: text, node: process.versions.node }) : text,
-  );
-  return exitCodes.success;
+  return printAnswer(call, { version: text, node: process.versions.node }, () => text);
 }
 
 export async function help(call: Call, sections: Sections): Promise<number> {

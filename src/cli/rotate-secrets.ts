@@ -6,7 +6,7 @@ import { openSecretKey, secretKeyFile } from "../security/secret-key.ts";
 import { checkHomeState, databaseFile, openHome } from "../store/home.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { holdsEncrypted, rewriteEncrypted } from "../store/sqlite/encrypted-values.ts";
-import { type Call, CommandFailed, exitCodes, UsageError } from "./command.ts";
+import { type Call, CommandFailed, exitCodes, printAnswer, UsageError } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { cleanText, plural } from "./text.ts";
 
@@ -71,16 +71,15 @@ interface Report {
   readonly damagedRows: number;
 }
 
-function print({ terminal, flag }: Call, report: Report): number {
+function print(call: Call, report: Report): number {
+  const { terminal } = call;
   const { reencrypted, current, unreadable, damagedRows } = report;
-  if (flag("json")) {
-    terminal.print(JSON.stringify({ reencrypted, current, unreadable, damaged_rows: damagedRows }));
-  } else {
+  printAnswer(call, { reencrypted, current, unreadable, damaged_rows: damagedRows }, () => {
     const [before, place] = report.isFile
       ? ["", `the new key in ${secretKeyFile(report.home)}`]
       : [`, ${current} were before`, "the first key of SVC_SECRET_KEY"];
-    terminal.print(cleanText(`Encrypted ${plural(reencrypted, "value")} with ${place}${before}.`));
-  }
+    return cleanText(`Encrypted ${plural(reencrypted, "value")} with ${place}${before}.`);
+  });
   if (unreadable > 0) {
     terminal.note(
       `warning: ${plural(unreadable, "value")} decrypt with none of the keys, and stay as they are. If you have the key, put it behind the first one and run this again.`,

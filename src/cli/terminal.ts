@@ -5,28 +5,16 @@
 // W2. A reader that went away (`troupe events … | head`) ends the program quietly.
 
 import type { WriteStream } from "node:tty";
+import { styleText } from "node:util";
 import { withoutHidden } from "./text.ts";
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "blue" | "cyan";
-
-const codes: Readonly<Record<Style, readonly [number, number]>> = {
-  bold: [1, 22],
-  dim: [2, 22],
-  red: [31, 39],
-  green: [32, 39],
-  yellow: [33, 39],
-  blue: [34, 39],
-  cyan: [36, 39],
-};
 
 /** Puts colour around a text, or leaves it as it is. */
 export type Paint = (style: Style, text: string) => string;
 
 export const plainPaint: Paint = (_style, text) => text;
-export const colourPaint: Paint = (style, text) => {
-  const [on, off] = codes[style];
-  return `\x1b[${on}m${text}\x1b[${off}m`;
-};
+export const colourPaint: Paint = (style, text) => styleText(style, text, { validateStream: false });
 
 export interface Terminal {
   /** Whether stdout is a screen that can be drawn on. */

@@ -41,6 +41,12 @@ export function cleanLines(text: string): readonly string[] {
   return text.slice(0, CLEANED_CHARS_MAX).split(/\r?\n/).map(cleanText);
 }
 
+/** A text as one word for a shell, safe to paste: a worker chooses its ids. */
+export function shellWord(value: unknown): string {
+  const word = cleanText(value);
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 /** How many columns a cleaned text takes. */
 export function displayWidth(text: string): number {
   if (PLAIN.test(text)) return text.length;

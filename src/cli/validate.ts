@@ -12,35 +12,56 @@ import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import type { Graph, GraphNode } from "../engine/graph.ts";
 import type { JsonObject, JsonValue } from "../engine/json.ts";
 import { parseManifest } from "../engine/manifest.ts";
-import { type Call, exitCodes, UsageError } from "./command.ts";
+import { type Call, exitCodes, printAnswer, UsageError } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { readJsonFile } from "./input.ts";
 import { cleanText, plural, table } from "./text.ts";
 
 export async function validate(call: Call): Promise<number> {
-  const { terminal } = call;
   const [target = ""] = call.words;
   const found = statSync(target, { throwIfNoEntry: false });
   if (found === undefined) {
     throw new UsageError(`${target} does not exist; give a bundle folder or a manifest.`);
   }
-  const { graph, problems, warnings } = found.isDirectory()
+  const { graph, ...judged } = found.isDirectory()
     ? described(await inspectFolder(realpathSync(target), configFor(call, "client")))
     : inspectManifest(target);
-  if (call.flag("json")) terminal.print(JSON.stringify({ valid: problems.length === 0, problems, warnings }));
-  else {
-    if (warnings.length > 0) for (const line of problemTable(warnings, "WARNING")) terminal.print(line);
-    if (graph !== null && problems.length === 0) terminal.print(validLine(graph));
-    else {
-      for (const line of problemTable(problems, "PROBLEM")) terminal.print(line);
-      terminal.note(`${cleanText(target)}: ${plural(problems.length, "problem")}.`);
-    }
-  }
-  return problems.length === 0 ? exitCodes.success : exitCodes.failure;
+  return printJudgement(call, judged, graph === null ? "" : validLine(graph));
 }
 
-/** Problems or warnings as lines for people. */
-export function problemTable(entries: readonly BundleProblemEntry[], title: string): readonly string[] {
+/** What is wrong with a package, and what is odd in it. */
+export interface Judgement {
+  readonly problems: readonly BundleProblemEntry[];
+  readonly warnings: readonly BundleProblemEntry[];
+}
+
+/**
+ * @param validLine said when there are no problems
+ * @param also what else stands in the JSON document
+ * @returns the exit code: 0 valid, with or without warnings; 1 invalid
+ */
+export function printJudgement(
+  call: Call,
+  { problems, warnings }: Judgement,
+  validLine: string,
+  also: object = {},
+): number {
+  const isValid = problems.length === 0;
+  printAnswer(call, { valid: isValid, ...also, problems, warnings }, () => [
+    ...problemTable(problems, "PROBLEM"),
+    ...problemTable(warnings, "WARNING"),
+    ...(isValid ? [validLine] : []),
+  ]);
+  if (isValid) return exitCodes.success;
+  if (!call.flag("json")) {
+    const counts = [plural(problems.length, "problem"), plural(warnings.length, "warning")].join(", ");
+    call.terminal.note(`${cleanText(call.words[0])}: ${counts}.`);
+  }
+  return exitCodes.failure;
+}
+
+function problemTable(entries: readonly BundleProblemEntry[], title: string): readonly string[] {
+  if (entries.length === 0) return [];
   const rows = entries.map(({ path, code, message }) => [cleanText(path) || "/", code, cleanText(message)]);
   return table(["WHERE", "CODE", title], rows);
 }
@@ -59,11 +80,7 @@ function edgeCount(node: GraphNode): number {
   return [...node.toByType.values()].reduce((sum, receivers) => sum + receivers.length, node.toAll.length);
 }
 
-interface Inspection {
-  readonly graph: Graph | null;
-  readonly problems: readonly BundleProblemEntry[];
-  readonly warnings: readonly BundleProblemEntry[];
-}
+type Inspection = Judgement & { readonly graph: Graph | null };
 
 function inspectManifest(file: string): Inspection {
   let manifest: JsonValue;
