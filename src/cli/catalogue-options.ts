@@ -3,13 +3,27 @@
 import type { CommandSpec, OptionSpec } from "./command.ts";
 import type { ServerCall } from "./session.ts";
 
-export const json: OptionSpec = { name: "json", value: null, help: "Print JSON, for programs." };
-export const help: OptionSpec = { name: "help", value: null, help: "Show this help (also -h)." };
-export const url: OptionSpec = {
-  name: "url",
-  value: "URL",
-  help: "The gateway to talk to. Default: http://127.0.0.1:<SVC_API_PORT>/api/v1",
-};
+/** @param usage as the help shows it: `--limit N`, or `--all` for a switch */
+export function option(usage: string, help: string): OptionSpec {
+  const [name = "", value = null] = usage.slice("--".length).split(" ");
+  return { name, value, help };
+}
+
+/** @param spec.usage the command's name and its words, as the help shows them: `runs save <run-id> <folder>` */
+export function command({
+  usage,
+  ...spec
+}: Omit<CommandSpec, "name" | "words"> & { readonly usage: string }): CommandSpec {
+  const [name = "", ...words] = usage.split(/ (?=[<[]|$)/);
+  return { name, words, ...spec };
+}
+
+export const json = option("--json", "Print JSON, for programs.");
+export const help = option("--help", "Show this help (also -h).");
+export const url = option(
+  "--url URL",
+  "The gateway to talk to. Default: http://127.0.0.1:<SVC_API_PORT>/api/v1",
+);
 
 /** Of commands that talk to the gateway. */
 export const remote = [url, json, help];
@@ -29,44 +43,22 @@ export const eitherUrl: OptionSpec = {
 export const either = [eitherUrl, json, help];
 export const eitherIds = ["Ids that begin with run_ or job_ are the gateway's, all others the runtime's."];
 
-export const limit: OptionSpec = { name: "limit", value: "N", help: "How many at most. Default: 20." };
-export const all: OptionSpec = { name: "all", value: null, help: "All of them." };
-export const runtime: OptionSpec = {
-  name: "runtime",
-  value: null,
-  help: "Those of the runtime API; --url is then its address.",
-};
-export const input: OptionSpec = {
-  name: "input",
-  value: "FILE",
-  help: "JSON file with the body for the entrypoints; - reads stdin.",
-};
-export const config: OptionSpec = {
-  name: "config",
-  value: "FILE",
-  help: "JSON file that is laid over the bundle's configuration; - reads stdin.",
-};
-export const name: OptionSpec = { name: "name", value: "NAME", help: "The job's name, for people." };
-export const watch: OptionSpec = {
-  name: "watch",
-  value: null,
-  help: "Follow the run to its end, as it is; --no-watch only starts it.",
-};
-export const save: OptionSpec = {
-  name: "save",
-  value: "FOLDER",
-  help: "Copy the run's outputs into a folder.",
-};
-export const forceSave: OptionSpec = {
-  name: "force",
-  value: null,
-  help: "Save into a folder that is not empty; files of the same names are replaced.",
-};
-export const follow: OptionSpec = {
-  name: "follow",
-  value: null,
-  help: "Wait for more until the run ends.",
-};
+export const limit = option("--limit N", "How many at most. Default: 20.");
+export const all = option("--all", "All of them.");
+export const runtime = option("--runtime", "Those of the runtime API; --url is then its address.");
+export const input = option("--input FILE", "JSON file with the body for the entrypoints; - reads stdin.");
+export const config = option(
+  "--config FILE",
+  "JSON file that is merged over the bundle's configuration; - reads stdin.",
+);
+export const name = option("--name NAME", "The job's name, for people.");
+export const watch = option("--watch", "Follow the run to its end, as it is; --no-watch only starts it.");
+export const save = option("--save FOLDER", "Copy the run's outputs into a folder.");
+export const forceSave = option(
+  "--force",
+  "Save into a folder that is not empty; files of the same names are replaced.",
+);
+export const follow = option("--follow", "Wait for more until the run ends.");
 
 export const runExitCodes =
   "Exit code: 0 completed, 1 failed, 13 cancelled, 130 Ctrl-C while waiting (the run goes on).";

@@ -2,6 +2,7 @@
 
 import {
   all,
+  command,
   config,
   either,
   eitherIds,
@@ -15,6 +16,7 @@ import {
   limit,
   name,
   ofRuntime,
+  option,
   remote,
   runExitCodes,
   runtime,
@@ -29,9 +31,8 @@ import type { CatalogueEntry, CommandGroup, CommandSpec, OptionSpec } from "./co
 const secretsNote =
   "Values under keys that look like secrets are stored encrypted; the gateway shows them as ********.";
 
-const run: CommandSpec = {
-  name: "run",
-  words: ["<folder|zip|manifest.json>"],
+const run = command({
+  usage: "run <folder|zip|manifest.json>",
   summary: "Run a bundle of this machine, and show how it goes.",
   details: [
     "It is uploaded to the gateway, a job is created of it and run. If no gateway answers, one is started in this process for",
@@ -50,15 +51,14 @@ const run: CommandSpec = {
     ...remote,
   ],
   load: async () => (await import("./run.ts")).run,
-};
+});
 
-const demo: CommandSpec = {
-  name: "demo",
-  words: [],
+const demo = command({
+  usage: "demo",
   summary: "Run the example document-digest: Python workers digest texts into a report.",
   options: [save, forceSave, ...remote],
   load: async () => (await import("./run.ts")).demo,
-};
+});
 
 /** Commands that ask for one change of state. @param only the kind of id they take, in its group; any kind when absent */
 function steering(only?: "job" | "run"): readonly CommandSpec[] {
@@ -91,22 +91,20 @@ function steering(only?: "job" | "run"): readonly CommandSpec[] {
 
 /** Of a run, a job, or a job of the runtime. */
 const ofAny: readonly CommandSpec[] = [
-  {
-    name: "job",
-    words: ["<id>"],
+  command({
+    usage: "job <id>",
     summary: "Show one job or run: its state, last events, result and files.",
     details: eitherIds,
     options: either,
     load: withServer(async () => (await import("./jobs.ts")).showAny),
-  },
-  {
-    name: "events",
-    words: ["<id>"],
+  }),
+  command({
+    usage: "events <id>",
     summary: "Print a run's history, oldest first; of a job, its latest run's.",
     details: eitherIds,
     options: [follow, jsonLines, eitherUrl, help],
     load: withServer(async () => (await import("./run-records.ts")).events()),
-  },
+  }),
   ...steering(),
 ];
 
@@ -115,34 +113,28 @@ const logDetails = [
   "With --follow, it ends when the run does.",
 ];
 const logOptions: readonly OptionSpec[] = [
-  {
-    name: "level",
-    value: "LEVEL",
-    help: "The least urgent to show: trace, debug, info, warn, error or fatal.",
-  },
-  { name: "agent", value: "AGENT", help: "Only of this agent." },
-  { name: "text", value: "TEXT", help: "Only messages with this text in them, whatever its case." },
-  { name: "since", value: "TIME", help: "Only what was logged at this time or later." },
-  { name: "until", value: "TIME", help: "Only what was logged before this time." },
-  { name: "tail", value: "N", help: "Only the newest N." },
+  option("--level LEVEL", "The least urgent to show: trace, debug, info, warn, error or fatal."),
+  option("--agent AGENT", "Only of this agent."),
+  option("--text TEXT", "Only messages with this text in them, in upper or lower case."),
+  option("--since TIME", "Only what was logged at this time or later."),
+  option("--until TIME", "Only what was logged before this time."),
+  option("--tail N", "Only the newest N."),
   follow,
   ...streamed,
 ];
 
-const logs: CommandSpec = {
-  name: "logs",
-  words: ["<run-id|job-id>"],
+const logs = command({
+  usage: "logs <run-id|job-id>",
   summary: "Print what a run's workers logged, oldest first; of a job, its latest run's.",
   details: logDetails,
   options: logOptions,
   load: withServer(async () => (await import("./logs.ts")).logs()),
-};
+});
 
 /** What runs need people for. */
 const attention: readonly CatalogueEntry[] = [
-  {
-    name: "human",
-    words: ["[id]"],
+  command({
+    usage: "human [id]",
     summary: "List what runs ask people and nobody has answered yet.",
     details: [
       "Of one run, or of a job's latest one; without an id of every run of the gateway.",
@@ -150,70 +142,64 @@ const attention: readonly CatalogueEntry[] = [
     ],
     options: either,
     load: withServer(async () => (await import("./attention.ts")).human),
-  },
-  {
-    name: "answer",
-    words: ["<id>", "<request-id>", "<decision>"],
+  }),
+  command({
+    usage: "answer <id> <request-id> <decision>",
     summary: "Answer what a run asks a person.",
     details: ["The first answer stands. `troupe human` lists what is asked.", ...eitherIds],
     options: [
-      { name: "comment", value: "TEXT", help: "For the worker, in your own words." },
-      { name: "data", value: "JSON", help: "For the worker: any JSON." },
+      option("--comment TEXT", "For the worker, in your own words."),
+      option("--data JSON", "For the worker: any JSON."),
       ...either,
     ],
     load: withServer(async () => (await import("./attention.ts")).answer),
-  },
-  {
-    name: "dead-letters",
-    words: ["<id>"],
+  }),
+  command({
+    usage: "dead-letters <id>",
     summary: "List the messages that a run could not deliver, newest first, or send them again.",
     details: eitherIds,
     options: [
-      { name: "retry", value: "DEAD-LETTER", help: "Send this one again, as a new message." },
-      { name: "retry-all", value: null, help: "Send every open one again." },
+      option("--retry DEAD-LETTER", "Send this one again, as a new message."),
+      option("--retry-all", "Send every open one again."),
       limit,
       all,
       ...either,
     ],
     load: withServer(async () => (await import("./attention.ts")).deadLetters()),
-  },
+  }),
 ];
 
 const bundles: CommandGroup = {
   name: "bundles",
   summary: "Upload, list and delete bundles.",
   commands: [
-    {
-      name: "bundles list",
-      words: [],
+    command({
+      usage: "bundles list",
       summary: "List the bundles, newest first.",
       options: [limit, all, runtime, ...remote],
       load: withServer(async () => (await import("./bundles.ts")).list),
-    },
-    {
-      name: "bundles upload",
-      words: ["<folder|zip|manifest.json>"],
+    }),
+    command({
+      usage: "bundles upload <folder|zip|manifest.json>",
       summary: "Upload a bundle; the same content gets the same id.",
       details: [
         "A folder is zipped as it is sent. Left out: .git, __pycache__; at the top node_modules and .*",
       ],
       options: remote,
       load: withServer(async () => (await import("./bundles.ts")).upload),
-    },
-    {
-      name: "bundles show",
-      words: ["<bundle-id>"],
+    }),
+    command({
+      usage: "bundles show <bundle-id>",
       summary: "Show one bundle.",
       options: remote,
       load: withServer(async () => (await import("./bundles.ts")).show),
-    },
-    {
-      name: "bundles delete",
-      words: ["<bundle-id>"],
+    }),
+    command({
+      usage: "bundles delete <bundle-id>",
       summary: "Delete a bundle that no job uses.",
       options: remote,
       load: withServer(async () => (await import("./bundles.ts")).remove),
-    },
+    }),
   ],
 };
 
@@ -221,40 +207,33 @@ const jobs: CommandGroup = {
   name: "jobs",
   summary: "Create, list, change and steer jobs: durable definitions of work.",
   commands: [
-    {
-      name: "jobs list",
-      words: [],
+    command({
+      usage: "jobs list",
       summary: "List jobs, newest first.",
       options: [
         limit,
         all,
-        { name: "open", value: null, help: "Only those whose latest run has not ended." },
+        option("--open", "Only those whose latest run has not ended."),
         runtime,
         ...remote,
       ],
       load: withServer(async () => (await import("./jobs.ts")).list),
-    },
-    {
-      name: "jobs create",
-      words: ["<bundle-id>"],
+    }),
+    command({
+      usage: "jobs create <bundle-id>",
       summary: "Create a job of an uploaded bundle.",
       details: [secretsNote],
       options: [name, config, ...remote],
       load: withServer(async () => (await import("./jobs.ts")).create),
-    },
-    {
-      name: "jobs show",
-      words: ["<job-id>"],
+    }),
+    command({
+      usage: "jobs show <job-id>",
       summary: "Show one job and its latest run.",
-      options: [
-        { name: "full", value: null, help: "Also its graph, recent runs and recent events." },
-        ...remote,
-      ],
+      options: [option("--full", "Also its graph, recent runs and recent events."), ...remote],
       load: withServer(async () => (await import("./jobs.ts")).show),
-    },
-    {
-      name: "jobs update",
-      words: ["<job-id>"],
+    }),
+    command({
+      usage: "jobs update <job-id>",
       summary: "Change a job's name or configuration; runs that have begun keep theirs.",
       details: ["--config is a JSON merge patch: null takes a key away, ******** keeps a stored secret."],
       options: [
@@ -263,36 +242,32 @@ const jobs: CommandGroup = {
         ...remote,
       ],
       load: withServer(async () => (await import("./jobs.ts")).update),
-    },
-    {
-      name: "jobs delete",
-      words: ["<job-id>"],
+    }),
+    command({
+      usage: "jobs delete <job-id>",
       summary: "Delete a job with its runs, their events and their files.",
-      options: [{ name: "force", value: null, help: "Cancel open runs first." }, ...remote],
+      options: [option("--force", "Cancel open runs first."), ...remote],
       load: withServer(async () => (await import("./jobs.ts")).remove),
-    },
+    }),
     ...steering("job"),
-    {
-      name: "jobs events",
-      words: ["<job-id>"],
+    command({
+      usage: "jobs events <job-id>",
       summary: "Print the history of a job's latest run, oldest first.",
       options: [follow, ...streamed],
       load: withServer(async () => (await import("./run-records.ts")).events("job")),
-    },
-    {
-      name: "jobs progress",
-      words: ["<job-id>"],
+    }),
+    command({
+      usage: "jobs progress <job-id>",
       summary: "Show how far a job's latest run has come, agent by agent.",
       options: remote,
       load: withServer(async () => (await import("./jobs.ts")).progress),
-    },
-    {
-      name: "jobs dead-letters",
-      words: ["<job-id>"],
+    }),
+    command({
+      usage: "jobs dead-letters <job-id>",
       summary: "List the messages of a job's latest run that could not be delivered, newest first.",
       options: [limit, all, ...remote],
       load: withServer(async () => (await import("./attention.ts")).deadLetters("job")),
-    },
+    }),
   ],
 };
 
@@ -300,184 +275,154 @@ const runs: CommandGroup = {
   name: "runs",
   summary: "Start, list, follow and steer runs; get their results and files.",
   commands: [
-    {
-      name: "runs list",
-      words: [],
+    command({
+      usage: "runs list",
       summary: "List runs, newest first.",
       options: [
-        { name: "job", value: "JOB-ID", help: "Only those of this job." },
-        {
-          name: "status",
-          value: "STATUS",
-          help: "Only those that are pending, queued, running, paused, completed, failed or cancelled.",
-        },
+        option("--job JOB-ID", "Only those of this job."),
+        option(
+          "--status STATUS",
+          "Only those that are pending, queued, running, paused, completed, failed or cancelled.",
+        ),
         limit,
         all,
         ...remote,
       ],
       load: withServer(async () => (await import("./runs.ts")).list),
-    },
-    {
-      name: "runs start",
-      words: ["<job-id>"],
+    }),
+    command({
+      usage: "runs start <job-id>",
       summary: "Start a run of a job; prints its id.",
       details: [runExitCodes],
       options: [
         input,
-        { name: "watch", value: null, help: "Follow the run to its end." },
+        option("--watch", "Follow the run to its end."),
         { ...save, help: "Copy the run's outputs into a folder; implies --watch." },
         forceSave,
         ...remote,
       ],
       load: withServer(async () => (await import("./runs.ts")).start),
-    },
-    {
-      name: "runs show",
-      words: ["<run-id>"],
+    }),
+    command({
+      usage: "runs show <run-id>",
       summary: "Show one run: its state, result and files.",
       options: remote,
       load: withServer(async () => (await import("./runs.ts")).show),
-    },
-    {
-      name: "runs wait",
-      words: ["<run-id>"],
+    }),
+    command({
+      usage: "runs wait <run-id>",
       summary: "Wait until a run has ended, then show it.",
       details: [runExitCodes],
       options: remote,
       load: withServer(async () => (await import("./runs.ts")).wait),
-    },
+    }),
     ...steering("run"),
-    {
-      name: "runs events",
-      words: ["<run-id>"],
+    command({
+      usage: "runs events <run-id>",
       summary: "Print a run's history, oldest first.",
       options: [follow, ...streamed],
       load: withServer(async () => (await import("./run-records.ts")).events("run")),
-    },
-    {
-      name: "runs logs",
-      words: ["<run-id>"],
+    }),
+    command({
+      usage: "runs logs <run-id>",
       summary: "Print what a run's workers logged, oldest first.",
       details: logDetails,
       options: logOptions,
       load: withServer(async () => (await import("./logs.ts")).logs("run")),
-    },
-    {
-      name: "runs timeline",
-      words: ["<run-id>"],
+    }),
+    command({
+      usage: "runs timeline <run-id>",
       summary: "Print a run's steps, tasks and attempts, oldest first.",
       options: streamed,
       load: withServer(async () => (await import("./run-records.ts")).timeline),
-    },
-    {
-      name: "runs result",
-      words: ["<run-id>"],
+    }),
+    command({
+      usage: "runs result <run-id>",
       summary: "Print what a run came to, as JSON.",
       details: ["Exit code: 0 completed, 1 failed or not ended yet, 13 cancelled."],
       options: [{ ...json, help: "Print the whole record: status, result, failure." }, url, help],
       load: withServer(async () => (await import("./run-records.ts")).result),
-    },
-    {
-      name: "runs artifacts",
-      words: ["<run-id>"],
+    }),
+    command({
+      usage: "runs artifacts <run-id>",
       summary: "List every file that a run's workers left, oldest first.",
       options: [
-        {
-          name: "evidence",
-          value: null,
-          help: "Instead, the run's record, events, logs, errors and timeline as files.",
-        },
+        option("--evidence", "Instead, the run's record, events, logs, errors and timeline as files."),
         ...remote,
       ],
       load: withServer(async () => (await import("./run-files.ts")).artifacts),
-    },
-    {
-      name: "runs outputs",
-      words: ["<run-id>"],
+    }),
+    command({
+      usage: "runs outputs <run-id>",
       summary: "List the files that a run was for, primary ones first.",
       options: remote,
       load: withServer(async () => (await import("./run-files.ts")).outputs),
-    },
-    {
-      name: "runs save",
-      words: ["<run-id>", "<folder>"],
+    }),
+    command({
+      usage: "runs save <run-id> <folder>",
       summary: "Copy a run's outputs into a folder; its other files where it has no outputs.",
       options: [
-        { name: "all", value: null, help: "Every file, not the outputs alone." },
-        {
-          name: "evidence",
-          value: null,
-          help: "Also the run's record, events, logs, errors and timeline, in a folder evidence.",
-        },
+        option("--all", "Every file, not the outputs alone."),
+        option(
+          "--evidence",
+          "Also the run's record, events, logs, errors and timeline, in a folder evidence.",
+        ),
         forceSave,
         ...remote,
       ],
       load: withServer(async () => (await import("./run-files.ts")).save),
-    },
+    }),
   ],
 };
 
-const gc: CommandSpec = {
-  name: "gc",
-  words: [],
-  summary: "Remove old runs, and files that belong to nothing; the program does so by itself each hour.",
+const gc = command({
+  usage: "gc",
+  summary: "Remove old runs, and files that belong to nothing; the program does so each hour.",
   details: [
     "Ended runs go when they are older than SVC_RETENTION_DAYS of the program, or beyond its SVC_RETENTION_MAX_BYTES.",
     "Open runs are never touched. --dry-run says what would go; the same command without it removes just that.",
   ],
   options: [
-    { name: "dry-run", value: null, help: "Remove nothing; say what would go." },
-    {
-      name: "confirm",
-      value: null,
-      help: "Remove what nothing names even if it is most of what SVC_HOME holds.",
-    },
-    {
-      name: "older-than",
-      value: "AGE",
-      help: "In place of SVC_RETENTION_DAYS: a number with d, h or m, such as 7d; 0d: none goes for its age.",
-    },
-    {
-      name: "max-bytes",
-      value: "SIZE",
-      help: "In place of SVC_RETENTION_MAX_BYTES: bytes, or with K, M, G, T; 0: no bound.",
-    },
+    option("--dry-run", "Remove nothing; say what would go."),
+    option("--confirm", "Remove what nothing names even if it is most of what SVC_HOME holds."),
+    option(
+      "--older-than AGE",
+      "In place of SVC_RETENTION_DAYS: a number with d, h or m, such as 7d; 0d: none goes for its age.",
+    ),
+    option(
+      "--max-bytes SIZE",
+      "In place of SVC_RETENTION_MAX_BYTES: bytes, or with K, M, G, T; 0: no bound.",
+    ),
     { ...runtime, help: "Ask the runtime API; --url is then its address." },
     ...remote,
   ],
   load: withServer(async () => (await import("./gc.ts")).gc),
-};
+});
 
 /** What only the runtime API has. */
 export const runtimeEntries: readonly CatalogueEntry[] = [
-  {
-    name: "send",
-    words: ["<job-id>", "<agent>"],
+  command({
+    usage: "send <job-id> <agent>",
     summary: "Send a message to a sensor of a running job.",
     options: [
-      { name: "type", value: "TYPE", help: "The message's type." },
-      { name: "body", value: "JSON", help: "The message's body. Default: {}" },
+      option("--type TYPE", "The message's type."),
+      option("--body JSON", "The message's body. Default: {}"),
       ...ofRuntime,
     ],
     load: withServer(async () => (await import("./jobs.ts")).send),
-  },
-  {
-    name: "cleanup",
-    words: [],
+  }),
+  command({
+    usage: "cleanup",
     summary: "Remove the records of jobs that have ended.",
-    options: [
-      { name: "all", value: null, help: "Running jobs too: they are cancelled first." },
-      ...ofRuntime,
-    ],
+    options: [option("--all", "Running jobs too: they are cancelled first."), ...ofRuntime],
     load: withServer(async () => (await import("./jobs.ts")).cleanup),
-  },
-  {
-    name: "reload",
-    words: ["<bundle-id>"],
+  }),
+  command({
+    usage: "reload <bundle-id>",
     summary: "Read a bundle's folder again; later submissions use what it holds now.",
     options: ofRuntime,
     load: withServer(async () => (await import("./bundles.ts")).reload),
-  },
+  }),
 ];
 
 export const runEntries: readonly CatalogueEntry[] = [

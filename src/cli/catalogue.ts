@@ -1,109 +1,85 @@
 // Every command of `troupe`: its words, its options, its help. The code behind a command is loaded when it runs.
 
 import { blueprintEntries } from "./catalogue-blueprints.ts";
-import { help, json } from "./catalogue-options.ts";
+import { command, help, json, option } from "./catalogue-options.ts";
 import { runEntries, runtimeEntries } from "./catalogue-runs.ts";
 import type { CatalogueEntry, CatalogueSection, OptionSpec } from "./command.ts";
 
 const servingOptions: readonly OptionSpec[] = [
-  {
-    name: "new-database",
-    value: null,
-    help: "Start with an empty database although SVC_HOME holds files of a lost one.",
-  },
-  {
-    name: "new-key",
-    value: null,
-    help: "Make a new secret key although stored secrets need the lost one.",
-  },
-  {
-    name: "accept-data-loss",
-    value: null,
-    help: "Start although acknowledged changes are missing from the database.",
-  },
+  option("--new-database", "Start with an empty database although SVC_HOME holds files of a lost one."),
+  option("--new-key", "Make a new secret key although stored secrets need the lost one."),
+  option("--accept-data-loss", "Start although acknowledged changes are missing from the database."),
   json,
   help,
 ];
 
 const serving: readonly CatalogueEntry[] = [
-  {
-    name: "up",
-    words: [],
+  command({
+    usage: "up",
     summary: "Start Troupe and stay until Ctrl-C.",
     details: [
-      "Jobs that were running when the last start ended carry on by themselves.",
-      "Ctrl-C or SIGTERM stops well: running jobs are kept for the next start. A second one ends at once.",
+      "Open jobs resume automatically on restart.",
+      "Ctrl-C or SIGTERM shuts down gracefully: open jobs are kept for the next start. A second one exits immediately.",
     ],
     options: servingOptions,
     load: async () => (await import("./serve.ts")).up,
-  },
-  {
-    name: "gateway",
-    words: [],
+  }),
+  command({
+    usage: "gateway",
     summary: "Start the gateway API alone, on SVC_API_PORT (default 54001).",
     options: servingOptions,
     load: async () => (await import("./serve.ts")).gateway,
-  },
-  {
-    name: "runtime",
-    words: [],
+  }),
+  command({
+    usage: "runtime",
     summary: "Start the runtime API alone, on SVC_API_PORT (default 4000).",
     options: servingOptions,
     load: async () => (await import("./serve.ts")).runtime,
-  },
+  }),
 ];
 
 const local: readonly CatalogueEntry[] = [
-  {
-    name: "validate",
-    words: ["<folder|manifest.json>"],
+  command({
+    usage: "validate <folder|manifest.json>",
     summary: "Check a bundle folder or a manifest here, without a server.",
     options: [json, help],
     load: async () => (await import("./validate.ts")).validate,
-  },
-  {
-    name: "config",
-    words: [],
+  }),
+  command({
+    usage: "config",
     summary: "Show every setting, its value and where the value is from.",
     options: [json, help],
     load: async () => (await import("./doctor.ts")).showConfig,
-  },
-  {
-    name: "doctor",
-    words: [],
-    summary: "Check this machine: store, disk, ports, tools; say how to mend what is wrong.",
+  }),
+  command({
+    usage: "doctor",
+    summary: "Check this machine: store, disk, ports, tools; tell how to fix what is wrong.",
     options: [json, help],
     load: async () => (await import("./doctor.ts")).doctor,
-  },
-  {
-    name: "backup",
-    words: ["<file>"],
+  }),
+  command({
+    usage: "backup <file>",
     summary: "Write a backup of SVC_HOME into one file, also while the program runs.",
     details: [
       "Workspaces of running agents and the secret key are not in it; `troupe restore` brings back everything else.",
     ],
     options: [
-      {
-        name: "with-key",
-        value: null,
-        help: "Put secret.key into it: whoever reads the file has the secrets.",
-      },
-      { name: "force", value: null, help: "Replace the file if it exists." },
+      option("--with-key", "Put secret.key into it: whoever reads the file has the secrets."),
+      option("--force", "Replace the file if it exists."),
       json,
       help,
     ],
     load: async () => (await import("./backup.ts")).backup,
-  },
-  {
-    name: "restore",
-    words: ["<file>"],
+  }),
+  command({
+    usage: "restore <file>",
     summary: "Restore a backup into SVC_HOME, which must be empty.",
     details: [
       "Everything is checked against the backup's hashes. Jobs that were running resume at the next start.",
     ],
     options: [json, help],
     load: async () => (await import("./backup.ts")).restore,
-  },
+  }),
   {
     name: "secrets",
     words: ["rotate"],
@@ -115,23 +91,21 @@ const local: readonly CatalogueEntry[] = [
     options: [json, help],
     load: async () => (await import("./rotate-secrets.ts")).secrets,
   },
-  {
-    name: "version",
-    words: [],
+  command({
+    usage: "version",
     summary: "Print the version.",
     options: [json, help],
     load: async () => (await import("./help.ts")).version,
-  },
-  {
-    name: "help",
-    words: ["[command]", "[subcommand]"],
+  }),
+  command({
+    usage: "help [command] [subcommand]",
     summary: "Explain a command.",
     options: [help],
     load: async () => {
       const { help: explain } = await import("./help.ts");
       return (call) => explain(call, sections);
     },
-  },
+  }),
 ];
 
 /** All commands, as `troupe help` lists them. */
@@ -139,5 +113,5 @@ export const sections: readonly CatalogueSection[] = [
   { title: "Serve", entries: serving },
   { title: "Work with the gateway", entries: [...runEntries, ...blueprintEntries] },
   { title: "Work with the runtime API", entries: runtimeEntries },
-  { title: "Here", entries: local },
+  { title: "On this machine", entries: local },
 ];

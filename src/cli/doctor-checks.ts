@@ -65,7 +65,7 @@ async function checkStore(home: string): Promise<Finding> {
     const mend = "The disk syncs slowly; a local SSD makes every job faster.";
     return { name: "store", state: "warn", text, mend };
   } catch (error) {
-    // The store's own errors say how to mend them.
+    // The store's own errors say how to fix them.
     return { name: "store", state: "fail", text: error instanceof Error ? error.message : String(error) };
   }
 }

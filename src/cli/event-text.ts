@@ -93,7 +93,7 @@ function completedText({ partial, not_reached, missing_outputs }: HistoryEvent["
   const missing = Array.isArray(missing_outputs)
     ? `: ${missing_outputs.map(cleanText).join(", ")} is missing`
     : "";
-  const gaps = missing === "" ? ": some messages were given up" : missing;
+  const gaps = missing === "" ? ": some messages were dead-lettered" : missing;
   const unreached = Array.isArray(not_reached)
     ? `; no message reached ${not_reached.map(cleanText).join(", ")}`
     : "";
@@ -133,9 +133,9 @@ export function eventText(event: HistoryEvent): string {
     case "human_input_timed_out":
       return `${cleanText(payload.request_id)} was not answered in time: ${cleanText(payload.decision)}`;
     case "message_retried":
-      return "a message that was given up is sent again";
+      return "a dead-lettered message is sent again";
     case "message_dead_lettered":
-      return `gave up a message of type ${cleanText(payload.type)} (${cleanText(payload.reason)})`;
+      return `dead-lettered a message of type ${cleanText(payload.type)} (${cleanText(payload.reason)})`;
     default:
       return words(`${cleanText(event.type.replaceAll("_", " "))}${payloadText(payload)}`);
   }
@@ -158,7 +158,7 @@ function failureWords(event: HistoryEvent): string {
   return event.failure === null ? "" : `${cleanText(event.failure.desc)} [${cleanText(event.failure.code)}]`;
 }
 
-/** `40 % 4/10 counting words`: whatever of it the worker gave. */
+/** `40 % 4/10 counting words`: as far as the worker gave it. */
 export function progressText(payload: JsonObject): string {
   const parts: string[] = [];
   const percent = progressPercent(payload);

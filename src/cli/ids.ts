@@ -1,4 +1,4 @@
-// The ids that people give to commands: checked before they are sent, so that a mix-up is said at once.
+// The ids that people give to commands: checked before they are sent, so that a mix-up fails immediately.
 
 import { type Call, UsageError } from "./command.ts";
 import { cleanText } from "./text.ts";

@@ -1,4 +1,4 @@
-// What a person gives a command: JSON in files and options, and settings, `--set a.b=value`, laid over an object.
+// What a person gives a command: JSON in files and options, and settings, `--set a.b=value`, merged over an object.
 //
 // N1. A value that is JSON is that JSON, and any other one is a text: depth=3 is a number, city=Ghent a text.
 // N2. A dot goes one level deeper; `\.` is a dot in a name.

@@ -1,4 +1,4 @@
-// `troupe operations`: long work of the gateway, such as the addition of a blueprint; as it goes on, and what it came to.
+// `troupe operations`: long-running work of the gateway, such as the addition of a blueprint; its progress and outcome.
 
 import type { Operation } from "../../sdk/src/index.ts";
 import { isObject, type JsonValue } from "../engine/json.ts";

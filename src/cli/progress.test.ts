@@ -337,7 +337,7 @@ describe("event lines", () => {
       "command failed: count.py ended with exit code 2 [executor.exit_nonzero]",
       "wrote report.html (2.0 KiB)",
       "75 % 3/4 pages",
-      "completed in part: some messages were given up",
+      "completed in part: some messages were dead-lettered",
       "tick n=3",
     ]);
   });

@@ -19,7 +19,7 @@ async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise
   const { terminal } = call;
   const config = configFor(call, command);
   const interrupts = listenForInterrupts(() => {
-    terminal.note("Stopped at once. What was acknowledged is kept; the next start carries on.");
+    terminal.note("Stopped immediately. What was acknowledged is kept; open jobs resume at the next start.");
     process.exit(exitCodes.interrupted);
   });
   try {
@@ -99,7 +99,7 @@ function announce(call: Call, config: Config, { gatewayUrl, runtimeUrl, runtimeS
   else if (runtimeSocket !== null) terminal.print(`  runtime API  ${runtimeSocket} (for this user alone)`);
   else if (config.command !== "gateway") terminal.print("  runtime API  off");
   terminal.print(`  home         ${config.home}`);
-  terminal.print("Ready. Ctrl-C stops; running jobs carry on at the next start.");
+  terminal.print("Ready. Ctrl-C stops; open jobs resume at the next start.");
 }
 
 /** The gateway serves what there is of the catalog; a folder or an index of it that is wrong shows nowhere else. */

@@ -40,7 +40,7 @@ export function openTerminal(env: NodeJS.ProcessEnv): Terminal {
   const out = process.stdout as WriteStream;
   const isScreen = out.isTTY === true && env.TERM !== "dumb";
   out.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
-  // Notices are worth less than what the program does: a server goes on, and stops well, without a reader.
+  // A server goes on, and shuts down gracefully, when nobody reads its notices.
   process.stderr.on("error", () => {});
   let drawn = 0;
   return {

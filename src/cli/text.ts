@@ -13,7 +13,7 @@ const WIDE =
 const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cf}]/u;
 const PLAIN = /^[\x20-\x7e]*$/;
 
-/** One line of harmless text, whatever came in. Only the first 20,000 characters are looked at. */
+/** One line of harmless text. Only the first 20,000 characters are looked at. */
 export function cleanText(value: unknown): string {
   const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
   if (PLAIN.test(text)) return text;

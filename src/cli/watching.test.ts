@@ -63,7 +63,7 @@ function waitingFor(error: Error) {
 test("a gateway that stays away while a run is waited for: the run goes on, and here is how to follow it", async () => {
   await assert.rejects(waitingFor(new TroupeUnreachable("Nobody answers.")), {
     name: "CommandFailed",
-    message: /^Nobody answers\.\nThe run goes on when the server does.*: troupe events run_1 --follow$/,
+    message: /^Nobody answers\.\nThe run continues when the server is back.*: troupe events run_1 --follow$/,
   });
 });
 

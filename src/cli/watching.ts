@@ -85,7 +85,7 @@ export function watchesAsked(call: Call, unlessSaid: boolean): boolean {
   return call.flag("watch") ?? unlessSaid;
 }
 
-/** What is said about a run that goes on without us. @param document what stands in its JSON */
+/** Tells about a run that is not followed. @param document its JSON */
 export function started(call: Call, id: string, document: object): number {
   const code = printAnswer(call, document, () => cleanText(id));
   if (!call.flag("json"))
@@ -106,13 +106,13 @@ export async function isOver(call: ServerCall, runId: string, waiting: Promise<u
     const id = cleanText(runId);
     if (!interrupt.aborted && error instanceof TroupeUnreachable && error.status === null) {
       throw new CommandFailed(
-        `${error.message}\nThe run goes on when the server does. Start it with \`troupe up\`, then: troupe events ${id} --follow`,
+        `${error.message}\nThe run continues when the server is back. Start it with \`troupe up\`, then: troupe events ${id} --follow`,
       );
     }
     if (!interrupt.aborted) throw error;
     terminal.note(
       call.isOwnServer
-        ? "Stopped watching. The run is kept, and carries on at the next `troupe up` or `troupe run`."
+        ? "Stopped watching. The run is kept, and resumes at the next `troupe up` or `troupe run`."
         : `Stopped watching; the run goes on. Follow it: troupe events ${id} --follow. End it: troupe cancel ${id}`,
     );
     return false;
@@ -223,7 +223,7 @@ async function dashboardOf(client: TroupeClient, runId: string): Promise<string 
   try {
     for await (const { public_url } of client.services.list(query)) return public_url;
   } catch {
-    // The watching itself meets the same trouble, and knows what to do about it.
+    // Following the run fails the same way, and handles it.
   }
   return null;
 }
