@@ -2,14 +2,13 @@
 //
 // R1. A check is made at its interval, and never while it is still under way.
 // R2. Only so many are under way at a time, however many services there are; the others wait in turn, and no job's slow
-//     checks hold up those of another one (lane.ts).
+//     checks hold up those of another one (concurrency-limit.ts).
 // R3. Those that began together drift apart: each comes a little earlier than its interval, by chance.
 // R4. What is found out about an instance that is over counts for nothing, and no check of it goes on.
 
 import { type CheckParts, makeCheck } from "./check.ts";
-import { type CheckState, delayMsAfter } from "./check-state.ts";
-import type { ServiceInstance } from "./instance.ts";
-import { Lane } from "./lane.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
+import { type CheckState, delayMsAfter, type ServiceInstance } from "./instance.ts";
 
 const CHECKS_AT_ONCE_MAX = 32;
 /** Programs cost more than connections. */
@@ -26,8 +25,8 @@ export interface RoundsParts extends CheckParts {
 
 export class CheckRounds {
   readonly #parts: RoundsParts;
-  readonly #connections = new Lane(CHECKS_AT_ONCE_MAX);
-  readonly #scripts = new Lane(SCRIPTS_AT_ONCE_MAX);
+  readonly #connections = new ConcurrencyLimit(CHECKS_AT_ONCE_MAX);
+  readonly #scripts = new ConcurrencyLimit(SCRIPTS_AT_ONCE_MAX);
 
   constructor(parts: RoundsParts) {
     this.#parts = parts;
@@ -42,10 +41,10 @@ export class CheckRounds {
 
   #later(instance: ServiceInstance, index: number, delayMs: number): void {
     const check = instance.spec.checks[index]!;
-    const lane = check.kind === "script" ? this.#scripts : this.#connections;
+    const limit = check.kind === "script" ? this.#scripts : this.#connections;
     const cancel = this.#parts.clock.after(delayMs, () => {
       instance.timers.delete(index);
-      lane.add(instance.job.jobId, () => this.#make(instance, index));
+      limit.add(instance.job.jobId, () => this.#make(instance, index));
     });
     instance.timers.set(index, cancel);
   }

@@ -5,13 +5,11 @@ import type { Clock } from "../engine/ports.ts";
 import type { ServiceCheck } from "../engine/service.ts";
 import type { RunSideCommand } from "../execution/process/side-command.ts";
 import type { PayloadOf } from "../execution/runner/paths.ts";
-import type { CheckResult } from "./check-state.ts";
 import { checkGrpc } from "./checks/grpc.ts";
 import { checkHttp } from "./checks/http.ts";
 import { checkScript, type ScriptAsked } from "./checks/script.ts";
-import { authority, type Target } from "./checks/target.ts";
-import { checkTcp } from "./checks/tcp.ts";
-import type { ServiceView } from "./instance.ts";
+import { authority, checkTcp, type Target } from "./checks/tcp.ts";
+import type { CheckResult, ServiceView } from "./instance.ts";
 
 const OUTPUT_CHARS_MAX = 200;
 /** The calling process's own network, also where "localhost" means something else. */

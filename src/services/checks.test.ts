@@ -17,8 +17,8 @@ import type { JsonObject } from "../engine/json.ts";
 import { ProcessTrees } from "../execution/process/process-trees.ts";
 import { SideCommands } from "../execution/process/side-command.ts";
 import { type CheckParts, makeCheck } from "./check.ts";
-import type { CheckResult } from "./check-state.ts";
 import { readStatus, requestFrame } from "./checks/grpc.ts";
+import type { CheckResult } from "./instance.ts";
 import { ServiceInstance } from "./instance.ts";
 
 let home: string;

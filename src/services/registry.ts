@@ -2,7 +2,7 @@
 //
 // G1. An instance lives exactly as long as its job, or the command of its agent. Nothing of it is stored: after a restart
 //     the instances are those of the jobs that were taken over, and none is passing before it was checked again.
-// G2. An instance is passing only while all of its checks are (check-state.ts); one without checks while it lives.
+// G2. An instance is passing only while all of its checks are (instance.ts); one without checks while it lives.
 // G3. What happens to an instance is told in its job's history; whether the store takes that does not matter here.
 // G4. Only so many instances are held; those beyond are critical, and their history says why.
 
@@ -11,9 +11,7 @@ import { type RequiredService, type ServiceSpec, serviceId } from "../engine/ser
 import type { ServiceBoard, ServiceChange, ServiceJob } from "../engine/service-port.ts";
 import type { CheckParts } from "./check.ts";
 import { CheckRounds } from "./check-rounds.ts";
-import type { ServiceStatus } from "./check-state.ts";
-import { ServiceInstance, type ServiceView } from "./instance.ts";
-import { type Resolution, resolve, type Wanted } from "./resolve.ts";
+import { ServiceInstance, type ServiceStatus, type ServiceView } from "./instance.ts";
 import { ServiceIndex, type ServicePlace } from "./service-index.ts";
 
 const INSTANCES_MAX = 10_000;
@@ -43,6 +41,12 @@ export interface ServicePage extends ServiceFilter {
   readonly after: ServicePlace | null;
 }
 
+export type Resolution =
+  | { readonly kind: "resolved"; readonly service: ServiceView }
+  /** Nothing of that name, tags and node is registered. */
+  | { readonly kind: "unknown"; readonly reason: string }
+  | { readonly kind: "not_passing"; readonly reason: string };
+
 interface OpenJob {
   readonly job: ServiceJob;
   /** By agent; null has those of the job as a whole. */
@@ -54,8 +58,6 @@ export class ServiceRegistry implements ServiceBoard {
   readonly #jobs = new Map<string, OpenJob>();
   readonly #index = new ServiceIndex();
   readonly #rounds: CheckRounds;
-  /** What the history knows of an instance. */
-  readonly #told = new WeakMap<ServiceInstance, { status: ServiceStatus | null; count: number }>();
   #order = 0;
   #isStopped = false;
 
@@ -123,7 +125,6 @@ export class ServiceRegistry implements ServiceBoard {
       order: ++this.#order,
     });
     this.#index.add(instance);
-    this.#told.set(instance, { status: null, count: 0 });
     if (spec.checks.length === 0) clock.soon(() => this.#tell(instance));
     else this.#rounds.begin(instance);
     return instance;
@@ -139,9 +140,8 @@ export class ServiceRegistry implements ServiceBoard {
 
   /** Tells the history what it does not know yet; a service that is only starting is nothing to tell (G3). */
   #tell(instance: ServiceInstance): void {
-    const { phase, job, agentId, serviceId: id, spec, reason } = instance;
-    const told = this.#told.get(instance);
-    if (instance.isOver || told === undefined || phase === "starting" || phase === told.status) return;
+    const { phase, job, agentId, serviceId: id, spec, reason, told } = instance;
+    if (instance.isOver || phase === "starting" || phase === told.status) return;
     if (told.count >= CHANGES_TOLD_MAX) return;
     told.status = phase;
     told.count++;
@@ -167,8 +167,23 @@ export class ServiceRegistry implements ServiceBoard {
   }
 
   /** The newest passing instance of a name that has all of the tags, on the node that is asked for. */
-  resolve(wanted: Wanted): Resolution {
-    return resolve(this.#index.named(wanted.name), wanted, this.#parts.nodeName);
+  resolve(wanted: RequiredService): Resolution {
+    const { nodeName } = this.#parts;
+    const what = described(wanted);
+    if (wanted.node !== null && wanted.node !== nodeName) {
+      return { kind: "unknown", reason: `There is no ${what}: this runtime's node is "${nodeName}".` };
+    }
+    const named = this.#index.named(wanted.name);
+    const matching = named.filter(({ spec }) => wanted.tags.every((tag) => spec.tags.includes(tag)));
+    if (matching.length === 0) {
+      const others = named.length > 0 ? " (others of this name have other tags)" : "";
+      return { kind: "unknown", reason: `There is no ${what}${others}. Start a job that offers it.` };
+    }
+    const newestFirst = matching.toSorted((a, b) => b.order - a.order);
+    const passing = newestFirst.find(({ status }) => status === "passing");
+    if (passing !== undefined) return { kind: "resolved", service: passing };
+    const reason = `No ${what} is passing: ${newestFirst[0]?.reason}. Wait until its checks pass.`;
+    return { kind: "not_passing", reason };
   }
 
   /** Those of the required services that are not passing, each with a whole sentence that says why. */
@@ -188,4 +203,10 @@ function isWanted(instance: ServiceInstance, { name, tags, status, runId }: Serv
     (runId === null || job.runId === runId) &&
     (status === null || instance.status === status)
   );
+}
+
+function described({ name, tags, node }: RequiredService): string {
+  const ofTags = tags.length === 0 ? "" : ` with the tags ${tags.join(", ")}`;
+  const ofNode = node === null ? "" : ` on the node "${node}"`;
+  return `service "${name}"${ofTags}${ofNode}`;
 }

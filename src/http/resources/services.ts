@@ -3,8 +3,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import { addressOf } from "../../services/check.ts";
-import { type ServiceStatus, serviceStatuses } from "../../services/check-state.ts";
-import type { ServiceView } from "../../services/instance.ts";
+import { type ServiceStatus, type ServiceView, serviceStatuses } from "../../services/instance.ts";
 import type { ServiceFilter, ServiceRegistry } from "../../services/registry.ts";
 import { placeOf } from "../../services/service-index.ts";
 import { WEB_UI_SERVICE } from "../../web/inject.ts";

@@ -7,8 +7,8 @@
 //   the trailer grpc-status = 0 when the call itself went well
 
 import { type ClientHttp2Session, connect, constants, type IncomingHttpHeaders } from "node:http2";
-import type { CheckResult } from "../check-state.ts";
-import { authority, type Target } from "./target.ts";
+import type { CheckResult } from "../instance.ts";
+import { authority, type Target } from "./tcp.ts";
 
 const ANSWER_BYTES_MAX = 4 * 1024;
 const FRAME_HEAD_BYTES = 5;

@@ -3,8 +3,8 @@
 
 import { type IncomingMessage, request } from "node:http";
 import type { ServiceCheck } from "../../engine/service.ts";
-import type { CheckResult } from "../check-state.ts";
-import type { Target } from "./target.ts";
+import type { CheckResult } from "../instance.ts";
+import type { Target } from "./tcp.ts";
 
 /** How checks are known: no check can leave it out, and this program takes no change from one. */
 export const CHECK_AGENT = "troupe-check";

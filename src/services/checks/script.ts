@@ -4,7 +4,7 @@
 import { execPath } from "node:process";
 import type { ServiceCheck, ServiceSpec } from "../../engine/service.ts";
 import type { RunSideCommand } from "../../execution/process/side-command.ts";
-import type { CheckResult } from "../check-state.ts";
+import type { CheckResult } from "../instance.ts";
 
 export interface ScriptParts {
   readonly run: RunSideCommand;

@@ -1,8 +1,21 @@
-// A check by TCP: the port takes a connection, which is closed at once.
+// A check by TCP: the port takes a connection, which is closed at once. And where checks of connections look.
 
 import { connect } from "node:net";
-import type { CheckResult } from "../check-state.ts";
-import { authority, type Target } from "./target.ts";
+import type { CheckResult } from "../instance.ts";
+
+/**
+ * The address of the check, of the service, or this machine's own, as the runtime's process reaches it: neither the
+ * address that the service binds nor the URL that browsers are given.
+ */
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** host:port, as it stands in URLs. */
+export function authority({ host, port }: Target): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
 
 /** @throws when there is no connection */
 export function checkTcp(target: Target, signal: AbortSignal): Promise<CheckResult> {

@@ -2,16 +2,16 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Lane } from "./lane.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
 
 /** Work that says when it has begun, and ends when the test lets it. */
-function works(lane: Lane) {
+function works(limit: ConcurrencyLimit) {
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
   return {
     begun,
     add(owner: string, name: string) {
-      lane.add(owner, () => {
+      limit.add(owner, () => {
         begun.push(name);
         return new Promise<void>((resolve) => {
           ends.set(name, resolve);
@@ -26,21 +26,21 @@ function works(lane: Lane) {
 }
 
 test("no owner has more than a quarter of the places, so that slow work leaves room for that of others (L1)", () => {
-  const { add, begun } = works(new Lane(8));
+  const { add, begun } = works(new ConcurrencyLimit(8));
   for (let i = 0; i < 100; i++) add("slow", `slow ${i}`);
   add("other", "other 0");
   assert.deepEqual(begun, ["slow 0", "slow 1", "other 0"]);
 });
 
 test("owners take turns, and each one's work is done in the order of asking (L1, L2)", async () => {
-  const { add, begun, end } = works(new Lane(1));
+  const { add, begun, end } = works(new ConcurrencyLimit(1));
   for (const name of ["a 0", "a 1", "a 2", "b 0", "c 0", "b 1"]) add(name.slice(0, 1), name);
   for (let i = 0; i < 6; i++) await end(begun.at(-1) ?? "");
   assert.deepEqual(begun, ["a 0", "a 1", "b 0", "c 0", "a 2", "b 1"]);
 });
 
 test("all places are used when there are owners enough, and never more", async () => {
-  const { add, begun, end } = works(new Lane(4));
+  const { add, begun, end } = works(new ConcurrencyLimit(4));
   for (let i = 0; i < 6; i++) add(`owner ${i}`, `work ${i}`);
   assert.equal(begun.length, 4);
   await end("work 2");

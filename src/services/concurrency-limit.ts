@@ -8,7 +8,7 @@ import { Fifo } from "../engine/fifo.ts";
 
 type Work = () => Promise<void>;
 
-export class Lane {
+export class ConcurrencyLimit {
   readonly #atOnceMax: number;
   readonly #ofOneMax: number;
   /** By owner; who has had a turn goes to the end. */

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
-import { afterCheck, type CheckState, delayMsAfter, newCheck, together } from "./check-state.ts";
+import { afterCheck, type CheckState, delayMsAfter, newCheck, together } from "./instance.ts";
 
 const timing = fc.record({
   intervalMs: fc.integer({ min: 100, max: 3_600_000 }),
