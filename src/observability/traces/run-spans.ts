@@ -9,8 +9,7 @@ import { eventType } from "../../engine/event.ts";
 import { timelineEventTypes } from "../../engine/event-types.ts";
 import { agentSpan, namedSpan, runSpan } from "../../engine/trace.ts";
 import { fieldsOf, parseEvent, textField, wholeField } from "../../runs/history/line.ts";
-import type { OpenSpans } from "./open-spans.ts";
-import type { OpenSpan } from "./span.ts";
+import type { OpenSpan, OpenSpans } from "./span.ts";
 import { TaskSpans, type Told } from "./task-spans.ts";
 
 interface OpenAgent {

@@ -1,5 +1,5 @@
-// A span as plain data: what the history tells of it, in a shape that crosses to the exporter's thread and knows
-// nothing of any library.
+// Spans as plain data: what the history says of them, in a shape that crosses to the exporter's thread and knows
+// nothing of any library; and the open ones of a run, counted against what all runs together may have open.
 
 import type { Failure } from "../../engine/failure.ts";
 import type { Span, TraceContext } from "../../engine/trace.ts";
@@ -117,5 +117,69 @@ export class OpenSpan {
       events: this.#events,
       droppedEvents: this.#droppedEvents,
     };
+  }
+}
+
+/** The run that the spans are of. */
+export interface TracedRun {
+  readonly runId: string;
+  /** The job's id as people know it. */
+  readonly jobId: string;
+  readonly graphId: string;
+  readonly jobName: string | null;
+  readonly trace: TraceContext;
+  /** Milliseconds since 1970. */
+  readonly submittedAtMs: number;
+}
+
+/** How many spans may be open, of all runs together. */
+export interface SpanBudget {
+  readonly max: number;
+  open: number;
+  /** Spans that were not begun for want of room. */
+  refused: number;
+}
+
+export class OpenSpans {
+  readonly run: TracedRun;
+  readonly #budget: SpanBudget;
+  readonly #handOn: (span: FinishedSpan) => void;
+  #open = 0;
+
+  constructor(run: TracedRun, budget: SpanBudget, handOn: (span: FinishedSpan) => void) {
+    this.run = run;
+    this.#budget = budget;
+    this.#handOn = handOn;
+  }
+
+  /** @returns null when there is no room for it */
+  open(span: Span, name: string, startMs: number, attributes: Attributes): OpenSpan | null {
+    const budget = this.#budget;
+    if (budget.open >= budget.max) {
+      budget.refused++;
+      return null;
+    }
+    budget.open++;
+    this.#open++;
+    const { runId, jobId, trace } = this.run;
+    const all = { "troupe.run_id": runId, "troupe.job_id": jobId, ...attributes };
+    return new OpenSpan(trace, { span, name, startMs, attributes: all });
+  }
+
+  /**
+   * Ends a span, if there is one, and hands it on.
+   * @param error why that is no good end, where no failure says so; null when it is one
+   */
+  end(span: OpenSpan | null, atMs: number, status: string, error: string | null = null): void {
+    if (span === null) return;
+    this.#budget.open--;
+    this.#open--;
+    this.#handOn(span.finish(atMs, status, error));
+  }
+
+  /** Gives up what is open. */
+  discard(): void {
+    this.#budget.open -= this.#open;
+    this.#open = 0;
   }
 }

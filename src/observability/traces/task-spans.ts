@@ -4,8 +4,7 @@ import type { JsonObject } from "../../engine/json.ts";
 import { type AttemptName, attemptSpan, leaseSpan, taskSpan } from "../../engine/trace.ts";
 import { type ParsedEvent, textField, wholeField } from "../../runs/history/line.ts";
 import { attemptOf } from "../../runs/history/spans.ts";
-import type { OpenSpans } from "./open-spans.ts";
-import type { OpenSpan } from "./span.ts";
+import type { OpenSpan, OpenSpans } from "./span.ts";
 
 /** An event, with what is asked of it most. */
 export interface Told {

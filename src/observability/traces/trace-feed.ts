@@ -14,9 +14,8 @@ import type { EngineLog } from "../../engine/ports.ts";
 import type { FeedObserver } from "../../runs/feed.ts";
 import type { JobRecord, JobRecords } from "../../runs/job-records.ts";
 import { Slices } from "../../runs/slices.ts";
-import { OpenSpans, type SpanBudget, type TracedRun } from "./open-spans.ts";
 import { concernsSpans, RunSpans } from "./run-spans.ts";
-import type { FinishedSpan } from "./span.ts";
+import { type FinishedSpan, OpenSpans, type SpanBudget, type TracedRun } from "./span.ts";
 
 /** Open spans of all runs together. */
 const OPEN_SPANS_MAX = 100_000;

@@ -1,5 +1,6 @@
 // The inside of the exporter's thread, and the only file that knows OpenTelemetry: spans become the SDK's, those that
-// the sampler keeps are sent. Where to, with which headers, how long: that the SDK reads from OTEL_* itself.
+// the sampler keeps go to its batch processor and its exporter. Where to, with which headers, how long: that the SDK
+// reads from OTEL_* itself.
 
 import { parentPort, workerData } from "node:worker_threads";
 import {
@@ -25,26 +26,44 @@ import {
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
+  BatchSpanProcessor,
   ParentBasedSampler,
   type ReadableSpan,
   type Sampler,
   SamplingDecision,
+  type SpanExporter,
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace";
-import type { ThreadSettings, ThreadWord } from "./otlp-outlet.ts";
-import type { SamplerSettings } from "./settings.ts";
+import type { ExportSettings, SamplerSettings } from "./settings.ts";
 import type { FinishedSpan } from "./span.ts";
+
+/** What the thread is started with. */
+export interface ThreadSettings
+  extends Pick<ExportSettings, "sampler" | "queueMax" | "batchMax" | "delayMs"> {
+  readonly serviceName: string;
+  readonly serviceVersion: string;
+}
+
+export type ThreadCommand =
+  | { readonly kind: "spans"; readonly spans: readonly FinishedSpan[] }
+  | { readonly kind: "flush" };
+
+/** What became of spans, those that are not sampled included; or something for the log. */
+export type ThreadReport =
+  | { readonly kind: "sent"; readonly spans: number }
+  | { readonly kind: "lost"; readonly spans: number; readonly reason: string }
+  | { readonly kind: "warning"; readonly text: string };
 
 const settings = workerData as ThreadSettings;
 const WARNING_CHARS_MAX = 500;
 const WARNINGS_MAX = 20;
 
-const say = (word: ThreadWord) => parentPort?.postMessage(word);
+const report = (message: ThreadReport) => parentPort?.postMessage(message);
 
 let warnings = 0;
 const warn = (...words: readonly unknown[]) => {
   if (warnings++ < WARNINGS_MAX)
-    say({ kind: "warning", text: words.map(String).join(" ").slice(0, WARNING_CHARS_MAX) });
+    report({ kind: "warning", text: words.map(String).join(" ").slice(0, WARNING_CHARS_MAX) });
 };
 const silent = () => {};
 diag.setLogger(
@@ -62,7 +81,6 @@ const resource = defaultResource()
   .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] }));
 
 const instrumentationScope = { name: settings.serviceName, version: settings.serviceVersion };
-const exporter = new OTLPTraceExporter();
 const sampler = toSampler(settings.sampler);
 
 function toSampler({ name, ratio }: SamplerSettings): Sampler {
@@ -117,16 +135,36 @@ function toReadable(span: FinishedSpan): ReadableSpan {
   };
 }
 
-parentPort?.on("message", async (spans: readonly FinishedSpan[]) => {
-  const kept = spans.filter(isKept).map(toReadable);
-  if (kept.length === 0) {
-    say({ kind: "sent" });
+const { queueMax, batchMax, delayMs } = settings;
+// Closing sends all batches at once.
+const otlp = new OTLPTraceExporter({ concurrencyLimit: Math.ceil(queueMax / batchMax) + 1 });
+const reporting: SpanExporter = {
+  export(spans, done) {
+    otlp.export(spans, ({ code, error }) => {
+      // 0 is the SDK's word for success. The processor is always told so: of a failure it would write a second log line.
+      if (code === 0) report({ kind: "sent", spans: spans.length });
+      else {
+        const reason = error?.message || "the collector did not take them";
+        report({ kind: "lost", spans: spans.length, reason });
+      }
+      done({ code: 0 });
+    });
+  },
+  shutdown: () => otlp.shutdown(),
+};
+const processor = new BatchSpanProcessor({
+  exporter: reporting,
+  maxQueueSize: queueMax,
+  maxExportBatchSize: batchMax,
+  scheduledDelayMillis: delayMs,
+});
+
+parentPort?.on("message", (command: ThreadCommand) => {
+  if (command.kind === "flush") {
+    void processor.forceFlush();
     return;
   }
-  await resource.waitForAsyncAttributes?.();
-  exporter.export(kept, ({ code, error }) => {
-    // 0 is the SDK's word for success.
-    if (code === 0) say({ kind: "sent" });
-    else say({ kind: "lost", reason: error?.message || "the collector did not take them" });
-  });
+  const kept = command.spans.filter(isKept);
+  if (kept.length < command.spans.length) report({ kind: "sent", spans: command.spans.length - kept.length });
+  for (const span of kept) processor.onEnd(toReadable(span));
 });
