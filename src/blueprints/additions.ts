@@ -231,7 +231,7 @@ export function unprepared(blueprintId: string): PreparedBlueprint {
 function broken(blueprintId: string, said: string): OperationFailed {
   return new OperationFailed(
     "blueprint_broken",
-    `The blueprint ${blueprintId} cannot be added: ${said}. Mend its folder, then add it again.`,
+    `The blueprint ${blueprintId} cannot be added: ${said}. Fix its folder, then add it again.`,
   );
 }
 

@@ -1,12 +1,12 @@
-// Acceptance: everything that is looked at before a run is accepted, in ten seconds at most, and what the run's
-// transaction then needs.
+// Acceptance: the checks before a run is accepted, in ten seconds at most, and what the run's transaction then
+// needs.
 //
 // A1. A package that asks for nothing costs nothing here: what is to be known of it is remembered with its job.
 // A2. A run with configuration overrides uses the blueprint's package as it is now: a job that was made from an older
 //     one is brought up to date in the run's transaction.
 // A3. A run and the removal of its blueprint exclude each other, each in its transaction: a run that was accepted keeps
-//     what was prepared for it, and none is accepted once it goes.
-// A4. What else can change until the launch is looked at again then; this spares people runs that cannot succeed.
+//     what was prepared for it, and none is accepted once the removal has begun.
+// A4. What else can change until the launch is checked again then; the first check refuses runs that could only fail.
 
 import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-source.ts";
 import { descriptionOf } from "../blueprints/describe-package.ts";
@@ -57,7 +57,7 @@ export interface AcceptableRun {
   /**
    * To be called in the run's transaction, before it is inserted.
    *
-   * @throws DomainError `no_free_port`; `blueprint_busy`, `requirements_not_met` when its blueprint goes meanwhile
+   * @throws DomainError `no_free_port`; `blueprint_busy`, `requirements_not_met` when its blueprint is removed meanwhile
    */
   settle(writes: GatewayWrites, runId: string): Promise<void>;
 }
@@ -81,14 +81,14 @@ export class Acceptance {
   }
 
   /**
-   * Looks at everything that speaks against a run; writes nothing.
+   * Checks everything about a run; writes nothing.
    *
    * @param job as it is, or as it is about to be inserted
    * @throws DomainError `validation_failed` with every mistake; `requirements_not_met`, `no_free_port`; `conflict` when the
    *   job's content is gone; `blueprint_busy` while its blueprint is being removed; for a job that is not ready what
    *   BlueprintSource.forJob throws
    */
-  async examine(job: JobDefinition, { inputs, configOverrides }: AskedRun): Promise<AcceptableRun> {
+  async check(job: JobDefinition, { inputs, configOverrides }: AskedRun): Promise<AcceptableRun> {
     const blueprintId = blueprintOf(job);
     if (blueprintId !== null) await this.#parts.blueprints.refuseRemoving(blueprintId);
     if (configOverrides !== null && job.source.kind === "bundle") throw overridesRefused();
@@ -198,7 +198,7 @@ export class Acceptance {
     refuseFailed({ errors: [], unmet: missing }, "");
   }
 
-  /** In the run's transaction (A2): the job may have changed since it was looked at, and keeps what it has otherwise. */
+  /** In the run's transaction (A2): the job may have changed since it was checked, and keeps what it has otherwise. */
   async #bringUpToDate(
     writes: GatewayWrites,
     jobId: string,
@@ -223,10 +223,10 @@ export class Acceptance {
 function asSealed(sealed: SealedConfiguration): JsonObject {
   if (sealed.kind === "sealed") return sealed.value;
   const messages = sealed.errors.map(({ message }) => message).join("; ");
-  throw new DomainError("validation_failed", `The run cannot be as asked: ${messages}.`, sealed.errors);
+  throw new DomainError("validation_failed", `Invalid run: ${messages}.`, sealed.errors);
 }
 
-/** A configuration that cannot be read fails the run, which is told so in its failure. */
+/** A configuration that cannot be read fails the run, with that in its failure. */
 function atLaunch(error: unknown): null {
   if (error instanceof ConfigurationUnreadable) return null;
   throw error;

@@ -1,4 +1,4 @@
-// Launches of blueprints: a job and its run in one request; and what would stand against one, without making anything.
+// Launches of blueprints: a job and its run in one request; and the check of a launch, which makes nothing.
 
 import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-source.ts";
 import { descriptionOf } from "../blueprints/describe-package.ts";
@@ -62,7 +62,7 @@ export class BlueprintLaunches {
   /**
    * Checks a launch; writes nothing.
    *
-   * @throws DomainError what BlueprintSource.forJob and Acceptance.examine throw
+   * @throws DomainError what BlueprintSource.forJob and Acceptance.check throw
    */
   async prepare(blueprintId: string, request: LaunchRequest): Promise<InsertLaunch> {
     const { blueprints, definitions, runs } = this.#parts;
@@ -95,7 +95,7 @@ export class BlueprintLaunches {
   }
 
   /**
-   * Says everything that stands against a launch with these inputs and this configuration. Makes nothing.
+   * Finds every problem of a launch with these inputs and this configuration. Makes nothing.
    *
    * @param asked.config in the place of a run's config_overrides
    * @throws DomainError `blueprint_not_found`; `blueprint_busy` while it is being removed; `unavailable` on a busy machine

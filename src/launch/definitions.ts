@@ -98,7 +98,7 @@ export class Definitions {
     return this.draft(found, { name: request.name, configuration: sealed.value });
   }
 
-  /** @param given.configuration sealed */
+  /** @param given.configuration with its secrets encrypted */
   draft(
     found: FoundSource,
     given: { readonly name: string | null; readonly configuration: JsonObject },
@@ -234,7 +234,7 @@ export class Definitions {
   }
 }
 
-/** A patch is bounded by its body; what many of them come to is bounded here. */
+/** A patch is limited by its body; the result of many patches is limited here. */
 const CONFIGURATION_CHARS_MAX = 8 * 1024 * 1024;
 
 const configurationTooLarge: DomainErrorEntry = {

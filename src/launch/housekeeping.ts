@@ -1,5 +1,5 @@
-// What the gateway's records need from time to time: promised answers that have expired go, old operations go, and what
-// deleted jobs have left is removed.
+// What the gateway's records need from time to time: it removes expired idempotency responses, old operations, and what
+// deleted jobs have left.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import type { OperationRecords } from "../operations/records.ts";

@@ -129,7 +129,7 @@ function replacedBundle(bundleId: string): DomainError {
 
 export function invalidJob(errors: readonly DomainErrorEntry[]): DomainError {
   const messages = errors.map((error) => error.message).join("; ");
-  return new DomainError("validation_failed", `The job cannot be as asked: ${messages}.`, errors);
+  return new DomainError("validation_failed", `Invalid job: ${messages}.`, errors);
 }
 
 function unknownBundle(bundleId: string): DomainErrorEntry {

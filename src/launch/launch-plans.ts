@@ -16,10 +16,10 @@ import type { JobDefinition } from "./records.ts";
 
 export interface LaunchPlan {
   readonly definition: Definition;
-  /** The definition's, with the secrets of its first messages sealed. */
+  /** The definition's, with the secrets of its first messages encrypted. */
   readonly graph: Graph;
   readonly bundleFingerprint: string;
-  /** The job's configuration over the package's, secrets sealed; null when neither has any. */
+  /** The job's configuration over the package's, secrets encrypted; null when neither has any. */
   readonly configurationJson: string | null;
   /** What a run is checked against and prepared from; null when it needs nothing beyond this plan. */
   readonly preparation: PackageDescription | null;
@@ -48,7 +48,7 @@ export class LaunchPlans {
   /**
    * @param job one that is ready
    * @throws BundleProblem when the snapshot has been removed or damaged from outside; ConfigurationUnreadable when a
-   *   secret was sealed with another key
+   *   secret was encrypted with another key
    */
   async of(job: JobDefinition): Promise<LaunchPlan> {
     return this.#planOf(job);
@@ -73,7 +73,7 @@ export class LaunchPlans {
   }
 
   async #make(job: JobDefinition, fingerprint: string, definition: Definition): Promise<Made> {
-    // A package that an older version took, and this one would not, goes on as what it was taken for.
+    // A package that an older version accepted, and this one would not, keeps working as it did.
     const { description } = descriptionOf(definition);
     const jobConfiguration = JSON.parse(job.configurationJson) as JsonObject;
     const paths = secretPathsIn(definition.manifest);
@@ -99,7 +99,7 @@ export class LaunchPlans {
   ): Promise<string | null> {
     if (ofPackage === null && Object.keys(ofJob).length === 0) return null;
     const { secrets } = this.#parts;
-    // Layers meet in clear, so that a secret is replaced whole and never mixed with what is below it.
+    // Layers are merged as plaintext, so that a secret is replaced whole and never mixed with what is below it.
     const clear = merged(ofPackage ?? {}, secrets.unseal(ofJob));
     // Hundreds of secrets take milliseconds to open, and as long to encrypt.
     await scheduler.yield();

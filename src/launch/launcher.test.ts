@@ -1,5 +1,5 @@
 // Launching, and what may come between: a store that takes nothing, a restart, a request that controls the run, an
-// error that nobody foresaw, more runs than memory is given for.
+// unexpected error, more runs than memory is given for.
 
 import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
@@ -133,7 +133,7 @@ describe("while the runtime takes nothing", () => {
   });
 });
 
-test("a run that meets an error nobody foresaw waits alone, and is tried again (L2)", async () => {
+test("a run that meets an unexpected error waits alone, and is tried again (L2)", async () => {
   await using core = await startCore();
   const [bad, good] = [await core.job(quick), await core.job(quick)];
   core.plans.broken.add(bad.jobId);

@@ -9,7 +9,7 @@
 // L4. A launch takes its turn among the requests that control the run: it sees what they have written, and they see
 //     a run that is launched or is not.
 // L5. Memory is bounded: runs that find no room in the queue are read from the records when it is empty.
-// L6. A run whose desired state is on disk comes to it, in its turn: at once, or with the next start.
+// L6. A run whose desired state is on disk is brought to it, in its turn: at once, or with the next start.
 // L7. A run whose package needs more than its snapshot is prepared first, outside its turn and beside the launches of
 //     others (preparation-queue.ts); then it takes its turn again, and is submitted if it is still to be launched.
 // L8. A run whose job waits for its blueprint waits with it: `settle` finds it when the job's addition has ended.
@@ -78,7 +78,7 @@ export class Launcher {
     }
   }
 
-  /** A store that takes nothing at this moment does not stop the start; the next control request or start mends it. */
+  /** A store that takes nothing at this moment does not stop the start; the next control request or start does it. */
   async #settleLater(run: OpenRun): Promise<void> {
     try {
       await this.#settle(run);
@@ -255,7 +255,7 @@ function launchOf(plan: LaunchPlan, { inputsJson }: RunRecord): PreparedLaunch {
   return { graph, manifestJson, configurationJson, hasOwnPayload: false, inputs };
 }
 
-/** @throws what may pass */
+/** @throws what may succeed when it is tried again */
 function asFailure(error: unknown): { readonly code: FailureCode; readonly message: string } {
   const code = failureCodeOf(error);
   if (code === null) throw error;

@@ -262,7 +262,7 @@ describe("while a run is being prepared", () => {
   });
 });
 
-test("an error that nobody foresaw is tried again; the others go on (L2)", async () => {
+test("an unexpected error is tried again; the others go on (L2)", async () => {
   await using core = await startCore();
   const { job } = await readingJob(core);
   core.preparation.hold = async () => {

@@ -2,13 +2,13 @@
 // than its snapshot. It may take long, and happens outside the run's turn.
 //
 // V1. At most four at a time (operations/work-queue.ts).
-// V2. What came of one is kept until the launcher has used it; of many that nobody uses (their runs are paused) the
+// V2. What came of one is kept until the launcher has used it; of many that are not used (their runs are paused) the
 //     oldest are forgotten, and prepared anew.
 // V3. A run that is dropped is aborted. Its files are removed with the run's end, which is not done here.
 // V4. Nothing here survives the process: the next one prepares anew what was not submitted.
 // V5. One whose services are not there yet (after a restart their jobs are only being recovered) waits for them outside of
 //     the four, for a while; what is missing then fails the run.
-// V6. One that meets an unexpected error is done again, and its run is told; at the last try the error fails the run.
+// V6. One that meets an unexpected error is done again, and its run's label says so; at the last try the error fails the run.
 
 import { getSystemErrorMessage } from "node:util";
 import { descriptionOf } from "../blueprints/describe-package.ts";
@@ -33,7 +33,7 @@ import type { GatewayRecords, JobDefinition, OpenRun, RunRecord } from "./record
 const AT_ONCE_MAX = 4;
 const WAITING_MAX = 100_000;
 const OUTCOMES_MAX = 100;
-/** One a second: about a minute, for what passes by itself. */
+/** One a second: about a minute, for errors that do not last. */
 const TRIES_MAX = 60;
 /** How often a run that waits for services looks for them: 60 looks in half a minute. */
 const LOOK_EVERY_MS = 500;
@@ -45,7 +45,7 @@ export type PreparationOutcome =
   | { readonly kind: "prepared"; readonly launch: PreparedLaunch; readonly bundleFingerprint: string }
   | { readonly kind: "failed"; readonly code: FailureCode; readonly message: string };
 
-/** What one try has come to. */
+/** The result of one try. */
 type Attempt =
   | PreparationOutcome
   /** It is to be done again. */
@@ -216,9 +216,9 @@ export class PreparationQueue {
     }
     const ports = await this.#portsOf(runId, resolveLaunch(subject, secrets).webUi);
     if (ports === null) return failed("preparation.no_free_port", this.#parts.webUiPorts.refusal().message);
-    const wasExamined = await this.#wasAdded(blueprintOf(job), run.createdAtMs);
+    const wasChecked = await this.#wasAdded(blueprintOf(job), run.createdAtMs);
     const launch = await preparation.prepare(
-      { runId, jobId: run.jobId, ports, wasExamined },
+      { runId, jobId: run.jobId, ports, wasChecked },
       subject,
       progress,
     );
@@ -250,14 +250,14 @@ export function isToBeLaunched({ launched, status, desiredState }: OpenRun): boo
   return !launched && status === "pending" && desiredState === "running";
 }
 
-/** The failure of a run whose job cannot be launched as it is; null for what may pass. */
+/** The failure of a run whose job cannot be launched as it is; null for what may succeed when it is tried again. */
 export function failureCodeOf(error: unknown): FailureCode | null {
   if (error instanceof BundleProblem) return "runtime.bundle_missing";
   if (error instanceof PreparationFailed || error instanceof ConfigurationUnreadable) return error.code;
   return null;
 }
 
-/** What a run is told while it is not launched yet; null: nothing. */
+/** The label of a run that is not launched yet; null: none. */
 function labelOf(now: Attempt): string | null {
   if (now.kind === "interrupted") return `Preparing again after ${reasonOf(now.error)}`;
   if (now.kind !== "waits") return null;
@@ -288,7 +288,7 @@ function askedOf(job: JobDefinition, run: RunRecord, secrets: ConfigurationSecre
   };
 }
 
-/** Writes what a run is told to wait for while it is prepared: the latest label, once a second at most. */
+/** Writes the label of a run while it is prepared: the latest one, once a second at most. */
 class LabelWriter {
   readonly #parts: Pick<PreparationQueueParts, "records" | "clock" | "log">;
   readonly #runId: string;
@@ -309,7 +309,7 @@ class LabelWriter {
     if (this.#cancelPause === null) this.#writeLatest();
   };
 
-  /** Writes no more; resolves when the run is told `last`, or nothing any more. */
+  /** Writes no more; resolves when the label is `last`. */
   async end(last: string | null = null): Promise<void> {
     this.#cancelPause?.();
     this.#cancelPause = () => {};

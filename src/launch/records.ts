@@ -1,4 +1,4 @@
-// What the gateway keeps: durable job definitions, their runs, and the answers it has promised to repeat. Ports,
+// What the gateway keeps: durable job definitions, their runs, and the stored idempotency responses. Ports,
 // implemented in src/store.
 //
 // Two words, two things: a *job* here is the gateway's durable definition; the runtime executes a *runtime job*, of
@@ -33,7 +33,7 @@ export interface JobDefinition {
   /** The snapshot that every run of this revision uses; null for a blueprint's job that is not ready. */
   readonly bundleFingerprint: string | null;
   readonly graphId: string;
-  /** What the client gave, secrets sealed (src/security); laid over the bundle's own at launch. */
+  /** What the client gave, secrets encrypted (src/security); laid over the bundle's own at launch. */
   readonly configurationJson: string;
   readonly extensions: readonly string[];
   /** From 1; each change adds one. */
@@ -55,16 +55,16 @@ export interface NewRun {
   readonly runId: string;
   readonly jobId: string;
   readonly runtimeJobId: string;
-  /** Secrets sealed, as in configOverridesJson. */
+  /** Secrets encrypted, as in configOverridesJson. */
   readonly inputsJson: string;
   readonly configOverridesJson: string | null;
   readonly trigger: RunTrigger;
   /** W3C trace id: 32 hex digits. */
   readonly traceId: string;
-  /** The span of whoever asked for the run; null without one. */
+  /** The caller's span; null without one. */
   readonly parentSpanId: string | null;
   readonly agentsTotal: number;
-  /** What a person is told about a run that prepares or waits; null otherwise. */
+  /** For people, about a run that prepares or waits; null otherwise. */
   readonly label: string | null;
   readonly createdAtMs: number;
 }
@@ -150,7 +150,7 @@ export interface OpenRunPage extends KeysetPage {
   readonly jobId: string | null;
 }
 
-/** A promised answer: what the first request with an Idempotency-Key was told. */
+/** A stored idempotency response: what the first request with an Idempotency-Key was answered. */
 export interface IdempotencyRecord {
   /** Principal, method and path, as one text. */
   readonly scope: string;

@@ -29,7 +29,7 @@ export class RunEnds {
     return makeFailure(code, message, this.#clock.nowMs(), place);
   }
 
-  /** Ends a run that was not launched, and tells those who watch it. */
+  /** Ends a run that was not launched, and publishes that. */
   failed(run: RunRecord, failure: Failure): Promise<void> {
     return this.#end(run.runId, { status: "failed", failureJson: JSON.stringify(failure) });
   }

@@ -53,7 +53,7 @@ export interface ControlledRun {
   readonly status: JobStatus;
 }
 
-/** What a request for a state comes to; unchanged: the run is in it already. */
+/** What a request for a state does; unchanged: the run is in it already. */
 export type Transition = "unchanged" | "change" | "invalid";
 
 /** CONTRACTS §3, the matrix of run control. */
@@ -66,7 +66,7 @@ export function transition(status: JobStatus, desired: DesiredState): Transition
   return isPaused === (desired === "paused") ? "unchanged" : "change";
 }
 
-/** What an open run is once it has come to the desired state. */
+/** The status of an open run once it is in the desired state. */
 function statusAfter({ status, launched }: OpenRun, desired: DesiredState): JobStatus {
   if (desired !== "running") return desired;
   if (status !== "paused") return status;
@@ -83,7 +83,7 @@ export class Runs {
   /**
    * Checks a request for a run; writes nothing.
    *
-   * @throws DomainError `job_not_found`, and what Acceptance.examine throws
+   * @throws DomainError `job_not_found`, and what Acceptance.check throws
    */
   async prepare(jobId: string, request: RunRequest): Promise<InsertRun> {
     return this.prepareOf(await this.jobOf(jobId), request);
@@ -99,7 +99,7 @@ export class Runs {
   /** The same for a job that is at hand, such as one that is inserted in the same transaction. */
   async prepareOf(job: JobDefinition, request: RunRequest): Promise<InsertRun> {
     const { jobId } = job;
-    const found = await this.#parts.acceptance.examine(job, request);
+    const found = await this.#parts.acceptance.check(job, request);
     const run: NewRun = {
       runId: `run_${this.#parts.newId()}`,
       jobId,

@@ -15,7 +15,7 @@ export const operationFailures = {
   blueprint_broken: {
     retryable: false,
     meaning:
-      "The blueprint's folder has mistakes; GET the blueprint lists them. Mend them, then add it again.",
+      "The blueprint's folder has mistakes; GET the blueprint lists them. Fix them, then add it again.",
   },
   blueprint_in_use: {
     retryable: true,
@@ -39,7 +39,7 @@ export const operationFailures = {
     meaning: "The package's configuration names a variable that is not set; set it, start again, then retry.",
   },
   disk_full: { retryable: true, meaning: "The disk of SVC_HOME is full; free some space, then retry." },
-  internal: { retryable: true, meaning: "An error that nobody foresaw; the server's log has its cause." },
+  internal: { retryable: true, meaning: "An unexpected error; the server's log has its cause." },
 } as const satisfies Readonly<Record<string, OperationFailureKind>>;
 
 export type OperationFailureCode = keyof typeof operationFailures;

@@ -1,8 +1,8 @@
-// What can become of an operation, one named function for each change, and the event that tells of it. Pure.
+// The changes of an operation, one named function each, with their events. Pure.
 //
 // C1. A change adds one to the number of the last event, and its event has that number (O3).
-// C2. Neither the percentage nor a step's status goes back: an operation that is done again after a restart passes what
-//     it has passed already in silence.
+// C2. Neither the percentage nor a step's status goes back: of an operation that is done again after a restart, what
+//     it has done already writes no event.
 
 import { isoTime } from "../engine/event.ts";
 import type { JsonObject } from "../engine/json.ts";

@@ -137,7 +137,7 @@ test("of one target one operation is open, and the refusal names it; other targe
   await under.ended(await under.begin());
 });
 
-test("a failure that was foreseen has its code; one that nobody foresaw is internal, and the log has its cause (A4)", async () => {
+test("an expected failure has its code; an unexpected one is internal, and the log has its cause (A4)", async () => {
   const errors: Error[] = [
     new OperationFailed("disk_full", "no room"),
     new TypeError("a mistake in the code"),

@@ -2,7 +2,7 @@
 //
 // A1. Of one target at most one operation is open; a request for another one is refused.
 // A2. An operation that is on disk is worked on until it has ended, over any number of restarts: the handler is called
-//     again from its beginning, and finds by itself what is done already.
+//     again from its beginning, and finds out what is done already.
 // A3. What its end brings about is in the transaction of its end.
 // A4. A store that takes nothing delays an operation and does not fail it; an unexpected error fails it.
 // A5. At most AT_ONCE_MAX are worked on at the same time, in the order of their requests (work-queue.ts).
@@ -34,7 +34,7 @@ import { isUnavailable, traceOf, WorkQueue } from "./work-queue.ts";
 
 const AT_ONCE_MAX = 4;
 
-/** What the work has come to. */
+/** The result of the work. */
 export interface OperationEnd<Writes> {
   readonly result: JsonObject;
   /** What belongs to the operation's end, in its transaction (A3). @returns what is to be done after the commit */

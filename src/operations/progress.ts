@@ -34,7 +34,7 @@ export interface OperationContext {
   /** Tells how far the step under way has come, 0 to 1; as often as is convenient. */
   progress(fraction: number, label: string): void;
   /**
-   * Keeps what a handler that is called again must know, as `operation.result`; nobody else sees it before the end.
+   * Keeps what a handler that is called again must know, as `operation.result`; readers see it with the end only.
    * @throws JournalUnavailable
    */
   remember(result: JsonObject): Promise<void>;
@@ -99,7 +99,7 @@ export class OperationProgress implements OperationContext {
   }
 
   /**
-   * Makes a change that is told.
+   * Makes a change, and publishes its event.
    *
    * @param make null: there is nothing to change
    * @throws JournalUnavailable

@@ -1,7 +1,7 @@
-// Operations: long work that a client asked for and looks at while it goes on (spec gateway-api "Operation", CONTRACTS §3).
+// Operations: long work that a client asked for and can follow (spec gateway-api "Operation", CONTRACTS §3).
 // Ports, implemented in src/store.
 //
-// O1. An operation is on disk before its work begins, and every change of it before anybody is told.
+// O1. An operation is on disk before its work begins, and every change of it before it is published.
 // O2. It ends once, as completed or failed; nothing changes afterwards.
 // O3. Its history is gapless: the n-th event has the number n, and the last one is the terminal one.
 
@@ -78,6 +78,6 @@ export interface OperationWrites {
   /** The one of this target that has not ended. */
   open(target: string): Promise<Operation | null>;
   insert(operation: Operation, eventLine: string): Promise<void>;
-  /** @param eventLine the event with the number `operation.eventSeq`; null when nothing happened that is told */
+  /** @param eventLine the event with the number `operation.eventSeq`; null when there is none */
   save(operation: Operation, eventLine: string | null): Promise<void>;
 }

@@ -131,7 +131,7 @@ function testRecords(records: GatewayRecords): TestRecords {
 
 class TestPlans extends LaunchPlans {
   gate: Gate | null = null;
-  /** Jobs whose launch meets an error that nobody foresaw. */
+  /** Jobs whose launch meets an unexpected error. */
   readonly broken = new Set<string>();
   /** Jobs in the order in which their launches were begun. */
   readonly begun: string[] = [];

@@ -177,7 +177,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
   };
 }
 
-export const aRun: PreparingRun = { runId: "run_1", jobId: "job_1", ports: new Map(), wasExamined: true };
+export const aRun: PreparingRun = { runId: "run_1", jobId: "job_1", ports: new Map(), wasChecked: true };
 
 /** Progress that nobody stops; what was reported is kept. */
 export function progress(signal: AbortSignal = new AbortController().signal) {

@@ -296,7 +296,7 @@ function sourceOf(body: Static<typeof CreateJobBody>): JobSource {
   if ((bundleId === undefined) === (blueprintId === undefined)) {
     const message = "exactly one of bundle_id and blueprint_id must be given";
     const path = bundleId === undefined ? "/bundle_id" : "/blueprint_id";
-    throw new DomainError("validation_failed", `The job cannot be as asked: ${message}.`, [
+    throw new DomainError("validation_failed", `Invalid job: ${message}.`, [
       { path, code: bundleId === undefined ? "missing" : "not_allowed", message },
     ]);
   }

@@ -1,7 +1,7 @@
 // Values at dotted paths (lib/text.ts) of a configuration.
 //
 // P1. Only a value's own keys are read, and a changed configuration is a new one; "__proto__" is no part of a path.
-// P2. Paths come from whoever launches, thousands at a time: their cost is that of the paths and of what they lead
+// P2. Paths come from callers, thousands at a time: their cost is that of the paths and of what they lead
 //     through together, never the one times the other.
 
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";

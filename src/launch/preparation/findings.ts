@@ -1,5 +1,5 @@
-// What was found to stand against a launch, collected on the way: as an answer before the run is accepted, or as the
-// failure of a run that was.
+// The problems of a launch, collected on the way: as an answer before the run is accepted, or as the failure of a run
+// that was.
 
 import type { WebUi } from "../../blueprints/package-description.ts";
 import { type FailureCode, failureCatalogue } from "../../engine/failure-catalogue.ts";
@@ -121,7 +121,7 @@ function failureOf(code: string): FailureCode {
   return "preparation.requirement_unmet";
 }
 
-/** Two judges may say the same of one place. */
+/** Two checks may say the same of one place. */
 function distinct(problems: readonly LaunchProblem[]): readonly LaunchProblem[] {
   const byText = new Map(problems.map((problem) => [`${problem.path}\n${problem.message}`, problem]));
   return [...byText.values()].slice(0, PROBLEMS_MAX);
@@ -155,11 +155,7 @@ export function refuseFailed(
   refuseUnchecked({ errors });
   const entries = entriesOf([...errors, ...unmet], configurationPath);
   if (errors.length > 0) {
-    throw new DomainError(
-      "validation_failed",
-      `The run cannot be as asked: ${messagesOf(entries)}.`,
-      entries,
-    );
+    throw new DomainError("validation_failed", `Invalid run: ${messagesOf(entries)}.`, entries);
   }
   if (unmet.length === 0) return;
   const detail = `The run cannot start on this machine: ${messagesOf(entries)}.`;

@@ -2,7 +2,7 @@
 //
 // I1. A rule judges one value. One that is not there, or blank, breaks only `required`.
 // I2. No sentence shows the value: it may be a secret.
-// I3. A path that a rule asks for is looked at where the worker will read it: an absolute one on this machine, a
+// I3. A path that a rule asks for is looked for where the worker will read it: an absolute one on this machine, a
 //     relative one in the payload, and nowhere outside of it.
 // I4. However many rules there are over one value, its length is measured once, and its path is looked for once.
 

@@ -1,12 +1,12 @@
 // The folders of its user's that a launch takes along (config `local_inputs.folders`, spec "packaging" 2 to 6): each is
-// looked through, copied to its payload_path, and named by its runtime_path in the configuration from then on.
+// listed, copied to its payload_path, and named by its runtime_path in the configuration from then on.
 //
 // L1. A value is native (an absolute path on this machine) or staged (its runtime_path: the package ships the folder,
 //     or a launch has copied it); both are accepted, nothing else is.
 // L2. A blank value means that there is no such folder; whether that will do is for rules and schemas to say.
 // L3. The runtime's own home is never taken along, neither whole nor in parts.
-// L4. No sentence shows a value that has a secret's name: whoever launches may declare folders, and must not be told by
-//     them what the job keeps to itself.
+// L4. No message shows a value that has a secret's name: a caller who launches may declare folders, and must not learn
+//     the job's secrets by them.
 
 import { realpath, stat } from "node:fs/promises";
 import { basename, isAbsolute, join, posix } from "node:path";

@@ -171,7 +171,7 @@ export async function copyScanned(scan: FolderScan, target: string, progress: Co
   let bytes = 0;
   await forEachConcurrent(scan.files, FILES_AT_ONCE, async ({ path, source }) => {
     try {
-      // A folder on the way may have become a link since it was looked at, and the link may leave (F1 in scan-folder.ts).
+      // A folder on the way may have become a link since it was listed, and the link may lead out of it (F1 in scan-folder.ts).
       if ((await realpath(source)) !== source) throw new FileChanged();
       await copier.copy(source, join(target, path), (more) => {
         bytes += more;

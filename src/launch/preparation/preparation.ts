@@ -1,15 +1,15 @@
-// Launch preparation: what stands between a run that is asked for and a graph that the engine is given.
+// Launch preparation: from a requested run to the graph that the engine is given.
 //
-// A launch is looked at twice. `check` is asked before a run is accepted: on native paths, for 10 s at most, and it
-// changes nothing. `prepare` is asked once the run is there: it looks at everything again, makes the run's own payload
+// A launch is checked twice. `check` runs before a run is accepted: on native paths, for 10 s at most, and it
+// changes nothing. `prepare` runs once the run is there: it checks everything again, makes the run's own payload
 // and its final configuration, and asks the package's rules and validators about the staged form.
 //
-// N1. What can be mended by the user comes back as problems, all at once; `check` throws for nothing of that.
+// N1. What the user can fix is returned as problems, all at once; `check` does not throw for it.
 // N2. A preparation leaves something only when it is whole: after a failure, an abort or a killed process nothing of it
 //     counts, and preparing again begins anew.
-// N3. No secret is written in clear: the configuration goes to validators through their environment, and is sealed in
+// N3. No secret is written as plaintext: validators get the configuration through their environment, and it is encrypted in
 //     what comes back.
-// N4. Packages that need none of this are told by `isNeeded`, and cost nothing further.
+// N4. `isNeeded` finds the packages that need none of this; they cost nothing further.
 
 import { join } from "node:path";
 import type { PackageDescription } from "../../blueprints/package-description.ts";
@@ -22,9 +22,9 @@ import { secretPathsIn } from "../../security/secret-paths.ts";
 import { injectWebUi, NoRoomForWebUi, type WebUiPlace } from "../../web/inject.ts";
 import { WEB_UI_PORT } from "../../web/ports.ts";
 import { checkPage, writeWebUi } from "../../web/write-web-ui.ts";
-import { Examination, type ExaminationParts, type Examined } from "./examination.ts";
+import { type CheckedLaunch, LaunchChecks, type LaunchChecksParts } from "./checks.ts";
 import { Findings, type LaunchCheck, PreparationFailed } from "./findings.ts";
-import { withRuntimePaths } from "./local-folders.ts";
+import { type UsedFolder, withRuntimePaths } from "./local-folders.ts";
 import { buildPayload, type PreparationProgress } from "./payload.ts";
 import { findModel, type ModelPlaces, modelIdsOf, modelMissing, modelName } from "./requirements.ts";
 import {
@@ -42,6 +42,7 @@ const CHECK_MS = 10_000;
 /** Of that, what validators may have in all; the rest is for what comes before and after. */
 const NATIVE_VALIDATORS_MS = 8_000;
 const STAGED_VALIDATORS_MS = 60_000;
+const ASKING_VALIDATORS = "Asking the package's validators";
 
 /** What a prepared run is submitted with. */
 export interface PreparedLaunch {
@@ -63,10 +64,10 @@ export interface PreparingRun {
    * Whether its package was there when the run was accepted. The validators of one that was not could not be asked about
    * native paths then, and are asked now.
    */
-  readonly wasExamined: boolean;
+  readonly wasChecked: boolean;
 }
 
-export interface PreparationParts extends ExaminationParts, ModelPlaces, RunFoldersParts {
+export interface PreparationParts extends LaunchChecksParts, ModelPlaces, RunFoldersParts {
   /** Where the resources of a blueprint are now: absolute folders by name. */
   readonly resourceFolders: (blueprintId: string) => Promise<ReadonlyMap<string, string>>;
   readonly webUiPlace: WebUiPlace;
@@ -76,12 +77,12 @@ export interface PreparationParts extends ExaminationParts, ModelPlaces, RunFold
 export class Preparation {
   readonly #parts: PreparationParts;
   readonly #folders: RunFolders;
-  readonly #examination: Examination;
+  readonly #checks: LaunchChecks;
 
   constructor(parts: PreparationParts) {
     this.#parts = parts;
     this.#folders = new RunFolders(parts);
-    this.#examination = new Examination(parts);
+    this.#checks = new LaunchChecks(parts);
   }
 
   /**
@@ -97,13 +98,12 @@ export class Preparation {
       asked.some((one) => one !== null) ||
       declared.some((list) => list.length > 0) ||
       declaresLaunch(subject) ||
-      (await this.#examination.validatorsOf(subject)).length > 0
+      (await this.#checks.hasValidators(subject))
     );
   }
 
   /**
-   * Says what stands against a launch, before a run is accepted. Takes 10 s at most: what could not be looked at by
-   * then is an error of the code `check_timeout`.
+   * Checks a launch before its run is accepted. Takes 10 s at most: a check that is not done by then is an error of the code `check_timeout`.
    */
   async check(subject: LaunchSubject): Promise<LaunchCheck> {
     const findings = new Findings();
@@ -113,7 +113,7 @@ export class Preparation {
       timeout.abort();
       late.resolve();
     });
-    // A disk that does not answer holds nobody up.
+    // Does not wait for a disk that does not answer.
     const work = this.#check(subject, findings, timeout.signal).catch((error: unknown) => {
       if (!timeout.signal.aborted) throw error;
     });
@@ -125,25 +125,25 @@ export class Preparation {
   async #check(subject: LaunchSubject, findings: Findings, signal: AbortSignal): Promise<void> {
     const resolved = this.#resolve(subject, findings);
     if (resolved === null) return;
-    const examination = this.#examination;
-    const examined: Examined = { subject, resolved, findings, signal };
-    await this.#checkRoomForWebUi(examined);
-    await examination.schemas(examined);
-    const used = await examination.folders(examined);
-    await examination.rules(examined, resolved.configuration, examination.payloadOf(subject));
-    await examination.requirements(examined, used);
-    examination.openable(subject, resolved.configuration, findings);
-    await examination.validatorsOnNative(examined, NATIVE_VALIDATORS_MS);
+    const checks = this.#checks;
+    const launch: CheckedLaunch = { subject, resolved, findings, signal };
+    await this.#checkRoomForWebUi(launch);
+    await checks.schemas(launch);
+    const used = await checks.folders(launch);
+    await checks.rules(launch, resolved.configuration, checks.payloadOf(subject));
+    await checks.requirements(launch, used);
+    checks.openable(subject, resolved.configuration, findings);
+    await checks.validatorsOnNative(launch, NATIVE_VALIDATORS_MS);
   }
 
-  async #checkRoomForWebUi({ subject, resolved: { webUi }, findings }: Examined): Promise<void> {
+  async #checkRoomForWebUi({ subject, resolved: { webUi }, findings }: CheckedLaunch): Promise<void> {
     if (webUi === null) return;
     const { blueprintId, definition } = subject;
     try {
       // Whatever run and port it will be: the answer is the same.
       const run = { webUi, port: 1, runId: "run", jobId: "job", blueprintId };
       injectWebUi(definition.manifest, run, this.#parts.webUiPlace);
-      const payload = this.#examination.payloadOf(subject);
+      const payload = this.#checks.payloadOf(subject);
       if (payload !== null) await checkPage(payload, webUi);
     } catch (error) {
       if (!(error instanceof NoRoomForWebUi)) throw error;
@@ -195,62 +195,98 @@ export class Preparation {
     subject: LaunchSubject,
     progress: PreparationProgress,
   ): Promise<PreparedLaunch> {
-    const examination = this.#examination;
-    const payload = examination.payloadOf(subject);
+    const payload = this.#checks.payloadOf(subject);
     if (payload === null) throw new Error("Only a package that is there can be launched.");
     const root = await this.#folders.begin(run.runId);
     progress.report("Checking the configuration");
     const resolved = resolveLaunch(subject, this.#parts.secrets);
-    const examined: Examined = { subject, resolved, findings: new Findings(), signal: progress.signal };
-    const { findings } = examined;
-    findings.errors(resolved.errors);
-    await examination.schemas(examined);
-    findings.failIfAny("preparation.input_invalid");
-    const used = await examination.folders(examined);
-    await examination.requirements(examined, used);
-    findings.failIfAny("preparation.folder_failed");
-    const hasValidators = (await examination.validatorsOf(subject)).length > 0;
-    if (hasValidators && !run.wasExamined) {
-      progress.report("Asking the package's validators");
-      await examination.validatorsOnNative(examined, STAGED_VALIDATORS_MS);
-      findings.failIfAny("preparation.input_invalid");
-    }
-
-    const configuration = withRuntimePaths(resolved.configuration, used);
-    const resources = await this.#resourcesOf(subject);
-    const takesFolders = used.some(({ kind }) => kind === "native");
-    const models = await this.#modelsOf(subject);
-    const links = resources.size + models.size > 0;
-    const hasOwnPayload = takesFolders || resolved.webUi !== null || links || hasValidators;
-    if (hasOwnPayload) await buildPayload(root, { payload, used, resources, models }, progress);
+    const launch: CheckedLaunch = { subject, resolved, findings: new Findings(), signal: progress.signal };
+    const used = await this.#checkNative(launch, run, progress);
+    const hasOwnPayload = await this.#makePayload({ root, payload }, launch, used, progress);
     const own = hasOwnPayload ? join(root, "payload") : payload;
-    await examination.rules(examined, configuration, own);
-    examination.openable(subject, configuration, findings);
-    if (hasValidators) {
-      progress.report("Asking the package's validators");
-      const given = { payload: own, timeoutMs: STAGED_VALIDATORS_MS };
-      await examination.validatorsOnStaged(examined, configuration, given);
-    }
-    findings.failIfAny("preparation.input_invalid");
-    const launch = await this.#graphOf(run, examined, own);
+    const configuration = withRuntimePaths(resolved.configuration, used);
+    await this.#checkStaged(launch, configuration, own, progress);
+    const { graph, manifestJson } = await this.#graphOf(run, launch, own);
     progress.signal.throwIfAborted();
     if (hasOwnPayload) {
       progress.report("Writing the payload to disk");
       await this.#folders.finish(run.runId, progress.signal);
     } else await this.#folders.discard(run.runId);
+    return { manifestJson, hasOwnPayload, ...this.#encrypted(launch, graph, configuration) };
+  }
+
+  /** Checks the launch as its user asked for it. @returns the folders that it uses */
+  async #checkNative(
+    launch: CheckedLaunch,
+    { wasChecked }: PreparingRun,
+    progress: PreparationProgress,
+  ): Promise<readonly UsedFolder[]> {
+    const { subject, resolved, findings } = launch;
+    const checks = this.#checks;
+    findings.errors(resolved.errors);
+    await checks.schemas(launch);
+    findings.failIfAny("preparation.input_invalid");
+    const used = await checks.folders(launch);
+    await checks.requirements(launch, used);
+    findings.failIfAny("preparation.folder_failed");
+    if (!wasChecked && (await checks.hasValidators(subject))) {
+      progress.report(ASKING_VALIDATORS);
+      await checks.validatorsOnNative(launch, STAGED_VALIDATORS_MS);
+      findings.failIfAny("preparation.input_invalid");
+    }
+    return used;
+  }
+
+  /** Makes the run's own payload, if the package's is not enough. @returns whether it was made */
+  async #makePayload(
+    { root, payload }: { readonly root: string; readonly payload: string },
+    { subject, resolved }: CheckedLaunch,
+    used: readonly UsedFolder[],
+    progress: PreparationProgress,
+  ): Promise<boolean> {
+    const resources = await this.#resourcesOf(subject);
+    const models = await this.#modelsOf(subject);
+    const isNeeded =
+      used.some(({ kind }) => kind === "native") ||
+      resolved.webUi !== null ||
+      resources.size + models.size > 0 ||
+      (await this.#checks.hasValidators(subject));
+    if (isNeeded) await buildPayload(root, { payload, used, resources, models }, progress);
+    return isNeeded;
+  }
+
+  /** Checks the configuration that workers will be given, in the payload that they will have. */
+  async #checkStaged(
+    launch: CheckedLaunch,
+    configuration: JsonObject,
+    payload: string,
+    progress: PreparationProgress,
+  ): Promise<void> {
+    const { subject, findings } = launch;
+    await this.#checks.rules(launch, configuration, payload);
+    this.#checks.openable(subject, configuration, findings);
+    if (await this.#checks.hasValidators(subject)) {
+      progress.report(ASKING_VALIDATORS);
+      const given = { payload, timeoutMs: STAGED_VALIDATORS_MS };
+      await this.#checks.validatorsOnStaged(launch, configuration, given);
+    }
+    findings.failIfAny("preparation.input_invalid");
+  }
+
+  /** What is stored of the launch, its secrets encrypted (N3). */
+  #encrypted(
+    { subject, resolved: { folders } }: CheckedLaunch,
+    graph: Graph,
+    configuration: JsonObject,
+  ): Pick<PreparedLaunch, "graph" | "configurationJson" | "inputs"> {
     const { secrets } = this.#parts;
     const paths = secretPathsIn(subject.definition.manifest);
-    const graph = withoutBlankInitialInputs(launch.graph, resolved.folders, configuration);
     const isEmpty = Object.keys(configuration).length === 0;
+    const inputs = withoutBlankInputs(subject.inputs, folders, configuration);
     return {
-      graph: secrets.withSealedInputs(graph, paths),
-      manifestJson: launch.manifestJson,
+      graph: secrets.withSealedInputs(withoutBlankInitialInputs(graph, folders, configuration), paths),
       configurationJson: isEmpty ? null : JSON.stringify(secrets.seal(configuration, paths)),
-      hasOwnPayload,
-      inputs: secrets.sealOwnInputs(
-        withoutBlankInputs(subject.inputs, resolved.folders, configuration),
-        paths,
-      ),
+      inputs: secrets.sealOwnInputs(inputs, paths),
     };
   }
 
@@ -277,7 +313,7 @@ export class Preparation {
   /** The graph, with the node of the web interface if there is one, whose files go into the payload. */
   async #graphOf(
     run: PreparingRun,
-    { subject, resolved }: Examined,
+    { subject, resolved }: CheckedLaunch,
     payload: string,
   ): Promise<Pick<PreparedLaunch, "graph" | "manifestJson">> {
     const { graph, manifest, manifestJson } = subject.definition;

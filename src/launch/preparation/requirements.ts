@@ -1,4 +1,4 @@
-// What a package requires of the machine, held against the machine; and the models among that.
+// Whether the machine has what a package requires; and the models among that.
 //
 // Q1. Every requirement that is not met is one sentence with what to do next.
 // Q2. Nothing of the machine is said that the package has not asked for.

@@ -19,13 +19,13 @@ import type { Found, LaunchProblem } from "./findings.ts";
 export interface LaunchSubject {
   /** Null for a job of an uploaded bundle. */
   readonly blueprintId: string | null;
-  /** The snapshot; null for a blueprint that is not added: what needs its payload is not looked at. */
+  /** The snapshot; null for a blueprint that is not added: what needs its payload is not checked. */
   readonly fingerprint: string | null;
   readonly definition: Definition;
   readonly description: PackageDescription;
-  /** The job's own configuration, secrets sealed. */
+  /** The job's own configuration, secrets encrypted. */
   readonly jobConfiguration: JsonObject;
-  /** The run's, secrets sealed; null without any. */
+  /** The run's, secrets encrypted; null without any. */
   readonly configOverrides: JsonObject | null;
   /** The run's `inputs`. */
   readonly inputs: JsonObject;
@@ -40,7 +40,7 @@ export interface ResolvedLaunch extends Found {
   readonly placed: (problem: LaunchProblem) => LaunchProblem;
 }
 
-/** @throws ConfigurationUnreadable when a secret was sealed with another key */
+/** @throws ConfigurationUnreadable when a secret was encrypted with another key */
 export function resolveLaunch(subject: LaunchSubject, secrets: ConfigurationSecrets): ResolvedLaunch {
   const { definition, description, jobConfiguration, configOverrides } = subject;
   const layers: Layers = [
@@ -123,7 +123,7 @@ function inPackage({ path, code, message }: LaunchProblem): LaunchProblem {
   };
 }
 
-/** Whether what a launch declares, sealed or not, asks for more than its package's own payload. */
+/** Whether what a launch declares, encrypted or not, asks for more than its package's own payload. */
 export function declaresLaunch({ definition, jobConfiguration, configOverrides }: LaunchSubject): boolean {
   const { local_inputs, web_ui } = mergedLayers([
     definition.configuration ?? {},

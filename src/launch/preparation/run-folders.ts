@@ -14,7 +14,7 @@ import { syncFolder, syncTree } from "../../lib/files.ts";
 import { OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 
-/** A run that has not ended; `runtimeJobId` is what the feed tells of it under. */
+/** A run that has not ended; the feed knows it by `runtimeJobId`. */
 export interface OpenPreparedRun {
   readonly runtimeJobId: string;
 }

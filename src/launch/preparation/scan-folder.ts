@@ -1,9 +1,9 @@
-// Looks through a folder of the user's before it is copied: what would be taken, what is passed over, and what forbids
-// it.
+// Lists a folder of the user's before it is copied: the files to copy, how many entries are skipped, and what makes the
+// folder unusable.
 //
 // F1. Nothing outside of the folder is taken: a symlink that leaves it forbids the whole (spec "packaging", CONTRACTS
 //     §6). A link to a file inside is that file under another name; one to a folder inside stays a link.
-// F2. What is neither file, folder nor link is passed over, and so are links to nothing and names that are not UTF-8;
+// F2. What is neither file, folder nor link is skipped, and so are links to nothing and names that are not UTF-8;
 //     all of them are counted.
 // F3. The work is bounded by ENTRIES_MAX, done in small steps, and ends soon after the signal.
 
@@ -117,7 +117,7 @@ class Scan implements FolderScan {
     return names;
   }
 
-  /** @returns whether it is a folder to be looked through */
+  /** @returns whether it is a folder to be listed */
   async #look(path: string): Promise<boolean> {
     const full = join(this.#root, path);
     // A name that is not UTF-8 is not found under what became of it.

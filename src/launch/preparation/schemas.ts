@@ -41,7 +41,7 @@ const options: Options = {
 function boundedPattern(pattern: string) {
   return {
     test: (text: string) => patterns.judge(pattern, text) === "matches",
-    // By this the library tells patterns apart.
+    // The library compares patterns by this.
     toString: () => pattern,
   };
 }
@@ -105,7 +105,7 @@ async function problemsOf(
     if (runWithTimeout(BUDGET_MS, judge)) return problems.slice(0, MISTAKES_MAX);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    const said = "refers to itself without end, or is nested too deep: mend the schema";
+    const said = "refers to itself without end, or is nested too deep: fix the schema";
     return unjudged("endless_schema", `the package's schema of the ${whole.part} ${said}`);
   } finally {
     // With all the mistakes of a large value.

@@ -183,7 +183,7 @@ function findingsOf(report: JsonObject, said: (text: string) => string): Found {
   };
 }
 
-/** A text or an object in the place of the list is the only entry of it: whoever writes one means it. */
+/** A text or an object in the place of the list is its only entry: that is what its author meant. */
 function entriesIn(value: JsonValue | undefined): readonly JsonValue[] {
   if (Array.isArray(value)) return value;
   const isEmpty = isBlank(value) || value === false || (isObject(value) && Object.keys(value).length === 0);

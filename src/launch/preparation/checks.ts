@@ -1,4 +1,4 @@
-// Everything that a launch is held against, each question by itself; preparation.ts says which is asked when.
+// The checks of a launch, each by itself; preparation.ts says which is made when.
 
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ const COPIED_FOR_CHECK_BYTES_MAX = 64 * 1024 * 1024;
 /** From this size on it is worth asking whether copies take room at all. */
 const CLONE_WORTH_BYTES = 64 * 1024 * 1024;
 
-export interface ExaminationParts extends Machine {
+export interface LaunchChecksParts extends Machine {
   /** The payloads/ folder of a snapshot. */
   readonly snapshotPayload: (fingerprint: string) => string;
   readonly secrets: ConfigurationSecrets;
@@ -34,20 +34,20 @@ export interface ExaminationParts extends Machine {
   readonly newId: () => string;
 }
 
-/** A launch that is being looked at. */
-export interface Examined {
+/** A launch that is being checked. */
+export interface CheckedLaunch {
   readonly subject: LaunchSubject;
   readonly resolved: ResolvedLaunch;
   readonly findings: Findings;
   readonly signal: AbortSignal;
 }
 
-export class Examination {
-  readonly #parts: ExaminationParts;
+export class LaunchChecks {
+  readonly #parts: LaunchChecksParts;
   readonly #validators: Validators;
   readonly #validations = new Semaphore(VALIDATIONS_AT_ONCE);
 
-  constructor(parts: ExaminationParts) {
+  constructor(parts: LaunchChecksParts) {
     this.#parts = parts;
     this.#validators = new Validators(parts.sideCommand, parts.workerEnvPrefixes);
   }
@@ -57,8 +57,8 @@ export class Examination {
     return fingerprint === null ? null : this.#parts.snapshotPayload(fingerprint);
   }
 
-  /** Holds the configuration and the inputs against the package's schemas. */
-  async schemas({ subject, resolved, findings }: Examined): Promise<void> {
+  /** Validates the configuration and the inputs by the package's schemas. */
+  async schemas({ subject, resolved, findings }: CheckedLaunch): Promise<void> {
     const { configuration, folders } = resolved;
     const { inputSchema, configSchema } = subject.description;
     if (configSchema !== null) {
@@ -71,8 +71,8 @@ export class Examination {
     findings.errors(await inputProblems(inputSchema, inputs, hasInitialInputs));
   }
 
-  /** Looks through the folders that the launch takes along. @returns those that it uses */
-  async folders({ subject, resolved, findings, signal }: Examined): Promise<readonly UsedFolder[]> {
+  /** Lists the folders that the launch takes along. @returns those that it uses */
+  async folders({ subject, resolved, findings, signal }: CheckedLaunch): Promise<readonly UsedFolder[]> {
     const { configuration, folders: declared } = resolved;
     const { home } = this.#parts;
     const plan = await planFolders({
@@ -87,12 +87,12 @@ export class Examination {
   }
 
   /**
-   * Holds a configuration against the package's rules.
+   * Checks a configuration by the package's rules.
    *
    * @param payload where relative paths are looked for; null: they are not judged
    */
   async rules(
-    { subject, resolved, findings }: Examined,
+    { subject, resolved, findings }: CheckedLaunch,
     configuration: JsonObject,
     payload: string | null,
   ): Promise<void> {
@@ -101,9 +101,9 @@ export class Examination {
     findings.errors(await brokenRules(subject.description.inputRules, configuration, roots));
   }
 
-  /** Holds the machine against what the package requires. */
+  /** Checks that the machine has what the package requires. */
   async requirements(
-    { subject, findings }: Pick<Examined, "subject" | "findings">,
+    { subject, findings }: Pick<CheckedLaunch, "subject" | "findings">,
     used: readonly UsedFolder[],
   ): Promise<void> {
     const { blueprintId, fingerprint, description } = subject;
@@ -130,32 +130,32 @@ export class Examination {
     return cloned ? 0 : bytes;
   }
 
-  /** Asks the package's validators about native paths, in a copy of its payload that goes afterwards. */
-  async validatorsOnNative(examined: Examined, timeoutMs: number): Promise<void> {
-    const { subject, resolved, signal } = examined;
+  /** Asks the package's validators about native paths, in a copy of its payload that is removed afterwards. */
+  async validatorsOnNative(launch: CheckedLaunch, timeoutMs: number): Promise<void> {
+    const { subject, resolved, signal } = launch;
     const payload = this.payloadOf(subject);
-    if (payload === null || (await this.validatorsOf(subject)).length === 0) return;
+    if (payload === null || !(await this.hasValidators(subject))) return;
     await this.#validations.run(() =>
       this.#withTemporary("check", async (folder) => {
         const copy = join(folder, "payload");
         await copyPayload(payload, copy, { signal, linkFromBytes: COPIED_FOR_CHECK_BYTES_MAX });
         const given = { stage: "native", payload: copy, timeoutMs } as const;
-        await this.#ask(examined, resolved.configuration, given);
+        await this.#ask(launch, resolved.configuration, given);
       }),
     );
   }
 
   /** Asks them again, about the configuration that workers will be given, in the run's own payload. */
   async validatorsOnStaged(
-    examined: Examined,
+    launch: CheckedLaunch,
     configuration: JsonObject,
     given: Pick<Validation, "payload" | "timeoutMs">,
   ): Promise<void> {
-    await this.#ask(examined, configuration, { ...given, stage: "staged" });
+    await this.#ask(launch, configuration, { ...given, stage: "staged" });
   }
 
   async #ask(
-    { subject, resolved, findings, signal }: Examined,
+    { subject, resolved, findings, signal }: CheckedLaunch,
     configuration: JsonObject,
     given: Pick<Validation, "stage" | "payload" | "timeoutMs">,
   ): Promise<void> {
@@ -164,7 +164,7 @@ export class Examination {
     const folder = workingFolder(given.payload, resolved.folders);
     await mkdir(folder, { recursive: true });
     const validation = { ...given, folder, configurationJson: opened.json, secrets: opened.secrets, signal };
-    findings.add(await this.#validators.ask(await this.validatorsOf(subject), validation));
+    findings.add(await this.#validators.ask(await this.#validatorsOf(subject), validation));
   }
 
   /**
@@ -183,8 +183,11 @@ export class Examination {
     }
   }
 
-  /** The names of the package's validators, in the order in which they are asked. */
-  async validatorsOf({ fingerprint }: LaunchSubject): Promise<readonly string[]> {
+  async hasValidators(subject: LaunchSubject): Promise<boolean> {
+    return (await this.#validatorsOf(subject)).length > 0;
+  }
+
+  async #validatorsOf({ fingerprint }: LaunchSubject): Promise<readonly string[]> {
     return fingerprint === null ? [] : validatorsIn(this.#parts.snapshotPayload(fingerprint));
   }
 
