@@ -1,113 +1,82 @@
 // The summary of a run (svc.observability_summary.v1) as a few lines for people. Servers may be older or newer than this
-// program: what is not there, or not as expected, is left out.
+// program: what is not there is left out.
 
-import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import type { ObservabilitySummary } from "../../sdk/src/index.ts";
 import { type Field, fieldLines } from "./record-text.ts";
 import { bytes, cleanText, duration, plural } from "./text.ts";
+
+/** A record that a server may send in part. */
+type Loose<T> = T extends object ? { readonly [Name in keyof T]?: Loose<T[Name]> } : T;
 
 /**
  * What a summary adds to a record that tells its duration and its trace itself.
  *
- * @param found `observability_summary` of a run or job; whatever came
+ * @param found `observability_summary` of a run or job, as it came
  * @param place makes an address of a link
  */
 export function summaryFields(found: unknown, place: (url: string) => string): readonly Field[] {
-  if (!isObject(found as JsonValue)) return [];
-  const summary = found as JsonObject;
-  const retries = numberIn(summary, "retry_count");
+  const summary = looseOf(found);
+  const { warnings = [], tokens } = summary;
   return [
-    ...warningFields(summary.warnings),
-    ["recorded", countsText(objectIn(summary, "counts"))],
-    ["retries", retries === null || retries === 0 ? null : String(retries)],
-    ["tokens", tokensText(objectIn(summary, "tokens"))],
-    ["used", usedText(objectIn(summary, "resource_peaks"))],
-    ["failed at", textIn(summary, "failed_step_id") ?? textIn(summary, "failed_agent_id")],
+    ...warnings.map((warning): Field => ["warning", warning?.message ?? null]),
+    ["recorded", countsText(summary.counts)],
+    ["retries", summary.retry_count ? String(summary.retry_count) : null],
+    ["tokens", tokens?.total ? `${tokens.total}: ${tokens.input ?? 0} in, ${tokens.output ?? 0} out` : null],
+    ["used", usedText(summary.resource_peaks)],
+    ["failed at", summary.failed_step_id ?? summary.failed_agent_id ?? null],
     ["evidence", linksText(summary.artifact_links, place)],
   ];
 }
 
 /** The whole of a summary. */
 export function summaryLines(found: unknown, place: (url: string) => string): readonly string[] {
-  const summary = isObject(found as JsonValue) ? (found as JsonObject) : {};
+  const { duration_ms: tookMs, trace_id: trace } = looseOf(found);
   return fieldLines([
-    ["took", withNumber(summary.duration_ms, duration)],
+    ["took", tookMs == null ? null : duration(tookMs)],
     ...summaryFields(found, place),
-    ["trace", textIn(summary, "trace_id")],
+    ["trace", trace ?? null],
   ]);
 }
 
-/** What a completed run lacks. */
-function warningFields(warnings: JsonValue | undefined): readonly Field[] {
-  if (!Array.isArray(warnings)) return [];
-  return warnings.filter(isObject).map((warning) => ["warning", textIn(warning, "message")]);
+const looseOf = (found: unknown) => (found ?? {}) as Loose<ObservabilitySummary>;
+
+/** What there is none of is left out. */
+function countsText(counts: Loose<ObservabilitySummary["counts"]> | undefined): string | null {
+  const nouns = [
+    [counts?.events, "event"],
+    [counts?.logs, "log record"],
+    [counts?.warnings, "warning"],
+    [counts?.errors, "error"],
+    [counts?.timeline_records, "timeline record"],
+    [counts?.artifacts, "file"],
+  ] as const;
+  return joined(nouns.map(([count, noun]) => (count ? plural(count, noun) : null)));
 }
 
-/** What there is none of is not worth a word. */
-function countsText(counts: JsonObject): string | null {
-  const parts = [
-    counted(counts, "events", "event"),
-    counted(counts, "logs", "log record"),
-    counted(counts, "warnings", "warning"),
-    counted(counts, "errors", "error"),
-    counted(counts, "timeline_records", "timeline record"),
-    counted(counts, "artifacts", "file"),
-  ].filter((part) => part !== null);
-  return parts.length === 0 ? null : parts.join(", ");
+function usedText(peaks: Loose<ObservabilitySummary["resource_peaks"]> | undefined): string | null {
+  const { cpu_seconds: cpu, max_rss_bytes: memory, disk_bytes: disk } = peaks ?? {};
+  return joined([
+    cpu ? `${duration(cpu * 1_000)} of CPU` : null,
+    memory ? `${bytes(memory)} of memory at most` : null,
+    disk ? `${bytes(disk)} of files` : null,
+  ]);
 }
 
-function counted(counts: JsonObject, name: string, noun: string): string | null {
-  const count = numberIn(counts, name);
-  return count === null || count === 0 ? null : plural(count, noun);
-}
-
-function tokensText(tokens: JsonObject): string | null {
-  const total = numberIn(tokens, "total");
-  if (total === null || total === 0) return null;
-  return `${total}: ${numberIn(tokens, "input") ?? 0} in, ${numberIn(tokens, "output") ?? 0} out`;
-}
-
-function usedText(peaks: JsonObject): string | null {
-  const disk = numberIn(peaks, "disk_bytes");
-  const parts = [
-    withNumber(peaks.cpu_seconds, (seconds) =>
-      seconds === 0 ? null : `${duration(seconds * 1_000)} of CPU`,
-    ),
-    withNumber(peaks.max_rss_bytes, (count) => `${bytes(count)} of memory at most`),
-    disk === null || disk === 0 ? null : `${bytes(disk)} of files`,
-  ].filter((part) => part !== null);
-  return parts.length === 0 ? null : parts.join(", ");
+function joined(parts: readonly (string | null)[]): string | null {
+  return parts.filter((part) => part !== null).join(", ") || null;
 }
 
 /** Where the views of the history are as files: the part that their addresses share, and their names. */
-function linksText(links: JsonValue | undefined, place: (url: string) => string): string | null {
-  if (!Array.isArray(links)) return null;
-  const named = links.filter(isObject).flatMap((link) => {
-    const id = textIn(link, "artifact_id");
-    const url = textIn(link, "url");
-    return id === null || url === null || !url.endsWith(`/${id}`) || !/_jsonl?$/.test(id)
-      ? []
-      : [{ id, url }];
+function linksText(
+  links: Loose<ObservabilitySummary["artifact_links"]> = [],
+  place: (url: string) => string,
+): string | null {
+  const named = links.flatMap((link) => {
+    const { artifact_id: id = "", url = "" } = link ?? {};
+    return url.endsWith(`/${id}`) && /_jsonl?$/.test(id) ? [{ id, url }] : [];
   });
   const [first] = named;
   if (first === undefined) return null;
   const folder = place(first.url.slice(0, -first.id.length));
   return `${named.map(({ id }) => id).join(", ")} in ${cleanText(folder)}`;
-}
-
-function objectIn(fields: JsonObject, name: string): JsonObject {
-  const value = fields[name];
-  return value !== undefined && isObject(value) ? value : {};
-}
-
-function textIn(fields: JsonObject, name: string): string | null {
-  const value = fields[name];
-  return typeof value === "string" ? value : null;
-}
-
-function numberIn(fields: JsonObject, name: string): number | null {
-  return withNumber(fields[name], (value) => value);
-}
-
-function withNumber<Value>(value: JsonValue | undefined, use: (value: number) => Value): Value | null {
-  return typeof value === "number" ? use(value) : null;
 }
