@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
+import { testCall } from "../../test/support/test-call.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { readTarget } from "./bundles.ts";
 import { UsageError } from "./command.ts";
 import { readObject, withInputs, withSettings } from "./input.ts";
-import { testCall } from "./test-call.ts";
 
 test("a value that is JSON is that JSON, any other one a text (N1)", () => {
   const settings = ["n=3", "t=Ghent", "b=true", "l=[1,2]", "o={}", 'q="3"', "e=", "eq=a=b", "z=null"];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { testCall } from "../../test/support/test-call.ts";
 import { type Listing, printList, printStream } from "./lists.ts";
-import { testCall } from "./test-call.ts";
 
 /** A list of so many numbers that remembers how far it was walked, and in what pages. */
 function numbers(count: number) {

@@ -4,11 +4,11 @@ import type { AddressInfo } from "node:net";
 import { describe, type TestContext, test } from "node:test";
 import { TroupeUnreachable } from "../../sdk/src/index.ts";
 import { freePorts } from "../../test/support/ports.ts";
+import { testCall } from "../../test/support/test-call.ts";
 import { explain } from "./cli.ts";
 import { exitCodes } from "./command.ts";
 import type { ServerAddress } from "./connection.ts";
 import { explained, withServer } from "./session.ts";
-import { testCall } from "./test-call.ts";
 
 async function serving(context: TestContext, answer: RequestListener): Promise<string> {
   const server = createServer(answer);

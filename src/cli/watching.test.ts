@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type TroupeClient, TroupeUnreachable } from "../../sdk/src/index.ts";
+import { testCall } from "../../test/support/test-call.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { readEvent } from "./event-text.ts";
 import type { ServerCall } from "./session.ts";
 import { plainPaint, type Terminal } from "./terminal.ts";
-import { testCall } from "./test-call.ts";
 import { awaitRun, watch } from "./watching.ts";
 
 const event = (id: number, type: string, agentId: string | null, payload: JsonObject = {}) =>

@@ -1,7 +1,7 @@
 // One use of a command for tests, and what it printed.
 
-import type { Call } from "./command.ts";
-import { plainPaint } from "./terminal.ts";
+import type { Call } from "../../src/cli/command.ts";
+import { plainPaint } from "../../src/cli/terminal.ts";
 
 export interface TestCall extends Call {
   /** What stands on stdout and stderr so far, line by line. */
