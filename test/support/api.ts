@@ -4,11 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import Fastify, { type FastifyInstance } from "fastify";
-import {
-  type ConventionSettings,
-  conventionHeaders,
-  gatewayConventions,
-} from "../../src/http/core/conventions.ts";
+import { type ConventionSettings, gatewayConventions } from "../../src/http/core/conventions.ts";
 import { etagOf, knowsCurrent, notModified, stale } from "../../src/http/core/etag.ts";
 import { RunTokens } from "../../src/http/core/run-token.ts";
 
@@ -112,9 +108,9 @@ function someRoutes(api: FastifyInstance): void {
     return reply.code(204).send();
   });
   api.get("/stream", (_request, reply) => {
-    const headers = conventionHeaders(reply);
     reply.hijack();
-    reply.raw.writeHead(200, { ...headers, "content-type": "text/event-stream" });
+    for (const [name, value] of Object.entries(reply.getHeaders())) reply.raw.setHeader(name, value ?? "");
+    reply.raw.writeHead(200, { "content-type": "text/event-stream" });
     reply.raw.write("retry: 1000\n\n");
   });
 }

@@ -105,15 +105,6 @@ export function gatewayConventions(settings: ConventionSettings): Conventions {
   };
 }
 
-/** The headers that a hijacked reply, such as an event stream, writes beside its own. */
-export function conventionHeaders(reply: FastifyReply): Readonly<Record<string, string | number | string[]>> {
-  const headers: Record<string, string | number | string[]> = {};
-  for (const [name, value] of Object.entries(reply.getHeaders())) {
-    if (value !== undefined) headers[name] = value;
-  }
-  return headers;
-}
-
 const badUrl = (url: string) =>
   new Problem(
     "malformed_request",

@@ -28,6 +28,10 @@ export function etagOf(resource: Versioned, body: string): string {
   return tagOf(resource, hash("sha256", body, "hex").slice(0, SHOWN_CHARS));
 }
 
+/** The ETag of something that has no revision: of its bytes alone. */
+export const contentTag = (content: string | Buffer): string =>
+  `"${hash("sha256", content, "base64url").slice(0, 22)}"`;
+
 function tagOf({ id, revision }: Versioned, shown: string): string {
   const check = hash("sha256", `${id} ${revision} ${shown}`, "hex").slice(0, CHECK_CHARS);
   return `"${revision}-${shown}${check}"`;

@@ -6,15 +6,14 @@
 //     own, and only its compressed bytes are kept.
 
 import { execFile } from "node:child_process";
-import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import type { FastifyInstance } from "fastify";
-import { notModified } from "../core/etag.ts";
+import { contentTag, notModified } from "../core/etag.ts";
 import { OPEN_API_PATH } from "./openapi.ts";
 
-export const DOCS_PATH = "/docs";
+const DOCS_PATH = "/docs";
 const SCRIPT_PATH = "/docs/reference.js";
 const UNPACKER = fileURLToPath(new URL("./docs-script.ts", import.meta.url));
 const UNPACKED_BYTES_MAX = 32 * 1024 * 1024;
@@ -66,6 +65,28 @@ export function docsRoutes(app: FastifyInstance): void {
   });
 }
 
+/** GET /: who types the server's address is led to its documentation, and a program is told what there is. */
+export function frontPageRoute(app: FastifyInstance, version: string): void {
+  const index = {
+    name: "troupe",
+    version,
+    links: {
+      docs: DOCS_PATH,
+      openapi: OPEN_API_PATH,
+      health: "/api/v1/health",
+      jobs: "/api/v1/jobs",
+      runs: "/api/v1/runs",
+      blueprints: "/api/v1/blueprints",
+      schemas: "/schemas/manifest.json",
+    },
+  };
+  app.get("/", { schema: { hide: true } }, async (request, reply) => {
+    reply.header("vary", "Accept");
+    const isBrowser = request.headers.accept?.toLowerCase().includes("text/html") === true;
+    return isBrowser ? reply.redirect(DOCS_PATH, 302) : index;
+  });
+}
+
 interface Script {
   readonly gzipped: Buffer;
   readonly etag: string;
@@ -79,8 +100,7 @@ async function takeOutScript(): Promise<Script> {
     maxBuffer: UNPACKED_BYTES_MAX,
     timeout: UNPACK_TIMEOUT_MS,
   });
-  const digest = createHash("sha256").update(gzipped).digest("base64url");
-  return { gzipped, etag: `"${digest.slice(0, 22)}"` };
+  return { gzipped, etag: contentTag(gzipped) };
 }
 
 const policy = [

@@ -1,11 +1,10 @@
 // GET /schemas/manifest.json, /schemas/config.json, /schemas/index.json: JSON Schemas, with which editors complete and
 // check the files of a blueprint while they are written. The documents are made into text when they are first asked for.
 
-import { createHash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import { configSchema, indexSchema } from "../../blueprints/schema-config.ts";
 import { manifestSchema } from "../../blueprints/schema-manifest.ts";
-import { notModified } from "../core/etag.ts";
+import { contentTag, notModified } from "../core/etag.ts";
 
 const documents = {
   "manifest.json": manifestSchema,
@@ -32,5 +31,5 @@ export function jsonSchemaRoutes(app: FastifyInstance): void {
 
 function make(document: object) {
   const text = JSON.stringify(document);
-  return { text, etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
+  return { text, etag: contentTag(text) };
 }

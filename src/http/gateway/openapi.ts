@@ -1,9 +1,8 @@
 // GET /openapi.json: this API, described by the routes that serve it. The document is made when it is first asked
 // for, and then kept as text.
 
-import { createHash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
-import { notModified } from "../core/etag.ts";
+import { contentTag, notModified } from "../core/etag.ts";
 import { type DocumentedRoute, openApiDocument } from "./openapi-document.ts";
 
 export const OPEN_API_PATH = "/openapi.json";
@@ -41,5 +40,5 @@ interface Made {
 function make(routes: readonly DocumentedRoute[], version: string, hasSecurity: boolean): Made {
   const { security, ...document } = openApiDocument(routes, version);
   const text = JSON.stringify(hasSecurity ? { ...document, security } : document);
-  return { text, etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
+  return { text, etag: contentTag(text) };
 }

@@ -6,6 +6,7 @@ import * as blueprintActions from "../resources/blueprint-actions.ts";
 import * as blueprints from "../resources/blueprints.ts";
 import * as bundles from "../resources/bundles.ts";
 import * as deadLetters from "../resources/dead-letters.ts";
+import * as doctor from "../resources/doctor.ts";
 import * as events from "../resources/events.ts";
 import * as humanRequests from "../resources/human-requests.ts";
 import * as jobs from "../resources/jobs.ts";
@@ -24,6 +25,7 @@ import * as workflowProgress from "../resources/workflow-progress.ts";
 
 const resources = [
   system,
+  doctor,
   retention,
   metrics,
   blueprints,
@@ -49,6 +51,7 @@ type Parts<Resource extends { gatewayRoutes: (api: FastifyInstance, parts: never
 
 /** What the resources take, all together. */
 export type ResourceParts = Parts<typeof system> &
+  Parts<typeof doctor> &
   Parts<typeof retention> &
   Parts<typeof metrics> &
   Parts<typeof blueprints> &

@@ -4,13 +4,12 @@
 import Fastify, { type FastifyInstance, LogController } from "fastify";
 import type { Logger } from "pino";
 import { gatewayConventions } from "../core/conventions.ts";
+import { Problem } from "../core/problem.ts";
 import type { RunTokens } from "../core/run-token.ts";
-import { HttpCounts } from "../resources/http-counts.ts";
+import { HttpCounts } from "../resources/metrics.ts";
 import type { SystemSettings } from "../resources/system.ts";
-import { docsRoutes } from "./docs.ts";
-import { frontPageRoute } from "./front-page.ts";
+import { docsRoutes, frontPageRoute } from "./docs.ts";
 import { jsonSchemaRoutes } from "./json-schemas.ts";
-import { refuseWebSockets } from "./no-websockets.ts";
 import { describeRoutes } from "./openapi.ts";
 import { addResources, type ResourceParts } from "./resources.ts";
 
@@ -79,3 +78,19 @@ export function gatewayServer(given: GatewayParts, logger: Logger): FastifyInsta
   app.register(async (api) => addResources(api, parts), { prefix: "/api/v1" });
   return app;
 }
+
+/**
+ * The API had WebSocket routes once; server-sent events have replaced them. A handshake, on whatever path, is told so: a
+ * client that were answered as if it had not asked would wait for frames that never come. To be called after the
+ * conventions: who may not call at all is told that first.
+ */
+function refuseWebSockets(app: FastifyInstance): void {
+  app.addHook("onRequest", (request, _reply, done) => {
+    const { upgrade } = request.raw.headers;
+    if (upgrade === undefined || upgrade.toLowerCase() !== "websocket") done();
+    else done(new Problem("not_found", NO_WEB_SOCKETS));
+  });
+}
+
+const NO_WEB_SOCKETS =
+  "There are no WebSockets here. Follow a run with server-sent events: GET /api/v1/runs/{run_id}/events/stream.";

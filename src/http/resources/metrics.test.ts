@@ -8,8 +8,7 @@ import Fastify from "fastify";
 import { until } from "../../../test/support/until.ts";
 import { type Metric, metricsText } from "../../observability/metrics/exposition.ts";
 import { ProcessMeter } from "../../observability/metrics/process-meter.ts";
-import { HttpCounts } from "./http-counts.ts";
-import { flavourOf } from "./metrics.ts";
+import { flavourOf, HttpCounts } from "./metrics.ts";
 
 const prometheus =
   "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";

@@ -4,7 +4,6 @@
 // W1. The browser is told to load nothing from elsewhere and to run no script but the page's own files.
 // W2. A page that a worker wrote is shown without scripts and without rights, and only as what it says it is: a page.
 
-import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Bundles } from "../../bundles/bundles.ts";
@@ -15,7 +14,7 @@ import type { GatewayRecords, RunRecord } from "../../launch/records.ts";
 import type { RunStore } from "../../runs/store/run-store.ts";
 import { graphPicture } from "../../web/inject.ts";
 import { webUiFiles } from "../../web/write-web-ui.ts";
-import { notModified } from "../core/etag.ts";
+import { contentTag, notModified } from "../core/etag.ts";
 import { Problem, shown } from "../core/problem.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
@@ -121,9 +120,8 @@ async function readParts(): Promise<ReadonlyMap<string, PagePart>> {
     // The page's own path has no slash at its end: what lies beside it lies below it.
     const content =
       name === PAGE ? Buffer.from(bytes.toString("utf8").replaceAll('="./', '="dashboard/')) : bytes;
-    const digest = createHash("sha256").update(content).digest("base64url");
     const contentType = contentTypes[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
-    return [name, { content, contentType, etag: `"${digest.slice(0, 22)}"` }];
+    return [name, { content, contentType, etag: contentTag(content) }];
   });
   return new Map(await Promise.all(parts));
 }

@@ -17,7 +17,6 @@ import type { ProblemCode } from "../core/problem-codes.ts";
 import { addRoutes, post } from "../core/route.ts";
 import { textStream } from "../core/text-stream.ts";
 import { type Static, Type } from "../core/type.ts";
-import { BATCH_ITEMS_MAX, batchText } from "./batch-text.ts";
 import {
   answerIdempotent,
   answerStarted,
@@ -25,6 +24,7 @@ import {
   type Start,
   sendGiven,
 } from "./idempotent.ts";
+import { BATCH_ITEMS_MAX, batchText } from "./lists.ts";
 import { RunSchema, renderNewRun, renderRun } from "./run-view.ts";
 import {
   answerObject,

@@ -27,8 +27,8 @@ import {
 } from "../core/runtime-errors.ts";
 import { readBody } from "../core/runtime-query.ts";
 import { textStream } from "../core/text-stream.ts";
-import { BATCH_ITEMS_MAX, batchText } from "./batch-text.ts";
 import type { RuntimeRunParts } from "./find-run.ts";
+import { BATCH_ITEMS_MAX, batchText } from "./lists.ts";
 import { type RenderContext, renderJob } from "./submitted-job-view.ts";
 import type { Waits } from "./waits.ts";
 

@@ -1,28 +1,17 @@
 // Health, nodes and the cluster in a few numbers: GET /health and /system/summary in both APIs; in the gateway also GET
-// /nodes, and GET /runtime/status, /runtime/health and /runtime/doctor about the runtime that it has in it.
+// /nodes, and GET /runtime/status and /runtime/health about the runtime that it has in it.
 
 import type { FastifyInstance, FastifyReply } from "fastify";
-import type { Catalog } from "../../blueprints/catalog.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { isoTime } from "../../engine/event.ts";
-import {
-  checkDiskSync,
-  checkHome,
-  checkNode,
-  checkProc,
-  checkTools,
-  type Finding,
-  tryToListen,
-} from "../../execution/machine.ts";
 import type { PoolSnapshot } from "../../execution/pools.ts";
 import type { Launcher } from "../../launch/launcher.ts";
 import type { RecordCounter } from "../../launch/records.ts";
 import type { MetricsSource } from "../../observability/metrics/metrics-source.ts";
+import type { ProcessSample } from "../../observability/metrics/process-meter.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
-import { type Check, Examination } from "./examination.ts";
 import type { RuntimeRunParts } from "./find-run.ts";
-import { type HealthParts, Lag, lagShown, Pools, UptimeSeconds, whyUnavailable } from "./health.ts";
 import { type PageParts, sendPage } from "./lists.ts";
 import { answerObject, oneOf, pageOf, pageQuery, strictObject, Time } from "./schemas.ts";
 
@@ -32,6 +21,25 @@ const AnyQuery = Type.Object({}, { additionalProperties: true });
 const Version = Type.String({ description: "Of the program.", examples: ["0.1.0"] });
 const Detail = Type.Optional(
   Type.String({ description: "Why nothing new is accepted at the moment; absent while all is well." }),
+);
+
+export const UptimeSeconds = Type.Integer({ description: "Since the start." });
+
+export const Pools = Type.Record(
+  Type.String(),
+  answerObject({
+    capacity: Type.Integer({ description: "Slots there are." }),
+    available: Type.Integer(),
+    in_use: Type.Integer(),
+    queued: Type.Integer({ description: "Requests that wait for slots." }),
+    active: Type.Integer({ description: "Leases that are held." }),
+  }),
+  { description: "Executor pools by name." },
+);
+
+export const Lag = answerObject(
+  { p50: Type.Number(), p99: Type.Number(), max: Type.Number() },
+  { description: "How long the event loop kept callers waiting, over the last minutes." },
 );
 
 const Checks = answerObject({
@@ -93,22 +101,6 @@ const RuntimeStatusSchema = answerObject(
   { description: "The embedded runtime at this moment." },
 );
 
-const DoctorSchema = answerObject(
-  {
-    status: oneOf(["ok", "warn", "fail"], { description: "The worst of its checks." }),
-    checked_at: Time("When the checks ended; they are made again after a few seconds."),
-    checks: Type.Array(
-      answerObject({
-        name: Type.String({ examples: ["disk"] }),
-        status: oneOf(["ok", "warn", "fail"]),
-        text: Type.String({ description: "What was found.", examples: ["76.5 GiB free"] }),
-        mend: Type.Optional(Type.String({ description: "What to do about it." })),
-      }),
-    ),
-  },
-  { description: "What was found when the machine was looked at." },
-);
-
 const NodeSchema = answerObject(
   {
     name: Type.String({ description: "The machine's name." }),
@@ -154,7 +146,6 @@ export const schemas = {
   Health: HealthSchema,
   RuntimeHealth: RuntimeHealthSchema,
   RuntimeStatus: RuntimeStatusSchema,
-  Doctor: DoctorSchema,
   Node: NodeSchema,
   NodePage: NodePageSchema,
   SystemSummary: SystemSummarySchema,
@@ -167,6 +158,23 @@ export interface Parts {
   readonly version: string;
   readonly startedAtMs: number;
   readonly nowMs: () => number;
+}
+
+export const lagShown = ({ p50Ms, p99Ms, maxMs }: ProcessSample["lag"]) => ({
+  p50: p50Ms,
+  p99: p99Ms,
+  max: maxMs,
+});
+
+export interface HealthParts {
+  readonly engine: Pick<Engine, "unavailable">;
+  /** Why the gateway's own writes fail; null while they succeed. */
+  readonly storeProblem: () => Promise<string | null>;
+}
+
+/** Why nothing new is accepted, by the engine or by the gateway itself; null while all is well. */
+export async function whyUnavailable({ engine, storeProblem }: HealthParts): Promise<string | null> {
+  return engine.unavailable ?? (await storeProblem());
 }
 
 const uptimeSeconds = ({ nowMs, startedAtMs }: Parts) =>
@@ -215,9 +223,6 @@ export interface GatewayParts extends Parts, Pick<HealthParts, "storeProblem">, 
   /** Aborted when the server shuts down. */
   readonly stopping: AbortSignal;
   readonly config: SystemSettings;
-  readonly home: string;
-  /** The folders of SVC_BLUEPRINT_CATALOG. */
-  readonly catalog: Catalog;
 }
 
 /** What of the configuration the health answer shows. */
@@ -235,7 +240,6 @@ export interface SystemSettings {
 export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
   const { engine, launcher, pools, stopping } = parts;
   const configuration = describe(parts);
-  const examination = new Examination({ checks: checksOf(parts), nowMs: parts.nowMs });
 
   addRoutes(api, "system", [
     get("/health", {
@@ -311,22 +315,6 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
       answers: { 200: RuntimeHealthSchema, 503: RuntimeHealthSchema },
       handle: (_request, reply) => healthOf(parts, reply),
     }),
-
-    get("/runtime/doctor", {
-      operationId: "getRuntimeDoctor",
-      summary: "Look at the machine, and say how to mend what is wrong",
-      description:
-        "The disk, the store, and the programs that workers are run with. Each check is bounded in time; a result is good for a few seconds.",
-      answers: { 200: DoctorSchema },
-      handle: async () => {
-        const { findings, checkedAtMs } = await examination.result();
-        return {
-          status: worst(findings),
-          checked_at: isoTime(checkedAtMs),
-          checks: findings.map(({ state, ...finding }) => ({ ...finding, status: state })),
-        };
-      },
-    }),
   ]);
 }
 
@@ -371,57 +359,4 @@ async function node(parts: GatewayParts) {
     started_at: isoTime(parts.startedAtMs),
     executor_pools: parts.pools.snapshot(),
   };
-}
-
-function checksOf(parts: GatewayParts): readonly Check[] {
-  const { home } = parts;
-  const one = (name: string, find: () => Finding | Promise<Finding>): Check => ({
-    name,
-    run: async () => [await find()],
-  });
-  return [
-    one("node", checkNode),
-    one("store", async () => storeFinding(await whyUnavailable(parts))),
-    { name: "home", run: () => checkHome(home, "SVC_HOME") },
-    one("disk sync", () => checkDiskSync(home)),
-    one("ports", freePort),
-    { name: "tools", run: checkTools },
-    one("orphans", checkProc),
-    one("catalog", () => catalogFinding(parts)),
-  ];
-}
-
-function storeFinding(problem: string | null): Finding {
-  if (problem === null) return { name: "store", state: "ok", text: "SQLite takes writes" };
-  return {
-    name: "store",
-    state: "fail",
-    text: problem,
-    mend: "Runs carry on by themselves once it is mended.",
-  };
-}
-
-const NAMED_MAX = 5;
-
-async function catalogFinding({ catalog }: GatewayParts): Promise<Finding> {
-  const entries = await catalog.entries();
-  const problems = (await catalog.problems()).map(({ message }) => message);
-  const broken = entries.filter(({ kind }) => kind === "broken").map(({ blueprintId }) => blueprintId);
-  if (broken.length > 0) problems.push(`${broken.length} broken: ${broken.slice(0, NAMED_MAX).join(", ")}`);
-  const count = `${entries.length} blueprint${entries.length === 1 ? "" : "s"}`;
-  if (problems.length === 0) return { name: "catalog", state: "ok", text: count };
-  const mend = "GET /api/v1/blueprints/{blueprint_id} lists the mistakes of a broken one.";
-  return { name: "catalog", state: "warn", text: [count, ...problems.slice(0, NAMED_MAX)].join("; "), mend };
-}
-
-async function freePort(): Promise<Finding> {
-  const refused = await tryToListen("127.0.0.1", 0);
-  if (refused === null) return { name: "ports", state: "ok", text: "a free port can be had" };
-  const mend = "Services need ports of their own: end programs that hold many, or raise the system's limits.";
-  return { name: "ports", state: "fail", text: `no free port can be had (${refused})`, mend };
-}
-
-function worst(findings: readonly Finding[]): Finding["state"] {
-  if (findings.some(({ state }) => state === "fail")) return "fail";
-  return findings.some(({ state }) => state === "warn") ? "warn" : "ok";
 }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Check, Examination } from "./examination.ts";
+import { type Check, Examination } from "./doctor.ts";
 
 const fine = (name: string): Check => ({ name, run: async () => [{ name, state: "ok", text: "fine" }] });
 

@@ -1,0 +1,218 @@
+// GET /runtime/doctor: the machine of the gateway's runtime, looked at by the running server; bounded in time, and shared
+// by all who ask within a few seconds.
+//
+// X1. One examination is under way at a time, and its result is good for RESULT_MS.
+// X2. A check that hangs (a dead network disk) is reported as failed after `limitMs`, and not started again before it
+//     has come back.
+
+import type { FastifyInstance } from "fastify";
+import type { Catalog } from "../../blueprints/catalog.ts";
+import { isoTime } from "../../engine/event.ts";
+import {
+  checkDiskSync,
+  checkHome,
+  checkNode,
+  checkProc,
+  checkTools,
+  type Finding,
+  tryToListen,
+} from "../../execution/machine.ts";
+import { addRoutes, get } from "../core/route.ts";
+import { Type } from "../core/type.ts";
+import { answerObject, oneOf, Time } from "./schemas.ts";
+import { type HealthParts, whyUnavailable } from "./system.ts";
+
+const DoctorSchema = answerObject(
+  {
+    status: oneOf(["ok", "warn", "fail"], { description: "The worst of its checks." }),
+    checked_at: Time("When the checks ended; they are made again after a few seconds."),
+    checks: Type.Array(
+      answerObject({
+        name: Type.String({ examples: ["disk"] }),
+        status: oneOf(["ok", "warn", "fail"]),
+        text: Type.String({ description: "What was found.", examples: ["76.5 GiB free"] }),
+        mend: Type.Optional(Type.String({ description: "What to do about it." })),
+      }),
+    ),
+  },
+  { description: "What was found when the machine was looked at." },
+);
+
+/** By the names that clients see. */
+export const schemas = { Doctor: DoctorSchema };
+
+export interface Parts extends HealthParts {
+  readonly home: string;
+  /** The folders of SVC_BLUEPRINT_CATALOG. */
+  readonly catalog: Catalog;
+  readonly nowMs: () => number;
+}
+
+export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
+  const examination = new Examination({ checks: checksOf(parts), nowMs: parts.nowMs });
+  addRoutes(api, "runtime", [
+    get("/runtime/doctor", {
+      operationId: "getRuntimeDoctor",
+      summary: "Look at the machine, and say how to mend what is wrong",
+      description:
+        "The disk, the store, and the programs that workers are run with. Each check is bounded in time; a result is good for a few seconds.",
+      answers: { 200: DoctorSchema },
+      handle: async () => {
+        const { findings, checkedAtMs } = await examination.result();
+        return {
+          status: worst(findings),
+          checked_at: isoTime(checkedAtMs),
+          checks: findings.map(({ state, ...finding }) => ({ ...finding, status: state })),
+        };
+      },
+    }),
+  ]);
+}
+
+function checksOf(parts: Parts): readonly Check[] {
+  const { home } = parts;
+  const one = (name: string, find: () => Finding | Promise<Finding>): Check => ({
+    name,
+    run: async () => [await find()],
+  });
+  return [
+    one("node", checkNode),
+    one("store", async () => storeFinding(await whyUnavailable(parts))),
+    { name: "home", run: () => checkHome(home, "SVC_HOME") },
+    one("disk sync", () => checkDiskSync(home)),
+    one("ports", freePort),
+    { name: "tools", run: checkTools },
+    one("orphans", checkProc),
+    one("catalog", () => catalogFinding(parts)),
+  ];
+}
+
+function storeFinding(problem: string | null): Finding {
+  if (problem === null) return { name: "store", state: "ok", text: "SQLite takes writes" };
+  return {
+    name: "store",
+    state: "fail",
+    text: problem,
+    mend: "Runs carry on by themselves once it is mended.",
+  };
+}
+
+const NAMED_MAX = 5;
+
+async function catalogFinding({ catalog }: Parts): Promise<Finding> {
+  const entries = await catalog.entries();
+  const problems = (await catalog.problems()).map(({ message }) => message);
+  const broken = entries.filter(({ kind }) => kind === "broken").map(({ blueprintId }) => blueprintId);
+  if (broken.length > 0) problems.push(`${broken.length} broken: ${broken.slice(0, NAMED_MAX).join(", ")}`);
+  const count = `${entries.length} blueprint${entries.length === 1 ? "" : "s"}`;
+  if (problems.length === 0) return { name: "catalog", state: "ok", text: count };
+  const mend = "GET /api/v1/blueprints/{blueprint_id} lists the mistakes of a broken one.";
+  return { name: "catalog", state: "warn", text: [count, ...problems.slice(0, NAMED_MAX)].join("; "), mend };
+}
+
+async function freePort(): Promise<Finding> {
+  const refused = await tryToListen("127.0.0.1", 0);
+  if (refused === null) return { name: "ports", state: "ok", text: "a free port can be had" };
+  const mend = "Services need ports of their own: end programs that hold many, or raise the system's limits.";
+  return { name: "ports", state: "fail", text: `no free port can be had (${refused})`, mend };
+}
+
+function worst(findings: readonly Finding[]): Finding["state"] {
+  if (findings.some(({ state }) => state === "fail")) return "fail";
+  return findings.some(({ state }) => state === "warn") ? "warn" : "ok";
+}
+
+// ---------------------------------------------------------------------------------------- examination
+
+const RESULT_MS = 5_000;
+const LIMIT_MS = 5_000;
+
+export interface Check {
+  /** Stands in the finding of a check that hangs or breaks. */
+  readonly name: string;
+  run(): Promise<readonly Finding[]>;
+}
+
+export interface ExaminationResult {
+  readonly findings: readonly Finding[];
+  readonly checkedAtMs: number;
+}
+
+export class Examination {
+  readonly #checks: readonly Check[];
+  readonly #nowMs: () => number;
+  readonly #limitMs: number;
+  /** Of the check at the same place: what it promised and has not answered yet. */
+  readonly #pending = new Map<Check, Promise<readonly Finding[]>>();
+  #last: ExaminationResult | null = null;
+  #running: Promise<ExaminationResult> | null = null;
+
+  /**
+   * @param parts.limitMs how long a check may take; more than 0, LIMIT_MS without it
+   * @param parts.nowMs wall time in ms since 1970
+   */
+  constructor(parts: {
+    readonly checks: readonly Check[];
+    readonly nowMs: () => number;
+    readonly limitMs?: number;
+  }) {
+    this.#checks = parts.checks;
+    this.#nowMs = parts.nowMs;
+    this.#limitMs = parts.limitMs ?? LIMIT_MS;
+  }
+
+  /** The findings of all checks, in their order. */
+  result(): Promise<ExaminationResult> {
+    const last = this.#last;
+    const age = last === null ? Number.POSITIVE_INFINITY : this.#nowMs() - last.checkedAtMs;
+    // A clock that steps back makes no result good for longer.
+    if (last !== null && age >= 0 && age < RESULT_MS) return Promise.resolve(last);
+    this.#running ??= this.#examine().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  async #examine(): Promise<ExaminationResult> {
+    const findings = (await Promise.all(this.#checks.map((check) => this.#bounded(check)))).flat();
+    this.#last = { findings, checkedAtMs: this.#nowMs() };
+    return this.#last;
+  }
+
+  async #bounded(check: Check): Promise<readonly Finding[]> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<readonly Finding[]>((resolve) => {
+      timer = setTimeout(() => resolve([hangs(check, this.#limitMs)]), this.#limitMs);
+    });
+    try {
+      return await Promise.race([this.#started(check), late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #started(check: Check): Promise<readonly Finding[]> {
+    const pending = this.#pending.get(check);
+    if (pending !== undefined) return pending;
+    const started = check
+      .run()
+      .catch((error: unknown) => [broke(check, error)])
+      .finally(() => this.#pending.delete(check));
+    this.#pending.set(check, started);
+    return started;
+  }
+}
+
+function hangs({ name }: Check, limitMs: number): Finding {
+  return {
+    name,
+    state: "fail",
+    text: `did not answer within ${limitMs / 1_000} s`,
+    mend: "The machine is overloaded, or a disk hangs: look at its load and its log.",
+  };
+}
+
+function broke({ name }: Check, error: unknown): Finding {
+  const code = (error as NodeJS.ErrnoException).code ?? (error as Error).name;
+  return { name, state: "fail", text: `could not be checked (${code})`, mend: "Look at the server's log." };
+}
