@@ -15,11 +15,10 @@ import type { OperationEnd, OperationHandler } from "../operations/operations.ts
 import type { OperationContext } from "../operations/progress.ts";
 import type { Operation } from "../operations/records.ts";
 import { AdditionAssets, type Package, type WantedResource } from "./addition-assets.ts";
-import type { AdditionWrites } from "./blueprint-source.ts";
 import { descriptionOf } from "./describe-package.ts";
 import type { PackageDescription } from "./package-description.ts";
 import type { BlueprintsParts, FoundBlueprint } from "./parts.ts";
-import type { BlueprintAsset, PreparedBlueprint } from "./records.ts";
+import type { AdditionWrites, BlueprintAsset, PreparedBlueprint } from "./records.ts";
 
 export class Additions implements OperationHandler<AdditionWrites> {
   readonly steps = [

@@ -10,12 +10,24 @@ import { DomainError } from "../lib/domain-error.ts";
 import { busy, Operations, type OperationsParts } from "../operations/operations.ts";
 import type { Operation } from "../operations/records.ts";
 import { Additions, unprepared } from "./additions.ts";
-import type { AdditionWrites, BlueprintForJob, BlueprintSource } from "./blueprint-source.ts";
 import { blueprintNotFound } from "./catalog.ts";
 import { descriptionOf } from "./describe-package.ts";
+import type { PackageDescription } from "./package-description.ts";
 import type { BlueprintsParts } from "./parts.ts";
-import type { BlueprintWrites, PreparedBlueprint } from "./records.ts";
+import type { AdditionWrites, BlueprintWrites, PreparedBlueprint } from "./records.ts";
 import { inUseText, type RemovalRequest, Removals } from "./removals.ts";
+
+/** What jobs are made of. */
+export type BlueprintForJob = {
+  readonly blueprintId: string;
+  readonly description: PackageDescription;
+  /** Of the prepared package; before there is one, of the catalog's folder. */
+  readonly definition: Definition;
+} & (
+  | { readonly kind: "added"; readonly fingerprint: string }
+  /** Jobs of it wait, as `preparing`, until its addition has ended. */
+  | { readonly kind: "not_added" }
+);
 
 export interface AdditionRequest {
   /** Makes everything anew. */
@@ -27,7 +39,7 @@ export type WriteOperation = (writes: AdditionWrites) => Promise<Operation>;
 
 type OwnOperationsParts = Omit<OperationsParts<AdditionWrites>, "write" | "handlers" | "clock">;
 
-export class Blueprints implements BlueprintSource {
+export class Blueprints {
   readonly #parts: BlueprintsParts;
   readonly #operations: Operations<AdditionWrites>;
   readonly #listeners = new Set<(jobIds: readonly string[]) => void>();
@@ -60,10 +72,15 @@ export class Blueprints implements BlueprintSource {
     this.#listeners.add(listener);
   }
 
+  /** To be called after the commit of what wrote the operation; begins its work, once. */
   begin(operation: Operation): void {
     this.#operations.begin(operation);
   }
 
+  /**
+   * @param reads what is committed, when it is absent
+   * @throws DomainError `blueprint_busy` while the blueprint is being removed
+   */
   async refuseRemoving(
     blueprintId: string,
     reads: Pick<BlueprintWrites, "prepared"> = this.#parts.records,
@@ -71,6 +88,7 @@ export class Blueprints implements BlueprintSource {
     refuseRemoving(await reads.prepared(blueprintId));
   }
 
+  /** @throws DomainError `blueprint_not_found`; `validation_failed` with its mistakes when it is broken; `blueprint_busy` while it is being removed */
   async forJob(blueprintId: string): Promise<BlueprintForJob> {
     const { records, catalog } = this.#parts;
     const prepared = await records.prepared(blueprintId);
@@ -99,6 +117,10 @@ export class Blueprints implements BlueprintSource {
     return { kind: "added", blueprintId, fingerprint, definition, description };
   }
 
+  /**
+   * Asks for the blueprint's addition, in the transaction that makes a job which waits for it; an addition that is
+   * open already is that one.
+   */
   async requestAddition(writes: AdditionWrites, blueprintId: string): Promise<Operation> {
     const open = await writes.operations.open(blueprintId);
     if (open === null) return this.#writeAddition(writes, blueprintId, { force: false });

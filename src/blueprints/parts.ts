@@ -5,10 +5,9 @@ import type { Definition } from "../bundles/definition.ts";
 import type { BundleProblemEntry } from "../bundles/problem.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
-import type { AdditionWrites } from "./blueprint-source.ts";
 import type { Models } from "./models.ts";
 import type { PackageDescription } from "./package-description.ts";
-import type { BlueprintRecords } from "./records.ts";
+import type { AdditionWrites, BlueprintRecords } from "./records.ts";
 import type { Resources } from "./resources.ts";
 
 /** A blueprint of the catalog, as its folder says it; without problems it has a definition and a description. */

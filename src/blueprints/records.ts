@@ -5,7 +5,7 @@
 // B2. An asset's row is written before its first byte and removed after its last one, so that nothing on disk is
 //     without an owner, whatever moment the process is killed at.
 
-import type { OperationError } from "../operations/records.ts";
+import type { OperationError, OperationWrites } from "../operations/records.ts";
 
 /** Beside these a blueprint is `available` (no row), or `broken` (its folder says nothing that can be used). */
 export type PreparedState = "adding" | "added" | "removing" | "failed";
@@ -82,3 +82,9 @@ export type JobsOutcome =
       readonly extensions: readonly string[];
     }
   | { readonly kind: "failed" };
+
+/** The parts of a gateway transaction that additions and removals write. */
+export interface AdditionWrites {
+  readonly operations: OperationWrites;
+  readonly blueprints: BlueprintWrites;
+}

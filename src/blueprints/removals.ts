@@ -12,9 +12,8 @@ import type { OperationEnd, OperationHandler } from "../operations/operations.ts
 import type { OperationContext } from "../operations/progress.ts";
 import type { Operation } from "../operations/records.ts";
 import { unprepared } from "./additions.ts";
-import type { AdditionWrites } from "./blueprint-source.ts";
 import type { BlueprintsParts } from "./parts.ts";
-import type { BlueprintAsset, PreparedBlueprint } from "./records.ts";
+import type { AdditionWrites, BlueprintAsset, PreparedBlueprint } from "./records.ts";
 
 /** As the operation's request has them. */
 export interface RemovalRequest {

@@ -8,7 +8,7 @@
 //     what was prepared for it, and none is accepted once the removal has begun.
 // A4. What else can change until the launch is checked again then; the first check refuses runs that could only fail.
 
-import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-source.ts";
+import type { BlueprintForJob, Blueprints } from "../blueprints/blueprints.ts";
 import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { PackageDescription } from "../blueprints/package-description.ts";
 import type { Bundles } from "../bundles/bundles.ts";
@@ -34,7 +34,7 @@ export interface AcceptanceParts {
   readonly bundles: Bundles;
   readonly plans: LaunchPlans;
   readonly preparation: Pick<Preparation, "check">;
-  readonly blueprints: BlueprintSource;
+  readonly blueprints: Blueprints;
   readonly webUiPorts: Pick<WebUiPorts, "candidates" | "refusal">;
   readonly secrets: ConfigurationSecrets;
   readonly clock: Clock;
@@ -86,7 +86,7 @@ export class Acceptance {
    * @param job as it is, or as it is about to be inserted
    * @throws DomainError `validation_failed` with every mistake; `requirements_not_met`, `no_free_port`; `conflict` when the
    *   job's content is gone; `blueprint_busy` while its blueprint is being removed; for a job that is not ready what
-   *   BlueprintSource.forJob throws
+   *   Blueprints.forJob throws
    */
   async check(job: JobDefinition, { inputs, configOverrides }: AskedRun): Promise<AcceptableRun> {
     const blueprintId = blueprintOf(job);

@@ -1,6 +1,6 @@
 // Launches of blueprints: a job and its run in one request; and the check of a launch, which makes nothing.
 
-import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-source.ts";
+import type { BlueprintForJob, Blueprints } from "../blueprints/blueprints.ts";
 import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { FolderDifferences } from "../blueprints/folder-differences.ts";
 import { withInputs } from "../engine/inputs.ts";
@@ -19,7 +19,7 @@ import type { GatewayWrites, NewRun } from "./records.ts";
 import type { Runs } from "./runs.ts";
 
 export interface BlueprintLaunchesParts {
-  readonly blueprints: BlueprintSource;
+  readonly blueprints: Blueprints;
   readonly differences: Pick<FolderDifferences, "of">;
   readonly definitions: Definitions;
   readonly runs: Runs;
@@ -62,7 +62,7 @@ export class BlueprintLaunches {
   /**
    * Checks a launch; writes nothing.
    *
-   * @throws DomainError what BlueprintSource.forJob and Acceptance.check throw
+   * @throws DomainError what Blueprints.forJob and Acceptance.check throw
    */
   async prepare(blueprintId: string, request: LaunchRequest): Promise<InsertLaunch> {
     const { blueprints, definitions, runs } = this.#parts;

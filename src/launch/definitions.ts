@@ -5,7 +5,7 @@
 // J2. A change names the revision it was made for; it lands on that revision or not at all.
 // J3. A deleted job is invisible at once; what it leaves is removed in the background, also after a restart.
 
-import type { BlueprintSource } from "../blueprints/blueprint-source.ts";
+import type { Blueprints } from "../blueprints/blueprints.ts";
 import type { Bundles } from "../bundles/bundles.ts";
 import { extensionsOf } from "../bundles/definition.ts";
 import { mergePatch } from "../bundles/merge.ts";
@@ -27,7 +27,7 @@ const FORCED_DELETE_ATTEMPTS = 5;
 export interface DefinitionsParts {
   readonly records: GatewayRecords;
   readonly bundles: Bundles;
-  readonly blueprints: BlueprintSource;
+  readonly blueprints: Blueprints;
   readonly runs: Runs;
   readonly secrets: ConfigurationSecrets;
   readonly clock: Clock;

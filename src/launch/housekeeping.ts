@@ -60,17 +60,18 @@ export class Housekeeping {
   async #forgetAnswers(): Promise<void> {
     const { records, clock, idempotencyMs } = this.#parts;
     const beforeMs = clock.nowMs() - idempotencyMs;
-    while (!this.#isStopped && (await records.forgetIdempotency(beforeMs, RECORDS_PER_STEP)) > 0) {
-      // In small steps, so that others write in between.
-    }
+    await this.#inSteps(() => records.forgetIdempotency(beforeMs, RECORDS_PER_STEP));
   }
 
   async #forgetOperations(): Promise<void> {
     const { operations, clock, retentionDays } = this.#parts;
     if (retentionDays === 0) return;
     const beforeMs = clock.nowMs() - retentionDays * DAY_MS;
-    while (!this.#isStopped && (await operations.forgetOperations(beforeMs, OPERATIONS_PER_STEP)) > 0) {
-      // In small steps, so that others write in between.
-    }
+    await this.#inSteps(() => operations.forgetOperations(beforeMs, OPERATIONS_PER_STEP));
+  }
+
+  /** Small ones, so that others write in between. */
+  async #inSteps(forgetSome: () => Promise<number>): Promise<void> {
+    while (!this.#isStopped && (await forgetSome()) > 0);
   }
 }

@@ -1,7 +1,7 @@
 // What a job is made of: an uploaded bundle, or a blueprint of the catalog. Looked at before the job's transaction,
 // and once more inside it, because both may go meanwhile.
 
-import type { BlueprintForJob, BlueprintSource } from "../blueprints/blueprint-source.ts";
+import type { BlueprintForJob, Blueprints } from "../blueprints/blueprints.ts";
 import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { Bundles } from "../bundles/bundles.ts";
 import type { Definition } from "../bundles/definition.ts";
@@ -29,7 +29,7 @@ export interface FoundSource {
 
 export interface JobSourcesParts {
   readonly bundles: Bundles;
-  readonly blueprints: BlueprintSource;
+  readonly blueprints: Blueprints;
 }
 
 /**
@@ -93,8 +93,8 @@ export async function storedBundle(bundles: Bundles, fingerprint: string): Promi
   }
 }
 
-/** @param found what BlueprintSource.forJob said */
-export function blueprintSource(blueprints: BlueprintSource, found: BlueprintForJob): FoundSource {
+/** @param found what Blueprints.forJob said */
+export function blueprintSource(blueprints: Blueprints, found: BlueprintForJob): FoundSource {
   const { blueprintId } = found;
   return {
     source: { kind: "blueprint", blueprintId },

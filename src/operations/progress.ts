@@ -16,29 +16,7 @@ const PROGRESS_EVERY_MS = 250;
 const AGE_SHARE = 1 / 400;
 
 /** What a handler needs of an operation under way. */
-export interface OperationContext {
-  /** As it is on disk. */
-  readonly operation: Operation;
-  /** Aborted when the program stops: the handler ends as soon as it can, and is called again by the next start. */
-  readonly signal: AbortSignal;
-  /**
-   * Enters a step; the one before it is completed.
-   * @throws JournalUnavailable
-   */
-  step(name: string): Promise<void>;
-  /**
-   * There is nothing to do in this step.
-   * @throws JournalUnavailable
-   */
-  skip(name: string): Promise<void>;
-  /** Tells how far the step under way has come, 0 to 1; as often as is convenient. */
-  progress(fraction: number, label: string): void;
-  /**
-   * Keeps what a handler that is called again must know, as `operation.result`; readers see it with the end only.
-   * @throws JournalUnavailable
-   */
-  remember(result: JsonObject): Promise<void>;
-}
+export type OperationContext = Omit<OperationProgress, "change" | "close">;
 
 export interface ProgressParts {
   readonly write: <T>(work: (writes: { readonly operations: OperationWrites }) => Promise<T>) => Promise<T>;
@@ -47,7 +25,7 @@ export interface ProgressParts {
   readonly signal: AbortSignal;
 }
 
-export class OperationProgress implements OperationContext {
+export class OperationProgress {
   readonly #parts: ProgressParts;
   readonly #beganAtMs: number;
   #operation: Operation;
@@ -62,24 +40,35 @@ export class OperationProgress implements OperationContext {
     this.#beganAtMs = parts.clock.steadyMs();
   }
 
+  /** As it is on disk. */
   get operation(): Operation {
     return this.#operation;
   }
 
+  /** Aborted when the program stops: the handler ends as soon as it can, and is called again by the next start. */
   get signal(): AbortSignal {
     return this.#parts.signal;
   }
 
+  /**
+   * Enters a step; the one before it is completed.
+   * @throws JournalUnavailable
+   */
   async step(name: string): Promise<void> {
     this.#forgetProgress();
     await this.change((before, nowMs) => entered(before, name, nowMs));
   }
 
+  /**
+   * There is nothing to do in this step.
+   * @throws JournalUnavailable
+   */
   async skip(name: string): Promise<void> {
     this.#forgetProgress();
     await this.change((before, nowMs) => skipped(before, name, nowMs));
   }
 
+  /** Tells how far the step under way has come, 0 to 1; as often as is convenient. */
   progress(fraction: number, label: string): void {
     this.#latest = { fraction, label };
     if (this.#cancelTimer !== null) return;
@@ -90,6 +79,10 @@ export class OperationProgress implements OperationContext {
     this.#cancelTimer = clock.after(waitMs, () => this.#report());
   }
 
+  /**
+   * Keeps what a handler that is called again must know, as `operation.result`; readers see it with the end only.
+   * @throws JournalUnavailable
+   */
   remember(result: JsonObject): Promise<void> {
     return this.#inTurn(async () => {
       const operation = { ...this.#operation, result };
