@@ -33,7 +33,7 @@ export interface BlueprintAsset {
   readonly assetId: string;
   /** Digest of what it is made from; another one means that it has to be made anew. */
   readonly recipe: string;
-  /** Whether it is whole. */
+  /** Whether it is complete. */
   readonly ready: boolean;
   readonly bytes: number;
   readonly createdAtMs: number;
@@ -44,9 +44,9 @@ export interface BlueprintRecords {
   /** All of them, in the order of their ids; they are few. */
   allPrepared(): Promise<readonly PreparedBlueprint[]>;
   assets(blueprintId: string): Promise<readonly BlueprintAsset[]>;
-  /** The blueprints that have a model of this id, whole. */
+  /** The blueprints that have a complete model of this id. */
   modelOwners(modelId: string): Promise<readonly string[]>;
-  /** Whether another blueprint has this model with this recipe, whole: then they share its file. */
+  /** Whether another blueprint has this model with this recipe, complete: then they share its file. */
   hasModelFile(modelId: string, recipe: string, exceptBlueprintId: string): Promise<boolean>;
   /** Whether a bundle, a job, a run or another blueprint has the package with this fingerprint. */
   isPackageUsed(fingerprint: string, exceptBlueprintId: string): Promise<boolean>;
@@ -56,11 +56,9 @@ export interface BlueprintRecords {
   openRunsOf(blueprintId: string): Promise<number>;
 }
 
-/** The part of a gateway transaction that writes blueprints. */
-export interface BlueprintWrites {
-  prepared(blueprintId: string): Promise<PreparedBlueprint | null>;
-  assets(blueprintId: string): Promise<readonly BlueprintAsset[]>;
-  modelOwners(modelId: string): Promise<readonly string[]>;
+/** What a transaction may read and write of blueprints. */
+export interface BlueprintWrites
+  extends Pick<BlueprintRecords, "prepared" | "assets" | "modelOwners" | "openRunsOf"> {
   save(blueprint: PreparedBlueprint): Promise<void>;
   delete(blueprintId: string): Promise<void>;
   saveAsset(asset: BlueprintAsset): Promise<void>;
@@ -71,7 +69,6 @@ export interface BlueprintWrites {
    * @returns their ids
    */
   settleJobs(blueprintId: string, outcome: JobsOutcome, nowMs: number): Promise<readonly string[]>;
-  openRunsOf(blueprintId: string): Promise<number>;
 }
 
 export type JobsOutcome =

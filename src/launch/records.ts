@@ -92,7 +92,7 @@ export interface RunProgress {
   readonly agentEnds: AgentEnds | null;
   readonly messages: number;
   readonly tasksRunning: number;
-  /** Requests to people that nobody has answered yet. */
+  /** Requests to people that are still open. */
   readonly humanPending: number;
   /** What the only one of them asks, perhaps cut; null when there are several or none. */
   readonly humanPrompt: string | null;
@@ -207,7 +207,7 @@ export interface GatewayRecords {
 }
 
 /** The writes of one transaction; reads inside see what it has written so far. */
-export interface GatewayWrites {
+export interface GatewayWrites extends Pick<GatewayRecords, "idempotency" | "job" | "run"> {
   readonly operations: OperationWrites;
   readonly blueprints: BlueprintWrites;
   readonly ports: PortWrites;
@@ -215,10 +215,8 @@ export interface GatewayWrites {
   /** Does a part of the work that may fail alone: one that throws leaves nothing, and the others go on. */
   apart<T>(work: () => Promise<T>): Promise<T>;
 
-  idempotency(scope: string, key: string): Promise<IdempotencyRecord | null>;
   saveIdempotency(record: IdempotencyRecord): Promise<void>;
 
-  job(jobId: string): Promise<JobView | null>;
   insertJob(job: JobDefinition): Promise<void>;
   /** @returns false when the job's revision is not `expectedRevision` any more, or it is gone; nothing is changed */
   updateJob(job: JobDefinition, expectedRevision: number): Promise<boolean>;
@@ -227,7 +225,6 @@ export interface GatewayWrites {
 
   /** @returns false when the job is gone; nothing is changed */
   insertRun(run: NewRun): Promise<boolean>;
-  run(runId: string): Promise<RunRecord | null>;
   /** All runs of a job that have not ended, oldest first. */
   openRuns(jobId: string): Promise<readonly OpenRun[]>;
   /** Of all runs of a job that have not ended. */

@@ -42,7 +42,7 @@ export interface Operation {
   /** The step under way; null before the first and after the last. */
   readonly step: string | null;
   readonly steps: readonly OperationStep[];
-  /** What was asked for; enough to carry on after a restart. */
+  /** What was asked for; enough to resume after a restart. */
   readonly request: JsonObject;
   readonly result: JsonObject | null;
   readonly error: OperationError | null;

@@ -31,7 +31,7 @@ export interface JobRecord {
   readonly trace: TraceContext;
   /** What its history amounts to. */
   readonly tally: Tally;
-  /** Requests to people that nobody has answered yet. */
+  /** Requests to people that are still open. */
   readonly humanPending: number;
   /** Of the run, svc.error.v1; null unless it failed. */
   readonly failureJson: string | null;
@@ -75,7 +75,7 @@ export interface JobDetail extends WholeJob {
 /** What a job was made from, and what it came to. */
 export interface JobTexts {
   readonly manifestJson: string;
-  /** The configuration of its workers, secrets sealed; null without any. */
+  /** The configuration of its workers, secrets encrypted; null without any. */
   readonly configurationJson: string | null;
   /** Null until there is one. */
   readonly resultJson: string | null;
@@ -88,8 +88,8 @@ export interface EventPage {
 }
 
 /**
- * Where a time stands in a history: at most one segment lies between the two numbers. Taken from the events' own
- * times, which a clock that was set back may have put out of order for a moment.
+ * Where a time is in a history: at most one segment lies between the two numbers. Taken from the events' own times,
+ * which may be out of order after the clock was set back.
  */
 export interface PlaceOfTime {
   /** Events before this number are earlier. */
@@ -122,7 +122,7 @@ export interface JobRecords {
   events(jobId: string, afterSeq: number): Promise<EventPage>;
   /** The events right before `beforeSeq` in order, a bounded page; empty before the first one. */
   eventsBefore(jobId: string, beforeSeq: number): Promise<EventPage>;
-  /** Where a time stands in the history, found without reading it. */
+  /** Where a time is in the history, found without reading it. */
   placeOfTime(jobId: string, timeMs: number): Promise<PlaceOfTime>;
   findRun(runId: string): Promise<JobRecord | null>;
   /** In the order of their ids, those behind `after`; at most `limit`. */

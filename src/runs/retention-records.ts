@@ -4,9 +4,9 @@
 // N1. A removal takes the rows away that everybody looks for first, in one transaction: from then on the run is gone
 //     for every reader. What else there is of it (history, agents, artifacts, …) is noted as garbage, and removed in pieces.
 // N2. Only what has ended is ever removed.
-// N3. A file goes after every row that speaks of it; what a crash leaves is a note, and the next start goes on with it.
+// N3. A file is deleted after every row that names it; a crash leaves a note, and the next start continues from it.
 
-/** Where something stands in the order of ends: by time, then by id. */
+/** A position in the order of ends: by time, then by id. */
 export interface EndPosition {
   readonly endedAtMs: number;
   /** Of the runtime's job; of the run where there is none. */
@@ -24,7 +24,7 @@ export interface RemovedRuns {
   readonly bytes: number;
 }
 
-/** What nobody sees any more: rows of a removed job, a blob by its SHA-256, the folders of a run by its id. */
+/** What no reader sees any more: rows of a removed job, a blob by its SHA-256, the folders of a run by its id. */
 export interface Garbage {
   readonly kind: "job" | "blob" | "run";
   readonly name: string;

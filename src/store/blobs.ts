@@ -6,7 +6,7 @@
 // B2. Nothing outside can write into a blob: a file with other hard links is copied, not moved. What has been put in the
 //     place of a file while it was taken (a symlink, a pipe) is refused, and not followed.
 // B3. A crash leaves at most a temporary file below <root>/incoming, which the next sweep removes.
-// B4. Who puts a content while it is being removed has it afterwards: the two take turns.
+// B4. Content that is put while it is being removed is there afterwards: the two take turns.
 
 import { createHash } from "node:crypto";
 import { constants, createWriteStream } from "node:fs";
@@ -97,8 +97,8 @@ export class FileBlobs {
   }
 
   /**
-   * Removes a blob that nothing names any more, unless it was put again after `sinceMs`: whoever did that may be
-   * about to name it.
+   * Removes a blob that nothing names any more, unless it was put again after `sinceMs`: a row that
+   * names it may follow.
    *
    * @param sinceMs wall time in ms since 1970
    * @param isPreview only says what would be
@@ -184,7 +184,7 @@ export class FileBlobs {
     const folder = join(path, "..");
     // Only a folder that is new needs its own entry on disk; `made` names the topmost one.
     const made = await mkdir(folder, { recursive: true });
-    // Replaces an equal blob, should there be one: that also heals a damaged file.
+    // Replaces an equal blob, which also repairs a damaged file.
     await this.#turns.run(blob.sha256, () => rename(temporary, path));
     await syncFolder(folder);
     if (made !== undefined) await syncFolder(this.#root);
@@ -220,6 +220,7 @@ function notRegular(path: string): Error {
 
 async function hash(file: FileHandle): Promise<Blob> {
   const digest = createHash("sha256");
+  // One buffer for the whole file: a stream, which makes one per chunk, takes a fifth longer.
   const chunk = Buffer.allocUnsafe(READ_CHUNK_BYTES);
   let size = 0;
   for (;;) {

@@ -1,7 +1,7 @@
-// Folders of a home that no row speaks of: what a crash, a restored backup or an operator has left in runs/ and
-// evidence/, and whatever lies in tmp/ without being anybody's.
+// Files and folders of a home that no row names: what a crash, a restored backup or an operator has left in runs/ and
+// evidence/, and what lies in tmp/ unused.
 //
-// L1. Somebody may be making it: what changed a moment ago is nobody's leftover.
+// L1. What changed a moment ago is no leftover: it may still be in the making.
 // L2. Folders are read a bounded page at a time.
 
 import { lstat, opendir } from "node:fs/promises";

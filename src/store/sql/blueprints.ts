@@ -86,7 +86,7 @@ const assets = query(
   toAsset,
 );
 
-/** Models that are whole. */
+/** Models that are complete. */
 const readyModels = (db: Db, modelId: string) =>
   db
     .selectFrom("blueprint_assets")

@@ -85,7 +85,7 @@ export class CommitGroup {
   }
 }
 
-/** SQLite gives up the whole transaction for some errors; that one is then the cause, and not the lost savepoint. */
+/** SQLite rolls back the whole transaction for some errors: then that error is the cause, and not the lost savepoint. */
 class TransactionLost extends Error {
   override readonly name = "TransactionLost";
 }

@@ -84,7 +84,7 @@ export function toTrace(row: Pick<Schema["jobs"], "run_id" | "trace_id" | "paren
   return { traceId: row.trace_id, parentSpanId: row.parent_span_id };
 }
 
-/** The counts of a job; where they are damaged they begin afresh, so that one row does not stop a whole list. */
+/** The counts of a job; zeros where they are damaged, so that one row does not fail a whole list. */
 export function tallyOf(json: string): Tally {
   try {
     return readTally(json);

@@ -176,12 +176,12 @@ export function atMost(limit: number): Expression<number> {
   return sql<number>`${limit} + 0`;
 }
 
-/** What a removed job has left goes in pieces, and nobody may see them: its row went first. */
+/** The rest of a removed job is deleted in pieces, which no reader may see: its row went first. */
 export function jobIsThere(db: Db, jobId: string) {
   return db.selectFrom("jobs as j").select("j.job_id").where("j.job_id", "=", jobId);
 }
 
-/** Not said to be rare, a status would be looked for among everything that a job has. */
+/** Without the hint SQLite reads everything of the job and compares the status, instead of using the index on it. */
 export const rareStatus = (status: string) => sql<boolean>`unlikely(status = ${status})`;
 
 /** Stands for an argument while a query is built. */

@@ -65,7 +65,7 @@ const onlyPrompt = (eb: RunExpression) =>
     .selectFrom("human_requests as h")
     .select(sql<string>`substr(h.prompt, 1, ${sql.lit(PROMPT_CHARS)})`.as("prompt"))
     .whereRef("h.job_id", "=", "r.runtime_job_id")
-    // Not said to be rare, it would be looked for in the whole of what the run asked.
+    // As `rareStatus`.
     .where(sql<boolean>`unlikely(h.status = 'pending')`)
     .limit(sql.lit(1));
 

@@ -1,8 +1,8 @@
-// Whether the store takes writes, for who is asked about the program's health.
+// Whether the store takes writes, for health checks.
 //
 // T1. While writes succeed, knowing costs nothing: the last one tells.
-// T2. Once one has failed, whoever asks has a small write tried, at most once per PROBE_MS; so the trouble is over when
-//     the store takes writes again, whether or not anybody else writes.
+// T2. Once one has failed, a check tries a small write, at most once per PROBE_MS; so it reports the recovery even when
+//     nothing else writes.
 
 import { sql } from "kysely";
 import { JournalUnavailable } from "../../engine/journal.ts";

@@ -2,7 +2,7 @@
 // takes a lost or damaged write-ahead log for the end of the history.
 //
 // K1. Every transaction that changes something raises the count in the database; the file is written after its commit was synced, and before
-//     anybody hears of it.
+//     its caller is answered.
 // K2. The file itself is never synced: after a kill it is right, after a power cut right, behind or unreadable, but never
 //     ahead of what was synced. Only a file that is ahead means a loss.
 

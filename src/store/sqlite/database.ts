@@ -2,9 +2,9 @@
 //
 // D1. WAL with synchronous=FULL: a commit that returned is on disk.
 // D2. One transaction at a time: the journal's (synchronous) and Kysely's (a chain of promises) go through one gate,
-//     because they share the connection. A read outside of them waits until nobody is inside.
-// D3. No statement waits for a lock longer than BUSY_TIMEOUT_MS, because it would hold the event loop; who
-//     must wait longer tries again.
+//     because they share the connection. A read outside of them waits for the transaction under way.
+// D3. No statement waits for a lock longer than BUSY_TIMEOUT_MS, because it would block the event loop; callers that
+//     must wait longer try again.
 // D4. A damaged file is written no more: the first error that shows damage makes the connection read-only until the
 //     program ends. Reading goes on.
 
@@ -37,7 +37,7 @@ export interface SqliteDatabase extends Database {
   readonly connection: DatabaseSync;
   readonly gate: WriteGate;
   readonly file: string;
-  /** Ends all writing (D4), for somebody who has found the file damaged. */
+  /** Ends all writing (D4): a check has found the file damaged. */
   setDamaged(reason: string): void;
   /** Raised and noted with every transaction (commit-counter.ts). */
   readonly counter: CommitCounter;
@@ -148,7 +148,7 @@ function connect(file: string, { acceptDataLoss = false }: OpenOptions) {
   let connection: DatabaseSync | undefined;
   try {
     mustBeWritable(file);
-    // Whoever closes a database empties its log and removes it.
+    // Closing a database empties its log and removes it.
     const endedUncleanly = !isEmpty(`${file}-wal`);
     const missing = isEmpty(file) ? null : missingCommits(file);
     if (missing !== null && !acceptDataLoss) throw new StoreUnusable(missingText(file, missing));
@@ -191,7 +191,7 @@ function makeOwn(file: string): void {
   }
 }
 
-/** Asked before SQLite opens it: beside a file that it may only read, it leaves others that nobody may write. */
+/** Asked before SQLite opens it: beside a file that it may only read, it creates others that cannot be written. */
 function mustBeWritable(file: string): void {
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
     throw new StoreUnusable(`The database ${file} cannot be opened: it is a folder. Move it away.`);

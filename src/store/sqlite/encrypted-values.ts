@@ -1,8 +1,8 @@
 // The encrypted values of a database: whether it holds any, and writing them anew under another key.
 //
 // E1. Every column of text is looked at, so that a table that is added later is not forgotten.
-// E2. Values are written anew in transactions of bounded size. Each value is whole at any time, so whoever is
-//     interrupted begins again and finds the rest.
+// E2. Values are written anew in transactions of bounded size. Each value is whole at any time, so an interrupted
+//     rotation starts again and finds the rest.
 
 import type { DatabaseSync } from "node:sqlite";
 import { CompiledQuery } from "kysely";

@@ -1,6 +1,6 @@
 // SQLite's errors by what they concern, and what they mean for an operator.
 //
-// S1. Only an error that may pass is answered with "try again". An error of one row stays with whoever wrote that row,
+// S1. Only a transient error is answered with "try again". An error of one row is reported to the writer of that row,
 //     and one of the file ends all writing (database.ts, D4).
 
 import { JournalUnavailable } from "../../engine/journal.ts";
@@ -30,7 +30,7 @@ const PASSING: ReadonlySet<number> = new Set([
 const DAMAGE: ReadonlySet<number> = new Set([CORRUPT, FORMAT, NOT_A_DATABASE]);
 /** Extended codes of damage whose primary code may pass: READONLY_DBMOVED, IOERR_DATA, IOERR_CORRUPTFS. */
 const DAMAGE_EXTENDED: ReadonlySet<number> = new Set([1032, 8202, 8458]);
-/** IOERR_FSYNC, IOERR_DIR_FSYNC: everything was written, and nobody knows whether it is on disk. */
+/** IOERR_FSYNC, IOERR_DIR_FSYNC: everything was written, but whether it is on disk is unknown. */
 const SYNC_FAILED: ReadonlySet<number> = new Set([1034, 1290]);
 
 /** What an error concerns: it may pass by itself; the database file; the row or the work that met it. */
@@ -49,7 +49,7 @@ export function scopeOf(error: unknown): ErrorScope {
   return PASSING.has(code & 0xff) ? "passing" : "row";
 }
 
-/** Whether somebody else holds the file. */
+/** Whether another connection holds the lock. */
 export function isBusy(error: unknown): boolean {
   return ((codeOf(error) ?? 0) & 0xff) === BUSY;
 }
@@ -62,7 +62,7 @@ export function damageText(file: string, reason: string): string {
   );
 }
 
-/** Rows that are not what was written; which ones, is said behind it. */
+/** Rows that are not what was written; the caller appends which. */
 export function changedRowsText(file: string): string {
   return (
     `Rows of the database ${file} have changed since Troupe wrote them: the file was changed from outside, or the disk ` +

@@ -53,7 +53,7 @@ export class SqliteJournal implements Journal {
     } catch (error) {
       if (error instanceof JournalUnavailable || batch.length === 0) throw error;
     }
-    // Somebody's part is at fault: the same again, each part to be undone alone.
+    // One job's part is at fault: write the batch again, with a savepoint for each part.
     return this.#inTransaction(() => this.#writeApart(batch));
   }
 

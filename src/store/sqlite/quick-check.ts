@@ -8,9 +8,9 @@ import { scopeOf } from "./errors.ts";
 import { isWhole, type Row } from "./row-checksum.ts";
 import { type Table, tablesOf } from "./tables.ts";
 
-/** Nobody waits for it, except for locks that last a moment. */
+/** Long, because nothing waits for the check. */
 const BUSY_TIMEOUT_MS = 10_000;
-/** Somebody who reads them wants to know where to look, not all of a damaged disk. */
+/** Enough to show where to look. */
 const CHANGED_ROWS_MAX = 10;
 
 /** What a look at a database found. */

@@ -3,7 +3,7 @@
 export class WriteGate {
   #tail: Promise<unknown> | null = null;
 
-  /** Runs `work` at once if nobody is inside, else when those before it have left. */
+  /** Runs `work` at once if nothing else runs, else after what came before it. */
   run<T>(work: () => T | Promise<T>): Promise<T> {
     const before = this.#tail;
     const result = before === null ? startNow(work) : before.then(work, work);
@@ -15,7 +15,7 @@ export class WriteGate {
     return result;
   }
 
-  /** Like `run`, for a synchronous `look` that changes nothing: when nobody is inside, nobody has to wait for it. */
+  /** Like `run`, for a synchronous `look` that changes nothing: if it runs at once, later work does not wait for it. */
   look<T>(look: () => T): Promise<T> {
     return this.#tail === null ? startNow(look) : this.run(look);
   }
