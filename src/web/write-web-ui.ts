@@ -11,7 +11,7 @@ import { graphPicture, NoRoomForWebUi, WEB_UI_NODE } from "./inject.ts";
 
 const DASHBOARD = fileURLToPath(new URL("./dashboard/", import.meta.url));
 /** What browsers and the server are given; tests and types lie beside it. */
-const SHIPPED = /^[a-z-]+\.(?:mjs|js|css|html|svg)$/;
+const SHIPPED = /^[a-z-]+\.(?:mjs|js|json|css|html|svg)$/;
 
 let shipped: Promise<readonly string[]> | null = null;
 

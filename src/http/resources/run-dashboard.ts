@@ -5,6 +5,7 @@
 // W2. A page that a worker wrote is shown without scripts and without rights, and only as what it says it is: a page.
 
 import { readFile } from "node:fs/promises";
+import { extname } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Bundles } from "../../bundles/bundles.ts";
 import { BundleProblem } from "../../bundles/problem.ts";
@@ -12,6 +13,7 @@ import { isoTime } from "../../engine/event.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { GatewayRecords, RunRecord } from "../../launch/records.ts";
 import type { RunStore } from "../../runs/store/run-store.ts";
+import served from "../../web/dashboard/served.json" with { type: "json" };
 import { graphPicture } from "../../web/inject.ts";
 import { webUiFiles } from "../../web/write-web-ui.ts";
 import { contentTag, notModified } from "../core/etag.ts";
@@ -34,18 +36,7 @@ const PAGE = "page.html";
 /** What of a graph a page is given; its drawing puts agents of one kind together long before. */
 const NODES_SHOWN_MAX = 5_000;
 const EDGES_SHOWN_MAX = 10_000;
-
-export const pagePolicy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-src 'self'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
-const previewPolicy =
-  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; frame-ancestors 'self'; sandbox";
-
-const contentTypes: Readonly<Record<string, string>> = {
-  html: "text/html; charset=utf-8",
-  css: "text/css; charset=utf-8",
-  js: "text/javascript; charset=utf-8",
-  svg: "image/svg+xml",
-};
+const contentTypes: Readonly<Record<string, string>> = served.contentTypes;
 
 type RunParams = { Params: { run_id: string } };
 type FileParams = { Params: { run_id: string; file: string } };
@@ -114,13 +105,14 @@ interface PagePart {
 }
 
 async function readParts(): Promise<ReadonlyMap<string, PagePart>> {
-  const names = (await webUiFiles()).filter((name) => !name.endsWith(".mjs"));
+  const pageFiles = new RegExp(served.pageFiles);
+  const names = (await webUiFiles()).filter((name) => pageFiles.test(name));
   const parts = names.map(async (name): Promise<[string, PagePart]> => {
     const bytes = await readFile(new URL(name, FOLDER));
     // The page's own path has no slash at its end: what lies beside it lies below it.
     const content =
       name === PAGE ? Buffer.from(bytes.toString("utf8").replaceAll('="./', '="dashboard/')) : bytes;
-    const contentType = contentTypes[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
+    const contentType = contentTypes[extname(name)] ?? "application/octet-stream";
     return [name, { content, contentType, etag: contentTag(content) }];
   });
   return new Map(await Promise.all(parts));
@@ -130,7 +122,7 @@ function sendPart(request: FastifyRequest, reply: FastifyReply, part: PagePart):
   reply.headers({
     etag: part.etag,
     "cache-control": "no-cache",
-    "content-security-policy": pagePolicy,
+    "content-security-policy": served.pagePolicy,
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
   });
@@ -190,7 +182,7 @@ async function sendPreview(
     .headers({
       "cache-control": "private, no-cache",
       "content-length": artifact.size,
-      "content-security-policy": previewPolicy,
+      "content-security-policy": served.previewPolicy,
       "cross-origin-resource-policy": "same-origin",
       "referrer-policy": "no-referrer",
       "x-content-type-options": "nosniff",

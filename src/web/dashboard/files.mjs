@@ -7,35 +7,14 @@
 import { constants, createReadStream } from "node:fs";
 import { lstat, open, opendir, realpath } from "node:fs/promises";
 import { extname, join, sep } from "node:path";
+import served from "./served.json" with { type: "json" };
 
 const LISTED_MAX = 1_000;
 /** Of a folder's entries, folders below it included. */
 const LOOKED_AT_MAX = 20_000;
 
-const contentTypes = new Map([
-  [".html", "text/html; charset=utf-8"],
-  [".css", "text/css; charset=utf-8"],
-  [".js", "text/javascript; charset=utf-8"],
-  [".mjs", "text/javascript; charset=utf-8"],
-  [".json", "application/json; charset=utf-8"],
-  [".jsonl", "application/x-ndjson; charset=utf-8"],
-  [".txt", "text/plain; charset=utf-8"],
-  [".md", "text/markdown; charset=utf-8"],
-  [".csv", "text/csv; charset=utf-8"],
-  [".svg", "image/svg+xml"],
-  [".png", "image/png"],
-  [".jpg", "image/jpeg"],
-  [".jpeg", "image/jpeg"],
-  [".gif", "image/gif"],
-  [".webp", "image/webp"],
-  [".avif", "image/avif"],
-  [".ico", "image/x-icon"],
-  [".woff2", "font/woff2"],
-  [".pdf", "application/pdf"],
-]);
-
 export const contentTypeOf = (name) =>
-  contentTypes.get(extname(name).toLowerCase()) ?? "application/octet-stream";
+  served.contentTypes[extname(name).toLowerCase()] ?? "application/octet-stream";
 
 /**
  * Finds a regular file below a folder (F1).

@@ -1,16 +1,12 @@
 // A run as the gateway tells it: its events, its record, its outputs and their bytes.
-//
-// U1. Events come once each and in order, whatever happens to connections: each one goes on behind the last id.
-// U2. What the gateway sends is bounded before it is kept: a frame, an answer.
+// What it sends is bounded before it is kept.
 
 import { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
+import { followStream, terminalTypes } from "./run-stream.mjs";
 
-const SILENCE_MS = 45_000;
-const FRAME_CHARS_MAX = 4 * 1024 * 1024;
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 const ANSWER_TIMEOUT_MS = 10_000;
-const RETRY_MS = { first: 200, most: 5_000 };
 const OUTPUTS_SHOWN = 200;
 const STREAM_PATH = /^(.*\/runs\/([^/]+))\/events\/stream$/;
 
@@ -40,70 +36,38 @@ export class GatewaySource {
   }
 
   /**
-   * Hands over the events behind `afterId` until the run's last one, through any number of connections.
+   * Hands over the events after `afterId` until the run's last one, through any number of connections.
    *
-   * @param onFrame called with {id, type, text}, where `text` is the frame as it came
+   * @param onFrame called with {id, event, text}, where `text` is the frame as it came
    * @param onState called with "live" and "reconnecting"
    * @param hasRoom awaited before more is read
    * @param signal gives up
    */
   async follow(afterId, { onFrame, onState, hasRoom, signal }) {
-    const place = { lastId: afterId, isOver: false };
-    let retryMs = RETRY_MS.first;
-    while (!place.isOver && !signal.aborted) {
-      const before = place.lastId;
-      try {
-        await this.#followOnce(place, { onFrame, onState, hasRoom, signal });
-      } catch {
-        // Whatever broke the connection, the answer is to make a new one.
-      }
-      if (place.isOver || signal.aborted) return;
-      onState("reconnecting");
-      if (place.lastId > before) retryMs = RETRY_MS.first;
-      // Several dashboards must not come back in one moment.
-      await delay(retryMs * (0.75 + Math.random() / 2), undefined, { signal }).catch(() => {});
-      retryMs = Math.min(RETRY_MS.most, retryMs * 2);
-    }
-  }
-
-  async #followOnce(place, { onFrame, onState, hasRoom, signal }) {
-    const silence = new AbortController();
-    let watchdog = null;
-    const heard = () => {
-      clearTimeout(watchdog);
-      watchdog = setTimeout(() => silence.abort(), SILENCE_MS);
-    };
-    heard();
-    try {
-      const answer = await fetch(`${this.runUrl}/events/stream`, {
-        signal: AbortSignal.any([signal, silence.signal]),
-        headers: { ...this.#headers, ...(place.lastId > 0 && { "last-event-id": String(place.lastId) }) },
-      });
-      if (answer.status === 204) place.isOver = true;
-      if (answer.status !== 200) {
-        await answer.body?.cancel();
-        return;
-      }
-      onState("live");
-      let rest = "";
-      for await (const text of answer.body.pipeThrough(new TextDecoderStream())) {
-        heard();
-        const blocks = (rest + text).split("\n\n");
-        rest = blocks.pop();
-        if (rest.length > FRAME_CHARS_MAX) throw new RangeError("A frame of the stream is too large.");
-        for (const block of blocks) {
-          const frame = frameOf(block);
-          if (frame === null || frame.id <= place.lastId) continue;
-          place.lastId = frame.id;
-          place.isOver ||= terminalTypes.has(frame.type);
+    const over = new AbortController();
+    const until = AbortSignal.any([signal, over.signal]);
+    await followStream({
+      url: `${this.runUrl}/events/stream`,
+      headers: this.#headers,
+      lastId: afterId,
+      endings: new Map([[204, "ended"]]),
+      signal: until,
+      onLive: () => onState("live"),
+      onFrames: async (frames) => {
+        for (const frame of frames) {
+          if (frame.id === null || until.aborted) continue;
           onFrame(frame);
+          if (terminalTypes.has(frame.event)) over.abort();
         }
-        if (place.isOver) return;
-        await hasRoom();
-      }
-    } finally {
-      clearTimeout(watchdog);
-    }
+        if (!until.aborted) await hasRoom();
+      },
+      beforeRetry: async (retryMs) => {
+        onState("reconnecting");
+        // Several dashboards must not come back in one moment.
+        await delay(retryMs * (0.75 + Math.random() / 2), undefined, { signal }).catch(() => {});
+        return !signal.aborted;
+      },
+    });
   }
 
   /** @returns the run's record; null when it cannot be had now */
@@ -151,13 +115,4 @@ export class GatewaySource {
       return null;
     }
   }
-}
-
-export const terminalTypes = new Set(["job_completed", "job_failed", "job_cancelled"]);
-
-/** @returns null for a comment, and for what has no id */
-function frameOf(block) {
-  const id = Number(/^id: ?(\d{1,15})$/m.exec(block)?.[1] ?? Number.NaN);
-  const type = /^event: ?(.*)$/m.exec(block)?.[1] ?? "message";
-  return Number.isNaN(id) || !/^data:/m.test(block) ? null : { id, type, text: `${block}\n\n` };
 }

@@ -5,7 +5,7 @@
 // M3. Whatever events hold is data: names of agents are keys of maps, and values of a wrong kind count as not given.
 
 import { isObject, levelOf, textOf } from "./event.js";
-import { terminalTypes } from "./stream.js";
+import { terminalTypes } from "./run-stream.mjs";
 
 /**
  * @typedef {"pending" | "queued" | "running" | "retrying" | "waiting" | "ready" | "idle" | "done" | "failed" | "cancelled" | "skipped" | "not_reached"} AgentState

@@ -7,7 +7,7 @@ import { fc } from "../../../test/support/fast-check.ts";
 const load = (name: string) => import(new URL(name, import.meta.url).href);
 const { box, layout } = await load("./graph-layout.js");
 const { FeedStore } = await load("./feed-store.js");
-const { FrameReader } = await load("./stream.js");
+const { FrameReader } = await load("./run-stream.mjs");
 const { clean, duration, size, start } = await load("./format.js");
 const { eventText } = await load("./event-text.js");
 
@@ -209,9 +209,19 @@ test("a stream's frames are the same in whatever pieces they come; comments are 
       const places = [0, ...cuts.sort((a, b) => a - b), text.length];
       const frames = places.slice(1).flatMap((to, i) => reader.push(text.slice(places[i], to)));
       assert.deepEqual(frames, [
-        { id: 1, event: "log", data: { id: 1 } },
-        { id: null, event: "connection", data: { upstream: "live" } },
-        { id: 2, event: "job_completed", data: { id: 2 } },
+        { id: 1, event: "log", data: '{"id":1}', text: 'id: 1\nevent: log\ndata: {"id":1}\n\n' },
+        {
+          id: null,
+          event: "connection",
+          data: '{"upstream":"live"}',
+          text: 'event: connection\ndata: {"upstream":"live"}\n\n',
+        },
+        {
+          id: 2,
+          event: "job_completed",
+          data: '{"id":2}',
+          text: 'id: 2\nevent: job_completed\ndata: {"id":2}\n\n',
+        },
       ]);
     }),
   );

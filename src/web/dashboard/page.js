@@ -12,7 +12,8 @@ import { FeedView } from "./feed-view.js";
 import { HeaderView } from "./header-view.js";
 import { apply, createModel } from "./model.js";
 import { OutputsView } from "./outputs-view.js";
-import { follow, terminalTypes } from "./stream.js";
+import { terminalTypes } from "./run-stream.mjs";
+import { follow } from "./stream.js";
 import { TroubleView } from "./trouble-view.js";
 
 const CONFIG_URL = new URL("config.json", import.meta.url);

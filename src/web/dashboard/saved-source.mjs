@@ -7,7 +7,7 @@ import { open, readdir, readFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { contentTypeOf, fileInside, filesBelow } from "./files.mjs";
-import { terminalTypes } from "./gateway-source.mjs";
+import { terminalTypes } from "./run-stream.mjs";
 
 const LOOK_EVERY_MS = 300;
 const READ_BYTES = 256 * 1024;
@@ -48,7 +48,7 @@ export class SavedSource {
       const frame = frameOf(line, place.id + 1);
       if (frame === null || place.isOver) return;
       place.id = frame.id;
-      place.isOver = terminalTypes.has(frame.type);
+      place.isOver = terminalTypes.has(frame.event);
       if (frame.id > afterId) onFrame(frame);
     };
     for (const file of await this.#fullParts())
@@ -175,7 +175,7 @@ function frameOf(line, nextId) {
     const id = Number.isSafeInteger(event.id) && event.id >= nextId ? event.id : nextId;
     const type = /^[\w.:-]+$/.test(event.type) ? event.type : "message";
     const data = event.id === id ? line.replace(/[\r\n]/g, "") : JSON.stringify({ ...event, id });
-    return { id, type, text: `id: ${id}\nevent: ${type}\ndata: ${data}\n\n` };
+    return { id, event: type, text: `id: ${id}\nevent: ${type}\ndata: ${data}\n\n` };
   } catch {
     return null;
   }

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { closed, freePorts, listenAt } from "../../../test/support/ports.ts";
-import { pagePolicy } from "../../http/resources/run-dashboard.ts";
+import served from "./served.json" with { type: "json" };
 
 const SERVER = join(import.meta.dirname, "server.mjs");
 const RUN = "run_01k9z1v7m3e8q2x4c6t8b0n5dh";
@@ -78,7 +78,7 @@ describe("beside a saved run", () => {
   test("the page is served with its parts and its policy, and no other file is", async () => {
     const { url } = await start({}, await saved("page", [line(1, "job_completed")]));
     const page = await fetch(url);
-    assert.equal(page.headers.get("content-security-policy"), pagePolicy);
+    assert.equal(page.headers.get("content-security-policy"), served.pagePolicy);
     const html = await page.text();
     assert.doesNotMatch(html, /https?:|style=|<script>|\son[a-z]+=/);
     for (const [, name = ""] of html.matchAll(/="\.\/([^"]+)"/g)) {

@@ -12,10 +12,11 @@
 import { pipeline } from "node:stream/promises";
 import { isLoopbackHost } from "./admission.mjs";
 import { contentTypeOf, fileInside, sendFile } from "./files.mjs";
+import served from "./served.json" with { type: "json" };
 
 const ARTIFACT_ID = /^[\w.-]{1,200}$/;
 const ANSWER_KEPT_MS = 500;
-const PAGE_FILE = /^[a-z-]+\.(?:css|js|svg)$/;
+const PAGE_FILE = new RegExp(served.pageFiles);
 
 const common = {
   "cache-control": "no-cache",
@@ -23,14 +24,9 @@ const common = {
   "x-content-type-options": "nosniff",
 };
 
-export const pagePolicy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-src 'self'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 /** Of the blueprint's own page, which may bring its own styles and scripts, but reaches nobody else. */
 const sitePolicy =
   "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; frame-ancestors 'self'; base-uri 'none'; form-action 'self'";
-/** Of what a worker wrote. */
-const previewPolicy =
-  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; frame-ancestors 'self'; sandbox";
 const downloadPolicy = "default-src 'none'; sandbox";
 
 /**
@@ -170,7 +166,7 @@ class RunData {
       ...(!isPreview &&
         headers["content-disposition"] === undefined && { "content-disposition": "attachment" }),
       "content-type": type,
-      "content-security-policy": isPreview ? previewPolicy : downloadPolicy,
+      "content-security-policy": isPreview ? served.previewPolicy : downloadPolicy,
       "cross-origin-resource-policy": "same-origin",
     });
     if (request.method === "HEAD" || body === null) {
@@ -193,11 +189,11 @@ function decoded(path) {
 
 async function sendPage(request, response, { folder, source }, path) {
   const name = path === "" ? "page.html" : path;
-  const found = path === "" || PAGE_FILE.test(path) ? await fileInside(folder, name) : null;
+  const found = PAGE_FILE.test(name) ? await fileInside(folder, name) : null;
   if (found === null) return sendText(response, 404, "This dashboard has no such page.");
   // At the end of the run the page asks whether its browser can reach the gateway.
   const gateway = source.pageUrl ? ` ${new URL(source.pageUrl).origin}` : "";
-  const policy = pagePolicy.replace("connect-src 'self'", `connect-src 'self'${gateway}`);
+  const policy = served.pagePolicy.replace("connect-src 'self'", `connect-src 'self'${gateway}`);
   sendFile(request, response, found, {
     ...common,
     "content-type": contentTypeOf(name),
