@@ -8,6 +8,7 @@
 import { JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
+import { Semaphore } from "../lib/async.ts";
 import { entered, eventLine, type OperationChange, progressed, skipped } from "./operation-change.ts";
 import type { Operation, OperationWrites } from "./records.ts";
 
@@ -29,7 +30,8 @@ export class OperationProgress {
   readonly #parts: ProgressParts;
   readonly #beganAtMs: number;
   #operation: Operation;
-  #turn: Promise<unknown> = Promise.resolve();
+  /** Changes are made one after the other (P1). */
+  readonly #turns = new Semaphore(1);
   #latest: { readonly fraction: number; readonly label: string } | null = null;
   #cancelTimer: (() => void) | null = null;
   #reportedAtMs = 0;
@@ -84,7 +86,7 @@ export class OperationProgress {
    * @throws JournalUnavailable
    */
   remember(result: JsonObject): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       const operation = { ...this.#operation, result };
       await this.#parts.write((writes) => writes.operations.save(operation, null));
       this.#operation = operation;
@@ -98,7 +100,7 @@ export class OperationProgress {
    * @throws JournalUnavailable
    */
   change(make: (before: Operation, nowMs: number) => OperationChange | null): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       const change = make(this.#operation, this.#parts.clock.nowMs());
       if (change === null) return;
       const line = eventLine(change);
@@ -111,13 +113,7 @@ export class OperationProgress {
   /** No report comes after this; resolves when none is under way. */
   async close(): Promise<void> {
     this.#forgetProgress();
-    await this.#turn;
-  }
-
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    const mine = this.#turn.then(work);
-    this.#turn = mine.catch(() => {});
-    return mine;
+    await this.#turns.run(async () => {});
   }
 
   #report(): void {

@@ -6,13 +6,13 @@
 
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { partsOf } from "../../lib/text.ts";
+import { pointer } from "../../security/pointer.ts";
 
 const INDEX = /^(?:0|[1-9]\d{0,8})$/;
 
 /** The JSON Pointer of a dotted path: "/documents/folder". */
 export function pointerOf(path: string): string {
-  const parts = partsOf(path) ?? [path];
-  return parts.map((part) => `/${part.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+  return pointer(partsOf(path) ?? [path]);
 }
 
 /** @returns the value at a path; undefined when there is none, or the path is none */

@@ -9,6 +9,7 @@
 import type { Ajv, ErrorObject, Options, ValidateFunction } from "ajv";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { runWithTimeout } from "../../lib/async.ts";
+import { pointer } from "../../security/pointer.ts";
 import type { LaunchProblem } from "./findings.ts";
 import { PatternBudget } from "./patterns.ts";
 
@@ -118,7 +119,7 @@ async function problemsOf(
 function problemOf(error: ErrorObject, { part, path }: Place): LaunchProblem {
   const { instancePath, keyword, params, message = "is not valid" } = error;
   const at = `${path}${instancePath}`;
-  const inside = (name: string) => `${at}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+  const inside = (name: string) => at + pointer([name]);
   const problem = (where: string, code: string, said: string): LaunchProblem => {
     return { part, path: where, code, message: `${where === "" ? "the whole" : where} ${said}` };
   };
@@ -167,7 +168,7 @@ export async function inputProblems(
 
 function* bodiesOf(addressed: JsonObject): Iterable<PlacedValue> {
   for (const [nodeId, bodies] of Object.entries(addressed)) {
-    const path = `/$entrypoints/${nodeId.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+    const path = pointer(["$entrypoints", nodeId]);
     if (!Array.isArray(bodies)) yield { value: bodies, place: { part: "inputs", path } };
     else
       for (const [i, value] of bodies.entries())
