@@ -7,6 +7,8 @@
 //     it has not taken yet stands in the history, not in memory of its own. One that stops reading is cut off.
 // H4. After the last event a stream ends; who has that one already is told with 204 not to come back.
 
+import { once } from "node:events";
+
 const KEPT_FRAMES_MAX = 20_000;
 const KEPT_BYTES_MAX = 32 * 1024 * 1024;
 const WRITE_BYTES = 256 * 1024;
@@ -24,8 +26,9 @@ export class EventHub {
   #droppedId = 0;
   #readers = new Set();
   #ownReadings = 0;
-  #stopping = new AbortController();
   #final = null;
+  /** Settles when there is something to tell, or a heartbeat is due. */
+  #news = Promise.withResolvers();
   /** "connecting", "live", "reconnecting" or "ended". */
   state = "connecting";
 
@@ -37,21 +40,15 @@ export class EventHub {
 
   /** Follows the source until the run has ended. */
   async start() {
-    const heartbeat = setInterval(() => this.#beat(), HEARTBEAT_MS);
+    const heartbeat = setInterval(() => this.#wake(), HEARTBEAT_MS);
     await this.#source.follow(0, {
-      signal: this.#stopping.signal,
+      signal: new AbortController().signal,
       onFrame: (frame) => this.#keep(frame),
       onState: (state) => this.#tell(state),
       hasRoom: async () => {},
     });
-    if (this.#stopping.signal.aborted) return;
-    this.#tell("ended");
     clearInterval(heartbeat);
-  }
-
-  /** How many browsers are being told. */
-  get readers() {
-    return this.#readers.size;
+    this.#tell("ended");
   }
 
   get #lastId() {
@@ -83,16 +80,13 @@ export class EventHub {
   #tell(state) {
     if (state === this.state) return;
     this.state = state;
-    for (const reader of this.#readers) reader.hasNews = true;
+    for (const reader of this.#readers) reader.isStateDue = true;
     this.#wake();
   }
 
   #wake() {
-    for (const reader of this.#readers) reader.wake();
-  }
-
-  #beat() {
-    for (const reader of this.#readers) if (reader.isWaiting) reader.response.write(": still here\n\n");
+    this.#news.resolve();
+    this.#news = Promise.withResolvers();
   }
 
   /** Answers a request for the stream. */
@@ -124,14 +118,21 @@ export class EventHub {
   }
 
   async #feed(reader) {
-    while (!reader.isClosed) {
-      if (reader.hasNews) await reader.write(this.#news(reader));
+    while (!reader.gone.aborted) {
+      if (reader.isStateDue) await this.#writeState(reader);
       const from = this.#placeBehind(reader.lastId);
-      if (reader.lastId < this.#droppedId) return reader.cut();
+      if (reader.lastId < this.#droppedId) return reader.response.destroy();
       if (from < this.#frames.length) await this.#write(reader, from);
       else if (this.state === "ended") return this.#end(reader);
-      else if (!reader.hasNews) await reader.news();
+      else if (!reader.isStateDue) await this.#waitForNews(reader);
     }
+  }
+
+  /** What wakes it without news is the heartbeat. */
+  async #waitForNews(reader) {
+    const lastId = this.#lastId;
+    await this.#news.promise;
+    if (this.#lastId === lastId && !reader.isStateDue) await reader.write(": still here\n\n");
   }
 
   #write(reader, from) {
@@ -145,10 +146,10 @@ export class EventHub {
     return reader.write(Buffer.concat(parts));
   }
 
-  #news(reader) {
-    reader.hasNews = false;
+  #writeState(reader) {
+    reader.isStateDue = false;
     const upstream = this.state === "live" || this.state === "ended" ? "live" : "reconnecting";
-    return notice("connection", { upstream });
+    return reader.write(notice("connection", { upstream }));
   }
 
   /** What the run came to is sent along: this server may be gone when the browser asks. */
@@ -165,17 +166,16 @@ export class EventHub {
   async #feedAlone(reader) {
     this.#ownReadings++;
     const enough = new AbortController();
-    const stop = () => enough.abort();
-    reader.response.once("close", stop);
+    const signal = AbortSignal.any([reader.gone, enough.signal]);
     try {
       await this.#source.follow(reader.lastId, {
-        signal: AbortSignal.any([this.#stopping.signal, enough.signal]),
+        signal,
         onState: () => {},
         onFrame: ({ id, text }) => {
-          if (enough.signal.aborted) return;
+          if (signal.aborted) return;
           reader.lastId = id;
           reader.response.write(text);
-          if (id >= this.#droppedId) stop();
+          if (id >= this.#droppedId) enough.abort();
         },
         hasRoom: () => reader.hasRoom(),
       });
@@ -194,10 +194,6 @@ export class EventHub {
     }
     return low;
   }
-
-  stop() {
-    this.#stopping.abort();
-  }
 }
 
 const notice = (event, data) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
@@ -206,56 +202,32 @@ const notice = (event, data) => `event: ${event}\ndata: ${JSON.stringify(data)}\
 class Reader {
   response;
   lastId;
-  hasNews = true;
-  isClosed = false;
-  #wakeUp = null;
-  /** Lets go on who waits for room. */
-  #goOn = null;
+  /** Whether it is to be told how the source is reached. */
+  isStateDue = true;
+  #gone = new AbortController();
 
   constructor(response, afterId) {
     this.response = response;
     this.lastId = afterId;
-    response.on("drain", () => this.#goOn?.());
-    response.once("close", () => {
-      this.isClosed = true;
-      this.wake();
-      this.#goOn?.();
-    });
+    response.once("close", () => this.#gone.abort());
   }
 
-  /** Whether it has everything there is. */
-  get isWaiting() {
-    return this.#wakeUp !== null;
-  }
-
-  news() {
-    return new Promise((resolve) => {
-      this.#wakeUp = resolve;
-    });
-  }
-
-  wake() {
-    this.#wakeUp?.();
-    this.#wakeUp = null;
+  /** Aborted when its connection is closed. */
+  get gone() {
+    return this.#gone.signal;
   }
 
   /** Resolves when the connection takes more. */
   async write(bytes) {
-    if (!this.isClosed) this.response.write(bytes);
+    if (!this.gone.aborted) this.response.write(bytes);
     await this.hasRoom();
   }
 
   /** The same, without anything to write; one that takes nothing for too long is cut off. */
   async hasRoom() {
-    if (this.isClosed || !this.response.writableNeedDrain) return;
-    const timer = setTimeout(() => this.cut(), STALLED_MS);
-    await new Promise((resolve) => {
-      this.#goOn = resolve;
-    });
+    if (this.gone.aborted || !this.response.writableNeedDrain) return;
+    const timer = setTimeout(() => this.response.destroy(), STALLED_MS);
+    await once(this.response, "drain", { signal: this.gone }).catch(() => {});
     clearTimeout(timer);
-  }
-
-  cut() {
-    this.response.destroy();
   }
 }
