@@ -1,30 +1,21 @@
 // Submissions to the runtime API: POST /jobs and POST /jobs:batch, and their ends for who waits (`Prefer: wait`).
 
 import type { FastifyInstance, FastifyReply } from "fastify";
-import type { Bundles } from "../../bundles/bundles.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { withInputs } from "../../engine/inputs.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
-import { manifestProblemsText, parseManifest } from "../../engine/manifest.ts";
-import { holdsSealed } from "../../engine/sealed.ts";
-import type { RequiredService } from "../../engine/service.ts";
-import type { Submission, SubmittedJob } from "../../engine/submission.ts";
+import type { SubmittedJob } from "../../engine/submission.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
+import {
+  type SubmissionParts,
+  submittedBundle,
+  submittedManifest,
+  type Untraced,
+} from "../../launch/submissions.ts";
 import { readSummary } from "../../runs/history/read-summary.ts";
 import { wholeJobOf } from "../../runs/job-records.ts";
 import { Slices } from "../../runs/slices.ts";
-import type { ConfigurationSecrets } from "../../security/configuration.ts";
-import { secretPathsIn } from "../../security/secret-paths.ts";
-import { hasTooManySecrets, TOO_MANY_SECRETS } from "../../security/values.ts";
-import type { ServiceRegistry } from "../../services/registry.ts";
 import type { JsonBody } from "../core/json-body.ts";
-import {
-  ApiError,
-  bundleNotFound,
-  describeError,
-  invalidPayload,
-  problemsText,
-} from "../core/runtime-errors.ts";
+import { ApiError, describeError, invalidPayload } from "../core/runtime-errors.ts";
 import { readBody } from "../core/runtime-query.ts";
 import { textStream } from "../core/text-stream.ts";
 import type { RuntimeRunParts } from "./find-run.ts";
@@ -32,17 +23,11 @@ import { BATCH_ITEMS_MAX, batchText } from "./lists.ts";
 import { type RenderContext, renderJob } from "./submitted-job-view.ts";
 import type { Waits } from "./waits.ts";
 
-export interface Parts extends RuntimeRunParts, RenderContext {
+export interface Parts extends SubmissionParts, RuntimeRunParts, RenderContext {
   readonly engine: Engine;
-  readonly bundles: Bundles;
-  readonly secrets: ConfigurationSecrets;
-  readonly services: ServiceRegistry;
   readonly waits: Waits;
   readonly nowMs: () => number;
 }
-
-/** A submission, but for the trace of its caller. */
-type Untraced = Omit<Submission, "trace">;
 
 /** An item of a batch that was not accepted. */
 interface RefusedItem {
@@ -168,83 +153,17 @@ async function readAll(
 }
 
 /** What a body submits: a manifest, or a registered bundle. @param source.text the body as JSON */
-async function read(
+function read(
   parts: Parts,
   body: JsonObject,
   source: { readonly text: () => string; readonly held: string[] },
 ): Promise<Untraced> {
   if (Object.keys(body).length === 0) throw invalidPayload();
-  const submission =
-    body.bundle_id !== undefined && body.manifest_version === undefined
-      ? await fromBundle(parts, body, source.held)
-      : await fromManifest(parts, body, source.text());
-  requireServices(parts.services, submission.graph.requiredServices);
-  return submission;
-}
-
-async function fromManifest({ secrets }: Parts, given: JsonObject, text: string): Promise<Untraced> {
-  const { initial_inputs: inputs } = given;
-  let [manifest, manifestJson] = [given, text];
-  if (isObject(inputs)) {
-    const sealed = await secrets.sealAddressed(inputs, {
-      at: "/initial_inputs",
-      paths: secretPathsIn(given),
-    });
-    if (sealed.kind === "invalid") throw new ApiError(400, problemsText(sealed.errors));
-    if (holdsSealed(sealed.value)) {
-      manifest = { ...given, initial_inputs: sealed.value };
-      manifestJson = JSON.stringify(manifest);
-    }
-  }
-  const parsed = parseManifest(manifest);
-  if (parsed.kind === "invalid") throw new ApiError(400, manifestProblemsText(parsed.problems));
-  return {
-    graph: parsed.graph,
-    identity: null,
-    manifestJson,
-    bundleFingerprint: null,
-    hasOwnPayload: false,
-    configurationJson: null,
-  };
-}
-
-/** A registered bundle, launched with its own manifest and configuration; its snapshot is held. */
-async function fromBundle(parts: Parts, body: JsonObject, held: string[]): Promise<Untraced> {
   const { bundle_id: bundleId, inputs, config } = body;
-  const { secrets, bundles } = parts;
+  if (bundleId === undefined || body.manifest_version !== undefined) {
+    return submittedManifest(parts, body, source.text());
+  }
   if (typeof bundleId !== "string") throw new ApiError(400, "bundle_id must be a string");
   if (config !== undefined && !isObject(config)) throw new ApiError(400, "config must be a JSON object");
-  const launch = await bundles.launch(bundleId, config ?? {});
-  if (launch === null) throw bundleNotFound(bundleId);
-  held.push(launch.fingerprint);
-  const paths = secretPathsIn(launch.manifest);
-  if (config !== undefined && hasTooManySecrets(config, paths)) {
-    throw new ApiError(400, `config ${TOO_MANY_SECRETS}`);
-  }
-  const sealedInputs = isObject(inputs) ? await secrets.sealInputs(inputs, { paths }) : null;
-  if (sealedInputs?.kind === "invalid") throw new ApiError(400, problemsText(sealedInputs.errors));
-  const answer = withInputs(secrets.withSealedInputs(launch.graph, paths), sealedInputs?.value ?? inputs);
-  if (answer.kind === "invalid") throw new ApiError(400, answer.problems.join("; "));
-  const { configuration } = launch;
-  return {
-    graph: answer.graph,
-    identity: null,
-    manifestJson: launch.manifestJson,
-    bundleFingerprint: launch.fingerprint,
-    hasOwnPayload: false,
-    // What the journal keeps has no secret in clear.
-    configurationJson: configuration === null ? null : JSON.stringify(secrets.seal(configuration, paths)),
-  };
-}
-
-/**
- * Refuses a graph whose services are not there.
- *
- * @throws ApiError 409 that names each of them
- */
-function requireServices(services: ServiceRegistry, required: readonly RequiredService[]): void {
-  const unmet = services.unmet(required);
-  if (unmet.length === 0) return;
-  const reasons = unmet.map(({ reason }) => reason).join(" ");
-  throw new ApiError(409, `The graph requires services that are not passing. ${reasons}`);
+  return submittedBundle(parts, { bundleId, inputs, config }, source.held);
 }

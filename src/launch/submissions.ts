@@ -1,0 +1,119 @@
+// What is submitted to the runtime itself: a manifest, or a registered bundle with inputs and configuration.
+
+import type { Bundles } from "../bundles/bundles.ts";
+import type { Graph } from "../engine/graph.ts";
+import { withInputs } from "../engine/inputs.ts";
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { manifestProblemsText, parseManifest } from "../engine/manifest.ts";
+import { holdsSealed } from "../engine/sealed.ts";
+import type { Submission } from "../engine/submission.ts";
+import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
+import type { ConfigurationSecrets } from "../security/configuration.ts";
+import { secretPathsIn } from "../security/secret-paths.ts";
+import { hasTooManySecrets, TOO_MANY_SECRETS } from "../security/values.ts";
+import type { ServiceRegistry } from "../services/registry.ts";
+
+/** A submission, but for the trace of its caller. */
+export type Untraced = Omit<Submission, "trace">;
+
+export interface SubmissionParts {
+  readonly bundles: Bundles;
+  readonly secrets: ConfigurationSecrets;
+  readonly services: ServiceRegistry;
+}
+
+const invalid = (message: string) => new DomainError("validation_failed", message);
+
+/** What is wrong in many places of a submission, in one line. */
+const invalidValues = (errors: readonly DomainErrorEntry[]) =>
+  new DomainError(
+    "validation_failed",
+    errors.map(({ path, message }) => `${path} ${message}`).join("; "),
+    errors,
+  );
+
+export interface BundleSubmission {
+  readonly bundleId: string;
+  readonly inputs: JsonValue | undefined;
+  /** Laid over the bundle's own. */
+  readonly config: JsonObject | undefined;
+}
+
+/**
+ * A manifest. @param text the manifest as JSON
+ *
+ * @throws DomainError `validation_failed`; `requirements_not_met` when a service that it requires is not passing
+ */
+export async function submittedManifest(
+  { secrets, services }: SubmissionParts,
+  given: JsonObject,
+  text: string,
+): Promise<Untraced> {
+  const { initial_inputs: inputs } = given;
+  let [manifest, manifestJson] = [given, text];
+  if (isObject(inputs)) {
+    const sealed = await secrets.sealAddressed(inputs, {
+      at: "/initial_inputs",
+      paths: secretPathsIn(given),
+    });
+    if (sealed.kind === "invalid") throw invalidValues(sealed.errors);
+    if (holdsSealed(sealed.value)) {
+      manifest = { ...given, initial_inputs: sealed.value };
+      manifestJson = JSON.stringify(manifest);
+    }
+  }
+  const parsed = parseManifest(manifest);
+  if (parsed.kind === "invalid") throw invalid(manifestProblemsText(parsed.problems));
+  requireServices(services, parsed.graph.requiredServices);
+  return {
+    graph: parsed.graph,
+    identity: null,
+    manifestJson,
+    bundleFingerprint: null,
+    hasOwnPayload: false,
+    configurationJson: null,
+  };
+}
+
+/**
+ * A registered bundle, launched with its own manifest and configuration.
+ *
+ * @param held its snapshot is noted here, and is the caller's to release
+ * @throws DomainError `bundle_not_found`, and as for a manifest
+ */
+export async function submittedBundle(
+  { secrets, bundles, services }: SubmissionParts,
+  { bundleId, inputs, config }: BundleSubmission,
+  held: string[],
+): Promise<Untraced> {
+  const launch = await bundles.launch(bundleId, config ?? {});
+  if (launch === null) throw new DomainError("bundle_not_found", `Bundle ${bundleId} not found`);
+  held.push(launch.fingerprint);
+  const paths = secretPathsIn(launch.manifest);
+  if (config !== undefined && hasTooManySecrets(config, paths)) throw invalid(`config ${TOO_MANY_SECRETS}`);
+  const sealedInputs = isObject(inputs) ? await secrets.sealInputs(inputs, { paths }) : null;
+  if (sealedInputs?.kind === "invalid") throw invalidValues(sealedInputs.errors);
+  const answer = withInputs(secrets.withSealedInputs(launch.graph, paths), sealedInputs?.value ?? inputs);
+  if (answer.kind === "invalid") throw invalid(answer.problems.join("; "));
+  requireServices(services, answer.graph.requiredServices);
+  const { configuration } = launch;
+  return {
+    graph: answer.graph,
+    identity: null,
+    manifestJson: launch.manifestJson,
+    bundleFingerprint: launch.fingerprint,
+    hasOwnPayload: false,
+    // What the journal keeps has no secret in clear.
+    configurationJson: configuration === null ? null : JSON.stringify(secrets.seal(configuration, paths)),
+  };
+}
+
+function requireServices(services: ServiceRegistry, required: Graph["requiredServices"]): void {
+  const unmet = services.unmet(required);
+  if (unmet.length === 0) return;
+  const reasons = unmet.map(({ reason }) => reason).join(" ");
+  throw new DomainError(
+    "requirements_not_met",
+    `The graph requires services that are not passing. ${reasons}`,
+  );
+}
