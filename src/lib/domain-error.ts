@@ -35,6 +35,7 @@ export type DomainErrorCode =
   | "conflict"
   | "precondition_failed"
   | "validation_failed"
+  | "insufficient_storage"
   | "unavailable";
 
 export class DomainError extends Error {

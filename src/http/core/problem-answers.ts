@@ -4,13 +4,9 @@
 // P2. What was not foreseen is `internal`: logged with its stack under the request id, answered without it.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { BundleProblem, BundlesFull } from "../../bundles/problem.ts";
-import { EngineUnavailable } from "../../engine/batch.ts";
-import { JournalUnavailable } from "../../engine/journal.ts";
-import { MachineBusy } from "../../lib/async.ts";
-import { DomainError } from "../../lib/domain-error.ts";
-import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
-import { machineShortage } from "./machine-limits.ts";
+import { BundleProblem } from "../../bundles/problem.ts";
+import type { DomainError } from "../../lib/domain-error.ts";
+import { domainErrorOf } from "./domain-errors.ts";
 import { pathOf } from "./path-of.ts";
 import { PROBLEM_TYPE, Problem, problemText, shown } from "./problem.ts";
 import { sendBeforeRest } from "./read-rest.ts";
@@ -88,20 +84,10 @@ function decoded(path: string): string {
 /** The problem that stands for an error, whatever was thrown. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof DomainError) return ofDomain(error);
   if (error instanceof BundleProblem) return ofBundle(error);
-  if (error instanceof BundlesFull) return new Problem("insufficient_storage", error.message);
-  if (
-    error instanceof EngineUnavailable ||
-    error instanceof JournalUnavailable ||
-    error instanceof EvidenceUnavailable ||
-    error instanceof MachineBusy
-  ) {
-    return unavailable(error.message);
-  }
+  const known = domainErrorOf(error);
+  if (known !== null) return ofDomain(known);
   const { code, statusCode, message } = error as { code?: string; statusCode?: number; message?: string };
-  const shortage = machineShortage(error);
-  if (shortage !== null) return unavailable(`${shortage}.`);
   // The framework's own errors have a code and a status; anything else is not for the caller's eyes.
   if (typeof code === "string" && code.startsWith("FST_") && statusCode !== undefined && statusCode < 500) {
     return ofFramework(statusCode, message ?? "");
@@ -113,7 +99,10 @@ export function problemOf(error: unknown): Problem {
 }
 
 function ofDomain({ code, message, errors }: DomainError): Problem {
-  return code === "unavailable" ? unavailable(message) : new Problem(code, message, { errors });
+  return new Problem(code, message, {
+    errors,
+    ...(code === "unavailable" && { headers: { "retry-after": "2" } }),
+  });
 }
 
 function ofBundle(error: BundleProblem): Problem {
@@ -124,10 +113,6 @@ function ofBundle(error: BundleProblem): Problem {
     // A mistake of the whole upload is one of the form's field.
     errors: error.problems.map((one) => (one.path === "" ? { ...one, path: "/bundle" } : one)),
   });
-}
-
-function unavailable(detail: string): Problem {
-  return new Problem("unavailable", detail, { headers: { "retry-after": "2" } });
 }
 
 function ofFramework(status: number, message: string): Problem {

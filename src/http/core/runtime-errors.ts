@@ -1,12 +1,10 @@
 // The runtime API's errors: a status and a sentence. What is wrong with a request is a 400 that names it.
 
 import type { FastifyError } from "fastify";
-import { BundleProblem, BundlesFull } from "../../bundles/problem.ts";
-import { EngineUnavailable, JobUnwritable } from "../../engine/batch.ts";
-import { JournalUnavailable } from "../../engine/journal.ts";
-import { DomainError } from "../../lib/domain-error.ts";
-import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
-import { machineShortage } from "./machine-limits.ts";
+import { BundleProblem } from "../../bundles/problem.ts";
+import { JobUnwritable } from "../../engine/batch.ts";
+import type { DomainError } from "../../lib/domain-error.ts";
+import { domainErrorOf } from "./domain-errors.ts";
 import { problemCodes } from "./problem-codes.ts";
 
 /** An answer other than success; the message is for the caller. */
@@ -25,7 +23,6 @@ export const jobNotFound = (jobId: string) => new ApiError(404, `Job ${jobId} wa
 /** What is wrong in many places of a body, in one line. */
 export const problemsText = (problems: readonly { readonly path: string; readonly message: string }[]) =>
   problems.map(({ path, message }) => `${path} ${message}`).join("; ");
-export const bundleNotFound = (bundleId: string) => new ApiError(404, `Bundle ${bundleId} not found`);
 
 /** That of the catalogue; but this API answers 400 to every body that it does not take. */
 const statusOf = ({ code }: DomainError) => (code === "validation_failed" ? 400 : problemCodes[code].status);
@@ -34,19 +31,10 @@ const statusOf = ({ code }: DomainError) => (code === "validation_failed" ? 400 
 export function describeError(given: unknown): { readonly status: number; readonly message: string } {
   const error = given as FastifyError;
   if (error instanceof ApiError) return { status: error.status, message: error.message };
-  if (error instanceof DomainError) return { status: statusOf(error), message: error.message };
   if (error instanceof BundleProblem) return { status: 400, message: error.message };
-  if (error instanceof BundlesFull) return { status: 507, message: error.message };
-  if (
-    error instanceof EngineUnavailable ||
-    error instanceof JournalUnavailable ||
-    error instanceof EvidenceUnavailable
-  ) {
-    return { status: 503, message: error.message };
-  }
   if (error instanceof JobUnwritable) return { status: 500, message: error.message };
-  const shortage = machineShortage(error);
-  if (shortage !== null) return { status: 503, message: shortage };
+  const known = domainErrorOf(error);
+  if (known !== null) return { status: statusOf(known), message: known.message };
   switch (error.code) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":
     case "FST_REQ_FILE_TOO_LARGE":

@@ -17,7 +17,7 @@ import type { JsonBody } from "../core/json-body.ts";
 import { Problem } from "../core/problem.ts";
 import { limitUploads } from "../core/read-rest.ts";
 import { addRoutes, get, post, remove } from "../core/route.ts";
-import { ApiError, bundleNotFound } from "../core/runtime-errors.ts";
+import { ApiError } from "../core/runtime-errors.ts";
 import { readBody } from "../core/runtime-query.ts";
 import { Type } from "../core/type.ts";
 import { pointerPart } from "../core/validation-entries.ts";
@@ -318,7 +318,7 @@ export function runtimeRoutes(api: FastifyInstance, { bundles, bundleBytesMax }:
     const bundleId = request.params.bundle_id;
     try {
       const result = await bundles.reload(bundleId);
-      if (result === null) throw bundleNotFound(bundleId);
+      if (result === null) throw new ApiError(404, `Bundle ${bundleId} not found`);
       return result;
     } catch (error) {
       if (!(error instanceof BundleProblem)) throw error;

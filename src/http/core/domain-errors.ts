@@ -1,0 +1,44 @@
+// The errors of features, of the store and of the machine as what a caller is told, whichever API it calls.
+
+import { BundlesFull } from "../../bundles/problem.ts";
+import { EngineUnavailable } from "../../engine/batch.ts";
+import { JournalUnavailable } from "../../engine/journal.ts";
+import { MachineBusy } from "../../lib/async.ts";
+import { DomainError } from "../../lib/domain-error.ts";
+import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
+
+/** What may be over in a moment. */
+const unavailable = [EngineUnavailable, JournalUnavailable, EvidenceUnavailable, MachineBusy];
+
+/** @returns null for an error that says nothing to a caller */
+export function domainErrorOf(error: unknown): DomainError | null {
+  if (error instanceof DomainError) return error;
+  if (error instanceof BundlesFull) return new DomainError("insufficient_storage", error.message);
+  if (unavailable.some((kind) => error instanceof kind)) {
+    return new DomainError("unavailable", (error as Error).message);
+  }
+  const shortage = machineShortage(error);
+  return shortage === null ? null : new DomainError("unavailable", shortage);
+}
+
+// What the machine has no more of: errors of the system that say nothing of the request, and may be over in a moment.
+
+/** By the system's code: what is missing and what to do. */
+const shortages: Readonly<Record<string, string>> = {
+  ENOSPC: "The disk is full: the files of this request cannot be kept. Free some space, then try again.",
+  EDQUOT:
+    "The disk quota is used up: the files of this request cannot be kept. Free some space, then try again.",
+  EMFILE:
+    "The program has as many open files and connections as it may. Try again in a moment; `ulimit -n` or LimitNOFILE raises the limit.",
+  ENFILE: "The machine has as many open files as it can. Try again in a moment.",
+};
+
+/** @returns the sentence for callers, or null when the error is of another kind */
+function machineShortage(error: unknown): string | null {
+  // Libraries wrap what the system says.
+  for (let one = error, depth = 0; one instanceof Error && depth < 5; one = one.cause, depth++) {
+    const { code } = one as NodeJS.ErrnoException;
+    if (code !== undefined && Object.hasOwn(shortages, code)) return shortages[code] ?? null;
+  }
+  return null;
+}
