@@ -45,14 +45,17 @@ export async function collectArtifacts(given: Collecting): Promise<ArtifactRecor
   if (root === null || isEmptyFolder(root.path("."))) return [];
   const outputs = new Map(given.outputs.map((output) => [outputName(output), output]));
   const files = await filesIn(root, warn);
-  const artifacts: (ArtifactRecord | null)[] = files.map(() => null);
-  await forEachConcurrent([...files.entries()], PUTS_AT_ONCE, async ([index, name]) => {
+  const blobs = new Map<string, Awaited<ReturnType<BlobStore["put"]>>>();
+  await forEachConcurrent(files, PUTS_AT_ONCE, async (name) => {
     // Through a folder that is held open, so that no symlink can take its place.
     using folder = opened(root, dirname(name), warn);
-    if (folder === null) return;
-    artifacts[index] = recordOf(name, await given.blobs.put(folder.path(basename(name))), outputs, given);
+    if (folder !== null) blobs.set(name, await given.blobs.put(folder.path(basename(name))));
   });
-  return artifacts.filter((artifact) => artifact !== null);
+  // Ids follow the order of the names, however long each file took.
+  return files.flatMap((name) => {
+    const blob = blobs.get(name);
+    return blob === undefined ? [] : [recordOf(name, blob, outputs, given)];
+  });
 }
 
 function openOutput({ home, folder }: Collecting, warn: (message: string) => void): OpenFolder | null {
