@@ -18,6 +18,7 @@ import type {
   TaskStart,
   WorkerActions,
 } from "../../src/engine/task-port.ts";
+import { type ProcessSource, procSource } from "../../src/execution/process/process-table.ts";
 import { payloadsIn } from "../../src/execution/runner/paths.ts";
 import type { RunEventsPlace } from "../../src/execution/runner/worker-contract.ts";
 import { LocalTaskRunner } from "../../src/execution/task-runner.ts";
@@ -69,6 +70,13 @@ export function holding(
   };
   return { clock: { ...base, after }, fire };
 }
+
+/** Looks at processes as on a machine where limits cannot be set. */
+export const unmarkedSource: ProcessSource = {
+  ...procSource,
+  showsMarks: () => false,
+  read: async () => (await procSource.read()).map((entry) => ({ ...entry, mark: null })),
+};
 
 /** How long a broken program can hold up a test; no test asserts on it. */
 const LIMIT_MS = 120_000;

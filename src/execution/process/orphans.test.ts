@@ -17,11 +17,11 @@ import {
   RunnerFixture,
   realClock,
   taskStart,
+  unmarkedSource,
 } from "../../../test/support/execution.ts";
 import { WorkerProcess } from "../runner/worker-process.ts";
 import { FifoSupply } from "./pipes.ts";
 import { canMark } from "./process-marks.ts";
-import { procSource } from "./process-table.ts";
 import { ProcessTrees } from "./process-trees.ts";
 import { SideCommands } from "./side-command.ts";
 import { Spawner } from "./spawner.ts";
@@ -132,11 +132,7 @@ describe("an orphan that nothing shows but its limits", {
 
 it("an orphan that keeps its command's output open does not hold up the outcome where limits cannot be set", async () => {
   const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-orphans-"));
-  const trees = new ProcessTrees(home, realClock, {
-    ...procSource,
-    showsMarks: () => false,
-    read: async () => (await procSource.read()).map((entry) => ({ ...entry, mark: null })),
-  });
+  const trees = new ProcessTrees(home, realClock, unmarkedSource);
   const tools = {
     fifos: new FifoSupply(join(home, "pipes")),
     spawner: new Spawner(),

@@ -17,6 +17,7 @@ import {
   RunnerFixture,
   realClock,
   taskStart,
+  unmarkedSource,
 } from "../../../test/support/execution.ts";
 import type { ExecutorConfig } from "../../engine/graph.ts";
 import { limits } from "../../engine/limits.ts";
@@ -222,14 +223,7 @@ const hasPs = spawnSync("ps", ["-A"]).status === 0;
 
 /** Ways to look at processes that show no marks. */
 const unmarked: readonly (readonly [string, ProcessSource])[] = [
-  [
-    "where limits cannot be set",
-    {
-      ...procSource,
-      showsMarks: () => false,
-      read: async () => (await procSource.read()).map((entry) => ({ ...entry, mark: null })),
-    },
-  ],
+  ["where limits cannot be set", unmarkedSource],
   ...(hasPs ? [["without /proc", psSource] as const] : []),
 ];
 

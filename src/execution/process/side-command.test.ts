@@ -5,19 +5,20 @@ import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { holding } from "../../../test/support/execution.ts";
+import { holding, unmarkedSource } from "../../../test/support/execution.ts";
 import { processesWith, runs, seesProcesses } from "../../../test/support/processes.ts";
 import { until } from "../../../test/support/until.ts";
 import { systemClock } from "../../app/clock.ts";
 import type { Clock } from "../../engine/ports.ts";
+import type { ProcessSource } from "./process-table.ts";
 import { ProcessTrees } from "./process-trees.ts";
 import { SideCommands } from "./side-command.ts";
 
 const home = realpathSync(mkdtempSync(join(tmpdir(), "side-command-")));
 after(() => rmSync(home, { recursive: true, force: true }));
 
-function commands(clock: Clock = systemClock) {
-  const trees = new ProcessTrees(home, clock);
+function commands(clock: Clock = systemClock, source?: ProcessSource) {
+  const trees = new ProcessTrees(home, clock, source);
   const side = new SideCommands({
     trees,
     clock,
@@ -72,7 +73,13 @@ test("when its time is over the whole tree goes, also what ignores SIGTERM and w
     after: (delayMs, run) => systemClock.after(delayMs < 1_000 ? delayMs : 0, run),
   };
   const { clock, fire: timeOut } = holding(77_000, hasty);
-  const { sh } = commands(clock);
+  // The command may be there before its time has begun.
+  const begun = Promise.withResolvers<void>();
+  const after: Clock["after"] = (delayMs, run) => {
+    if (delayMs === 77_000) begun.resolve();
+    return clock.after(delayMs, run);
+  };
+  const { sh } = commands({ ...clock, after });
   const word = `${home} timeout`;
   const escaped = "setsid sh -c ': > up; read x < never' & until [ -e up ]; do sleep 0.01; done;";
   const command = sh(`trap '' TERM; mkfifo never; ${escaped} : > ready; read x < never`, {
@@ -82,6 +89,7 @@ test("when its time is over the whole tree goes, also what ignores SIGTERM and w
   await until("both wait", () => existsSync(join(home, "ready")));
   assert.equal(processesOf(word), 2);
   // Both ignore SIGTERM.
+  await begun.promise;
   timeOut();
   assert.equal((await command).kind, "timed_out");
   assert.equal(processesOf(word), 0);
@@ -95,6 +103,16 @@ test("a descendant that stays behind neither holds the owner up nor outlives the
   const ended = await sh("sleep 300 & echo done", { environment: { WORD: word } });
   assert.equal(ended.kind === "exited" && ended.stdout, "done\n");
   assert.equal(processesOf(word), 0);
+});
+
+test("where limits cannot be set, what left the group and holds the output does not hold the owner up", {
+  skip: !seesProcesses,
+}, async () => {
+  const { sh } = commands(systemClock, unmarkedSource);
+  const word = `${home} holding`;
+  const ended = await sh("setsid --fork sleep 300; echo done", { environment: { WORD: word } });
+  assert.equal(ended.kind === "exited" && ended.stdout, "done\n");
+  for (const pid of processesWith(`WORD=${word}`)) process.kill(pid, "SIGKILL");
 });
 
 test("closing ends what runs, and refuses what comes after", async () => {

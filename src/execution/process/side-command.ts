@@ -115,7 +115,13 @@ export class SideCommands {
     await Promise.race([closed, once(child, "exit")]);
     const reason = ending.settle();
     await this.#parts.trees.kill(tree);
+    // Where marks cannot be set, what left the group may still hold the pipes.
+    const cancel = this.#parts.clock.after(GRACE_MS, () => {
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+    });
     await closed;
+    cancel();
     this.#parts.trees.ended(mark, tree);
     const output = { stdout: stdout.text(), stderr: stderr.text() };
     if (reason === "aborted") return { kind: "aborted" };
