@@ -20,7 +20,7 @@ test("a check is passing exactly when it has passed before, and has failed less 
       const failures = results.length - 1 - lastPass;
       const state = run(results, given);
       assert.equal(state.failures, failures);
-      // Once critical, only a pass mends it; and after a pass, less failures in a row than are allowed keep it passing.
+      // Once critical, only a pass makes it healthy again; and after a pass, less failures in a row than are allowed keep it passing.
       assert.equal(state.kind === "passing", lastPass >= 0 && failures < given.failuresBeforeCritical);
     }),
   );

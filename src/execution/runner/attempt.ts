@@ -60,7 +60,7 @@ export class AttemptControl {
   }
 }
 
-/** A task as a worker gets it: its configuration and its message in clear, never written but for the worker. */
+/** A task as a worker gets it: its configuration and its message decrypted, and written for the worker only. */
 export interface OpenedTask extends TaskStart {
   /** What they hold that must not be shown. */
   readonly secrets: readonly string[];

@@ -60,7 +60,7 @@ function short(word: string): string {
   return word.length <= WORD_CHARS_MAX ? word : `${word.slice(0, WORD_CHARS_MAX - 1)}…`;
 }
 
-/** What a machine lacks when these codes come: nothing that the worker could mend. */
+/** What a machine lacks when these codes come: nothing that the worker could fix. */
 const MACHINE_CODES = new Set(["EAGAIN", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EDQUOT", "EROFS", "EIO"]);
 
 const SPAWN_HINTS: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-// The job's configuration on its way to a worker: stored sealed, given in clear, shown nowhere.
+// The job's configuration on its way to a worker: stored encrypted, given decrypted, shown nowhere.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -14,7 +14,7 @@ function run(fixture: RunnerFixture, script: string, configuration: JsonObject) 
 }
 
 describe("a job's configuration", () => {
-  it("is given in clear to the worker, and no file of the home has its secrets", async () => {
+  it("is decrypted for the worker, and no file of the home has its secrets", async () => {
     await using fixture = new RunnerFixture();
     fixture.runtimeEnv.REGION = "region-value";
     const outcome = await run(

@@ -15,7 +15,7 @@ import { describe, it } from "node:test";
 import type { Clock } from "../../engine/ports.ts";
 import { Trash } from "./trash.ts";
 
-/** A folder to work in, a clock that the test moves by hand, and what was warned of. */
+/** A folder to work in, a clock that the test moves, and what was warned of. */
 class World {
   readonly root = mkdtempSync(join(tmpdir(), "troupe-trash-"));
   readonly folder = join(this.root, "trash");

@@ -4,7 +4,7 @@
 // does not.
 //
 // T1. What was discarded is not where it was any more, whether it could be moved or not.
-// T2. Folders in waiting are bounded: past the bound, whoever discards one waits until they are removed.
+// T2. Folders in waiting are bounded: past the bound, the caller waits until they are removed.
 // T3. What a crash has left here is removed by the next runtime of this home.
 // T4. Nothing else goes: a symlink that a worker put in a folder's place, or on the way to it, is not followed.
 
