@@ -84,7 +84,7 @@ export const blueprintMutations: readonly Mutation[] = [
   },
   {
     fault: "a bundle whose declarations are wrong is uploaded",
-    file: "src/http/gateway/bundles.ts",
+    file: "src/http/resources/bundles.ts",
     search: "if (problems.length > 0) throw new BundleProblem(problems);",
     replacement: "",
     tests: ["test/integration/gateway-bundles.test.ts"],

@@ -84,16 +84,10 @@ export const bundleMutations: readonly Mutation[] = [
     tests: bombs,
   },
   {
-    fault: "the gateway answers an upload over the quota with 500",
-    file: "src/http/core/problem-answers.ts",
-    search: 'if (error instanceof BundlesFull) return new Problem("insufficient_storage", error.message);',
-    replacement: "",
-    tests: ["test/integration/gateway-fire-uploads.test.ts"],
-  },
-  {
-    fault: "the runtime API answers an upload over the quota with 500",
-    file: "src/http/runtime/errors.ts",
-    search: "if (error instanceof BundlesFull) return { status: 507, message: error.message };",
+    fault: "an upload over the quota is answered with 500",
+    file: "src/http/core/domain-errors.ts",
+    search:
+      'if (error instanceof BundlesFull) return new DomainError("insufficient_storage", error.message);',
     replacement: "",
     tests: ["test/integration/gateway-fire-uploads.test.ts"],
   },
