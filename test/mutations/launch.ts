@@ -8,6 +8,7 @@ const definitions = ["src/launch/definitions.test.ts"];
 const preparations = ["src/launch/preparation-queue.test.ts"];
 const operations = ["src/operations/operations.test.ts"];
 const operationChange = ["src/operations/operation-change.test.ts"];
+const workQueue = ["src/operations/work-queue.test.ts"];
 const blueprintJobs = ["src/launch/blueprint-jobs.test.ts"];
 
 export const launchMutations: readonly Mutation[] = [
@@ -158,6 +159,34 @@ export const launchMutations: readonly Mutation[] = [
     search: 'await replaceKeys(file, [randomBytes(KEY_BYTES).toString("base64"), ...keys]);',
     replacement: 'await replaceKeys(file, [randomBytes(KEY_BYTES).toString("base64")]);',
     tests: ["src/security/rotation.test.ts"],
+  },
+  {
+    fault: "a key of a queue is worked on twice at once",
+    file: "src/operations/work-queue.ts",
+    search: "if (this.#underWay.has(key)) continue;",
+    replacement: "",
+    tests: workQueue,
+  },
+  {
+    fault: "work that was dropped is tried again",
+    file: "src/operations/work-queue.ts",
+    search: "if (signal.aborted) return;",
+    replacement: "",
+    tests: workQueue,
+  },
+  {
+    fault: "while the store takes nothing every key is tried",
+    file: "src/operations/work-queue.ts",
+    search: "if (isUnavailable(error)) this.#isBlocked = true;",
+    replacement: "if (isUnavailable(error)) this.#isBlocked = false;",
+    tests: workQueue,
+  },
+  {
+    fault: "keys that did not fit into a queue are forgotten when they cannot be read at once",
+    file: "src/operations/work-queue.ts",
+    search: "this.readLater();",
+    replacement: "",
+    tests: workQueue,
   },
   {
     fault: "two operations of one target are open at once",
