@@ -15,6 +15,12 @@ import {
   nearestExisting,
   tryToListen,
 } from "../execution/machine.ts";
+import { checkHomeState, databaseFile, openHome, pathsOpenToOthers } from "../store/home.ts";
+import { openSqlite } from "../store/sqlite/database.ts";
+import { contentNamedIn } from "../store/sqlite/database-copy.ts";
+import { changedRowsText, damageText } from "../store/sqlite/errors.ts";
+import { quickCheck } from "../store/sqlite/quick-check.ts";
+import { medianCommitMs } from "../store/sqlite/self-check.ts";
 import { defaultRuntimeAddress } from "./connection.ts";
 import { cleanText } from "./text.ts";
 
@@ -31,8 +37,8 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
     if (home.every(({ state }) => state !== "fail")) {
       findings.push(
         await checkStore(config.home),
-        ...(await checkContent(config.home)),
-        ...(await checkPrivacy(config.home)),
+        ...checkContent(config.home),
+        ...checkPrivacy(config.home),
       );
     }
     findings.push(describeDoor(config));
@@ -43,16 +49,11 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
 
 /** Opens the store of the home, and times synced commits beside it, on the same disk. */
 async function checkStore(home: string): Promise<Finding> {
-  const { openSqlite } = await import("../store/sqlite/database.ts");
-  const { checkHomeState, databaseFile } = await import("../store/home.ts");
-  const { medianCommitMs } = await import("../store/sqlite/self-check.ts");
-  const { quickCheck } = await import("../store/sqlite/quick-check.ts");
-  const { changedRowsText, damageText } = await import("../store/sqlite/errors.ts");
   const file = databaseFile(home);
   try {
     checkHomeState(home);
     if (existsSync(file)) {
-      if (!(await isInUse(home))) await openSqlite(file).close();
+      if (!isInUse(home)) await openSqlite(file).close();
       const { damage, changedRows } = quickCheck(file);
       if (damage !== null) return { name: "store", state: "fail", text: damageText(file, damage) };
       if (changedRows.length > 0) {
@@ -71,8 +72,7 @@ async function checkStore(home: string): Promise<Finding> {
 }
 
 /** A home that is there is asked; the start takes the permission away where it may. */
-async function checkPrivacy(home: string): Promise<readonly Finding[]> {
-  const { pathsOpenToOthers } = await import("../store/home.ts");
+function checkPrivacy(home: string): readonly Finding[] {
   const open = pathsOpenToOthers(home, { fix: false });
   if (open.length === 0) return [];
   const text = `other users of this machine may read or enter ${open.slice(0, PATHS_SHOWN).join(", ")}`;
@@ -83,23 +83,13 @@ async function checkPrivacy(home: string): Promise<readonly Finding[]> {
 const PATHS_SHOWN = 3;
 
 /** Whether the files are there that the database names; nothing is found where there is no database that can be read. */
-async function checkContent(home: string): Promise<readonly Finding[]> {
-  const { contentNamedIn } = await import("../store/sqlite/database-copy.ts");
-  const { databaseFile } = await import("../store/home.ts");
+function checkContent(home: string): readonly Finding[] {
   const name = "content";
   try {
     if (!existsSync(databaseFile(home))) return [];
-    let missing: ReadonlySet<string> | null = null;
-    // A second time, without what a running program has removed meanwhile.
-    for (let look = 1; look <= 2 && missing?.size !== 0; look++) {
-      const before: ReadonlySet<string> | null = missing;
-      const found = new Set<string>();
-      for (const { path } of contentNamedIn(databaseFile(home))) {
-        if ((before === null || before.has(path)) && !existsSync(join(home, path))) found.add(path);
-      }
-      missing = found;
-    }
-    const paths = [...(missing ?? [])];
+    const first = missingContent(home);
+    // A second look, without what a running program has removed meanwhile.
+    const paths = first.size === 0 ? [] : [...first.intersection(missingContent(home))];
     if (paths.length === 0)
       return [{ name, state: "ok", text: "every file that the database names is there" }];
     const text = `${paths.length} of the files that the database names are missing: ${paths.slice(0, PATHS_SHOWN).join(", ")}${paths.length > PATHS_SHOWN ? ", …" : ""}`;
@@ -112,10 +102,17 @@ async function checkContent(home: string): Promise<readonly Finding[]> {
   }
 }
 
+function missingContent(home: string): ReadonlySet<string> {
+  const missing = new Set<string>();
+  for (const { path } of contentNamedIn(databaseFile(home))) {
+    if (!existsSync(join(home, path))) missing.add(path);
+  }
+  return missing;
+}
+
 /** Whether a runtime has this home; its store is then open, and not to be touched. */
-async function isInUse(home: string): Promise<boolean> {
+function isInUse(home: string): boolean {
   if (!existsSync(home)) return false;
-  const { openHome } = await import("../store/home.ts");
   try {
     openHome(home).release();
     return false;

@@ -5,7 +5,6 @@ import type { Finding } from "../execution/machine.ts";
 import { describeTelemetry, telemetryLine } from "../observability/traces/settings.ts";
 import { type Call, exitCodes, printAnswer } from "./command.ts";
 import { configFor } from "./connection.ts";
-import { checkMachine } from "./doctor-checks.ts";
 import type { Style } from "./terminal.ts";
 import { cleanText, pad, table } from "./text.ts";
 
@@ -24,6 +23,8 @@ export async function doctor(call: Call): Promise<number> {
           mend: "`troupe config` lists every setting.",
         }));
   findings.push(...loaded.warnings.map((text) => ({ name: "configuration", state: "warn" as const, text })));
+  // `troupe config` needs none of what the checks load.
+  const { checkMachine } = await import("./doctor-checks.ts");
   findings.push(...(await checkMachine(loaded.kind === "ok" ? loaded.config : null)));
   printAnswer(call, findings, () =>
     findings.flatMap(({ name, state, text, mend }) => [

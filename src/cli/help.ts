@@ -12,7 +12,7 @@ import {
   printAnswer,
   UsageError,
 } from "./command.ts";
-import { cleanText, table } from "./text.ts";
+import { cleanText, columns } from "./text.ts";
 
 type Sections = readonly CatalogueSection[];
 
@@ -98,7 +98,7 @@ export function overview(sections: Sections): readonly string[] {
   const rows = sections.flatMap(({ entries }) =>
     entries.map((entry) => [isGroup(entry) ? `${entry.name} …` : usage(entry), entry.summary]),
   );
-  const [, ...lines] = table(["", ""], rows);
+  const lines = [...columns(rows)];
   const all: string[] = [];
   for (const { title, entries } of sections) {
     all.push("", title, ...lines.splice(0, entries.length).map((line) => `  ${line}`));
@@ -119,10 +119,7 @@ export function helpFor({ spec, group }: Found): readonly string[] {
 }
 
 function groupHelp({ name, summary, commands }: CommandGroup): readonly string[] {
-  const [, ...lines] = table(
-    ["", ""],
-    commands.map((command) => [usage(command), command.summary]),
-  );
+  const lines = columns(commands.map((command) => [usage(command), command.summary]));
   return [
     summary,
     "",
@@ -139,7 +136,7 @@ export function commandHelp(spec: CommandSpec): readonly string[] {
     `--${option.name}${option.value === null ? "" : ` ${option.value}`}`,
     option.help,
   ]);
-  const [, ...lines] = table(["", ""], rows);
+  const lines = columns(rows);
   return [
     spec.summary,
     "",

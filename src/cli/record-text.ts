@@ -5,7 +5,7 @@ import type { Failure } from "../engine/failure.ts";
 import { isObject, type JsonObject } from "../engine/json.ts";
 import { statusWord } from "./result-text.ts";
 import type { Paint, Style } from "./terminal.ts";
-import { cleanText, duration, pad, plural, table, timeOfDay } from "./text.ts";
+import { cleanText, columns, duration, pad, plural, table, timeOfDay } from "./text.ts";
 
 const AGENT_COLUMNS = 16;
 const TEXT_CHARS_MAX = 2_000;
@@ -23,8 +23,7 @@ export type Field = readonly [name: string, value: string | null];
 /** Named values below one another, indented; those without a value are left out. */
 export function fieldLines(fields: readonly Field[]): readonly string[] {
   const rows = fields.flatMap(([name, value]) => (value === null ? [] : [[name, cleanText(value)]]));
-  const [, ...lines] = table(["", ""], rows);
-  return lines.map((line) => `  ${line}`);
+  return columns(rows).map((line) => `  ${line}`);
 }
 
 /** Where a run stands, without its result. @param more what its summary adds */

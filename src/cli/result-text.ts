@@ -4,7 +4,7 @@ import type { Failure } from "../engine/failure.ts";
 import type { JsonValue } from "../engine/json.ts";
 import type { RunFile } from "./run-files.ts";
 import type { Paint, Style } from "./terminal.ts";
-import { bytes, cleanLines, cleanText, plural, table } from "./text.ts";
+import { bytes, cleanLines, cleanText, columns, plural } from "./text.ts";
 
 const RESULT_LINES_MAX = 40;
 const STDERR_LINES_MAX = 12;
@@ -99,11 +99,10 @@ function fileLines(run: EndedRun, paint: Paint): readonly string[] {
   const rows = ordered
     .slice(0, FILES_MAX)
     .map((file) => [cleanText(file.title ?? file.name), bytes(file.size), cleanText(run.place(file))]);
-  const [, ...lines] = table(["", "", ""], rows);
   const hidden = run.files.length - Math.min(files.length, FILES_MAX);
   return [
     paint("bold", outputs.length > 0 ? "Outputs" : "Files"),
-    ...lines.map((line) => `  ${line}`),
+    ...columns(rows).map((line) => `  ${line}`),
     ...(hidden > 0 ? [`  … and ${plural(hidden, "more file")}`] : []),
   ];
 }

@@ -136,6 +136,14 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   });
 }
 
+/** The same without titles. */
+export function columns(rows: readonly (readonly string[])[]): readonly string[] {
+  return table(
+    (rows[0] ?? []).map(() => ""),
+    rows,
+  ).slice(1);
+}
+
 /** A duration as people say it: 12 ms, 1.3 s, 2 min 05 s, 3 h 04 min, 2 d 03 h. */
 export function duration(ms: number): string {
   if (!Number.isFinite(ms) || ms < 0) return "0 ms";
