@@ -38,7 +38,7 @@ export function openBlueprints(config: Config, core: Core) {
       resources,
       models,
       openConfiguration: (configuration) =>
-        secrets.open(JSON.stringify(secrets.seal(configuration)), process.env),
+        secrets.decryptForWorker(JSON.stringify(secrets.encrypt(configuration)), process.env),
       freeBytes: async () => {
         const { bavail, bsize } = await statfs(home);
         return bavail * bsize;

@@ -5,7 +5,7 @@ import { readFileSync, statSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import { homedir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
-import { KEY_BYTES, keyOfText } from "../security/key-text.ts";
+import { KEY_BYTES, keyOfText } from "../security/secret-key.ts";
 
 export type Parsed<V> =
   | { readonly kind: "value"; readonly value: V }

@@ -6,7 +6,7 @@ import { type Fields, kindOf, oneOf } from "../engine/manifest/fields.ts";
 import { quoted } from "../engine/manifest/problems.ts";
 import { readRequiredServices } from "../engine/manifest/services.ts";
 import type { RequiredService } from "../engine/service.ts";
-import { SECRET_PATHS_MAX } from "../security/secret-paths.ts";
+import { SECRET_PATHS_MAX } from "../security/secret-detection.ts";
 import {
   commandWords,
   dottedPathProblem,

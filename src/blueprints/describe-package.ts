@@ -11,8 +11,7 @@ import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject } from "../engine/json.ts";
 import type { Fields } from "../engine/manifest/fields.ts";
 import { quoted } from "../engine/manifest/problems.ts";
-import { secretPathsIn } from "../security/secret-paths.ts";
-import { hasTooManySecrets, TOO_MANY_SECRETS } from "../security/values.ts";
+import { hasTooManySecrets, secretPathsIn, TOO_MANY_SECRETS } from "../security/secret-detection.ts";
 import { readLocalFolders, readWebUi } from "./describe-configuration.ts";
 import {
   checkSecretPaths,

@@ -2,7 +2,7 @@
 // object.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
-import { isEnvReference } from "../security/values.ts";
+import { isEnvReference } from "../security/secret-detection.ts";
 
 /**
  * Lays `over` on `base`: objects are merged key by key, everything else (lists and null too) is replaced.

@@ -1,8 +1,8 @@
 // `troupe secrets rotate`: encrypts all stored secrets under the first key. The home must be in use by no other program.
 
 import { statSync } from "node:fs";
-import { addKey, Reencryption, removeOlderKeys } from "../security/rotation.ts";
-import { openSecretKey, secretKeyFile } from "../security/secret-key.ts";
+import { Reencryption } from "../security/encryption.ts";
+import { addKey, openSecretKey, removeOlderKeys, secretKeyFile } from "../security/secret-key.ts";
 import { checkHomeState, databaseFile, openHome } from "../store/home.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { holdsEncrypted, rewriteEncrypted } from "../store/sqlite/encrypted-values.ts";

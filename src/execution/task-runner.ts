@@ -9,8 +9,8 @@ import { failureMessage } from "../engine/failure.ts";
 import type { JsonValue } from "../engine/json.ts";
 import type { Envelope } from "../engine/message.ts";
 import type { TaskListener, TaskOutcome, TaskRef, TaskRunner, TaskStart } from "../engine/task-port.ts";
-import type { OpenedBody, OpenedConfiguration } from "../security/configuration.ts";
-import { ConfigurationUnreadable } from "../security/open-configuration.ts";
+import type { DecryptedBody, DecryptedConfiguration } from "../security/configuration.ts";
+import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
 import { FifoSupply } from "./process/pipes.ts";
 import { ProcessTrees } from "./process/process-trees.ts";
 import { SideCommands } from "./process/side-command.ts";
@@ -34,9 +34,9 @@ export interface LocalTaskRunnerOptions extends HostLocalOptions {
    *
    * @throws ConfigurationUnreadable
    */
-  readonly openConfiguration: (json: string) => OpenedConfiguration;
+  readonly openConfiguration: (json: string) => DecryptedConfiguration;
   /** Opens the body of a message. @throws ConfigurationUnreadable */
-  readonly openBody: (body: JsonValue) => OpenedBody;
+  readonly openBody: (body: JsonValue) => DecryptedBody;
 }
 
 interface Running {

@@ -17,9 +17,9 @@ import { withInputs } from "../engine/inputs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
-import type { ConfigurationSecrets, SealedConfiguration } from "../security/configuration.ts";
-import { ConfigurationUnreadable } from "../security/open-configuration.ts";
-import { type SecretPaths, secretPathsIn } from "../security/secret-paths.ts";
+import type { ConfigurationSecrets, EncryptedConfiguration } from "../security/configuration.ts";
+import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
+import { type SecretPaths, secretPathsIn } from "../security/secret-detection.ts";
 import { WEB_UI_PORT, type WebUiPorts } from "../web/ports.ts";
 import { isStillAdded, storedBundle } from "./job-sources.ts";
 import { blueprintOf, type LaunchPlans } from "./launch-plans.ts";
@@ -99,7 +99,7 @@ export class Acceptance {
     const paths = secretPathsIn(manifest);
     const overrides =
       configOverrides === null ? null : await this.#sealedOverrides(job, configOverrides, paths);
-    const sealedInputs = asSealed(await this.#parts.secrets.sealInputs(inputs, { paths }));
+    const sealedInputs = asEncrypted(await this.#parts.secrets.encryptInputs(inputs, { paths }));
     const ports = await this.#portsAfterCheck(job, found, { inputs, configOverrides: overrides });
     return {
       graphId: graph.graphId,
@@ -119,8 +119,8 @@ export class Acceptance {
 
   async #sealedOverrides(job: JobDefinition, overrides: JsonObject, paths: SecretPaths): Promise<JsonObject> {
     const stored = JSON.parse(job.configurationJson) as JsonObject;
-    return asSealed(
-      await this.#parts.secrets.sealGiven(overrides, stored, { at: "/config_overrides", paths }),
+    return asEncrypted(
+      await this.#parts.secrets.encryptGiven(overrides, stored, { at: "/config_overrides", paths }),
     );
   }
 
@@ -220,8 +220,8 @@ export class Acceptance {
 }
 
 /** @throws DomainError with every wrong place */
-function asSealed(sealed: SealedConfiguration): JsonObject {
-  if (sealed.kind === "sealed") return sealed.value;
+function asEncrypted(sealed: EncryptedConfiguration): JsonObject {
+  if (sealed.kind === "encrypted") return sealed.value;
   const messages = sealed.errors.map(({ message }) => message).join("; ");
   throw new DomainError("validation_failed", `Invalid run: ${messages}.`, sealed.errors);
 }

@@ -8,7 +8,7 @@ import type { JsonObject } from "../engine/json.ts";
 import type { TraceContext } from "../engine/trace.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
-import { secretPathsIn } from "../security/secret-paths.ts";
+import { secretPathsIn } from "../security/secret-detection.ts";
 import type { WebUiPorts } from "../web/ports.ts";
 import { inputsRefused } from "./acceptance.ts";
 import type { CreatedJob, Definitions } from "./definitions.ts";
@@ -108,10 +108,10 @@ export class BlueprintLaunches {
     if (found instanceof DomainError) return { errors: entriesOfRefusal(found), warnings: [] };
     const { secrets } = this.#parts;
     const paths = secretPathsIn(found.definition.manifest);
-    const sealed = await secrets.sealGiven(asked.config, {}, { at: "/config", paths });
-    const sealedInputs = await secrets.sealInputs(asked.inputs, { paths });
+    const sealed = await secrets.encryptGiven(asked.config, {}, { at: "/config", paths });
+    const sealedInputs = await secrets.encryptInputs(asked.inputs, { paths });
     // A mask that stands for nothing is a mistake of its own, and hides no other one.
-    const config = sealed.kind === "sealed" ? sealed.value : secrets.seal(asked.config, paths);
+    const config = sealed.kind === "encrypted" ? sealed.value : secrets.encrypt(asked.config, paths);
     const answer = withInputs(found.definition.graph, asked.inputs);
     const checked = await this.#check(found, asked.inputs, config);
     return {

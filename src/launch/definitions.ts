@@ -16,7 +16,7 @@ import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { Operation } from "../operations/records.ts";
 import { WorkQueue } from "../operations/work-queue.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
-import { noPaths, type SecretPaths, secretPathsIn } from "../security/secret-paths.ts";
+import { noPaths, type SecretPaths, secretPathsIn } from "../security/secret-detection.ts";
 import { type FoundSource, findSource, invalidJob } from "./job-sources.ts";
 import type { GatewayRecords, GatewayWrites, JobDefinition, JobSource, JobView } from "./records.ts";
 import { jobNotFound, type Runs } from "./runs.ts";
@@ -90,7 +90,7 @@ export class Definitions {
     const found = await findSource(this.#parts, request.source);
     const isFound = "settle" in found;
     const paths = isFound ? secretPathsIn(found.definition.manifest) : noPaths;
-    const sealed = await secrets.sealGiven(request.configuration, {}, { paths });
+    const sealed = await secrets.encryptGiven(request.configuration, {}, { paths });
     if (sealed.kind === "invalid" || !isFound) {
       const ofSource = isFound ? [] : found;
       throw invalidJob([...(sealed.kind === "invalid" ? sealed.errors : []), ...ofSource]);
@@ -161,7 +161,7 @@ export class Definitions {
     const { secrets } = this.#parts;
     // The patch is applied to what its author was shown, so that a secret it does not mention stays.
     const given = mergePatch(secrets.mask(stored), patch);
-    const sealed = await secrets.sealGiven(given, stored, { paths: await this.#secretPathsOf(before) });
+    const sealed = await secrets.encryptGiven(given, stored, { paths: await this.#secretPathsOf(before) });
     if (sealed.kind === "invalid") throw invalidJob(sealed.errors);
     const json = JSON.stringify(sealed.value);
     if (json.length > CONFIGURATION_CHARS_MAX) throw invalidJob([configurationTooLarge]);

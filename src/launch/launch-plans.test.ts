@@ -6,7 +6,7 @@ import { startCore, type TestCore } from "../../test/support/core.ts";
 import { graph, router } from "../../test/support/graphs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { ConfigurationSecrets } from "../security/configuration.ts";
-import { ConfigurationUnreadable } from "../security/open-configuration.ts";
+import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
 import { openSecretKey } from "../security/secret-key.ts";
 import { LaunchPlans } from "./launch-plans.ts";
 
@@ -22,7 +22,7 @@ async function jobWith(core: TestCore, ofBundle: JsonObject | null, ofJob: JsonO
 
 async function configuration(core: TestCore, ofBundle: JsonObject | null, ofJob: JsonObject) {
   const { configurationJson } = await core.plans.of(await jobWith(core, ofBundle, ofJob));
-  return configurationJson === null ? null : core.secrets.unseal(JSON.parse(configurationJson));
+  return configurationJson === null ? null : core.secrets.decrypt(JSON.parse(configurationJson));
 }
 
 test("the job's configuration lies over the bundle's, key by key", async () => {
@@ -61,7 +61,7 @@ test("thousands of runs of one revision share a configuration; the next revision
   assert.equal((await core.plans.of(job)).configurationJson, configurationJson);
   const next = await core.definitions.update(job, { resolved_configuration: { language: "de" } });
   const later = JSON.parse((await core.plans.of(next)).configurationJson ?? "{}");
-  assert.deepEqual(core.secrets.unseal(later), { token: "s3cret", language: "de" });
+  assert.deepEqual(core.secrets.decrypt(later), { token: "s3cret", language: "de" });
 });
 
 test("configurations that are large are not all kept", async () => {
@@ -74,7 +74,7 @@ test("configurations that are large are not all kept", async () => {
   assert.notEqual((await core.plans.of(jobs[0]!)).configurationJson, first, "made again");
 });
 
-test("a secret that was sealed with another key is said to be unreadable", async () => {
+test("a secret that was encrypted with another key is said to be unreadable", async () => {
   await using core = await startCore();
   const job = await jobWith(core, null, { token: "s3cret" });
   const otherKey = await openSecretKey({ home: core.home, given: [Buffer.alloc(32, 3).toString("base64")] });

@@ -10,7 +10,7 @@ import { merged } from "../bundles/merge.ts";
 import type { Graph } from "../engine/graph.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
-import { type SecretPaths, secretPathsIn } from "../security/secret-paths.ts";
+import { type SecretPaths, secretPathsIn } from "../security/secret-detection.ts";
 import type { Preparation } from "./preparation/preparation.ts";
 import type { JobDefinition } from "./records.ts";
 
@@ -78,7 +78,7 @@ export class LaunchPlans {
     const jobConfiguration = JSON.parse(job.configurationJson) as JsonObject;
     const paths = secretPathsIn(definition.manifest);
     const configurationJson = await this.#resolved(definition.configuration, jobConfiguration, paths);
-    const graph = this.#parts.secrets.withSealedInputs(definition.graph, paths);
+    const graph = this.#parts.secrets.withEncryptedInputs(definition.graph, paths);
     if (description === null) return { graph, configurationJson, preparation: null };
     const isNeeded = await this.#parts.preparation.isNeeded({
       blueprintId: blueprintOf(job),
@@ -100,10 +100,10 @@ export class LaunchPlans {
     if (ofPackage === null && Object.keys(ofJob).length === 0) return null;
     const { secrets } = this.#parts;
     // Layers are merged as plaintext, so that a secret is replaced whole and never mixed with what is below it.
-    const clear = merged(ofPackage ?? {}, secrets.unseal(ofJob));
+    const clear = merged(ofPackage ?? {}, secrets.decrypt(ofJob));
     // Hundreds of secrets take milliseconds to open, and as long to encrypt.
     await scheduler.yield();
-    return JSON.stringify(secrets.seal(clear, paths));
+    return JSON.stringify(secrets.encrypt(clear, paths));
   }
 
   #keep(key: string, made: Made): void {

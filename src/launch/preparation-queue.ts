@@ -20,7 +20,7 @@ import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import { isUnavailable, WorkQueue } from "../operations/work-queue.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
-import { ConfigurationUnreadable } from "../security/open-configuration.ts";
+import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
 import { WEB_UI_PORT, type WebUiPorts } from "../web/ports.ts";
 import type { PortRecords } from "../web/records.ts";
 import { blueprintOf, type LaunchPlans } from "./launch-plans.ts";
@@ -284,7 +284,7 @@ function askedOf(job: JobDefinition, run: RunRecord, secrets: ConfigurationSecre
     blueprintId: blueprintOf(job),
     jobConfiguration: JSON.parse(job.configurationJson) as JsonObject,
     configOverrides: overrides === null ? null : (JSON.parse(overrides) as JsonObject),
-    inputs: secrets.unseal(JSON.parse(run.inputsJson) as JsonObject),
+    inputs: secrets.decrypt(JSON.parse(run.inputsJson) as JsonObject),
   };
 }
 

@@ -9,8 +9,7 @@ import { holdsSealed } from "../engine/sealed.ts";
 import type { Submission } from "../engine/submission.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
-import { secretPathsIn } from "../security/secret-paths.ts";
-import { hasTooManySecrets, TOO_MANY_SECRETS } from "../security/values.ts";
+import { hasTooManySecrets, secretPathsIn, TOO_MANY_SECRETS } from "../security/secret-detection.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
 
 /** A submission, but for the trace of its caller. */
@@ -52,7 +51,7 @@ export async function submittedManifest(
   const { initial_inputs: inputs } = given;
   let [manifest, manifestJson] = [given, text];
   if (isObject(inputs)) {
-    const sealed = await secrets.sealAddressed(inputs, {
+    const sealed = await secrets.encryptAddressed(inputs, {
       at: "/initial_inputs",
       paths: secretPathsIn(given),
     });
@@ -91,9 +90,9 @@ export async function submittedBundle(
   held.push(launch.fingerprint);
   const paths = secretPathsIn(launch.manifest);
   if (config !== undefined && hasTooManySecrets(config, paths)) throw invalid(`config ${TOO_MANY_SECRETS}`);
-  const sealedInputs = isObject(inputs) ? await secrets.sealInputs(inputs, { paths }) : null;
+  const sealedInputs = isObject(inputs) ? await secrets.encryptInputs(inputs, { paths }) : null;
   if (sealedInputs?.kind === "invalid") throw invalidValues(sealedInputs.errors);
-  const answer = withInputs(secrets.withSealedInputs(launch.graph, paths), sealedInputs?.value ?? inputs);
+  const answer = withInputs(secrets.withEncryptedInputs(launch.graph, paths), sealedInputs?.value ?? inputs);
   if (answer.kind === "invalid") throw invalid(answer.problems.join("; "));
   requireServices(services, answer.graph.requiredServices);
   const { configuration } = launch;
@@ -104,7 +103,7 @@ export async function submittedBundle(
     bundleFingerprint: launch.fingerprint,
     hasOwnPayload: false,
     // What the journal keeps has no secret in clear.
-    configurationJson: configuration === null ? null : JSON.stringify(secrets.seal(configuration, paths)),
+    configurationJson: configuration === null ? null : JSON.stringify(secrets.encrypt(configuration, paths)),
   };
 }
 

@@ -68,3 +68,8 @@ export function partsOf(path: string): readonly string[] | null {
   const isWrong = parts.length > PATH_PARTS_MAX || parts.some((part) => part === "" || part === "__proto__");
   return isWrong ? null : parts;
 }
+
+/** A JSON Pointer (RFC 6901). @param path names and indexes from the root to the value */
+export function pointer(path: readonly (string | number)[]): string {
+  return path.map((part) => `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}

@@ -8,31 +8,30 @@ import { fc } from "../../test/support/fast-check.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { MASK } from "../engine/sealed.ts";
 import { ConfigurationSecrets } from "./configuration.ts";
-import { Sealer } from "./sealer.ts";
+import { ValueCipher } from "./encryption.ts";
+import { looksSecret, secretPathsIn } from "./secret-detection.ts";
 import { SecretKey } from "./secret-key.ts";
-import { looksSecret } from "./secret-names.ts";
-import { secretPathsIn } from "./secret-paths.ts";
 
 const key = new SecretKey(Buffer.alloc(32, 1));
 const secrets = new ConfigurationSecrets(key);
 const stranger = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 2)));
 
 async function sealed(sent: JsonObject, stored: JsonObject = {}): Promise<JsonObject> {
-  const result = await secrets.sealGiven(sent, stored);
-  assert.equal(result.kind, "sealed", JSON.stringify(result));
-  return result.kind === "sealed" ? result.value : {};
+  const result = await secrets.encryptGiven(sent, stored);
+  assert.equal(result.kind, "encrypted", JSON.stringify(result));
+  return result.kind === "encrypted" ? result.value : {};
 }
 
 async function errors(
   sent: JsonObject,
   stored: JsonObject = {},
 ): Promise<readonly (readonly [string, string])[]> {
-  const result = await secrets.sealGiven(sent, stored);
+  const result = await secrets.encryptGiven(sent, stored);
   return result.kind === "invalid" ? result.errors.map(({ path, code }) => [path, code] as const) : [];
 }
 
 function opened(stored: JsonObject, env: Record<string, string> = {}): JsonValue {
-  return JSON.parse(secrets.open(JSON.stringify(stored), env).json);
+  return JSON.parse(secrets.decryptForWorker(JSON.stringify(stored), env).json);
 }
 
 describe("what a client sends", () => {
@@ -43,13 +42,13 @@ describe("what a client sends", () => {
     providers: [{ url: "u", secret: "hidden-4" }],
   };
 
-  it("is stored with each secret sealed whole, and everything else as it was", async () => {
+  it("is stored with each secret encrypted whole, and everything else as it was", async () => {
     const stored = await sealed(sent);
     assert.ok(!/hidden|12345678/.test(JSON.stringify(stored)));
     assert.equal(stored.model, "m-1");
     assert.deepEqual(Object.keys((stored.llm as JsonObject).cookie as JsonObject), ["$sealed"]);
     assert.deepEqual(opened(stored), sent);
-    assert.deepEqual(secrets.unseal(stored), sent);
+    assert.deepEqual(secrets.decrypt(stored), sent);
   });
 
   it("is shown with a mask for each secret", async () => {
@@ -62,7 +61,7 @@ describe("what a client sends", () => {
     assert.deepEqual(secrets.mask(sent), secrets.mask(await sealed(sent)));
   });
 
-  it("is sealed with another nonce each time", async () => {
+  it("is encrypted with another nonce each time", async () => {
     const values = await Promise.all(Array.from({ length: 1_000 }, () => sealed({ token: "hidden-1" })));
     const texts = values.map((value) => JSON.stringify(value));
     const nonces = texts.map((text) => text.slice(0, text.indexOf("$sealed") + '$sealed":"'.length + 22));
@@ -83,13 +82,13 @@ describe("what a client sends", () => {
     assert.deepEqual(opened(stored), many);
   });
 
-  it("keeps in clear what tells no secret: nothing, an empty text, a switch, the name of a variable", async () => {
+  it("keeps in plaintext what tells no secret: nothing, an empty text, a switch, the name of a variable", async () => {
     const plain = { a_token: null, b_token: "", c_token: true, d_token: { $env: "NAME" }, max_tokens: 5 };
     assert.deepEqual(await sealed(plain), plain);
     assert.deepEqual(secrets.mask(plain), plain);
   });
 
-  it("keeps a stored secret where it has a mask, without sealing it again", async () => {
+  it("keeps a stored secret where it has a mask, without encrypting it again", async () => {
     const stored = await sealed(sent);
     const changed = await sealed({ ...secrets.mask(stored), model: "m-2", api_key: "sk-new" }, stored);
     assert.deepEqual(changed.llm, stored.llm);
@@ -97,18 +96,18 @@ describe("what a client sends", () => {
     assert.deepEqual(opened(changed), { ...sent, model: "m-2", api_key: "sk-new" });
   });
 
-  it("keeps whatever is stored under a secret's key: also a variable's name, and a secret still in clear", async () => {
+  it("keeps whatever is stored under a secret's key: also a variable's name, and a secret still in plaintext", async () => {
     assert.deepEqual(await sealed({ token: MASK }, { token: { $env: "NAME" } }), { token: { $env: "NAME" } });
     const kept = await sealed({ token: MASK }, { token: "hidden-1" });
     assert.ok(!JSON.stringify(kept).includes("hidden-1"));
     assert.deepEqual(opened(kept), { token: "hidden-1" });
   });
 
-  it("keeps a sealed value under a key that does not look like a secret", async () => {
+  it("keeps an encrypted value under a key that does not look like a secret", async () => {
     const stored = { plain: (await sealed({ token: "hidden-1" })).token! };
     assert.deepEqual(secrets.mask(stored), { plain: MASK });
     assert.deepEqual(await sealed({ plain: MASK }, stored), stored);
-    assert.deepEqual(secrets.open(JSON.stringify(stored), {}).secrets, ["hidden-1"]);
+    assert.deepEqual(secrets.decryptForWorker(JSON.stringify(stored), {}).secrets, ["hidden-1"]);
   });
 
   it("may have the mask's text where no secret is", async () => {
@@ -142,7 +141,7 @@ describe("what a client sends", () => {
     ]);
   });
 
-  it("is refused where it brings a sealed value of its own, be it a true one", async () => {
+  it("is refused where it brings an encrypted value of its own, be it a true one", async () => {
     const stolen = (await sealed({ token: "hidden-1" })).token!;
     const wrong = { token: stolen, plain: [stolen], cookie: { in: { $sealed: 1, more: 2 } } };
     assert.deepEqual(await errors(wrong), [
@@ -155,7 +154,7 @@ describe("what a client sends", () => {
 
   it("is answered with 100 wrong places at most, and how many more there are", async () => {
     const sent = { list: Array.from({ length: 150 }, () => ({ token: MASK })) };
-    const result = await secrets.sealGiven(sent, {}, { at: "/config_overrides" });
+    const result = await secrets.encryptGiven(sent, {}, { at: "/config_overrides" });
     assert.ok(result.kind === "invalid");
     assert.equal(result.errors.length, 101);
     assert.equal(result.errors[99]?.path, "/config_overrides/list/99/token");
@@ -192,7 +191,7 @@ describe("what a worker gets", () => {
       token: { deep: [123456789, "listed", true] },
       model: "m-1",
     });
-    assert.deepEqual(secrets.open(JSON.stringify(stored), { A: "env-value" }).secrets, [
+    assert.deepEqual(secrets.decryptForWorker(JSON.stringify(stored), { A: "env-value" }).secrets, [
       "env-value",
       'with "quotes"',
       'with \\"quotes\\"',
@@ -201,16 +200,16 @@ describe("what a worker gets", () => {
     ]);
   });
 
-  it("is the stored text as it is when there is nothing to open; secrets in clear are known all the same", () => {
+  it("is the stored text as it is when there is nothing to open; secrets in plaintext are known all the same", () => {
     const json = '{ "a": 1.0, "token": {"x": "in-clear"} }';
-    assert.deepEqual(secrets.open(json, {}), { json, secrets: ["in-clear"] });
+    assert.deepEqual(secrets.decryptForWorker(json, {}), { json, secrets: ["in-clear"] });
   });
 
   it("is nothing when variables are missing; the error names each with its place", async () => {
     const json = JSON.stringify(
       await sealed({ a: { $env: "ABSENT" }, list: [{ $env: "toString" }], ok: { $env: "SET" } }),
     );
-    assert.throws(() => secrets.open(json, { SET: "set-value" }), {
+    assert.throws(() => secrets.decryptForWorker(json, { SET: "set-value" }), {
       name: "ConfigurationUnreadable",
       code: "configuration.variable_missing",
       message: /ABSENT at \/a, toString at \/list\/0\.$/,
@@ -221,17 +220,17 @@ describe("what a worker gets", () => {
     assert.deepEqual(opened({ a: { $env: "EMPTY" } }, { EMPTY: "" }), { a: "" });
   });
 
-  it("is nothing when secrets were sealed with another key; the error names the places and no value", async () => {
+  it("is nothing when secrets were encrypted with another key; the error names the places and no value", async () => {
     const stored = await sealed({ llm: { api_key: "hidden-1" } });
     const unreadable = {
       name: "ConfigurationUnreadable",
       code: "configuration.unreadable",
-      message: "Secrets of the configuration were sealed with another key, or are damaged: /llm/api_key.",
+      message: "Secrets of the configuration were encrypted with another key, or are damaged: /llm/api_key.",
     };
-    assert.throws(() => stranger.open(JSON.stringify(stored), {}), unreadable);
+    assert.throws(() => stranger.decryptForWorker(JSON.stringify(stored), {}), unreadable);
   });
 
-  it("is nothing when what is stored as sealed has another form", async () => {
+  it("is nothing when what is stored as encrypted has another form", async () => {
     const good = (await sealed({ token: "hidden-1" })).token as JsonObject;
     for (const value of [{ $sealed: 1 }, { $sealed: "" }, { $sealed: "AQ" }, { ...good, more: 1 }]) {
       assert.throws(() => opened({ token: value }), { code: "configuration.unreadable" });
@@ -256,28 +255,31 @@ describe("what the manifest names", () => {
     user: "u",
   };
 
-  it("is sealed, masked and kept as what names tell", async () => {
-    const given = await secrets.sealGiven(clear, {}, { paths });
-    assert.ok(given.kind === "sealed");
-    for (const stored of [given.value, secrets.seal(clear, paths)]) {
+  it("is encrypted, masked and kept as what names tell", async () => {
+    const given = await secrets.encryptGiven(clear, {}, { paths });
+    assert.ok(given.kind === "encrypted");
+    for (const stored of [given.value, secrets.encrypt(clear, paths)]) {
       assert.ok(!JSON.stringify(stored).includes("hidden"));
       assert.deepEqual(secrets.mask(stored), shown);
       assert.deepEqual(opened(stored), clear);
-      assert.deepEqual(await secrets.sealGiven(shown, stored, { paths }), { kind: "sealed", value: stored });
+      assert.deepEqual(await secrets.encryptGiven(shown, stored, { paths }), {
+        kind: "encrypted",
+        value: stored,
+      });
     }
     assert.deepEqual(secrets.mask(clear, paths), shown);
   });
 
   it("is found in the bodies of inputs, whatever their nodes are called", async () => {
     const inputs = { $entrypoints: { token: [clear, "text"], smtp: clear } };
-    const given = await secrets.sealInputs(inputs, { paths });
-    assert.ok(given.kind === "sealed");
+    const given = await secrets.encryptInputs(inputs, { paths });
+    assert.ok(given.kind === "encrypted");
     assert.deepEqual(secrets.maskInputs(given.value), {
       $entrypoints: { token: [shown, "text"], smtp: shown },
     });
-    assert.deepEqual(secrets.unseal(given.value), inputs);
+    assert.deepEqual(secrets.decrypt(given.value), inputs);
     const wrong = { $entrypoints: { "a/b": [{ accounts: { pin: MASK } }] } };
-    const refused = await secrets.sealInputs(wrong, { paths });
+    const refused = await secrets.encryptInputs(wrong, { paths });
     assert.ok(refused.kind === "invalid");
     assert.deepEqual(
       refused.errors.map(({ path, code }) => [path, code]),
@@ -296,7 +298,7 @@ describe("an address with a password", () => {
     assert.deepEqual(secrets.mask(clear), secrets.mask(stored));
     assert.deepEqual(opened(stored), clear);
     for (const one of [stored, clear]) {
-      const found = secrets.open(JSON.stringify(one), {}).secrets;
+      const found = secrets.decryptForWorker(JSON.stringify(one), {}).secrets;
       assert.ok(
         [url, "pa55%2Fword", "pa55/word"].every((text) => found.includes(text)),
         found.join(" "),
@@ -305,27 +307,27 @@ describe("an address with a password", () => {
     }
   });
 
-  it("that was stored in clear by an older version is kept, sealed, where a mask is sent back", async () => {
+  it("that was stored in plaintext by an older version is kept, encrypted, where a mask is sent back", async () => {
     const kept = await sealed({ database: MASK }, { database: url });
     assert.ok(!JSON.stringify(kept).includes("pa55"));
     assert.deepEqual(opened(kept), { database: url });
   });
 });
 
-it("a message's body is opened where it is sealed; what a worker made of the same form stays", async () => {
+it("a message's body is opened where it is encrypted; what a worker made of the same form stays", async () => {
   const body = {
     deep: [await sealed({ token: "hidden-1" })],
     next_token: "not-sealed",
     fake: { $sealed: "x" },
     n: { $sealed: 5 },
   };
-  assert.deepEqual(secrets.openBody(body), {
+  assert.deepEqual(secrets.decryptBody(body), {
     body: { ...body, deep: [{ token: "hidden-1" }] },
     secrets: ["hidden-1"],
   });
-  assert.throws(() => stranger.openBody(body), { code: "configuration.unreadable" });
+  assert.throws(() => stranger.decryptBody(body), { code: "configuration.unreadable" });
   const plain = { token: "x" };
-  assert.equal(secrets.openBody(plain).body, plain);
+  assert.equal(secrets.decryptBody(plain).body, plain);
 });
 
 it("no more secrets are looked for once there are too many", async () => {
@@ -338,7 +340,7 @@ it("no more secrets are looked for once there are too many", async () => {
   assert.deepEqual(await errors({ list }), [["/resolved_configuration", "too_many_secrets"]]);
 });
 
-describe("a configuration that is unsealed to be changed", () => {
+describe("a configuration that is decrypted to be changed", () => {
   it("is as it was given, the names of variables as well", async () => {
     const sent = {
       region: { $env: "R" },
@@ -346,34 +348,34 @@ describe("a configuration that is unsealed to be changed", () => {
       token: "hidden-1",
       list: [{ secret: 5 }],
     };
-    assert.deepEqual(secrets.unseal(await sealed(sent)), sent);
+    assert.deepEqual(secrets.decrypt(await sealed(sent)), sent);
   });
 
-  it("is refused when it was sealed with another key", async () => {
+  it("is refused when it was encrypted with another key", async () => {
     const stored = await sealed({ list: [{ token: "hidden-1" }] });
-    assert.throws(() => stranger.unseal(stored), {
+    assert.throws(() => stranger.decrypt(stored), {
       name: "ConfigurationUnreadable",
       code: "configuration.unreadable",
       message: /: \/list\/0\/token\.$/,
     });
   });
 
-  it("keeps a stolen ciphertext closed, also when it is sealed again", async () => {
+  it("keeps a stolen ciphertext closed, also when it is encrypted again", async () => {
     const clear = { plain: (await sealed({ token: "hidden-1" })).token! };
-    const again = secrets.seal(secrets.unseal(secrets.seal(clear)));
+    const again = secrets.encrypt(secrets.decrypt(secrets.encrypt(clear)));
     assert.deepEqual(opened(again), clear);
   });
 });
 
-describe("a configuration that is in clear", () => {
-  it("is sealed as what a client sends is, and may have the mask's text as a value", () => {
+describe("a configuration that is in plaintext", () => {
+  it("is encrypted as what a client sends is, and may have the mask's text as a value", () => {
     const clear = {
       api_key: "hidden-1",
       token: MASK,
       list: [{ secret: "hidden-2" }],
       ref_token: { $env: "A" },
     };
-    const stored = secrets.seal(clear);
+    const stored = secrets.encrypt(clear);
     assert.ok(!JSON.stringify(stored).includes("hidden"));
     assert.deepEqual(opened(stored, { A: "a-value" }), { ...clear, ref_token: "a-value" });
   });
@@ -381,7 +383,7 @@ describe("a configuration that is in clear", () => {
   it("gets no stolen ciphertext opened: its worker sees the ciphertext", async () => {
     const stolen = (await sealed({ token: "hidden-1" })).token!;
     const clear = { plain: stolen, token: stolen, list: [[stolen]], cookie: { deep: stolen } };
-    assert.deepEqual(opened(secrets.seal(clear)), clear);
+    assert.deepEqual(opened(secrets.encrypt(clear)), clear);
   });
 });
 
@@ -419,12 +421,12 @@ function planted(value: JsonValue, secret = false): string[] {
 }
 
 describe("any configuration", () => {
-  it("comes back exactly after it was sealed, as from a client and as from a bundle", async () => {
+  it("comes back exactly after it was encrypted, as from a client and as from a bundle", async () => {
     await fc.assert(
       fc.asyncProperty(jsonObject, async (sent) => {
         const expected = resolved(sent, true);
-        for (const stored of [await sealed(sent), secrets.seal(sent)]) {
-          const { json } = secrets.open(JSON.stringify(stored), everyVariable);
+        for (const stored of [await sealed(sent), secrets.encrypt(sent)]) {
+          const { json } = secrets.decryptForWorker(JSON.stringify(stored), everyVariable);
           assert.equal(json, JSON.stringify(expected));
         }
       }),
@@ -441,7 +443,7 @@ describe("any configuration", () => {
           if (visible.includes(spelled)) continue;
           for (const text of [
             JSON.stringify(stored),
-            JSON.stringify(secrets.seal(sent)),
+            JSON.stringify(secrets.encrypt(sent)),
             JSON.stringify(secrets.mask(stored)),
             JSON.stringify(secrets.mask(sent)),
           ]) {
@@ -465,7 +467,10 @@ describe("any configuration", () => {
   it("names every text of a secret for redaction", async () => {
     await fc.assert(
       fc.asyncProperty(jsonObject, async (sent) => {
-        const { secrets: found } = secrets.open(JSON.stringify(await sealed(sent)), everyVariable);
+        const { secrets: found } = secrets.decryptForWorker(
+          JSON.stringify(await sealed(sent)),
+          everyVariable,
+        );
         for (const secret of planted(sent)) assert.ok(found.includes(secret));
       }),
     );
@@ -501,49 +506,55 @@ function strip(value: JsonValue): JsonValue {
   ]);
 }
 
-describe("a sealed value", () => {
-  const sealer = new Sealer(key);
+describe("an encrypted value", () => {
+  const cipher = new ValueCipher(key);
 
-  it("opens to what was sealed, whatever JSON it is", () => {
+  it("decrypts to what was encrypted, whatever JSON it is", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value);
-        const result = sealer.open(sealer.seal(JSON.parse(text)).$sealed);
+        const result = cipher.decrypt(cipher.encrypt(JSON.parse(text)).$sealed);
         assert.equal(JSON.stringify(result?.value), text);
       }),
     );
   });
 
-  it("does not open when any bit of it, its length or its spelling is changed", () => {
-    const text = sealer.seal({ a: ["secret value"] }).$sealed as string;
+  it("is not decrypted when any bit of it, its length or its spelling is changed", () => {
+    const text = cipher.encrypt({ a: ["secret value"] }).$sealed as string;
     const bytes = Buffer.from(text, "base64url");
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const changed = Buffer.from(bytes);
       changed[bit >> 3]! ^= 1 << (bit & 7);
-      assert.equal(sealer.open(changed.toString("base64url")), null);
+      assert.equal(cipher.decrypt(changed.toString("base64url")), null);
     }
     for (let length = 0; length < text.length; length++)
-      assert.equal(sealer.open(text.slice(0, length)), null);
+      assert.equal(cipher.decrypt(text.slice(0, length)), null);
     for (const other of [`${text}A`, `${text}=`, `${text}\n`, ` ${text}`])
-      assert.equal(sealer.open(other), null);
-    assert.deepEqual(sealer.open(text), { value: { a: ["secret value"] } });
+      assert.equal(cipher.decrypt(other), null);
+    assert.deepEqual(cipher.decrypt(text), { value: { a: ["secret value"] }, isCurrent: true });
   });
 
-  it("does not open with another key", () => {
-    assert.equal(new Sealer(new SecretKey(Buffer.alloc(32, 3))).open(sealer.seal("x").$sealed), null);
+  it("is not decrypted with another key", () => {
+    assert.equal(
+      new ValueCipher(new SecretKey(Buffer.alloc(32, 3))).decrypt(cipher.encrypt("x").$sealed),
+      null,
+    );
   });
 
-  it("is opened by an older key too, and only by the keys that are there", () => {
+  it("is decrypted by an older key too, and only by the keys that are there", () => {
     const old = new SecretKey(Buffer.alloc(32, 4));
-    const next = new Sealer(new SecretKey(Buffer.alloc(32, 5), [old]));
-    const before = String(new Sealer(old).seal("hidden-1").$sealed);
-    assert.deepEqual(next.open(before), { value: "hidden-1" });
-    const later = next.seal("hidden-2").$sealed;
-    assert.equal(new Sealer(old).open(later), null);
-    assert.deepEqual(new Sealer(new SecretKey(Buffer.alloc(32, 5))).open(later), { value: "hidden-2" });
+    const next = new ValueCipher(new SecretKey(Buffer.alloc(32, 5), [old]));
+    const before = String(new ValueCipher(old).encrypt("hidden-1").$sealed);
+    assert.deepEqual(next.decrypt(before), { value: "hidden-1", isCurrent: false });
+    const later = next.encrypt("hidden-2").$sealed;
+    assert.equal(new ValueCipher(old).decrypt(later), null);
+    assert.deepEqual(new ValueCipher(new SecretKey(Buffer.alloc(32, 5))).decrypt(later), {
+      value: "hidden-2",
+      isCurrent: true,
+    });
   });
 
-  it("opens what programs before key ids have sealed", () => {
+  it("decrypts what programs before key ids have encrypted", () => {
     const old = new SecretKey(Buffer.alloc(32, 4));
     const nonce = Buffer.alloc(12, 9);
     const head = Buffer.of(1);
@@ -551,7 +562,7 @@ describe("a sealed value", () => {
     const text = Buffer.concat([cipher.update('"hidden-1"', "utf8"), cipher.final()]);
     const stored = Buffer.concat([head, nonce, text, cipher.getAuthTag()]).toString("base64url");
     for (const one of [old, new SecretKey(Buffer.alloc(32, 5), [old])]) {
-      assert.deepEqual(new Sealer(one).open(stored), { value: "hidden-1" });
+      assert.deepEqual(new ValueCipher(one).decrypt(stored), { value: "hidden-1", isCurrent: false });
     }
   });
 });
@@ -578,8 +589,8 @@ describe("a variable with a secret of the runtime itself", () => {
 
   it("is not read for a worker, whatever names it", () => {
     for (const name of names) {
-      const stored = secrets.seal({ plain: { $env: name }, password: { deep: { $env: name } } });
-      assert.throws(() => secrets.open(JSON.stringify(stored), { [name]: "the secret" }), {
+      const stored = secrets.encrypt({ plain: { $env: name }, password: { deep: { $env: name } } });
+      assert.throws(() => secrets.decryptForWorker(JSON.stringify(stored), { [name]: "the secret" }), {
         name: "ConfigurationUnreadable",
         code: "configuration.variable_withheld",
         message: new RegExp(`${name} at /plain, ${name} at /password/deep`),

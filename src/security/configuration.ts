@@ -1,31 +1,36 @@
-// Secrets in configurations and in runs' inputs: sealed where they are stored, masked where they are shown, in clear for
-// workers alone. What is secret follows from names (secret-names.ts), from texts (secret-texts.ts), and from what the
-// manifest names (secret-paths.ts).
+// Secrets in configurations and in runs' inputs: encrypted where they are stored, masked where they are shown, plaintext
+// for workers alone. secret-detection.ts says what is a secret.
 //
-// C1. What this module hands out to be stored has no secret in clear; what it hands out to be shown has neither a
+// C1. What this module hands out to be stored has no secret in plaintext; what it hands out to be shown has neither a
 //     secret nor a ciphertext.
-// C2. What is opened for a worker comes with the texts that must not be shown, for redaction.
+// C2. What is decrypted for a worker comes with the texts that must not be shown, for redaction.
 // C3. What is shown can be sent back as it is, and changes nothing.
 // C4. Each function is one walk: the cost is linear, and the depth is that of the JSON that was let in.
 
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { holdsSealed, isSealed, MASK } from "../engine/sealed.ts";
-import { type ConfigurationProblem, Sealing } from "./given-configuration.ts";
-import { type Environment, Opening, outside } from "./open-configuration.ts";
-import { pointer } from "./pointer.ts";
-import { Sealer } from "./sealer.ts";
+import { pointer } from "../lib/text.ts";
+import { ConfigurationDecryption, type Environment, outside } from "./configuration-decryption.ts";
+import { ConfigurationEncryption, type ConfigurationProblem } from "./configuration-encryption.ts";
+import { ValueCipher } from "./encryption.ts";
+import {
+  hasSecrets,
+  isEnvReference,
+  isSecret,
+  noPaths,
+  type SecretPaths,
+  under,
+} from "./secret-detection.ts";
 import type { SecretKey } from "./secret-key.ts";
-import { noPaths, type SecretPaths } from "./secret-paths.ts";
-import { hasSecrets, isEnvReference, isSecret, under } from "./values.ts";
 
-export type SealedConfiguration = SealedValue<JsonObject>;
+export type EncryptedConfiguration = EncryptedValue<JsonObject>;
 
-export type SealedValue<V extends JsonValue> =
-  | { readonly kind: "sealed"; readonly value: V }
+export type EncryptedValue<V extends JsonValue> =
+  | { readonly kind: "encrypted"; readonly value: V }
   | { readonly kind: "invalid"; readonly errors: readonly ConfigurationProblem[] };
 
-export interface OpenedConfiguration {
+export interface DecryptedConfiguration {
   /** For SVC_BLUEPRINT_CONFIG_JSON; never to be written anywhere. */
   readonly json: string;
   /** Every text in it that must not be shown, in each form in which a worker may print it. */
@@ -37,98 +42,98 @@ export interface GivenPlace {
   readonly paths?: SecretPaths;
 }
 
-export interface OpenedBody {
-  /** In clear; for a worker, never to be written anywhere. */
+export interface DecryptedBody {
+  /** Plaintext for a worker, never to be written anywhere. */
   readonly body: JsonValue;
   readonly secrets: readonly string[];
 }
 
 export class ConfigurationSecrets {
-  readonly #sealer: Sealer;
+  readonly #cipher: ValueCipher;
 
   constructor(key: SecretKey) {
-    this.#sealer = new Sealer(key);
+    this.#cipher = new ValueCipher(key);
   }
 
   /**
-   * Seals what a client sent. `"********"` in place of a secret keeps the value that is stored at the same path; in a
+   * Encrypts the secrets in what a client sent. `"********"` in place of a secret keeps the value that is stored at the same path; in a
    * list only if the list is as long as the stored one.
    *
-   * @param sent in clear
-   * @param stored what is stored now, sealed; `{}` when nothing is
+   * @param sent in plaintext
+   * @param stored what is stored now, encrypted; `{}` when nothing is
    * @param given.at JSON Pointer of the configuration in the request's body
    * @param given.paths what the manifest names as secret
    * @returns `invalid` with every wrong place (100, then how many more): a mask where nothing is stored, or a
    *   `{"$sealed": …}`, which only the server makes; or too many secrets
    *
-   * @example secrets.sealGiven({ api_key: "********" }, stored); // keeps stored.api_key
+   * @example secrets.encryptGiven({ api_key: "********" }, stored); // keeps stored.api_key
    */
-  sealGiven(
+  encryptGiven(
     sent: JsonObject,
     stored: JsonObject,
     { at = "/resolved_configuration", paths = noPaths }: GivenPlace = {},
-  ): Promise<SealedConfiguration> {
-    return this.#sealed(sent, stored, { at, paths }) as Promise<SealedConfiguration>;
+  ): Promise<EncryptedConfiguration> {
+    return this.#encryptedGiven(sent, stored, { at, paths }) as Promise<EncryptedConfiguration>;
   }
 
-  /** Seals the body of a message that a client sent, as sealGiven does where nothing is stored. */
-  sealBody(
+  /** Seals the body of a message that a client sent, as encryptGiven does where nothing is stored. */
+  encryptBody(
     body: JsonValue,
     { at = "/body", paths = noPaths }: GivenPlace = {},
-  ): Promise<SealedValue<JsonValue>> {
-    return this.#sealed(body, {}, { at, paths });
+  ): Promise<EncryptedValue<JsonValue>> {
+    return this.#encryptedGiven(body, {}, { at, paths });
   }
 
   /**
-   * Seals a run's inputs in the same way: one body for all entrypoints, or bodies under `$entrypoints`.
+   * Encrypts a run's inputs in the same way: one body for all entrypoints, or bodies under `$entrypoints`.
    *
    * @param given.paths into each body
    */
-  async sealInputs(
+  async encryptInputs(
     inputs: JsonObject,
     { at = "/inputs", paths = noPaths }: GivenPlace = {},
-  ): Promise<SealedConfiguration> {
+  ): Promise<EncryptedConfiguration> {
     const { $entrypoints: addressed } = inputs;
-    if (!isObject(addressed)) return this.sealGiven(inputs, {}, { at, paths });
-    const sealed = await this.sealAddressed(addressed, { at: `${at}/$entrypoints`, paths });
-    if (sealed.kind === "invalid") return sealed;
-    return { kind: "sealed", value: { ...inputs, $entrypoints: sealed.value } };
+    if (!isObject(addressed)) return this.encryptGiven(inputs, {}, { at, paths });
+    const result = await this.encryptAddressed(addressed, { at: `${at}/$entrypoints`, paths });
+    if (result.kind === "invalid") return result;
+    return { kind: "encrypted", value: { ...inputs, $entrypoints: result.value } };
   }
 
-  /** Seals bodies by the node that they are for, whose name says nothing of what is in them. */
-  async sealAddressed(
+  /** Encrypts bodies by the node that they are for, whose name says nothing of what is in them. */
+  async encryptAddressed(
     addressed: JsonObject,
     { at = "", paths = noPaths }: GivenPlace = {},
-  ): Promise<SealedConfiguration> {
+  ): Promise<EncryptedConfiguration> {
     const nodes = Object.keys(addressed);
-    const sealed = await this.sealBody(Object.values(addressed), { at, paths });
-    if (sealed.kind === "sealed")
-      return { kind: "sealed", value: zipped(nodes, sealed.value as JsonValue[]) };
-    const errors = sealed.errors.map(({ path, ...error }) => {
+    const result = await this.encryptBody(Object.values(addressed), { at, paths });
+    if (result.kind === "encrypted")
+      return { kind: "encrypted", value: zipped(nodes, result.value as JsonValue[]) };
+    const errors = result.errors.map(({ path, ...error }) => {
       const [, index, rest = ""] = /^\/(\d+)(.*)$/s.exec(path.slice(at.length)) ?? [];
       return { ...error, path: index === undefined ? path : at + pointer([nodes[Number(index)]!]) + rest };
     });
     return { kind: "invalid", errors };
   }
 
-  async #sealed(
+  async #encryptedGiven(
     sent: JsonValue,
     stored: JsonObject,
     { at, paths }: Required<GivenPlace>,
-  ): Promise<SealedValue<JsonValue>> {
-    const sealing = new Sealing(this.#sealer, at);
-    const value = await sealing.whole(sent, stored, paths);
-    const errors = sealing.problems();
-    return errors.length > 0 ? { kind: "invalid", errors } : { kind: "sealed", value };
+  ): Promise<EncryptedValue<JsonValue>> {
+    const encryption = new ConfigurationEncryption(this.#cipher, at);
+    const value = await encryption.whole(sent, stored, paths);
+    const errors = encryption.problems();
+    return errors.length > 0 ? { kind: "invalid", errors } : { kind: "encrypted", value };
   }
 
-  /** Seals inputs that are in clear throughout, as `seal` does. */
-  sealOwnInputs(inputs: JsonObject, paths: SecretPaths): JsonObject {
-    return mappedBodies(inputs, (body) => sealed(this.#sealer, body, false, paths));
+  /** Encrypts inputs that are plaintext throughout, as `encrypt` does. */
+  encryptOwnInputs(inputs: JsonObject, paths: SecretPaths): JsonObject {
+    return mappedBodies(inputs, (body) => encrypted(this.#cipher, body, false, paths));
   }
 
-  /** Seals the manifest's own first messages, which are in clear; the same graph when there is nothing to seal. */
-  withSealedInputs(graph: Graph, paths: SecretPaths): Graph {
+  /** Encrypts the manifest's own first messages, which are plaintext; the same graph when there is nothing to encrypt. */
+  withEncryptedInputs(graph: Graph, paths: SecretPaths): Graph {
     const bodies = [...graph.initialInputs];
     if (
       !hasSecrets(
@@ -137,62 +142,62 @@ export class ConfigurationSecrets {
       )
     )
       return graph;
-    const sealBody = (body: JsonValue) => sealed(this.#sealer, body, false, paths);
-    return { ...graph, initialInputs: new Map(bodies.map(([node, list]) => [node, list.map(sealBody)])) };
+    const encryptBody = (body: JsonValue) => encrypted(this.#cipher, body, false, paths);
+    return { ...graph, initialInputs: new Map(bodies.map(([node, list]) => [node, list.map(encryptBody)])) };
   }
 
   /**
-   * Seals a configuration that is in clear throughout, such as a bundle's own. A `{"$sealed": …}` in it is sealed
-   * once more: the worker gets it as it was written, and it is never opened.
+   * Encrypts the secrets of a configuration that is plaintext throughout, such as a bundle's own. A `{"$sealed": …}` in
+   * it is encrypted once more: the worker gets it as it was written, and it is never decrypted.
    */
-  seal(clear: JsonObject, paths = noPaths): JsonObject {
-    return mapped(clear, paths, (value, named, below) => sealed(this.#sealer, value, named, below));
+  encrypt(plaintext: JsonObject, paths = noPaths): JsonObject {
+    return mapped(plaintext, paths, (value, named, below) => encrypted(this.#cipher, value, named, below));
   }
 
   /**
-   * Opens what is sealed; `{"$env": …}` stays as it is.
+   * Decrypts; `{"$env": …}` stays as it is.
    *
-   * @returns in clear, so never to be written anywhere
-   * @throws ConfigurationUnreadable when a value was sealed with another key or is damaged
+   * @returns plaintext, so never to be written anywhere
+   * @throws ConfigurationUnreadable when a value was encrypted with another key or is damaged
    */
-  unseal(stored: JsonObject): JsonObject {
-    const opening = new Opening(this.#sealer, null);
-    const clear = opening.members(stored, outside);
-    opening.check();
-    return clear;
+  decrypt(stored: JsonObject): JsonObject {
+    const decryption = new ConfigurationDecryption(this.#cipher, null);
+    const plaintext = decryption.members(stored, outside);
+    decryption.check();
+    return plaintext;
   }
 
   /**
-   * Opens a stored configuration for a worker that is about to start.
+   * Decrypts a stored configuration for a worker that is about to start.
    *
-   * @param json as it is stored: an object with its secrets sealed, or in clear as an older version wrote them
+   * @param json as it is stored: an object with its secrets encrypted, or in plaintext as an older version wrote them
    * @param env the runtime's own environment, from which `{"$env": "NAME"}` is resolved, inside secrets too
-   * @throws ConfigurationUnreadable when a value does not open, or a variable is not set
+   * @throws ConfigurationUnreadable when a value cannot be decrypted, or a variable is not set
    */
-  open(json: string, env: Environment): OpenedConfiguration {
-    const opening = new Opening(this.#sealer, env);
-    const clear = opening.members(JSON.parse(json) as JsonObject, outside);
-    opening.check();
-    return { json: opening.replaced ? JSON.stringify(clear) : json, secrets: opening.secrets };
+  decryptForWorker(json: string, env: Environment): DecryptedConfiguration {
+    const decryption = new ConfigurationDecryption(this.#cipher, env);
+    const plaintext = decryption.members(JSON.parse(json) as JsonObject, outside);
+    decryption.check();
+    return { json: decryption.replaced ? JSON.stringify(plaintext) : json, secrets: decryption.secrets };
   }
 
   /**
-   * Opens the body of a message for a worker. What only looks sealed was made by a worker, and stays.
+   * Decrypts the body of a message for a worker. What only looks encrypted was made by a worker, and stays.
    *
-   * @throws ConfigurationUnreadable when a value was sealed with another key or is damaged
+   * @throws ConfigurationUnreadable when a value was encrypted with another key or is damaged
    */
-  openBody(body: JsonValue): OpenedBody {
+  decryptBody(body: JsonValue): DecryptedBody {
     if (!holdsSealed(body)) return { body, secrets: [] };
-    const opening = new Opening(this.#sealer, null);
-    const clear = opening.body(body);
-    opening.check();
-    return { body: clear, secrets: opening.secrets };
+    const decryption = new ConfigurationDecryption(this.#cipher, null);
+    const plaintext = decryption.body(body);
+    decryption.check();
+    return { body: plaintext, secrets: decryption.secrets };
   }
 
   /**
-   * Puts `"********"` in place of every secret, sealed or in clear; `{"$env": "NAME"}` is shown as it is.
+   * Puts `"********"` in place of every secret, encrypted or not; `{"$env": "NAME"}` is shown as it is.
    *
-   * @param paths what the manifest names as secret: for what is not sealed
+   * @param paths what the manifest names as secret: for what is not encrypted
    */
   mask(configuration: JsonObject, paths = noPaths): JsonObject {
     return mapped(configuration, paths, masked);
@@ -204,11 +209,11 @@ export class ConfigurationSecrets {
   }
 }
 
-function sealed(sealer: Sealer, value: JsonValue, named: boolean, paths: SecretPaths): JsonValue {
-  if (isSealed(value) || isSecret(value, named)) return sealer.seal(value);
-  if (Array.isArray(value)) return value.map((item: JsonValue) => sealed(sealer, item, false, paths));
+function encrypted(cipher: ValueCipher, value: JsonValue, named: boolean, paths: SecretPaths): JsonValue {
+  if (isSealed(value) || isSecret(value, named)) return cipher.encrypt(value);
+  if (Array.isArray(value)) return value.map((item: JsonValue) => encrypted(cipher, item, false, paths));
   if (!isObject(value)) return value;
-  return mapped(value, paths, (item, itemNamed, below) => sealed(sealer, item, itemNamed, below));
+  return mapped(value, paths, (item, itemNamed, below) => encrypted(cipher, item, itemNamed, below));
 }
 
 function masked(value: JsonValue, named: boolean, paths: SecretPaths): JsonValue {
@@ -238,7 +243,7 @@ function mapped(
   // fromEntries defines properties, so that a key such as __proto__ is only a key.
   return Object.fromEntries(
     Object.entries(object).map(([key, value]) => {
-      // What is sealed is a secret under any key.
+      // What is encrypted is a secret under any key.
       const { named, below } = isSealed(value) ? { named: true, below: noPaths } : under(key, paths);
       return [key, map(value, named, below)];
     }),

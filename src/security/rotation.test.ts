@@ -16,9 +16,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { addKey, Reencryption, removeOlderKeys } from "./rotation.ts";
-import { Sealer } from "./sealer.ts";
-import { SecretKey } from "./secret-key.ts";
+import { Reencryption, ValueCipher } from "./encryption.ts";
+import { addKey, removeOlderKeys, SecretKey } from "./secret-key.ts";
 
 describe("the file of keys", () => {
   let home = "";
@@ -61,15 +60,15 @@ describe("a value", () => {
   const older = new SecretKey(Buffer.alloc(32, 1));
   const key = new SecretKey(Buffer.alloc(32, 2), [older]);
   const stranger = new SecretKey(Buffer.alloc(32, 3));
-  const under = (secret: SecretKey) => String(new Sealer(secret).seal({ deep: ["text", 1] }).$sealed);
+  const under = (secret: SecretKey) => String(new ValueCipher(secret).encrypt({ deep: ["text", 1] }).$sealed);
 
   it("of an older key is encrypted under the first; others stay as they are; all are counted", () => {
     const values = new Reencryption(key);
     const result = values.value(under(older));
-    assert.deepEqual(new Sealer(new SecretKey(Buffer.alloc(32, 2))).open(result)?.value, {
+    assert.deepEqual(new ValueCipher(new SecretKey(Buffer.alloc(32, 2))).decrypt(result)?.value, {
       deep: ["text", 1],
     });
-    assert.equal(new Sealer(older).open(result), null);
+    assert.equal(new ValueCipher(older).decrypt(result), null);
     for (const text of [under(key), under(stranger), "worker", ""]) assert.equal(values.value(text), text);
     const { reencrypted, current, unreadable } = values;
     assert.deepEqual({ reencrypted, current, unreadable }, { reencrypted: 1, current: 1, unreadable: 1 });

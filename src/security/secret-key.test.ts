@@ -4,8 +4,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { keyOfText } from "./key-text.ts";
-import { openSecretKey, SecretKey } from "./secret-key.ts";
+import { keyOfText, openSecretKey, SecretKey } from "./secret-key.ts";
 
 describe("the secret key", () => {
   let home = "";

@@ -3,16 +3,18 @@
 //
 // K1. The key is on disk in one place, SVC_HOME/secret.key, readable by its user alone; with SVC_SECRET_KEY it is
 //     on disk nowhere.
-// K2. The file is there whole or not at all. One that is there is replaced by a rotation alone (rotation.ts): what was
-//     sealed with it could not be opened any more.
-// K3. A derived key tells nothing about the key it comes from, nor about its sisters.
+// K2. The file is there whole or not at all. One that is there is replaced by a rotation alone: what was encrypted with
+//     it could not be decrypted any more.
+// K3. A derived key tells nothing about the key it comes from, nor about others that are derived from it.
+// K4. During a rotation the file always holds a key for each stored value: the new key is in it before the first value
+//     is encrypted with it, and the old one until the last value is.
 
 import { hkdfSync, randomBytes } from "node:crypto";
-import { chmod, link, open, readFile, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, chown, link, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { syncFolder } from "../lib/files.ts";
-import { KEY_BYTES, keyOfText } from "./key-text.ts";
 
+export const KEY_BYTES = 32;
 const FILE_BYTES_MAX = 1024;
 
 /** There is a key, but it cannot be used; the message says why, and what to do. */
@@ -22,7 +24,7 @@ export class SecretKeyUnusable extends Error {
 
 export class SecretKey {
   readonly #bytes: Buffer;
-  /** What was sealed with these is opened too, until everything is sealed with this one. */
+  /** Values encrypted with these are decrypted too, until all are encrypted with this one. */
   readonly older: readonly SecretKey[];
 
   /** @param bytes 32 of them, as good as random */
@@ -75,6 +77,13 @@ export async function openSecretKey({ home, given, mayMake }: SecretKeyPlace): P
 /** Where the key is kept when none is given. */
 export const secretKeyFile = (home: string) => join(home, "secret.key");
 
+/** @returns the 32 bytes that the text spells in hex or in base64 (of either alphabet); null when it does not */
+export function keyOfText(text: string): Buffer | null {
+  if (/^[0-9a-f]{64}$/i.test(text)) return Buffer.from(text, "hex");
+  if (/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return Buffer.from(text, "base64");
+  return null;
+}
+
 /** @returns the first with the others as its older ones; null when a text is no key, or there is none */
 function keyOf(texts: readonly string[]): SecretKey | null {
   const [first, ...older] = texts.map(keyOfText);
@@ -98,7 +107,7 @@ async function readKey(path: string): Promise<SecretKey | null> {
   if (key !== null) return key;
   throw new SecretKeyUnusable(
     `The secret key ${path} is damaged: it must hold ${KEY_BYTES} bytes as base64 or hex, or several such keys, one per line. The secrets in jobs' configurations ` +
-      "were sealed with the key it held, and open with no other. Put the old file back, or set SVC_SECRET_KEY to the " +
+      "were encrypted with the key it held, and no other decrypts them. Put the old file back, or set SVC_SECRET_KEY to the " +
       "old key. If it is lost, remove the file and start once with --new-key: a new key is made, and each job's secrets " +
       "have to be sent again.",
   );
@@ -129,12 +138,37 @@ async function makeKey(path: string, home: string): Promise<SecretKey> {
   return new SecretKey(bytes);
 }
 
+/** Puts a new key before those in the file. */
+export async function addKey(file: string): Promise<void> {
+  const keys = await keysIn(file);
+  await replaceKeys(file, [randomBytes(KEY_BYTES).toString("base64"), ...keys]);
+}
+
+/** Removes all keys from the file but the first. */
+export async function removeOlderKeys(file: string): Promise<void> {
+  const keys = await keysIn(file);
+  await replaceKeys(file, keys.slice(0, 1));
+}
+
+const keysIn = async (file: string) => (await readFile(file, "utf8")).trim().split(/\s+/);
+
+/** The file has the old keys or the new ones, whatever happens, and stays with its owner. */
+async function replaceKeys(file: string, keys: readonly string[]): Promise<void> {
+  const path = await realpath(file);
+  const { uid, gid } = await stat(path);
+  await putKeys(path, keys, async (temporary) => {
+    await chown(temporary, uid, gid);
+    await rename(temporary, path);
+  });
+  await syncFolder(dirname(path));
+}
+
 /**
  * Puts a new file with these keys into its place, whole and on disk.
  *
  * @param place gives the new file its name, and its owner
  */
-export async function putKeys(
+async function putKeys(
   path: string,
   keys: readonly string[],
   place: (temporary: string) => Promise<void>,

@@ -9,9 +9,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { keyOfText } from "../../src/security/key-text.ts";
-import { Sealer } from "../../src/security/sealer.ts";
-import { SecretKey } from "../../src/security/secret-key.ts";
+import { ValueCipher } from "../../src/security/encryption.ts";
+import { keyOfText, SecretKey } from "../../src/security/secret-key.ts";
 import { databaseFile, openHome } from "../../src/store/home.ts";
 import { type Ended, start } from "../support/command-line.ts";
 import { call, createJob, ended, happens, startGateway, startRun } from "../support/gateway-api.ts";
@@ -28,7 +27,7 @@ const keysIn = async (home: string) => (await readFile(join(home, "secret.key"),
 
 /** How the values that a key encrypted begin: with its id. */
 function beginningOf(key: string): string {
-  const { $sealed } = new Sealer(new SecretKey(keyOfText(key)!)).seal("");
+  const { $sealed } = new ValueCipher(new SecretKey(keyOfText(key)!)).encrypt("");
   return `"$sealed":"${String($sealed).slice(0, 6)}`;
 }
 

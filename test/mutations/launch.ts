@@ -107,20 +107,20 @@ export const launchMutations: readonly Mutation[] = [
   {
     fault: "the override of a run is stored in plaintext",
     file: "src/launch/acceptance.ts",
-    search: 'await this.#parts.secrets.sealGiven(overrides, stored, { at: "/config_overrides", paths }),',
-    replacement: '{ kind: "sealed", value: overrides },',
+    search: 'await this.#parts.secrets.encryptGiven(overrides, stored, { at: "/config_overrides", paths }),',
+    replacement: '{ kind: "encrypted", value: overrides },',
     tests: blueprintJobs,
   },
   {
     fault: "the inputs of a run are stored in plaintext",
     file: "src/launch/acceptance.ts",
-    search: "asSealed(await this.#parts.secrets.sealInputs(inputs, { paths }))",
+    search: "asEncrypted(await this.#parts.secrets.encryptInputs(inputs, { paths }))",
     replacement: "inputs",
     tests: ["test/integration/gateway-configuration.test.ts", "test/integration/planted-secrets.test.ts"],
   },
   {
     fault: "what a manifest names as secret is stored in plaintext",
-    file: "src/security/values.ts",
+    file: "src/security/secret-detection.ts",
     search: "named: found === null || looksSecret(key)",
     replacement: "named: looksSecret(key)",
     tests: ["src/security/configuration.test.ts"],
@@ -155,7 +155,7 @@ export const launchMutations: readonly Mutation[] = [
   },
   {
     fault: "the key of a rotated home is removed before all is encrypted with the new one",
-    file: "src/security/rotation.ts",
+    file: "src/security/secret-key.ts",
     search: 'await replaceKeys(file, [randomBytes(KEY_BYTES).toString("base64"), ...keys]);',
     replacement: 'await replaceKeys(file, [randomBytes(KEY_BYTES).toString("base64")]);',
     tests: ["src/security/rotation.test.ts"],

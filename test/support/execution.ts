@@ -278,8 +278,8 @@ export class RunnerFixture {
         return this.payload;
       }),
       declaredOutputs: () => this.outputs,
-      openConfiguration: (json) => this.secrets.open(json, this.runtimeEnv),
-      openBody: (body) => this.secrets.openBody(body),
+      openConfiguration: (json) => this.secrets.decryptForWorker(json, this.runtimeEnv),
+      openBody: (body) => this.secrets.decryptBody(body),
       newId: () => String(++lastId),
       clock,
       workerEnvPrefixes: ["SVC_"],

@@ -90,7 +90,8 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
       write: (work) => records.write(work),
       resources,
       models,
-      openConfiguration: (configuration) => secrets.open(JSON.stringify(secrets.seal(configuration)), {}),
+      openConfiguration: (configuration) =>
+        secrets.decryptForWorker(JSON.stringify(secrets.encrypt(configuration)), {}),
       freeBytes: async () => Number.MAX_SAFE_INTEGER,
       clock,
     },

@@ -9,8 +9,7 @@
 
 import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
-import { looksSecret } from "../../security/secret-names.ts";
-import { secretsInText } from "../../security/secret-texts.ts";
+import { looksSecret, secretsInText } from "../../security/secret-detection.ts";
 import { WordFilter } from "./word-filter.ts";
 
 const SECRET_CHARS_MIN = 8;

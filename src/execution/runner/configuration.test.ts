@@ -9,7 +9,7 @@ import type { JsonObject } from "../../engine/json.ts";
 function run(fixture: RunnerFixture, script: string, configuration: JsonObject) {
   return fixture.run({
     config: executorConfig({ command: ["sh", "-c", script, "sh", fixture.home] }),
-    configurationJson: JSON.stringify(fixture.secrets.seal(configuration)),
+    configurationJson: JSON.stringify(fixture.secrets.encrypt(configuration)),
   });
 }
 
@@ -46,12 +46,12 @@ describe("a job's configuration", () => {
       "configuration.variable_missing",
       /ABSENT_1 at \/llm\/key/,
     ],
-    ["was sealed with another key", null, "configuration.unreadable", /another key.*: \/token/],
+    ["was encrypted with another key", null, "configuration.unreadable", /another key.*: \/token/],
   ] as const) {
     it(`fails the attempt of a command and of a module when it ${what}, and nothing else`, async () => {
       await using fixture = new RunnerFixture();
       await using stranger = new RunnerFixture();
-      const stored = configuration ?? stranger.secrets.seal({ token: "hidden-value" });
+      const stored = configuration ?? stranger.secrets.encrypt({ token: "hidden-value" });
       const configurationJson = JSON.stringify(stored);
       fixture.write("agent.mjs", "export async function handle() { return {}; }");
       const module = { kind: "module", module: "agent.mjs", timeoutSeconds: 10, config: {} } as const;

@@ -15,7 +15,7 @@ import type { BlueprintRecords } from "../../blueprints/records.ts";
 import type { Bundles } from "../../bundles/bundles.ts";
 import { isoTime } from "../../engine/event.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
-import { secretPathsIn } from "../../security/secret-paths.ts";
+import { secretPathsIn } from "../../security/secret-detection.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
 import { type PageParts, sendPage } from "./lists.ts";

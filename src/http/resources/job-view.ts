@@ -12,7 +12,7 @@ import { renderEvent } from "../../runs/history/public-event.ts";
 import { readSummary, reasonMembers } from "../../runs/history/read-summary.ts";
 import { readHistory } from "../../runs/run-history.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
-import { noPaths, ofEach, secretPathsIn } from "../../security/secret-paths.ts";
+import { noPaths, ofEach, secretPathsIn } from "../../security/secret-detection.ts";
 import { joined, listText, textStream } from "../core/text-stream.ts";
 import { Type } from "../core/type.ts";
 import { historyOf, type RunParts } from "./find-run.ts";

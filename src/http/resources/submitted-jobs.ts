@@ -10,7 +10,7 @@ import type { Cleanup } from "../../runs/cleanup.ts";
 import { readSummary } from "../../runs/history/read-summary.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
-import { noPaths, type SecretPaths, secretPathsIn } from "../../security/secret-paths.ts";
+import { noPaths, type SecretPaths, secretPathsIn } from "../../security/secret-detection.ts";
 import type { JsonBody } from "../core/json-body.ts";
 import { ApiError, jobNotFound, problemsText } from "../core/runtime-errors.ts";
 import { type Query, readBody, readBoolean, readWholeNumber } from "../core/runtime-query.ts";
@@ -87,7 +87,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
   api.post<JobRequest & { Body?: JsonBody }>("/jobs/:job_id/messages", async ({ params, body }, reply) => {
     const jobId = params.job_id;
     const message = readMessage(readBody(body));
-    const sealed = await parts.secrets.sealBody(message.body, {
+    const sealed = await parts.secrets.encryptBody(message.body, {
       paths: await manifestSecrets.of(parts, jobId),
     });
     if (sealed.kind === "invalid") throw new ApiError(400, problemsText(sealed.errors));

@@ -7,8 +7,8 @@ import type { RunSideCommand } from "../../execution/process/side-command.ts";
 import { Semaphore } from "../../lib/async.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
-import { ConfigurationUnreadable } from "../../security/open-configuration.ts";
-import { secretPathsIn } from "../../security/secret-paths.ts";
+import { ConfigurationUnreadable } from "../../security/configuration-decryption.ts";
+import { secretPathsIn } from "../../security/secret-detection.ts";
 import type { Findings } from "./findings.ts";
 import { brokenRules } from "./input-rules.ts";
 import { planFolders, type UsedFolder } from "./local-folders.ts";
@@ -175,7 +175,7 @@ export class LaunchChecks {
     const { secrets, runtimeEnv } = this.#parts;
     const paths = secretPathsIn(definition.manifest);
     try {
-      return secrets.open(JSON.stringify(secrets.seal(configuration, paths)), runtimeEnv);
+      return secrets.decryptForWorker(JSON.stringify(secrets.encrypt(configuration, paths)), runtimeEnv);
     } catch (error) {
       if (!(error instanceof ConfigurationUnreadable)) throw error;
       findings.addUnreadable(error);

@@ -5,8 +5,7 @@
 //     through together, never the one times the other.
 
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
-import { partsOf } from "../../lib/text.ts";
-import { pointer } from "../../security/pointer.ts";
+import { partsOf, pointer } from "../../lib/text.ts";
 
 const INDEX = /^(?:0|[1-9]\d{0,8})$/;
 

@@ -4,7 +4,7 @@
 import type { WebUi } from "../../blueprints/package-description.ts";
 import { type FailureCode, failureCatalogue } from "../../engine/failure-catalogue.ts";
 import { DomainError, type DomainErrorEntry } from "../../lib/domain-error.ts";
-import type { ConfigurationUnreadable } from "../../security/open-configuration.ts";
+import type { ConfigurationUnreadable } from "../../security/configuration-decryption.ts";
 
 /** The code of a service that is not there, which has a failure of its own. */
 export const SERVICE_UNAVAILABLE = "service_unavailable";

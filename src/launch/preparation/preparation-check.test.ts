@@ -106,7 +106,7 @@ test("a folder that is looked for where the job has a secret does not tell the s
       place.home,
     ]) {
       const subject = await place.subject(asked, {
-        jobConfiguration: secrets.seal(jobConfiguration(value)),
+        jobConfiguration: secrets.encrypt(jobConfiguration(value)),
         configOverrides: { local_inputs: { folders } },
       });
       const { errors, messages } = await said(place, subject);

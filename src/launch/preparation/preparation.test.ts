@@ -23,7 +23,7 @@ import { modelName } from "./requirements.ts";
 const payloadOf = ({ home }: LaunchPlace) => join(home, "runs/run_1/prepared/payload");
 
 function configurationOf({ secrets }: LaunchPlace, json: string | null): JsonObject {
-  return json === null ? {} : secrets.unseal(JSON.parse(json) as JsonObject);
+  return json === null ? {} : secrets.decrypt(JSON.parse(json) as JsonObject);
 }
 
 /** The code of the failure; what else goes wrong is thrown. */
@@ -49,7 +49,7 @@ test("the user's folder is copied into the payload, and the configuration names 
       config: { ...folderConfig, reader: { input: "", depth: 2 }, api_key: "sk-0123456789" },
       payload: { "worker/mn_local_inputs/documents/sample.txt": "shipped" },
     },
-    { jobConfiguration: place.secrets.seal({ documents: { folder: docs } }) },
+    { jobConfiguration: place.secrets.encrypt({ documents: { folder: docs } }) },
   );
   const { labels, ...told } = progress();
   const launch = await place.preparation.prepare(aRun, subject, told);

@@ -17,8 +17,8 @@ import type { Graph } from "../../engine/graph.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../../engine/manifest.ts";
 import type { Clock } from "../../engine/ports.ts";
-import { ConfigurationUnreadable } from "../../security/open-configuration.ts";
-import { secretPathsIn } from "../../security/secret-paths.ts";
+import { ConfigurationUnreadable } from "../../security/configuration-decryption.ts";
+import { secretPathsIn } from "../../security/secret-detection.ts";
 import { injectWebUi, NoRoomForWebUi, type WebUiPlace } from "../../web/inject.ts";
 import { WEB_UI_PORT } from "../../web/ports.ts";
 import { checkPage, writeWebUi } from "../../web/write-web-ui.ts";
@@ -284,9 +284,9 @@ export class Preparation {
     const isEmpty = Object.keys(configuration).length === 0;
     const inputs = withoutBlankInputs(subject.inputs, folders, configuration);
     return {
-      graph: secrets.withSealedInputs(withoutBlankInitialInputs(graph, folders, configuration), paths),
-      configurationJson: isEmpty ? null : JSON.stringify(secrets.seal(configuration, paths)),
-      inputs: secrets.sealOwnInputs(inputs, paths),
+      graph: secrets.withEncryptedInputs(withoutBlankInitialInputs(graph, folders, configuration), paths),
+      configurationJson: isEmpty ? null : JSON.stringify(secrets.encrypt(configuration, paths)),
+      inputs: secrets.encryptOwnInputs(inputs, paths),
     };
   }
 

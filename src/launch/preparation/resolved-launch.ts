@@ -45,8 +45,8 @@ export function resolveLaunch(subject: LaunchSubject, secrets: ConfigurationSecr
   const { definition, description, jobConfiguration, configOverrides } = subject;
   const layers: Layers = [
     definition.configuration ?? {},
-    secrets.unseal(jobConfiguration),
-    ...(configOverrides === null ? [] : [secrets.unseal(configOverrides)]),
+    secrets.decrypt(jobConfiguration),
+    ...(configOverrides === null ? [] : [secrets.decrypt(configOverrides)]),
   ];
   const configuration = mergedLayers(layers);
   const folders = readLocalFolders(configuration, definition.graph);

@@ -9,7 +9,7 @@
 import type { Ajv, ErrorObject, Options, ValidateFunction } from "ajv";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { runWithTimeout } from "../../lib/async.ts";
-import { pointer } from "../../security/pointer.ts";
+import { pointer } from "../../lib/text.ts";
 import type { LaunchProblem } from "./findings.ts";
 import { PatternBudget } from "./patterns.ts";
 

@@ -2,8 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { looksSecret } from "./secret-names.ts";
-import { holdsSecret, secretsInText } from "./secret-texts.ts";
+import { holdsSecret, looksSecret, secretsInText } from "./secret-detection.ts";
 
 const words = (text: string) => text.trim().split(/\s+/);
 

@@ -1,7 +1,7 @@
-// The walk from what a client sends to what is stored: secrets sealed, masks replaced by what they stand for.
+// From what a client sends to what is stored: secrets encrypted, masks replaced by what they stand for.
 //
-// S1. What is stored has no secret in clear: each value that is a secret is sealed whole. There are only so many.
-// S2. Only this program seals: `{"$sealed": …}` from a client is refused, so nobody plants a ciphertext.
+// S1. What is stored has no secret in plaintext: each value that is a secret is encrypted whole. There are only so many.
+// S2. Only this program encrypts: `{"$sealed": …}` from a client is refused, so nobody plants a ciphertext.
 // S3. A mask keeps the value that is stored at the same path, as it is; where there is none it is refused, never
 //     stored.
 // S4. Encrypting takes most of the time: it is done after the walk, a few secrets at a time, and only if nothing is wrong.
@@ -10,18 +10,18 @@ import { scheduler } from "node:timers/promises";
 import { isWithheldVariable } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { isSealed, MASK } from "../engine/sealed.ts";
-import { pointer } from "./pointer.ts";
-import type { Sealer } from "./sealer.ts";
-import type { SecretPaths } from "./secret-paths.ts";
-import { holdsSecret } from "./secret-texts.ts";
+import { pointer } from "../lib/text.ts";
+import type { ValueCipher } from "./encryption.ts";
 import {
   hasTooManySecrets,
+  holdsSecret,
   isEnvReference,
-  isSealable,
   isSecret,
+  mayBeSecret,
+  type SecretPaths,
   TOO_MANY_SECRETS,
   under,
-} from "./values.ts";
+} from "./secret-detection.ts";
 
 /** One wrong place of a configuration; the form of `errors` in a problem body. */
 export interface ConfigurationProblem {
@@ -42,19 +42,19 @@ const PROBLEMS_MAX = 100;
 const SECRETS_AT_ONCE = 20;
 
 /** One walk over one configuration that a client sent. */
-export class Sealing {
-  readonly #sealer: Sealer;
+export class ConfigurationEncryption {
+  readonly #cipher: ValueCipher;
   readonly #at: string;
   /** From the configuration's root to the value that is looked at. */
   readonly #path: (string | number)[] = [];
   readonly #problems: ConfigurationProblem[] = [];
   #problemCount = 0;
   /** What is to be encrypted, and where it goes. */
-  readonly #secrets: { readonly clear: JsonValue; readonly place: { $sealed: JsonValue } }[] = [];
+  readonly #secrets: { readonly plaintext: JsonValue; readonly place: { $sealed: JsonValue } }[] = [];
 
   /** @param at where the configuration stands in the request's body, as a JSON Pointer */
-  constructor(sealer: Sealer, at: string) {
-    this.#sealer = sealer;
+  constructor(cipher: ValueCipher, at: string) {
+    this.#cipher = cipher;
     this.#at = at;
   }
 
@@ -81,15 +81,15 @@ export class Sealing {
   }
 
   async #encrypt(): Promise<void> {
-    for (const [index, { clear, place }] of this.#secrets.entries()) {
+    for (const [index, { plaintext, place }] of this.#secrets.entries()) {
       if (index % SECRETS_AT_ONCE === SECRETS_AT_ONCE - 1) await scheduler.yield();
-      place.$sealed = this.#sealer.seal(clear).$sealed;
+      place.$sealed = this.#cipher.encrypt(plaintext).$sealed;
     }
   }
 
-  #sealed(clear: JsonValue): JsonValue {
+  #encrypted(plaintext: JsonValue): JsonValue {
     const place = { $sealed: "" };
-    this.#secrets.push({ clear, place });
+    this.#secrets.push({ plaintext, place });
     return place;
   }
 
@@ -119,7 +119,7 @@ export class Sealing {
     if (value === MASK && (named || isSealed(stored) || holdsSecret(stored))) return this.#keep(stored);
     if (isSecret(value, named)) {
       this.#checkInside(value);
-      return this.#sealed(value);
+      return this.#encrypted(value);
     }
     if (Array.isArray(value)) return this.#items(value, stored, paths);
     return isObject(value) ? this.#members(value, stored, paths) : value;
@@ -130,10 +130,10 @@ export class Sealing {
       this.#refuseMask();
       return MASK;
     }
-    return !isSealed(stored) && isSealable(stored) ? this.#sealed(stored) : stored;
+    return !isSealed(stored) && mayBeSecret(stored) ? this.#encrypted(stored) : stored;
   }
 
-  /** A value that is sealed whole was shown whole as one mask; what it holds inside is new. */
+  /** A value that is encrypted whole was shown as one mask; what it holds inside is new. */
   #checkInside(value: JsonValue): void {
     if (value === MASK) this.#refuseMask();
     else if (Array.isArray(value)) {

@@ -1,6 +1,6 @@
-// Seals single values: what is stored tells nothing without the key, and what was changed does not open.
+// Encryption of single values: what is stored tells nothing without the key, and what was changed is not decrypted.
 //
-// L1. A sealed value is base64url of version (1 byte, 2), key id (4), nonce (12), ciphertext, tag (16): AES-256-GCM over
+// L1. An encrypted value is base64url of version (1 byte, 2), key id (4), nonce (12), ciphertext, tag (16): AES-256-GCM over
 //     the value's JSON, version and key id authenticated with it. Version 1, of older programs, has no key id.
 // L2. Where the value stood is not part of it: a configuration may be rearranged.
 
@@ -19,23 +19,23 @@ const TAG_BYTES = 16;
 const options = { authTagLength: TAG_BYTES };
 
 /** One key as it is used here. */
-interface SealingKey {
+interface CipherKey {
   readonly key: KeyObject;
   /** Version and key id. */
   readonly head: Buffer;
 }
 
-export class Sealer {
-  readonly #current: SealingKey;
-  readonly #all: readonly SealingKey[];
+export class ValueCipher {
+  readonly #current: CipherKey;
+  readonly #all: readonly CipherKey[];
 
-  /** @param key seals; its older ones open too */
+  /** @param key encrypts; its older ones decrypt too */
   constructor(key: SecretKey) {
-    this.#current = sealingKey(key);
-    this.#all = [this.#current, ...key.older.map(sealingKey)];
+    this.#current = cipherKey(key);
+    this.#all = [this.#current, ...key.older.map(cipherKey)];
   }
 
-  seal(value: JsonValue): Sealed {
+  encrypt(value: JsonValue): Sealed {
     const { key, head } = this.#current;
     const nonce = nextNonce();
     const cipher = createCipheriv(ALGORITHM, key, nonce, options).setAAD(head);
@@ -44,38 +44,24 @@ export class Sealer {
     return { $sealed: bytes.toString("base64url") };
   }
 
-  /** @returns null when the value was sealed with a key that is not here, or changed since */
-  open(sealed: JsonValue | undefined): { readonly value: JsonValue } | null {
-    const opened = this.#opened(sealed);
-    return opened === null ? null : { value: opened.value };
-  }
-
-  #opened(sealed: JsonValue | undefined) {
-    const bytes = bytesOf(sealed);
+  /** @returns null when the value was encrypted with a key that is not here, or changed since */
+  decrypt(
+    encrypted: JsonValue | undefined,
+  ): { readonly value: JsonValue; readonly isCurrent: boolean } | null {
+    const bytes = bytesOf(encrypted);
     if (bytes === null) return null;
     const isOld = bytes[0] === VERSION_WITHOUT_KEY_ID[0];
     for (const by of this.#all) {
       const start = isOld ? VERSION_WITHOUT_KEY_ID : by.head;
-      const opened = startsWith(bytes, start) ? decrypted(by.key, bytes, start) : null;
-      if (opened !== null) return { ...opened, isCurrent: by === this.#current && !isOld };
+      const decrypted = startsWith(bytes, start) ? decryptedBytes(by.key, bytes, start) : null;
+      if (decrypted !== null) return { ...decrypted, isCurrent: by === this.#current && !isOld };
     }
     return null;
   }
 
-  /**
-   * Seals a value again, under the key that seals.
-   *
-   * @returns the same text when that key sealed it; null when no key here opens it
-   */
-  resealed(sealed: string): string | null {
-    const opened = this.#opened(sealed);
-    if (opened === null) return null;
-    return opened.isCurrent ? sealed : String(this.seal(opened.value).$sealed);
-  }
-
-  /** Whether a value has the form of one that was sealed here, or with a key of another day. */
-  recognises(sealed: JsonValue): boolean {
-    const bytes = bytesOf(sealed);
+  /** Whether a value has the form of an encrypted one, whatever its key. */
+  looksEncrypted(text: JsonValue): boolean {
+    const bytes = bytesOf(text);
     if (bytes === null || bytes.length < 1 + NONCE_BYTES + TAG_BYTES) return false;
     return bytes[0] === VERSION || bytes[0] === VERSION_WITHOUT_KEY_ID[0];
   }
@@ -94,7 +80,7 @@ function nextNonce(): Buffer {
   return nonces.subarray(noncesUsed - NONCE_BYTES, noncesUsed);
 }
 
-function sealingKey(secret: SecretKey): SealingKey {
+function cipherKey(secret: SecretKey): CipherKey {
   const id = secret.derive("key id").subarray(0, KEY_ID_BYTES);
   const key = createSecretKey(secret.derive("configuration secrets"));
   return { key, head: Buffer.concat([Buffer.of(VERSION), id]) };
@@ -102,15 +88,15 @@ function sealingKey(secret: SecretKey): SealingKey {
 
 const startsWith = (bytes: Buffer, head: Buffer) => bytes.subarray(0, head.length).equals(head);
 
-function bytesOf(sealed: JsonValue | undefined): Buffer | null {
-  if (typeof sealed !== "string") return null;
-  const bytes = Buffer.from(sealed, "base64url");
+function bytesOf(text: JsonValue | undefined): Buffer | null {
+  if (typeof text !== "string") return null;
+  const bytes = Buffer.from(text, "base64url");
   // The decoder skips what it does not know; only the one true spelling is accepted.
-  return bytes.toString("base64url") === sealed ? bytes : null;
+  return bytes.toString("base64url") === text ? bytes : null;
 }
 
 /** @param head what is authenticated and stands before the nonce */
-function decrypted(key: KeyObject, bytes: Buffer, head: Buffer): { readonly value: JsonValue } | null {
+function decryptedBytes(key: KeyObject, bytes: Buffer, head: Buffer): { readonly value: JsonValue } | null {
   const start = head.length + NONCE_BYTES;
   if (bytes.length < start + TAG_BYTES) return null;
   const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(head.length, start), options)
@@ -122,5 +108,32 @@ function decrypted(key: KeyObject, bytes: Buffer, head: Buffer): { readonly valu
     return { value: JSON.parse(whole) as JsonValue };
   } catch {
     return null;
+  }
+}
+
+/** Encrypts values under the first key, and counts them. */
+export class Reencryption {
+  reencrypted = 0;
+  /** Were under the first key already. */
+  current = 0;
+  /** Decrypt with no key that is here; they stay as they are. */
+  unreadable = 0;
+  readonly #cipher: ValueCipher;
+
+  constructor(key: SecretKey) {
+    this.#cipher = new ValueCipher(key);
+  }
+
+  value(encrypted: string): string {
+    // What a worker made may only look like an encrypted value.
+    if (!this.#cipher.looksEncrypted(encrypted)) return encrypted;
+    const decrypted = this.#cipher.decrypt(encrypted);
+    if (decrypted === null) this.unreadable++;
+    else if (decrypted.isCurrent) this.current++;
+    else {
+      this.reencrypted++;
+      return String(this.#cipher.encrypt(decrypted.value).$sealed);
+    }
+    return encrypted;
   }
 }

@@ -1,20 +1,18 @@
-// The walk from what is stored to what a worker is given.
+// From what is stored to what a worker is given.
 //
-// O1. A configuration opens whole or not at all.
+// O1. A configuration is decrypted whole or not at all.
 // O2. No variable that holds a secret of the runtime itself is read, whoever names it.
-// O3. What a sealed value holds is taken literally but for `{"$env": …}`: a `$sealed` inside it is never opened.
+// O3. What an encrypted value holds is taken literally but for `{"$env": …}`: a `$sealed` inside it is never decrypted.
 
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import { isWithheldVariable } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { isSealed, type Sealed } from "../engine/sealed.ts";
-import { pointer } from "./pointer.ts";
-import type { Sealer } from "./sealer.ts";
-import { looksSecret } from "./secret-names.ts";
-import { secretsInText } from "./secret-texts.ts";
-import { type EnvReference, isEnvReference } from "./values.ts";
+import { pointer } from "../lib/text.ts";
+import type { ValueCipher } from "./encryption.ts";
+import { type EnvReference, isEnvReference, looksSecret, secretsInText } from "./secret-detection.ts";
 
-/** A configuration that cannot be opened; the message names places and variables, no values. */
+/** A configuration that cannot be decrypted; the message names places and variables, no values. */
 export class ConfigurationUnreadable extends Error {
   override readonly name = "ConfigurationUnreadable";
   readonly code: FailureCode;
@@ -29,39 +27,39 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 const PLACES_SHOWN_MAX = 10;
 
-/** Where a value stands: under a secret's key or in a sealed value (`secret`); in a sealed value (`sealed`). */
+/** Where a value stands: under a secret's key or in an encrypted value (`secret`); in an encrypted value (`encrypted`). */
 interface Inside {
   readonly secret: boolean;
-  readonly sealed: boolean;
+  readonly encrypted: boolean;
 }
 
-export const outside: Inside = { secret: false, sealed: false };
+export const outside: Inside = { secret: false, encrypted: false };
 
 /** One walk over one configuration. */
-export class Opening {
+export class ConfigurationDecryption {
   /** Texts that must not be shown, in each form in which a worker may print them. */
   readonly secrets: string[] = [];
-  /** Whether what is opened differs from what is stored. */
+  /** Whether the result differs from what is stored. */
   replaced = false;
-  readonly #sealer: Sealer;
+  readonly #cipher: ValueCipher;
   readonly #env: Environment | null;
   readonly #path: (string | number)[] = [];
-  readonly #closed: string[] = [];
+  readonly #unreadable: string[] = [];
   readonly #missing: string[] = [];
   readonly #withheld: string[] = [];
 
   /** @param env null leaves `{"$env": …}` as it is */
-  constructor(sealer: Sealer, env: Environment | null) {
-    this.#sealer = sealer;
+  constructor(cipher: ValueCipher, env: Environment | null) {
+    this.#cipher = cipher;
     this.#env = env;
   }
 
-  /** @throws ConfigurationUnreadable that names what could not be opened */
+  /** @throws ConfigurationUnreadable that names what could not be decrypted */
   check(): void {
-    if (this.#closed.length > 0) {
+    if (this.#unreadable.length > 0) {
       throw new ConfigurationUnreadable(
         "configuration.unreadable",
-        `Secrets of the configuration were sealed with another key, or are damaged: ${listed(this.#closed)}.`,
+        `Secrets of the configuration were encrypted with another key, or are damaged: ${listed(this.#unreadable)}.`,
       );
     }
     if (this.#withheld.length > 0) {
@@ -87,19 +85,19 @@ export class Opening {
     );
   }
 
-  /** Opens a message's body: only what is sealed in it is a secret, and a worker may have made what only looks so. */
+  /** Decrypts a message's body: only what is encrypted in it is a secret, and a worker may have made what only looks so. */
   body(value: JsonValue): JsonValue {
     if (Array.isArray(value)) return value.map((item: JsonValue, index) => this.#within(index, item));
     if (!isObject(value)) return value;
-    if (isSealed(value) && this.#sealer.recognises(value.$sealed)) return this.#unsealed(value, outside);
+    if (isSealed(value) && this.#cipher.looksEncrypted(value.$sealed)) return this.#decrypted(value, outside);
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.#within(key, item)]));
   }
 
   #within(step: string | number, value: JsonValue): JsonValue {
     this.#path.push(step);
-    const opened = this.body(value);
+    const decrypted = this.body(value);
     this.#path.pop();
-    return opened;
+    return decrypted;
   }
 
   #value(value: JsonValue, inside: Inside): JsonValue {
@@ -113,29 +111,29 @@ export class Opening {
       return value.map((item: JsonValue, index) => this.#step(index, item, inside));
     }
     if (!isObject(value)) return value;
-    if (isSealed(value) && !inside.sealed) return this.#unsealed(value, inside);
+    if (isSealed(value) && !inside.encrypted) return this.#decrypted(value, inside);
     if (isEnvReference(value)) return this.#resolved(value);
     return this.members(value, inside);
   }
 
   #step(step: string | number, value: JsonValue, inside: Inside): JsonValue {
     this.#path.push(step);
-    const opened = this.#value(value, inside);
+    const decrypted = this.#value(value, inside);
     this.#path.pop();
-    return opened;
+    return decrypted;
   }
 
-  #unsealed(sealed: Sealed, inside: Inside): JsonValue {
-    const opened = Object.keys(sealed).length === 1 ? this.#sealer.open(sealed.$sealed) : null;
-    if (opened === null) {
-      this.#closed.push(pointer(this.#path));
+  #decrypted(encrypted: Sealed, inside: Inside): JsonValue {
+    const decrypted = Object.keys(encrypted).length === 1 ? this.#cipher.decrypt(encrypted.$sealed) : null;
+    if (decrypted === null) {
+      this.#unreadable.push(pointer(this.#path));
       return null;
     }
     this.replaced = true;
-    // Of a text that is sealed for the address in it, the address and its password are the secret.
-    const { value } = opened;
+    // Of a text that is encrypted for the address in it, the address and its password are the secret.
+    const { value } = decrypted;
     const isForAddress = !inside.secret && typeof value === "string" && secretsInText(value).length > 0;
-    return this.#value(value, { secret: !isForAddress, sealed: true });
+    return this.#value(value, { secret: !isForAddress, encrypted: true });
   }
 
   #resolved(reference: EnvReference): JsonValue {
