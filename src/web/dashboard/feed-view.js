@@ -285,13 +285,7 @@ export class FeedView {
 
 /** The place of the first match whose id is above this one. */
 function firstBehind(matches, id) {
-  let [low, high] = [0, matches.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (matches[middle].event.id > id) high = middle;
-    else low = middle + 1;
-  }
-  return low;
+  return matches.findLastIndex(({ event }) => event.id <= id) + 1;
 }
 
 /** A log says what it says; of any other event the type comes first. */

@@ -95,10 +95,10 @@ export class OutputsView {
       href: this.#urlOf(output),
       download: fileName(name),
       "data-artifact": output.artifact_id,
+      "aria-label": `Download ${label}`,
       text: "Download",
     });
-    save.setAttribute("aria-label", `Download ${label}`);
-    const card = element(
+    return element(
       "li",
       { class: primary === true ? "output primary" : "output" },
       element(
@@ -118,13 +118,16 @@ export class OutputsView {
         save,
       ),
     );
-    return card;
   }
 
   #looker(output, label) {
     if (kindOf(output) === null) return null;
-    const button = element("button", { type: "button", text: "Preview", "aria-expanded": "false" });
-    button.setAttribute("aria-label", `Preview ${label}`);
+    const button = element("button", {
+      type: "button",
+      text: "Preview",
+      "aria-expanded": "false",
+      "aria-label": `Preview ${label}`,
+    });
     button.addEventListener("click", () => {
       const card = button.closest("li");
       this.#preview(output, card, card.querySelector(".preview") === null);
