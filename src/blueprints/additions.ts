@@ -15,10 +15,13 @@ import type { OperationEnd, OperationHandler } from "../operations/operations.ts
 import type { OperationContext } from "../operations/progress.ts";
 import type { Operation } from "../operations/records.ts";
 import { AdditionAssets, type Package, type WantedResource } from "./addition-assets.ts";
+import type { CatalogEntry } from "./catalog-entry.ts";
 import { descriptionOf } from "./describe-package.ts";
 import type { PackageDescription } from "./package-description.ts";
-import type { BlueprintsParts, FoundBlueprint } from "./parts.ts";
+import type { BlueprintsParts } from "./parts.ts";
 import type { AdditionWrites, BlueprintAsset, PreparedBlueprint } from "./records.ts";
+
+type WholeEntry = Extract<CatalogEntry, { kind: "whole" }>;
 
 export class Additions implements OperationHandler<AdditionWrites> {
   readonly steps = [
@@ -96,7 +99,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
     }
   }
 
-  async #checked({ target: blueprintId, request }: Operation): Promise<FoundBlueprint> {
+  async #checked({ target: blueprintId, request }: Operation): Promise<WholeEntry> {
     const { catalog, records } = this.#parts;
     const found = await catalog.find(blueprintId);
     if (found === null) {
@@ -105,9 +108,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
         `The catalog has no blueprint ${blueprintId} any more. Put its folder back, or see SVC_BLUEPRINT_CATALOG.`,
       );
     }
-    if (found.problems.length > 0 || found.description === null) {
-      throw broken(blueprintId, messagesOf(found.problems));
-    }
+    if (found.kind === "broken") throw broken(blueprintId, messagesOf(found.problems));
     const isAdded = (await records.prepared(blueprintId))?.state === "added";
     if (!isAdded || request.force === true) await this.#checkDisk(found.description);
     return found;
@@ -123,7 +124,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
     );
   }
 
-  async #take({ blueprintId, folder }: FoundBlueprint): Promise<Package> {
+  async #take({ blueprintId, folder }: WholeEntry): Promise<Package> {
     const { bundles } = this.#parts;
     let taken: Snapshot | null = null;
     try {

@@ -98,8 +98,8 @@ export class Blueprints {
     }
     const found = await catalog.find(blueprintId);
     if (found === null) throw await blueprintNotFound(blueprintId, this.#parts.catalog);
-    const { definition, description, problems } = found;
-    if (definition === null || description === null) throw brokenLaunch(blueprintId, problems);
+    if (found.kind === "broken") throw brokenLaunch(blueprintId, found.problems);
+    const { definition, description } = found;
     return { kind: "not_added", blueprintId, definition, description };
   }
 
@@ -132,7 +132,7 @@ export class Blueprints {
   async prepareAddition(blueprintId: string, request: AdditionRequest): Promise<WriteOperation> {
     const found = await this.#parts.catalog.find(blueprintId);
     if (found === null) throw await blueprintNotFound(blueprintId, this.#parts.catalog);
-    if (found.description === null) throw broken("blueprint_broken", blueprintId, found.problems);
+    if (found.kind === "broken") throw broken("blueprint_broken", blueprintId, found.problems);
     return (writes) => this.#writeAddition(writes, blueprintId, request);
   }
 

@@ -118,10 +118,7 @@ function duplicate({ blueprintId, place, problems }: CatalogEntry) {
 }
 
 /** The error for an id that no blueprint has: `blueprint_not_found`, with the id of the catalog that was probably meant */
-export async function blueprintNotFound(
-  blueprintId: string,
-  catalog: { entries(): Promise<readonly { readonly blueprintId: string }[]> },
-): Promise<DomainError> {
+export async function blueprintNotFound(blueprintId: string, catalog: Catalog): Promise<DomainError> {
   const ids = (await catalog.entries()).map((entry) => entry.blueprintId);
   const nearest = nearestName(blueprintId, ids);
   const hint = nearest === null ? "" : ` Did you mean ${quoted(nearest)}?`;

@@ -3,17 +3,17 @@
 import type { FolderChanges } from "../bundles/folder-changes.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import { quoted } from "../engine/manifest/problems.ts";
-import type { FindsBlueprints } from "./parts.ts";
+import type { Catalog } from "./catalog.ts";
 
 const FILES_NAMED = 3;
 
 export class FolderDifferences {
-  readonly #catalog: Pick<FindsBlueprints, "find">;
+  readonly #catalog: Pick<Catalog, "find">;
   readonly #changes: Pick<FolderChanges, "of">;
 
   /** @param parts.changes compares the content of folders with that of packages */
   constructor(parts: {
-    readonly catalog: Pick<FindsBlueprints, "find">;
+    readonly catalog: Pick<Catalog, "find">;
     readonly changes: Pick<FolderChanges, "of">;
   }) {
     this.#catalog = parts.catalog;

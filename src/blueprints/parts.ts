@@ -1,33 +1,15 @@
 // What additions and removals of blueprints work with.
 
 import type { Bundles } from "../bundles/bundles.ts";
-import type { Definition } from "../bundles/definition.ts";
-import type { BundleProblemEntry } from "../bundles/problem.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
+import type { Catalog } from "./catalog.ts";
 import type { Models } from "./models.ts";
-import type { PackageDescription } from "./package-description.ts";
 import type { AdditionWrites, BlueprintRecords } from "./records.ts";
 import type { Resources } from "./resources.ts";
 
-/** A blueprint of the catalog, as its folder says it; without problems it has a definition and a description. */
-export interface FoundBlueprint {
-  readonly blueprintId: string;
-  /** Absolute. */
-  readonly folder: string;
-  readonly problems: readonly BundleProblemEntry[];
-  readonly definition: Definition | null;
-  readonly description: PackageDescription | null;
-}
-
-/** What is needed of the catalog. */
-export interface FindsBlueprints {
-  find(blueprintId: string): Promise<FoundBlueprint | null>;
-  entries(): Promise<readonly Pick<FoundBlueprint, "blueprintId">[]>;
-}
-
 export interface BlueprintsParts {
-  readonly catalog: FindsBlueprints;
+  readonly catalog: Catalog;
   readonly bundles: Bundles;
   readonly records: BlueprintRecords;
   readonly write: <T>(work: (writes: AdditionWrites) => Promise<T>) => Promise<T>;

@@ -78,7 +78,7 @@ export const blueprintMutations: readonly Mutation[] = [
   {
     fault: "the addition of a broken blueprint is accepted, and fails later",
     file: "src/blueprints/blueprints.ts",
-    search: 'if (found.description === null) throw broken("blueprint_broken", blueprintId, found.problems);',
+    search: 'if (found.kind === "broken") throw broken("blueprint_broken", blueprintId, found.problems);',
     replacement: "",
     tests: ["test/integration/gateway-additions.test.ts"],
   },
