@@ -298,7 +298,7 @@ const countBegin = command((db, runId: string, jobId: string) =>
     .where("deleted", "=", sql.lit(0)),
 );
 
-/** As src/store/sqlite/journal.ts does it for the runs that were launched. */
+/** As src/store/sqlite/run-follower.ts does it for the runs that were launched. */
 const countEnd = command((db, runId: string, jobId: string) =>
   db
     .updateTable("job_definitions")
