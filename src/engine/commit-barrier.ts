@@ -12,11 +12,11 @@
 // E7. Once the store is damaged nothing is tried any more, and nobody waits for it.
 
 import { type Batch, EngineUnavailable, JobUnwritable, type OpenJobs, refuse, withoutJobs } from "./batch.ts";
-import { failDamagedJob } from "./damaged-job.ts";
 import type { Effects } from "./job/draft.ts";
 import type { Job } from "./job/state.ts";
 import { type CommitAnswer, isTerminal, JournalUnavailable } from "./journal.ts";
 import { type EnginePorts, slotsKey } from "./ports.ts";
+import { failDamagedJob } from "./recovery.ts";
 import { tell } from "./service-port.ts";
 
 const RETRY_MS_FIRST = 50;

@@ -28,6 +28,11 @@ export function renderEvent(head: EventHead, payload: unknown, failure?: Failure
   return `{"timestamp":"${isoTime(head.nowMs)}","type":${JSON.stringify(head.type)},"agent_id":${agent},"payload":${body}${error}}`;
 }
 
+/** Short form of an event, as the job's row has it. */
+export function lastEventJson({ nowMs, type, agentId }: EventHead): string {
+  return JSON.stringify({ timestamp: isoTime(nowMs), type, agent_id: agentId });
+}
+
 const TYPE_KEY = '"type":"';
 
 /** The type of an event's line, without parsing it: a word of letters, digits and a few signs, so that nothing is escaped. */

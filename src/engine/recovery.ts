@@ -1,13 +1,18 @@
-// Recovery: every open job that lost its owner comes back as a job of this one.
+// Recovery: every open job that lost its owner comes back as a job of this one; one that cannot, because of what the
+// journal has of it, ends as failed.
 
-import { failDamagedJob } from "./damaged-job.ts";
+import { lastEventJson, renderEvent } from "./event.ts";
+import { makeFailure } from "./failure.ts";
+import type { FailureCode } from "./failure-catalogue.ts";
 import { readJob } from "./job/image.ts";
 import { goOnAfterRestart } from "./job/job.ts";
 import type { Job, JobContext } from "./job/state.ts";
-import { type JobImage, JournalUnavailable } from "./journal.ts";
+import { type DamagedJob, type DamagedJobEnd, type JobImage, JournalUnavailable } from "./journal.ts";
 import { isObject } from "./json.ts";
 import { manifestProblemsText, parseManifest } from "./manifest.ts";
 import type { EnginePorts } from "./ports.ts";
+import { countEvent } from "./tally.ts";
+import { runSpan } from "./trace.ts";
 
 const CLAIM_MAX = 500;
 
@@ -46,4 +51,60 @@ async function claimedJob(ports: EnginePorts, context: JobContext, jobId: string
   // It was accepted by another version, and cannot run on with this one.
   await failDamagedJob(ports, jobId, manifestProblemsText(parsed.problems), "manifest.invalid");
   return null;
+}
+
+/** The number and the line of the job's last event. */
+export interface LastEvent {
+  readonly eventSeq: number;
+  readonly line: string;
+}
+
+/**
+ * Ends a job of this owner as failed; its commands are the caller's to stop.
+ *
+ * @param message what is wrong with it
+ * @returns its last event; null when it is over or another's, or when not even its end can be written
+ * @throws JournalUnavailable
+ */
+export async function failDamagedJob(
+  { owner, clock, journal, log }: EnginePorts,
+  jobId: string,
+  message: string,
+  code: FailureCode = "runtime.record_damaged",
+): Promise<LastEvent | null> {
+  let line = "";
+  const render = (job: DamagedJob): DamagedJobEnd => {
+    const end = endOf(job, code, message, clock.nowMs());
+    line = end.eventLine;
+    return end;
+  };
+  try {
+    const eventSeq = await journal.failDamaged(jobId, owner, render);
+    return eventSeq === null ? null : { eventSeq, line };
+  } catch (error) {
+    if (error instanceof JournalUnavailable) throw error;
+    log.error(
+      { job_id: jobId, reason: String(error) },
+      "the end of a damaged job cannot be written; it stays open",
+    );
+    return null;
+  }
+}
+
+function endOf(job: DamagedJob, code: FailureCode, message: string, nowMs: number): DamagedJobEnd {
+  const { runId, trace } = job;
+  const place = { runId, traceId: trace.traceId, spanId: runSpan(runId).id, eventId: job.eventSeq + 1 };
+  const failure = makeFailure(code, message, nowMs, place);
+  const head = { nowMs, type: "job_failed", agentId: null };
+  const payload = { code: failure.code, desc: failure.desc };
+  const eventLine = renderEvent(head, payload, failure);
+  const tally = { ...job.tally };
+  countEvent(tally, { type: head.type, payload, hasFailure: true, chars: eventLine.length });
+  return {
+    nowMs,
+    eventLine,
+    lastEventJson: lastEventJson(head),
+    failureJson: JSON.stringify(failure),
+    tally,
+  };
 }

@@ -24,35 +24,22 @@ export function stepExecutorOutcome(
   message: Message,
   attempt: AttemptView,
 ): Step {
-  const actions = workerActions(outcome.actions);
-  if (config.outputMessageType !== null && outcome.command !== null) {
-    const body = resultBody(outcome.command, outcome.actions, message, attempt);
-    actions.push({ kind: "emit", type: config.outputMessageType, body, to: null });
-  }
-  return finish(state, outcome.actions, actions);
+  const { command, actions } = outcome;
+  if (config.outputMessageType === null || command === null) return stepWorkerActions(state, actions);
+  const body = resultBody(command, actions, message, attempt);
+  return stepWorkerActions(state, {
+    ...actions,
+    emits: [...actions.emits, { type: config.outputMessageType, body, to: null }],
+  });
 }
 
-/** handle() of a module has returned. */
-export function stepModuleOutcome(state: JsonValue, outcome: SucceededOutcome): Step {
-  return finish(state, outcome.actions, workerActions(outcome.actions));
-}
-
-/** A long-lived command asked for something while it goes on. */
+/** What a module returned, or a long-lived command asked for while it goes on. */
 export function stepWorkerActions(state: JsonValue, given: WorkerActions): Step {
-  return finish(state, given, workerActions(given));
-}
-
-function workerActions(given: WorkerActions): Action[] {
-  const actions: Action[] = [];
-  for (const event of given.events) actions.push({ kind: "event", type: event.type, payload: event.payload });
-  for (const emit of given.emits) {
-    actions.push({ kind: "emit", type: emit.type, body: emit.body, to: emit.to });
-  }
-  return actions;
-}
-
-/** Completing the run comes last, so that what the same result emits is still counted and seen. */
-function finish(state: JsonValue, given: WorkerActions, actions: Action[]): Step {
+  const actions: Action[] = [
+    ...given.events.map(({ type, payload }) => ({ kind: "event", type, payload }) as const),
+    ...given.emits.map(({ type, body, to }) => ({ kind: "emit", type, body, to }) as const),
+  ];
+  // Last, so that what the same result emits is still counted and seen.
   if (given.completeRun !== undefined) actions.push({ kind: "complete_run", result: given.completeRun });
   return { state: given.nextState === undefined ? state : given.nextState, actions };
 }

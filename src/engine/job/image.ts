@@ -2,7 +2,7 @@
 // the same state. What is waited for is stored as wall time, and waited for on this process's steady clock.
 
 import { movedSensor } from "../agents/sensor.ts";
-import { isoTime } from "../event.ts";
+import { lastEventJson } from "../event.ts";
 import { type Graph, isOptional } from "../graph.ts";
 import type {
   AgentRecord,
@@ -105,7 +105,7 @@ export function progressOf(job: Job): JobProgress {
     logBytes: job.logBytes,
     activeExecutors: job.runningTasks,
     sandboxNames,
-    lastEventJson: lastEventJson(job),
+    lastEventJson: job.lastEvent === null ? "null" : lastEventJson(job.lastEvent),
     partial: job.partial,
     tally: { ...job.tally },
     humanPending: job.human.pending.size,
@@ -127,12 +127,6 @@ export function storedStatus({ status, tasks, agents }: Job): JobStatus {
     if (state.kind === "queued") isQueued = true;
   }
   return isQueued ? "queued" : "running";
-}
-
-function lastEventJson({ lastEvent }: Job): string {
-  if (lastEvent === null) return "null";
-  const { nowMs, type, agentId } = lastEvent;
-  return JSON.stringify({ timestamp: isoTime(nowMs), type, agent_id: agentId });
 }
 
 function agentRecord(job: Job, agent: AgentState): AgentRecord {

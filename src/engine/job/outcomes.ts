@@ -1,12 +1,7 @@
 // What a task says while it runs and when it has ended, and what that means for its agent and its job: messages, state
 // and results of a success; a dead letter and the failure policy for what failed for good.
 
-import {
-  type SucceededOutcome,
-  stepExecutorOutcome,
-  stepModuleOutcome,
-  stepWorkerActions,
-} from "../agents/executor.ts";
+import { type SucceededOutcome, stepExecutorOutcome, stepWorkerActions } from "../agents/executor.ts";
 import { stepSensorFile } from "../agents/sensor.ts";
 import type { Failure } from "../failure.ts";
 import { isLongLived, isOptional } from "../graph.ts";
@@ -78,7 +73,7 @@ function applySuccess(
   if (config.kind === "sensor") {
     apply(job, agent, stepSensorFile(config, agent.state, outcome.observation), null);
   } else if (config.kind === "module") {
-    apply(job, agent, stepModuleOutcome(agent.state, outcome), task.message);
+    apply(job, agent, stepWorkerActions(agent.state, outcome.actions), task.message);
   } else if (config.kind === "executor" && config.longLived) {
     workerExited(job, agent);
   } else if (config.kind === "executor") {

@@ -12,8 +12,6 @@ const PATH_CHARS_MAX = 4_096;
 const TEXT_CHARS_MAX = 1_000;
 /** Control characters break file names and environments; lone surrogates do not survive the store. */
 const UNFIT_CHARS = /[\p{Cc}\p{Cs}]/u;
-/** Nearly every name is of this form, which is quicker to see. */
-const PLAIN_NAME = /^[\w.:-]+$/;
 
 export interface Range {
   readonly min: number;
@@ -157,9 +155,9 @@ export class Fields {
 
   /** Like `name`, for a value found at `place`. */
   checkedName(place: Place, value: JsonValue): string | null {
-    if (typeof value === "string" && isPlainName(value)) return value;
-    if (value === "") this.report(place, "empty", "is empty: it must be a non-empty string");
-    else return this.#string(place, "a non-empty string", limits.nameCharsMax, UNFIT_CHARS, value);
+    if (value !== "")
+      return this.#string(place, "a non-empty string", limits.nameCharsMax, UNFIT_CHARS, value);
+    this.report(place, "empty", "is empty: it must be a non-empty string");
     return null;
   }
 
@@ -252,11 +250,6 @@ export class Fields {
       this.report(name, "unknown_value", `is ${shown(value)}: it must be ${oneOf(allowed)}`);
     return word ?? fallback;
   }
-}
-
-/** Whether a value is a name beyond any doubt; `Fields.name` takes others too. */
-export function isPlainName(value: string): boolean {
-  return value.length <= limits.nameCharsMax && PLAIN_NAME.test(value);
 }
 
 /** "a", "b" or "c". */

@@ -1,8 +1,7 @@
 // Edges compiled into what a message needs on its way: who receives it, and which aggregator comes first.
 
-import { isObject, type JsonValue } from "../json.ts";
 import { limits } from "../limits.ts";
-import { type Fields, isPlainName } from "./fields.ts";
+import type { Fields } from "./fields.ts";
 import { quoted } from "./problems.ts";
 
 /** The receivers of what one node emits, each list in the order of its edges. */
@@ -26,65 +25,21 @@ export function readRoutes(
   nodeCount: number,
 ): Routes[] {
   const growing: (GrowingRoutes | undefined)[] = new Array(nodeCount).fill(undefined);
-  for (const [i, edge] of manifest.list("edges", limits.edgesMax).entries()) {
-    addEdge(manifest, i, edge, indexOf, growing);
+  for (const { from, to, type } of manifest.objects("edges", limits.edgesMax, (one) => edge(one, indexOf))) {
+    growing[from] ??= { toAll: [], toByType: new Map() };
+    const { toAll, toByType } = growing[from];
+    const typed = type === null ? toAll : toByType.get(type);
+    if (typed !== undefined) typed.push(to);
+    else if (type !== null) toByType.set(type, [to]);
   }
   return growing.map((routes) => routes ?? noRoutes);
 }
 
-function addEdge(
-  manifest: Fields,
-  position: number,
-  value: JsonValue,
-  indexOf: ReadonlyMap<string, number>,
-  growing: (GrowingRoutes | undefined)[],
-): void {
-  const edge = plainEdge(value, indexOf) ?? checkedEdge(manifest, position, value, indexOf);
-  if (edge === null) return;
-  let routes = growing[edge.from];
-  if (routes === undefined) {
-    routes = { toAll: [], toByType: new Map() };
-    growing[edge.from] = routes;
-  }
-  if (edge.type === null) routes.toAll.push(edge.to);
-  else {
-    const typed = routes.toByType.get(edge.type);
-    if (typed === undefined) routes.toByType.set(edge.type, [edge.to]);
-    else typed.push(edge.to);
-  }
-}
-
-interface Edge {
-  readonly from: number;
-  readonly to: number;
-  readonly type: string | null;
-}
-
-/** An edge in which there is nothing to report, read quickly: a graph may have 200,000 of them. */
-function plainEdge(value: JsonValue, indexOf: ReadonlyMap<string, number>): Edge | null {
-  if (!isObject(value)) return null;
-  const { edge_id, from_node, to_node, message_type } = value;
-  if (edge_id !== undefined && !(typeof edge_id === "string" && isPlainName(edge_id))) return null;
-  if (message_type !== undefined && !(typeof message_type === "string" && isPlainName(message_type)))
-    return null;
-  const from = typeof from_node === "string" ? indexOf.get(from_node) : undefined;
-  const to = typeof to_node === "string" ? indexOf.get(to_node) : undefined;
-  return from === undefined || to === undefined ? null : { from, to, type: message_type ?? null };
-}
-
-/** The same for an edge with something unusual in it, or something to report. */
-function checkedEdge(
-  manifest: Fields,
-  position: number,
-  value: JsonValue,
-  indexOf: ReadonlyMap<string, number>,
-): Edge | null {
-  const edge = manifest.objectIn("edges", position, value);
-  if (edge === null) return null;
-  edge.name("edge_id", null);
-  const from = endOf(edge, "from_node", indexOf);
-  const to = endOf(edge, "to_node", indexOf);
-  const type = edge.name("message_type", null);
+function edge(fields: Fields, indexOf: ReadonlyMap<string, number>) {
+  fields.name("edge_id", null);
+  const from = endOf(fields, "from_node", indexOf);
+  const to = endOf(fields, "to_node", indexOf);
+  const type = fields.name("message_type", null);
   return from === undefined || to === undefined ? null : { from, to, type };
 }
 
