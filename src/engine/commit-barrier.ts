@@ -13,7 +13,8 @@
 
 import { type Batch, EngineUnavailable, JobUnwritable, type OpenJobs, refuse, withoutJobs } from "./batch.ts";
 import type { Effects } from "./job/draft.ts";
-import type { Job } from "./job/state.ts";
+import { type Job, refOf } from "./job/state.ts";
+import { nextAttempt } from "./job/tasks.ts";
 import { type CommitAnswer, isTerminal, JournalUnavailable } from "./journal.ts";
 import { type EnginePorts, slotsKey } from "./ports.ts";
 import { failDamagedJob } from "./recovery.ts";
@@ -249,7 +250,7 @@ export class CommitBarrier {
     if (job !== undefined) {
       for (const task of job.tasks.values()) {
         if (task.state.kind === "running") {
-          this.#ports.runner.stop({ jobId, taskSeq: task.seq, attempt: task.attempt });
+          this.#ports.runner.stop(refOf(job, task));
         }
       }
       if (job.hasServices) this.#ports.services.jobClosed(jobId);
@@ -260,8 +261,8 @@ export class CommitBarrier {
   }
 
   #drop(job: Job): void {
-    for (const { seq: taskSeq, state, attempt } of job.tasks.values()) {
-      const ref = { jobId: job.jobId, taskSeq, attempt: state.kind === "queued" ? attempt + 1 : attempt };
+    for (const task of job.tasks.values()) {
+      const ref = task.state.kind === "queued" ? nextAttempt(job, task) : refOf(job, task);
       this.#ports.slots.release(slotsKey(ref));
     }
     this.#open.all.delete(job.jobId);

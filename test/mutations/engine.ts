@@ -53,7 +53,7 @@ const forgotten: readonly Mutation[] = (
 
 const waitsByWallTime: readonly Mutation[] = (
   [
-    ["a retry", "job/attempts.ts", "job.context.clock.steadyMs() + delayMs", simulation],
+    ["a retry", "job/attempts.ts", "clock.steadyMs() + delayMs", simulation],
     ["a sensor", "agents/sensor.ts", "clock.steadyMs() + intervalMs", simulation],
     ["a question", "job/human-answers.ts", "dueAtMs > clock.steadyMs()", simulation],
     ["a deadline", "job/job.ts", "clock.steadyMs() + graph.timeoutMs", simulation],
@@ -150,7 +150,7 @@ export const engineMutations: readonly Mutation[] = [
   {
     fault: "a failure that no further attempt would mend is retried",
     file: "src/engine/job/attempts.ts",
-    search: "failureCatalogue[outcome.code].retryable && ",
+    search: "failureCatalogue[code].retryable && ",
     replacement: "",
     tests: simulation,
   },

@@ -13,7 +13,7 @@ import type { JsonObject, JsonValue } from "../json.ts";
 import { addEvent } from "./history.ts";
 import { askerOf, changeRequest, findRequest } from "./human-requests.ts";
 import { deliver } from "./messages.ts";
-import type { AgentState, HumanEntry, Job, Task } from "./state.ts";
+import { type AgentState, type HumanEntry, type Job, refOf, type Task } from "./state.ts";
 
 /** The type of the message that carries an answer. */
 export const HUMAN_RESPONSE = "human_response";
@@ -95,8 +95,7 @@ export function handOver(
 ): void {
   const task = waitingTask(job, request);
   if (task?.state.kind === "running") {
-    const ref = { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt };
-    job.draft.effects.responses.push({ ref, line: JSON.stringify(body) });
+    job.draft.effects.responses.push({ ref: refOf(job, task), line: JSON.stringify(body) });
   }
   if (task === null || isLongLived(agent.node)) sendAnswer(job, agent, request, body);
 }

@@ -11,7 +11,7 @@ import { failureOf } from "./attempts.ts";
 import { addEvent, markDone } from "./history.ts";
 import { ask, HUMAN_INPUT_REQUESTED } from "./human-questions.ts";
 import { deadLetter, discardMailbox } from "./messages.ts";
-import type { AgentState, Job, Task } from "./state.ts";
+import { type AgentState, agentOf, type Job, type Task } from "./state.ts";
 import { fail } from "./status.ts";
 import { apply, sensorDone } from "./steps.ts";
 import { currentAttempt, removeTask } from "./tasks.ts";
@@ -23,7 +23,7 @@ import { currentAttempt, removeTask } from "./tasks.ts";
 export function taskEvents(job: Job, ref: TaskRef, events: readonly TaskEvent[]): number {
   const current = currentAttempt(job, ref);
   if (current === null) return 0;
-  const agent = job.agents[current.task.agentIndex]!;
+  const agent = agentOf(job, current.task);
   const agentId = agent.node.nodeId;
   let added = 0;
   for (const { type, payload } of events) {
@@ -46,7 +46,7 @@ export function taskEvents(job: Job, ref: TaskRef, events: readonly TaskEvent[])
 export function taskActions(job: Job, ref: TaskRef, actions: WorkerActions): boolean {
   const current = currentAttempt(job, ref);
   if (current === null) return false;
-  const agent = job.agents[current.task.agentIndex]!;
+  const agent = agentOf(job, current.task);
   apply(job, agent, stepWorkerActions(agent.state, actions), current.task.message);
   return true;
 }
@@ -56,8 +56,8 @@ type EndedState = Extract<TaskState, { kind: "ended" }>;
 /** The agent takes its task's outcome. */
 export function applyOutcome(job: Job, agent: AgentState, task: Task, ended: EndedState): void {
   const { outcome } = ended;
-  removeTask(job, agent, task);
-  if (outcome.kind === "failed") failForGood(job, agent, task, failureOf(job, agent, task, outcome));
+  removeTask(job, task);
+  if (outcome.kind === "failed") failForGood(job, agent, task, failureOf(job, task, outcome));
   else if (outcome.kind === "succeeded") applySuccess(job, agent, task, outcome, ended);
 }
 

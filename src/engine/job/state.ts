@@ -19,7 +19,7 @@ import type { JsonValue } from "../json.ts";
 import type { Message } from "../message.ts";
 import type { Clock, Randomness, Slots } from "../ports.ts";
 import { newTally, type Tally } from "../tally.ts";
-import type { TaskKind, TaskState } from "../task-port.ts";
+import type { TaskKind, TaskRef, TaskState } from "../task-port.ts";
 import type { TimerQueue } from "../timers.ts";
 import { type Draft, newDraft } from "./draft.ts";
 
@@ -95,7 +95,7 @@ export interface JobState extends JobIdentity, StoredJobState, CountedJobState {
 /** A job in this process: its state, what it changes beside it, and what of all that no batch has carried yet. */
 export interface Job extends JobState {
   readonly context: JobContext;
-  draft: Draft;
+  readonly draft: Draft;
 }
 
 /** What the journal holds of an agent beside its mailbox and what it collected. */
@@ -244,4 +244,14 @@ function aggregatorsOf(agents: readonly AgentState[]): Aggregators {
 
 export function isOver({ status }: JobState): boolean {
   return isTerminal(status);
+}
+
+/** The agent that waits for the task. */
+export function agentOf(job: Job, task: Task): AgentState {
+  return job.agents[task.agentIndex]!;
+}
+
+/** The task's current attempt, as runners and slots know it. */
+export function refOf({ jobId }: Job, { seq: taskSeq, attempt }: Task): TaskRef {
+  return { jobId, taskSeq, attempt };
 }

@@ -140,7 +140,7 @@ export function resume(job: Job): void {
   job.status = "running";
   addEvent(job, "job_resumed", null, {});
   for (const task of [...job.tasks.values()]) {
-    if (task.state.kind === "queued") requestSlots(job, job.agents[task.agentIndex]!, task);
+    if (task.state.kind === "queued") requestSlots(job, task);
   }
   armTimers(job);
 }

@@ -12,7 +12,7 @@ import { addEvent, markDone } from "./history.ts";
 import { ask, HUMAN_INPUT_REQUESTED } from "./human-questions.ts";
 import { deadLetter, deadLetterToNobody, deliver, discardMailbox, startMessage } from "./messages.ts";
 import { setTimer } from "./schedule.ts";
-import { type AgentState, isOver, type Job } from "./state.ts";
+import { type AgentState, isOver, type Job, refOf } from "./state.ts";
 import { complete, failRun, sensorTimerOf } from "./status.ts";
 import { abandon, createTask } from "./tasks.ts";
 
@@ -46,7 +46,7 @@ export function process(job: Job, agent: AgentState, message: Message): void {
 function sendToWorker(job: Job, { node, task }: AgentState, message: Message): void {
   if (task === null || task.state.kind !== "running") return;
   job.draft.effects.sends.push({
-    ref: { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt },
+    ref: refOf(job, task),
     envelope: toEnvelope(message, job, node.nodeId, task.attempt),
   });
 }

@@ -5,6 +5,7 @@
 //     itself starts only after that cut is on disk.
 // T4. A lease that was announced is released in the history before the job's terminal event.
 
+import type { FailureCode } from "../failure-catalogue.ts";
 import { type GraphNode, isLongLived } from "../graph.ts";
 import { type Message, messageId, toEnvelope } from "../message.ts";
 import { slotsKey } from "../ports.ts";
@@ -16,7 +17,7 @@ import { taskGone } from "./human-requests.ts";
 import { deadLetter, isExpired } from "./messages.ts";
 import { enqueue } from "./schedule.ts";
 import { attemptBegan, attemptEnded } from "./services.ts";
-import type { AgentState, Job, Task } from "./state.ts";
+import { type AgentState, agentOf, type Job, refOf, type Task } from "./state.ts";
 
 /** Whether the job may not complete before this task has ended. A companion ends with the job instead. */
 function holdsJobOpen(agent: AgentState): boolean {
@@ -35,12 +36,12 @@ export function createTask(job: Job, agent: AgentState, kind: TaskKind, message:
     failures: 0,
   };
   adoptTask(job, task);
-  requestSlots(job, agent, task);
+  requestSlots(job, task);
 }
 
 /** Makes a task the job's own: a new one, or one that the journal held. */
 export function adoptTask(job: Job, task: Task): void {
-  const agent = job.agents[task.agentIndex]!;
+  const agent = agentOf(job, task);
   job.tasks.set(task.seq, task);
   agent.task = task;
   job.waitingChars += task.message.chars;
@@ -49,52 +50,48 @@ export function adoptTask(job: Job, task: Task): void {
 }
 
 /** Asks the pool for the next attempt's slots, and begins it if they are granted at once. */
-export function requestSlots(job: Job, agent: AgentState, task: Task): void {
-  const { config } = agent.node;
+export function requestSlots(job: Job, task: Task): void {
+  const { config, nodeId } = agentOf(job, task).node;
   if (config.kind !== "executor") {
-    begin(job, agent, task, null);
+    begin(job, task, null);
     return;
   }
   const { pool, poolSlots: slots } = config;
   setTaskState(job, task, { kind: "queued" });
   task.requestedAtMs = job.context.clock.nowMs();
   const ref = nextAttempt(job, task);
-  addEvent(job, "executor_lease_requested", agent.node.nodeId, {
-    task: task.seq,
-    attempt: ref.attempt,
-    pool,
-    slots,
-  });
+  addEvent(job, "executor_lease_requested", nodeId, { task: task.seq, attempt: ref.attempt, pool, slots });
   const grant = job.context.slots.request(slotsKey(ref), pool, slots);
-  if (grant.kind === "granted") begin(job, agent, task, grant.lease);
+  if (grant.kind === "granted") begin(job, task, grant.lease);
   else if (grant.kind === "unsatisfiable") {
-    endTask(job, agent, task, {
-      kind: "failed",
-      code: "resource.unsatisfiable",
-      message: grant.reason,
-      command: null,
-      artifacts: [],
-    });
+    endTask(job, task, failedOutcome("resource.unsatisfiable", grant.reason));
   }
 }
 
-function nextAttempt(job: Job, task: Task): TaskRef {
-  return { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt + 1 };
+/** The attempt for which a waiting task asks for slots. */
+export function nextAttempt(job: Job, task: Task): TaskRef {
+  return { ...refOf(job, task), attempt: task.attempt + 1 };
+}
+
+/** What fails a task without a report of its attempt. */
+export function failedOutcome(code: FailureCode, message: string): TaskOutcome {
+  return { kind: "failed", code, message, command: null, artifacts: [] };
 }
 
 /** A queued request was granted. @returns false when nobody waits for it any more */
 export function slotsGranted(job: Job, ref: TaskRef, lease: Lease): boolean {
   const task = job.tasks.get(ref.taskSeq);
   if (task?.state.kind !== "queued" || job.status !== "running") return false;
-  begin(job, job.agents[task.agentIndex]!, task, lease);
+  begin(job, task, lease);
   return true;
 }
 
-function begin(job: Job, agent: AgentState, task: Task, lease: Lease | null): void {
+function begin(job: Job, task: Task, lease: Lease | null): void {
+  const agent = agentOf(job, task);
   const { nodeId, config } = agent.node;
   if (task.attempt === 0 && isExpired(job, task.message)) {
     job.context.slots.release(slotsKey(nextAttempt(job, task)));
-    removeTask(job, agent, task);
+    removeTask(job, task);
     deadLetter(job, task.message, "ttl_expired", 0);
     enqueue(job, agent);
     return;
@@ -105,33 +102,32 @@ function begin(job: Job, agent: AgentState, task: Task, lease: Lease | null): vo
   const sandboxName = `${nodeId}-${runSuffix}-${task.seq}-${task.attempt}`;
   const startedAtMs = job.context.clock.nowMs();
   setTaskState(job, task, { kind: "running", lease, sandboxName, startedAtMs });
-  const ref = { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt };
+  const attempt = { task: task.seq, attempt: task.attempt };
+  const { maxAttempts, timeoutSeconds } = executionOf(agent);
   if (task.kind === "command") {
     job.runningTasks++;
     if (lease !== null) {
       addEvent(job, "executor_lease_acquired", nodeId, {
-        task: task.seq,
-        attempt: task.attempt,
+        ...attempt,
         ...leasePayload(lease),
         wait_ms: elapsedMs(task.requestedAtMs ?? startedAtMs, startedAtMs),
       });
     }
     addEvent(job, "sandbox_job_started", nodeId, {
-      task: task.seq,
+      ...attempt,
       sandbox_name: sandboxName,
       pool: lease?.pool ?? null,
-      attempt: task.attempt,
     });
     attemptBegan(job, agent);
   }
   job.draft.effects.starts.push({
-    ref,
+    ref: refOf(job, task),
     kind: task.kind,
     publicJobId: job.publicJobId,
     runId: job.runId,
     agentId: nodeId,
     config,
-    maxAttempts: maxAttempts(agent),
+    maxAttempts,
     idempotencyKey: `${job.runId}:${nodeId}:${messageId(job.runId, task.message.seq)}`,
     sandboxName,
     lease,
@@ -141,26 +137,20 @@ function begin(job: Job, agent: AgentState, task: Task, lease: Lease | null): vo
     bundleFingerprint: job.insert.bundleFingerprint,
     hasOwnPayload: job.insert.hasOwnPayload,
     configurationJson: job.insert.configurationJson,
-    traceparent: traceparent(
-      job.insert.trace.traceId,
-      attemptSpan(job.runId, { task: task.seq, attempt: task.attempt }).id,
-    ),
+    traceparent: traceparent(job.insert.trace.traceId, attemptSpan(job.runId, attempt).id),
     humanResponses: answersFor(job, task),
-    timeoutMs: timeoutMs(agent),
+    timeoutMs: timeoutSeconds === 0 ? null : timeoutSeconds * 1_000,
   });
   enqueue(job, agent);
 }
 
-export function maxAttempts(agent: AgentState): number {
-  const { config } = agent.node;
-  return config.kind === "executor" || config.kind === "module" ? config.maxAttempts : 1;
+/** How the agent's tasks are tried. */
+export function executionOf({ node: { config } }: AgentState) {
+  return config.kind === "executor" || config.kind === "module" ? config : watching;
 }
 
-function timeoutMs(agent: AgentState): number | null {
-  const { config } = agent.node;
-  if (config.kind !== "executor" && config.kind !== "module") return null;
-  return config.timeoutSeconds === 0 ? null : config.timeoutSeconds * 1_000;
-}
+/** A sensor's file is watched once, for as long as it takes. */
+const watching = { timeoutSeconds: 0, maxAttempts: 1, retryBackoffMs: 0 } as const;
 
 /** Whole milliseconds between two readings of the wall clock, which may have been set back between them. */
 function elapsedMs(fromMs: number, toMs: number): number {
@@ -181,23 +171,22 @@ export function currentAttempt(job: Job, ref: TaskRef): { task: Task; running: R
 /** The node whose command the report is about; null when the report is stale, or about no command (T2). */
 export function commandNode(job: Job, ref: TaskRef): GraphNode | null {
   const current = currentAttempt(job, ref);
-  return current?.task.kind === "command" ? job.agents[current.task.agentIndex]!.node : null;
+  return current?.task.kind === "command" ? agentOf(job, current.task).node : null;
 }
 
 export type RunningState = Extract<TaskState, { kind: "running" }>;
 
 export function releaseLease(
   job: Job,
-  agent: AgentState,
   task: Task,
-  running: RunningState,
+  { lease, startedAtMs }: RunningState,
   reason: string,
 ): void {
+  const agent = agentOf(job, task);
   if (task.kind === "command") {
     job.runningTasks--;
     attemptEnded(job, agent);
   }
-  const { lease, startedAtMs } = running;
   if (lease === null) return;
   addEvent(job, "executor_lease_released", agent.node.nodeId, {
     task: task.seq,
@@ -209,25 +198,24 @@ export function releaseLease(
 }
 
 /** Keeps the outcome until the agent looks at it: at once, or after a pause. */
-export function endTask(job: Job, agent: AgentState, task: Task, outcome: TaskOutcome): void {
+export function endTask(job: Job, task: Task, outcome: TaskOutcome): void {
   const kept = outcome.kind === "interrupted" ? outcome : { ...outcome, artifacts: [] };
   const { lease, sandboxName } =
     task.state.kind === "running" ? task.state : { lease: null, sandboxName: "" };
   setTaskState(job, task, { kind: "ended", outcome: kept, lease, sandboxName });
-  enqueue(job, agent);
+  enqueue(job, agentOf(job, task));
 }
 
 /** Gives a task up because its agent or its job is over: what runs is stopped, what waits is taken back (T4). */
 export function abandon(job: Job, task: Task): void {
-  const agent = job.agents[task.agentIndex]!;
   if (task.state.kind === "running") {
-    const ref = { jobId: job.jobId, taskSeq: task.seq, attempt: task.attempt };
+    const ref = refOf(job, task);
     // A command whose start is not even on disk yet is simply never started.
     if (withdrawStart(job, ref)) job.context.slots.release(slotsKey(ref));
     else job.draft.effects.stops.push(ref);
-    releaseLease(job, agent, task, task.state, "cancelled");
+    releaseLease(job, task, task.state, "cancelled");
   } else withdrawRequest(job, task);
-  removeTask(job, agent, task);
+  removeTask(job, task);
 }
 
 /** Takes a waiting request back, so that a paused job is granted nothing. */
@@ -235,7 +223,8 @@ export function withdrawRequest(job: Job, task: Task): void {
   if (task.state.kind === "queued") job.context.slots.release(slotsKey(nextAttempt(job, task)));
 }
 
-export function removeTask(job: Job, agent: AgentState, task: Task): void {
+export function removeTask(job: Job, task: Task): void {
+  const agent = agentOf(job, task);
   job.tasks.delete(task.seq);
   job.draft.changedTasks.delete(task.seq);
   job.draft.removedTasks.push(task.seq);
