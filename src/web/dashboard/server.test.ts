@@ -362,7 +362,8 @@ describe("as a worker of a run", () => {
     const again = once(upstream.server, "asked");
     upstream.stream?.end("id: 6\nevent: lo");
     await again;
-    upstream.send(6, 10);
+    // A gateway that says again what was said before.
+    upstream.send(4, 10);
     upstream.stream?.end();
     const texts = await Promise.all(browsers.map(async (browser) => (await browser).text()));
     assert.deepEqual(texts.map(idsIn), [upTo(10), upTo(10), upTo(10, 4)]);
