@@ -95,7 +95,7 @@ export class PendingBatch {
   }
 
   /**
-   * Jobs that were submitted together are written once they have come to rest, and not first with the work that they
+   * Jobs that were submitted together are written once they are quiescent, and not first with the work that they
    * have and then without it.
    */
   hold(untilMs: number): void {

@@ -1,5 +1,5 @@
 // aggregator: collects bodies and forms {messages, count, last_message} of them: after a number of messages, at
-// each message, or when the job comes to rest. What is formed is emitted, and the aggregator starts afresh; or it
+// each message, or at quiescence. What is formed is emitted, and the aggregator starts afresh; or it
 // completes the run; or, with neither, the last ones stay collected.
 
 import type { AggregatorConfig } from "../graph.ts";
@@ -64,10 +64,10 @@ function trim(actions: Action[], collected: readonly JsonValue[], body: JsonValu
 }
 
 /**
- * The job has come to rest: an aggregator that emits, and has no other moment to form its result, does so now.
+ * The job is quiescent: an aggregator that emits, and has no other moment to form its result, does so now.
  * @returns null when it has nothing to emit
  */
-export function restAggregator(
+export function stepQuiescentAggregator(
   config: AggregatorConfig,
   state: JsonValue,
   collected: readonly JsonValue[],

@@ -1,7 +1,7 @@
 // Quiescence: nothing is left in a job that could still change anything. Aggregators form their results, earlier ones
 // first, each of which may give the job new work; when none has anything to emit, the job is complete.
 
-import { form, restAggregator } from "../agents/aggregator.ts";
+import { form, stepQuiescentAggregator } from "../agents/aggregator.ts";
 import type { JsonValue } from "../json.ts";
 import { holdsJobOpen } from "./human-requests.ts";
 import type { Job } from "./state.ts";
@@ -25,7 +25,8 @@ export function goOnOrComplete(job: Job): void {
   for (; aggregators.cursor < aggregators.inOrder.length; aggregators.cursor++) {
     const agent = aggregators.inOrder[aggregators.cursor]!;
     const { config } = agent.node;
-    const step = config.kind === "aggregator" ? restAggregator(config, agent.state, agent.collected) : null;
+    const step =
+      config.kind === "aggregator" ? stepQuiescentAggregator(config, agent.state, agent.collected) : null;
     if (step === null) continue;
     apply(job, agent, step, null);
     return;
