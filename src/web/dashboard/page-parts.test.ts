@@ -1,13 +1,16 @@
 // The page's own parts that need no browser: layout, feed, stream frames, text.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { describe, test } from "node:test";
 import { fc } from "../../../test/support/fast-check.ts";
 
 const load = (name: string) => import(new URL(name, import.meta.url).href);
 const { box, layout } = await load("./graph-layout.js");
 const { FeedStore } = await load("./feed-store.js");
-const { FrameReader } = await load("./run-stream.mjs");
+const { followStream, FrameReader } = await load("./run-stream.mjs");
 const { clean, duration, size, start } = await load("./format.js");
 const { eventText } = await load("./event-text.js");
 
@@ -226,6 +229,32 @@ test("a stream's frames are the same in whatever pieces they come; comments are 
     }),
   );
   assert.throws(() => new FrameReader().push("data: ".padEnd(5_000_000, "x")), RangeError);
+});
+
+test("a stream that breaks off is resumed after its last event, and an event that is sent again is passed over", async () => {
+  const asked: unknown[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.headers["last-event-id"]);
+    const [from, to] = asked.length === 1 ? [1, 3] : [2, 4];
+    for (let id = from; id <= to; id++) {
+      response.write(`id: ${id}\nevent: ${id === 4 ? "job_completed" : "log"}\ndata: {}\n\n`);
+    }
+    response.end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const ids: number[] = [];
+  const ending = await followStream({
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    headers: {},
+    lastId: 0,
+    endings: new Map(),
+    signal: new AbortController().signal,
+    onLive: () => {},
+    onFrames: (frames: readonly { readonly id: number }[]) => void ids.push(...frames.map(({ id }) => id)),
+    beforeRetry: async () => true,
+  });
+  server.close();
+  assert.deepEqual([ids, asked, ending], [[1, 2, 3, 4], [undefined, "3"], "ended"]);
 });
 
 test("of a file whose server knows no parts no more is read than is shown", async () => {
