@@ -100,7 +100,7 @@ describe("size", () => {
 
   test("one node or one edge more than the limit is refused with the limit", async () => {
     const nodes = Array.from({ length: 20_001 }, (_, i) => router(`n${i}`));
-    await refuses("/jobs", JSON.stringify(graph("x", nodes)), 400, /nodes has 20001 nodes: at most 20000/);
+    await refuses("/jobs", JSON.stringify(graph("x", nodes)), 400, /nodes has 20001 items: at most 20000/);
   });
 });
 
