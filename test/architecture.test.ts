@@ -77,6 +77,24 @@ test("no import points upward, or to a part of the same layer", () => {
   assert.deepEqual(wrong, []);
 });
 
+test("no file imports itself by way of others, for types either", () => {
+  const known = new Set(files);
+  const done = new Set<string>();
+  const circles: string[] = [];
+  const visit = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) {
+      circles.push([...path.slice(path.indexOf(file)), file].map((name) => relative(src, name)).join(" > "));
+      return;
+    }
+    if (done.has(file)) return;
+    const targets = importsOf(file).map((name) => resolve(dirname(file), name));
+    for (const target of targets) if (known.has(target)) visit(target, [...path, file]);
+    done.add(file);
+  };
+  for (const file of files) visit(file, []);
+  assert.deepEqual(circles, []);
+});
+
 test("the SDK imports nothing: it is a package of its own, for browsers too", () => {
   const wrong = readdirSync(join(src, "../sdk/src"), { encoding: "utf8" })
     .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))

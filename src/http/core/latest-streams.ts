@@ -7,9 +7,9 @@
 
 import type { ServerResponse } from "node:http";
 import type { EventFeed } from "../../runs/feed.ts";
+import { streamHeaders } from "./sse-channel.ts";
 import { frame } from "./sse-chunk.ts";
 import type { Thread } from "./sse-pacer.ts";
-import { streamHeaders } from "./sse-reader.ts";
 
 const PERIOD_MS = 200;
 const HEARTBEAT_MS = 15_000;

@@ -5,8 +5,7 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { test } from "node:test";
 import { EventFeed } from "../../runs/feed.ts";
-import { Channel, type EventView } from "./sse-channel.ts";
-import { Reader } from "./sse-reader.ts";
+import { Channel, type EventView, Reader } from "./sse-channel.ts";
 
 const MIB = 1024 * 1024;
 

@@ -11,10 +11,9 @@
 import type { ServerResponse } from "node:http";
 import type { EventFeed } from "../../runs/feed.ts";
 import { LatestStreams } from "./latest-streams.ts";
-import { Channel, type EventView, type Fetch, type SharedMemory } from "./sse-channel.ts";
+import { Channel, type EventView, type Fetch, Reader, type SharedMemory } from "./sse-channel.ts";
 import type { Chunk } from "./sse-chunk.ts";
 import { Pacer, realThread, type Thread } from "./sse-pacer.ts";
-import { Reader } from "./sse-reader.ts";
 
 export type { EventView } from "./sse-channel.ts";
 export { frame } from "./sse-chunk.ts";
