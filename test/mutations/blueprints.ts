@@ -71,8 +71,8 @@ export const blueprintMutations: readonly Mutation[] = [
   {
     fault: "`troupe validate` does not show warnings of what is valid",
     file: "src/cli/validate.ts",
-    search: "if (warnings.length > 0) for",
-    replacement: "if (problems.length > 0) for",
+    search: '...problemTable(warnings, "WARNING"),',
+    replacement: "",
     tests: ["test/integration/cli.test.ts"],
   },
   {

@@ -52,8 +52,8 @@ export const cliMutations: readonly Mutation[] = [
   {
     fault: "what the gateway finds invalid exits as a failure does",
     file: "src/cli/session.ts",
-    search: "inputStatuses.has(error.status) ? new UsageError(text) : new CommandFailed(text)",
-    replacement: "new CommandFailed(text)",
+    search: "inputStatuses.has(error.status)\n    ? new UsageError(text)\n    : new CommandFailed(text);",
+    replacement: "false ? error : new CommandFailed(text);",
     tests: session,
   },
   {
@@ -78,17 +78,17 @@ export const cliMutations: readonly Mutation[] = [
     tests: ["test/integration/cli-gateway.test.ts"],
   },
   {
-    fault: "a failed run of the runtime API exits with success",
-    file: "src/cli/run.ts",
-    search: "    default:\n      return exitCodes.failure;",
-    replacement: "    default:\n      return exitCodes.success;",
+    fault: "a failed run exits with success",
+    file: "src/cli/watching.ts",
+    search: "exitCodes.cancelled : exitCodes.failure;",
+    replacement: "exitCodes.cancelled : exitCodes.success;",
     tests: ["test/integration/cli.test.ts"],
   },
   {
     fault: "Ctrl-C while a run is watched exits with success",
     file: "src/cli/watching.ts",
-    search: "if (!(await isOver(session, runId, watching))) return exitCodes.interrupted;",
-    replacement: "if (!(await isOver(session, runId, watching))) return exitCodes.success;",
+    search: "if (!(await isOver(call, runId, waiting))) return exitCodes.interrupted;",
+    replacement: "if (!(await isOver(call, runId, waiting))) return exitCodes.success;",
     tests: ["test/integration/cli-gateway.test.ts"],
   },
   {
