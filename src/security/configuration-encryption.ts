@@ -81,8 +81,9 @@ export class ConfigurationEncryption {
   }
 
   async #encrypt(): Promise<void> {
+    const pauses = this.#secrets.length > SECRETS_AT_ONCE;
     for (const [index, { plaintext, place }] of this.#secrets.entries()) {
-      if (index % SECRETS_AT_ONCE === SECRETS_AT_ONCE - 1) await scheduler.yield();
+      if (pauses && index % SECRETS_AT_ONCE === 0) await scheduler.yield();
       place.$sealed = this.#cipher.encrypt(plaintext).$sealed;
     }
   }
