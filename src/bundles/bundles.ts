@@ -15,6 +15,7 @@ import { isoTime } from "../engine/event.ts";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject } from "../engine/json.ts";
 import { KeyedMutex } from "../lib/async.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import { type Definition, DefinitionCache, readDefinition } from "./definition.ts";
 import { openFolder } from "./folder-source.ts";
 import { bundleLimits, PAYLOADS_FOLDER } from "./layout.ts";
@@ -211,6 +212,26 @@ export class Bundles {
     return this.#records.get(bundleId);
   }
 
+  /** @throws DomainError when no bundle of this id is registered */
+  async existing(bundleId: string): Promise<BundleRecord> {
+    const record = await this.#records.get(bundleId);
+    if (record === null) throw notFound(bundleId);
+    return record;
+  }
+
+  /** @throws DomainError when no bundle of this id is registered, or a job uses it */
+  async delete(bundleId: string): Promise<void> {
+    const record = await this.existing(bundleId);
+    const outcome = await this.letGo(record, () => this.#records.deleteUnused(bundleId));
+    if (outcome === "missing") throw notFound(bundleId);
+    if (outcome === "in_use") {
+      throw new DomainError(
+        "bundle_in_use",
+        `Bundle ${bundleId} is used by at least one job. Delete those jobs first: GET /api/v1/jobs lists them.`,
+      );
+    }
+  }
+
   /** Ends what `receiveZip`, `launch` or `takeFolder` has begun: a snapshot that nothing names goes now (B5). */
   release({ fingerprint }: { readonly fingerprint: string }): Promise<void> {
     return this.#snapshots.release(fingerprint);
@@ -385,6 +406,13 @@ function checkedId(bundleId: string): string {
     "/bundle_id",
     "invalid_bundle_id",
     `the bundle_id ${shown(bundleId)} must have 1 to 128 letters, digits, ".", "_" or "-", and not dots alone; give one as bundle_id`,
+  );
+}
+
+function notFound(bundleId: string): DomainError {
+  return new DomainError(
+    "bundle_not_found",
+    `Bundle ${bundleId} was not found. GET /api/v1/bundles lists the bundles there are.`,
   );
 }
 

@@ -22,6 +22,8 @@ export interface BundleRecords {
   /** Writes the record, in place of one of the same id (whose time of creation stays). On disk when it resolves. */
   save(record: BundleRecord): Promise<void>;
   get(bundleId: string): Promise<BundleRecord | null>;
+  /** Deletes the record, unless a job that is not deleted was made from the bundle. On disk when it resolves. */
+  deleteUnused(bundleId: string): Promise<"deleted" | "in_use" | "missing">;
   /** In the order of their ids, those after `after`; null begins with the first. */
   list(page: { readonly limit: number; readonly after: string | null }): Promise<readonly BundleRecord[]>;
   /** Whether anything that is written down has the snapshot: a bundle, a job, a run or a blueprint. */

@@ -51,7 +51,7 @@ describe("creating a job", () => {
     const { bundleId } = await core.bundle(quick);
     const source = { kind: "bundle", bundleId } as const;
     const draft = await core.definitions.prepareCreate({ source, name: null, configuration: {} });
-    await core.records.write((writes) => writes.deleteBundle(bundleId));
+    await core.bundles.delete(bundleId);
     await assert.rejects(core.records.write(draft.insert), refused("validation_failed"));
   });
 
@@ -59,7 +59,7 @@ describe("creating a job", () => {
     await using core = await startCore();
     const job = await core.job(quick);
     const { bundleId } = job.source as { readonly bundleId: string };
-    await core.records.write((writes) => writes.deleteBundle(bundleId));
+    await core.database.kysely.deleteFrom("bundles").where("bundle_id", "=", bundleId).execute();
     const run = await core.start(job.jobId);
     assert.equal((await core.ended(run.runId)).status, "completed");
   });

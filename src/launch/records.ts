@@ -244,10 +244,6 @@ export interface GatewayWrites extends Pick<GatewayRecords, "idempotency" | "job
   bundle(bundleId: string): Promise<BundleRecord | null>;
   /** Writes the record, in place of one of the same id, whose time of creation stays. */
   saveBundle(record: BundleRecord): Promise<void>;
-  /** Whether a job that is not deleted was made from this bundle. */
-  bundleInUse(bundleId: string): Promise<boolean>;
-  /** @returns whether it was there */
-  deleteBundle(bundleId: string): Promise<boolean>;
 }
 
 /** For summaries. A count of `maximum` says: this many, or more. */

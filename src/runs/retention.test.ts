@@ -245,8 +245,8 @@ test("a snapshot stays for a run that was accepted and not launched yet, though 
   await s.gateway.write(async (writes) => {
     await writes.insertJob({ ...job(1), bundleFingerprint: fingerprint });
     await writes.insertRun(run(1, "job_0001"));
-    await writes.deleteBundle(bundleId);
   });
+  await s.database.kysely.deleteFrom("bundles").where("bundle_id", "=", bundleId).execute();
   s.pass(10 * DAY_MS);
   const limits = { olderThanDays: 0.001, bytesMax: 1 };
   assert.equal((await collect(s, limits)).bundles.count, 0);

@@ -2,10 +2,12 @@
 
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/app/clock.ts";
+import type { BundleRecords } from "../../src/bundles/records.ts";
 import type { Journal } from "../../src/engine/journal.ts";
 import type { GatewayRecords, JobDefinition, NewRun } from "../../src/launch/records.ts";
 import type { JobRecords } from "../../src/runs/job-records.ts";
 import type { RetentionRecords } from "../../src/runs/retention-records.ts";
+import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { sqlJobRecords } from "../../src/store/sql/jobs.ts";
 import { sqlRetentionRecords } from "../../src/store/sql/retention.ts";
@@ -13,6 +15,7 @@ import { contractOnEach, type OpenDatabase, type ContractTest as TestOf } from "
 
 export interface GatewayUnderTest {
   readonly records: GatewayRecords;
+  readonly bundles: BundleRecords;
   readonly journal: Journal;
   readonly runtime: JobRecords;
   readonly retention: RetentionRecords;
@@ -26,6 +29,7 @@ export type ContractTest = TestOf<GatewayUnderTest>;
 
 const gatewayOn = ({ database, journal, reopen, breakCommits }: OpenDatabase): GatewayUnderTest => ({
   records: sqlGatewayRecords(database, systemClock.soon),
+  bundles: sqlBundleRecords(database),
   journal,
   runtime: sqlJobRecords(database),
   retention: sqlRetentionRecords(database),

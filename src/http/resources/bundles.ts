@@ -65,7 +65,7 @@ export interface Parts {
 // --------------------------------------------------------------------------------------------- gateway
 
 export interface GatewayParts extends Parts, PageParts, IdempotencyParts {
-  readonly records: Pick<GatewayRecords, "bundles" | "write">;
+  readonly records: Pick<GatewayRecords, "bundles">;
 }
 
 /** To be called in a scope of their own: only these routes take uploads. */
@@ -127,9 +127,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
       summary: "Get a bundle",
       answers: { 200: BundleSchema },
       handle: async (request, reply) => {
-        const { bundle_id: bundleId } = request.params;
-        const bundle = await bundles.get(bundleId);
-        if (bundle === null) throw notFound(bundleId);
+        const bundle = await bundles.existing(request.params.bundle_id);
         return reply.type("application/json; charset=utf-8").send(await renderWhole(parts, bundle));
       },
     }),
@@ -140,15 +138,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
       answers: { 204: nothing("The bundle is gone.") },
       problems: ["bundle_in_use"],
       handle: async (request, reply) => {
-        const { bundle_id: bundleId } = request.params;
-        const bundle = await bundles.get(bundleId);
-        if (bundle === null) throw notFound(bundleId);
-        await bundles.letGo(bundle, () =>
-          records.write(async (writes) => {
-            if (await writes.bundleInUse(bundleId)) throw inUse(bundleId);
-            if (!(await writes.deleteBundle(bundleId))) throw notFound(bundleId);
-          }),
-        );
+        await bundles.delete(request.params.bundle_id);
         return reply.code(204).send();
       },
     }),
@@ -269,20 +259,6 @@ function tooLarge(): Problem {
   return new Problem(
     "payload_too_large",
     "The zip is larger than SVC_BUNDLE_MAX_BYTES allows. Leave out what the workers do not need, or raise the limit.",
-  );
-}
-
-function notFound(bundleId: string): DomainError {
-  return new DomainError(
-    "bundle_not_found",
-    `Bundle ${bundleId} was not found. GET /api/v1/bundles lists the bundles there are.`,
-  );
-}
-
-function inUse(bundleId: string): DomainError {
-  return new DomainError(
-    "bundle_in_use",
-    `Bundle ${bundleId} is used by at least one job. Delete those jobs first: GET /api/v1/jobs lists them.`,
   );
 }
 

@@ -4,7 +4,7 @@ import { type Selectable, sql, type Transaction } from "kysely";
 import type { BundleOrigin, BundleRecord, BundleRecords } from "../../bundles/records.ts";
 import type { GatewayRecords, GatewayWrites } from "../../launch/records.ts";
 import type { Database } from "./database.ts";
-import { atMost, type Db, insertion, query } from "./query.ts";
+import { atMost, command, type Db, insertion, query } from "./query.ts";
 import { isSnapshotNamed } from "./references.ts";
 import type { Schema } from "./schema.ts";
 
@@ -64,12 +64,31 @@ const newestFirst = query(
   toBundle,
 );
 
+/** A job that is not deleted. */
+const userOf = query(
+  (db, bundleId: string) =>
+    db
+      .selectFrom("job_definitions")
+      .select("job_id")
+      .where("deleted", "=", sql.lit(0))
+      .where("bundle_id", "=", bundleId)
+      .limit(sql.lit(1)),
+  (row) => row.job_id,
+);
+
+const remove = command((db, bundleId: string) => db.deleteFrom("bundles").where("bundle_id", "=", bundleId));
+
 const save = insertion("bundles", ["bundle_id"], ["created_at"]);
 
 export function sqlBundleRecords(database: Database): BundleRecords {
   return {
     save: (record) => database.transaction((db) => save(db, toRow(record))),
     get: (bundleId) => byId.first(database, bundleId),
+    deleteUnused: (bundleId) =>
+      database.transaction(async (db) => {
+        if ((await userOf.first(db, bundleId)) !== null) return "in_use";
+        return (await remove(db, bundleId)) > 0 ? "deleted" : "missing";
+      }),
     list: ({ limit, after }) => inOrderOfIds.all(database, after ?? "", limit),
     isSnapshotNamed: (fingerprint) => isSnapshotNamed(database, fingerprint),
   };
@@ -84,28 +103,9 @@ export function bundleReads(database: Database): Pick<GatewayRecords, "bundles">
   };
 }
 
-export function bundleWrites(
-  db: Transaction<Schema>,
-): Pick<GatewayWrites, "bundle" | "saveBundle" | "bundleInUse" | "deleteBundle"> {
+export function bundleWrites(db: Transaction<Schema>): Pick<GatewayWrites, "bundle" | "saveBundle"> {
   return {
     bundle: (bundleId) => byId.first(db, bundleId),
     saveBundle: (record) => save(db, toRow(record)),
-    async bundleInUse(bundleId) {
-      const user = await db
-        .selectFrom("job_definitions")
-        .select("job_id")
-        .where("deleted", "=", sql.lit(0))
-        .where("bundle_id", "=", bundleId)
-        .limit(1)
-        .executeTakeFirst();
-      return user !== undefined;
-    },
-    async deleteBundle(bundleId) {
-      const { numDeletedRows } = await db
-        .deleteFrom("bundles")
-        .where("bundle_id", "=", bundleId)
-        .executeTakeFirst();
-      return numDeletedRows > 0n;
-    },
   };
 }

@@ -264,24 +264,22 @@ function bundlesContract(test: ContractTest): void {
     assert.deepEqual(ids, ["bundle_2", "bundle_3", "bundle_1", "bundle_4"]);
   });
 
-  test("a bundle is in use while a job that is not deleted was made from it", async (under) => {
-    const { records } = under;
+  test("a bundle is deleted once no job that is not deleted was made from it", async (under) => {
+    const { records, bundles } = under;
     await records.write((writes) => writes.saveBundle(bundle(1, 1)));
-    const isUsed = () => records.write((writes) => writes.bundleInUse("bundle_1"));
-    assert.equal(await isUsed(), false);
     await withJobs(under, job(1));
-    assert.equal(await isUsed(), true);
+    assert.equal(await bundles.deleteUnused("bundle_1"), "in_use");
+    assert.notEqual(await bundles.get("bundle_1"), null);
     await records.write((writes) => writes.deleteJob("job_0001", 1));
-    assert.equal(await isUsed(), false);
+    assert.equal(await bundles.deleteUnused("bundle_1"), "deleted");
+    assert.equal(await bundles.get("bundle_1"), null);
+    assert.equal(await bundles.deleteUnused("bundle_1"), "missing");
   });
 
-  test("a bundle's record can be replaced and deleted; its time of creation stays", async ({ records }) => {
+  test("a bundle's record can be replaced; its time of creation stays", async ({ records }) => {
     await records.write((writes) => writes.saveBundle(bundle(1, 1)));
     await records.write((writes) => writes.saveBundle({ ...bundle(1, 8), name: "again" }));
     const found = await records.write((writes) => writes.bundle("bundle_1"));
     assert.deepEqual([found?.name, found?.createdAtMs, found?.updatedAtMs], ["again", 1, 8]);
-    const remove = () => records.write((writes) => writes.deleteBundle("bundle_1"));
-    assert.deepEqual([await remove(), await remove()], [true, false]);
-    assert.equal(await records.write((writes) => writes.bundle("bundle_1")), null);
   });
 }
