@@ -13,7 +13,6 @@ import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { PackageDescription } from "../blueprints/package-description.ts";
 import type { Bundles } from "../bundles/bundles.ts";
 import { type Definition, extensionsOf } from "../bundles/definition.ts";
-import { withInputs } from "../engine/inputs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
@@ -21,6 +20,7 @@ import type { ConfigurationSecrets, EncryptedConfiguration } from "../security/c
 import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
 import { type SecretPaths, secretPathsIn } from "../security/secret-detection.ts";
 import { WEB_UI_PORT, type WebUiPorts } from "../web/ports.ts";
+import { withInputs } from "./inputs.ts";
 import { isStillAdded, storedBundle } from "./job-sources.ts";
 import { blueprintOf, type LaunchPlans } from "./launch-plans.ts";
 import { refuseFailed } from "./preparation/findings.ts";

@@ -3,7 +3,6 @@
 import type { BlueprintForJob, Blueprints } from "../blueprints/blueprints.ts";
 import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { FolderDifferences } from "../blueprints/folder-differences.ts";
-import { withInputs } from "../engine/inputs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { TraceContext } from "../engine/trace.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
@@ -12,6 +11,7 @@ import { secretPathsIn } from "../security/secret-detection.ts";
 import type { WebUiPorts } from "../web/ports.ts";
 import { inputsRefused } from "./acceptance.ts";
 import type { CreatedJob, Definitions } from "./definitions.ts";
+import { withInputs } from "./inputs.ts";
 import { blueprintSource } from "./job-sources.ts";
 import { entriesOf, refuseUnchecked } from "./preparation/findings.ts";
 import type { Preparation } from "./preparation/preparation.ts";

@@ -17,10 +17,10 @@
 import { JobUnwritable } from "../engine/batch.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
-import { withInputs } from "../engine/inputs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { KeyedMutex } from "../lib/async.ts";
 import { isUnavailable, WorkQueue } from "../operations/work-queue.ts";
+import { withInputs } from "./inputs.ts";
 import { blueprintOf, type LaunchPlan } from "./launch-plans.ts";
 import type { PreparedLaunch } from "./preparation/preparation.ts";
 import {

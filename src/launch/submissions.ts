@@ -2,7 +2,6 @@
 
 import type { Bundles } from "../bundles/bundles.ts";
 import type { Graph } from "../engine/graph.ts";
-import { withInputs } from "../engine/inputs.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../engine/manifest.ts";
 import { holdsSealed } from "../engine/sealed.ts";
@@ -11,6 +10,7 @@ import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { hasTooManySecrets, secretPathsIn, TOO_MANY_SECRETS } from "../security/secret-detection.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
+import { withInputs } from "./inputs.ts";
 
 /** A submission, but for the trace of its caller. */
 export type Untraced = Omit<Submission, "trace">;

@@ -1,8 +1,8 @@
 // A launch's inputs, put in place of the manifest's initial_inputs (CONTRACTS §6 "Gateway runs").
 
-import type { Graph } from "./graph.ts";
-import { isObject, type JsonObject, type JsonValue } from "./json.ts";
-import { quoted } from "./manifest/problems.ts";
+import type { Graph } from "../engine/graph.ts";
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { quoted } from "../engine/manifest/problems.ts";
 
 /** What is told of inputs that are wrong in many places. */
 const PROBLEMS_MAX = 100;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { graph } from "../../test/support/graphs.ts";
+import type { JsonObject } from "../engine/json.ts";
+import { parseManifest } from "../engine/manifest.ts";
 import { withInputs } from "./inputs.ts";
-import type { JsonObject } from "./json.ts";
-import { parseManifest } from "./manifest.ts";
 
 const router = (node_id: string): JsonObject => ({ node_id, agent_type: "router" });
 const more = { entrypoints: ["a", "b"], initial_inputs: { a: [{ own: 1 }] } };
