@@ -48,7 +48,7 @@ export interface CleanupPorts {
     sinceMs: number,
     options: { readonly isPreview: boolean },
   ) => Promise<BlobRemoval>;
-  /** Removes the run's workspaces and evidence; those that are gone are no error. */
+  /** Removes the run's workspaces and history files; those that are gone are no error. */
   readonly removeRunFiles: (runId: string) => Promise<void>;
   /** Resolves when no command of the run is left. */
   readonly commandsEnded: (runId: string) => Promise<void>;
@@ -129,7 +129,7 @@ export class Cleanup {
       for (const garbage of page) {
         if (this.#isStopped) break;
         const removal = await this.#remove(garbage).catch((error: unknown): BlobRemoval => {
-          if (!isDomainError(error)) throw error;
+          if (!isSystemError(error)) throw error;
           refusal ??= error;
           return { kind: "kept" };
         });
@@ -175,6 +175,6 @@ export class Cleanup {
 }
 
 /** Whether this is the system's own error about a file or folder. */
-export function isDomainError(error: unknown): error is Error {
+export function isSystemError(error: unknown): error is Error {
   return (error as NodeJS.ErrnoException | null)?.syscall !== undefined;
 }

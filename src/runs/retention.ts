@@ -11,7 +11,7 @@
 //     belongs to it. Somebody has to confirm.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
-import { type BlobRemoval, type Cleanup, type Counted, isDomainError } from "./cleanup.ts";
+import { type BlobRemoval, type Cleanup, type Counted, isSystemError } from "./cleanup.ts";
 import { Pace } from "./pace.ts";
 import { type CutRequest, countThrough, findCut } from "./retention-cut.ts";
 import type { EndPosition, RemovedRuns, RetentionRecords } from "./retention-records.ts";
@@ -320,7 +320,7 @@ export class Retention {
     try {
       return await work();
     } catch (error) {
-      if (!isDomainError(error)) throw error;
+      if (!isSystemError(error)) throw error;
       this.#tell(error);
       return refused;
     }
