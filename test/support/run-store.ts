@@ -115,7 +115,7 @@ export const sha256Of = (bytes: Buffer): string => createHash("sha256").update(b
 /** Everything that is listed, by id, with its bytes, which are of the size and the hash that are listed. */
 export async function contentsOf(store: RunStore, runId = RUN_ID): Promise<ReadonlyMap<string, Buffer>> {
   const contents = new Map<string, Buffer>();
-  for (const artifact of (await store.evidence(runId)) ?? []) {
+  for (const artifact of (await store.historyFiles(runId)) ?? []) {
     const bytes = await bytesOf(artifact);
     assert.equal(bytes.length, artifact.size, artifact.artifactId);
     assert.equal(sha256Of(bytes), artifact.sha256, artifact.artifactId);

@@ -5,10 +5,10 @@ import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import { MachineBusy } from "../../lib/async.ts";
 import { DomainError } from "../../lib/domain-error.ts";
-import { EvidenceUnavailable } from "../../runs/store/run-store.ts";
+import { HistoryUnavailable } from "../../runs/store/run-store.ts";
 
 /** What may be over in a moment. */
-const unavailable = [EngineUnavailable, JournalUnavailable, EvidenceUnavailable, MachineBusy];
+const unavailable = [EngineUnavailable, JournalUnavailable, HistoryUnavailable, MachineBusy];
 
 /** @returns null for an error that says nothing to a caller */
 export function domainErrorOf(error: unknown): DomainError | null {

@@ -4,7 +4,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ArtifactRecord } from "../../engine/task-port.ts";
 import { DomainError } from "../../lib/domain-error.ts";
-import { comparePlaces, evidencePlace } from "../../runs/store/evidence-names.ts";
+import { comparePlaces, historyPlace } from "../../runs/store/history-names.ts";
 import type { RunStore } from "../../runs/store/run-store.ts";
 import {
   artifactEntry,
@@ -220,7 +220,7 @@ function artifactsOf({ runStore }: Parts, runId: string, withEvidence: boolean):
       const [part = EVIDENCE, ...place] = after ?? [];
       const rows: Listed[] = [];
       if (withEvidence && part === EVIDENCE) {
-        const evidence = (await runStore.evidence(runId)) ?? [];
+        const evidence = (await runStore.historyFiles(runId)) ?? [];
         const behind = evidence
           .map(listedEvidence)
           .filter((one) => comparePlaces(one.place, place.map(Number)) > 0);
@@ -237,7 +237,7 @@ function artifactsOf({ runStore }: Parts, runId: string, withEvidence: boolean):
 }
 
 function listedEvidence(artifact: StoredArtifact) {
-  const place = evidencePlace(artifact.artifactId);
+  const place = historyPlace(artifact.artifactId);
   return { artifact, place, position: [EVIDENCE, ...place] };
 }
 

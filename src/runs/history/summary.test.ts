@@ -9,7 +9,7 @@ import { newTally } from "../../engine/tally.ts";
 import type { ArtifactRecord, TaskOutcome } from "../../engine/task-port.ts";
 import { parseEvent } from "./line.ts";
 import { toLog } from "./logs.ts";
-import { evidenceArtifactIds, OUTPUT_LINKS_MAX, type SummarizedJob, summaryOf } from "./summary.ts";
+import { historyFileIds, OUTPUT_LINKS_MAX, type SummarizedJob, summaryOf } from "./summary.ts";
 import { toTimeline } from "./timeline.ts";
 
 const file: ArtifactRecord = {
@@ -112,7 +112,7 @@ test("tells retries, what failed, what was used, and tokens; the same whenever i
     tokens: { input: 105, output: 20, total: 125 },
   });
   const ids = artifact_links.map(({ artifact_id }) => artifact_id);
-  assert.deepEqual(ids, [...evidenceArtifactIds, "art_1"]);
+  assert.deepEqual(ids, [...historyFileIds, "art_1"]);
   for (const { artifact_id, url } of artifact_links) {
     assert.equal(url, `/api/v1/runs/${row.runId}/artifacts/${artifact_id}`);
   }
@@ -143,7 +143,7 @@ test("an open run lasts to now, or without a clock to its last batch; one that n
 test("a run that made thousands of outputs has a summary as small as any, and unseen memory is null", () => {
   const artifactIds = Array.from({ length: 5_000 }, (_, i) => `art_${i}`);
   const summary = summaryOf({ job: open, failure: null, artifactIds });
-  assert.equal(summary.artifact_links.length, evidenceArtifactIds.length + OUTPUT_LINKS_MAX);
+  assert.equal(summary.artifact_links.length, historyFileIds.length + OUTPUT_LINKS_MAX);
   assert.deepEqual(summary.resource_peaks, { cpu_seconds: 0, max_rss_bytes: null, disk_bytes: 0 });
   assert.deepEqual([summary.failed_agent_id, summary.failure], [null, null]);
 });

@@ -11,7 +11,7 @@ import type { JobRecord } from "../job-records.ts";
 import { artifactUrl } from "./run-context.ts";
 
 /** The artifacts that every run has: views of its history, by their stable ids (spec "Run artifact entry"). */
-export const evidenceArtifactIds = [
+export const historyFileIds = [
   "events_jsonl",
   "logs_jsonl",
   "errors_jsonl",
@@ -79,7 +79,7 @@ export function summaryOf({ job, failure, nowMs, artifactIds }: SummarySource): 
   const { runId, tally } = job;
   // A step is a node of the graph, and its id is the agent's.
   const failedId = failure?.details.agent_id ?? null;
-  const linked = [...evidenceArtifactIds, ...artifactIds.slice(0, OUTPUT_LINKS_MAX)];
+  const linked = [...historyFileIds, ...artifactIds.slice(0, OUTPUT_LINKS_MAX)];
   return {
     schema_version: "svc.observability_summary.v1",
     run_id: runId,

@@ -1,10 +1,11 @@
-// A run's evidence as artifacts: what its projection has on disk, and documents that are made when asked for.
+// A run's history files as artifacts: what its projection has on disk, and documents that are made when asked for.
 
+import { encoded } from "./chunks.ts";
 import {
   comparePlaces,
   documentFile,
   documentId,
-  evidencePlace,
+  historyPlace,
   type SeriesName,
   segmentFile,
   segmentId,
@@ -13,12 +14,11 @@ import {
   seriesNames,
   TIMELINE_JSON_FILE,
   TIMELINE_JSON_ID,
-} from "./evidence-names.ts";
+} from "./history-names.ts";
 import { fileBytes, memoryBytes, type OpenBytes, timelineBytes } from "./open-bytes.ts";
 import type { Projection } from "./projection.ts";
 import type { RunDocument, RunSource } from "./run-source.ts";
 import type { StoredArtifact } from "./stored-artifact.ts";
-import { encoded } from "./text-chunks.ts";
 
 const JSON_TYPE = "application/json";
 const LINES_TYPE = "application/x-ndjson";
@@ -50,14 +50,14 @@ export async function projectedFiles(
 }
 
 export function inListOrder(a: StoredArtifact, b: StoredArtifact): number {
-  return comparePlaces(evidencePlace(a.artifactId), evidencePlace(b.artifactId));
+  return comparePlaces(historyPlace(a.artifactId), historyPlace(b.artifactId));
 }
 
 function newestPart(projection: Projection, name: SeriesName): FileOf {
   const parts = projection.partsOf(name);
   const { size, sha256 } = parts.at(-1)!;
   const path = projection.pathOf(name, parts.length);
-  const mayGrow = !projection.isSealed;
+  const mayGrow = !projection.isComplete;
   return {
     artifactId: seriesId(name),
     name: seriesFile(name),
@@ -85,7 +85,7 @@ function fullParts(projection: Projection, name: SeriesName): readonly FileOf[] 
 function timelineJson(projection: Projection): FileOf {
   const { timeline } = projection;
   const size = projection.partsOf("timeline").at(-1)!.size;
-  const lines = { path: projection.pathOf("timeline", 1), size, mayGrow: !projection.isSealed };
+  const lines = { path: projection.pathOf("timeline", 1), size, mayGrow: !projection.isComplete };
   return {
     artifactId: TIMELINE_JSON_ID,
     name: TIMELINE_JSON_FILE,
@@ -96,27 +96,43 @@ function timelineJson(projection: Projection): FileOf {
   };
 }
 
-/** @param projection what is kept of the run; null when nothing is known of it yet */
+/** @param projection remembers the size of documents that do not change any more; null: nothing is remembered */
 export async function documentFiles(
   projection: Projection | null,
   source: RunSource,
 ): Promise<readonly StoredArtifact[]> {
-  const files = await Promise.all(source.documents.map((document) => documentFileOf(projection, document)));
+  const files = await Promise.all(
+    source.documents.map(async (document) => {
+      const known = projection?.documents.get(document.name);
+      if (known !== undefined) return known && rememberedFile(document, known);
+      const file = await documentFileOf(document);
+      const isFinal = source.isEnded || (document.isFixed && file !== null);
+      if (isFinal) projection?.documents.set(document.name, file && { size: file.size, sha256: file.sha256 });
+      return file;
+    }),
+  );
   return files.filter((file) => file !== null).map((file) => artifactOf(source, file));
 }
 
-async function documentFileOf(projection: Projection | null, document: RunDocument): Promise<FileOf | null> {
-  const { name } = document;
-  const named = { artifactId: documentId(name), name: documentFile(name), contentType: JSON_TYPE };
-  const kept = projection?.documentOf(name) ?? null;
-  if (projection !== null && kept !== null) {
-    const { size, sha256 } = kept;
-    return { ...named, size, sha256, open: fileBytes({ path: projection.documentPath(name), size }) };
-  }
-  // All that a run which has ended has to say is kept.
-  if (projection?.isSealed) return null;
+const namesOf = ({ name }: RunDocument) => ({
+  artifactId: documentId(name),
+  name: documentFile(name),
+  contentType: JSON_TYPE,
+});
+
+async function documentFileOf(document: RunDocument): Promise<FileOf | null> {
   const text = await document.text();
   if (text === null) return null;
   const { chunks, size, sha256 } = await encoded(text);
-  return { ...named, size, sha256, open: memoryBytes(chunks) };
+  return { ...namesOf(document), size, sha256, open: memoryBytes(chunks) };
+}
+
+/** A document of this size and hash, whose text is read when it is opened. */
+function rememberedFile(document: RunDocument, known: Pick<FileOf, "size" | "sha256">): FileOf {
+  const open: OpenBytes = async (first, last) => {
+    const file = await documentFileOf(document);
+    if (file?.sha256 === known.sha256) return file.open(first, last);
+    throw Object.assign(new Error("The document was removed."), { code: "ENOENT" });
+  };
+  return { ...namesOf(document), ...known, open };
 }

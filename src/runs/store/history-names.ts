@@ -1,4 +1,4 @@
-// What a run's evidence is called: stable ids, file names, and the order in which they are listed (spec "Run artifact
+// What a run's history files are called: stable ids, file names, and the order in which they are listed (spec "Run artifact
 // entry", CONTRACTS §3 "Artifacts").
 
 /** Views of the history as lines of JSON, one for each event that the view shows. */
@@ -39,9 +39,9 @@ const SEGMENT_ID = /^(events|logs|errors)_jsonl_(\d{3,9})$/;
 
 /**
  * Where an id stands in the order of a list, as a sort key that stays the same: stable ids, then segments by series,
- * oldest first. Empty for what is no evidence.
+ * oldest first. Empty for the ids of other artifacts.
  */
-export function evidencePlace(artifactId: string): readonly number[] {
+export function historyPlace(artifactId: string): readonly number[] {
   const stable = stableIds.indexOf(artifactId);
   if (stable >= 0) return [stable];
   const match = SEGMENT_ID.exec(artifactId);
@@ -61,7 +61,7 @@ export function documentOf(artifactId: string): DocumentName | null {
   return documentNames.find((name) => documentId(name) === artifactId) ?? null;
 }
 
-/** Whether this id is, or could be, a run's evidence; artifacts of workers have other ones. */
-export function isEvidenceId(artifactId: string): boolean {
-  return evidencePlace(artifactId).length > 0;
+/** Whether this id is, or could be, that of a history file; artifacts of workers have other ones. */
+export function isHistoryFileId(artifactId: string): boolean {
+  return historyPlace(artifactId).length > 0;
 }

@@ -1,26 +1,25 @@
-// state.json: how far a run's evidence on disk goes, and what it consists of. It is written after the files that it
+// state.json: how far a run's history files go, and what it consists of. It is written after the files that it
 // speaks of, in one step; what lies beyond it on disk is not there.
 
 import { readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isObject, type JsonObject } from "../../engine/json.ts";
-import { type DocumentName, type SeriesName, seriesNames } from "./evidence-names.ts";
+import { type SeriesName, seriesNames } from "./history-names.ts";
 import type { FilePart } from "./series-file.ts";
 
 /** To be raised with every change of what the files look like: those of another version are made anew. */
-const VERSION = 1;
+const VERSION = 2;
 const FILE = "state.json";
 
 export interface ProjectionState {
   /** The last event that the files know of. */
   readonly throughSeq: number;
   /** Whether the run has ended and all is there: nothing changes any more. */
-  readonly isSealed: boolean;
+  readonly isComplete: boolean;
   /** Parts of each series, oldest first. */
   readonly series: Readonly<Record<SeriesName, readonly FilePart[]>>;
   /** Hex, of timeline.json. */
   readonly timelineSha256: string;
-  readonly documents: Readonly<Partial<Record<DocumentName, FilePart>>>;
 }
 
 /** @returns null when there is none that this version understands */
@@ -39,15 +38,13 @@ export async function readState(folder: string, runId: string): Promise<Projecti
 }
 
 /** Whether what was read has the form that is written; its numbers and hashes are checked against the files. */
-function isState({ throughSeq, isSealed, series, timelineSha256, documents }: JsonObject): boolean {
+function isState({ throughSeq, isComplete, series, timelineSha256 }: JsonObject): boolean {
   return (
     Number.isSafeInteger(throughSeq) &&
-    typeof isSealed === "boolean" &&
+    typeof isComplete === "boolean" &&
     typeof timelineSha256 === "string" &&
     isObject(series) &&
-    seriesNames.every((name) => isParts(series[name])) &&
-    isObject(documents) &&
-    isParts(Object.values(documents))
+    seriesNames.every((name) => isParts(series[name]))
   );
 }
 

@@ -1,6 +1,6 @@
-// The evidence of one run on disk, below SVC_HOME/evidence: its history as series of lines, and its small documents.
+// The history files of one run, below SVC_HOME/evidence: its history as series of lines.
 //
-// P1. It is a cache: whatever is missing, damaged or of another version is made anew from the run's history and rows,
+// P1. It is a cache: whatever is missing, damaged or of another version is made anew from the run's history,
 //     and is then the same, byte for byte.
 // P2. It may be made in any steps; the files are the same. A crash between two steps costs the last one at most.
 // P3. Memory is bounded whatever the run's size, and the thread is not held longer than a slice of work.
@@ -8,26 +8,17 @@
 //
 // One caller at a time: run-store.ts sees to it.
 
-import { createHash } from "node:crypto";
-import { mkdir, open, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, rm } from "node:fs/promises";
 import { failureLine } from "../history/errors.ts";
 import { toLog } from "../history/logs.ts";
 import { renderEvent } from "../history/public-event.ts";
 import type { RunContext } from "../history/run-context.ts";
 import { toTimeline } from "../history/timeline.ts";
 import { Slices } from "../slices.ts";
-import {
-  type DocumentName,
-  documentFile,
-  documentNames,
-  type SeriesName,
-  seriesNames,
-} from "./evidence-names.ts";
+import { type DocumentName, type SeriesName, seriesNames } from "./history-names.ts";
 import { isIntact, isMissing, type ProjectionState, readState, writeState } from "./projection-state.ts";
-import type { RunDocument, RunSource } from "./run-source.ts";
+import type { RunSource } from "./run-source.ts";
 import { type FilePart, SeriesFile } from "./series-file.ts";
-import { textChunks } from "./text-chunks.ts";
 import { TimelineJson } from "./timeline-json.ts";
 
 export interface ProjectionPlace {
@@ -42,10 +33,11 @@ export class Projection {
   readonly run: RunContext;
   readonly folder: string;
   readonly timeline: TimelineJson;
+  /** Of documents that do not change any more; null: the run has none of this name. */
+  readonly documents = new Map<DocumentName, Pick<FilePart, "size" | "sha256"> | null>();
   readonly #series: Readonly<Record<SeriesName, SeriesFile>>;
-  readonly #documents: Partial<Record<DocumentName, FilePart>> = {};
   #throughSeq = 0;
-  #isSealed = false;
+  #isComplete = false;
   #timelineSha256: string;
 
   private constructor({ run, folder }: ProjectionPlace) {
@@ -80,17 +72,16 @@ export class Projection {
 
   async #resume(state: ProjectionState): Promise<boolean> {
     this.#throughSeq = state.throughSeq;
-    this.#isSealed = state.isSealed;
-    Object.assign(this.#documents, state.documents);
+    this.#isComplete = state.isComplete;
     try {
       for (const name of seriesNames) {
-        if (!(await this.#series[name].resume(state.series[name], state.isSealed))) return false;
+        if (!(await this.#series[name].resume(state.series[name], state.isComplete))) return false;
       }
     } catch (error) {
       if (isMissing(error)) return false;
       throw error;
     }
-    this.#timelineSha256 = state.isSealed ? state.timelineSha256 : this.timeline.sha256;
+    this.#timelineSha256 = state.isComplete ? state.timelineSha256 : this.timeline.sha256;
     return this.#timelineSha256 === state.timelineSha256 && (await this.isIntact());
   }
 
@@ -99,8 +90,8 @@ export class Projection {
   }
 
   /** Whether it is what it will always be. */
-  get isSealed(): boolean {
-    return this.#isSealed;
+  get isComplete(): boolean {
+    return this.#isComplete;
   }
 
   /** Of each series the parts, oldest first. */
@@ -111,15 +102,6 @@ export class Projection {
   /** @param number of the part, from 1 */
   pathOf(name: SeriesName, number: number): string {
     return this.#series[name].pathOf(number);
-  }
-
-  /** The document's file; null while it has none. */
-  documentOf(name: DocumentName): FilePart | null {
-    return this.#documents[name] ?? null;
-  }
-
-  documentPath(name: DocumentName): string {
-    return join(this.folder, documentFile(name));
   }
 
   /** Hex, of timeline.json. */
@@ -134,16 +116,12 @@ export class Projection {
         if (!(await isIntact(this.pathOf(name, i + 1), part))) return false;
       }
     }
-    for (const name of documentNames) {
-      const file = this.documentOf(name);
-      if (file !== null && !(await isIntact(this.documentPath(name), file))) return false;
-    }
     return true;
   }
 
   /** Whether `catchUp` would have nothing to do. */
   isUpToDate({ eventCount, isEnded }: RunSource): boolean {
-    return this.#isSealed || (!isEnded && eventCount === this.#throughSeq);
+    return this.#isComplete || (!isEnded && eventCount === this.#throughSeq);
   }
 
   /**
@@ -153,16 +131,13 @@ export class Projection {
    * @throws the system's errors; what `check` throws
    */
   async catchUp(source: RunSource, check: () => void): Promise<void> {
-    if (this.#isSealed) return;
+    if (this.#isComplete) return;
     try {
       await mkdir(this.folder, { recursive: true, mode: 0o700 });
       await this.#addEvents(source, check);
-      for (const document of source.documents) {
-        if (document.isFixed || source.isEnded) await this.#keep(document, check);
-      }
       if (source.isEnded) {
         for (const name of seriesNames) await this.#series[name].close();
-        this.#isSealed = true;
+        this.#isComplete = true;
       }
       await this.#save();
     } finally {
@@ -217,33 +192,10 @@ export class Projection {
     this.#throughSeq = seq;
   }
 
-  async #keep(document: RunDocument, check: () => void): Promise<void> {
-    const { name } = document;
-    if (this.#documents[name] !== undefined) return;
-    const text = await document.text();
-    if (text === null) return;
-    const hash = createHash("sha256");
-    let size = 0;
-    const file = await open(this.documentPath(name), "w", 0o600);
-    try {
-      for await (const chunk of textChunks(text)) {
-        await file.writeFile(chunk);
-        hash.update(chunk);
-        size += chunk.length;
-        check();
-      }
-      await file.datasync();
-      const { mtimeMs } = await file.stat();
-      this.#documents[name] = { size, sha256: hash.digest("hex"), mtimeMs };
-    } finally {
-      await file.close();
-    }
-  }
-
   #save(): Promise<void> {
     return writeState(this.folder, this.run.runId, {
       throughSeq: this.#throughSeq,
-      isSealed: this.#isSealed,
+      isComplete: this.#isComplete,
       series: {
         events: this.partsOf("events"),
         logs: this.partsOf("logs"),
@@ -251,7 +203,6 @@ export class Projection {
         timeline: this.partsOf("timeline"),
       },
       timelineSha256: this.#timelineSha256,
-      documents: this.#documents,
     });
   }
 }

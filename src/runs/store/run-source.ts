@@ -2,7 +2,7 @@
 
 import type { RunContext } from "../history/run-context.ts";
 import type { ReadEvents } from "../run-history.ts";
-import type { DocumentName } from "./evidence-names.ts";
+import type { DocumentName } from "./history-names.ts";
 
 export interface RunSource extends RunContext {
   /** Whether it has ended: its history is complete, and its documents are what they will always be. */

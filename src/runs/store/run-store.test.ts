@@ -46,7 +46,7 @@ describe("what is listed", () => {
   test("the stable ids stand in a fixed order, and what a run has not got yet is not listed", async () => {
     const run = newRun(mixed());
     const store = storeOf(home, run);
-    const ids = async () => (await store.evidence(RUN_ID))?.map(({ artifactId }) => artifactId);
+    const ids = async () => (await store.historyFiles(RUN_ID))?.map(({ artifactId }) => artifactId);
     const views = ["events_jsonl", "logs_jsonl", "errors_jsonl", "timeline_jsonl", "timeline_json"];
     assert.deepEqual(await ids(), ["run", "inputs", ...views]);
     run.result = '{"ok":true}';
@@ -59,7 +59,7 @@ describe("what is listed", () => {
       for (const isEnded of [false, true]) {
         await rm(folder(), { recursive: true, force: true });
         const store = storeOf(home, newRun(lines, { isEnded }));
-        for (const artifact of (await store.evidence(RUN_ID)) ?? assert.fail()) {
+        for (const artifact of (await store.historyFiles(RUN_ID)) ?? assert.fail()) {
           const bytes = await bytesOf(artifact);
           assert.equal(bytes.length, artifact.size, artifact.artifactId);
           assert.equal(sha256Of(bytes), artifact.sha256, artifact.artifactId);
@@ -109,7 +109,7 @@ describe("what is listed", () => {
 describe("bytes", () => {
   test("any range of any entry is that part of its bytes", async () => {
     const store = storeOf(home, newRun(Array.from({ length: 40 }, mixed).flat(), { isEnded: true }));
-    const listed = (await store.evidence(RUN_ID)) ?? [];
+    const listed = (await store.historyFiles(RUN_ID)) ?? [];
     const wholes = new Map(await Promise.all(listed.map(async (one) => [one, await bytesOf(one)] as const)));
     const pick = fc.constantFrom(...listed.filter(({ size }) => size > 0));
     const property = fc.asyncProperty(pick, fc.nat(), fc.nat(), async (artifact, a, b) => {
@@ -123,7 +123,7 @@ describe("bytes", () => {
   test("what was listed stays what is served, though the run has gone on", async () => {
     const run = newRun(mixed());
     const store = storeOf(home, run);
-    const listed = (await store.evidence(RUN_ID)) ?? [];
+    const listed = (await store.historyFiles(RUN_ID)) ?? [];
     run.lines.push(...mixed(), ...mixed());
     const later = await contentsOf(store);
     for (const artifact of listed) {
@@ -146,7 +146,7 @@ describe("bytes", () => {
       for (const { count, restart } of steps) {
         if (restart) store = storeOf(home, run);
         run.lines.push(...lines.slice(run.lines.length, run.lines.length + count));
-        await store.evidence(RUN_ID);
+        await store.historyFiles(RUN_ID);
       }
       run.lines = lines;
       run.isEnded = true;
@@ -168,7 +168,7 @@ describe("rotation", () => {
     const broken = Array.from({ length: 2_000 }, () => failing(failure));
     const run = newRun([...noisy, ...broken]);
     const store = storeOf(home, run);
-    const before = (await store.evidence(RUN_ID)) ?? [];
+    const before = (await store.historyFiles(RUN_ID)) ?? [];
     const segments = before.filter(({ artifactId }) => /_\d{3}$/.test(artifactId));
     assert.deepEqual(
       segments.map(({ artifactId, name }) => [artifactId, name]),
@@ -194,7 +194,7 @@ describe("rotation", () => {
 
     run.lines.push(...noisy, ...broken);
     run.isEnded = true;
-    const after = new Map((await store.evidence(RUN_ID))?.map((one) => [one.artifactId, one]));
+    const after = new Map((await store.historyFiles(RUN_ID))?.map((one) => [one.artifactId, one]));
     for (const { artifactId, sha256, size } of segments) {
       const same = after.get(artifactId);
       assert.deepEqual([same?.sha256, same?.size], [sha256, size]);
@@ -212,7 +212,7 @@ describe("the cache", () => {
     assert.equal(String(await bytesOf((await store.find(RUN_ID, "result"))!)), '{"ok":true}');
     assert.equal(await store.find(RUN_ID, "art_none"), null);
     assert.deepEqual(await pathsBelow(home), []);
-    await store.evidence(RUN_ID);
+    await store.historyFiles(RUN_ID);
     assert.ok((await pathsBelow(folder())).includes("events.001.jsonl"));
   });
 
@@ -234,7 +234,7 @@ describe("the cache", () => {
       Array.from({ length: 300 }, () => log("x")),
       { onRead: () => reads++ },
     );
-    await storeOf(home, run).evidence(RUN_ID);
+    await storeOf(home, run).historyFiles(RUN_ID);
     reads = 0;
     run.lines.push(log("more"));
     const contents = await contentsOf(storeOf(home, run));
@@ -248,7 +248,6 @@ describe("the cache", () => {
     ["has a shorter file", () => truncate(join(folder(), "logs.001.jsonl"), 3)],
     ["has a longer file", () => appendFile(join(folder(), "timeline.001.jsonl"), "{}\n")],
     ["has a file with other bytes", () => overwrite("errors.001.jsonl")],
-    ["has another document", () => overwrite("run.json")],
     ["has half a state", () => truncate(join(folder(), "state.json"), 30)],
     [
       "has a state of another form",
@@ -308,7 +307,7 @@ describe("the cache", () => {
 
   test("what a killed writer left behind its last state is written over", async () => {
     const run = newRun(mixed());
-    await storeOf(home, run).evidence(RUN_ID);
+    await storeOf(home, run).historyFiles(RUN_ID);
     for (const series of ["events", "logs", "errors", "timeline"]) {
       await appendFile(join(folder(), `${series}.001.jsonl`), `{"half":"${"x".repeat(9_000)}`);
       await writeFile(join(folder(), `${series}.002.jsonl`), "left over\n".repeat(100));
@@ -325,11 +324,11 @@ describe("a disk that takes nothing", () => {
   test("a look fails once, though several files could not be written; the next one makes up for it", async () => {
     const run = newRun([]);
     const store = storeOf(home, run);
-    await store.evidence(RUN_ID);
+    await store.historyFiles(RUN_ID);
     // Where the files are to be, folders are: nothing can be written there.
     for (const series of ["events", "logs"]) await mkdir(join(folder(), `${series}.001.jsonl`));
     run.lines.push(...Array.from({ length: 4 }, () => log("x".repeat(50_000))));
-    await assert.rejects(store.evidence(RUN_ID), { code: "EISDIR" });
+    await assert.rejects(store.historyFiles(RUN_ID), { code: "EISDIR" });
     await rm(folder(), { recursive: true });
     assert.equal(recordsIn((await contentsOf(store)).get("logs_jsonl")).length, 4);
   });
@@ -339,10 +338,10 @@ describe("removal", () => {
   test("a run that is removed leaves no folder, and is not found again", async () => {
     const run = newRun(mixed());
     const store = storeOf(home, run);
-    await store.evidence(RUN_ID);
+    await store.historyFiles(RUN_ID);
     run.exists = false;
     await store.remove(RUN_ID);
-    assert.equal(await store.evidence(RUN_ID), null);
+    assert.equal(await store.historyFiles(RUN_ID), null);
     assert.equal(await store.find(RUN_ID, "events_jsonl"), null);
     assert.deepEqual(await pathsBelow(join(home, "evidence")), []);
   });
@@ -352,11 +351,11 @@ describe("removal", () => {
     const store = storeOf(home, run);
     const { promise: isRead, resolve } = Promise.withResolvers<void>();
     run.onRead = resolve;
-    const looks = [store.evidence(RUN_ID), store.find(RUN_ID, "logs_jsonl"), store.evidence(RUN_ID)];
+    const looks = [store.historyFiles(RUN_ID), store.find(RUN_ID, "logs_jsonl"), store.historyFiles(RUN_ID)];
     await isRead;
     run.exists = false;
     const removed = store.remove(RUN_ID);
-    looks.push(store.evidence(RUN_ID));
+    looks.push(store.historyFiles(RUN_ID));
     assert.deepEqual(await Promise.all(looks), [null, null, null, null]);
     await removed;
     assert.deepEqual(await pathsBelow(join(home, "evidence")), []);
@@ -369,7 +368,7 @@ describe("removal", () => {
     run.onRead = () => {
       if (++pages === 150) void store.stop();
     };
-    await assert.rejects(store.evidence(RUN_ID), { name: "EvidenceUnavailable" });
+    await assert.rejects(store.historyFiles(RUN_ID), { name: "HistoryUnavailable" });
     await store.stop();
     pages = 150;
     const found = await contentsOf(storeOf(home, run));

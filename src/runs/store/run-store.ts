@@ -1,6 +1,6 @@
-// The run store: what a run has to show as artifacts. Its evidence (views of its history and small documents, under
-// stable ids) is made when somebody looks, and kept below SVC_HOME/evidence; what workers left lies in the journal and
-// the blobs.
+// The run store: the artifacts of a run. Its history files (views of its history, and small documents, under stable
+// ids) are made when they are asked for, the views kept below SVC_HOME/evidence; what workers left lies in the journal
+// and the blobs. Both APIs call history files "evidence".
 //
 // S1. Nothing of a run is written before somebody looks at it, nor after its rows are gone: a folder is made and
 //     removed in the run's turn, and in its turn the rows are looked at first.
@@ -12,8 +12,8 @@ import { join } from "node:path";
 import type { ArtifactRecord } from "../../engine/task-port.ts";
 import { KeyedMutex, Semaphore } from "../../lib/async.ts";
 import type { JobRecords } from "../job-records.ts";
-import { documentFiles, inListOrder, projectedFiles } from "./evidence-files.ts";
-import { type DocumentName, documentOf, FINAL_ARTIFACT_ID, isEvidenceId } from "./evidence-names.ts";
+import { documentFiles, inListOrder, projectedFiles } from "./history-files.ts";
+import { documentOf, FINAL_ARTIFACT_ID, isHistoryFileId } from "./history-names.ts";
 import { fileBytes } from "./open-bytes.ts";
 import { HistoryCut, Projection } from "./projection.ts";
 import type { RunSource } from "./run-source.ts";
@@ -30,8 +30,8 @@ export interface RunStorePorts {
 }
 
 /** The disk takes no more, or the program stops: nothing is lost, and the same can be asked for later. */
-export class EvidenceUnavailable extends Error {
-  override readonly name = "EvidenceUnavailable";
+export class HistoryUnavailable extends Error {
+  override readonly name = "HistoryUnavailable";
 }
 
 /** The run was removed while it was looked at. */
@@ -56,12 +56,12 @@ export class RunStore {
   }
 
   /**
-   * A run's evidence, in the order in which it is listed: those with stable ids, then the segments that are full.
+   * A run's history files, in the order in which it is listed: those with stable ids, then the segments that are full.
    *
    * @returns null when there is no such run
-   * @throws EvidenceUnavailable
+   * @throws HistoryUnavailable
    */
-  evidence(runId: string): Promise<readonly StoredArtifact[] | null> {
+  historyFiles(runId: string): Promise<readonly StoredArtifact[] | null> {
     return this.#inTurn(runId, async (source) => {
       const projection = await this.#caughtUp(source);
       const files = await projectedFiles(projection, source);
@@ -83,32 +83,28 @@ export class RunStore {
    * One artifact, ready to be opened.
    *
    * @returns null when there is no such run, or it has no such artifact
-   * @throws EvidenceUnavailable
+   * @throws HistoryUnavailable
    */
   async find(runId: string, artifactId: string): Promise<StoredArtifact | null> {
-    if (!isEvidenceId(artifactId)) {
+    if (!isHistoryFileId(artifactId)) {
       const record = await this.#ports.records.artifact(runId, artifactId);
       return record === null ? null : this.#file(record);
     }
     return this.#inTurn(runId, async (source) => {
       if (artifactId === FINAL_ARTIFACT_ID) return this.#finalArtifact(runId);
       const name = documentOf(artifactId);
-      if (name !== null) return this.#document(name, source);
+      if (name !== null) {
+        // Needs no history, and none is projected for it.
+        const documents = source.documents.filter((document) => document.name === name);
+        const [file = null] = await documentFiles(null, { ...source, documents });
+        return file;
+      }
       const files = await projectedFiles(await this.#caughtUp(source, true), source);
       return files.find((file) => file.artifactId === artifactId) ?? null;
     });
   }
 
-  /** A document needs no history, and none is projected for it. */
-  async #document(name: DocumentName, source: RunSource): Promise<StoredArtifact | null> {
-    const known = this.#known.get(source.runId);
-    const isKept = known !== undefined && (await known.isIntact());
-    const documents = source.documents.filter((document) => document.name === name);
-    const [file = null] = await documentFiles(isKept ? known : null, { ...source, documents });
-    return file;
-  }
-
-  /** Removes the run's evidence. To be called when its rows are gone; nothing is made of it afterwards. */
+  /** Removes the run's history files. To be called when its rows are gone; nothing is made of it afterwards. */
   remove(runId: string): Promise<void> {
     return this.#turns.run(runId, () => this.#forget(runId));
   }
@@ -139,9 +135,9 @@ export class RunStore {
     }
   }
 
-  /** @throws EvidenceUnavailable */
+  /** @throws HistoryUnavailable */
   #mayGoOn(): void {
-    if (this.#isStopped) throw new EvidenceUnavailable("The program is stopping; ask again when it is back.");
+    if (this.#isStopped) throw new HistoryUnavailable("The program is stopping; ask again when it is back.");
   }
 
   /**
@@ -180,7 +176,7 @@ export class RunStore {
     const { code = "" } = error as NodeJS.ErrnoException;
     if (!NO_ROOM.has(code)) return error as Error;
     await this.#forget(runId).catch(() => {});
-    return new EvidenceUnavailable(
+    return new HistoryUnavailable(
       "The disk of SVC_HOME takes no more, so the run's events, logs and timeline cannot be written out. Free some space there, or delete jobs that are not needed any more; then ask again.",
     );
   }

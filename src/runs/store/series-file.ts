@@ -1,4 +1,4 @@
-// One series of a run's evidence on disk: lines that are appended, in parts of at most PART_BYTES_MAX.
+// One series of a run's history files: lines that are appended, in parts of at most PART_BYTES_MAX.
 //
 // F1. A part is only ever appended to, so that a reader of its first n bytes is not disturbed; one that is full is on
 //     disk, and is never touched again.
@@ -8,8 +8,8 @@
 import { createHash, type Hash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
-import { type SeriesName, segmentFile } from "./evidence-names.ts";
-import { readThrough } from "./read-through.ts";
+import { readThrough } from "./chunks.ts";
+import { type SeriesName, segmentFile } from "./history-names.ts";
 
 export const PART_BYTES_MAX = 10 * 1024 * 1024;
 const BUFFER_BYTES = 128 * 1024;

@@ -1,11 +1,11 @@
-// An artifact of a run as both APIs list and serve it: evidence, which the run store makes, and what workers left.
+// An artifact of a run as both APIs list and serve it: a history file, which the run store makes, or what workers left.
 
 import type { Readable } from "node:stream";
 import { isoTime } from "../../engine/event.ts";
 import type { ArtifactRecord } from "../../engine/task-port.ts";
 import { artifactUrl } from "../history/run-context.ts";
 
-/** evidence: what the run store tells of the run. output: what the run was for. artifact: any other file. */
+/** evidence: a history file of the run. output: what the run was for. artifact: any other file. */
 export const artifactKinds = ["evidence", "artifact", "output"] as const;
 export type ArtifactKind = (typeof artifactKinds)[number];
 
