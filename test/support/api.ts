@@ -74,7 +74,8 @@ function someRoutes(api: FastifyInstance): void {
     required: ["name"],
     properties: {
       name: { type: "string", minLength: 1, maxLength: 10 },
-      kind: { anyOf: [{ const: "big" }, { const: "small" }] },
+      kind: { type: "string", enum: ["big", "small"] },
+      note: { type: ["string", "null"] },
       numbers: { type: "array", items: { type: "integer" } },
       free: { type: "object", additionalProperties: true },
       level: { type: "integer", default: 3, minimum: 1 },

@@ -6,7 +6,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler } from "fastify";
 import type { ProblemCode } from "./problem-codes.ts";
-import { type Static, type TSchema, Type } from "./type.ts";
+import { type Schema, type Static, Type } from "./type.ts";
 
 /** What a route says about itself, beside the schemas that the framework knows. */
 export interface Documentation {
@@ -30,15 +30,15 @@ declare module "fastify" {
 
 /** Schemas by status; an answer that is no JSON has them by content type. */
 export type Answers = Readonly<
-  Record<number, TSchema | { readonly description: string; readonly content: unknown }>
+  Record<number, Schema | { readonly description: string; readonly content: unknown }>
 >;
 
-interface Entry<Path extends string, Query extends TSchema, Body extends TSchema>
+interface Entry<Path extends string, Query extends Schema, Body extends Schema>
   extends Pick<Documentation, "description" | "consumes" | "security" | "problems"> {
   readonly operationId: string;
   readonly summary: string;
   readonly query?: Query;
-  readonly headers?: TSchema;
+  readonly headers?: Schema;
   readonly body?: Body;
   readonly answers: Answers;
   readonly preValidation?: preValidationHookHandler;
@@ -57,14 +57,14 @@ type Params<Path extends string> = Path extends `${string}/:${infer Name}/${infe
     ? Readonly<Record<Name, string>>
     : unknown;
 
-export interface Route extends Entry<string, TSchema, TSchema> {
+export interface Route extends Entry<string, Schema, Schema> {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
 }
 
 const entry =
   (method: Route["method"]) =>
-  <Path extends string, Query extends TSchema = TSchema, Body extends TSchema = TSchema>(
+  <Path extends string, Query extends Schema = Schema, Body extends Schema = Schema>(
     path: Path,
     rest: Entry<Path, Query, Body>,
   ) =>
@@ -106,7 +106,7 @@ export function addRoutes(api: FastifyInstance, tag: string, routes: readonly Ro
 }
 
 /** Every parameter that a path may have, and the problem of one that leads to nothing. */
-const pathParameters: Readonly<Record<string, { readonly schema: TSchema; readonly notFound: ProblemCode }>> =
+const pathParameters: Readonly<Record<string, { readonly schema: Schema; readonly notFound: ProblemCode }>> =
   {
     job_id: idOf("job", "job_not_found"),
     run_id: idOf("run", "run_not_found"),
@@ -117,7 +117,7 @@ const pathParameters: Readonly<Record<string, { readonly schema: TSchema; readon
     dead_letter_id: idOf("dead letter", "dead_letter_not_found"),
     artifact_id: idOf("artifact", "artifact_not_found", { examples: ["logs_jsonl"] }),
     name: {
-      schema: Type.String({ description: "The service's name.", examples: ["blueprint-web-ui"] }),
+      schema: Type.String("The service's name.", { examples: ["blueprint-web-ui"] }),
       notFound: "service_not_found",
     },
   };
@@ -128,7 +128,7 @@ function idOf(what: string, notFound: ProblemCode, options: { readonly examples?
 
 const namesIn = (path: string) => [...path.matchAll(/\/:(\w+)/g)].map(([, name = ""]) => name);
 
-function paramsOf(path: string): TSchema | null {
+function paramsOf(path: string): Schema | null {
   const names = namesIn(path);
   if (names.length === 0) return null;
   return Type.Object(Object.fromEntries(names.map((name) => [name, pathParameters[name]!.schema])));
@@ -161,7 +161,7 @@ function problemsOf({
   consumes,
   problems = [],
 }: Route): readonly ProblemCode[] {
-  const takes = (schema: TSchema | undefined, name: string) =>
+  const takes = (schema: Schema | undefined, name: string) =>
     name in ((schema as { properties?: object } | undefined)?.properties ?? {});
   const isUpload = consumes !== undefined;
   const all = [

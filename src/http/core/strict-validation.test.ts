@@ -34,6 +34,16 @@ test("validation_failed 422 names every mistake of a body at once, each by its J
   assert.equal(kind?.message, 'must be one of "big", "small"');
 });
 
+test("a value that is none of a choice, or of none of two types, is one mistake", async () => {
+  await using app = await startApp();
+  const body = JSON.stringify({ name: "a", kind: 5, note: 5 });
+  const problem = await problemIn(await send(app, "POST", "/things", body), 422, "validation_failed");
+  assert.deepEqual(problem.errors, [
+    { path: "/kind", code: "not_allowed", message: 'must be one of "big", "small"' },
+    { path: "/note", code: "wrong_type", message: "must be text or null" },
+  ]);
+});
+
 test("a missing field, and a body that is no object, are named too", async () => {
   await using app = await startApp();
   const post = async (body: string) =>

@@ -1,31 +1,52 @@
+// Schemas and the types of what they admit.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Type as TypeBox } from "typebox";
-import { Type } from "./type.ts";
+import { type Static, Type } from "./type.ts";
 
-/** Every builder, nested as the schemas nest them. */
-const cases: readonly { readonly name: string; build(type: typeof Type): unknown }[] = [
-  { name: "simple types", build: (t) => [t.String(), t.Integer(), t.Number(), t.Boolean(), t.Null()] },
-  { name: "options", build: (t) => t.String({ minLength: 1, description: "d", examples: ["a"] }) },
-  { name: "Unknown", build: (t) => t.Unknown({ description: "d" }) },
-  { name: "Unsafe", build: (t) => t.Unsafe({ type: "object", additionalProperties: true }) },
-  { name: "literals", build: (t) => [t.Literal("a"), t.Literal(1), t.Literal(true, { description: "d" })] },
-  { name: "Array", build: (t) => t.Array(t.String(), { maxItems: 3 }) },
-  { name: "Union", build: (t) => t.Union([t.Literal("a"), t.Null()], { default: "a" }) },
-  { name: "Record", build: (t) => t.Record(t.String(), t.Integer(), { description: "d" }) },
-  {
-    name: "Object",
-    build: (t) =>
-      t.Object(
-        { a: t.String(), b: t.Optional(t.Array(t.Object({ c: t.Optional(t.Null()) }))) },
-        { additionalProperties: false },
-      ),
-  },
-  { name: "empty Object", build: (t) => t.Object({}) },
-];
+test("a builder takes a description, keywords, or both", () => {
+  assert.deepEqual(Type.String(), { type: "string" });
+  assert.deepEqual(Type.String("d"), { type: "string", description: "d" });
+  assert.deepEqual(Type.String({ minLength: 1 }), { type: "string", minLength: 1 });
+  assert.deepEqual(Type.Integer("d", { minimum: 1 }), { type: "integer", description: "d", minimum: 1 });
+});
 
-for (const { name, build } of cases) {
-  test(`${name}: the schema is TypeBox's`, () => {
-    assert.deepEqual(JSON.parse(JSON.stringify(build(Type))), JSON.parse(JSON.stringify(build(TypeBox))));
+test("an object requires its properties, but for the optional ones", () => {
+  const schema = Type.Object({ a: Type.String(), b: Type.Optional(Type.Integer()) }, "d");
+  const properties = { a: { type: "string" }, b: { type: "integer" } };
+  assert.deepEqual(schema, { type: "object", required: ["a"], properties, description: "d" });
+  assert.deepEqual(Type.Object({ b: Type.Optional(Type.Integer()) }), {
+    type: "object",
+    properties: { b: { type: "integer" } },
   });
-}
+  assert.deepEqual(Type.Strict({}, "d"), {
+    type: "object",
+    properties: {},
+    description: "d",
+    additionalProperties: false,
+  });
+});
+
+test("null is one more type of a plain schema, and an alternative to any other", () => {
+  assert.deepEqual(Type.Nullable(Type.String("d")), { type: ["string", "null"], description: "d" });
+  const choice = Type.OneOf(["a", "b"]);
+  assert.deepEqual(Type.Nullable(choice), { anyOf: [choice, { type: "null" }] });
+  const object = Type.Object({ a: choice });
+  assert.deepEqual(Type.Nullable(object), { anyOf: [object, { type: "null" }] });
+});
+
+const Everything = Type.Strict({
+  text: Type.String(),
+  choice: Type.Optional(Type.OneOf(["a", "b"])),
+  numbers: Type.Array(Type.Nullable(Type.Number())),
+  byName: Type.Record(Type.Object({ flag: Type.Boolean() })),
+});
+
+test("what a schema admits is known to the type checker", () => {
+  const value: Static<typeof Everything> = { text: "a", numbers: [1, null], byName: { x: { flag: true } } };
+  // @ts-expect-error: no such choice
+  const other: Static<typeof Everything> = { ...value, choice: "c" };
+  // @ts-expect-error: a property is missing
+  const less: Static<typeof Everything> = { text: "a" };
+  assert.deepEqual([Object.keys(value).length, other.choice, less.text], [3, "c", "a"]);
+});

@@ -1,46 +1,98 @@
-// The few builders of JSON schemas that the APIs use, with TypeBox's types. TypeBox itself is some 700 modules, which
-// would cost every start 100 ms and more; what it does at run time for these builders is little. A test compares the
-// two, builder by builder.
+// JSON schemas and the types of the values that they admit. One schema checks requests, types them in handlers and is
+// shown in the OpenAPI document.
+//
+// Every builder takes the description as text, other keywords of JSON Schema as an object, or both:
+// `Type.String("The run's id.", { minLength: 1 })`.
 
-import type { TSchema, Type as TypeBox } from "typebox";
+type Keywords = Readonly<Record<string, unknown>>;
+type About = string | Keywords;
 
-export type { Static, TSchema } from "typebox";
+/** Exists for the type checker alone. */
+declare const admitted: unique symbol;
 
-const isOptional = Symbol("optional");
+/** A JSON schema. @template Value what it admits */
+export interface Schema<Value = unknown> {
+  readonly [admitted]?: { readonly value: Value };
+}
 
-type Properties = Readonly<Record<string, TSchema>>;
-type Options = Readonly<Record<string, unknown>>;
+interface OptionalSchema<Value = unknown> extends Schema<Value> {
+  readonly [isOptional]: true;
+}
+
+/** The values that a schema admits. */
+export type Static<Of extends Schema> = Of extends Schema<infer Value> ? Value : never;
+
+type Properties = Readonly<Record<string, Schema>>;
+type OptionalNames<Of extends Properties> = {
+  [Name in keyof Of]: Of[Name] extends OptionalSchema ? Name : never;
+}[keyof Of];
+type ObjectOf<Of extends Properties> = {
+  readonly [Name in Exclude<keyof Of, OptionalNames<Of>>]: Static<Of[Name]>;
+} & { readonly [Name in OptionalNames<Of>]?: Static<Of[Name]> };
+
+export interface ObjectSchema<Of extends Properties = Properties> extends Schema<ObjectOf<Of>> {
+  readonly properties: Of;
+}
+
+const isOptional: unique symbol = Symbol("optional");
+
+function keywords(about: About = {}, more: Keywords = {}): Keywords {
+  return typeof about === "string" ? { description: about, ...more } : about;
+}
 
 const simple =
-  (type: string) =>
-  (options: Options = {}) => ({ type, ...options });
+  <Value>(type: string) =>
+  (about?: About, more?: Keywords): Schema<Value> =>
+    ({ type, ...keywords(about, more) }) as Schema<Value>;
 
-const builders = {
-  String: simple("string"),
-  Integer: simple("integer"),
-  Number: simple("number"),
-  Boolean: simple("boolean"),
-  Null: simple("null"),
-  Unknown: (options: Options = {}) => ({ ...options }),
-  Unsafe: (schema: Options) => ({ ...schema }),
-  Literal: (value: string | number | boolean, options: Options = {}) => ({
-    type: typeof value,
-    const: value,
-    ...options,
-  }),
-  Array: (items: TSchema, options: Options = {}) => ({ type: "array", items, ...options }),
-  Union: (anyOf: readonly TSchema[], options: Options = {}) => ({ anyOf, ...options }),
-  Record: (_key: TSchema, value: TSchema, options: Options = {}) => ({
-    type: "object",
-    patternProperties: { "^.*$": value },
-    ...options,
-  }),
-  Object: (properties: Properties, options: Options = {}) => {
-    const required = Object.keys(properties).filter((name) => !(isOptional in (properties[name] ?? {})));
-    return { type: "object", ...(required.length > 0 && { required }), properties, ...options };
+function object<Of extends Properties>(properties: Of, about?: About, more?: Keywords): ObjectSchema<Of> {
+  const required = Object.keys(properties).filter((name) => !(isOptional in (properties[name] ?? {})));
+  const shape = { ...(required.length > 0 && { required }), properties };
+  return { type: "object", ...shape, ...keywords(about, more) } as unknown as ObjectSchema<Of>;
+}
+
+export const Type = {
+  String: simple<string>("string"),
+  Integer: simple<number>("integer"),
+  Number: simple<number>("number"),
+  Boolean: simple<boolean>("boolean"),
+  Null: simple<null>("null"),
+  Unknown: (about?: About, more?: Keywords): Schema => keywords(about, more) as Schema,
+  Literal: <const Value extends string | number | boolean>(value: Value, about?: About) =>
+    ({ type: typeof value, const: value, ...keywords(about) }) as Schema<Value>,
+  /** One of several texts. */
+  OneOf: <const Value extends string>(values: readonly Value[], about?: About, more?: Keywords) =>
+    ({ type: "string", enum: values, ...keywords(about, more) }) as Schema<Value>,
+  Time: (description: string) =>
+    Type.String(description, { format: "date-time", examples: ["2026-11-21T09:30:00.000Z"] }),
+  Array: <Value>(items: Schema<Value>, about?: About, more?: Keywords) =>
+    ({ type: "array", items, ...keywords(about, more) }) as Schema<readonly Value[]>,
+  /** One of several schemas, in answers: what is wrong with a value of a request could not be told. */
+  Union: (anyOf: readonly Schema[]): Schema => ({ anyOf }) as Schema,
+  /** A schema that admits null too. */
+  Nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
+    const { type } = schema as { readonly type?: unknown };
+    // Objects and enumerations may have a name in the OpenAPI document, under which they are without null.
+    const isPlain = typeof type === "string" && !("enum" in schema || "properties" in schema);
+    const nullable = isPlain ? { ...schema, type: [type, "null"] } : { anyOf: [schema, Type.Null()] };
+    return nullable as Schema<Value | null>;
   },
-  /** A property that may be absent; only `Object` looks at it. */
-  Optional: (schema: TSchema) => Object.defineProperty({ ...schema }, isOptional, { value: true }),
+  /** An object with values of one schema under any names. */
+  Record: <Value>(value: Schema<Value>, about?: About, more?: Keywords) =>
+    ({ type: "object", ...keywords(about, more), additionalProperties: value }) as Schema<
+      Readonly<Record<string, Value>>
+    >,
+  /** Any JSON object. */
+  JsonObject: (description: string, example: unknown = {}) =>
+    ({ type: "object", additionalProperties: true, description, examples: [example] }) as Schema<
+      Readonly<Record<string, unknown>>
+    >,
+  /** An object of an answer; later versions may add fields. */
+  Object: object,
+  /** A body or query that takes no fields but its own (spec "Endpoints": unknown request fields are rejected). */
+  Strict: <Of extends Properties>(properties: Of, about?: About, more?: Keywords) =>
+    object(properties, { ...keywords(about, more), additionalProperties: false }),
+  /** A property that may be absent; only objects look at it. */
+  Optional: <Value>(schema: Schema<Value>) =>
+    Object.defineProperty({ ...schema }, isOptional, { value: true }) as OptionalSchema<Value>,
 };
-
-export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>;

@@ -9,7 +9,7 @@ const LISTED_MAX = 20;
 
 /** Entries with a JSON Pointer into the body. */
 export function bodyEntries(errors: readonly ErrorObject[]): readonly ProblemEntry[] {
-  return joinAlternatives(errors).map((error) => ({
+  return withoutTypesOfChoices(errors).map((error) => ({
     path: shortened(pathOf(error)),
     ...describe(error),
   }));
@@ -20,7 +20,7 @@ export function parameterEntries(
   errors: readonly ErrorObject[],
   values: Readonly<Record<string, unknown>>,
 ): readonly ProblemEntry[] {
-  return joinAlternatives(errors).map((error) => {
+  return withoutTypesOfChoices(errors).map((error) => {
     const [, part = ""] = pathOf(error).split("/");
     const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
     const { code, message } = describe(error);
@@ -42,43 +42,12 @@ function pathOf({ instancePath, keyword, params }: ErrorObject): string {
   return instancePath;
 }
 
-/**
- * An anyOf reports every branch that did not match. Branches that only say "this constant" or "this type" become one
- * error with all that is allowed; of others, what went wrong inside the value is what a reader wants to see.
- */
-function joinAlternatives(errors: readonly ErrorObject[]): readonly ErrorObject[] {
-  const choices = errors.filter(({ keyword }) => keyword === "anyOf" || keyword === "oneOf");
-  if (choices.length === 0) return errors;
-  let joined = errors;
-  for (const choice of choices) {
-    const isBranch = (error: ErrorObject) =>
-      error.schemaPath.startsWith(`${choice.schemaPath}/`) &&
-      error.instancePath.startsWith(choice.instancePath);
-    const isPlain = (error: ErrorObject) =>
-      error.instancePath === choice.instancePath && (error.keyword === "const" || error.keyword === "type");
-    const branches = joined.filter(isBranch);
-    if (branches.length === 0) continue;
-    const others = joined.filter((error) => !isBranch(error) && error !== choice);
-    const inside = branches.filter((error) => !isPlain(error));
-    joined = [...others, ...(inside.length > 0 ? inside : [alternativesOf(choice, branches)])];
-  }
-  return joined;
-}
-
-function alternativesOf(choice: ErrorObject, branches: readonly ErrorObject[]): ErrorObject {
-  const constants = branches.filter(({ keyword }) => keyword === "const");
-  if (constants.length > 0) {
-    return {
-      ...choice,
-      keyword: "enum",
-      params: { allowedValues: constants.map((error) => error.params.allowedValue) },
-    };
-  }
-  return {
-    ...choice,
-    keyword: "type",
-    params: { type: [...new Set(branches.map(({ params }) => params.type))] },
-  };
+/** A value of another type is none of an enumeration's either: one of the two errors is enough. */
+function withoutTypesOfChoices(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+  const choices = new Set(
+    errors.filter(({ keyword }) => keyword === "enum").map(({ instancePath }) => instancePath),
+  );
+  return errors.filter(({ keyword, instancePath }) => keyword !== "type" || !choices.has(instancePath));
 }
 
 function describe({ keyword, params, message = "is not valid" }: ErrorObject): Omit<ProblemEntry, "path"> {

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Type } from "../core/type.ts";
 import { NamedSchemas } from "./openapi-schema.ts";
 
-const Leaf = Type.Object({ a: Type.String() }, { description: "a leaf" });
+const Leaf = Type.Object({ a: Type.String() }, "a leaf");
 const Tree = Type.Object({ leaf: Leaf, leaves: Type.Array(Leaf) });
 
 test("a schema with a name is referred to, wherever it stands, and shown once", () => {
@@ -41,38 +41,33 @@ test("a schema with another description is another schema", () => {
 
 const cases: readonly [name: string, schema: object, shown: object][] = [
   [
-    "constants become an enumeration, which keeps its default and description",
-    Type.Union([Type.Literal("a"), Type.Literal("b")], { default: "a", description: "which" }),
-    { type: "string", enum: ["a", "b"], default: "a", description: "which" },
-  ],
-  [
-    "constants of several types stay a union",
-    Type.Union([Type.Literal("a"), Type.Literal(1)]),
+    "a plain type or null is two types",
+    Type.Nullable(Type.Time("when")),
     {
-      anyOf: [
-        { type: "string", const: "a" },
-        { type: "number", const: 1 },
-      ],
+      type: ["string", "null"],
+      format: "date-time",
+      description: "when",
+      examples: ["2026-11-21T09:30:00.000Z"],
     },
   ],
   [
-    "a plain type or null is two types",
-    Type.Union([Type.String({ format: "date-time", description: "when" }), Type.Null()]),
-    { type: ["string", "null"], format: "date-time", description: "when" },
+    "an object without a name, or null, is two types",
+    Type.Nullable(Type.Object({ a: Type.Integer() })),
+    { type: ["object", "null"], required: ["a"], properties: { a: { type: "integer" } } },
   ],
   [
     "an enumeration or null stays a union",
-    Type.Union([Type.Union([Type.Literal("a"), Type.Literal("b")]), Type.Null()]),
+    Type.Nullable(Type.OneOf(["a", "b"])),
     { anyOf: [{ type: "string", enum: ["a", "b"] }, { type: "null" }] },
   ],
   [
     "a named schema or null stays a union",
-    Type.Union([Leaf, Type.Null()]),
+    Type.Nullable(Leaf),
     { anyOf: [{ $ref: "#/components/schemas/Leaf" }, { type: "null" }] },
   ],
   [
     "a record has additional properties",
-    Type.Record(Type.String(), Type.Integer(), { description: "counts" }),
+    Type.Record(Type.Integer(), "counts"),
     { type: "object", description: "counts", additionalProperties: { type: "integer" } },
   ],
   [

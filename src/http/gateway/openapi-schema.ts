@@ -7,10 +7,7 @@ export type JsonMap = Readonly<Record<string, Json>>;
 /** Keywords whose value is a schema, a list of schemas, or schemas by name; all others are data. */
 const schemaKeywords = new Set(["items", "additionalProperties", "not", "contains"]);
 const listKeywords = new Set(["anyOf", "oneOf", "allOf"]);
-const mapKeywords = new Set(["properties", "patternProperties"]);
-
-/** TypeBox writes Record<string, …> with this pattern. */
-const ANY_NAME = "^.*$";
+const mapKeywords = new Set(["properties"]);
 
 /** The schemas that have a name in the document, and which of them are used. */
 export class NamedSchemas {
@@ -57,28 +54,12 @@ export class NamedSchemas {
   }
 }
 
+/** An unnamed object or null is shown as one schema of two types. */
 function shortened(schema: Record<string, Json>): JsonMap {
-  const { patternProperties, anyOf, ...rest } = schema;
-  if (isMap(patternProperties) && Object.keys(patternProperties).join() === ANY_NAME) {
-    return { ...rest, additionalProperties: patternProperties[ANY_NAME]! };
-  }
-  if (Array.isArray(anyOf)) return { ...shortUnion(anyOf as readonly JsonMap[]), ...rest };
-  return schema;
-}
-
-/** A union of constants is an enumeration; a plain type or null is two types. */
-function shortUnion(branches: readonly JsonMap[]): JsonMap {
-  const [first] = branches;
-  if (first !== undefined && branches.every((one) => "const" in one && one.type === first.type)) {
-    return { type: first.type!, enum: branches.map((one) => one.const!) };
-  }
-  const others = branches.filter((one) => one.type !== "null");
-  const [only] = others;
-  const isOptional = others.length === 1 && branches.length === 2;
-  if (isOptional && only !== undefined && typeof only.type === "string" && !("enum" in only)) {
-    return { ...only, type: [only.type, "null"] };
-  }
-  return { anyOf: branches };
+  const { anyOf, ...rest } = schema;
+  const [only, other] = Array.isArray(anyOf) ? (anyOf as readonly JsonMap[]) : [];
+  const isPlain = only !== undefined && typeof only.type === "string" && !("enum" in only);
+  return isPlain && other?.type === "null" ? { ...only, type: [only.type!, "null"], ...rest } : schema;
 }
 
 const isMap = (value: unknown): value is JsonMap =>

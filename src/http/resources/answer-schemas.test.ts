@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Ajv } from "ajv";
-import type { TSchema } from "typebox";
 import { failed, startGateway, succeeded, type TestGateway } from "../../../test/support/gateway.ts";
 import { aggregator, executor, graph, router } from "../../../test/support/graphs.ts";
 import { formats } from "../core/formats.ts";
+import type { Schema } from "../core/type.ts";
 import * as artifacts from "./artifacts.ts";
 import * as deadLetters from "./dead-letters.ts";
 import * as events from "./events.ts";
@@ -25,7 +25,7 @@ function closed(schema: unknown): unknown {
   return Object.fromEntries(isOpen ? [...entries, ["additionalProperties", false]] : entries);
 }
 
-function checkAgainst(schema: TSchema, answer: unknown, what: string): void {
+function checkAgainst(schema: Schema, answer: unknown, what: string): void {
   const check = ajv.compile(closed(schema) as object);
   assert.ok(
     check(answer),

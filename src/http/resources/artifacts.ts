@@ -21,17 +21,7 @@ import { type Query, readBoolean } from "../core/runtime-query.ts";
 import { Type } from "../core/type.ts";
 import { findRun, type RunParts } from "./find-run.ts";
 import { type List, type PageParts, sendList, sendPage } from "./lists.ts";
-import {
-  answerObject,
-  bytesOf,
-  nothing,
-  nullable,
-  oneOf,
-  pageOf,
-  pageQuery,
-  strictObject,
-  Time,
-} from "./schemas.ts";
+import { pageOf, pageQuery } from "./schemas.ts";
 
 export interface Parts {
   readonly runStore: RunStore;
@@ -39,52 +29,52 @@ export interface Parts {
 
 const artifact = {
   artifact_id: Type.String({ examples: ["art_01k9z1v7m3e8q2x4c6t8b0n5dj"] }),
-  name: Type.String({
-    description: "Of a worker's file, below its SVC_OUTPUT_DIR.",
-    examples: ["report/summary.html"],
-  }),
-  kind: oneOf(artifactKinds, {
-    description: "evidence: what is told of the run, under stable ids. output: what the run was for.",
-  }),
-  size: Type.Integer({ description: "Bytes.", examples: [18_211] }),
-  sha256: Type.String({ description: "64 hex digits; also the ETag of the bytes." }),
+  name: Type.String("Of a worker's file, below its SVC_OUTPUT_DIR.", { examples: ["report/summary.html"] }),
+  kind: Type.OneOf(
+    artifactKinds,
+    "evidence: what is told of the run, under stable ids. output: what the run was for.",
+  ),
+  size: Type.Integer("Bytes.", { examples: [18_211] }),
+  sha256: Type.String("64 hex digits; also the ETag of the bytes."),
   content_type: Type.String({ examples: ["text/html; charset=utf-8"] }),
-  url: Type.String({ description: "Where its bytes are; good as long as the run is." }),
-  created_at: Time("When it was kept; of evidence, when the run was created."),
-  producer: nullable(Type.String({ description: "The agent that made it; null for evidence." })),
+  url: Type.String("Where its bytes are; good as long as the run is."),
+  created_at: Type.Time("When it was kept; of evidence, when the run was created."),
+  producer: Type.Nullable(Type.String("The agent that made it; null for evidence.")),
 };
 
-const ArtifactSchema = answerObject(artifact);
+const ArtifactSchema = Type.Object(artifact);
 
 const ArtifactPageSchema = pageOf(
   ArtifactSchema,
   "artifacts, evidence first in a fixed order, then oldest first",
 );
 
-const OutputSchema = answerObject({
+const OutputSchema = Type.Object({
   ...artifact,
-  title: nullable(Type.String({ description: "For people.", examples: ["The weekly digest"] })),
-  primary: Type.Boolean({ description: "What to show first." }),
+  title: Type.Nullable(Type.String("For people.", { examples: ["The weekly digest"] })),
+  primary: Type.Boolean("What to show first."),
 });
 
 const OutputPageSchema = pageOf(OutputSchema, "outputs, primary ones first, then oldest first");
 
-const ArtifactsQuery = strictObject({
+const ArtifactsQuery = Type.Strict({
   evidence: Type.Optional(
-    Type.Boolean({
-      description: "false leaves out the run's evidence, and spares the making of it.",
-      default: true,
-    }),
+    Type.Boolean("false leaves out the run's evidence, and spares the making of it.", { default: true }),
   ),
   ...pageQuery,
 });
 
 const ArtifactHeaders = Type.Object({
   range: Type.Optional(
-    Type.String({ description: "One range of bytes; of several, all is sent.", examples: ["bytes=0-1023"] }),
+    Type.String("One range of bytes; of several, all is sent.", { examples: ["bytes=0-1023"] }),
   ),
-  "if-range": Type.Optional(Type.String({ description: "The ETag that the range is meant for." })),
-  "if-none-match": Type.Optional(Type.String({ description: "ETags that the client has." })),
+  "if-range": Type.Optional(Type.String("The ETag that the range is meant for.")),
+  "if-none-match": Type.Optional(Type.String("ETags that the client has.")),
+});
+
+const bytesOf = (description: string) => ({
+  description,
+  content: { "application/octet-stream": { schema: Type.String({ format: "binary" }) } },
 });
 
 /** By the names that clients see. */
@@ -116,7 +106,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts & RunParts & Pa
       summary: "List the outputs of a run",
       description:
         "The artifacts that the run was for: those that its manifest or a worker's result names, and final_artifact.* Of several that one producer has made under one name, the newest; older ones are artifacts.",
-      query: strictObject(pageQuery),
+      query: Type.Strict(pageQuery),
       answers: { 200: OutputPageSchema },
       handle: async (request, reply) => {
         const { runId } = await findRun(parts, request.params.run_id);
@@ -132,7 +122,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts & RunParts & Pa
       answers: {
         200: bytesOf("The whole file."),
         206: bytesOf("The range that was asked for."),
-        304: nothing("The client has it already."),
+        304: Type.Null("The client has it already."),
       },
       problems: ["range_not_satisfiable"],
       answersHead: true,

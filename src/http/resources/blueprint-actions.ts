@@ -19,76 +19,74 @@ import {
   type WaitParts,
 } from "./run-starts.ts";
 import { RunSchema } from "./run-view.ts";
-import { answerObject, idempotencyKeyHeader, JsonObjectSchema, strictObject } from "./schemas.ts";
+import { idempotencyKeyHeader } from "./schemas.ts";
 
-const AddBlueprintBody = strictObject(
+const AddBlueprintBody = Type.Strict(
   {
     force: Type.Optional(
-      Type.Boolean({
+      Type.Boolean("Makes everything anew, and puts it in the place of what there is once it is whole.", {
         default: false,
-        description: "Makes everything anew, and puts it in the place of what there is once it is whole.",
       }),
     ),
   },
   { examples: [{}] },
 );
 
-const RemoveBlueprintBody = strictObject(
+const RemoveBlueprintBody = Type.Strict(
   {
     dry_run: Type.Optional(
-      Type.Boolean({ default: false, description: "Removes nothing: the result says what would go." }),
+      Type.Boolean("Removes nothing: the result says what would go.", { default: false }),
     ),
     keep_resources: Type.Optional(
-      Type.Boolean({ default: false, description: "Keeps its resources for the next addition." }),
+      Type.Boolean("Keeps its resources for the next addition.", { default: false }),
     ),
-    keep_models: Type.Optional(
-      Type.Boolean({ default: false, description: "Keeps its models for the next addition." }),
-    ),
+    keep_models: Type.Optional(Type.Boolean("Keeps its models for the next addition.", { default: false })),
   },
   { examples: [{ dry_run: true }] },
 );
 
-const LaunchBlueprintBody = strictObject(
+const LaunchBlueprintBody = Type.Strict(
   {
     inputs: Type.Optional(runInputs),
     config_overrides: Type.Optional(
-      JsonObjectSchema("Laid over the blueprint's configuration, for this run.", {
+      Type.JsonObject("Laid over the blueprint's configuration, for this run.", {
         documents: { folder: "/home/mia/letters" },
       }),
     ),
     name: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 200, description: "Of the job; the blueprint's when absent." }),
+      Type.String("Of the job; the blueprint's when absent.", { minLength: 1, maxLength: 200 }),
     ),
   },
   { examples: [{ config_overrides: { documents: { folder: "/home/mia/letters" } } }] },
 );
 
-const Finding = answerObject({
-  path: Type.String({
-    description: "JSON Pointer into the request's body; of a broken blueprint into its files. May be empty.",
-    examples: ["/config/documents/folder"],
-  }),
+const Finding = Type.Object({
+  path: Type.String(
+    "JSON Pointer into the request's body; of a broken blueprint into its files. May be empty.",
+    { examples: ["/config/documents/folder"] },
+  ),
   code: Type.String(),
-  message: Type.String({ description: "For people." }),
+  message: Type.String("For people."),
 });
 
-const LaunchedBlueprintSchema = answerObject(
+const LaunchedBlueprintSchema = Type.Object(
   {
     run_id: Type.String({ examples: ["run_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
-    job_id: Type.String({ description: "The job that was made for the run." }),
+    job_id: Type.String("The job that was made for the run."),
     status: Type.Literal("pending"),
-    warnings: Type.Array(Finding, {
-      description: "That the blueprint's folder in the catalog is not what was added and runs now.",
-    }),
+    warnings: Type.Array(
+      Finding,
+      "That the blueprint's folder in the catalog is not what was added and runs now.",
+    ),
   },
-  { description: "A run that was accepted, of a job that was made for it." },
+  "A run that was accepted, of a job that was made for it.",
 );
 
-const ValidateBlueprintBody = strictObject(
+const ValidateBlueprintBody = Type.Strict(
   {
     inputs: Type.Optional(runInputs),
     config: Type.Optional(
-      JsonObjectSchema("What would be a launch's config_overrides.", {
+      Type.JsonObject("What would be a launch's config_overrides.", {
         documents: { folder: "/home/mia/letters" },
       }),
     ),
@@ -96,13 +94,13 @@ const ValidateBlueprintBody = strictObject(
   { examples: [{ config: { documents: { folder: "/home/mia/letters" } } }] },
 );
 
-const BlueprintValidationSchema = answerObject(
+const BlueprintValidationSchema = Type.Object(
   {
-    valid: Type.Boolean({ description: "Whether a launch as asked would be accepted now." }),
-    errors: Type.Array(Finding, { description: "Everything that stands against it." }),
+    valid: Type.Boolean("Whether a launch as asked would be accepted now."),
+    errors: Type.Array(Finding, "Everything that stands against it."),
     warnings: Type.Array(Finding),
   },
-  { description: "What a launch would come to." },
+  "What a launch would come to.",
 );
 
 /** By the names that clients see. */

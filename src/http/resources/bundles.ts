@@ -24,31 +24,24 @@ import { pointerPart } from "../core/validation-entries.ts";
 import { Finding } from "./blueprints.ts";
 import { type IdempotencyParts, sendIdempotent } from "./idempotent.ts";
 import { type PageParts, sendList, sendPage } from "./lists.ts";
-import {
-  answerObject,
-  idempotencyKeyHeader,
-  nothing,
-  pageOf,
-  pageQuery,
-  strictObject,
-  Time,
-} from "./schemas.ts";
+import { idempotencyKeyHeader, pageOf, pageQuery } from "./schemas.ts";
 
-const BundleSchema = answerObject(
+const BundleSchema = Type.Object(
   {
     bundle_id: Type.String({ examples: ["bundle_3f1c0a9d2b7e4856"] }),
     name: Type.String(),
     graph_id: Type.String(),
-    fingerprint: Type.String({ description: "SHA-256 over the bundle's files." }),
-    size: Type.Integer({ description: "Bytes of all its files." }),
-    created_at: Time("When it was first uploaded."),
+    fingerprint: Type.String("SHA-256 over the bundle's files."),
+    size: Type.Integer("Bytes of all its files."),
+    created_at: Type.Time("When it was first uploaded."),
     warnings: Type.Optional(
-      Type.Array(Finding, {
-        description: "What of the package is ignored, such as unknown fields of its manifest. Not in lists.",
-      }),
+      Type.Array(
+        Finding,
+        "What of the package is ignored, such as unknown fields of its manifest. Not in lists.",
+      ),
     ),
   },
-  { description: "An uploaded package: manifest, configuration, payload. The same content has the same id." },
+  "An uploaded package: manifest, configuration, payload. The same content has the same id.",
 );
 
 const BundlePageSchema = pageOf(BundleSchema, "bundles, newest first");
@@ -108,7 +101,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
     get("/bundles", {
       operationId: "listBundles",
       summary: "List bundles",
-      query: strictObject(pageQuery),
+      query: Type.Strict(pageQuery),
       answers: { 200: BundlePageSchema },
       handle: (request, reply) =>
         sendPage(parts, request, reply, {
@@ -135,7 +128,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
     remove("/bundles/:bundle_id", {
       operationId: "deleteBundle",
       summary: "Delete a bundle that no job uses",
-      answers: { 204: nothing("The bundle is gone.") },
+      answers: { 204: Type.Null("The bundle is gone.") },
       problems: ["bundle_in_use"],
       handle: async (request, reply) => {
         await bundles.delete(request.params.bundle_id);

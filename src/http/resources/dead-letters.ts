@@ -30,71 +30,58 @@ import {
 } from "./find-run.ts";
 import { type IdempotencyParts, sendIdempotent } from "./idempotent.ts";
 import { type List, type PageParts, sendJson, sendList, sendPage } from "./lists.ts";
-import {
-  answerObject,
-  idempotencyKeyHeader,
-  JsonObjectSchema,
-  nullable,
-  oneOf,
-  pageOf,
-  pageQuery,
-  RunId,
-  strictObject,
-  Time,
-  WHICH_RUN,
-  whichRun,
-} from "./schemas.ts";
+import { idempotencyKeyHeader, pageOf, pageQuery, RunId, WHICH_RUN, whichRun } from "./schemas.ts";
 
 export interface Parts {
   readonly deadLetterRecords: DeadLetterRecords;
   readonly deadLetters: DeadLetters;
 }
 
-const Status = oneOf(letterStatuses, { description: "Whether it was sent again." });
+const Status = Type.OneOf(letterStatuses, "Whether it was sent again.");
 
-const DeadLetterSchema = answerObject({
+const DeadLetterSchema = Type.Object({
   dead_letter_id: Type.String({ examples: ["dl_01k9z1v7m3e8q2x4c6t8b0n5dk"] }),
   run_id: RunId,
-  agent_id: nullable(Type.String({ description: "Whom the message was for." })),
-  message: JsonObjectSchema("The whole envelope: type, from, to, body and the rest.", {
+  agent_id: Type.Nullable(Type.String("Whom the message was for.")),
+  message: Type.JsonObject("The whole envelope: type, from, to, body and the rest.", {
     message_id: "msg_01k9z1v7m3e8q2x4c6t8b0n5dh_7",
     type: "research_result",
     from: "research",
     to: "writer",
     body: { topic: "bees" },
   }),
-  reason: oneOf(["ttl_expired", "target_gone", "mailbox_full", "processing_failed"], {
-    description: "Why nobody has it.",
-  }),
-  attempts: Type.Integer({ description: "How often its processing was tried." }),
+  reason: Type.OneOf(
+    ["ttl_expired", "target_gone", "mailbox_full", "processing_failed"],
+    "Why nobody has it.",
+  ),
+  attempts: Type.Integer("How often its processing was tried."),
   status: Status,
-  created_at: Time("When it was given up."),
-  retried_at: nullable(Time("When it was sent again; null while it is open.")),
+  created_at: Type.Time("When it was given up."),
+  retried_at: Type.Nullable(Type.Time("When it was sent again; null while it is open.")),
 });
 
 const DeadLetterPageSchema = pageOf(DeadLetterSchema, "messages that were not processed, newest first");
 
-const DeadLettersQuery = strictObject({
+const DeadLettersQuery = Type.Strict({
   status: Type.Optional(Status),
   ...pageQuery,
 });
 
-const JobDeadLettersQuery = strictObject({
+const JobDeadLettersQuery = Type.Strict({
   ...whichRun,
   status: Type.Optional(Status),
   ...pageQuery,
 });
 
-const RetriedSchema = answerObject(
+const RetriedSchema = Type.Object(
   {
     run_id: RunId,
-    retried: Type.Integer({ description: "Letters that were sent again." }),
-    not_deliverable: Type.Integer({
-      description:
-        "Letters that stay open because they would only be given up again: their agent does not exist, has ended, or has no room.",
-    }),
+    retried: Type.Integer("Letters that were sent again."),
+    not_deliverable: Type.Integer(
+      "Letters that stay open because they would only be given up again: their agent does not exist, has ended, or has no room.",
+    ),
   },
-  { description: "What came of sending dead letters again." },
+  "What came of sending dead letters again.",
 );
 
 /** By the names that clients see. */

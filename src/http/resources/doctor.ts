@@ -19,23 +19,22 @@ import {
 } from "../../execution/machine.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
-import { answerObject, oneOf, Time } from "./schemas.ts";
 import { type HealthParts, whyUnavailable } from "./system.ts";
 
-const DoctorSchema = answerObject(
+const DoctorSchema = Type.Object(
   {
-    status: oneOf(["ok", "warn", "fail"], { description: "The worst of its checks." }),
-    checked_at: Time("When the checks ended; they are made again after a few seconds."),
+    status: Type.OneOf(["ok", "warn", "fail"], "The worst of its checks."),
+    checked_at: Type.Time("When the checks ended; they are made again after a few seconds."),
     checks: Type.Array(
-      answerObject({
+      Type.Object({
         name: Type.String({ examples: ["disk"] }),
-        status: oneOf(["ok", "warn", "fail"]),
-        text: Type.String({ description: "What was found.", examples: ["76.5 GiB free"] }),
-        mend: Type.Optional(Type.String({ description: "What to do about it." })),
+        status: Type.OneOf(["ok", "warn", "fail"]),
+        text: Type.String("What was found.", { examples: ["76.5 GiB free"] }),
+        mend: Type.Optional(Type.String("What to do about it.")),
       }),
     ),
   },
-  { description: "What was found when the machine was looked at." },
+  "What was found when the machine was looked at.",
 );
 
 /** By the names that clients see. */

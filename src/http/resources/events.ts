@@ -38,34 +38,20 @@ import {
   streamAnswers,
   wrongRuntimeId,
 } from "./run-streams.ts";
-import {
-  AgentFilter,
-  AgentId,
-  answerObject,
-  JsonObjectSchema,
-  pageOf,
-  pageQuery,
-  RunId,
-  strictObject,
-  Time,
-  WHICH_RUN,
-  whichRun,
-} from "./schemas.ts";
+import { AgentFilter, AgentId, pageOf, pageQuery, RunId, WHICH_RUN, whichRun } from "./schemas.ts";
 
-const EventSchema = answerObject(
+const EventSchema = Type.Object(
   {
-    id: Type.Integer({ description: "Its place in the run's history, from 1; what Last-Event-ID means." }),
+    id: Type.Integer("Its place in the run's history, from 1; what Last-Event-ID means."),
     run_id: RunId,
-    timestamp: Time("When it happened."),
+    timestamp: Type.Time("When it happened."),
     type: Type.String({ examples: ["agent_completed"] }),
     agent_id: AgentId,
-    payload: Type.Unknown({
-      description: "What the type says about it; for engine events an object.",
-    }),
-    error: Type.Optional(JsonObjectSchema("svc.error.v1, in events that tell of a failure.")),
+    payload: Type.Unknown("What the type says about it; for engine events an object."),
+    error: Type.Optional(Type.JsonObject("svc.error.v1, in events that tell of a failure.")),
   },
+  "Something that happened in a run. It never changes, and none is missing between two ids.",
   {
-    description: "Something that happened in a run. It never changes, and none is missing between two ids.",
     examples: [
       {
         id: 12,
@@ -86,28 +72,25 @@ const EventPageSchema = pageOf(
 
 const eventFilters = {
   type: Type.Optional(
-    Type.String({
+    Type.String("Events of these types only, separated by commas.", {
       pattern: "^[A-Za-z0-9_.:,-]+$",
       maxLength: 2_000,
-      description: "Events of these types only, separated by commas.",
       examples: ["agent_failed,job_failed"],
     }),
   ),
   agent_id: AgentFilter,
 };
 
-const EventsQuery = strictObject({ ...eventFilters, ...pageQuery });
+const EventsQuery = Type.Strict({ ...eventFilters, ...pageQuery });
 
-const JobEventsQuery = strictObject({ ...whichRun, ...eventFilters, ...pageQuery });
+const JobEventsQuery = Type.Strict({ ...whichRun, ...eventFilters, ...pageQuery });
 
-const StreamQuery = strictObject({
+const StreamQuery = Type.Strict({
   channels: Type.Optional(
-    Type.String({
-      maxLength: 200,
-      description:
-        "Which views of the history to send, separated by commas: events, logs, timeline, human. All without it.",
-      examples: ["logs,timeline"],
-    }),
+    Type.String(
+      "Which views of the history to send, separated by commas: events, logs, timeline, human. All without it.",
+      { maxLength: 200, examples: ["logs,timeline"] },
+    ),
   ),
 });
 

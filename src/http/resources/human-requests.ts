@@ -22,86 +22,68 @@ import { Type } from "../core/type.ts";
 import { type FoundRun, gatewayRuns, type RunParts, type RuntimeRunParts, runtimeRuns } from "./find-run.ts";
 import { type IdempotencyParts, sendIdempotent } from "./idempotent.ts";
 import { type List, type PageParts, sendJson, sendList, sendPage } from "./lists.ts";
-import {
-  answerObject,
-  idempotencyKeyHeader,
-  nullable,
-  oneOf,
-  pageOf,
-  pageQuery,
-  RunId,
-  strictObject,
-  Time,
-} from "./schemas.ts";
+import { idempotencyKeyHeader, pageOf, pageQuery, RunId } from "./schemas.ts";
 
 export interface Parts {
   readonly humanRequests: HumanRequestRecords;
   readonly humanAnswers: HumanAnswers;
 }
 
-const Status = oneOf(humanStatuses, {
-  description:
-    "pending: nobody has answered. timed_out: the time was over, and the default action was taken.",
-});
+const Status = Type.OneOf(
+  humanStatuses,
+  "pending: nobody has answered. timed_out: the time was over, and the default action was taken.",
+);
 
-const Decision = Type.String({ description: "What was decided.", examples: ["approve"] });
+const Decision = Type.String("What was decided.", { examples: ["approve"] });
 
-const HumanResponseSchema = answerObject({
+const HumanResponseSchema = Type.Object({
   decision: Decision,
-  comment: nullable(Type.String({ description: "In the person's own words." })),
-  data: Type.Unknown({ description: "Any JSON; null without any." }),
-  principal: nullable(
-    Type.String({
-      description: "Who answered: anonymous, or token for whoever has one; null after the time.",
-    }),
+  comment: Type.Nullable(Type.String("In the person's own words.")),
+  data: Type.Unknown("Any JSON; null without any."),
+  principal: Type.Nullable(
+    Type.String("Who answered: anonymous, or token for whoever has one; null after the time."),
   ),
-  responded_at: Time("When it was answered, or its time was over."),
+  responded_at: Type.Time("When it was answered, or its time was over."),
 });
 
-const HumanRequestSchema = answerObject(
+const HumanRequestSchema = Type.Object(
   {
-    request_id: Type.String({ description: "Unique in the run.", examples: ["ship"] }),
+    request_id: Type.String("Unique in the run.", { examples: ["ship"] }),
     run_id: RunId,
-    agent_id: Type.String({ description: "Whose worker asks.", examples: ["publisher"] }),
-    prompt: Type.String({ description: "The question, for people.", examples: ["Ship version 3?"] }),
-    allowed_decisions: Type.Array(Type.String(), {
-      description: "The decisions that are taken; empty: any.",
+    agent_id: Type.String("Whose worker asks.", { examples: ["publisher"] }),
+    prompt: Type.String("The question, for people.", { examples: ["Ship version 3?"] }),
+    allowed_decisions: Type.Array(Type.String(), "The decisions that are taken; empty: any.", {
       examples: [["approve", "reject"]],
     }),
     status: Status,
-    default_action: nullable(
-      Type.String({ description: "The decision when the time is over; null: the word timed_out." }),
+    default_action: Type.Nullable(
+      Type.String("The decision when the time is over; null: the word timed_out."),
     ),
-    created_at: Time("When it was asked."),
-    expires_at: nullable(Time("When its time is over; null: it waits for ever.")),
-    response: nullable(HumanResponseSchema),
+    created_at: Type.Time("When it was asked."),
+    expires_at: Type.Nullable(Type.Time("When its time is over; null: it waits for ever.")),
+    response: Type.Nullable(HumanResponseSchema),
   },
-  { description: "A question of a worker to people." },
+  "A question of a worker to people.",
 );
 
 const HumanRequestPageSchema = pageOf(HumanRequestSchema, "requests to people, oldest first");
 
-const HumanRequestsQuery = strictObject({
+const HumanRequestsQuery = Type.Strict({
   status: Type.Optional(Status),
   ...pageQuery,
 });
 
-const AnswerHumanBody = strictObject(
+const AnswerHumanBody = Type.Strict(
   {
-    decision: Type.String({
+    decision: Type.String("One of the request's allowed_decisions, if it has any.", {
       minLength: 1,
       maxLength: answerLimits.decisionCharsMax,
-      description: "One of the request's allowed_decisions, if it has any.",
     }),
     comment: Type.Optional(
-      nullable(
-        Type.String({ maxLength: answerLimits.commentCharsMax, description: "For the worker and people." }),
-      ),
+      Type.Nullable(Type.String("For the worker and people.", { maxLength: answerLimits.commentCharsMax })),
     ),
     data: Type.Optional(
-      Type.Unknown({
-        description: `Any JSON, for the worker; at most ${answerLimits.dataCharsMax} characters.`,
-      }),
+      Type.Unknown(`Any JSON, for the worker; at most ${answerLimits.dataCharsMax} characters.`),
     ),
   },
   { examples: [{ decision: "approve", comment: "Looks good." }] },

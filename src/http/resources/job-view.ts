@@ -18,78 +18,77 @@ import { Type } from "../core/type.ts";
 import { historyOf, type RunParts } from "./find-run.ts";
 import { ObservabilitySummarySchema } from "./results.ts";
 import { RunSummarySchema, renderRunSummary } from "./run-view.ts";
-import { answerObject, JsonObjectSchema, nullable, reasonFields, Time } from "./schemas.ts";
+import { reasonFields } from "./schemas.ts";
 
 /** What a job's detail tells of its latest run; all of it null without one. */
 const latestRunEvidence = {
-  failure: nullable(JsonObjectSchema("svc.error.v1; null unless the latest run failed.")),
+  failure: Type.Nullable(Type.JsonObject("svc.error.v1; null unless the latest run failed.")),
   ...reasonFields,
-  trace_id: nullable(Type.String({ description: "W3C trace id of the latest run." })),
-  observability_summary: nullable(ObservabilitySummarySchema),
+  trace_id: Type.Nullable(Type.String("W3C trace id of the latest run.")),
+  observability_summary: Type.Nullable(ObservabilitySummarySchema),
 };
 
 const Source = Type.Union([
-  answerObject({ bundle_id: Type.String() }),
-  answerObject({ blueprint_id: Type.String() }),
+  Type.Object({ bundle_id: Type.String() }),
+  Type.Object({ blueprint_id: Type.String() }),
 ]);
 
 const compact = {
   job_id: Type.String({ examples: ["job_01k9z1v7m3e8q2x4c6t8b0n5dg"] }),
   name: Type.String(),
-  status: Type.Union([Type.Literal("ready"), Type.Literal("preparing"), Type.Literal("failed_preparation")], {
-    description:
-      "preparing: its blueprint is being added. failed_preparation: that failed, and a later addition may mend it.",
-  }),
+  status: Type.OneOf(
+    ["ready", "preparing", "failed_preparation"],
+    "preparing: its blueprint is being added. failed_preparation: that failed, and a later addition may mend it.",
+  ),
   source: Source,
   graph_id: Type.String(),
-  resolved_configuration: JsonObjectSchema('Secrets are shown as "********".'),
+  resolved_configuration: Type.JsonObject('Secrets are shown as "********".'),
   extensions: Type.Array(Type.String()),
-  revision: Type.Integer({ description: "From 1; each change adds one. The ETag is made of it." }),
-  created_at: Time("When the job was created."),
-  updated_at: Time("Last change of the definition."),
-  latest_run: nullable(RunSummarySchema),
-  active_runs: Type.Integer({ description: "Runs that have not ended." }),
+  revision: Type.Integer("From 1; each change adds one. The ETag is made of it."),
+  created_at: Type.Time("When the job was created."),
+  updated_at: Type.Time("Last change of the definition."),
+  latest_run: Type.Nullable(RunSummarySchema),
+  active_runs: Type.Integer("Runs that have not ended."),
 };
 
-export const JobSchema = answerObject(compact, { description: "A durable definition of work." });
+export const JobSchema = Type.Object(compact, "A durable definition of work.");
 
-const GraphSchema = answerObject({
+const GraphSchema = Type.Object({
   nodes: Type.Array(
-    answerObject({ node_id: Type.String(), agent_type: Type.String(), role: nullable(Type.String()) }),
+    Type.Object({ node_id: Type.String(), agent_type: Type.String(), role: Type.Nullable(Type.String()) }),
   ),
   edges: Type.Array(
-    answerObject({
-      edge_id: nullable(Type.String()),
+    Type.Object({
+      edge_id: Type.Nullable(Type.String()),
       from_node: Type.String(),
       to_node: Type.String(),
-      message_type: nullable(Type.String({ description: "Null: every message." })),
+      message_type: Type.Nullable(Type.String("Null: every message.")),
     }),
   ),
   entrypoints: Type.Array(Type.String()),
 });
 
-export const JobDetailSchema = answerObject(
+export const JobDetailSchema = Type.Object(
   {
     ...compact,
-    manifest: Type.Optional(JsonObjectSchema("view=full: the bundle's manifest.")),
+    manifest: Type.Optional(Type.JsonObject("view=full: the bundle's manifest.")),
     graph: Type.Optional(GraphSchema),
     recent_runs: Type.Optional(Type.Array(RunSummarySchema)),
     recent_events: Type.Optional(
-      Type.Array(JsonObjectSchema("An event of the latest run.", { id: 1, type: "job_pending" }), {
-        description: "view=full: of the latest run, newest first.",
-      }),
+      Type.Array(
+        Type.JsonObject("An event of the latest run.", { id: 1, type: "job_pending" }),
+        "view=full: of the latest run, newest first.",
+      ),
     ),
     services: Type.Optional(
-      Type.Array(JsonObjectSchema("A service that the manifest, or a node of it, declares."), {
-        description: "view=full. What open runs offer is at GET /services.",
-      }),
+      Type.Array(
+        Type.JsonObject("A service that the manifest, or a node of it, declares."),
+        "view=full. What open runs offer is at GET /services.",
+      ),
     ),
     ...latestRunEvidence,
   },
-  {
-    description:
-      "A job with the summary of its latest run; with view=full also its manifest, graph, recent runs and events, and services.",
-  },
+  "A job with the summary of its latest run; with view=full also its manifest, graph, recent runs and events, and services.",
 );
 
 export interface JobViewParts extends RunParts {

@@ -25,81 +25,70 @@ import {
 } from "./job-view.ts";
 import { type PageParts, sendPage } from "./lists.ts";
 import {
-  answerObject,
   idempotencyKeyHeader,
   ifMatchHeader,
   ifNoneMatchHeader,
-  JsonObjectSchema,
-  nothing,
-  nullable,
   pageOf,
   pageQuery,
   RunStatus,
-  strictObject,
 } from "./schemas.ts";
 
 const JobPageSchema = pageOf(JobSchema, "jobs, newest first");
 
-const Name = Type.String({ minLength: 1, maxLength: 200, description: "For people." });
-const Configuration = JsonObjectSchema(
+const Name = Type.String("For people.", { minLength: 1, maxLength: 200 });
+const Configuration = Type.JsonObject(
   'Laid over the bundle\'s own. Values under keys that look like secrets are stored sealed; {"$env": "NAME"} is read from the runtime\'s environment at launch.',
   { language: "en" },
 );
 
-const CreateJobBody = strictObject(
+const CreateJobBody = Type.Strict(
   {
-    bundle_id: Type.Optional(Type.String({ description: "An uploaded bundle." })),
-    blueprint_id: Type.Optional(Type.String({ description: "A catalog blueprint, in place of bundle_id." })),
+    bundle_id: Type.Optional(Type.String("An uploaded bundle.")),
+    blueprint_id: Type.Optional(Type.String("A catalog blueprint, in place of bundle_id.")),
     name: Type.Optional(Name),
     resolved_configuration: Type.Optional(Configuration),
   },
   { examples: [{ bundle_id: "bundle_3f1c0a9d2b7e4856", resolved_configuration: { language: "en" } }] },
 );
 
-const UpdateJobBody = strictObject(
+const UpdateJobBody = Type.Strict(
   {
     name: Type.Optional(Name),
-    resolved_configuration: Type.Optional(nullable(Configuration)),
+    resolved_configuration: Type.Optional(Type.Nullable(Configuration)),
   },
-  {
-    description:
-      'A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored.',
-    examples: [{ name: "Weekly digest", resolved_configuration: { language: null } }],
-  },
+  'A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored.',
+  { examples: [{ name: "Weekly digest", resolved_configuration: { language: null } }] },
 );
 
-const JobViewQuery = strictObject({
+const JobViewQuery = Type.Strict({
   view: Type.Optional(
-    Type.Union([Type.Literal("compact"), Type.Literal("full")], {
-      description:
-        "compact, the default, or full, which adds manifest, graph, recent runs and events, and services.",
-    }),
+    Type.OneOf(
+      ["compact", "full"],
+      "compact, the default, or full, which adds manifest, graph, recent runs and events, and services.",
+    ),
   ),
-  include: Type.Optional(
-    Type.Union([Type.Literal("compact"), Type.Literal("full")], { description: "The same as view." }),
-  ),
+  include: Type.Optional(Type.OneOf(["compact", "full"], "The same as view.")),
 });
 
-const JobsQuery = strictObject({
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, description: "Most items of the whole walk, over all its pages." }),
-  ),
+const JobsQuery = Type.Strict({
+  limit: Type.Optional(Type.Integer("Most items of the whole walk, over all its pages.", { minimum: 1 })),
   include_terminal: Type.Optional(
-    Type.Boolean({ default: true, description: "false leaves out jobs whose latest run has ended." }),
+    Type.Boolean("false leaves out jobs whose latest run has ended.", { default: true }),
   ),
-  blueprint_id: Type.Optional(Type.String({ description: "Jobs made from this blueprint only." })),
+  blueprint_id: Type.Optional(Type.String("Jobs made from this blueprint only.")),
   ...pageQuery,
 });
 
-const DeleteJobQuery = strictObject({
-  force: Type.Optional(Type.Boolean({ default: false, description: "Cancels open runs first." })),
+const DeleteJobQuery = Type.Strict({
+  force: Type.Optional(Type.Boolean("Cancels open runs first.", { default: false })),
 });
 
-const JobControlSchema = answerObject({
+const JobControlSchema = Type.Object({
   job_id: Type.String(),
-  runs: Type.Array(answerObject({ run_id: Type.String(), status: RunStatus }), {
-    description: "Every run that had not ended, oldest first, and what it comes to by this request.",
-  }),
+  runs: Type.Array(
+    Type.Object({ run_id: Type.String(), status: RunStatus }),
+    "Every run that had not ended, oldest first, and what it comes to by this request.",
+  ),
 });
 
 /** By the names that clients see. */
@@ -179,7 +168,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         "The ETag changes with the definition and with its runs; If-Match looks at the definition alone.",
       headers: ifNoneMatchHeader,
       query: JobViewQuery,
-      answers: { 200: JobDetailSchema, 304: nothing("The client has this answer already.") },
+      answers: { 200: JobDetailSchema, 304: Type.Null("The client has this answer already.") },
       problems: ["conflict"],
       handle: async (request, reply) => {
         const job = await findJob(parts, request.params.job_id);
@@ -227,7 +216,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       summary: "Delete a job with its runs, their events and files",
       headers: ifMatchHeader,
       query: DeleteJobQuery,
-      answers: { 204: nothing("The job is gone.") },
+      answers: { 204: Type.Null("The job is gone.") },
       problems: ["active_runs"],
       handle: async (request, reply) => {
         const before = await findJob(parts, request.params.job_id);

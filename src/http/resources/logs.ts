@@ -28,79 +28,62 @@ import {
   serveRunStream,
   streamAnswers,
 } from "./run-streams.ts";
-import {
-  AgentFilter,
-  AgentId,
-  answerObject,
-  JsonObjectSchema,
-  nullable,
-  oneOf,
-  pageOf,
-  pageQuery,
-  RunId,
-  SpanId,
-  strictObject,
-  Time,
-  TraceId,
-} from "./schemas.ts";
+import { AgentFilter, AgentId, pageOf, pageQuery, RunId, SpanId, TraceId } from "./schemas.ts";
 
-const LogSchema = answerObject({
-  ts: Time("When it was logged."),
-  level: oneOf(logLevels, { description: "From the least to the most urgent." }),
+const LogSchema = Type.Object({
+  ts: Type.Time("When it was logged."),
+  level: Type.OneOf(logLevels, "From the least to the most urgent."),
   run_id: RunId,
   agent_id: AgentId,
-  attempt: nullable(Type.Integer({ description: "Of the task, from 1." })),
-  stream: oneOf(logStreams, {
-    description: "worker: reported by the worker as an event. runtime: said by the runtime itself.",
-  }),
+  attempt: Type.Nullable(Type.Integer("Of the task, from 1.")),
+  stream: Type.OneOf(
+    logStreams,
+    "worker: reported by the worker as an event. runtime: said by the runtime itself.",
+  ),
   message: Type.String(),
-  fields: JsonObjectSchema("What was logged beside the message.", { rows: 42 }),
+  fields: Type.JsonObject("What was logged beside the message.", { rows: 42 }),
   trace_id: TraceId,
   span_id: SpanId,
 });
 
-const LogPageSchema = answerObject(
+const LogPageSchema = Type.Object(
   {
     ...pageOf(LogSchema, "log records").properties,
-    last_event_id: Type.Integer({
-      description:
-        "The event up to which this page and those before it have seen the log. With order=desc, and on the last page, a stream that is opened with it as Last-Event-ID goes on without a gap and without repetition.",
-      examples: [412],
-    }),
+    last_event_id: Type.Integer(
+      "The event up to which this page and those before it have seen the log. With order=desc, and on the last page, a stream that is opened with it as Last-Event-ID goes on without a gap and without repetition.",
+      { examples: [412] },
+    ),
   },
-  {
-    description:
-      "A page of log records, in the order asked for; it may be short, or empty, and still not be the last one.",
-  },
+  "A page of log records, in the order asked for; it may be short, or empty, and still not be the last one.",
 );
 
 const chosen = {
-  level: Type.Optional(oneOf(logLevels, { description: "The least urgent level to show." })),
+  level: Type.Optional(Type.OneOf(logLevels, "The least urgent level to show.")),
   agent_id: AgentFilter,
-  stream: Type.Optional(oneOf(logStreams, { description: "Of this stream only." })),
+  stream: Type.Optional(Type.OneOf(logStreams, "Of this stream only.")),
   text: Type.Optional(
-    Type.String({
+    Type.String("Records whose message has this text in it; upper and lower case are the same.", {
       minLength: 1,
       maxLength: logTextCharsMax,
-      description: "Records whose message has this text in it; upper and lower case are the same.",
       examples: ["connection refused"],
     }),
   ),
-  since: Type.Optional(Time("Records of this time or later.")),
-  until: Type.Optional(Time("Records before this time.")),
+  since: Type.Optional(Type.Time("Records of this time or later.")),
+  until: Type.Optional(Type.Time("Records before this time.")),
 };
 
-const LogsQuery = strictObject({
+const LogsQuery = Type.Strict({
   ...chosen,
   order: Type.Optional(
-    oneOf(logOrders, {
-      description: "asc, the default: oldest first. desc: newest first, and later pages go on to older ones.",
-    }),
+    Type.OneOf(
+      logOrders,
+      "asc, the default: oldest first. desc: newest first, and later pages go on to older ones.",
+    ),
   ),
   ...pageQuery,
 });
 
-const LogStreamQuery = strictObject(chosen);
+const LogStreamQuery = Type.Strict(chosen);
 
 /** By the names that clients see. */
 export const schemas = { LogRecord: LogSchema, LogPage: LogPageSchema };

@@ -25,77 +25,71 @@ import {
 } from "../../observability/metrics/runtime-metrics.ts";
 import { waitSeconds } from "../core/prefer.ts";
 import { addRoutes, get } from "../core/route.ts";
-import { type TSchema, Type } from "../core/type.ts";
-import { answerObject, strictObject } from "./schemas.ts";
+import { type Schema, Type } from "../core/type.ts";
 import { type HealthParts, Lag, lagShown, Pools, UptimeSeconds, whyUnavailable } from "./system.ts";
 
-const MetricsQuery = strictObject({
-  format: Type.Optional(
-    Type.Union([Type.Literal("json"), Type.Literal("prometheus")], {
-      description: "Goes before the Accept header.",
-    }),
-  ),
+const MetricsQuery = Type.Strict({
+  format: Type.Optional(Type.OneOf(["json", "prometheus"], "Goes before the Accept header.")),
 });
 
-const MetricsSchema = answerObject(
+const MetricsSchema = Type.Object(
   {
-    process: answerObject({
+    process: Type.Object({
       uptime_seconds: UptimeSeconds,
-      rss_bytes: Type.Integer({ description: "Resident memory." }),
+      rss_bytes: Type.Integer("Resident memory."),
       heap_used_bytes: Type.Integer(),
       heap_total_bytes: Type.Integer(),
-      external_bytes: Type.Integer({ description: "Buffers outside the heap." }),
+      external_bytes: Type.Integer("Buffers outside the heap."),
       cpu_user_seconds: Type.Number(),
       cpu_system_seconds: Type.Number(),
       event_loop_lag_ms: Lag,
     }),
-    runtime: answerObject({
-      available: Type.Boolean({ description: "Whether new work is accepted." }),
+    runtime: Type.Object({
+      available: Type.Boolean("Whether new work is accepted."),
       open_jobs: Type.Integer(),
       launches_waiting: Type.Integer(),
-      messages_waiting: Type.Integer({ description: "In the mailboxes of all open runs." }),
-      human_requests_waiting: Type.Integer({ description: "What workers asked people, without an answer." }),
-      stream_readers: Type.Integer({ description: "Readers of event streams." }),
-      waiting_requests: Type.Integer({ description: "Requests that wait for an end (`Prefer: wait`)." }),
-      runs_started: Type.Integer({ description: "Since the process started." }),
-      runs_ended: answerObject({
+      messages_waiting: Type.Integer("In the mailboxes of all open runs."),
+      human_requests_waiting: Type.Integer("What workers asked people, without an answer."),
+      stream_readers: Type.Integer("Readers of event streams."),
+      waiting_requests: Type.Integer("Requests that wait for an end (`Prefer: wait`)."),
+      runs_started: Type.Integer("Since the process started."),
+      runs_ended: Type.Object({
         completed: Type.Integer(),
         failed: Type.Integer(),
         cancelled: Type.Integer(),
       }),
       executor_pools: Pools,
     }),
-    http: answerObject({
-      requests: Type.Record(Type.String(), Type.Integer(), {
-        description: "Answers given since the start, by class of status: 1xx to 5xx.",
-      }),
-      connections: Type.Integer({ description: "Open at this moment." }),
-      duration_ms: answerObject(
+    http: Type.Object({
+      requests: Type.Record(Type.Integer(), "Answers given since the start, by class of status: 1xx to 5xx."),
+      connections: Type.Integer("Open at this moment."),
+      duration_ms: Type.Object(
         {
           count: Type.Integer(),
           sum: Type.Integer(),
-          buckets: Type.Array(answerObject({ le: Type.Number(), count: Type.Integer() }), {
-            description: "How many took no longer than `le`.",
-          }),
+          buckets: Type.Array(
+            Type.Object({ le: Type.Number(), count: Type.Integer() }),
+            "How many took no longer than `le`.",
+          ),
         },
-        { description: "How long answers took; event streams and requests that wait are left out." },
+        "How long answers took; event streams and requests that wait are left out.",
       ),
     }),
   },
-  { description: "What the process is doing." },
+  "What the process is doing.",
 );
 
 /** The same metrics, in each format. */
-const metricsTexts = (json: TSchema) => ({
+const metricsTexts = (json: Schema) => ({
   description: "The metrics as they are now.",
   content: {
     "application/json": { schema: json },
     "text/plain": {
-      schema: Type.String({ description: "Prometheus's text format, version 0.0.4." }),
+      schema: Type.String("Prometheus's text format, version 0.0.4."),
       example:
         "# HELP troupe_open_jobs Runs in the runtime that have not ended.\n# TYPE troupe_open_jobs gauge\ntroupe_open_jobs 3\n",
     },
-    "application/openmetrics-text": { schema: Type.String({ description: "OpenMetrics 1.0." }) },
+    "application/openmetrics-text": { schema: Type.String("OpenMetrics 1.0.") },
   },
 });
 

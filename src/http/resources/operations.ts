@@ -18,65 +18,57 @@ import {
   streamAnswers,
   wrongIdOf,
 } from "./run-streams.ts";
-import {
-  answerObject,
-  JsonObjectSchema,
-  nullable,
-  oneOf,
-  pageOf,
-  pageQuery,
-  strictObject,
-  Time,
-} from "./schemas.ts";
+import { pageOf, pageQuery } from "./schemas.ts";
 
-const OperationStatus = oneOf(operationStatuses, { description: "The last two are final." });
+const OperationStatus = Type.OneOf(operationStatuses, "The last two are final.");
 
-const StepSchema = answerObject({
+const StepSchema = Type.Object({
   name: Type.String({ examples: ["package"] }),
-  label: Type.String({ description: "For people.", examples: ["Copying the package"] }),
-  status: oneOf(["pending", "running", "completed", "failed", "skipped"], {
-    description: "skipped: there was nothing to do.",
-  }),
+  label: Type.String("For people.", { examples: ["Copying the package"] }),
+  status: Type.OneOf(
+    ["pending", "running", "completed", "failed", "skipped"],
+    "skipped: there was nothing to do.",
+  ),
 });
 
-const ErrorSchema = answerObject({
-  code: oneOf(Object.keys(operationFailures), { description: "Stable, for programs." }),
-  detail: Type.String({ description: "What happened and what to do next, for people." }),
-  retryable: Type.Boolean({
-    description: "Whether the same request may succeed when it is made again, with a new Idempotency-Key.",
-  }),
+const ErrorSchema = Type.Object({
+  code: Type.OneOf(Object.keys(operationFailures), "Stable, for programs."),
+  detail: Type.String("What happened and what to do next, for people."),
+  retryable: Type.Boolean(
+    "Whether the same request may succeed when it is made again, with a new Idempotency-Key.",
+  ),
 });
 
-export const OperationSchema = answerObject(
+export const OperationSchema = Type.Object(
   {
     operation_id: Type.String({ examples: ["op_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
-    kind: oneOf(["blueprint_addition", "blueprint_removal"], { description: "What it does." }),
-    target: Type.String({ description: "The blueprint's id." }),
+    kind: Type.OneOf(["blueprint_addition", "blueprint_removal"], "What it does."),
+    target: Type.String("The blueprint's id."),
     status: OperationStatus,
-    progress: answerObject({
+    progress: Type.Object({
       percent: Type.Integer({ minimum: 0, maximum: 100 }),
-      label: Type.String({ description: "What is being done, for people." }),
-      step: nullable(Type.String({ description: "The step under way; null before the first." })),
+      label: Type.String("What is being done, for people."),
+      step: Type.Nullable(Type.String("The step under way; null before the first.")),
       steps: Type.Array(StepSchema),
     }),
-    result: nullable(
-      JsonObjectSchema(
+    result: Type.Nullable(
+      Type.JsonObject(
         "What it has come to. Of an addition blueprint_id, version, fingerprint and size; of a removal removed, or preview after a dry run: {resources: [{kind, id, bytes, action}], jobs_affected, bytes_freed}. Null until it has completed.",
         { blueprint_id: "document-digest" },
       ),
     ),
-    error: nullable(ErrorSchema),
-    created_at: Time("When it was asked for."),
-    updated_at: Time("When it last changed."),
-    finished_at: nullable(Time("When it ended; null while it goes on.")),
+    error: Type.Nullable(ErrorSchema),
+    created_at: Type.Time("When it was asked for."),
+    updated_at: Type.Time("When it last changed."),
+    finished_at: Type.Nullable(Type.Time("When it ended; null while it goes on.")),
   },
-  { description: "Long work that goes on by itself, whatever becomes of the request that has begun it." },
+  "Long work that goes on by itself, whatever becomes of the request that has begun it.",
 );
 
 const OperationPageSchema = pageOf(OperationSchema, "operations, newest first");
 
-const OperationsQuery = strictObject({
-  target: Type.Optional(Type.String({ description: "Only those about this blueprint." })),
+const OperationsQuery = Type.Strict({
+  target: Type.Optional(Type.String("Only those about this blueprint.")),
   status: Type.Optional(OperationStatus),
   ...pageQuery,
 });

@@ -30,56 +30,45 @@ import {
 import {
   AgentEndsSchema,
   AgentId,
-  answerObject,
-  JsonObjectSchema,
-  nullable,
-  oneOf,
   pageOf,
   pageQuery,
   RunId,
   RunStatus,
   reasonFields,
   SpanId,
-  strictObject,
-  Time,
   TraceId,
 } from "./schemas.ts";
 
-const RunResultSchema = answerObject(
+const RunResultSchema = Type.Object(
   {
     run_id: RunId,
     status: RunStatus,
-    result: nullable(JsonObjectSchema("Null until the run has completed, and when it failed.")),
-    failure: nullable(JsonObjectSchema("svc.error.v1; null when nothing failed.")),
+    result: Type.Nullable(Type.JsonObject("Null until the run has completed, and when it failed.")),
+    failure: Type.Nullable(Type.JsonObject("svc.error.v1; null when nothing failed.")),
     partial: Type.Optional(
-      Type.Boolean({
-        description: "true when the run completed although some messages failed (failure_policy continue).",
-      }),
+      Type.Boolean("true when the run completed although some messages failed (failure_policy continue)."),
     ),
-    finished_at: nullable(Time("Null while the run has not ended.")),
+    finished_at: Type.Nullable(Type.Time("Null while the run has not ended.")),
   },
-  { description: "What a run came to; look at status first." },
+  "What a run came to; look at status first.",
 );
 
-const TimelineSchema = answerObject({
+const TimelineSchema = Type.Object({
   schema_version: Type.Literal("svc.timeline.v1"),
-  ts: Time("When it happened."),
+  ts: Type.Time("When it happened."),
   run_id: RunId,
   trace_id: TraceId,
   span_id: SpanId,
-  parent_span_id: nullable(SpanId),
-  type: oneOf(timelineTypes, { description: "What the record is about." }),
-  phase: Type.String({ description: "What happened to it.", examples: ["started"] }),
+  parent_span_id: Type.Nullable(SpanId),
+  type: Type.OneOf(timelineTypes, "What the record is about."),
+  phase: Type.String("What happened to it.", { examples: ["started"] }),
   agent_id: AgentId,
-  step_id: nullable(Type.String({ description: "The node of the graph, by its id." })),
-  status: Type.String({ description: "What it is from then on.", examples: ["running"] }),
-  duration_ms: nullable(Type.Integer({ description: "Of what has ended, where that is known." })),
-  summary: Type.String({ description: "For people.", examples: ['Attempt 1 of "writer" completed'] }),
-  links: Type.Record(Type.String(), Type.String(), { description: "Where to look next." }),
-  details: JsonObjectSchema("The event's id, type and payload.", {
-    event_id: 9,
-    event_type: "agent_started",
-  }),
+  step_id: Type.Nullable(Type.String("The node of the graph, by its id.")),
+  status: Type.String("What it is from then on.", { examples: ["running"] }),
+  duration_ms: Type.Nullable(Type.Integer("Of what has ended, where that is known.")),
+  summary: Type.String("For people.", { examples: ['Attempt 1 of "writer" completed'] }),
+  links: Type.Record(Type.String(), "Where to look next."),
+  details: Type.JsonObject("The event's id, type and payload.", { event_id: 9, event_type: "agent_started" }),
 });
 
 const TimelinePageSchema = pageOf(TimelineSchema, "timeline records, oldest first");
@@ -87,20 +76,18 @@ const TimelinePageSchema = pageOf(TimelineSchema, "timeline records, oldest firs
 const count = (description: string, example: number) =>
   Type.Integer({ minimum: 0, description, examples: [example] });
 
-const FailedId = (description: string) => nullable(Type.String({ description, examples: ["writer"] }));
+const FailedId = (description: string) => Type.Nullable(Type.String({ description, examples: ["writer"] }));
 
-export const ObservabilitySummarySchema = answerObject(
+export const ObservabilitySummarySchema = Type.Object(
   {
     schema_version: Type.Literal("svc.observability_summary.v1"),
     run_id: Type.String({ examples: ["run_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
     status: RunStatus,
-    duration_ms: nullable(
-      Type.Integer({
-        description: "From its start to its end, or to now; null for a run that never started.",
-      }),
+    duration_ms: Type.Nullable(
+      Type.Integer("From its start to its end, or to now; null for a run that never started."),
     ),
-    trace_id: Type.String({ description: "W3C trace id.", examples: ["4bf92f3577b34da6a3ce929d0e0e4736"] }),
-    counts: answerObject({
+    trace_id: Type.String("W3C trace id.", { examples: ["4bf92f3577b34da6a3ce929d0e0e4736"] }),
+    counts: Type.Object({
       events: count("Of its history.", 58),
       logs: count("Records of the log view.", 12),
       errors: count("Events that carry a failure, attempts that were made again included.", 2),
@@ -110,56 +97,54 @@ export const ObservabilitySummarySchema = answerObject(
     }),
     agents: Type.Optional(AgentEndsSchema),
     warnings: Type.Array(
-      answerObject({
-        code: Type.Union([Type.Literal("agents_not_reached"), Type.Literal("outputs_missing")]),
+      Type.Object({
+        code: Type.OneOf(["agents_not_reached", "outputs_missing"]),
         message: Type.String({ examples: ['No message reached "writer".'] }),
       }),
-      { description: "What a completed run lacks, with names; empty for one that is whole." },
+      "What a completed run lacks, with names; empty for one that is whole.",
     ),
     retry_count: count("Attempts that were made again.", 1),
     failed_agent_id: FailedId("Whose failure failed the run; null where none did."),
     failed_step_id: FailedId("The node of the graph, by its id."),
-    failure: nullable(JsonObjectSchema("svc.error.v1; null unless the run failed.")),
-    resource_peaks: answerObject({
-      cpu_seconds: Type.Number({
-        description: "CPU time of all its commands together, as the operating system tells.",
+    failure: Type.Nullable(Type.JsonObject("svc.error.v1; null unless the run failed.")),
+    resource_peaks: Type.Object({
+      cpu_seconds: Type.Number("CPU time of all its commands together, as the operating system tells.", {
         examples: [4.21],
       }),
-      max_rss_bytes: nullable(
-        Type.Integer({
-          description: "The most memory that one command held; null when the system told of none.",
+      max_rss_bytes: Type.Nullable(
+        Type.Integer("The most memory that one command held; null when the system told of none.", {
           examples: [73_400_320],
         }),
       ),
       disk_bytes: count("Of the files that its workers left.", 18_211),
     }),
-    tokens: answerObject(
+    tokens: Type.Object(
       {
         input: count("Given to models.", 1_200),
         output: count("Made by models.", 350),
         total: count("Both.", 1_550),
       },
-      { description: "What its workers reported with metric events." },
+      "What its workers reported with metric events.",
     ),
     artifact_links: Type.Array(
-      answerObject({
+      Type.Object({
         artifact_id: Type.String({ examples: ["events_jsonl"] }),
         url: Type.String({
           examples: ["/api/v1/runs/run_01k9z1v7m3e8q2x4c6t8b0n5dh/artifacts/events_jsonl"],
         }),
       }),
-      { description: "The views of its history as files, and its outputs: at most 20, primary ones first." },
+      "The views of its history as files, and its outputs: at most 20, primary ones first.",
     ),
   },
-  { description: "What happened in a run, in numbers, and where to read on." },
+  "What happened in a run, in numbers, and where to read on.",
 );
 
 /** What a job's detail tells of its latest run; all of it null without one. */
 export const latestRunEvidence = {
-  failure: nullable(JsonObjectSchema("svc.error.v1; null unless the latest run failed.")),
+  failure: Type.Nullable(Type.JsonObject("svc.error.v1; null unless the latest run failed.")),
   ...reasonFields,
-  trace_id: nullable(Type.String({ description: "W3C trace id of the latest run." })),
-  observability_summary: nullable(ObservabilitySummarySchema),
+  trace_id: Type.Nullable(Type.String("W3C trace id of the latest run.")),
+  observability_summary: Type.Nullable(ObservabilitySummarySchema),
 };
 
 /** By the names that clients see. */
@@ -198,7 +183,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts & RunParts & Pa
       summary: "Read the timeline of a run",
       description:
         "The steps of the run, its agents, their tasks and attempts, as records of spans (svc.timeline.v1).",
-      query: strictObject(pageQuery),
+      query: Type.Strict(pageQuery),
       answers: { 200: TimelinePageSchema },
       handle: (request, reply) =>
         sendHistoryPage(parts, request, reply, {

@@ -22,7 +22,6 @@ import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
 import { artifactNotFound } from "./artifacts.ts";
 import { findRun } from "./find-run.ts";
-import { nothing } from "./schemas.ts";
 
 export interface Parts {
   readonly records: Pick<GatewayRecords, "run" | "job">;
@@ -68,7 +67,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
           description: "The page; its scripts and styles lie below its own path.",
           content: { "text/html": { schema: Type.String() } },
         },
-        304: nothing("The client has it already."),
+        304: Type.Null("The client has it already."),
       },
       handle: async (request, reply) => {
         await findRun(parts, request.params.run_id);

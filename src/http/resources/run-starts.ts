@@ -26,25 +26,19 @@ import {
 } from "./idempotent.ts";
 import { BATCH_ITEMS_MAX, batchText } from "./lists.ts";
 import { RunSchema, renderNewRun, renderRun } from "./run-view.ts";
-import {
-  answerObject,
-  idempotencyKeyHeader,
-  JsonObjectSchema,
-  ProblemSchema,
-  strictObject,
-} from "./schemas.ts";
+import { idempotencyKeyHeader, ProblemSchema } from "./schemas.ts";
 import type { Waits } from "./waits.ts";
 
-export const runInputs = JsonObjectSchema(
+export const runInputs = Type.JsonObject(
   'One body for every entrypoint, in place of the manifest\'s initial_inputs; {} leaves those. {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.',
   { topic: "bees" },
 );
 
-const CreateRunBody = strictObject(
+const CreateRunBody = Type.Strict(
   {
     inputs: Type.Optional(runInputs),
     config_overrides: Type.Optional(
-      JsonObjectSchema(
+      Type.JsonObject(
         "For jobs made from a catalog blueprint only: laid over the job's configuration. The run, and the job from then on, use the blueprint's package as it is now.",
       ),
     ),
@@ -52,12 +46,11 @@ const CreateRunBody = strictObject(
   { examples: [{ inputs: { topic: "bees" } }] },
 );
 
-const CreateRunsBody = strictObject(
+const CreateRunsBody = Type.Strict(
   {
     items: Type.Array(
       // Of any type here: what is wrong with one item is that item's answer.
-      Type.Unsafe<unknown>({
-        description: "What starts one run: inputs and config_overrides, as in the start of a single run.",
+      Type.Unknown("What starts one run: inputs and config_overrides, as in the start of a single run.", {
         examples: [{ inputs: { topic: "bees" } }],
       }),
       { maxItems: BATCH_ITEMS_MAX },
@@ -66,41 +59,39 @@ const CreateRunsBody = strictObject(
   { examples: [{ items: [{ inputs: { topic: "bees" } }, { inputs: { topic: "wasps" } }] }] },
 );
 
-const StartedItem = answerObject({
-  status: Type.Integer({
-    description:
-      "What the item would have been answered with alone: 202 when its run was accepted, 200 when it was waited for and has ended, 4xx when it was refused.",
-  }),
-  id: Type.Optional(Type.String({ description: "The run's id." })),
+const StartedItem = Type.Object({
+  status: Type.Integer(
+    "What the item would have been answered with alone: 202 when its run was accepted, 200 when it was waited for and has ended, 4xx when it was refused.",
+  ),
+  id: Type.Optional(Type.String("The run's id.")),
   run: Type.Optional(RunSchema),
   error: Type.Optional(ProblemSchema),
 });
 
-const StartedRunsSchema = answerObject(
+const StartedRunsSchema = Type.Object(
   {
-    items: Type.Array(StartedItem, {
-      description: "In the order of the request. Each has id, and run when it has ended; or error.",
-    }),
+    items: Type.Array(
+      StartedItem,
+      "In the order of the request. Each has id, and run when it has ended; or error.",
+    ),
   },
-  { description: "What became of each item." },
+  "What became of each item.",
 );
 
 /** Their headers: how often they may be sent, how long they wait for the end, and the trace of the caller. */
 export const startRunHeaders = Type.Object({
   ...idempotencyKeyHeader.properties,
   prefer: Type.Optional(
-    Type.String({
-      description:
-        "wait=N (RFC 7240): answer when what was started has ended, or after N seconds (60 at most) as without it. A value that is no whole number, and every other preference, is ignored.",
-      examples: ["wait=30"],
-    }),
+    Type.String(
+      "wait=N (RFC 7240): answer when what was started has ended, or after N seconds (60 at most) as without it. A value that is no whole number, and every other preference, is ignored.",
+      { examples: ["wait=30"] },
+    ),
   ),
   traceparent: Type.Optional(
-    Type.String({
-      description:
-        "W3C trace context of the caller: the run belongs to this trace, and its span is a child of the caller's. One that is malformed is ignored, and the run gets a trace of its own.",
-      examples: ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"],
-    }),
+    Type.String(
+      "W3C trace context of the caller: the run belongs to this trace, and its span is a child of the caller's. One that is malformed is ignored, and the run gets a trace of its own.",
+      { examples: ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"] },
+    ),
   ),
 });
 

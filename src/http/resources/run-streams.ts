@@ -8,7 +8,6 @@ import type { EventStreams } from "../core/sse.ts";
 import type { Render } from "../core/sse-chunk.ts";
 import { Type } from "../core/type.ts";
 import type { FoundRun } from "./find-run.ts";
-import { nothing } from "./schemas.ts";
 
 /** What every stream's description says. */
 export const RESUMING =
@@ -16,8 +15,7 @@ export const RESUMING =
 
 export const LastEventIdHeader = Type.Object({
   "last-event-id": Type.Optional(
-    Type.String({
-      description: "The id of the last event that was applied: the stream goes on right behind it.",
+    Type.String("The id of the last event that was applied: the stream goes on right behind it.", {
       examples: ["41"],
     }),
   ),
@@ -29,7 +27,7 @@ export function streamAnswers(example: string) {
       description: "Open until the terminal event has been sent.",
       content: { "text/event-stream": { schema: Type.String({ examples: [example] }) } },
     },
-    204: nothing("The reader has the terminal event already, and need not come back."),
+    204: Type.Null("The reader has the terminal event already, and need not come back."),
   };
 }
 

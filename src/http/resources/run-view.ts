@@ -9,84 +9,68 @@ import { reasonMembers } from "../../runs/history/read-summary.ts";
 import { runLabel } from "../../runs/history/run-label.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { Type } from "../core/type.ts";
-import {
-  AgentEndsSchema,
-  answerObject,
-  JsonObjectSchema,
-  nullable,
-  RunStatus,
-  reasonFields,
-  Time,
-} from "./schemas.ts";
+import { AgentEndsSchema, RunStatus, reasonFields } from "./schemas.ts";
 
-export const DesiredState = Type.Union([
-  Type.Literal("paused"),
-  Type.Literal("running"),
-  Type.Literal("cancelled"),
-]);
+export const DesiredState = Type.OneOf(["paused", "running", "cancelled"]);
 
-const Trigger = answerObject({
-  kind: Type.Union([
-    Type.Literal("api"),
-    Type.Literal("blueprint"),
-    Type.Literal("schedule"),
-    Type.Literal("event"),
-  ]),
-  id: nullable(Type.String({ description: "Of the schedule, event or blueprint." })),
+const Trigger = Type.Object({
+  kind: Type.OneOf(["api", "blueprint", "schedule", "event"]),
+  id: Type.Nullable(Type.String("Of the schedule, event or blueprint.")),
 });
 
-const Progress = answerObject({
+const Progress = Type.Object({
   agents_total: Type.Integer(),
-  agents_done: Type.Integer({
-    description:
-      "Agents that have done what there was for them so far; of an ended run, those that ended well.",
-  }),
+  agents_done: Type.Integer(
+    "Agents that have done what there was for them so far; of an ended run, those that ended well.",
+  ),
   agents: Type.Optional(AgentEndsSchema),
-  messages: Type.Integer({ description: "Messages sent so far." }),
+  messages: Type.Integer("Messages sent so far."),
   tasks_running: Type.Integer(),
-  human_pending: Type.Integer({ description: "Requests to people that nobody has answered yet." }),
-  label: Type.String({ description: "For people.", examples: ["2 of 5 agents done"] }),
+  human_pending: Type.Integer("Requests to people that nobody has answered yet."),
+  label: Type.String("For people.", { examples: ["2 of 5 agents done"] }),
 });
 
-const Links = Type.Record(Type.String(), Type.String(), {
-  description:
-    "Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts, outputs, human, dead_letters, observability_summary.",
-});
+const Links = Type.Record(
+  Type.String(),
+  "Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts, outputs, human, dead_letters, observability_summary.",
+);
 
-export const RunSchema = answerObject(
+export const RunSchema = Type.Object(
   {
     run_id: Type.String({ examples: ["run_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
     job_id: Type.String(),
     status: RunStatus,
     desired_state: DesiredState,
-    inputs: JsonObjectSchema("As given at creation."),
-    config_overrides: nullable(JsonObjectSchema('As given at creation; secrets are shown as "********".')),
+    inputs: Type.JsonObject("As given at creation."),
+    config_overrides: Type.Nullable(
+      Type.JsonObject('As given at creation; secrets are shown as "********".'),
+    ),
     trigger: Trigger,
     attempt: Type.Integer(),
-    created_at: Time("When the run was accepted."),
-    started_at: nullable(Time("When its graph began to run.")),
-    finished_at: nullable(Time("When it ended.")),
-    updated_at: Time("Last change."),
-    duration_ms: nullable(Type.Integer({ description: "From its start to its end, or to now." })),
+    created_at: Type.Time("When the run was accepted."),
+    started_at: Type.Nullable(Type.Time("When its graph began to run.")),
+    finished_at: Type.Nullable(Type.Time("When it ended.")),
+    updated_at: Type.Time("Last change."),
+    duration_ms: Type.Nullable(Type.Integer("From its start to its end, or to now.")),
     progress: Progress,
-    result: nullable(JsonObjectSchema("Null until there is one.")),
-    failure: nullable(JsonObjectSchema("svc.error.v1; null unless the run failed.")),
+    result: Type.Nullable(Type.JsonObject("Null until there is one.")),
+    failure: Type.Nullable(Type.JsonObject("svc.error.v1; null unless the run failed.")),
     ...reasonFields,
-    trace_id: Type.String({ description: "W3C trace id.", examples: ["4bf92f3577b34da6a3ce929d0e0e4736"] }),
+    trace_id: Type.String("W3C trace id.", { examples: ["4bf92f3577b34da6a3ce929d0e0e4736"] }),
     links: Links,
   },
-  { description: "One execution of a job." },
+  "One execution of a job.",
 );
 
 /** A run as a job mentions it. */
-export const RunSummarySchema = answerObject({
+export const RunSummarySchema = Type.Object({
   run_id: Type.String(),
   status: RunStatus,
   desired_state: DesiredState,
-  created_at: Time("When the run was accepted."),
-  started_at: nullable(Time("When its graph began to run.")),
-  finished_at: nullable(Time("When it ended.")),
-  updated_at: Time("Last change."),
+  created_at: Type.Time("When the run was accepted."),
+  started_at: Type.Nullable(Type.Time("When its graph began to run.")),
+  finished_at: Type.Nullable(Type.Time("When it ended.")),
+  updated_at: Type.Time("Last change."),
 });
 
 const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);

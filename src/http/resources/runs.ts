@@ -1,7 +1,6 @@
 // Runs of durable jobs: GET /runs, /jobs/{job_id}/runs, GET and PATCH /runs/{run_id}.
 
 import type { FastifyInstance } from "fastify";
-import type { JobStatus } from "../../engine/journal.ts";
 import type { GatewayRecords, RunRecord } from "../../launch/records.ts";
 import type { Runs } from "../../launch/runs.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
@@ -10,22 +9,22 @@ import { type Static, Type } from "../core/type.ts";
 import { findJob, findRun } from "./find-run.ts";
 import { type List, type PageParts, sendJson, sendPage } from "./lists.ts";
 import { DesiredState, RunSchema, RunSummarySchema, renderRun } from "./run-view.ts";
-import { pageOf, pageQuery, RunStatus, strictObject } from "./schemas.ts";
+import { pageOf, pageQuery, RunStatus } from "./schemas.ts";
 
 const RunPageSchema = pageOf(RunSchema, "runs, newest first");
 
-const ControlRunBody = strictObject(
+const ControlRunBody = Type.Strict(
   { desired_state: DesiredState },
   { examples: [{ desired_state: "paused" }] },
 );
 
-const JobRunsQuery = strictObject({
+const JobRunsQuery = Type.Strict({
   status: Type.Optional(RunStatus),
   ...pageQuery,
 });
 
-const RunsQuery = strictObject({
-  job_id: Type.Optional(Type.String({ description: "Runs of this job only." })),
+const RunsQuery = Type.Strict({
+  job_id: Type.Optional(Type.String("Runs of this job only.")),
   status: Type.Optional(RunStatus),
   ...pageQuery,
 });
@@ -96,7 +95,7 @@ function runsOf(
   jobId: string | null,
   query: Static<typeof JobRunsQuery>,
 ): List<RunRecord> {
-  const status = (query.status as JobStatus | undefined) ?? null;
+  const status = query.status ?? null;
   const shown = { secrets, nowMs: nowMs() };
   return {
     rows: (limit, after) =>

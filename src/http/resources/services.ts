@@ -3,7 +3,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import { addressOf } from "../../services/check.ts";
-import { type ServiceStatus, type ServiceView, serviceStatuses } from "../../services/instance.ts";
+import { type ServiceView, serviceStatuses } from "../../services/instance.ts";
 import type { ServiceFilter, ServiceRegistry } from "../../services/registry.ts";
 import { placeOf } from "../../services/service-index.ts";
 import { WEB_UI_SERVICE } from "../../web/inject.ts";
@@ -13,85 +13,72 @@ import { ApiError } from "../core/runtime-errors.ts";
 import { type Query, readOneOf, readText } from "../core/runtime-query.ts";
 import { Type } from "../core/type.ts";
 import { type List, type PageParts, sendList, sendPage } from "./lists.ts";
-import {
-  answerObject,
-  JsonObjectSchema,
-  nullable,
-  pageOf,
-  pageQuery,
-  strictObject,
-  Time,
-} from "./schemas.ts";
+import { pageOf, pageQuery } from "./schemas.ts";
 
 export interface Parts {
   readonly services: ServiceRegistry;
 }
 
-const Status = Type.Union([Type.Literal("passing"), Type.Literal("critical")], {
-  description:
-    "passing only while every check has found it reachable; critical before the first time, and after failures.",
-});
+const Status = Type.OneOf(
+  ["passing", "critical"],
+  "passing only while every check has found it reachable; critical before the first time, and after failures.",
+);
 
-const CheckSchema = answerObject({
+const CheckSchema = Type.Object({
   name: Type.String(),
-  type: Type.Union(["http", "tcp", "grpc", "script"].map((type) => Type.Literal(type))),
+  type: Type.OneOf(["http", "tcp", "grpc", "script"]),
   status: Status,
-  output: Type.String({ description: "What was found, for people.", examples: ["HTTP 200"] }),
-  failures: Type.Integer({ description: "Failures in a row, up to now." }),
-  last_checked_at: nullable(Time("When it was made last; null before the first time.")),
+  output: Type.String("What was found, for people.", { examples: ["HTTP 200"] }),
+  failures: Type.Integer("Failures in a row, up to now."),
+  last_checked_at: Type.Nullable(Type.Time("When it was made last; null before the first time.")),
 });
 
 const ofThisApi = "Null for a service of a job that was submitted to the runtime API.";
 
-const ServiceSchema = answerObject(
+const ServiceSchema = Type.Object(
   {
-    service_id: Type.String({
-      description: "The same for every attempt of its agent, and after a restart.",
+    service_id: Type.String("The same for every attempt of its agent, and after a restart.", {
       examples: ["svc_4f1c08a2b97d6e35"],
     }),
     name: Type.String({ examples: ["blueprint-web-ui"] }),
     status: Status,
     tags: Type.Array(Type.String()),
-    meta: JsonObjectSchema("As declared, with public_url, run_id, job_id and node."),
-    address: Type.String({
-      description: "The host that callers on its node use; 127.0.0.1 is that node itself.",
+    meta: Type.JsonObject("As declared, with public_url, run_id, job_id and node."),
+    address: Type.String("The host that callers on its node use; 127.0.0.1 is that node itself.", {
       examples: ["127.0.0.1"],
     }),
-    port: nullable(Type.Integer({ description: "Null without one." })),
-    public_url: nullable(Type.String({ description: "What a browser is given; null without one." })),
-    job_id: nullable(Type.String({ description: ofThisApi })),
-    run_id: nullable(Type.String({ description: ofThisApi })),
-    agent_id: nullable(
-      Type.String({ description: "The agent whose command offers it; null for the job as a whole." }),
-    ),
-    node: Type.String({ description: "The machine it runs on." }),
+    port: Type.Nullable(Type.Integer("Null without one.")),
+    public_url: Type.Nullable(Type.String("What a browser is given; null without one.")),
+    job_id: Type.Nullable(Type.String(ofThisApi)),
+    run_id: Type.Nullable(Type.String(ofThisApi)),
+    agent_id: Type.Nullable(Type.String("The agent whose command offers it; null for the job as a whole.")),
+    node: Type.String("The machine it runs on."),
     checks: Type.Array(CheckSchema),
-    registered_at: Time("When its job, or the command of its agent, began."),
-    updated_at: Time("When its status changed last."),
+    registered_at: Type.Time("When its job, or the command of its agent, began."),
+    updated_at: Type.Time("When its status changed last."),
   },
-  { description: "A long-lived process that an open run offers, found by its name." },
+  "A long-lived process that an open run offers, found by its name.",
 );
 
 const ServicePageSchema = pageOf(ServiceSchema, "services, by name");
 
 const Tags = Type.Optional(
-  Type.String({
-    description: "Tags that it must have, all of them: separated by commas, or the parameter repeated.",
+  Type.String("Tags that it must have, all of them: separated by commas, or the parameter repeated.", {
     examples: ["blueprint,document-digest"],
   }),
 );
 
-const ServicesQuery = strictObject({
-  name: Type.Optional(Type.String({ description: "Services of this name only." })),
+const ServicesQuery = Type.Strict({
+  name: Type.Optional(Type.String("Services of this name only.")),
   tag: Tags,
   status: Type.Optional(Status),
-  run_id: Type.Optional(Type.String({ description: "Services of this run." })),
+  run_id: Type.Optional(Type.String("Services of this run.")),
   ...pageQuery,
 });
 
-const ResolveQuery = strictObject({
+const ResolveQuery = Type.Strict({
   tag: Tags,
-  node: Type.Optional(Type.String({ description: "The machine that it must run on." })),
+  node: Type.Optional(Type.String("The machine that it must run on.")),
 });
 
 /** By the names that clients see. */
@@ -121,7 +108,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
         const filter = {
           name,
           tags: tagsIn(tag),
-          status: (status as ServiceStatus | undefined) ?? null,
+          status: status ?? null,
           runId,
         };
         return sendPage(parts, request, reply, {

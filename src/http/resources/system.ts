@@ -13,118 +13,116 @@ import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
 import type { RuntimeRunParts } from "./find-run.ts";
 import { type PageParts, sendPage } from "./lists.ts";
-import { answerObject, oneOf, pageOf, pageQuery, strictObject, Time } from "./schemas.ts";
+import { pageOf, pageQuery } from "./schemas.ts";
 
 /** Whatever a load balancer puts behind the path. */
 const AnyQuery = Type.Object({}, { additionalProperties: true });
 
-const Version = Type.String({ description: "Of the program.", examples: ["0.1.0"] });
+const Version = Type.String("Of the program.", { examples: ["0.1.0"] });
 const Detail = Type.Optional(
-  Type.String({ description: "Why nothing new is accepted at the moment; absent while all is well." }),
+  Type.String("Why nothing new is accepted at the moment; absent while all is well."),
 );
 
-export const UptimeSeconds = Type.Integer({ description: "Since the start." });
+export const UptimeSeconds = Type.Integer("Since the start.");
 
 export const Pools = Type.Record(
-  Type.String(),
-  answerObject({
-    capacity: Type.Integer({ description: "Slots there are." }),
+  Type.Object({
+    capacity: Type.Integer("Slots there are."),
     available: Type.Integer(),
     in_use: Type.Integer(),
-    queued: Type.Integer({ description: "Requests that wait for slots." }),
-    active: Type.Integer({ description: "Leases that are held." }),
+    queued: Type.Integer("Requests that wait for slots."),
+    active: Type.Integer("Leases that are held."),
   }),
-  { description: "Executor pools by name." },
+  "Executor pools by name.",
 );
 
-export const Lag = answerObject(
+export const Lag = Type.Object(
   { p50: Type.Number(), p99: Type.Number(), max: Type.Number() },
-  { description: "How long the event loop kept callers waiting, over the last minutes." },
+  "How long the event loop kept callers waiting, over the last minutes.",
 );
 
-const Checks = answerObject({
-  store: oneOf(["ok", "failing"], { description: "failing: what is done cannot be committed." }),
-  runtime: oneOf(["ok", "stopping"], { description: "stopping: the program shuts down." }),
+const Checks = Type.Object({
+  store: Type.OneOf(["ok", "failing"], "failing: what is done cannot be committed."),
+  runtime: Type.OneOf(["ok", "stopping"], "stopping: the program shuts down."),
 });
 
-const ok = oneOf(["ok", "degraded"], { description: "degraded: nothing new is accepted at the moment." });
+const ok = Type.OneOf(["ok", "degraded"], "degraded: nothing new is accepted at the moment.");
 
-const HealthSchema = answerObject(
+const HealthSchema = Type.Object(
   {
     status: ok,
     version: Version,
     api_contract: Type.Literal("svc.rest.v1"),
     uptime_seconds: UptimeSeconds,
-    configuration: answerObject(
+    configuration: Type.Object(
       {
-        environment: oneOf(["dev", "test", "prod"]),
-        auth: oneOf(["token", "none"], { description: "token: every other request needs the API token." }),
-        store: oneOf(["sqlite"]),
-        executor_pools: Type.Record(Type.String(), Type.Integer(), { description: "Slots by pool." }),
-        body_max_bytes: Type.Integer({ description: "Of a JSON body." }),
-        bundle_max_bytes: Type.Integer({ description: "Of an uploaded zip." }),
-        requests_per_minute_max: Type.Integer({ description: "0: no limit." }),
-        retention_days: Type.Integer({ description: "How long ended runs are kept; 0: whatever their age." }),
-        retention_max_bytes: Type.Integer({
-          description: "What ended runs may have together in histories and artifacts; 0: no bound.",
-        }),
+        environment: Type.OneOf(["dev", "test", "prod"]),
+        auth: Type.OneOf(["token", "none"], "token: every other request needs the API token."),
+        store: Type.OneOf(["sqlite"]),
+        executor_pools: Type.Record(Type.Integer(), "Slots by pool."),
+        body_max_bytes: Type.Integer("Of a JSON body."),
+        bundle_max_bytes: Type.Integer("Of an uploaded zip."),
+        requests_per_minute_max: Type.Integer("0: no limit."),
+        retention_days: Type.Integer("How long ended runs are kept; 0: whatever their age."),
+        retention_max_bytes: Type.Integer(
+          "What ended runs may have together in histories and artifacts; 0: no bound.",
+        ),
       },
-      { description: "The settings that a client may want to know; no secret, no path." },
+      "The settings that a client may want to know; no secret, no path.",
     ),
     checks: Checks,
     detail: Detail,
   },
-  { description: "Whether the gateway lives, and how it is set up." },
+  "Whether the gateway lives, and how it is set up.",
 );
 
-const RuntimeHealthSchema = answerObject(
+const RuntimeHealthSchema = Type.Object(
   { status: ok, checks: Checks, detail: Detail },
-  { description: "Whether the embedded runtime takes work." },
+  "Whether the embedded runtime takes work.",
 );
 
-const RuntimeStatusSchema = answerObject(
+const RuntimeStatusSchema = Type.Object(
   {
-    status: oneOf(["running", "degraded", "stopping"], {
-      description: "degraded: the store takes no writes; open runs wait.",
-    }),
+    status: Type.OneOf(
+      ["running", "degraded", "stopping"],
+      "degraded: the store takes no writes; open runs wait.",
+    ),
     version: Version,
-    started_at: Time("When the process started."),
+    started_at: Type.Time("When the process started."),
     uptime_seconds: UptimeSeconds,
-    open_jobs: Type.Integer({
-      description: "Runs in the runtime that have not ended, those of its own API included.",
-    }),
-    launches_waiting: Type.Integer({ description: "Accepted runs that the runtime does not have yet." }),
+    open_jobs: Type.Integer("Runs in the runtime that have not ended, those of its own API included."),
+    launches_waiting: Type.Integer("Accepted runs that the runtime does not have yet."),
     executor_pools: Pools,
     event_loop_lag_ms: Lag,
     detail: Detail,
   },
-  { description: "The embedded runtime at this moment." },
+  "The embedded runtime at this moment.",
 );
 
-const NodeSchema = answerObject(
+const NodeSchema = Type.Object(
   {
-    name: Type.String({ description: "The machine's name." }),
-    self: Type.Boolean({ description: "Whether this node answers." }),
-    status: oneOf(["up", "degraded", "stopping"]),
+    name: Type.String("The machine's name."),
+    self: Type.Boolean("Whether this node answers."),
+    status: Type.OneOf(["up", "degraded", "stopping"]),
     version: Version,
-    started_at: Time("When its process started."),
+    started_at: Type.Time("When its process started."),
     executor_pools: Pools,
   },
-  { description: "A machine that executes runs." },
+  "A machine that executes runs.",
 );
 
 const NodePageSchema = pageOf(NodeSchema, "nodes");
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
 
-const SystemSummarySchema = answerObject(
+const SystemSummarySchema = Type.Object(
   {
     nodes: Type.Array(NodeSchema),
-    jobs: answerObject({
+    jobs: Type.Object({
       total: Count("Jobs there are."),
       open: Count("Those whose latest run has not ended, or that have none yet."),
     }),
-    runs: answerObject(
+    runs: Type.Object(
       {
         pending: Count("Accepted, not yet begun."),
         queued: Count("Waiting for slots."),
@@ -134,11 +132,11 @@ const SystemSummarySchema = answerObject(
         failed: Count("Ended with a failure."),
         cancelled: Count("Cancelled."),
       },
-      { description: "Runs by status." },
+      "Runs by status.",
     ),
-    count_max: Type.Integer({ description: "Counting stops here: a count of this means so many or more." }),
+    count_max: Type.Integer("Counting stops here: a count of this means so many or more."),
   },
-  { description: "The cluster in a few numbers." },
+  "The cluster in a few numbers.",
 );
 
 /** By the names that clients see. */
@@ -276,7 +274,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
     get("/nodes", {
       operationId: "listNodes",
       summary: "List the nodes",
-      query: strictObject(pageQuery),
+      query: Type.Strict(pageQuery),
       answers: { 200: NodePageSchema },
       handle: (request, reply) =>
         sendPage(parts, request, reply, {

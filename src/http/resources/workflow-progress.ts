@@ -31,18 +31,7 @@ import { sendJson } from "./lists.ts";
 import { ObservabilitySummarySchema } from "./results.ts";
 import { openStream, type StreamParts, wrongRuntimeId } from "./run-streams.ts";
 import { labelOf } from "./run-view.ts";
-import {
-  AgentEndsSchema,
-  answerObject,
-  JsonObjectSchema,
-  nullable,
-  RunStatus,
-  reasonFields,
-  strictObject,
-  Time,
-  WHICH_RUN,
-  whichRun,
-} from "./schemas.ts";
+import { AgentEndsSchema, RunStatus, reasonFields, WHICH_RUN, whichRun } from "./schemas.ts";
 
 const states = [
   "pending",
@@ -57,82 +46,75 @@ const states = [
   "not_reached",
 ];
 
-const StepState = Type.Union(
-  states.map((state) => Type.Literal(state)),
-  {
-    description:
-      "pending: nothing has come to it. ready: it has worked and may get more. waiting: for slots, a retry or something outside. skipped: the run ended before anything came to it. not_reached: the run was completed, and no message ever reached it.",
-  },
+const StepState = Type.OneOf(
+  states,
+  "pending: nothing has come to it. ready: it has worked and may get more. waiting: for slots, a retry or something outside. skipped: the run ended before anything came to it. not_reached: the run was completed, and no message ever reached it.",
 );
 
-const Failure = (description: string) => nullable(JsonObjectSchema(`svc.error.v1; ${description}`));
+const Failure = (description: string) => Type.Nullable(Type.JsonObject(`svc.error.v1; ${description}`));
 
 /** What steps and agents share. */
 const progressOfNode = {
   state: StepState,
-  attempt: nullable(Type.Integer({ description: "Of its task, from 1; null without one." })),
-  started_at: nullable(
-    Time(
+  attempt: Type.Nullable(Type.Integer("Of its task, from 1; null without one.")),
+  started_at: Type.Nullable(
+    Type.Time(
       "When the attempt began; of a node without attempts, when its first message came. Null while that is not known.",
     ),
   ),
-  finished_at: nullable(
-    Time("When the attempt, or the node, was through; null while it runs, or not known."),
+  finished_at: Type.Nullable(
+    Type.Time("When the attempt, or the node, was through; null while it runs, or not known."),
   ),
-  duration_ms: nullable(Type.Integer({ description: "From the one to the other, or to now." })),
+  duration_ms: Type.Nullable(Type.Integer("From the one to the other, or to now.")),
   failure: Failure("what failed there, in spite of which the run may have gone on."),
 };
 
-const WorkflowProgressSchema = answerObject(
+const WorkflowProgressSchema = Type.Object(
   {
     job_id: Type.String({ examples: ["job_01k9z1v7m3e8q2x4c6t8b0n5dg"] }),
-    run_id: nullable(Type.String({ examples: ["run_01k9z1v7m3e8q2x4c6t8b0n5dh"] })),
-    status: nullable(RunStatus),
-    progress: answerObject({
-      percent: Type.Integer({ description: "0 to 100.", examples: [40] }),
-      done: Type.Integer({
-        description:
-          "Agents that have done what there was for them so far; of an ended run, those that ended well.",
-      }),
-      total: Type.Integer({ description: "Agents." }),
+    run_id: Type.Nullable(Type.String({ examples: ["run_01k9z1v7m3e8q2x4c6t8b0n5dh"] })),
+    status: Type.Nullable(RunStatus),
+    progress: Type.Object({
+      percent: Type.Integer("0 to 100.", { examples: [40] }),
+      done: Type.Integer(
+        "Agents that have done what there was for them so far; of an ended run, those that ended well.",
+      ),
+      total: Type.Integer("Agents."),
       agents: Type.Optional(AgentEndsSchema),
-      label: Type.String({ description: "For people.", examples: ["2 of 5 agents done"] }),
+      label: Type.String("For people.", { examples: ["2 of 5 agents done"] }),
     }),
     steps: Type.Array(
-      answerObject({
+      Type.Object({
         step_id: Type.String(),
         name: Type.String(),
         agent_id: Type.String(),
         ...progressOfNode,
       }),
-      { description: "The graph's nodes in its order; at most 1,000, those that something can be said of." },
+      "The graph's nodes in its order; at most 1,000, those that something can be said of.",
     ),
     agents: Type.Array(
-      answerObject({
+      Type.Object({
         agent_id: Type.String(),
         agent_type: Type.String(),
         ...progressOfNode,
         processed_messages: Type.Integer(),
-        mailbox_depth: Type.Integer({ description: "Messages that wait for it." }),
-        last_error: nullable(Type.String()),
+        mailbox_depth: Type.Integer("Messages that wait for it."),
+        last_error: Type.Nullable(Type.String()),
       }),
-      { description: "The same nodes, with what their agents did." },
+      "The same nodes, with what their agents did.",
     ),
     failure: Failure("null unless the run failed."),
     ...reasonFields,
-    trace_id: nullable(
-      Type.String({ description: "W3C trace id.", examples: ["4bf92f3577b34da6a3ce929d0e0e4736"] }),
-    ),
-    observability_summary: nullable(ObservabilitySummarySchema),
-    eta_ms: nullable(
-      Type.Integer({
-        description:
-          "Until the end, about: what the last completed runs of the job took, less what this one has taken; 0 when it takes longer. Null without such runs, and when it is not running.",
-        examples: [42_000],
-      }),
+    trace_id: Type.Nullable(Type.String("W3C trace id.", { examples: ["4bf92f3577b34da6a3ce929d0e0e4736"] })),
+    observability_summary: Type.Nullable(ObservabilitySummarySchema),
+    eta_ms: Type.Nullable(
+      Type.Integer(
+        "Until the end, about: what the last completed runs of the job took, less what this one has taken; 0 when it takes longer. Null without such runs, and when it is not running.",
+        { examples: [42_000] },
+      ),
     ),
   },
-  { description: "How far a run of the job has come." },
+  "How far a run of the job has come.",
 );
 
 /** By the names that clients see. */
@@ -152,7 +134,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
       operationId: "getWorkflowProgress",
       summary: "See how far a job's run has come",
       description: WHICH_RUN,
-      query: strictObject(whichRun),
+      query: Type.Strict(whichRun),
       answers: { 200: WorkflowProgressSchema },
       problems: ["run_not_found"],
       handle: async (request, reply) => {
