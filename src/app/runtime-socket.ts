@@ -1,8 +1,8 @@
 // The runtime API's socket: a file in the home that only its user may open, instead of a port that every user reaches.
 
-import { request } from "node:http";
 import { join } from "node:path";
 import { Readable } from "node:stream";
+import { request } from "../lib/node-http.ts";
 
 /** What fits into a socket's address on all systems, without the NUL at its end. */
 export const SOCKET_PATH_BYTES_MAX = 103;

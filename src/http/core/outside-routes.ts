@@ -2,8 +2,8 @@
 // written to the socket by hand, and the connection is closed, whether or not the client closes its half: the server
 // no longer counts a tunnel's socket among its own, and would wait for it when it stops.
 
-import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
+import { STATUS_CODES } from "../../lib/node-http.ts";
 import { PROBLEM_TYPE, Problem, problemText } from "./problem.ts";
 
 /** What Node keeps on the socket about the answer that is being sent on it. */

@@ -1,6 +1,6 @@
 // The OpenAPI 3.1 document, made from the routes and from the very schemas that check their requests.
 
-import { STATUS_CODES } from "node:http";
+import { STATUS_CODES } from "../../lib/node-http.ts";
 import { PROBLEM_TYPE } from "../core/problem.ts";
 import { type ProblemCode, problemCodes } from "../core/problem-codes.ts";
 import type { Documentation } from "../core/route.ts";

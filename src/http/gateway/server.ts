@@ -1,11 +1,12 @@
 // The gateway's HTTP API (spec gateway-api): the resources under /api/v1, and around them the documentation and the
 // conventions of src/http/core.
 
-import Fastify, { type FastifyInstance, LogController } from "fastify";
+import Fastify, { type FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { gatewayConventions } from "../core/conventions.ts";
 import { Problem } from "../core/problem.ts";
 import type { RunTokens } from "../core/run-token.ts";
+import { CONNECTIONS_MAX, commonOptions } from "../core/server-options.ts";
 import { HttpCounts } from "../resources/metrics.ts";
 import type { SystemSettings } from "../resources/system.ts";
 import { docsRoutes, frontPageRoute } from "./docs.ts";
@@ -13,12 +14,8 @@ import { jsonSchemaRoutes } from "./json-schemas.ts";
 import { describeRoutes } from "./openapi.ts";
 import { addResources, type ResourceParts } from "./resources.ts";
 
-const HEAD_BYTES_MAX = 16 * 1024;
-const HEADERS_TIMEOUT_MS = 20_000;
-const REQUEST_TIMEOUT_MS = 300_000;
 /** A connection that moves nothing for this long is closed: its client does not read what it has asked for. */
 const STANDSTILL_MS = 300_000;
-const CONNECTIONS_MAX = 10_000;
 
 /** What the gateway is made of; the composition root has it. */
 export interface GatewayParts extends Omit<ResourceParts, "httpCounts" | "bundleBytesMax"> {
@@ -46,26 +43,14 @@ export function gatewayServer(given: GatewayParts, logger: Logger): FastifyInsta
     nowMs: given.nowMs,
     processId: given.processId,
   });
+  const common = commonOptions(logger, config.bodyBytesMax);
   const app = Fastify({
     ...conventions.serverOptions,
-    loggerInstance: logger,
-    logController: new LogController({ disableRequestLogging: true }),
-    bodyLimit: config.bodyBytesMax,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    ...common,
     connectionTimeout: STANDSTILL_MS,
-    forceCloseConnections: true,
-    // No shorter than a request's head may be: an id of any length is looked for, and not found.
-    routerOptions: { maxParamLength: HEAD_BYTES_MAX },
-    http: {
-      ...conventions.serverOptions.http,
-      maxHeaderSize: HEAD_BYTES_MAX,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      connectionsCheckingInterval: 5_000,
-    },
+    http: { ...conventions.serverOptions.http, ...common.http },
   }) as unknown as FastifyInstance;
   app.server.maxConnections = CONNECTIONS_MAX;
-  // One logger for all requests: what is logged of one names its id.
-  app.setChildLoggerFactory((given) => given);
   conventions.install(app);
   refuseWebSockets(app);
   const httpCounts = new HttpCounts();

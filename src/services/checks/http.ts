@@ -1,8 +1,9 @@
 // A check by HTTP: one request, whose status and perhaps whose body tell. Redirects are an answer, not a way. Nothing of
 // the body is shown, only whether it holds the text.
 
-import { type IncomingMessage, request } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { ServiceCheck } from "../../engine/service.ts";
+import { request } from "../../lib/node-http.ts";
 import type { CheckResult } from "../instance.ts";
 import type { Target } from "./tcp.ts";
 

@@ -1,0 +1,4 @@
+// What the program uses of node:http. An `import` of it would read all of its exports, and one of them loads a second HTTP
+// client (undici): 40 ms of each start.
+
+export const { request, STATUS_CODES } = process.getBuiltinModule("node:http");
