@@ -1,7 +1,7 @@
-// Why an operation fails: every code, and whether the same request may succeed when it is made again. docs/gateway-api.md
-// lists them. A code that was retired is never used again.
+// Why an operation fails: every code, and whether the same request may succeed when it is made again. docs/errors.md
+// is made from it. A code that was retired is never used again.
 
-interface OperationFailureKind {
+export interface OperationFailureKind {
   readonly retryable: boolean;
   /** What has happened and what to do next, as the documentation says it. */
   readonly meaning: string;
