@@ -1,19 +1,21 @@
-// docs/gateway-api.md against the program: every route and every error code is in it, and its examples run as they
-// stand, one after the other.
+// The pages against the program: every route of the gateway that they name is served, and the examples of
+// docs/gateway-api.md run as they are, one after the other.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { globSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import { problemCodes } from "../../src/http/core/problem-codes.ts";
+import { fileURLToPath } from "node:url";
 import { startGateway } from "../support/gateway-api.ts";
 import { openApiOf } from "../support/openapi.ts";
 import type { Program } from "../support/program.ts";
 
+const root = fileURLToPath(new URL("../..", import.meta.url));
 let program: Program;
 let guide = "";
 before(async () => {
@@ -22,27 +24,40 @@ before(async () => {
 });
 after(() => program.stop());
 
-test("the tables of the guide list every route, and no other", async () => {
+/** A path without the names of its parameters: the pages may abbreviate them. */
+const shapeOf = (path: string): string => path.replace("/api/v1", "").replaceAll(/\{\w+\}/g, "{}");
+
+test("every route of the gateway that a page names is served", async () => {
   const { paths } = await openApiOf(program);
-  const served = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace("/api/v1", "")}`),
+  const served = new Set(
+    Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${shapeOf(path)}`),
+    ),
   );
-  const listed = [...guide.matchAll(/^\| `([A-Z]+) (\/[^`]+)`((?:, `\/\w+`)*) \|/gm)].flatMap(
-    ([, method, path = "", more = ""]) => {
-      // `/jobs/{job_id}/pause`, `/resume`: only the end differs.
-      const others = [...more.matchAll(/`(\/\w+)`/g)].map(([, end]) => path.replace(/\/\w+$/, end ?? ""));
-      return [path, ...others].map((one) => `${method} ${one}`);
-    },
-  );
-  assert.deepEqual(listed.sort(), served.sort());
+  const unknown: string[] = [];
+  let seen = 0;
+  for (const page of ["README.md", ...globSync("docs/*.md", { cwd: root })]) {
+    // Its routes are the other API's.
+    if (page === "docs/runtime-api.md") continue;
+    const text = await readFile(join(root, page), "utf8");
+    for (const [, method, path = ""] of text.matchAll(/\b(GET|POST|PUT|PATCH|DELETE) (\/[\w{}:/-]+)/g)) {
+      seen++;
+      // Below the origin, not below /api/v1.
+      if (/^\/(?:openapi|healthz)/.test(path)) continue;
+      if (!served.has(`${method} ${shapeOf(path)}`)) unknown.push(`${page}: ${method} ${path}`);
+    }
+  }
+  assert.ok(seen > 20, `${seen} routes were found`);
+  assert.deepEqual(unknown, []);
 });
 
-test("the guide lists every error code with its status and meaning", () => {
-  const listed = [...guide.matchAll(/^\| (\d{3}) \| `(\w+)` \| (.+) \|$/gm)].map(
-    ([, status, code, meaning]) => [code, Number(status), meaning],
-  );
-  const codes = Object.entries(problemCodes).map(([code, { status, meaning }]) => [code, status, meaning]);
-  assert.deepEqual(listed, codes);
+test("every metric that docs/operating.md names is served", async () => {
+  const text = await readFile(join(root, "docs/operating.md"), "utf8");
+  const answer = await fetch(`${program.url}/api/v1/metrics?format=prometheus`);
+  const metrics = await answer.text();
+  const names = new Set([...text.matchAll(/`(troupe_\w+)`/g)].map(([, name = ""]) => name));
+  assert.ok(names.size > 20, `${names.size} metrics were found`);
+  for (const name of names) assert.match(metrics, new RegExp(`^# TYPE ${name} `, "m"));
 });
 
 const missing = ["bash", "curl", "zip", "jq"].find(
