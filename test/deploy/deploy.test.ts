@@ -64,12 +64,6 @@ describe("alerts.yml", { skip: missing("promtool") }, () => {
 });
 
 describe("troupe.service", () => {
-  test("is what docs/operating.md shows", async () => {
-    const unit = await readFile(inDeploy("troupe.service"), "utf8");
-    const docs = await readFile(join(root, "docs/operating.md"), "utf8");
-    assert.ok(docs.includes(`\`\`\`ini\n${unit}\`\`\``));
-  });
-
   test("is understood by systemd without a warning", { skip: missing("systemd-analyze") }, async () => {
     const unit = await readFile(inDeploy("troupe.service"), "utf8");
     // The program's place on this machine.
