@@ -229,7 +229,7 @@ describe("the documentation", () => {
 
   it("shows no manifest that would be refused", limit, async () => {
     let manifests = 0;
-    for (const page of ["manifest.md", "workers.md"]) {
+    for (const page of ["../README.md", "manifest.md", "workers.md"]) {
       const text = await readFile(join(docs, page), "utf8");
       for (const [, block = ""] of text.matchAll(/```json\n(.*?)```/gs)) {
         const value = JSON.parse(block) as JsonObject;
