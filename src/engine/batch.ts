@@ -1,4 +1,4 @@
-// What waits for the next commit: changed jobs, the callers that wait for them, and what may happen outside only
+// The next commit: changed jobs, the callers that wait for them, and the effects that may happen outside only
 // afterwards.
 
 import { type JobPart, takePart } from "./job/image.ts";
@@ -18,7 +18,7 @@ export class EngineUnavailable extends Error {
   }
 }
 
-/** The store takes everything but this job: nothing of it was accepted, and asking again leads to the same. */
+/** The store refuses this job only: nothing of it was accepted, and a retry fails the same way. */
 export class JobUnwritable extends Error {
   override readonly name = "JobUnwritable";
 }
@@ -45,7 +45,7 @@ export interface OpenJobs {
   readonly pending: PendingBatch;
 }
 
-/** Logs and progress are worth waiting for company; everything else is not. */
+/** Logs and progress wait to share a commit with other changes; everything else does not. */
 export type Urgency = "urgent" | "lazy";
 
 export class PendingBatch {
@@ -127,7 +127,7 @@ export class PendingBatch {
     return batch;
   }
 
-  /** Tells those who wait for this job that it is not here any more. */
+  /** Tells the waiters of this job that it is no longer held here. */
   rejectWaiters(jobId: string, error: Error): void {
     for (const waiter of this.#waiters) if (waiter.jobId === jobId) waiter.reject(error);
     this.#waiters = this.#waiters.filter((waiter) => waiter.jobId !== jobId);

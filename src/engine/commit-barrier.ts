@@ -5,11 +5,11 @@
 //     barrier).
 // E2. One batch is under way at a time; changes made meanwhile go into the next one, in order.
 // E4. A batch that cannot be written is tried again until it can; until then nothing new is accepted. Jobs that
-//     it would have created are given up, so that their callers can be told the truth; unless it is not known whether
+//     it would have created are dropped, and their callers told that nothing was accepted; unless it is not known whether
 //     they were written: those are tried again too, which finds out (J3).
 // E5. A job whose commit says "not yours any more" is forgotten at once, with everything it has running.
-// E6. A job whose part the store will never take ends as failed, and the others of its batch go on (J4).
-// E7. Once the store is damaged nothing is tried any more, and nobody waits for it.
+// E6. A job whose part the store refuses for good ends as failed; the others of its batch continue (J4).
+// E7. Once the store is damaged nothing is tried any more, and every waiter gets an error.
 
 import { type Batch, EngineUnavailable, JobUnwritable, type OpenJobs, refuse, withoutJobs } from "./batch.ts";
 import type { Effects } from "./job/draft.ts";
@@ -38,7 +38,7 @@ export class CommitBarrier {
   #isAbandoned = false;
   #isDamaged = false;
 
-  /** @param wakeLoop has the loop look soon at what is to be done */
+  /** @param wakeLoop wakes the loop */
   constructor(ports: EnginePorts, open: OpenJobs, wakeLoop: () => void) {
     this.#ports = ports;
     this.#open = open;
@@ -73,7 +73,7 @@ export class CommitBarrier {
     }
   }
 
-  /** The store was found damaged: whoever waits for it is told so. */
+  /** The store was found damaged: its waiters get an error. */
   setDamaged(reason: string): void {
     this.#isDamaged = true;
     this.#storeProblem = reason;
@@ -101,7 +101,7 @@ export class CommitBarrier {
     return isSettled;
   }
 
-  /** Resolves after the next commit; whatever waits for company is written now. */
+  /** Resolves after the next commit; a batch that was waiting to grow is written now. */
   async committed(): Promise<void> {
     if (this.#isDamaged) return;
     this.#open.pending.hurry();
@@ -174,7 +174,7 @@ export class CommitBarrier {
   }
 
   /**
-   * Jobs that are known not to be on disk vanish; whoever waits for anything is told what became of it (E4).
+   * Jobs that are known not to be on disk are dropped; every waiter gets the result of its request (E4).
    *
    * @param isUnknown whether the batch's own new jobs may be on disk, so that they stay
    */
@@ -225,7 +225,7 @@ export class CommitBarrier {
     this.#ports.log.warn({ job_id: jobId }, "a job was taken over by another owner; it is forgotten here");
   }
 
-  /** The store will never take the job's part (E6). */
+  /** The store refuses the job's part for good (E6). */
   async #setAside(jobId: string, reason: string, batch: Batch): Promise<void> {
     const isNew = batch.parts.some(({ changes }) => changes.jobId === jobId && changes.insert !== null);
     this.#ports.log.error({ job_id: jobId, reason }, "a job cannot be written and is set aside");
@@ -244,7 +244,7 @@ export class CommitBarrier {
     if (end !== null) this.#ports.feed.published(jobId, end.eventSeq, [end.line], true);
   }
 
-  /** Drops the job with everything it has running, and tells those who wait for it. */
+  /** Drops the job with everything it has running, and tells its waiters. */
   #end(jobId: string, batch: Batch, error: Error): void {
     const job = this.#open.all.get(jobId);
     if (job !== undefined) {

@@ -76,7 +76,7 @@ export class Engine implements TaskListener {
     ports.slots.onGranted = (key, lease) => this.#slotsGranted(key, lease);
   }
 
-  /** Why nothing new is accepted; null while all is well. */
+  /** Why nothing new is accepted; null while submissions are accepted. */
   get unavailable(): string | null {
     return this.#stopReason ?? this.#barrier.storeProblem;
   }
@@ -85,7 +85,7 @@ export class Engine implements TaskListener {
     return this.#jobs.size;
   }
 
-  /** What waits in all open jobs together; looks at each of them. */
+  /** Waiting messages of all open jobs; O(open jobs). */
   waiting(): { readonly messages: number; readonly people: number } {
     let messages = 0;
     let people = 0;
@@ -101,7 +101,7 @@ export class Engine implements TaskListener {
     return this.#jobs.get(jobId)?.graph.outputs ?? [];
   }
 
-  /** Has the store asked whether it takes writes, for somebody who has found out that it does not any more. */
+  /** Checks whether the store takes writes, for a caller whose own write was refused. */
   async askStore(): Promise<void> {
     if (this.#barrier.isCommitting) await this.#barrier.committed();
     void this.#barrier.flush();
@@ -170,7 +170,7 @@ export class Engine implements TaskListener {
     return job;
   }
 
-  /** What became of a submission, once that is known. */
+  /** The result of a submission, once it is known. */
   async #accepted(job: Job): Promise<SubmittedJob | JobUnwritable> {
     const { jobId, runId, insert } = job;
     try {
@@ -284,7 +284,7 @@ export class Engine implements TaskListener {
       if (error instanceof JournalUnavailable && error.outcome === "damaged") {
         this.#barrier.setDamaged(error.message);
       }
-      // What is stored can still be read, and health says that nothing else can be done (E7).
+      // Stored data can still be read; health reports that nothing else is possible (E7).
       if (!this.#barrier.isDamaged) throw error;
     }
     return recovered;
@@ -329,14 +329,14 @@ export class Engine implements TaskListener {
     this.#ports.slots.release(slotsKey(ref));
   }
 
-  /** What a check has found out about a service; dropped when the service, or its job, is over. */
+  /** The finding of a service check; dropped when the service, or its job, has ended. */
   serviceChanged(jobId: string, change: ServiceChange): void {
     const job = this.#openJob(jobId);
     if (job === null || this.#isLosing || !serviceChanged(job, change)) return;
     this.#loop.changed(job, "lazy");
   }
 
-  /** Stopping while the store refuses, or a damaged store: what is reported now is given up. */
+  /** Stopping while the store refuses, or a damaged store: reports are dropped from now on. */
   get #isLosing(): boolean {
     return this.#barrier.isDamaged || (this.#stopReason !== null && this.#barrier.storeProblem !== null);
   }

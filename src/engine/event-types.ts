@@ -23,7 +23,7 @@ const levelAliases: ReadonlyMap<string, LogLevel> = new Map([
 /** pino and bunyan number their levels from 10 (trace) to 60 (fatal). */
 const LEVEL_STEP = 10;
 
-/** The level that a worker's log gives itself, as a word or as pino's number; `info` for one that says nothing known. */
+/** The level that a worker's log gives itself, as a word or as pino's number; `info` when it is unknown or absent. */
 export function logLevelOf(given: unknown): LogLevel {
   if (typeof given === "number") return logLevels[Math.floor(given / LEVEL_STEP) - 1] ?? "info";
   if (typeof given !== "string") return "info";

@@ -14,7 +14,7 @@ export interface FailureKind {
   readonly category: FailureCategory;
   /** Whether the same attempt may succeed when it is made again. */
   readonly retryable: boolean;
-  /** What has happened, as the documentation says it. */
+  /** What happened, as the documentation shows it. */
   readonly meaning: string;
   /** What to do next, for the person who reads the failure. */
   readonly remediation: string;

@@ -32,7 +32,7 @@ export interface JobInsert {
   readonly hasOwnPayload: boolean;
   /** The id by which workers and messages know the job, when that is not its own. */
   readonly definitionId: string | null;
-  /** The configuration workers read as SVC_BLUEPRINT_CONFIG_JSON, its secrets sealed. */
+  /** The configuration that workers read as SVC_BLUEPRINT_CONFIG_JSON, its secrets encrypted. */
   readonly configurationJson: string | null;
   readonly trace: TraceContext;
 }
@@ -55,7 +55,7 @@ export interface JobProgress {
   readonly sandboxNames: readonly string[];
   /** Short form of the last event, as JSON text. */
   readonly lastEventJson: string;
-  /** True once a message was given up under failure_policy `continue`. */
+  /** True once a message was dead-lettered under failure_policy `continue`. */
   readonly partial: boolean;
   readonly tally: Tally;
   /** Requests to people that nobody has answered yet. */
@@ -69,7 +69,7 @@ export interface JobProgress {
 export interface AgentRecord {
   readonly agentId: string;
   readonly index: number;
-  /** The agent's own status; a terminal job's reader derives the final one. */
+  /** The agent's own status; readers of a terminal job derive the final one. */
   readonly status: AgentStatus;
   /** It will never do anything again, though its job goes on. */
   readonly done: boolean;
@@ -211,7 +211,7 @@ export interface CommitAnswer {
   readonly unwritable: readonly { readonly jobId: string; readonly reason: string }[];
 }
 
-/** What is left of a job whose records cannot be written or read. */
+/** The remains of a job whose records cannot be written or read. */
 export interface DamagedJob {
   readonly runId: string;
   readonly eventSeq: number;
@@ -240,7 +240,7 @@ export interface DamagedJobEnd {
  *     named in `unwritable`, and the other jobs of the batch are written.
  */
 export interface Journal {
-  /** @throws JournalUnavailable when the batch was not written, or nobody knows whether it was */
+  /** @throws JournalUnavailable when the batch was not written, or it is unknown whether it was */
   commit(batch: readonly JobChanges[]): Promise<CommitAnswer>;
   /**
    * Takes ownership of open jobs that `owner` does not own yet: their epoch rises by one.
@@ -268,7 +268,7 @@ export interface Journal {
 }
 
 /**
- * What became of a write that failed: it was not made, and may be tried again; nobody knows whether it was made, which
+ * The state of a write that failed: it was not made, and may be tried again; it is unknown whether it was made, which
  * trying again finds out (J3); it was not made, and none is until an operator has repaired the store.
  */
 export type WriteOutcome = "not_written" | "unknown" | "damaged";

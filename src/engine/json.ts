@@ -1,4 +1,4 @@
-// JSON values as types, and the checks every edge makes before it believes a value from outside.
+// JSON values as types, and the checks of every value that comes from outside.
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export interface JsonObject {

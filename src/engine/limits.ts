@@ -1,5 +1,5 @@
 // Every bound of the engine and of execution, in one place. A limit that is hit becomes an event, a dead letter
-// or a failure with a reason; it is never silence.
+// or a failure with a reason; nothing is dropped silently.
 
 export const limits = {
   /** Nodes of one graph, and edges of one graph. */
@@ -17,7 +17,7 @@ export const limits = {
   collectedMessagesMax: 1_000_000,
   /** Bodies kept by an aggregator that neither emits nor completes the run. */
   keptMessagesMax: 10_000,
-  /** Messages of a batch job; one that exceeds it runs in circles and fails (`job.message_limit`). */
+  /** Messages of a batch job; a job that exceeds it loops for ever and fails (`job.message_limit`). */
   batchJobMessagesMax: 10_000_000,
   /** Characters of all messages that wait in one job, tasks included; more become dead letters (`mailbox_full`). */
   waitingCharsMax: 128 * 1024 * 1024,
@@ -47,7 +47,7 @@ export const limits = {
   batchAgeMsMax: 4,
   /** How long a batch waits until jobs that were submitted together have done what they can at once. */
   submittedTogetherMsMax: 50,
-  /** How long a batch that only holds logs and progress may wait for company. */
+  /** How long a batch that holds only logs and progress may wait to grow. */
   lazyFlushMs: 10,
   /** Uncommitted event bytes above which task output is no longer read. */
   uncommittedBytesMax: 8 * 1024 * 1024,

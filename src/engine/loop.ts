@@ -35,7 +35,7 @@ export class Loop {
     this.#barrier = barrier;
   }
 
-  /** Steps no job and looks at no timer any more; what still changes is written. */
+  /** Steps no job and fires no timer any more; later changes are still written. */
   stop(): void {
     this.#isStopped = true;
     this.#cancelTimer?.();
@@ -50,7 +50,7 @@ export class Loop {
     else this.#scheduleTimer();
   }
 
-  /** Has the loop turn soon, once. */
+  /** Schedules one turn of the loop. */
   wake(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -128,7 +128,7 @@ export class Loop {
     }
   }
 
-  /** One real timer, set for whatever comes first: a job's timer, or a batch that waits for company. */
+  /** One real timer, set for whatever comes first: a job's timer, or the limit of a batch that waits to grow. */
   #scheduleTimer(): void {
     if (this.#isStopped) return;
     // While a batch is under way the next one waits for its end, not for the clock.

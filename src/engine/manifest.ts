@@ -1,7 +1,7 @@
 // The manifest: JSON from outside, checked whole and compiled into the graph that a job runs.
 //
 // M1. parseManifest never throws, whatever JSON it is given, and either compiles a graph or names every problem.
-// M2. Fields nobody knows are ignored. A field that is known and wrong is a problem, never a guess.
+// M2. Unknown fields are ignored. A known field with a wrong value is a problem, never a guess.
 // M3. The time it takes grows linearly with the manifest.
 
 import type { AgentConfig, DeclaredOutput, Graph, GraphNode } from "./graph.ts";
@@ -91,16 +91,16 @@ function compile(manifest: Fields): Graph {
 function checkVersion(manifest: Fields): void {
   const version = manifest.raw("manifest_version");
   if (!manifest.isGiven("manifest_version", '"1.0"') || version === undefined || version === "1.0") return;
-  const said = `is ${shown(version)}: this runtime knows "1.0" only`;
-  manifest.report("manifest_version", "unknown_version", said);
+  const text = `is ${shown(version)}: this runtime knows "1.0" only`;
+  manifest.report("manifest_version", "unknown_version", text);
 }
 
 /** The id begins every job id of the graph, and job ids stand in URLs. */
 function readGraphId(manifest: Fields): string {
   const isFit = (id: string) => /^[A-Za-z0-9._-]+$/.test(id) && !/^\.+$/.test(id);
-  const said = 'only the letters a to z and A to Z, digits, ".", "_" and "-" are allowed, and not dots alone';
+  const text = 'only the letters a to z and A to Z, digits, ".", "_" and "-" are allowed, and not dots alone';
   const graphId = manifest.requiredName("graph_id");
-  return manifest.checked("graph_id", graphId, isFit, "invalid_characters", said) ?? "";
+  return manifest.checked("graph_id", graphId, isFit, "invalid_characters", text) ?? "";
 }
 
 type NodeDraft = Omit<GraphNode, "index" | "toAll" | "toByType" | "rank">;
@@ -118,7 +118,7 @@ function isEmptyList(value: JsonValue | undefined): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
-/** Stands in for a node that is not even an object, so that the later ones keep their index. */
+/** Replaces a node that is not even an object, so that the later ones keep their index. */
 const brokenNode: NodeDraft = {
   nodeId: "",
   agentType: "router",
@@ -154,7 +154,7 @@ function readConfig(node: Fields, isStream: boolean): AgentConfig {
   const given = node.isGiven("agent_type", anAgentType);
   const agentType = node.choice("agent_type", agentTypes, "router");
   const config = node.object("config");
-  // Of an unknown agent nobody knows what its config may hold.
+  // The config of an unknown agent type cannot be checked.
   if (!given || agentType !== node.raw("agent_type")) return brokenNode.config;
   switch (agentType) {
     case "router":
@@ -180,8 +180,8 @@ function indexNodes(manifest: Fields, drafts: readonly NodeDraft[]): ReadonlyMap
     const before = indexOf.get(nodeId);
     if (before === undefined) indexOf.set(nodeId, i);
     else {
-      const said = `is ${quoted(nodeId)}, which nodes[${before}] has already: every node needs its own`;
-      manifest.report(["nodes", i, "node_id"], "duplicate", said);
+      const text = `is ${quoted(nodeId)}, which nodes[${before}] has already: every node needs its own`;
+      manifest.report(["nodes", i, "node_id"], "duplicate", text);
     }
   }
   return indexOf;
@@ -223,8 +223,8 @@ function readInitialInputs(
   for (const [nodeId, value] of Object.entries(given)) {
     const index = indexOf.get(nodeId);
     if (index === undefined || !allowed.has(index)) {
-      const said = "stands for no entrypoint: inputs are given by the node_id of an entrypoint";
-      if (entrypoints.length > 0) manifest.report(["initial_inputs", nodeId], "unknown_entrypoint", said);
+      const text = "stands for no entrypoint: inputs are given by the node_id of an entrypoint";
+      if (entrypoints.length > 0) manifest.report(["initial_inputs", nodeId], "unknown_entrypoint", text);
       continue;
     }
     const bodies = Array.isArray(value) ? value : [value];

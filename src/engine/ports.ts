@@ -69,7 +69,7 @@ export function parseSlotsKey(key: string): TaskRef {
   return { jobId, taskSeq: Number(taskSeq), attempt: Number(attempt) };
 }
 
-/** Told after a commit what became visible; must not throw. */
+/** Receives what a commit made visible; must not throw. */
 export interface Feed {
   published(jobId: string, firstSeq: number, lines: readonly string[], terminal: boolean): void;
 }

@@ -1,27 +1,27 @@
-// Secrets in the bodies of messages. The engine holds them sealed, `{"$sealed": "…"}`, and cannot open them: they come
-// sealed from the edge (src/security), and are opened for workers (src/execution).
+// Secrets in the bodies of messages. The engine holds them encrypted, `{"$sealed": "…"}`, and cannot decrypt them: they are
+// encrypted at the edge (src/security), and decrypted for workers (src/execution).
 
 import { isObject, type JsonObject, type JsonValue } from "./json.ts";
 
-/** What is shown in place of a secret. */
+/** Shown in place of a secret. */
 export const MASK = "********";
 
 export interface Sealed extends JsonObject {
   readonly $sealed: JsonValue;
 }
 
-/** Whether the value is, or is meant to be, a sealed one: it has the key `$sealed`, whatever else. */
+/** Whether the value is, or claims to be, an encrypted one: it has the key `$sealed`, whatever else. */
 export function isSealed(value: JsonValue | undefined): value is Sealed {
   return isObject(value) && Object.hasOwn(value, "$sealed");
 }
 
-/** Whether something in the value is sealed. */
+/** Whether any part of the value is encrypted. */
 export function holdsSealed(value: JsonValue): boolean {
   if (typeof value !== "object" || value === null) return false;
   return isSealed(value) || Object.values(value).some(holdsSealed);
 }
 
-/** The value as it may be shown: a mask for each part that is sealed. */
+/** The value as it may be shown: a mask for each encrypted part. */
 export function withoutSealed<V extends JsonValue>(value: V): V {
   return holdsSealed(value) ? (masked(value) as V) : value;
 }

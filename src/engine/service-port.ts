@@ -1,5 +1,5 @@
 // What the engine tells of jobs whose graphs declare services. The registry (src/services) checks them and reports back
-// through the engine, so that what became of them stands in the job's history.
+// through the engine, so that their states are in the job's history.
 
 import type { Graph, GraphNode } from "./graph.ts";
 
@@ -27,7 +27,7 @@ export interface ServiceBoard {
   agentEnded(jobId: string, node: GraphNode): void;
 }
 
-/** For an engine whose services nobody looks after. */
+/** For an engine without a service registry. */
 export const noServiceBoard: ServiceBoard = {
   jobOpened() {},
   jobClosed() {},
@@ -35,7 +35,7 @@ export const noServiceBoard: ServiceBoard = {
   agentEnded() {},
 };
 
-/** What a batch has to tell the board once it is on disk. */
+/** What a batch reports to the board once it is on disk. */
 export type ServiceNews =
   | { readonly kind: "job_opened"; readonly jobId: string; readonly job: ServiceJob }
   | { readonly kind: "job_closed"; readonly jobId: string }
@@ -57,12 +57,12 @@ export function tell(board: ServiceBoard, news: ServiceNews): void {
   }
 }
 
-/** What a check has found out about a service; `agentId` is null for a service of the job as a whole. */
+/** A check's finding about a service; `agentId` is null for a service of the job as a whole. */
 export interface ServiceChange {
   readonly type: "service_passing" | "service_critical";
   readonly agentId: string | null;
   readonly serviceId: string;
   readonly name: string;
-  /** What the checks said, for people. */
+  /** The checks' output, for people. */
   readonly reason: string;
 }

@@ -4,7 +4,7 @@ import type { JsonObject } from "./json.ts";
 import { hash64 } from "./trace.ts";
 
 export interface ServiceSpec {
-  /** Stable: others ask for it. */
+  /** Stable: others look it up by this name. */
   readonly name: string;
   /** Tells instances of one name apart inside a job; null: the name does. */
   readonly id: string | null;

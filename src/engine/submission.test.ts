@@ -48,7 +48,7 @@ test("jobs that are submitted together end in the commit that accepts them, thou
   }
 });
 
-test("a job whose work goes on is written with the others, and is not said to have ended", async () => {
+test("a job whose work goes on is written with the others, and is not reported as ended", async () => {
   const memory = new CountingJournal();
   const h = new EngineHarness({ memory });
   const waits = submissionOf(graph("wait", [executor("work", ["true"])]));

@@ -1,4 +1,4 @@
-// What is submitted, and the job that is made of it.
+// A submission, and the job that is made of it.
 
 import type { Graph } from "./graph.ts";
 import { type Job, type JobContext, newJob } from "./job/state.ts";

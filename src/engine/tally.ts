@@ -39,7 +39,7 @@ export interface AgentEnds {
   cancelled: number;
   /** The job ended before anything came to them. */
   skipped: number;
-  /** Nothing ever came to them, though the job went on until nothing was left to do. */
+  /** No message reached them, though the job ran to quiescence. */
   not_reached: number;
 }
 
@@ -47,7 +47,7 @@ export interface JobEnds {
   readonly agents: AgentEnds;
   /** The first of those that were not reached, by their ids. */
   readonly notReached: readonly string[];
-  /** The first of the outputs that the manifest promises and nobody wrote. */
+  /** The first of the outputs that the manifest lists and no worker wrote. */
   readonly missingOutputs: readonly string[];
   readonly missingOutputsCount: number;
 }
@@ -58,7 +58,7 @@ export interface EndWarning {
   readonly message: string;
 }
 
-/** What somebody who looks at a completed job should know. */
+/** What a reader of a completed job should know. */
 export function endWarnings(ends: JobEnds | null): readonly EndWarning[] {
   if (ends === null) return [];
   const { notReached, missingOutputs } = ends;

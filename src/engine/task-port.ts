@@ -156,7 +156,7 @@ export interface TaskEvent {
 export interface TaskRunner {
   /** Starts one attempt. Its outcome is reported exactly once, also when starting fails. */
   start(task: TaskStart): void;
-  /** Asks an attempt to end: SIGTERM to its process tree, SIGKILL after 5 s. It reports `interrupted`. */
+  /** Stops an attempt: SIGTERM to its process tree, SIGKILL after 5 s. It reports `interrupted`. */
   stop(ref: TaskRef): void;
   /** Hands a message to a running long-lived command: one line of JSON on its stdin. */
   send(ref: TaskRef, envelope: Envelope): void;

@@ -1,5 +1,5 @@
-// Timers of all jobs in one binary heap. Entries are not taken back one by one: whoever is called looks whether the
-// timer still means something, and those that mean nothing any more are swept out now and then.
+// Timers of all jobs in one binary heap. Entries are not removed one by one: the callee checks whether the
+// timer still applies, and stale ones are swept out now and then.
 
 export interface Timer {
   /** On the steady clock. */
@@ -14,7 +14,7 @@ export type TimerWhat =
   | { readonly kind: "sensor"; readonly agentIndex: number }
   | { readonly kind: "human"; readonly requestId: string };
 
-/** Below this many it is not worth looking for timers that mean nothing any more. */
+/** Below this many, stale timers are not swept. */
 const PRUNE_AT_MIN = 10_000;
 
 export class TimerQueue {
@@ -22,7 +22,7 @@ export class TimerQueue {
   #pruneAt = PRUNE_AT_MIN;
   readonly #isLive: (timer: Timer) => boolean;
 
-  /** @param isLive whether a timer can still mean something */
+  /** @param isLive whether a timer is not stale */
   constructor(isLive: (timer: Timer) => boolean) {
     this.#isLive = isLive;
   }
@@ -40,7 +40,7 @@ export class TimerQueue {
     this.#up(timer);
   }
 
-  /** Forgets the timers that are over whenever the heap has doubled: a constant cost per timer. */
+  /** Drops stale timers whenever the heap has doubled: a constant cost per timer. */
   #prune(): void {
     const live = this.#heap.filter(this.#isLive);
     this.#heap = [];

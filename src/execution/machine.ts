@@ -1,7 +1,7 @@
 // What Troupe needs of the machine: checks that `troupe doctor` and a running server share.
 //
-// D1. A check throws nothing: what goes wrong is its finding. Nothing it makes stays.
-// D2. A finding names folders as the caller calls them, so that a server's answer need not tell where it lives.
+// D1. A check never throws: an error is its finding. It removes everything it made.
+// D2. A finding names folders as the caller calls them, so that a server's answer does not show its paths.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -158,7 +158,7 @@ const tools: readonly Tool[] = [
 /**
  * The programs that workers are run with, on this process's PATH.
  *
- * @param timeoutMs after which a program that says nothing counts as missing
+ * @param timeoutMs after which a program that prints nothing counts as missing
  */
 export function checkTools({ timeoutMs = TOOL_TIMEOUT_MS } = {}): Promise<readonly Finding[]> {
   return Promise.all(tools.map((tool) => checkTool(tool, timeoutMs)));

@@ -37,7 +37,7 @@ export function markStarted(job: Job, agent: AgentState): void {
   addEvent(job, "agent_started", agent.node.nodeId, { agent_type: agent.node.agentType });
 }
 
-/** The agent will do nothing any more; one that has failed said so already. */
+/** The agent will do nothing any more; a failed one has already reported it. */
 export function markDone(job: Job, agent: AgentState): void {
   agent.done = true;
   job.draft.changedAgents.add(agent.node.index);

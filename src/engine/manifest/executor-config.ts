@@ -101,8 +101,8 @@ function environment(config: Fields): Readonly<Record<string, string>> {
 
 function checkVariableName(config: Fields, place: Place, name: string): void {
   if (name !== "" && !/[=\0]/.test(name)) return;
-  const said = `names the variable ${quoted(name)}: a name is not empty and holds no "="`;
-  config.report(place, "invalid_name", said);
+  const text = `names the variable ${quoted(name)}: a name is not empty and holds no "="`;
+  config.report(place, "invalid_name", text);
 }
 
 const nothingPassed: readonly string[] = [];
@@ -116,8 +116,8 @@ function passEnv(config: Fields): readonly string[] {
     if (name === null) return [];
     checkVariableName(config, place, name);
     if (!isWithheldVariable(name)) return [name];
-    const said = `names ${name}, which holds or leads to a secret of the runtime itself: no worker is given it`;
-    config.report(place, "variable_withheld", said);
+    const text = `names ${name}, which holds or leads to a secret of the runtime itself: no worker is given it`;
+    config.report(place, "variable_withheld", text);
     return [];
   });
 }

@@ -60,9 +60,9 @@ export class Fields {
   // ---------------------------------------------------------------------------------------------- problems
 
   /** Reports a problem of the field, or of something inside it. */
-  report(place: Place, code: string, said: string): void {
+  report(place: Place, code: string, text: string): void {
     const inside = typeof place === "string" ? [place] : place;
-    this.#problems.add([...this.place(), ...inside], code, said);
+    this.#problems.add([...this.place(), ...inside], code, text);
   }
 
   /** Reports a value of another kind than what is allowed. */
@@ -88,10 +88,10 @@ export class Fields {
     value: string | null,
     isFit: RegExp | ((value: string) => boolean),
     code: string,
-    said: string,
+    text: string,
   ): string | null {
     if (value === null || (isFit instanceof RegExp ? isFit.test(value) : isFit(value))) return value;
-    this.report(place, code, `is ${quoted(value)}: ${said}`);
+    this.report(place, code, `is ${quoted(value)}: ${text}`);
     return null;
   }
 
@@ -187,8 +187,8 @@ export class Fields {
   }
 
   checkedRelativePath(place: Place, value: JsonValue): string | null {
-    const said = "it must be a relative path that does not leave its folder through ..";
-    return this.checked(place, this.checkedPath(place, value), staysInside, "path_outside", said);
+    const text = "it must be a relative path that does not leave its folder through ..";
+    return this.checked(place, this.checkedPath(place, value), staysInside, "path_outside", text);
   }
 
   /** @param unfit characters that it must not have; null allows all */
@@ -203,8 +203,8 @@ export class Fields {
     else if (value.length > charsMax) {
       this.report(place, "too_long", `has ${value.length} characters: at most ${charsMax} are allowed`);
     } else if (unfit?.test(value)) {
-      const said = "control characters and half surrogate pairs are not allowed";
-      this.report(place, "invalid_characters", `is ${quoted(value)}: ${said}`);
+      const text = "control characters and half surrogate pairs are not allowed";
+      this.report(place, "invalid_characters", `is ${quoted(value)}: ${text}`);
     } else return value;
     return null;
   }

@@ -26,12 +26,12 @@ export class Problems {
    * Adds a problem.
    *
    * @param path names and indexes from the manifest's root to the value
-   * @param said continues the sentence that begins with the value's name, without a full stop
+   * @param text continues the sentence that begins with the value's name, without a full stop
    */
-  add(path: readonly (string | number)[], code: string, said: string): void {
+  add(path: readonly (string | number)[], code: string, text: string): void {
     this.#count++;
     if (this.#kept.length >= PROBLEMS_MAX) return;
-    this.#kept.push({ path: pointer(path), code, message: `${placeName(path)} ${said}` });
+    this.#kept.push({ path: pointer(path), code, message: `${placeName(path)} ${text}` });
   }
 
   /** All problems in the order in which they were found. */

@@ -46,7 +46,7 @@ test("a service with a port and nothing else is checked by whether the port take
   assert.deepEqual(graphOf(withServices([{ name: "idea", checks: [] }])).services[0]?.checks, []);
 });
 
-test("everything that is said of a service and of its checks is read", () => {
+test("every field of a service and of its checks is read", () => {
   const [service] = graphOf(
     withServices([
       {

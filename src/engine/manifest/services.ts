@@ -62,8 +62,8 @@ export function readServices(holder: Fields, ports: Ports): readonly ServiceSpec
     const service = readService(fields, ports);
     const key = service.id ?? service.name;
     if (service.name !== "" && keys.has(key)) {
-      const said = `is ${quoted(key)}, which another service here has already: give each an id of its own`;
-      fields.report(service.id === null ? "name" : "id", "duplicate", said);
+      const text = `is ${quoted(key)}, which another service here has already: give each an id of its own`;
+      fields.report(service.id === null ? "name" : "id", "duplicate", text);
     }
     keys.add(key);
     return service;
@@ -88,20 +88,20 @@ function readService(fields: Fields, ports: Ports): ServiceSpec {
 }
 
 function readName(fields: Fields, place: Place, name: string | null): string | null {
-  const said = 'it begins with a letter or digit, and only letters, digits, ".", "_", ":" and "-" follow';
-  return fields.checked(place, name, NAME, "invalid_characters", said);
+  const text = 'it begins with a letter or digit, and only letters, digits, ".", "_", ":" and "-" follow';
+  return fields.checked(place, name, NAME, "invalid_characters", text);
 }
 
 function readHost(fields: Fields, name: string): string | null {
-  const said = "it must be a host name or an IP address";
-  return fields.checked(name, fields.name(name, null), HOST, "invalid_host", said);
+  const text = "it must be a host name or an IP address";
+  return fields.checked(name, fields.name(name, null), HOST, "invalid_host", text);
 }
 
 /** It becomes a link in pages, so that nothing but the web's own schemes will do. */
 function readPublicUrl(fields: Fields): string | null {
   const isWeb = (url: string) => /^https?:\/\//i.test(url) && URL.canParse(url);
-  const said = "it must be an http or https URL";
-  return fields.checked("public_url", fields.text("public_url"), isWeb, "invalid_url", said);
+  const text = "it must be an http or https URL";
+  return fields.checked("public_url", fields.text("public_url"), isWeb, "invalid_url", text);
 }
 
 function readTags(fields: Fields): readonly string[] {
@@ -143,8 +143,8 @@ function readCheck(fields: Fields, hasPort: boolean): ServiceCheck | null {
     port: fields.integer("port", portRange, null),
   };
   if (kind !== "script" && !hasPort && fields.raw("port") === undefined) {
-    const said = `is missing: a check of the type "${kind}" needs the port of the service, or one of its own`;
-    fields.report("port", "missing", said);
+    const text = `is missing: a check of the type "${kind}" needs the port of the service, or one of its own`;
+    fields.report("port", "missing", text);
   }
   switch (kind) {
     case "http":
@@ -162,8 +162,8 @@ function readCheck(fields: Fields, hasPort: boolean): ServiceCheck | null {
 
 function readHttp(fields: Fields) {
   const path = fields.text("path") ?? "/";
-  const said = 'it must begin with "/" and hold neither blanks nor characters beyond ASCII';
-  fields.checked("path", path, REQUEST_PATH, "invalid_path", said);
+  const text = 'it must begin with "/" and hold neither blanks nor characters beyond ASCII';
+  fields.checked("path", path, REQUEST_PATH, "invalid_path", text);
   const method = fields.choice("method", methods, "GET");
   const contains = fields.text("contains");
   if (contains !== null && method === "HEAD") {

@@ -75,8 +75,8 @@ export class FifoSupply {
       await promisify(execFile)("mkfifo", ["-m", "600", "--", ...paths]);
     } catch (error) {
       const { code, stderr = "" } = error as Error & { code?: unknown; stderr?: string };
-      const said = stderr.trim().slice(0, STDERR_CHARS_MAX);
-      throw new Error(`mkfifo failed in ${this.#folder} with exit code ${code}: ${said}`);
+      const printed = stderr.trim().slice(0, STDERR_CHARS_MAX);
+      throw new Error(`mkfifo failed in ${this.#folder} with exit code ${code}: ${printed}`);
     }
     this.#ready.push(...paths);
   }
@@ -139,8 +139,8 @@ export interface PipeReaderOptions {
 /**
  * Reads one pipe of a worker to its end, no faster than its output can be taken on.
  *
- * While the listener asks for patience nothing is read, so a fast writer blocks instead of filling memory. After
- * `finish` it ends soon, whatever happens: a pipe that somebody still holds open is given up.
+ * While the listener is busy nothing is read, so a fast writer blocks instead of filling memory. After
+ * `finish` it ends soon, whatever happens: a pipe that another process still holds open is closed.
  */
 export class PipeReader {
   readonly #socket: Socket;

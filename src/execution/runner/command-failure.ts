@@ -25,13 +25,13 @@ export function failureOfEnd(end: CommandEnd): AttemptFailure | null {
     const seconds = (timeoutMs ?? 0) / 1_000;
     return new AttemptFailure(
       "executor.timeout",
-      `${name} was ended after ${seconds} s, its timeout.${said(command)}`,
+      `${name} was ended after ${seconds} s, its timeout.${lastStderrLine(command)}`,
     );
   }
   if (reason === "input_unread") {
     return new AttemptFailure(
       "executor.input_unread",
-      `${name} was ended: it left its messages on stdin unread.${said(command)}`,
+      `${name} was ended: it left its messages on stdin unread.${lastStderrLine(command)}`,
     );
   }
   if (reason === "answer_unwritten") {
@@ -40,18 +40,18 @@ export function failureOfEnd(end: CommandEnd): AttemptFailure | null {
   if (command.signal !== null) {
     return new AttemptFailure(
       "executor.killed_by_signal",
-      `${name} was ended by signal ${command.signal}.${said(command)}`,
+      `${name} was ended by signal ${command.signal}.${lastStderrLine(command)}`,
     );
   }
   if (command.exitCode === 0) return null;
   return new AttemptFailure(
     "executor.exit_nonzero",
-    `${name} ended with exit code ${command.exitCode}.${said(command)}`,
+    `${name} ended with exit code ${command.exitCode}.${lastStderrLine(command)}`,
   );
 }
 
 /** The last line of stderr: mostly the one that says what went wrong. */
-function said(command: CommandResult): string {
+function lastStderrLine(command: CommandResult): string {
   const last = command.stderr.trimEnd().split("\n").at(-1)?.trim() ?? "";
   return last === "" ? "" : ` It said: ${last.slice(0, LAST_LINE_CHARS_MAX)}`;
 }

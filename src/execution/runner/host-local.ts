@@ -133,7 +133,7 @@ export class HostLocalRunner {
       return await this.#attempt(attempt);
     } catch (error) {
       if (!(error instanceof AttemptFailure)) throw error;
-      // Where the home is on this machine is nobody's business who reads of a run.
+      // Readers of a run must not learn where the home is on this machine.
       const message = error.message.replaceAll(this.#options.home, "SVC_HOME");
       return failed(error.code, attempt.redactor.text(message));
     } finally {

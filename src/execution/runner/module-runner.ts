@@ -137,7 +137,7 @@ type CallReply = ThreadReply | { readonly kind: "crashed" | "out_of_memory"; rea
 
 const FRAME_OUTSIDE = /^\s+at .*(?:file:\/\/|node:|[( ]\/)/;
 
-/** A failure is for everybody to read: it names the payload's files, and no place of this machine. */
+/** Everyone may read a failure: it names the payload's files, and no path of this machine. */
 function withoutPlaces(text: string, root: string): string {
   const inPayload = text.replaceAll(`${pathToFileURL(root).href}/`, "").replaceAll(`${root}/`, "");
   return inPayload
