@@ -121,7 +121,7 @@ const wrong: readonly [method: string, path: string, status: number, error: RegE
   ["POST", "/jobs/nope/resume", 404, /^Job nope was not found$/],
   ["POST", "/bundles/nope/reload", 404, /^Bundle nope not found$/],
   ["GET", "/runs/nope/artifacts", 404, /^Run nope was not found$/],
-  ["GET", "/runs/nope/artifacts/x", 404, /Run nope has no artifact x/],
+  ["GET", "/runs/nope/artifacts/x", 404, /Run "nope" has no artifact "x"/],
   ["GET", "/jobs?limit=many", 400, /limit/],
   ["POST", "/jobs", 400, /^Invalid or missing JSON payload$/],
 ];

@@ -19,12 +19,14 @@ import { PoolSlots } from "../../src/execution/pools.ts";
 import { Paging } from "../../src/http/core/paging.ts";
 import { EventStreams } from "../../src/http/core/sse.ts";
 import type { ResourceParts } from "../../src/http/gateway/resources.ts";
+import { gatewayApi } from "../../src/http/resources/api.ts";
 import * as artifacts from "../../src/http/resources/artifacts.ts";
 import * as deadLetters from "../../src/http/resources/dead-letters.ts";
 import * as events from "../../src/http/resources/events.ts";
 import * as logs from "../../src/http/resources/logs.ts";
 import * as results from "../../src/http/resources/results.ts";
 import { findRunSource } from "../../src/http/resources/run-documents.ts";
+import { addSharedRoutes } from "../../src/http/resources/shared.ts";
 import * as workflowProgress from "../../src/http/resources/workflow-progress.ts";
 import type { NewRun } from "../../src/launch/records.ts";
 import { RunEnds } from "../../src/launch/run-ends.ts";
@@ -100,6 +102,7 @@ export async function startGateway() {
     for (const { gatewayRoutes } of [events, results, artifacts, logs, deadLetters, workflowProgress]) {
       gatewayRoutes(api, services);
     }
+    addSharedRoutes(gatewayApi(api, services), services);
   });
   const api = app.url;
   const get = (path: string, headers: Record<string, string> = {}) => fetch(`${api}${path}`, { headers });

@@ -5,6 +5,7 @@ import { BundleProblem } from "../../bundles/problem.ts";
 import { JobUnwritable } from "../../engine/batch.ts";
 import type { DomainError } from "../../lib/domain-error.ts";
 import { domainErrorOf } from "./domain-errors.ts";
+import { Problem } from "./problem.ts";
 import { problemCodes } from "./problem-codes.ts";
 
 /** An answer other than success; the message is for the caller. */
@@ -20,6 +21,7 @@ export class ApiError extends Error {
 
 export const invalidPayload = () => new ApiError(400, "Invalid or missing JSON payload");
 export const jobNotFound = (jobId: string) => new ApiError(404, `Job ${jobId} was not found`);
+export const runNotFound = (runId: string) => new ApiError(404, `Run ${runId} was not found`);
 /** What is wrong in many places of a body, in one line. */
 export const problemsText = (problems: readonly { readonly path: string; readonly message: string }[]) =>
   problems.map(({ path, message }) => `${path} ${message}`).join("; ");
@@ -30,7 +32,9 @@ const statusOf = ({ code }: DomainError) => (code === "validation_failed" ? 400 
 /** The status and the message that an error is answered with. */
 export function describeError(given: unknown): { readonly status: number; readonly message: string } {
   const error = given as FastifyError;
-  if (error instanceof ApiError) return { status: error.status, message: error.message };
+  if (error instanceof ApiError || error instanceof Problem) {
+    return { status: error.status, message: error.message };
+  }
   if (error instanceof BundleProblem) return { status: 400, message: error.message };
   if (error instanceof JobUnwritable) return { status: 500, message: error.message };
   const known = domainErrorOf(error);

@@ -1,8 +1,10 @@
 // Bodies and query values of the runtime API; a bad one is a 400 that names it.
 
 import type { JsonObject } from "../../engine/json.ts";
+import { formats } from "./formats.ts";
 import type { JsonBody } from "./json-body.ts";
 import { ApiError, invalidPayload } from "./runtime-errors.ts";
+import type { ObjectSchema, Properties, Static } from "./type.ts";
 
 export type Query = Readonly<Record<string, unknown>>;
 
@@ -11,51 +13,39 @@ export function readBody(body: JsonBody | undefined): JsonObject {
   return body.object;
 }
 
-/** @returns the value, or null when it is absent */
-export function readWholeNumber(query: Query, name: string): number | null {
-  const value = query[name];
-  if (value === undefined) return null;
-  const number = typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
-  if (Number.isNaN(number)) throw new ApiError(400, `${name} must be a whole number, such as ${name}=20`);
-  return number;
-}
-
-export function readBoolean(query: Query, name: string, fallback: boolean): boolean {
-  const value = query[name];
-  if (value === undefined) return fallback;
-  if (value === "true") return true;
-  if (value === "false") return false;
-  throw new ApiError(400, `${name} must be true or false`);
-}
-
-/** @returns the value, or null when it is absent */
-export function readText(query: Query, name: string): string | null {
-  const value = query[name];
-  if (value === undefined) return null;
-  if (typeof value !== "string") throw new ApiError(400, `${name} may be given once`);
-  return value;
-}
-
-/** @returns the value, or null when it is absent */
-export function readOneOf<Value extends string>(
+/** The parameters that a schema names, converted to its types. Others are ignored. @throws ApiError 400 */
+export function readQuery<Of extends Properties>(
+  { properties }: ObjectSchema<Of>,
   query: Query,
-  name: string,
-  values: readonly Value[],
-): Value | null {
-  const text = readText(query, name);
-  if (text === null) return null;
-  const value = values.find((one) => one === text);
-  if (value === undefined) throw new ApiError(400, `${name} must be one of ${values.join(", ")}`);
-  return value;
+): Static<ObjectSchema<Of>> {
+  const given = Object.keys(properties).filter((name) => query[name] !== undefined);
+  const values = given.map((name) => [name, readValue(name, properties[name] as Parameter, query[name])]);
+  return Object.fromEntries(values) as Static<ObjectSchema<Of>>;
 }
 
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
+/** What is looked at of a parameter's schema. */
+interface Parameter {
+  readonly type?: string;
+  readonly enum?: readonly string[];
+  readonly format?: string;
+}
 
-/** @returns the time in ms since 1970, or null when it is absent */
-export function readTimeMs(query: Query, name: string): number | null {
-  const text = readText(query, name);
-  if (text === null) return null;
-  const timeMs = TIME.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(timeMs)) throw new ApiError(400, `${name} must be a time such as 2026-11-21T09:30:00Z`);
-  return timeMs;
+function readValue(name: string, { type, enum: choices, format }: Parameter, value: unknown) {
+  switch (type) {
+    case "integer":
+      if (typeof value === "string" && /^\d{1,15}$/.test(value)) return Number(value);
+      throw new ApiError(400, `${name} must be a whole number, such as ${name}=20`);
+    case "boolean":
+      if (value === "true" || value === "false") return value === "true";
+      throw new ApiError(400, `${name} must be true or false`);
+    default:
+  }
+  if (typeof value !== "string") throw new ApiError(400, `${name} may be given once`);
+  if (choices !== undefined && !choices.includes(value)) {
+    throw new ApiError(400, `${name} must be one of ${choices.join(", ")}`);
+  }
+  if (format === "date-time" && !formats[format]!(value.toUpperCase())) {
+    throw new ApiError(400, `${name} must be a time such as 2026-11-21T09:30:00Z`);
+  }
+  return value;
 }

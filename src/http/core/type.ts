@@ -22,7 +22,7 @@ interface OptionalSchema<Value = unknown> extends Schema<Value> {
 /** The values that a schema admits. */
 export type Static<Of extends Schema> = Of extends Schema<infer Value> ? Value : never;
 
-type Properties = Readonly<Record<string, Schema>>;
+export type Properties = Readonly<Record<string, Schema>>;
 type OptionalNames<Of extends Properties> = {
   [Name in keyof Of]: Of[Name] extends OptionalSchema ? Name : never;
 }[keyof Of];

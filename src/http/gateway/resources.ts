@@ -1,6 +1,7 @@
 // The gateway's resources: their routes, and the schemas that have a name in the OpenAPI document.
 
 import type { FastifyInstance } from "fastify";
+import { gatewayApi, type PartsOf } from "../resources/api.ts";
 import * as artifacts from "../resources/artifacts.ts";
 import * as blueprintActions from "../resources/blueprint-actions.ts";
 import * as blueprints from "../resources/blueprints.ts";
@@ -8,7 +9,7 @@ import * as bundles from "../resources/bundles.ts";
 import * as deadLetters from "../resources/dead-letters.ts";
 import * as doctor from "../resources/doctor.ts";
 import * as events from "../resources/events.ts";
-import * as humanRequests from "../resources/human-requests.ts";
+import type { RunParts } from "../resources/find-run.ts";
 import * as jobs from "../resources/jobs.ts";
 import * as logs from "../resources/logs.ts";
 import * as metrics from "../resources/metrics.ts";
@@ -19,7 +20,7 @@ import * as runDashboard from "../resources/run-dashboard.ts";
 import * as runStarts from "../resources/run-starts.ts";
 import * as runs from "../resources/runs.ts";
 import { ProblemSchema } from "../resources/schemas.ts";
-import * as services from "../resources/services.ts";
+import { addSharedRoutes, type SharedParts, sharedResources } from "../resources/shared.ts";
 import * as system from "../resources/system.ts";
 import * as workflowProgress from "../resources/workflow-progress.ts";
 
@@ -39,47 +40,24 @@ const resources = [
   results,
   artifacts,
   runDashboard,
-  humanRequests,
   deadLetters,
   logs,
-  services,
 ];
 
-type Parts<Resource extends { gatewayRoutes: (api: FastifyInstance, parts: never) => void }> = Parameters<
-  Resource["gatewayRoutes"]
->[1];
-
 /** What the resources take, all together. */
-export type ResourceParts = Parts<typeof system> &
-  Parts<typeof doctor> &
-  Parts<typeof retention> &
-  Parts<typeof metrics> &
-  Parts<typeof blueprints> &
-  Parts<typeof blueprintActions> &
-  Parts<typeof operations> &
-  Parts<typeof jobs> &
-  Parts<typeof workflowProgress> &
-  Parts<typeof runs> &
-  Parts<typeof runStarts> &
-  Parts<typeof events> &
-  Parts<typeof results> &
-  Parts<typeof artifacts> &
-  Parts<typeof runDashboard> &
-  Parts<typeof humanRequests> &
-  Parts<typeof deadLetters> &
-  Parts<typeof logs> &
-  Parts<typeof services> &
-  Parts<typeof bundles>;
+export type ResourceParts = SharedParts &
+  RunParts &
+  PartsOf<(typeof resources)[number]["gatewayRoutes"] | typeof bundles.gatewayRoutes>;
 
-export function addResources(api: FastifyInstance, parts: ResourceParts): void {
-  for (const { gatewayRoutes } of resources) gatewayRoutes(api, parts);
+export function addResources(app: FastifyInstance, parts: ResourceParts): void {
+  for (const { gatewayRoutes } of resources) gatewayRoutes(app, parts);
+  addSharedRoutes(gatewayApi(app, parts), parts);
   // In a scope of its own: only these routes take uploads.
-  api.register(async (uploads) => bundles.gatewayRoutes(uploads, parts));
+  app.register(async (uploads) => bundles.gatewayRoutes(uploads, parts));
 }
 
 /** Schemas by the names that clients see. */
 export const namedSchemas: Readonly<Record<string, object>> = Object.assign(
   { Problem: ProblemSchema },
-  bundles.schemas,
-  ...resources.map((resource) => ("schemas" in resource ? resource.schemas : {})),
+  ...[bundles, ...sharedResources, ...resources].map((one) => ("schemas" in one ? one.schemas : {})),
 );

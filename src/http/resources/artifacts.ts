@@ -16,11 +16,11 @@ import { sendFile } from "../core/file-answer.ts";
 import type { Position } from "../core/page-token.ts";
 import { shown } from "../core/problem.ts";
 import { addRoutes, get } from "../core/route.ts";
-import { ApiError } from "../core/runtime-errors.ts";
-import { type Query, readBoolean } from "../core/runtime-query.ts";
+import { runNotFound } from "../core/runtime-errors.ts";
 import { Type } from "../core/type.ts";
+import type { Api } from "./api.ts";
 import { findRun, type RunParts } from "./find-run.ts";
-import { type List, type PageParts, sendList, sendPage } from "./lists.ts";
+import { type List, type PageParts, sendPage } from "./lists.ts";
 import { pageOf, pageQuery } from "./schemas.ts";
 
 export interface Parts {
@@ -85,10 +85,11 @@ export const schemas = {
   OutputPage: OutputPageSchema,
 };
 
-// --------------------------------------------------------------------------------------------- gateway
+export function routes(api: Api, parts: Parts): void {
+  const { runStore } = parts;
+  const isGateway = api.name === "gateway";
 
-export function gatewayRoutes(api: FastifyInstance, parts: Parts & RunParts & PageParts): void {
-  addRoutes(api, "runs", [
+  api.add("runs", [
     get("/runs/:run_id/artifacts", {
       operationId: "listRunArtifacts",
       summary: "List the artifacts of a run",
@@ -97,20 +98,16 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts & RunParts & Pa
       query: ArtifactsQuery,
       answers: { 200: ArtifactPageSchema },
       handle: async (request, reply) => {
-        const { runId } = await findRun(parts, request.params.run_id);
-        return sendPage(parts, request, reply, artifactsOf(parts, runId, request.query.evidence ?? true));
-      },
-    }),
-    get("/runs/:run_id/outputs", {
-      operationId: "listRunOutputs",
-      summary: "List the outputs of a run",
-      description:
-        "The artifacts that the run was for: those that its manifest or a worker's result names, and final_artifact.* Of several that one producer has made under one name, the newest; older ones are artifacts.",
-      query: Type.Strict(pageQuery),
-      answers: { 200: OutputPageSchema },
-      handle: async (request, reply) => {
-        const { runId } = await findRun(parts, request.params.run_id);
-        return sendPage(parts, request, reply, outputsOf(parts, runId));
+        const { run_id: runId } = request.params;
+        // The runtime API shows the artifacts of any run, also of one that it does not have yet.
+        if (isGateway) await api.findRun(runId);
+        else if (!(await runStore.has(runId))) throw runNotFound(runId);
+        const list = artifactsOf(parts, runId, request.query.evidence ?? true);
+        return api.sendList(request, reply, {
+          ...list,
+          // The runtime API has no list of outputs: title and primary tell which artifacts to show.
+          ...(!isGateway && { render: ({ artifact }) => JSON.stringify(withTitle(runId, artifact)) }),
+        });
       },
     }),
     get("/runs/:run_id/artifacts/:artifact_id", {
@@ -127,8 +124,25 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts & RunParts & Pa
       problems: ["range_not_satisfiable"],
       answersHead: true,
       handle: async (request, reply) => {
-        await findRun(parts, request.params.run_id);
-        return sendArtifact(parts, request, reply, artifactNotFound);
+        if (isGateway) await api.findRun(request.params.run_id);
+        return sendArtifact(parts, request, reply);
+      },
+    }),
+  ]);
+}
+
+export function gatewayRoutes(app: FastifyInstance, parts: RunParts & PageParts): void {
+  addRoutes(app, "runs", [
+    get("/runs/:run_id/outputs", {
+      operationId: "listRunOutputs",
+      summary: "List the outputs of a run",
+      description:
+        "The artifacts that the run was for: those that its manifest or a worker's result names, and final_artifact.* Of several that one producer has made under one name, the newest; older ones are artifacts.",
+      query: Type.Strict(pageQuery),
+      answers: { 200: OutputPageSchema },
+      handle: async (request, reply) => {
+        const { runId } = await findRun(parts, request.params.run_id);
+        return sendPage(parts, request, reply, outputsOf(parts, runId));
       },
     }),
   ]);
@@ -154,45 +168,9 @@ function outputsOf({ journal }: RunParts, runId: string): List<ArtifactRecord> {
   };
 }
 
-// ----------------------------------------------------------------------------------------- runtime API
-
-interface RuntimeRequest {
-  Params: { run_id: string; artifact_id: string };
-  Querystring: Query;
-}
-
-export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
-  const { runStore } = parts;
-
-  api.get<RuntimeRequest>("/runs/:run_id/artifacts", async ({ params, query }, reply) => {
-    const { run_id: runId } = params;
-    const withEvidence = readBoolean(query, "evidence", true);
-    if (!(await runStore.has(runId))) throw new ApiError(404, `Run ${runId} was not found`);
-    return sendList(reply, {
-      ...artifactsOf(parts, runId, withEvidence),
-      render: ({ artifact }) => JSON.stringify(withTitle(runId, artifact)),
-    });
-  });
-
-  api.route<RuntimeRequest>({
-    method: ["GET", "HEAD"],
-    url: "/runs/:run_id/artifacts/:artifact_id",
-    handler: (request, reply) =>
-      sendArtifact(
-        parts,
-        request,
-        reply,
-        (runId, artifactId) => new ApiError(404, `Run ${runId} has no artifact ${artifactId}`),
-      ),
-  });
-}
-
-/** Title and primary tell which outputs to show; the runtime API has no list of its own for them. */
 function withTitle(runId: string, artifact: StoredArtifact | ArtifactRecord) {
   return { ...artifactEntry(runId, artifact), title: artifact.title, primary: artifact.primary };
 }
-
-// ------------------------------------------------------------------------------------------------ both
 
 /** Where the part of a list begins that an artifact stands in; the sort key goes on with its place there. */
 const EVIDENCE = 0;
@@ -235,17 +213,16 @@ async function sendArtifact(
   { runStore }: Parts,
   request: FastifyRequest<{ Params: { run_id: string; artifact_id: string } }>,
   reply: FastifyReply,
-  notFound: (runId: string, artifactId: string) => Error,
 ): Promise<FastifyReply> {
   const { run_id: runId, artifact_id: artifactId } = request.params;
   const artifact = await runStore.find(runId, artifactId);
-  if (artifact === null) throw notFound(runId, artifactId);
+  if (artifact === null) throw artifactNotFound(runId, artifactId);
   const { open, size, sha256, contentType } = artifact;
   try {
     const fileName = fileNameOf(artifact);
     return await sendFile(request, reply, { open, sizeBytes: size, sha256, contentType, fileName });
   } catch (error) {
     // It was removed just now.
-    throw (error as NodeJS.ErrnoException).code === "ENOENT" ? notFound(runId, artifactId) : error;
+    throw (error as NodeJS.ErrnoException).code === "ENOENT" ? artifactNotFound(runId, artifactId) : error;
   }
 }

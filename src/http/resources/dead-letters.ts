@@ -5,31 +5,28 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { withoutSealed } from "../../engine/sealed.ts";
-import type { DeadLetters, Retried } from "../../runs/dead-letters.ts";
 import {
   type DeadLetter,
   type DeadLetterRecords,
+  type DeadLetters,
   type LetterStatus,
   letterStatuses,
+  type Retried,
 } from "../../runs/dead-letters.ts";
 import type { Position } from "../core/page-token.ts";
 import { addRoutes, get, post } from "../core/route.ts";
-import { type Query, readOneOf, readWholeNumber } from "../core/runtime-query.ts";
 import { Type } from "../core/type.ts";
+import type { Api } from "./api.ts";
 import {
   type FoundRun,
   findJob,
   findRun,
-  gatewayRuns,
   type JobParts,
   type RunParts,
-  type RuntimeRunParts,
   runOfGateway,
   runOfJob,
-  runtimeRuns,
 } from "./find-run.ts";
-import { type IdempotencyParts, sendIdempotent } from "./idempotent.ts";
-import { type List, type PageParts, sendJson, sendList, sendPage } from "./lists.ts";
+import { type List, type PageParts, sendJson, sendPage } from "./lists.ts";
 import { idempotencyKeyHeader, pageOf, pageQuery, RunId, WHICH_RUN, whichRun } from "./schemas.ts";
 
 export interface Parts {
@@ -91,32 +88,26 @@ export const schemas = {
   Retried: RetriedSchema,
 };
 
-// --------------------------------------------------------------------------------------------- gateway
-
 const AS_NEW =
   "As a new message to the same agent, which may fail again. An agent that had failed for good goes on.";
 
-export function gatewayRoutes(
-  api: FastifyInstance,
-  parts: Parts & RunParts & JobParts & PageParts & IdempotencyParts,
-): void {
+export function routes(api: Api, parts: Parts): void {
   const { deadLetters } = parts;
-  const find = gatewayRuns(parts);
 
+  // Sent before the answer is stored: after a crash between the two, a retry finds the letters sent.
   const sendRetried = (
     request: FastifyRequest<{ Params: { run_id: string } }>,
     reply: FastifyReply,
     retry: (run: FoundRun) => Promise<Retried>,
   ) =>
-    sendIdempotent(parts, request, reply, async () => {
-      const run = await find(request.params.run_id);
-      // Sent outside the promise's transaction: after a crash between the two, the letters are found sent.
-      const body = renderRetried(run, await retry(run));
-      const location = `/api/v1/runs/${run.runId}`;
-      return async () => ({ status: 202, headers: { location }, body });
+    api.sendOnce(request, reply, async () => {
+      const run = await api.findRun(request.params.run_id);
+      const { retried, notDeliverable } = await retry(run);
+      const body = JSON.stringify({ run_id: run.runId, retried, not_deliverable: notDeliverable });
+      return { status: 202, headers: { location: `/api/v1/runs/${run.runId}` }, body };
     });
 
-  addRoutes(api, "runs", [
+  api.add("runs", [
     get("/runs/:run_id/dead-letters", {
       operationId: "listRunDeadLetters",
       summary: "List the messages of a run that were not processed",
@@ -124,8 +115,8 @@ export function gatewayRoutes(
       query: DeadLettersQuery,
       answers: { 200: DeadLetterPageSchema },
       handle: async (request, reply) => {
-        const run = await find(request.params.run_id);
-        return sendPage(parts, request, reply, lettersOf(parts, run, request.query.status ?? null));
+        const run = await api.findRun(request.params.run_id);
+        return api.sendList(request, reply, lettersOf(parts, run, request.query.status ?? null));
       },
     }),
     get("/runs/:run_id/dead-letters/:dead_letter_id", {
@@ -133,7 +124,7 @@ export function gatewayRoutes(
       summary: "Get one dead letter",
       answers: { 200: DeadLetterSchema },
       handle: async (request, reply) => {
-        const run = await find(request.params.run_id);
+        const run = await api.findRun(request.params.run_id);
         return sendJson(reply, render(run, await deadLetters.find(run, request.params.dead_letter_id)));
       },
     }),
@@ -157,8 +148,10 @@ export function gatewayRoutes(
       handle: (request, reply) => sendRetried(request, reply, (run) => deadLetters.retryAll(run)),
     }),
   ]);
+}
 
-  addRoutes(api, "jobs", [
+export function gatewayRoutes(app: FastifyInstance, parts: Parts & RunParts & JobParts & PageParts): void {
+  addRoutes(app, "jobs", [
     get("/jobs/:job_id/dead-letters", {
       operationId: "listJobDeadLetters",
       summary: "List the messages of a job's run that were not processed",
@@ -191,41 +184,6 @@ interface LetterOfRun {
   readonly letter: DeadLetter;
 }
 
-// ----------------------------------------------------------------------------------------- runtime API
-
-interface RuntimeRequest {
-  Params: { run_id: string; dead_letter_id: string };
-  Querystring: Query;
-}
-
-export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunParts): void {
-  const { deadLetters } = parts;
-  const find = runtimeRuns(parts);
-
-  api.get<RuntimeRequest>("/runs/:run_id/dead-letters", async ({ params, query }, reply) => {
-    const status = readOneOf(query, "status", letterStatuses);
-    const limit = readWholeNumber(query, "limit");
-    return sendList(reply, lettersOf(parts, await find(params.run_id), status), limit);
-  });
-
-  api.get<RuntimeRequest>("/runs/:run_id/dead-letters/:dead_letter_id", async ({ params }, reply) => {
-    const run = await find(params.run_id);
-    return sendJson(reply, render(run, await deadLetters.find(run, params.dead_letter_id)));
-  });
-
-  api.post<RuntimeRequest>("/runs/:run_id/dead-letters/:dead_letter_id/retry", async ({ params }, reply) => {
-    const run = await find(params.run_id);
-    return sendJson(reply.code(202), renderRetried(run, await deadLetters.retry(run, params.dead_letter_id)));
-  });
-
-  api.post<RuntimeRequest>("/runs/:run_id/dead-letters/retry", async ({ params }, reply) => {
-    const run = await find(params.run_id);
-    return sendJson(reply.code(202), renderRetried(run, await deadLetters.retryAll(run)));
-  });
-}
-
-// ------------------------------------------------------------------------------------------------ both
-
 /** Newest first. */
 function lettersOf({ deadLetterRecords }: Parts, run: FoundRun, status: LetterStatus | null) {
   return {
@@ -252,11 +210,7 @@ function render({ runId }: Pick<FoundRun, "runId">, letter: DeadLetter): string 
 const text = JSON.stringify;
 const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);
 
-function renderRetried({ runId }: FoundRun, { retried, notDeliverable }: Retried): string {
-  return `{"run_id":${text(runId)},"retried":${retried},"not_deliverable":${notDeliverable}}`;
-}
-
-/** The secrets that came with a run's inputs are sealed in it, and masked here. */
+/** The secrets that came with a run's inputs are encrypted in it, and masked here. */
 function shownMessage(messageJson: string): string {
   if (!messageJson.includes('"$sealed"')) return messageJson;
   return JSON.stringify(withoutSealed(JSON.parse(messageJson) as JsonObject));

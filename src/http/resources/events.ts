@@ -11,12 +11,10 @@ import { toLog } from "../../runs/history/logs.ts";
 import { renderEvent, withoutNullAgent } from "../../runs/history/public-event.ts";
 import type { RunContext } from "../../runs/history/run-context.ts";
 import { toTimeline } from "../../runs/history/timeline.ts";
-import { invalidParameters, oneMistake } from "../core/problem.ts";
 import { addRoutes, get } from "../core/route.ts";
-import { ApiError } from "../core/runtime-errors.ts";
-import { type Query, readText } from "../core/runtime-query.ts";
 import { frame, type Render } from "../core/sse-chunk.ts";
 import { Type } from "../core/type.ts";
+import { type Api, runtimeParameterError } from "./api.ts";
 import {
   findJob,
   findRuntimeJob,
@@ -27,7 +25,6 @@ import {
   runOfGateway,
   runOfJob,
   runOfRuntime,
-  runtimeRuns,
 } from "./find-run.ts";
 import { type HistoryView, historyText, type PageParts, sendHistoryPage, sendText } from "./lists.ts";
 import {
@@ -36,7 +33,6 @@ import {
   type StreamParts,
   serveRunStream,
   streamAnswers,
-  wrongRuntimeId,
 } from "./run-streams.ts";
 import { AgentFilter, AgentId, pageOf, pageQuery, RunId, WHICH_RUN, whichRun } from "./schemas.ts";
 
@@ -97,15 +93,44 @@ const StreamQuery = Type.Strict({
 /** By the names that clients see. */
 export const schemas = { RunEvent: EventSchema, RunEventPage: EventPageSchema };
 
-// --------------------------------------------------------------------------------------------- gateway
+export function routes(api: Api, parts: StreamParts): void {
+  api.add("runs", [
+    get("/runs/:run_id/stream", {
+      operationId: "streamRun",
+      summary: "Follow a run in several views at once",
+      description: `Server-sent events. Each is one event of the history with the views of it that were asked for, under their channels' names; events that none of these views shows are left out, but for the terminal one. ${RESUMING}`,
+      query: StreamQuery,
+      headers: LastEventIdHeader,
+      answers: streamAnswers(
+        'id: 9\nevent: agent_started\ndata: {"id":9,"run_id":"run_01k9z1v7m3e8q2x4c6t8b0n5dh","channels":{"timeline":{}}}\n\n',
+      ),
+      handle: async (request, reply) => {
+        const channels = readChannels(request.query.channels);
+        if (channels === null) {
+          const message = `must be names of channels, separated by commas: ${channelNames.join(", ")}`;
+          throw api.parameterError("channels", "unknown_channel", message);
+        }
+        const run = await api.findRun(request.params.run_id);
+        return serveRunStream(parts, request, reply, run, {
+          // Each API shows the events in a way of its own.
+          view: () => ({
+            name: `${api.name} ${channels.join(",")}`,
+            render: mergedView(run, channels, api.shownLine),
+          }),
+          parameterError: api.parameterError,
+        });
+      },
+    }),
+  ]);
+}
 
 export function gatewayRoutes(
-  api: FastifyInstance,
+  app: FastifyInstance,
   parts: RunParts & JobParts & PageParts & StreamParts,
 ): void {
   const find = gatewayRuns(parts);
 
-  addRoutes(api, "runs", [
+  addRoutes(app, "runs", [
     get("/runs/:run_id/events", {
       operationId: "listRunEvents",
       summary: "List the events of a run",
@@ -130,37 +155,17 @@ export function gatewayRoutes(
       ),
       handle: async (request, reply) => {
         const run = await find(request.params.run_id);
-        return serveRunStream(parts, request, reply, run, () => ({
-          name: "events",
-          render: (seq, line) => frame(seq, eventType(line), renderEvent(run.runId, seq, line)),
-        }));
-      },
-    }),
-    get("/runs/:run_id/stream", {
-      operationId: "streamRun",
-      summary: "Follow a run in several views at once",
-      description: `Server-sent events. Each is one event of the history with the views of it that were asked for, under their channels' names; events that none of these views shows are left out, but for the terminal one. ${RESUMING}`,
-      query: StreamQuery,
-      headers: LastEventIdHeader,
-      answers: streamAnswers(
-        'id: 9\nevent: agent_started\ndata: {"id":9,"run_id":"run_01k9z1v7m3e8q2x4c6t8b0n5dh","channels":{"timeline":{}}}\n\n',
-      ),
-      handle: async (request, reply) => {
-        const channels = readChannels(request.query.channels);
-        if (channels === null) {
-          const message = `must be names of channels, separated by commas: ${channelNames.join(", ")}`;
-          throw invalidParameters(oneMistake("channels", "unknown_channel", message));
-        }
-        const run = await find(request.params.run_id);
-        return serveRunStream(parts, request, reply, run, () => ({
-          name: `merged ${channels.join(",")}`,
-          render: mergedView(run, channels),
-        }));
+        return serveRunStream(parts, request, reply, run, {
+          view: () => ({
+            name: "events",
+            render: (seq, line) => frame(seq, eventType(line), renderEvent(run.runId, seq, line)),
+          }),
+        });
       },
     }),
   ]);
 
-  addRoutes(api, "jobs", [
+  addRoutes(app, "jobs", [
     get("/jobs/:job_id/events", {
       operationId: "listJobEvents",
       summary: "List the events of a job's run",
@@ -197,21 +202,14 @@ function eventsView(filter: {
   };
 }
 
-// ----------------------------------------------------------------------------------------- runtime API
-
-interface RuntimeJobRequest {
+interface JobRequest {
   Params: { job_id: string };
 }
 
-interface RuntimeRunRequest {
-  Params: { run_id: string };
-  Querystring: Query;
-}
-
-export function runtimeRoutes(api: FastifyInstance, parts: RuntimeRunParts & StreamParts): void {
+export function runtimeRoutes(app: FastifyInstance, parts: RuntimeRunParts & StreamParts): void {
   const findRunOfJob = async (jobId: string) => runOfRuntime(parts, await findRuntimeJob(parts, jobId));
 
-  api.get<RuntimeJobRequest>("/jobs/:job_id/events", async ({ params }, reply) => {
+  app.get<JobRequest>("/jobs/:job_id/events", async ({ params }, reply) => {
     const run = await findRunOfJob(params.job_id);
     return sendText(
       reply,
@@ -219,43 +217,17 @@ export function runtimeRoutes(api: FastifyInstance, parts: RuntimeRunParts & Str
     );
   });
 
-  api.get<RuntimeJobRequest>("/jobs/:job_id/events/stream", async (request, reply) => {
+  app.get<JobRequest>("/jobs/:job_id/events/stream", async (request, reply) => {
     const run = await findRunOfJob(request.params.job_id);
-    return serveRunStream(
-      parts,
-      request,
-      reply,
-      run,
-      () => ({
+    return serveRunStream(parts, request, reply, run, {
+      view: () => ({
         name: "of the runtime",
         render: (seq, line) => frame(seq, eventType(line), withoutNullAgent(line)),
       }),
-      wrongRuntimeId,
-    );
-  });
-
-  api.get<RuntimeRunRequest>("/runs/:run_id/stream", async (request, reply) => {
-    const channels = readChannels(readText(request.query, "channels") ?? undefined);
-    if (channels === null) {
-      throw new ApiError(400, `channels must be names, separated by commas: ${channelNames.join(", ")}`);
-    }
-    const run = await runtimeRuns(parts)(request.params.run_id);
-    return serveRunStream(
-      parts,
-      request,
-      reply,
-      run,
-      () => ({
-        // Not the gateway's view of this name: that shows an `agent_id` that is null.
-        name: `of the runtime, merged ${channels.join(",")}`,
-        render: mergedView(run, channels, withoutNullAgent),
-      }),
-      wrongRuntimeId,
-    );
+      parameterError: runtimeParameterError,
+    });
   });
 }
-
-// ------------------------------------------------------------------------------------------------ both
 
 const channelNames = ["events", "logs", "timeline", "human"] as const;
 type ChannelName = (typeof channelNames)[number];
@@ -279,7 +251,7 @@ function readChannels(given: string | undefined): readonly ChannelName[] | null 
 function mergedView(
   run: RunContext,
   channels: readonly ChannelName[],
-  shownLine: (line: string) => string = (line) => line,
+  shownLine: (line: string) => string,
 ): Render {
   const head = `"run_id":${JSON.stringify(run.runId)},"channels":{`;
   return (seq, line) => {

@@ -12,7 +12,7 @@ import type { JobRecord, JobRecords } from "../../runs/job-records.ts";
 import type { LogSource } from "../../runs/log-page.ts";
 import type { AskedRun } from "../../runs/open-run.ts";
 import type { ReadEvents } from "../../runs/run-history.ts";
-import { ApiError } from "../core/runtime-errors.ts";
+import * as runtimeErrors from "../core/runtime-errors.ts";
 
 /** A run, whichever API it belongs to. */
 export interface FoundRun extends AskedRun, RunContext {
@@ -128,14 +128,14 @@ export interface RuntimeRunParts {
 /** @throws ApiError 404 */
 export async function findRuntimeRun({ journal }: RuntimeRunParts, runId: string): Promise<JobRecord> {
   const job = await journal.findRun(runId);
-  if (job === null) throw new ApiError(404, `Run ${runId} was not found`);
+  if (job === null) throw runtimeErrors.runNotFound(runId);
   return job;
 }
 
 /** @throws ApiError 404 */
 export async function findRuntimeJob({ journal }: RuntimeRunParts, jobId: string): Promise<JobRecord> {
   const job = await journal.find(jobId);
-  if (job === null) throw new ApiError(404, `Job ${jobId} was not found`);
+  if (job === null) throw runtimeErrors.jobNotFound(jobId);
   return job;
 }
 

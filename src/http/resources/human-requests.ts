@@ -1,10 +1,10 @@
 // What a run's workers ask people: GET /runs/{run_id}/human, …/{request_id}, and POST …/response, in both APIs. What is
 // stored as JSON text is put into the answer as it is.
 
-import type { FastifyInstance } from "fastify";
+import type { FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import type { HumanRequest, HumanResponse } from "../../engine/journal.ts";
-import type { JsonObject, JsonValue } from "../../engine/json.ts";
+import type { JsonValue } from "../../engine/json.ts";
 import {
   answerLimits,
   type GivenAnswer,
@@ -15,13 +15,13 @@ import {
 } from "../../runs/human-answers.ts";
 import { ANONYMOUS } from "../core/auth.ts";
 import type { JsonBody } from "../core/json-body.ts";
-import { addRoutes, get, post } from "../core/route.ts";
+import { get, post } from "../core/route.ts";
 import { ApiError } from "../core/runtime-errors.ts";
-import { type Query, readBody, readOneOf, readWholeNumber } from "../core/runtime-query.ts";
-import { Type } from "../core/type.ts";
-import { type FoundRun, gatewayRuns, type RunParts, type RuntimeRunParts, runtimeRuns } from "./find-run.ts";
-import { type IdempotencyParts, sendIdempotent } from "./idempotent.ts";
-import { type List, type PageParts, sendJson, sendList, sendPage } from "./lists.ts";
+import { readBody } from "../core/runtime-query.ts";
+import { type Static, Type } from "../core/type.ts";
+import type { Api } from "./api.ts";
+import type { FoundRun } from "./find-run.ts";
+import { type List, sendJson } from "./lists.ts";
 import { idempotencyKeyHeader, pageOf, pageQuery, RunId } from "./schemas.ts";
 
 export interface Parts {
@@ -96,15 +96,9 @@ export const schemas = {
   AnswerHuman: AnswerHumanBody,
 };
 
-// --------------------------------------------------------------------------------------------- gateway
-
-export function gatewayRoutes(
-  api: FastifyInstance,
-  parts: Parts & RunParts & PageParts & IdempotencyParts,
-): void {
+export function routes(api: Api, parts: Parts): void {
   const { humanAnswers } = parts;
-  const find = gatewayRuns(parts);
-  addRoutes(api, "runs", [
+  api.add("runs", [
     get("/runs/:run_id/human", {
       operationId: "listHumanRequests",
       summary: "List what a run asks people",
@@ -112,8 +106,8 @@ export function gatewayRoutes(
       query: HumanRequestsQuery,
       answers: { 200: HumanRequestPageSchema },
       handle: async (request, reply) => {
-        const run = await find(request.params.run_id);
-        return sendPage(parts, request, reply, requestsOf(parts, run, request.query.status ?? null));
+        const run = await api.findRun(request.params.run_id);
+        return api.sendList(request, reply, requestsOf(parts, run, request.query.status ?? null));
       },
     }),
     get("/runs/:run_id/human/:request_id", {
@@ -121,7 +115,7 @@ export function gatewayRoutes(
       summary: "Get one request to people",
       answers: { 200: HumanRequestSchema },
       handle: async (request, reply) => {
-        const run = await find(request.params.run_id);
+        const run = await api.findRun(request.params.run_id);
         return sendJson(reply, render(run, await humanAnswers.find(run, request.params.request_id)));
       },
     }),
@@ -135,59 +129,32 @@ export function gatewayRoutes(
       answers: { 200: HumanRequestSchema },
       problems: ["already_answered", "human_request_timed_out", "run_ended"],
       handle: (request, reply) =>
-        sendIdempotent(parts, request, reply, async () => {
-          const { decision, comment = null, data = null } = request.body;
-          const run = await find(request.params.run_id);
-          // Answered outside the promise's transaction: a crash between the two is healed by asking again (A1).
-          const answered = await humanAnswers.answer(run, request.params.request_id, {
-            decision,
-            comment,
-            data: data as JsonValue,
-            principal: request.principal,
-          });
-          return async () => ({ status: 200, headers: {}, body: render(run, answered) });
+        // Answered before the answer is stored: after a crash between the two, the same answer may be given again (A1).
+        api.sendOnce(request, reply, async () => {
+          const given = api.name === "runtime" ? readAnswer(request.body) : answerOf(request);
+          const run = await api.findRun(request.params.run_id);
+          const answered = await humanAnswers.answer(run, request.params.request_id, given);
+          return { status: 200, headers: {}, body: render(run, answered) };
         }),
     }),
   ]);
 }
 
-// ----------------------------------------------------------------------------------------- runtime API
-
-interface RuntimeRequest {
-  Params: { run_id: string; request_id: string };
-  Querystring: Query;
-  Body?: JsonBody;
+function answerOf({
+  body,
+  principal,
+}: FastifyRequest<{ Body: Static<typeof AnswerHumanBody> }>): GivenAnswer {
+  const { decision, comment = null, data = null } = body;
+  return { decision, comment, data: data as JsonValue, principal };
 }
 
-export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunParts): void {
-  const { humanAnswers } = parts;
-  const find = runtimeRuns(parts);
-
-  api.get<RuntimeRequest>("/runs/:run_id/human", async ({ params, query }, reply) => {
-    const status = readOneOf(query, "status", humanStatuses);
-    const limit = readWholeNumber(query, "limit");
-    return sendList(reply, requestsOf(parts, await find(params.run_id), status), limit);
-  });
-
-  api.get<RuntimeRequest>("/runs/:run_id/human/:request_id", async ({ params }, reply) => {
-    const run = await find(params.run_id);
-    return sendJson(reply, render(run, await humanAnswers.find(run, params.request_id)));
-  });
-
-  api.post<RuntimeRequest>("/runs/:run_id/human/:request_id/response", async ({ params, body }, reply) => {
-    const given = readAnswer(readBody(body));
-    const run = await find(params.run_id);
-    return sendJson(reply, render(run, await humanAnswers.answer(run, params.request_id, given)));
-  });
-}
-
-function readAnswer({ decision, comment = null, data = null }: JsonObject): GivenAnswer {
+/** In the runtime API, where nobody has checked the body. */
+function readAnswer(body: unknown): GivenAnswer {
+  const { decision, comment = null, data = null } = readBody(body as JsonBody | undefined);
   if (typeof decision !== "string") throw new ApiError(400, "decision must be a string");
   if (comment !== null && typeof comment !== "string") throw new ApiError(400, "comment must be a string");
   return { decision, comment, data, principal: ANONYMOUS };
 }
-
-// ------------------------------------------------------------------------------------------------ both
 
 /** Oldest first. */
 function requestsOf({ humanRequests }: Parts, run: FoundRun, status: HumanStatus | null): List<HumanRequest> {

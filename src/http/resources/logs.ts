@@ -16,7 +16,7 @@ import {
 } from "../../runs/log-page.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { ApiError } from "../core/runtime-errors.ts";
-import { type Query, readOneOf, readText, readTimeMs, readWholeNumber } from "../core/runtime-query.ts";
+import { type Query, readQuery } from "../core/runtime-query.ts";
 import { frame } from "../core/sse-chunk.ts";
 import { type Static, Type } from "../core/type.ts";
 import { gatewayRuns, type RunParts, type RuntimeRunParts, runtimeRuns } from "./find-run.ts";
@@ -122,17 +122,19 @@ export function gatewayRoutes(api: FastifyInstance, parts: RunParts & PageParts 
       ),
       handle: async (request, reply) => {
         const run = await find(request.params.run_id);
-        return serveRunStream(parts, request, reply, run, async () => {
-          const filter = filterOf(request.query);
-          const view = logView(run, filter);
-          return {
-            name: `logs ${nameOfFilter(filter)}`,
-            render: (seq, line) => {
-              const record = view(seq, line);
-              return record === null ? null : frame(seq, eventType(line), JSON.stringify(record));
-            },
-            startSeq: await startOfLogs(run.history, filter),
-          };
+        return serveRunStream(parts, request, reply, run, {
+          async view() {
+            const filter = filterOf(request.query);
+            const view = logView(run, filter);
+            return {
+              name: `logs ${nameOfFilter(filter)}`,
+              render: (seq, line) => {
+                const record = view(seq, line);
+                return record === null ? null : frame(seq, eventType(line), JSON.stringify(record));
+              },
+              startSeq: await startOfLogs(run.history, filter),
+            };
+          },
         });
       },
     }),
@@ -159,12 +161,23 @@ interface RuntimeRequest {
   Querystring: Query;
 }
 
-export function runtimeRoutes(api: FastifyInstance, parts: RuntimeRunParts): void {
+const RuntimeLogsQuery = Type.Object({
+  ...chosen,
+  order: Type.Optional(Type.OneOf(logOrders)),
+  limit: Type.Optional(Type.Integer()),
+  next: Type.Optional(Type.String()),
+});
+
+export function runtimeRoutes(app: FastifyInstance, parts: RuntimeRunParts): void {
   const find = runtimeRuns(parts);
-  api.get<RuntimeRequest>("/runs/:run_id/logs", async ({ params, query }, reply) => {
-    const asked = readLogsQuery(query);
-    const run = await find(params.run_id);
-    return sendText(reply, logText(run.history, asked));
+  app.get<RuntimeRequest>("/runs/:run_id/logs", async ({ params, query }, reply) => {
+    const { order = "asc", limit = null, next, ...filters } = readQuery(RuntimeLogsQuery, query);
+    const { text } = filters;
+    if (text !== undefined && (text.length === 0 || text.length > logTextCharsMax)) {
+      throw new ApiError(400, `text must have 1 to ${logTextCharsMax} characters`);
+    }
+    const asked = { filter: filterOf(filters), order, limit, position: readPosition(next) };
+    return sendText(reply, logText((await find(params.run_id)).history, asked));
   });
 }
 
@@ -176,30 +189,9 @@ interface AskedLogs {
   readonly position: LogPosition | null;
 }
 
-function readLogsQuery(query: Query): AskedLogs {
-  const text = readText(query, "text");
-  if (text !== null && (text.length === 0 || text.length > logTextCharsMax)) {
-    throw new ApiError(400, `text must have 1 to ${logTextCharsMax} characters`);
-  }
-  return {
-    filter: {
-      level: readOneOf(query, "level", logLevels),
-      agentId: readText(query, "agent_id"),
-      stream: readOneOf(query, "stream", logStreams),
-      text,
-      sinceMs: readTimeMs(query, "since"),
-      untilMs: readTimeMs(query, "until"),
-    },
-    order: readOneOf(query, "order", logOrders) ?? "asc",
-    limit: readWholeNumber(query, "limit"),
-    position: readPosition(query),
-  };
-}
-
 /** `next` of an answer before. */
-function readPosition(query: Query): LogPosition | null {
-  const text = readText(query, "next");
-  if (text === null) return null;
+function readPosition(text: string | undefined): LogPosition | null {
+  if (text === undefined) return null;
   const [, seq, seenSeq] = /^(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
   if (seq === undefined) throw new ApiError(400, "next must be the next of an answer before, as it came");
   return { seq: Number(seq), seenSeq: Number(seenSeq) };

@@ -10,14 +10,7 @@ import { addRoutes, get } from "../core/route.ts";
 import { frame } from "../core/sse-chunk.ts";
 import { Type } from "../core/type.ts";
 import { type PageParts, sendJson, sendPage } from "./lists.ts";
-import {
-  LastEventIdHeader,
-  openStream,
-  RESUMING,
-  type StreamParts,
-  streamAnswers,
-  wrongIdOf,
-} from "./run-streams.ts";
+import { LastEventIdHeader, openStream, RESUMING, type StreamParts, streamAnswers } from "./run-streams.ts";
 import { pageOf, pageQuery } from "./schemas.ts";
 
 const OperationStatus = Type.OneOf(operationStatuses, "The last two are final.");
@@ -139,7 +132,6 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
           terminalTypes: terminalOperationEvents,
         };
         return openStream(request, reply, {
-          wrongId: wrongIdOf("operation"),
           isEnded: !isOpen(operation),
           eventCount: eventSeq,
           serve: async (afterSeq) => () => parts.streams.serve(reply.raw, view, afterSeq),

@@ -11,33 +11,10 @@ import { timelineTypes, toTimeline } from "../../runs/history/timeline.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
-import {
-  findRun,
-  findRuntimeRun,
-  gatewayRuns,
-  type RunParts,
-  type RuntimeRunParts,
-  runtimeRuns,
-} from "./find-run.ts";
-import {
-  type HistoryView,
-  historyText,
-  type PageParts,
-  sendHistoryPage,
-  sendJson,
-  sendText,
-} from "./lists.ts";
-import {
-  AgentEndsSchema,
-  AgentId,
-  pageOf,
-  pageQuery,
-  RunId,
-  RunStatus,
-  reasonFields,
-  SpanId,
-  TraceId,
-} from "./schemas.ts";
+import type { Api } from "./api.ts";
+import { findRun, findRuntimeRun, type RunParts, type RuntimeRunParts } from "./find-run.ts";
+import { type HistoryView, sendJson } from "./lists.ts";
+import { AgentEndsSchema, AgentId, pageOf, pageQuery, RunId, RunStatus, SpanId, TraceId } from "./schemas.ts";
 
 const RunResultSchema = Type.Object(
   {
@@ -139,14 +116,6 @@ export const ObservabilitySummarySchema = Type.Object(
   "What happened in a run, in numbers, and where to read on.",
 );
 
-/** What a job's detail tells of its latest run; all of it null without one. */
-export const latestRunEvidence = {
-  failure: Type.Nullable(Type.JsonObject("svc.error.v1; null unless the latest run failed.")),
-  ...reasonFields,
-  trace_id: Type.Nullable(Type.String("W3C trace id of the latest run.")),
-  observability_summary: Type.Nullable(ObservabilitySummarySchema),
-};
-
 /** By the names that clients see. */
 export const schemas = {
   RunResult: RunResultSchema,
@@ -159,12 +128,30 @@ export interface Parts {
   readonly nowMs: () => number;
 }
 
+export function routes(api: Api): void {
+  api.add("runs", [
+    get("/runs/:run_id/timeline", {
+      operationId: "listRunTimeline",
+      summary: "Read the timeline of a run",
+      description:
+        "The steps of the run, its agents, their tasks and attempts, as records of spans (svc.timeline.v1).",
+      query: Type.Strict(pageQuery),
+      answers: { 200: TimelinePageSchema },
+      handle: (request, reply) => api.sendHistory(request, reply, timelineView),
+    }),
+  ]);
+}
+
+const timelineView: HistoryView = (run, seq, line) => {
+  const record = toTimeline(run, seq, line);
+  return record === null ? null : JSON.stringify(record);
+};
+
 // --------------------------------------------------------------------------------------------- gateway
 
-export function gatewayRoutes(api: FastifyInstance, parts: Parts & RunParts & PageParts): void {
+export function gatewayRoutes(app: FastifyInstance, parts: Parts & RunParts): void {
   const { journal, nowMs } = parts;
-  const find = gatewayRuns(parts);
-  addRoutes(api, "runs", [
+  addRoutes(app, "runs", [
     get("/runs/:run_id/result", {
       operationId: "getRunResult",
       summary: "Get the result of a run",
@@ -177,20 +164,6 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts & RunParts & Pa
           run.status === "completed" && (await journal.find(run.runtimeJobId))?.partial === true;
         return sendJson(reply, renderResult(run, isPartial));
       },
-    }),
-    get("/runs/:run_id/timeline", {
-      operationId: "listRunTimeline",
-      summary: "Read the timeline of a run",
-      description:
-        "The steps of the run, its agents, their tasks and attempts, as records of spans (svc.timeline.v1).",
-      query: Type.Strict(pageQuery),
-      answers: { 200: TimelinePageSchema },
-      handle: (request, reply) =>
-        sendHistoryPage(parts, request, reply, {
-          chosen: () => find(request.params.run_id),
-          find,
-          view: timelineView,
-        }),
     }),
     get("/runs/:run_id/observability-summary", {
       operationId: "getObservabilitySummary",
@@ -220,23 +193,15 @@ interface RuntimeRequest {
   Params: { run_id: string };
 }
 
-export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunParts): void {
+export function runtimeRoutes(app: FastifyInstance, parts: Parts & RuntimeRunParts): void {
   const { journal, nowMs } = parts;
 
-  api.get<RuntimeRequest>("/runs/:run_id/result", async ({ params }, reply) => {
+  app.get<RuntimeRequest>("/runs/:run_id/result", async ({ params }, reply) => {
     const job = await findRuntimeRun(parts, params.run_id);
     return sendJson(reply, renderRuntimeResult(job, await journal.result(job.jobId)));
   });
 
-  api.get<RuntimeRequest>("/runs/:run_id/timeline", async ({ params }, reply) => {
-    const run = await runtimeRuns(parts)(params.run_id);
-    return sendText(
-      reply,
-      historyText(run, (seq, line) => timelineView(run, seq, line)),
-    );
-  });
-
-  api.get<RuntimeRequest>("/runs/:run_id/observability-summary", async ({ params }) =>
+  app.get<RuntimeRequest>("/runs/:run_id/observability-summary", async ({ params }) =>
     readSummary(journal, await findRuntimeRun(parts, params.run_id), nowMs()),
   );
 }
@@ -248,10 +213,3 @@ function renderRuntimeResult(job: JobRecord, resultJson: string | null): string 
     `"result":${resultJson ?? "null"}${failureMembers(job.failureJson)},"partial":${job.partial}${finishedAt}}`
   );
 }
-
-// ------------------------------------------------------------------------------------------------ both
-
-const timelineView: HistoryView = (run, seq, line) => {
-  const record = toTimeline(run, seq, line);
-  return record === null ? null : JSON.stringify(record);
-};

@@ -2,11 +2,10 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isTerminal } from "../../engine/journal.ts";
-import { invalidParameters, oneMistake } from "../core/problem.ts";
-import { ApiError } from "../core/runtime-errors.ts";
 import type { EventStreams } from "../core/sse.ts";
 import type { Render } from "../core/sse-chunk.ts";
 import { Type } from "../core/type.ts";
+import { gatewayParameterError, type ParameterError } from "./api.ts";
 import type { FoundRun } from "./find-run.ts";
 
 /** What every stream's description says. */
@@ -43,21 +42,27 @@ export interface StreamParts {
   readonly streams: EventStreams;
 }
 
-/** Serves a live stream of a run, in a view of its history. */
+/**
+ * Serves a live stream of a run.
+ *
+ * @param stream.view of its history; made once the reader's id is known to be right
+ */
 export async function serveRunStream(
   { streams }: StreamParts,
   request: FastifyRequest,
   reply: FastifyReply,
   run: FoundRun,
-  viewOf: () => StreamView | Promise<StreamView>,
-  wrongId: WrongId = wrongIdOf("run"),
+  stream: {
+    readonly view: () => StreamView | Promise<StreamView>;
+    readonly parameterError?: ParameterError;
+  },
 ): Promise<FastifyReply> {
   return openStream(request, reply, {
-    wrongId,
+    ...stream,
     isEnded: isTerminal(run.status),
     eventCount: run.eventCount,
     async serve(afterSeq) {
-      const { name, render, startSeq = 0 } = await viewOf();
+      const { name, render, startSeq = 0 } = await stream.view();
       const { jobId, runId, live: read, exists } = run;
       const view = { key: `${runId} ${name}`, jobId, read, exists, render };
       return () => streams.serve(reply.raw, view, Math.max(afterSeq, startSeq));
@@ -66,7 +71,8 @@ export async function serveRunStream(
 }
 
 export interface StreamToOpen {
-  readonly wrongId: WrongId;
+  /** How a Last-Event-ID that is the id of no event is answered; as in the gateway when absent. */
+  readonly parameterError?: ParameterError;
   readonly isEnded: boolean;
   /** As it was read; a reader that has as many, of what has ended, has them all. */
   readonly eventCount: number;
@@ -78,9 +84,13 @@ export interface StreamToOpen {
 export async function openStream(
   request: FastifyRequest,
   reply: FastifyReply,
-  { wrongId, isEnded, eventCount, serve }: StreamToOpen,
+  { parameterError = gatewayParameterError, isEnded, eventCount, serve }: StreamToOpen,
 ): Promise<FastifyReply> {
-  const afterSeq = readLastEventId(request.headers["last-event-id"], eventCount, wrongId);
+  const afterSeq = readLastEventId(request.headers["last-event-id"], eventCount);
+  if (afterSeq === null) {
+    const message = `must be the id of an event of this stream: a whole number, at most ${eventCount}`;
+    throw parameterError("Last-Event-ID", "out_of_range", message);
+  }
   if (isEnded && afterSeq === eventCount) return reply.code(204).send();
   if (request.method === "HEAD") return reply.type("text/event-stream; charset=utf-8").send();
   const begin = await serve(afterSeq);
@@ -92,28 +102,9 @@ export async function openStream(
   return reply;
 }
 
-/** @returns the number of the last event that the reader has; 0 without one */
-function readLastEventId(
-  header: string | string[] | undefined,
-  eventCount: number,
-  wrongId: WrongId,
-): number {
+/** @returns the number of the last event that the reader has, 0 without one; null for the id of no event */
+function readLastEventId(header: string | string[] | undefined, eventCount: number): number | null {
   if (header === undefined || header === "") return 0;
   const seq = typeof header === "string" && /^\d{1,15}$/.test(header) ? Number(header) : Number.NaN;
-  if (!(seq <= eventCount)) throw wrongId(eventCount);
-  return seq;
+  return seq <= eventCount ? seq : null;
 }
-
-/** What a reader is told whose Last-Event-ID is the id of no event. */
-export type WrongId = (eventCount: number) => Error;
-
-export function wrongIdOf(what: "run" | "operation"): WrongId {
-  return (eventCount) => {
-    const message = `must be the id of an event of this ${what}: a whole number, at most ${eventCount}`;
-    return invalidParameters(oneMistake("last-event-id", "out_of_range", message));
-  };
-}
-
-/** In the runtime API. */
-export const wrongRuntimeId: WrongId = (eventCount) =>
-  new ApiError(400, `Last-Event-ID must be the id of an event of this run, at most ${eventCount}`);

@@ -1,22 +1,23 @@
 // The long-lived processes that open runs offer: GET /services and GET /services/{name}/resolve, in both APIs.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import { addressOf } from "../../services/check.ts";
-import { type ServiceView, serviceStatuses } from "../../services/instance.ts";
+import type { ServiceView } from "../../services/instance.ts";
 import type { ServiceFilter, ServiceRegistry } from "../../services/registry.ts";
 import { placeOf } from "../../services/service-index.ts";
 import { WEB_UI_SERVICE } from "../../web/inject.ts";
 import { Problem } from "../core/problem.ts";
-import { addRoutes, get } from "../core/route.ts";
-import { ApiError } from "../core/runtime-errors.ts";
-import { type Query, readOneOf, readText } from "../core/runtime-query.ts";
+import { get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
-import { type List, type PageParts, sendList, sendPage } from "./lists.ts";
+import type { Api } from "./api.ts";
+import type { List } from "./lists.ts";
 import { pageOf, pageQuery } from "./schemas.ts";
 
 export interface Parts {
   readonly services: ServiceRegistry;
+  /** The key that a run's dashboard asks browsers for; null when it asks for none. Absent: there are no dashboards. */
+  readonly dashboardKey?: (runId: string) => string | null;
 }
 
 const Status = Type.OneOf(
@@ -84,18 +85,12 @@ const ResolveQuery = Type.Strict({
 /** By the names that clients see. */
 export const schemas = { Service: ServiceSchema, ServicePage: ServicePageSchema };
 
-// --------------------------------------------------------------------------------------------- gateway
-
 const RETRY_SECONDS = "2";
 
-export interface GatewayParts extends Parts, PageParts {
-  /** The key that a run's dashboard asks browsers for; null when it asks for none. Absent: there are no dashboards. */
-  readonly dashboardKey?: (runId: string) => string | null;
-}
-
-export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
+export function routes(api: Api, parts: Parts): void {
   const { services } = parts;
-  addRoutes(api, "services", [
+  const rendered = api.name === "gateway" ? gatewayService : runtimeService;
+  api.add("services", [
     get("/services", {
       operationId: "listServices",
       summary: "List services",
@@ -104,15 +99,9 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
       answers: { 200: ServicePageSchema },
       preValidation: joinTags,
       handle: (request, reply) => {
-        const { name = null, tag, status, run_id: runId = null } = request.query;
-        const filter = {
-          name,
-          tags: tagsIn(tag),
-          status: status ?? null,
-          runId,
-        };
-        return sendPage(parts, request, reply, {
-          ...servicesOf(services, filter),
+        const { name = null, tag, status = null, run_id: runId = null } = request.query;
+        return api.sendList(request, reply, {
+          ...servicesOf(services, { name, tags: tagsIn(tag), status, runId }),
           render: (service) => JSON.stringify(rendered(parts, service)),
         });
       },
@@ -153,7 +142,7 @@ function joinTags(request: FastifyRequest, _reply: FastifyReply, done: () => voi
   done();
 }
 
-function rendered({ services, dashboardKey }: GatewayParts, view: ServiceView) {
+function gatewayService({ services, dashboardKey }: Parts, view: ServiceView) {
   const { job, spec } = view;
   // A job of the runtime API has ids that this API does not know.
   const isOurs = job.definitionId !== null;
@@ -172,38 +161,7 @@ function withKey(publicUrl: string, key: string): string {
   return url.href;
 }
 
-// ----------------------------------------------------------------------------------------- runtime API
-
-interface RuntimeRequest {
-  Params: { name: string };
-  Querystring: Query;
-}
-
-export function runtimeRoutes(api: FastifyInstance, { services }: Parts): void {
-  api.get<RuntimeRequest>("/services", ({ query }, reply) => {
-    const filter: ServiceFilter = {
-      name: readText(query, "name"),
-      tags: readTags(query),
-      status: readOneOf(query, "status", serviceStatuses),
-      runId: readText(query, "run_id"),
-    };
-    return sendList(reply, {
-      ...servicesOf(services, filter),
-      render: (service) => JSON.stringify(renderedInRuntime(services, service)),
-    });
-  });
-
-  api.get<RuntimeRequest>("/services/:name/resolve", async ({ params, query }) => {
-    const wanted = { name: params.name, tags: readTags(query), node: readText(query, "node") };
-    const found = services.resolve(wanted);
-    if (found.kind === "resolved") return renderedInRuntime(services, found.service);
-    throw new ApiError(found.kind === "unknown" ? 404 : 503, found.reason);
-  });
-}
-
-const readTags = ({ tag }: Query) => tagsIn(tag as string | readonly string[] | undefined);
-
-function renderedInRuntime(services: ServiceRegistry, view: ServiceView) {
+function runtimeService({ services }: Parts, view: ServiceView) {
   const { jobId, definitionId, runId } = view.job;
   return renderService(view, {
     owner: { jobId: definitionId ?? jobId, runId },
@@ -211,8 +169,6 @@ function renderedInRuntime(services: ServiceRegistry, view: ServiceView) {
     publicUrl: view.spec.publicUrl,
   });
 }
-
-// ------------------------------------------------------------------------------------------------ both
 
 function servicesOf(services: ServiceRegistry, filter: ServiceFilter): Omit<List<ServiceView>, "render"> {
   return {

@@ -13,8 +13,9 @@ import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { noPaths, type SecretPaths, secretPathsIn } from "../../security/secret-detection.ts";
 import type { JsonBody } from "../core/json-body.ts";
 import { ApiError, jobNotFound, problemsText } from "../core/runtime-errors.ts";
-import { type Query, readBody, readBoolean, readWholeNumber } from "../core/runtime-query.ts";
+import { type Query, readBody, readQuery } from "../core/runtime-query.ts";
 import { joined } from "../core/text-stream.ts";
+import { Type } from "../core/type.ts";
 import type { RuntimeRunParts } from "./find-run.ts";
 import { ROWS_PER_PAGE, sendJson, sendText, wholeList } from "./lists.ts";
 import { type RenderContext, renderDetail, renderSummary } from "./submitted-job-view.ts";
@@ -30,6 +31,13 @@ const RECENT_EVENTS = 25;
 /** About 500 nodes. */
 const SHORT_MANIFEST_CHARS = 64 * 1024;
 
+const JobsQuery = Type.Object({
+  limit: Type.Optional(Type.Integer()),
+  include_terminal: Type.Optional(Type.Boolean()),
+});
+
+const CleanupQuery = Type.Object({ all: Type.Optional(Type.Boolean()) });
+
 interface JobRequest {
   Params: { job_id: string };
 }
@@ -38,8 +46,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
   const { journal, cleanup, engine } = parts;
 
   api.get<{ Querystring: Query }>("/jobs", async ({ query }, reply) => {
-    const limit = readWholeNumber(query, "limit");
-    const includeTerminal = readBoolean(query, "include_terminal", true);
+    const { limit = null, include_terminal: includeTerminal = true } = readQuery(JobsQuery, query);
     const text = wholeList<JobRecord, JobRecord>(
       {
         rows: (most, after) => journal.page({ includeTerminal, limit: most, after }),
@@ -70,7 +77,8 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
   });
 
   api.post<{ Querystring: Query }>("/jobs/cleanup", async ({ query }) => {
-    const deleted = await cleanup.run({ all: readBoolean(query, "all", false) });
+    const { all = false } = readQuery(CleanupQuery, query);
+    const deleted = await cleanup.run({ all });
     return { deleted_count: deleted.length, deleted_jobs: deleted };
   });
 

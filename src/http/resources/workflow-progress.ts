@@ -26,10 +26,11 @@ import { addRoutes, get } from "../core/route.ts";
 import { jobNotFound } from "../core/runtime-errors.ts";
 import { joined, listText, textStream } from "../core/text-stream.ts";
 import { Type } from "../core/type.ts";
+import { runtimeParameterError } from "./api.ts";
 import { findJob, findRuntimeJob, type RunParts, type RuntimeRunParts, runOfJob } from "./find-run.ts";
 import { sendJson } from "./lists.ts";
 import { ObservabilitySummarySchema } from "./results.ts";
-import { openStream, type StreamParts, wrongRuntimeId } from "./run-streams.ts";
+import { openStream, type StreamParts } from "./run-streams.ts";
 import { labelOf } from "./run-view.ts";
 import { AgentEndsSchema, RunStatus, reasonFields, WHICH_RUN, whichRun } from "./schemas.ts";
 
@@ -241,7 +242,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: RuntimeParts): void {
   api.get<RuntimeRequest>("/jobs/:job_id/workflow-progress/stream", async (request, reply) => {
     const job = await findRuntimeJob(parts, request.params.job_id);
     return openStream(request, reply, {
-      wrongId: wrongRuntimeId,
+      parameterError: runtimeParameterError,
       isEnded: isTerminal(job.status),
       eventCount: job.eventCount,
       serve: async (afterSeq) => () =>

@@ -1,0 +1,17 @@
+// The resources whose routes both APIs have, and what their routes take.
+
+import type { Api, PartsOf } from "./api.ts";
+import * as artifacts from "./artifacts.ts";
+import * as deadLetters from "./dead-letters.ts";
+import * as events from "./events.ts";
+import * as humanRequests from "./human-requests.ts";
+import * as results from "./results.ts";
+import * as services from "./services.ts";
+
+export const sharedResources = [events, results, artifacts, humanRequests, deadLetters, services];
+
+export type SharedParts = PartsOf<(typeof sharedResources)[number]["routes"]>;
+
+export function addSharedRoutes(api: Api, parts: SharedParts): void {
+  for (const { routes } of sharedResources) routes(api, parts);
+}
