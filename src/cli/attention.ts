@@ -40,20 +40,16 @@ async function* requestsOfAll(call: ServerCall): AsyncGenerator<OpenRequest, und
 
 async function printRequests(call: Call, requests: AsyncIterable<OpenRequest>): Promise<number> {
   let isEmpty = true;
-  const code = await printList<OpenRequest>(
-    call,
-    {
-      items: () => requests,
-      head: ["RUN", "REQUEST", "AGENT", "ASKED", "UNTIL", "DECISIONS", "QUESTION"],
-      row: ({ id, request }) => {
-        isEmpty = false;
-        return requestRow(id, request);
-      },
-      json: ({ request }) => request,
-      nothing: "Nobody is asked anything.",
+  const code = await printList<OpenRequest>(call, {
+    items: () => requests,
+    head: ["RUN", "REQUEST", "AGENT", "ASKED", "UNTIL", "DECISIONS", "QUESTION"],
+    row: ({ id, request }) => {
+      isEmpty = false;
+      return requestRow(id, request);
     },
-    null,
-  );
+    json: ({ request }) => request,
+    nothing: "Nobody is asked anything.",
+  });
   if (!isEmpty) call.terminal.note("Answer with: troupe answer RUN REQUEST DECISION");
   return code;
 }
@@ -61,12 +57,12 @@ async function printRequests(call: Call, requests: AsyncIterable<OpenRequest>): 
 function requestRow(id: string, request: HumanRequest): readonly string[] {
   const { allowed_decisions: allowed, expires_at: until } = request;
   return [
-    cleanText(id),
-    cleanText(request.request_id),
-    cleanText(request.agent_id),
+    id,
+    request.request_id,
+    request.agent_id,
     ago(request.created_at),
-    until === null ? "-" : cleanText(until),
-    allowed.length === 0 ? "any" : allowed.map(cleanText).join(", "),
+    until ?? "-",
+    allowed.length === 0 ? "any" : allowed.join(", "),
     cleanText(request.prompt).slice(0, QUESTION_CHARS),
   ];
 }
@@ -103,24 +99,21 @@ export function deadLetters(only?: "job"): (call: ServerCall) => Promise<number>
 }
 
 function printLetters(call: Call, run: NamedRun, limit: number | null): Promise<number> {
-  return printList<DeadLetter>(
-    call,
-    {
-      items: (pageSize) => run.letters(pageSize, limit),
-      head: ["DEAD LETTER", "STATUS", "FOR", "REASON", "ATTEMPTS", "WHEN", "MESSAGE"],
-      row: (letter) => [
-        cleanText(letter.dead_letter_id),
-        cleanText(letter.status),
-        cleanText(letter.agent_id ?? ""),
-        cleanText(letter.reason),
-        String(letter.attempts),
-        ago(letter.created_at),
-        cleanText(letter.message.type ?? ""),
-      ],
-      nothing: `${cleanText(run.id)} has no dead letters.`,
-    },
+  return printList<DeadLetter>(call, {
     limit,
-  );
+    items: (pageSize) => run.letters(pageSize, limit),
+    head: ["DEAD LETTER", "STATUS", "FOR", "REASON", "ATTEMPTS", "WHEN", "MESSAGE"],
+    row: (letter) => [
+      letter.dead_letter_id,
+      letter.status,
+      letter.agent_id,
+      letter.reason,
+      letter.attempts,
+      ago(letter.created_at),
+      letter.message.type,
+    ],
+    nothing: `${cleanText(run.id)} has no dead letters.`,
+  });
 }
 
 async function retry(call: Call, run: NamedRun, deadLetterId: string | null): Promise<number> {

@@ -17,22 +17,18 @@ import { started, watchesAsked, watchLaunch } from "./watching.ts";
 
 export async function list(call: ServerCall): Promise<number> {
   const query = { category: call.text("category") ?? undefined, q: call.text("text") ?? undefined };
-  return printList<Blueprint>(
-    call,
-    {
-      items: (pageSize) => call.client.blueprints.list({ ...query, page_size: pageSize }),
-      head: ["BLUEPRINT", "STATE", "VERSION", "CATEGORY", "NAME"],
-      row: (one) => [
-        cleanText(one.blueprint_id),
-        one.modified ? `${one.state}, modified` : one.state,
-        cleanText(one.version ?? "-"),
-        cleanText(one.category ?? "-"),
-        cleanText(one.name),
-      ],
-      nothing: "No blueprints. SVC_BLUEPRINT_CATALOG of the gateway names the folders that hold them.",
-    },
-    null,
-  );
+  return printList<Blueprint>(call, {
+    items: (pageSize) => call.client.blueprints.list({ ...query, page_size: pageSize }),
+    head: ["BLUEPRINT", "STATE", "VERSION", "CATEGORY", "NAME"],
+    row: (one) => [
+      one.blueprint_id,
+      one.modified ? `${one.state}, modified` : one.state,
+      one.version ?? "-",
+      one.category ?? "-",
+      one.name,
+    ],
+    nothing: "No blueprints. SVC_BLUEPRINT_CATALOG of the gateway names the folders that hold them.",
+  });
 }
 
 export async function show(call: ServerCall): Promise<number> {

@@ -17,41 +17,30 @@ const FINGERPRINT_CHARS = 12;
 
 export async function list(call: ServerCall): Promise<number> {
   if (call.flag("runtime")) return listRuntime(call);
-  return printList<Bundle>(
-    call,
-    {
-      items: (pageSize) => call.client.bundles.list({ page_size: pageSize }),
-      head: ["BUNDLE", "UPLOADED", "SIZE", "GRAPH", "NAME"],
-      row: (bundle) => [
-        cleanText(bundle.bundle_id),
-        ago(bundle.created_at),
-        bytes(bundle.size),
-        cleanText(bundle.graph_id),
-        cleanText(bundle.name),
-      ],
-      nothing: "No bundles. `troupe bundles upload <folder>` uploads one.",
-    },
-    limitOf(call),
-  );
+  return printList<Bundle>(call, {
+    limit: limitOf(call),
+    items: (pageSize) => call.client.bundles.list({ page_size: pageSize }),
+    head: ["BUNDLE", "UPLOADED", "SIZE", "GRAPH", "NAME"],
+    row: (bundle) => [
+      bundle.bundle_id,
+      ago(bundle.created_at),
+      bytes(bundle.size),
+      bundle.graph_id,
+      bundle.name,
+    ],
+    nothing: "No bundles. `troupe bundles upload <folder>` uploads one.",
+  });
 }
 
 function listRuntime(call: ServerCall): Promise<number> {
-  return printList<RuntimeBundle>(
-    call,
-    {
-      async *items() {
-        yield* await call.runtime.bundles();
-      },
-      head: ["BUNDLE", "GRAPH", "FINGERPRINT"],
-      row: (bundle) => [
-        cleanText(bundle.bundle_id),
-        cleanText(bundle.graph_id),
-        cleanText(bundle.fingerprint).slice(0, FINGERPRINT_CHARS),
-      ],
-      nothing: "No bundles. `troupe run --runtime <folder>` registers one.",
+  return printList<RuntimeBundle>(call, {
+    async *items() {
+      yield* await call.runtime.bundles();
     },
-    null,
-  );
+    head: ["BUNDLE", "GRAPH", "FINGERPRINT"],
+    row: (bundle) => [bundle.bundle_id, bundle.graph_id, bundle.fingerprint.slice(0, FINGERPRINT_CHARS)],
+    nothing: "No bundles. `troupe run --runtime <folder>` registers one.",
+  });
 }
 
 /** `troupe reload`. */

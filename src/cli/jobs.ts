@@ -22,42 +22,25 @@ export async function list(call: ServerCall): Promise<number> {
   const limit = limitOf(call);
   const open = call.flag("open") ? { include_terminal: false } : {};
   if (call.flag("runtime")) return listRuntime(call, limit, open);
-  return printList<Job>(
-    call,
-    {
-      items: (pageSize) => call.client.jobs.list({ page_size: pageSize, ...open }),
-      head: ["JOB", "STATUS", "LATEST RUN", "CHANGED", "NAME"],
-      row: (job) => [
-        cleanText(job.job_id),
-        cleanText(job.status),
-        cleanText(job.latest_run?.status ?? "-"),
-        ago(job.updated_at),
-        cleanText(job.name),
-      ],
-      nothing: "No jobs. `troupe run <folder>` creates and runs one.",
-    },
+  return printList<Job>(call, {
     limit,
-  );
+    items: (pageSize) => call.client.jobs.list({ page_size: pageSize, ...open }),
+    head: ["JOB", "STATUS", "LATEST RUN", "CHANGED", "NAME"],
+    row: (job) => [job.job_id, job.status, job.latest_run?.status ?? "-", ago(job.updated_at), job.name],
+    nothing: "No jobs. `troupe run <folder>` creates and runs one.",
+  });
 }
 
 function listRuntime(call: ServerCall, limit: number | null, open: object): Promise<number> {
-  return printList<RuntimeJob>(
-    call,
-    {
-      async *items(pageSize) {
-        yield* await call.runtime.jobs({ ...open, ...(limit !== null && { limit: pageSize }) });
-      },
-      head: ["JOB", "STATUS", "SUBMITTED", "NAME"],
-      row: (job) => [
-        cleanText(job.job_id),
-        cleanText(job.status),
-        ago(job.submitted_at),
-        cleanText(job.job_name ?? job.graph_id),
-      ],
-      nothing: "No jobs.",
-    },
+  return printList<RuntimeJob>(call, {
     limit,
-  );
+    async *items(pageSize) {
+      yield* await call.runtime.jobs({ ...open, ...(limit !== null && { limit: pageSize }) });
+    },
+    head: ["JOB", "STATUS", "SUBMITTED", "NAME"],
+    row: (job) => [job.job_id, job.status, ago(job.submitted_at), job.job_name ?? job.graph_id],
+    nothing: "No jobs.",
+  });
 }
 
 export async function create(call: ServerCall): Promise<number> {

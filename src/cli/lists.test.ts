@@ -4,9 +4,10 @@ import { testCall } from "../../test/support/test-call.ts";
 import { type Listing, printList, printStream } from "./lists.ts";
 
 /** A list of so many numbers that remembers how far it was walked, and in what pages. */
-function numbers(count: number) {
+function numbers(count: number, limit: number | null = null) {
   const asked = { pageSize: 0, items: 0 };
   const listing: Listing<{ readonly n: number }> = {
+    limit,
     items: async function* (pageSize) {
       asked.pageSize = pageSize;
       for (let n = 1; n <= count; n++) {
@@ -15,7 +16,7 @@ function numbers(count: number) {
       }
     },
     head: ["N", "SQUARE"],
-    row: ({ n }) => [String(n), String(n * n)],
+    row: ({ n }) => [n, n * n],
     nothing: "Nothing.",
   };
   return { listing, asked };
@@ -24,7 +25,7 @@ function numbers(count: number) {
 describe("a list", () => {
   test("is a table with one head, however long it is", async () => {
     const call = testCall();
-    await printList(call, numbers(450).listing, null);
+    await printList(call, numbers(450).listing);
     assert.equal(call.out.length, 451);
     assert.equal(call.out[0], "N    SQUARE");
     assert.equal(call.out.filter((line) => line.startsWith("N")).length, 1);
@@ -33,32 +34,32 @@ describe("a list", () => {
   });
   test("ends at its limit, says that there are more, and asks for no more than it needs", async () => {
     const call = testCall();
-    const { listing, asked } = numbers(1_000);
-    await printList(call, listing, 3);
+    const { listing, asked } = numbers(1_000, 3);
+    await printList(call, listing);
     assert.equal(call.out.length, 4);
     assert.deepEqual(call.err, ["The newest 3; --all shows all."]);
     assert.deepEqual(asked, { pageSize: 4, items: 4 });
   });
   test("of exactly the limit is complete", async () => {
     const call = testCall();
-    await printList(call, numbers(3).listing, 3);
+    await printList(call, numbers(3, 3).listing);
     assert.equal(call.out.length, 4);
     assert.deepEqual(call.err, []);
   });
   test("never asks for more than a page may have", async () => {
-    const { listing, asked } = numbers(1);
-    await printList(testCall(), listing, 5_000);
+    const { listing, asked } = numbers(1, 5_000);
+    await printList(testCall(), listing);
     assert.equal(asked.pageSize, 200);
   });
   test("that is empty says so, on stderr", async () => {
     const call = testCall();
-    await printList(call, numbers(0).listing, 3);
+    await printList(call, numbers(0, 3).listing);
     assert.deepEqual([call.out, call.err], [[], ["Nothing."]]);
   });
   for (const count of [0, 1, 2, 450]) {
     test(`as JSON is one document: ${count} items`, async () => {
       const call = testCall({ json: true });
-      await printList(call, numbers(count).listing, null);
+      await printList(call, numbers(count).listing);
       const document = JSON.parse(call.out.join("\n"));
       assert.deepEqual(
         document.map(({ n }: { n: number }) => n),

@@ -1,6 +1,7 @@
 // Lists of any length: as a table, as one JSON array, or as one line per item. Nothing is held but a few hundred items.
 
 import { type Call, exitCodes, UsageError } from "./command.ts";
+import type { Style } from "./terminal.ts";
 import { cleanText, table } from "./text.ts";
 
 const ITEMS_SHOWN = 20;
@@ -10,9 +11,12 @@ const CHUNK_ITEMS = 200;
 export interface Listing<Item> {
   /** Makes the walk; `pageSize` items at a time are enough. */
   items(pageSize: number): AsyncIterable<Item>;
+  /** How many items at most; all when null or absent. */
+  readonly limit?: number | null;
   readonly head: readonly string[];
-  /** Cleaned cells. */
-  row(item: Item): readonly string[];
+  row(item: Item): readonly unknown[];
+  /** Of the item's whole row. */
+  style?(item: Item): Style | null;
   /** What stands in the JSON array; the item itself when absent. */
   json?(item: Item): unknown;
   /** What is said when there is nothing. */
@@ -41,16 +45,9 @@ export function oneOf<Value extends string>(
   throw new UsageError(`--${option}: ${JSON.stringify(cleanText(text))} is none of ${values.join(", ")}.`);
 }
 
-/**
- * Prints a list.
- *
- * @param limit how many items at most; null for all
- */
-export async function printList<Item>(
-  call: Call,
-  listing: Listing<Item>,
-  limit: number | null,
-): Promise<number> {
+/** Prints a list. */
+export async function printList<Item>(call: Call, listing: Listing<Item>): Promise<number> {
+  const { limit = null } = listing;
   // One more than is shown tells whether there are more.
   const pageSize = limit === null ? CHUNK_ITEMS : Math.min(CHUNK_ITEMS, limit + 1);
   const writer = call.flag("json") ? jsonArray(call, listing) : tableOf(call, listing);
@@ -85,20 +82,24 @@ function jsonArray<Item>({ terminal }: Call, { json = (item) => item }: Listing<
   };
 }
 
-function tableOf<Item>({ terminal }: Call, { head, row }: Listing<Item>): Writer<Item> {
-  let rows: (readonly string[])[] = [];
+function tableOf<Item>({ terminal }: Call, { head, row, style }: Listing<Item>): Writer<Item> {
+  let items: Item[] = [];
   let hasHead = false;
   const flush = () => {
-    if (rows.length === 0) return;
-    const lines = table(head, rows);
-    for (const line of hasHead ? lines.slice(1) : lines) terminal.print(line);
+    if (items.length === 0) return;
+    const [titles, ...lines] = table(head, items.map(row));
+    if (!hasHead) terminal.print(titles);
+    for (const [i, line] of lines.entries()) {
+      const colour = style?.(items[i]!) ?? null;
+      terminal.print(colour === null ? line : terminal.paint(colour, line));
+    }
     hasHead = true;
-    rows = [];
+    items = [];
   };
   return {
     add(item) {
-      rows.push(row(item));
-      if (rows.length === CHUNK_ITEMS) flush();
+      items.push(item);
+      if (items.length === CHUNK_ITEMS) flush();
     },
     end: flush,
   };

@@ -24,22 +24,19 @@ export async function operations(call: ServerCall): Promise<number> {
 
 function list(call: ServerCall): Promise<number> {
   const query = { target: call.text("blueprint") ?? undefined, status: oneOf(call, "status", statuses) };
-  return printList<Operation>(
-    call,
-    {
-      items: (pageSize) => call.client.operations.list({ ...query, page_size: pageSize }),
-      head: ["OPERATION", "STATUS", "DONE", "ASKED FOR", "WHAT"],
-      row: (operation) => [
-        cleanText(operation.operation_id),
-        operation.status,
-        `${operation.progress.percent} %`,
-        ago(operation.created_at),
-        whatOf(operation),
-      ],
-      nothing: "No operations. `troupe blueprint add <blueprint-id>` begins one.",
-    },
-    limitOf(call),
-  );
+  return printList<Operation>(call, {
+    limit: limitOf(call),
+    items: (pageSize) => call.client.operations.list({ ...query, page_size: pageSize }),
+    head: ["OPERATION", "STATUS", "DONE", "ASKED FOR", "WHAT"],
+    row: (operation) => [
+      operation.operation_id,
+      operation.status,
+      `${operation.progress.percent} %`,
+      ago(operation.created_at),
+      whatOf(operation),
+    ],
+    nothing: "No operations. `troupe blueprint add <blueprint-id>` begins one.",
+  });
 }
 
 /** The operation once it has ended; its labels are shown until then, drawn in place on a screen, but not with --json. */

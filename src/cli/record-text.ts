@@ -77,7 +77,7 @@ function graphLines({ graph, recent_runs }: JobDetail, paint: Paint): readonly s
   if (graph !== undefined) {
     const rows = graph.nodes.slice(0, NODES_SHOWN).map(({ node_id, agent_type }) => {
       const to = graph.edges.filter((edge) => edge.from_node === node_id).map((edge) => edge.to_node);
-      return [cleanText(node_id), cleanText(agent_type), cleanText([...new Set(to)].join(", "))];
+      return [node_id, agent_type, [...new Set(to)].join(", ")];
     });
     const more = graph.nodes.length - rows.length;
     lines.push(
@@ -87,11 +87,7 @@ function graphLines({ graph, recent_runs }: JobDetail, paint: Paint): readonly s
     if (more > 0) lines.push(`  … and ${plural(more, "more node")}`);
   }
   if (recent_runs !== undefined && recent_runs.length > 0) {
-    const rows = recent_runs.map((run) => [
-      cleanText(run.run_id),
-      cleanText(run.status),
-      ago(run.created_at),
-    ]);
+    const rows = recent_runs.map((run) => [run.run_id, run.status, ago(run.created_at)]);
     lines.push(paint("bold", "Recent runs"));
     lines.push(...table(["RUN", "STATUS", "ACCEPTED"], rows).map((line) => `  ${line}`));
   }
@@ -119,12 +115,12 @@ export function agentTable(agents: readonly ShownAgent[]): readonly string[] {
   const rows = agents
     .slice(0, AGENTS_SHOWN)
     .map(({ attempt, ...agent }) => [
-      cleanText(agent.agent_id),
-      cleanText(agent.agent_type),
-      cleanText(agent.state) + (attempt != null && attempt > 1 ? ` (attempt ${attempt})` : ""),
-      String(agent.processed_messages),
-      String(agent.mailbox_depth),
-      cleanText(agent.last_error ?? ""),
+      agent.agent_id,
+      agent.agent_type,
+      agent.state + (attempt != null && attempt > 1 ? ` (attempt ${attempt})` : ""),
+      agent.processed_messages,
+      agent.mailbox_depth,
+      agent.last_error,
     ]);
   const more = agents.length - rows.length;
   const lines = table(["AGENT", "TYPE", "STATE", "MESSAGES", "WAITING", "LAST ERROR"], rows);

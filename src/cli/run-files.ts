@@ -21,25 +21,21 @@ export async function artifacts(call: ServerCall): Promise<number> {
   const id = idOf(call, "run");
   const isEvidence = call.flag("evidence") === true;
   const { client } = call;
-  const code = await printList<Artifact>(
-    call,
-    {
-      items: (pageSize) =>
-        isEvidence
-          ? evidenceOf(client, id)
-          : client.runs.artifacts(id, { evidence: false, page_size: pageSize }),
-      head: ["NAME", isEvidence ? "ID" : "KIND", "FROM", "SIZE", "LINK"],
-      row: (file) => [
-        cleanText(file.name),
-        cleanText(isEvidence ? file.artifact_id : file.kind),
-        cleanText(file.producer ?? ""),
-        bytes(file.size),
-        cleanText(linkTo(client, file)),
-      ],
-      nothing: "No files.",
-    },
-    null,
-  );
+  const code = await printList<Artifact>(call, {
+    items: (pageSize) =>
+      isEvidence
+        ? evidenceOf(client, id)
+        : client.runs.artifacts(id, { evidence: false, page_size: pageSize }),
+    head: ["NAME", isEvidence ? "ID" : "KIND", "FROM", "SIZE", "LINK"],
+    row: (file) => [
+      file.name,
+      isEvidence ? file.artifact_id : file.kind,
+      file.producer,
+      bytes(file.size),
+      linkTo(client, file),
+    ],
+    nothing: "No files.",
+  });
   if (!isEvidence && call.terminal.isScreen) {
     call.terminal.note("Its events, logs, errors and timeline as files: --evidence");
   }
@@ -49,22 +45,12 @@ export async function artifacts(call: ServerCall): Promise<number> {
 export async function outputs(call: ServerCall): Promise<number> {
   const id = idOf(call, "run");
   const { client } = call;
-  return printList<Output>(
-    call,
-    {
-      items: (pageSize) => client.runs.outputs(id, { page_size: pageSize }),
-      head: ["NAME", "TITLE", "FROM", "SIZE", "LINK"],
-      row: (file) => [
-        cleanText(file.name),
-        cleanText(file.title ?? ""),
-        cleanText(file.producer ?? ""),
-        bytes(file.size),
-        cleanText(linkTo(client, file)),
-      ],
-      nothing: `No outputs. \`troupe runs artifacts ${id}\` lists every file.`,
-    },
-    null,
-  );
+  return printList<Output>(call, {
+    items: (pageSize) => client.runs.outputs(id, { page_size: pageSize }),
+    head: ["NAME", "TITLE", "FROM", "SIZE", "LINK"],
+    row: (file) => [file.name, file.title, file.producer, bytes(file.size), linkTo(client, file)],
+    nothing: `No outputs. \`troupe runs artifacts ${id}\` lists every file.`,
+  });
 }
 
 export async function save(call: ServerCall): Promise<number> {

@@ -31,22 +31,19 @@ export async function list(call: ServerCall): Promise<number> {
   };
   // A job without runs and a job that does not exist are two answers.
   if (query.job_id !== undefined) await call.client.jobs.get(query.job_id);
-  return printList<Run>(
-    call,
-    {
-      items: (pageSize) => call.client.runs.list({ ...query, page_size: pageSize }),
-      head: ["RUN", "STATUS", "ACCEPTED", "TOOK", "JOB"],
-      row: (run) => [
-        cleanText(run.run_id),
-        cleanText(run.status),
-        ago(run.created_at),
-        run.duration_ms === null ? "-" : duration(run.duration_ms),
-        cleanText(run.job_id),
-      ],
-      nothing: "No runs. `troupe run <folder>` starts one.",
-    },
+  return printList<Run>(call, {
     limit,
-  );
+    items: (pageSize) => call.client.runs.list({ ...query, page_size: pageSize }),
+    head: ["RUN", "STATUS", "ACCEPTED", "TOOK", "JOB"],
+    row: (run) => [
+      run.run_id,
+      run.status,
+      ago(run.created_at),
+      run.duration_ms === null ? "-" : duration(run.duration_ms),
+      run.job_id,
+    ],
+    nothing: "No runs. `troupe run <folder>` starts one.",
+  });
 }
 
 export async function start(call: ServerCall): Promise<number> {

@@ -119,10 +119,10 @@ const CELL_COLUMNS_MAX = 60;
  * Rows as aligned columns, two spaces apart; the last column is not padded and not cut.
  *
  * @param head column titles
- * @param rows cells, already cleaned; a missing one is empty
+ * @param rows cells, which are cleaned here (T1); null is an empty one, and what is no text is shown as JSON
  */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
-  const all = [head, ...rows];
+export function table(head: readonly string[], rows: readonly (readonly unknown[])[]): readonly string[] {
+  const all = [head, ...rows].map((row) => row.map((cell) => cleanText(cell ?? "")));
   const widths = head.map((_, i) =>
     Math.min(CELL_COLUMNS_MAX, Math.max(...all.map((row) => displayWidth(row[i] ?? "")))),
   );
@@ -137,7 +137,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 }
 
 /** The same without titles. */
-export function columns(rows: readonly (readonly string[])[]): readonly string[] {
+export function columns(rows: readonly (readonly unknown[])[]): readonly string[] {
   return table(
     (rows[0] ?? []).map(() => ""),
     rows,
