@@ -22,4 +22,10 @@ export {
 export type { ServicesResource } from "./services.ts";
 export { readServerSentEvents, type ServerSentEvent } from "./sse.ts";
 export type { SystemResource } from "./system.ts";
-export type { CallOptions, KeyedOptions, StartOptions, TroupeClientOptions } from "./transport.ts";
+export {
+  addressOf,
+  type CallOptions,
+  type KeyedOptions,
+  type StartOptions,
+  type TroupeClientOptions,
+} from "./transport.ts";

@@ -129,6 +129,17 @@ function withPrefix(given: string | URL): string {
   return `${url.origin}${path}${path.endsWith("/api/v1") ? "" : "/api/v1"}`;
 }
 
+/**
+ * Where a link of an answer leads, such as the `url` of an artifact.
+ *
+ * @param baseUrl of the client that got the answer
+ */
+export function addressOf(baseUrl: string, link: string): string {
+  // Behind a proxy that adds a prefix, links still begin at /api/v1.
+  const isOwn = link.startsWith("/api/v1/");
+  return isOwn ? baseUrl + link.slice("/api/v1".length) : new URL(link, baseUrl).href;
+}
+
 /** Any operation's request, as they have it in common. */
 export interface LooseRequest {
   readonly path?: Readonly<Record<string, string>>;
@@ -193,10 +204,7 @@ export class Transport {
 
   /** Opens what a link of an answer points to. */
   openLink(link: string, options: CallOptions): Promise<Response> {
-    const { baseUrl } = this.settings;
-    // Behind a proxy that adds a prefix, links still begin at /api/v1.
-    const isOwn = link.startsWith("/api/v1/");
-    const url = isOwn ? baseUrl + link.slice("/api/v1".length) : new URL(link, baseUrl).href;
+    const url = addressOf(this.settings.baseUrl, link);
     const signal = this.signalOf(options);
     return this.#repeat("always", signal, () => this.#fetch(url, { method: "GET" }, signal));
   }

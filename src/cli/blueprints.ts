@@ -8,6 +8,7 @@ import { type Call, exitCodes, printAnswer, UsageError } from "./command.ts";
 import { blueprintIdOf } from "./ids.ts";
 import { readObject, withSettings } from "./input.ts";
 import { printList } from "./lists.ts";
+import { gatewayRun } from "./named-run.ts";
 import { followed, planLines, showEnd, showOperation } from "./operations.ts";
 import { ago, fieldLines } from "./record-text.ts";
 import type { ServerCall } from "./session.ts";
@@ -112,7 +113,7 @@ export async function run(call: ServerCall): Promise<number> {
     call.terminal.print(cleanText(`Job ${jobId}`));
     call.terminal.print(cleanText(`Run ${runId}`));
   }
-  return watchLaunch(call, runId);
+  return watchLaunch(call, gatewayRun(call, runId));
 }
 
 /** --config with every --set laid over it; undefined when there is neither. */

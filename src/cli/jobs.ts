@@ -1,15 +1,14 @@
 // `troupe jobs …`: durable definitions of work; and the jobs of the runtime API, each of which is one run.
 
 import type { Job, RuntimeJob, RuntimeJobDetail } from "../../sdk/src/index.ts";
-import type { JsonValue } from "../engine/json.ts";
 import { printAnswer, UsageError } from "./command.ts";
 import { eventLine, readEvent } from "./event-text.ts";
 import { idKind, idOf } from "./ids.ts";
 import { jsonOption, readObject } from "./input.ts";
 import { limitOf, printList } from "./lists.ts";
-import { agentTable, ago, failureOf, jobLines, progressLines } from "./record-text.ts";
+import { placed, runtimeRun } from "./named-run.ts";
+import { agentTable, ago, jobLines, progressLines } from "./record-text.ts";
 import { endLines } from "./result-text.ts";
-import { linkTo, runtimeFilesOf } from "./run-files.ts";
 import { show as showRun } from "./runs.ts";
 import type { ServerCall } from "./session.ts";
 import { summaryLines } from "./summary-text.ts";
@@ -77,27 +76,18 @@ export async function show(call: ServerCall): Promise<number> {
 }
 
 async function showRuntime(call: ServerCall): Promise<number> {
-  const { terminal, runtime } = call;
-  const detail = await runtime.job(call.words[0] ?? "");
-  const files = await runtimeFilesOf(runtime, detail.job.run_id);
+  const { terminal } = call;
+  const run = runtimeRun(call, call.words[0] ?? "");
+  const detail = await call.runtime.job(run.id);
+  const files = await run.files();
   return printAnswer(call, { ...detail, artifacts: files }, () => {
-    const { job } = detail;
-    const address = (url: string) => linkTo(runtime, { url });
-    const ended = {
-      id: job.job_id,
-      status: job.status,
-      result: job.result as JsonValue,
-      failure: failureOf(job.failure ?? null),
-      files,
-      place: ({ url }: { readonly url: string }) => address(url),
-      address,
-    };
-    const [head = "", ...ending] = endLines(ended, terminal.paint);
+    const { failure = null, ...job } = detail.job;
+    const [head = "", ...ending] = endLines(run, { ...job, failure }, placed(run, files), terminal.paint);
     return [
       ...agentTable(detail.agents.map(agentRow)),
       ...eventLines(detail.recent_events, terminal),
       head,
-      ...summaryLines(job.observability_summary, address),
+      ...summaryLines(job.observability_summary, run.address),
       ...ending,
     ];
   });

@@ -1,20 +1,44 @@
-// The run that a command's first word names, by its own id, as its job's latest run, or as a job of the runtime API.
+// The run that a command's first word names, on whichever API it is: by its own id, as its job's latest run, or as a job
+// of the runtime API.
 
-import type {
-  DeadLetter,
-  HumanAnswer,
-  HumanRequest,
-  Retried,
-  RunEvent,
-  RuntimeEvent,
+import {
+  type Artifact,
+  addressOf,
+  type DeadLetter,
+  type HumanAnswer,
+  type HumanRequest,
+  type JsonObject,
+  type Output,
+  type Retried,
+  type Run,
+  type RunEvent,
+  type RuntimeEvent,
+  TroupeProblem,
 } from "../../sdk/src/index.ts";
 import { exitCodes } from "./command.ts";
 import { idKind, idOf } from "./ids.ts";
 import type { ServerCall } from "./session.ts";
 
 const PAGE = 200;
+/** The name under which the gateway knows a run's dashboard. */
+export const DASHBOARD_SERVICE = "blueprint-web-ui";
 
-/** A run on one of the two APIs, as far as both have it. */
+/** A file as the lists of both APIs have it. */
+export type RunFile = Artifact & Partial<Pick<Output, "title" | "primary">>;
+
+/** A file with where it can be got: a path when it was saved, else an address. */
+export type PlacedFile = RunFile & { readonly place: string };
+
+/** How a run stands; most often it has ended. */
+export interface Outcome {
+  readonly status: string;
+  readonly result: unknown;
+  readonly failure: JsonObject | null;
+  /** What --json prints. */
+  document(files: readonly PlacedFile[]): object;
+}
+
+/** A run on one of the two APIs. */
 export interface NamedRun {
   /** What the other commands take. */
   readonly id: string;
@@ -22,6 +46,18 @@ export interface NamedRun {
   events(): AsyncIterable<RunEvent | RuntimeEvent>;
   /** The history to its end. */
   follow(): AsyncIterable<RunEvent | RuntimeEvent>;
+  /** Resolves at its end. */
+  wait(): Promise<unknown>;
+  outcome(): Promise<Outcome>;
+  /** Its outputs among them; perhaps these alone, if there are any. */
+  files(): Promise<readonly RunFile[]>;
+  download(file: RunFile, options: { readonly signal: AbortSignal }): Promise<Response>;
+  /** The address of a path of its server, as a program outside can open it. */
+  address(path: string): string;
+  /** The address of its dashboard while that can be reached, else null. */
+  dashboard(): Promise<string | null>;
+  /** The address of its page that stays after its end; null when there is none. */
+  readonly page: string | null;
   /** What it asks people and nobody has answered yet. */
   requests(): AsyncIterable<HumanRequest>;
   answer(requestId: string, answer: HumanAnswer): Promise<HumanRequest>;
@@ -51,11 +87,37 @@ export async function withNamedRun(
   return exitCodes.success;
 }
 
-export function gatewayRun({ client: { runs } }: ServerCall, id: string): NamedRun {
+/** Files with where they can be got. @param saved paths by artifact id */
+export function placed(
+  { address }: Pick<NamedRun, "address">,
+  files: readonly RunFile[],
+  saved: ReadonlyMap<string, string> = new Map(),
+): readonly PlacedFile[] {
+  return files.map((file) => ({ ...file, place: saved.get(file.artifact_id) ?? address(file.url) }));
+}
+
+export function gatewayRun({ client }: ServerCall, id: string): NamedRun {
+  const { runs } = client;
+  const address = (path: string) => addressOf(client.baseUrl, path);
   return {
     id,
     events: () => runs.events(id, { page_size: PAGE }),
     follow: () => runs.follow(id),
+    wait: () => runs.wait(id),
+    outcome: async () => outcomeOf(await runs.get(id)),
+    async files() {
+      const outputs = await Array.fromAsync(runs.outputs(id, { page_size: PAGE }));
+      if (outputs.length > 0) return outputs;
+      return Array.fromAsync(runs.artifacts(id, { evidence: false, page_size: PAGE }));
+    },
+    download: (file, options) => runs.download(file, options),
+    address,
+    async dashboard() {
+      const query = { name: DASHBOARD_SERVICE, run_id: id, status: "passing" } as const;
+      for await (const { public_url } of client.services.list(query)) return public_url;
+      return null;
+    },
+    page: address(`/api/v1/runs/${id}/dashboard`),
     requests: () => runs.humanRequests(id, { status: "pending", page_size: PAGE }),
     answer: (requestId, answer) => runs.answer(id, requestId, answer),
     letters: (pageSize) => runs.deadLetters(id, { page_size: pageSize }),
@@ -63,8 +125,10 @@ export function gatewayRun({ client: { runs } }: ServerCall, id: string): NamedR
   };
 }
 
-/** Its questions and dead letters are found by the id of its run. */
-function runtimeRun({ runtime }: ServerCall, id: string): NamedRun {
+export const outcomeOf = (run: Run): Outcome => ({ ...run, document: (outputs) => ({ ...run, outputs }) });
+
+/** Its files, questions and dead letters are found by the id of its run. */
+export function runtimeRun({ runtime }: ServerCall, id: string): NamedRun {
   const runId = async () => (await runtime.job(id)).job.run_id;
   return {
     id,
@@ -72,6 +136,29 @@ function runtimeRun({ runtime }: ServerCall, id: string): NamedRun {
       yield* await runtime.events(id);
     },
     follow: () => runtime.follow(id),
+    async wait() {
+      const events = runtime.follow(id);
+      while (!(await events.next()).done);
+    },
+    async outcome() {
+      const { job_id, run_id, status, result, failure = null } = (await runtime.job(id)).job;
+      const record = { status, result, failure };
+      return { ...record, document: (artifacts) => ({ job_id, run_id, ...record, artifacts }) };
+    },
+    async files() {
+      const run = await runId();
+      try {
+        return await runtime.artifacts(run);
+      } catch (error) {
+        // A runtime that knows the run no longer.
+        if (error instanceof TroupeProblem && error.status === 404) return [];
+        throw error;
+      }
+    },
+    download: (file, options) => runtime.download(file, options),
+    address: (path) => addressOf(runtime.baseUrl, path),
+    dashboard: async () => null,
+    page: null,
     async *requests() {
       yield* await runtime.humanRequests(await runId());
     },

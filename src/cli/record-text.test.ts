@@ -2,15 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { JobDetail, LogRecord, Run, TimelineRecord, WorkflowProgress } from "../../sdk/src/index.ts";
 import { failure as makeFailure } from "../../test/support/failures.ts";
-import {
-  failureOf,
-  fieldLines,
-  jobLines,
-  logLine,
-  progressLines,
-  runLines,
-  timelineLine,
-} from "./record-text.ts";
+import { fieldLines, jobLines, logLine, progressLines, runLines, timelineLine } from "./record-text.ts";
+import { failureOf } from "./result-text.ts";
 import { plainPaint } from "./terminal.ts";
 
 const HOSTILE = "a\x1b[2J\u202eb\nc";

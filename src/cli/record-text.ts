@@ -1,8 +1,6 @@
 // The gateway's records as lines for people. Pure but for `ago`; every text from outside is cleaned here.
 
 import type { JobDetail, LogRecord, Run, TimelineRecord, WorkflowProgress } from "../../sdk/src/index.ts";
-import type { Failure } from "../engine/failure.ts";
-import { isObject, type JsonObject } from "../engine/json.ts";
 import { statusWord } from "./result-text.ts";
 import type { Paint, Style } from "./terminal.ts";
 import { cleanText, columns, duration, pad, plural, table, timeOfDay } from "./text.ts";
@@ -152,12 +150,4 @@ export function timelineLine(record: TimelineRecord, paint: Paint): string {
 function lineOf(timestamp: string, agentId: string | null, text: string, paint: Paint): string {
   const agent = pad(agentId === null ? "run" : cleanText(agentId), AGENT_COLUMNS);
   return `${paint("dim", timeOfDay(timestamp))}  ${agent}  ${text}`;
-}
-
-/** A failure of the gateway, as far as it can be shown as one; null when it is something else. */
-export function failureOf(failure: Readonly<Record<string, unknown>> | null): Failure | null {
-  if (failure === null) return null;
-  const { code, desc, details, remediation } = failure as JsonObject;
-  const isWhole = [code, desc, remediation].every((text) => typeof text === "string") && isObject(details);
-  return isWhole ? (failure as unknown as Failure) : null;
 }

@@ -3,8 +3,8 @@ import { describe, test } from "node:test";
 import { failure as makeFailure } from "../../test/support/failures.ts";
 import type { Failure } from "../engine/failure.ts";
 import type { JsonValue } from "../engine/json.ts";
+import type { RunFile } from "./named-run.ts";
 import { endLines } from "./result-text.ts";
-import type { RunFile } from "./run-files.ts";
 import { savedName } from "./save.ts";
 import { plainPaint } from "./terminal.ts";
 
@@ -14,9 +14,9 @@ function ended(
   files: readonly RunFile[] = [],
   failure: Failure | null = null,
 ) {
-  const place = ({ name }: { readonly name: string }) => `/files/${name}`;
-  const address = (path: string) => `http://h${path}`;
-  return endLines({ id: "digest-1", status, result, failure, files, place, address }, plainPaint);
+  const run = { id: "digest-1", address: (path: string) => `http://h${path}` };
+  const placed = files.map((file) => ({ ...file, place: `/files/${file.name}` }));
+  return endLines(run, { status, result, failure: failure && { ...failure } }, placed, plainPaint);
 }
 
 function file(name: string, kind: RunFile["kind"], primary = false): RunFile {

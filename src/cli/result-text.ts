@@ -1,8 +1,8 @@
 // How a run ended, as lines for people: the result, the failure with what to do next, the files. Pure.
 
 import type { Failure } from "../engine/failure.ts";
-import type { JsonValue } from "../engine/json.ts";
-import type { RunFile } from "./run-files.ts";
+import { isObject, type JsonObject } from "../engine/json.ts";
+import type { NamedRun, Outcome, PlacedFile } from "./named-run.ts";
 import type { Paint, Style } from "./terminal.ts";
 import { bytes, cleanLines, cleanText, columns, plural } from "./text.ts";
 
@@ -10,33 +10,34 @@ const RESULT_LINES_MAX = 40;
 const STDERR_LINES_MAX = 12;
 const FILES_MAX = 20;
 
-/** A run as it stands, of either API; most often it has ended. */
-export interface EndedRun {
-  /** What `troupe job` shows it by. */
-  readonly id: string;
-  readonly status: string;
-  readonly result: JsonValue | undefined;
-  readonly failure: Failure | null;
-  readonly files: readonly RunFile[];
-  /** Where a file can be got: an address or a path. */
-  place(file: RunFile): string;
-  /** The address of a path of the server. */
-  address(path: string): string;
-}
-
 const statusStyles: Readonly<Record<string, Style>> = {
   completed: "green",
   failed: "red",
   cancelled: "yellow",
 };
 
-/** The closing lines of a command that watched a run. */
-export function endLines(run: EndedRun, paint: Paint): readonly string[] {
-  const lines = [`${cleanText(run.id)} ${statusWord(run.status, paint)}`];
-  if (run.failure !== null) lines.push(...failureLines(run.failure, paint, run.address));
-  const result = resultLines(run.result, run.id);
-  if (result.length > 0) lines.push(paint("bold", "Result"), ...result.map((line) => `  ${line}`));
-  return [...lines, ...fileLines(run, paint)];
+/** How a run stands: status, failure, result, files. */
+export function endLines(
+  { id, address }: Pick<NamedRun, "id" | "address">,
+  { status, result, failure }: Pick<Outcome, "status" | "result" | "failure">,
+  files: readonly PlacedFile[],
+  paint: Paint,
+): readonly string[] {
+  const lines = [`${cleanText(id)} ${statusWord(status, paint)}`];
+  const known = failureOf(failure);
+  if (known !== null) lines.push(...failureLines(known, paint, address));
+  // A failure of an unknown form is shown as it is.
+  const shown = resultLines(known === null && failure !== null ? failure : result, id);
+  if (shown.length > 0) lines.push(paint("bold", "Result"), ...shown.map((line) => `  ${line}`));
+  return [...lines, ...fileLines(files, paint)];
+}
+
+/** A failure as the API describes it; null when it is something else. */
+export function failureOf(failure: Outcome["failure"]): Failure | null {
+  if (failure === null) return null;
+  const { code, desc, details, remediation } = failure as JsonObject;
+  const isWhole = [code, desc, remediation].every((text) => typeof text === "string") && isObject(details);
+  return isWhole ? (failure as unknown as Failure) : null;
 }
 
 /** A status in its colour. */
@@ -81,7 +82,7 @@ function linkLines({ links }: Partial<Failure>, address: (path: string) => strin
   return found.length === 0 ? [] : ["  Read on:", ...found];
 }
 
-function resultLines(result: JsonValue | undefined, id: string): readonly string[] {
+function resultLines(result: unknown, id: string): readonly string[] {
   if (result === undefined || result === null) return [];
   if (typeof result === "object" && !Array.isArray(result) && Object.keys(result).length === 0) return [];
   const all = (JSON.stringify(result, null, 2) ?? "").split("\n");
@@ -91,15 +92,15 @@ function resultLines(result: JsonValue | undefined, id: string): readonly string
 }
 
 /** Outputs, or the other files where a run has no outputs; the primary one first. */
-function fileLines(run: EndedRun, paint: Paint): readonly string[] {
-  const outputs = run.files.filter((file) => file.kind === "output");
-  const files = outputs.length > 0 ? outputs : run.files;
+function fileLines(all: readonly PlacedFile[], paint: Paint): readonly string[] {
+  const outputs = all.filter((file) => file.kind === "output");
+  const files = outputs.length > 0 ? outputs : all;
   if (files.length === 0) return [];
   const ordered = files.toSorted((a, b) => Number(b.primary === true) - Number(a.primary === true));
   const rows = ordered
     .slice(0, FILES_MAX)
-    .map((file) => [cleanText(file.title ?? file.name), bytes(file.size), cleanText(run.place(file))]);
-  const hidden = run.files.length - Math.min(files.length, FILES_MAX);
+    .map((file) => [file.title ?? file.name, bytes(file.size), file.place]);
+  const hidden = all.length - Math.min(files.length, FILES_MAX);
   return [
     paint("bold", outputs.length > 0 ? "Outputs" : "Files"),
     ...columns(rows).map((line) => `  ${line}`),

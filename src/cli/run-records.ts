@@ -5,10 +5,9 @@ import { printAnswer } from "./command.ts";
 import { eventLine, readEvent } from "./event-text.ts";
 import { idOf } from "./ids.ts";
 import { printStream } from "./lists.ts";
-import { withNamedRun } from "./named-run.ts";
-import { failureOf, timelineLine } from "./record-text.ts";
-import { failureLines } from "./result-text.ts";
-import { linkTo } from "./run-files.ts";
+import { gatewayRun, withNamedRun } from "./named-run.ts";
+import { timelineLine } from "./record-text.ts";
+import { failureLines, failureOf } from "./result-text.ts";
 import type { ServerCall } from "./session.ts";
 import { cleanText } from "./text.ts";
 import { exitCodeOf } from "./watching.ts";
@@ -50,7 +49,7 @@ export async function result(call: ServerCall): Promise<number> {
   printAnswer(call, found, () => (found.result === null ? [] : JSON.stringify(found.result, null, 2)));
   const failure = failureOf(found.failure);
   if (call.flag("json") || found.status === "completed") return exitCodeOf(found.status);
-  const address = (url: string) => linkTo(call.client, { url });
+  const { address } = gatewayRun(call, id);
   if (failure !== null)
     for (const line of failureLines(failure, terminal.paint, address)) terminal.note(line);
   else if (found.finished_at !== null) terminal.note(`${id} ${cleanText(found.status)}: it has no result.`);

@@ -7,23 +7,20 @@
 import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Job, TroupeClient, type TroupeRuntime, TroupeUnreachable } from "../../sdk/src/index.ts";
+import { type Job, TroupeClient, TroupeUnreachable } from "../../sdk/src/index.ts";
 import type { RunningProgram } from "../app/app.ts";
 import { describePackage } from "../blueprints/describe-package.ts";
-import type { JsonObject, JsonValue } from "../engine/json.ts";
+import type { JsonObject } from "../engine/json.ts";
 import { noteWarnings, readTarget, type Target, uploadTarget } from "./bundles.ts";
-import { type Call, exitCodes, printAnswer, UsageError } from "./command.ts";
+import { type Call, exitCodes, UsageError } from "./command.ts";
 import { configFor, gatewayAddress } from "./connection.ts";
-import { readEvent } from "./event-text.ts";
 import { readObject, withInputs } from "./input.ts";
 import { listenForInterrupts } from "./interrupts.ts";
-import { failureOf } from "./record-text.ts";
-import { endLines } from "./result-text.ts";
-import { linkTo, runtimeFilesOf, saveInto } from "./run-files.ts";
+import { gatewayRun, runtimeRun } from "./named-run.ts";
 import { startServer } from "./serve.ts";
 import { type ServerCall, withServer } from "./session.ts";
 import { cleanText } from "./text.ts";
-import { exitCodeOf, isOver, started, watch, watchesAsked, watchRun } from "./watching.ts";
+import { started, watchesAsked, watchRun } from "./watching.ts";
 
 const DEMO = fileURLToPath(new URL("../../examples/document-digest", import.meta.url));
 
@@ -95,7 +92,7 @@ async function runOnGateway(call: ServerCall, plan: RunPlan): Promise<number> {
     const also = { bundle_id: bundle.bundle_id };
     if (!plan.watches) return started(call, run.run_id, { ...also, ...run });
     tell(call, plan, `Run ${run.run_id}`);
-    return await watchRun(call, run.run_id, also);
+    return await watchRun(call, gatewayRun(call, run.run_id), also);
   } finally {
     // The job stays: it can be run again when what was wrong with the run is fixed.
     if (job !== null)
@@ -116,8 +113,7 @@ async function runOnRuntime(call: ServerCall, plan: RunPlan): Promise<number> {
   const { id, run_id } = await submit(call, plan);
   if (!plan.watches) return started(call, id, { job_id: id, run_id });
   if (!call.flag("json")) call.terminal.print(`Job ${cleanText(id)}`);
-  if (!(await isOver(call, id, follow(call, id)))) return exitCodes.interrupted;
-  return ended(call, id);
+  return watchRun(call, runtimeRun(call, id));
 }
 
 /** Sends it. A folder is registered by path, so the runtime must see the same disk. */
@@ -139,40 +135,6 @@ async function submit(call: ServerCall, { target, inputs, config }: RunPlan) {
   const { warnings } = describePackage({ manifest, configuration: null, graph: null }, null);
   noteWarnings(call, warnings);
   return runtime.submit(inputs === undefined ? manifest : withInputs(manifest, inputs));
-}
-
-async function follow({ runtime, terminal, flag }: ServerCall, jobId: string): Promise<void> {
-  const events = runtime.follow(jobId);
-  if (flag("json")) while (!(await events.next()).done);
-  else await watch({ id: jobId, events: readEvents(events) }, terminal);
-}
-
-async function* readEvents(events: ReturnType<TroupeRuntime["follow"]>) {
-  for await (const event of events) yield readEvent(event.id, event);
-}
-
-async function ended(call: ServerCall, jobId: string): Promise<number> {
-  const { terminal, runtime } = call;
-  const { job } = await runtime.job(jobId);
-  const files = await runtimeFilesOf(runtime, job.run_id);
-  const folder = call.text("save");
-  const outputs = files.filter(({ kind }) => kind === "output");
-  const places =
-    folder === null
-      ? new Map<string, string>()
-      : await saveInto(call, runtime, outputs.length > 0 ? outputs : files, folder);
-  const { job_id, run_id, status, result, failure = null } = job;
-  const address = (url: string) => linkTo(runtime, { url });
-  const place = (file: { readonly artifact_id: string; readonly url: string }) =>
-    places.get(file.artifact_id) ?? address(file.url);
-  const artifacts = files.map((file) => ({ ...file, place: place(file) }));
-  printAnswer(call, { job_id, run_id, status, result, failure, artifacts }, () =>
-    endLines(
-      { id: job_id, status, result: result as JsonValue, failure: failureOf(failure), files, place, address },
-      terminal.paint,
-    ),
-  );
-  return exitCodeOf(status);
 }
 
 // ------------------------------------------------------------------------------ a gateway of our own (R1)

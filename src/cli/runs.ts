@@ -5,12 +5,13 @@ import { printAnswer } from "./command.ts";
 import { checkedId, idOf } from "./ids.ts";
 import { readObject } from "./input.ts";
 import { limitOf, oneOf, printList } from "./lists.ts";
+import { gatewayRun, outcomeOf, placed } from "./named-run.ts";
 import { ago, runLines } from "./record-text.ts";
-import { filesOf, linkTo, placed } from "./run-files.ts";
+import { endLines } from "./result-text.ts";
 import type { ServerCall } from "./session.ts";
 import { summaryFields } from "./summary-text.ts";
 import { cleanText, duration } from "./text.ts";
-import { awaitRun, runEndLines, started, watchesAsked, watchRun } from "./watching.ts";
+import { awaitRun, started, watchesAsked, watchRun } from "./watching.ts";
 
 const statuses: readonly RunStatus[] = [
   "pending",
@@ -53,29 +54,22 @@ export async function start(call: ServerCall): Promise<number> {
   const run = await call.client.runs.start(id, { inputs });
   if (!watches) return started(call, run.run_id, run);
   if (!call.flag("json")) call.terminal.print(`Run ${cleanText(run.run_id)}`);
-  return watchRun(call, run.run_id);
+  return watchRun(call, gatewayRun(call, run.run_id));
 }
 
 export async function show(call: ServerCall): Promise<number> {
   const id = idOf(call, "run");
   const { client } = call;
   const run = await client.runs.get(id);
-  const files = await filesOf(client, id);
+  const named = gatewayRun(call, id);
+  const outputs = placed(named, await named.files());
   const summary = call.flag("json") ? null : await client.runs.summary(id);
-  const outputs = files.map((file) => placed(client, file, new Map()));
   return printAnswer(call, { ...run, outputs }, () => {
-    const [head = "", ...ending] = runEndLines(call, run, files);
-    return [
-      head,
-      ...runLines(
-        run,
-        summaryFields(summary, (url) => linkTo(client, { url })),
-      ),
-      ...ending,
-    ];
+    const [head = "", ...ending] = endLines(named, outcomeOf(run), outputs, call.terminal.paint);
+    return [head, ...runLines(run, summaryFields(summary, named.address)), ...ending];
   });
 }
 
 export async function wait(call: ServerCall): Promise<number> {
-  return awaitRun(call, idOf(call, "run"));
+  return awaitRun(call, gatewayRun(call, idOf(call, "run")));
 }

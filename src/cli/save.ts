@@ -10,12 +10,13 @@ import { createWriteStream, readdirSync } from "node:fs";
 import { lstat, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { dirname, join, normalize, resolve, sep } from "node:path";
 import { pipeline } from "node:stream/promises";
-import type { Artifact } from "../../sdk/src/index.ts";
 import { makeFolder } from "../lib/files.ts";
 import { type Call, CommandFailed, UsageError } from "./command.ts";
+import type { NamedRun, RunFile } from "./named-run.ts";
+import type { ServerCall } from "./session.ts";
 import { writeFailure } from "./text.ts";
 
-export type SavedFile = Pick<Artifact, "artifact_id" | "name" | "sha256" | "url">;
+export type SavedFile = Pick<RunFile, "artifact_id" | "name" | "sha256" | "url">;
 
 /** How the folders begin that files are downloaded into; a killed command may have left one. */
 const UNFINISHED = ".saving-";
@@ -40,6 +41,36 @@ function isEmpty(folder: string): boolean {
   } catch {
     return true;
   }
+}
+
+/**
+ * Copies the outputs of a run into the folder of --save, its other files where it has no outputs.
+ *
+ * @returns where each one is, by artifact id; nothing without --save
+ */
+export async function saveRunFiles(
+  call: ServerCall,
+  run: NamedRun,
+  files: readonly RunFile[],
+): Promise<ReadonlyMap<string, string>> {
+  const folder = call.text("save");
+  if (folder === null) return new Map();
+  const outputs = files.filter(({ kind }) => kind === "output");
+  return downloadInto(call, run, outputs.length > 0 ? outputs : files, folder);
+}
+
+/** Downloads files of a run into a folder. @returns where each one is, by artifact id */
+export function downloadInto(
+  { flag, interrupt }: ServerCall,
+  run: Pick<NamedRun, "download">,
+  files: readonly RunFile[],
+  folder: string,
+): Promise<ReadonlyMap<string, string>> {
+  const download = async (file: RunFile) => {
+    const { body } = await run.download(file, { signal: interrupt });
+    return body ?? new Blob([]).stream();
+  };
+  return saveFiles(files, download, folder, flag("force") === true);
 }
 
 /**
@@ -133,7 +164,7 @@ async function write(bytes: AsyncIterable<Uint8Array>, path: string, sha256: str
  *
  * @param taken the names given so far, and with a slash behind them the folders they lie in
  */
-export function savedName(artifact: Pick<Artifact, "artifact_id" | "name">, taken: Set<string>): string {
+export function savedName(artifact: Pick<SavedFile, "artifact_id" | "name">, taken: Set<string>): string {
   const id = inside(artifact.artifact_id) || "file";
   const own = inside(artifact.name) || id;
   let name = own;

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type TroupeClient, TroupeUnreachable } from "../../sdk/src/index.ts";
+import { TroupeUnreachable } from "../../sdk/src/index.ts";
 import { testCall } from "../../test/support/test-call.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { readEvent } from "./event-text.ts";
+import { gatewayRun } from "./named-run.ts";
 import type { ServerCall } from "./session.ts";
 import { plainPaint, type Terminal } from "./terminal.ts";
 import { awaitRun, watch } from "./watching.ts";
@@ -55,9 +56,10 @@ test("without a footer the picture has the whole screen", async () => {
 });
 
 function waitingFor(error: Error) {
-  const client = { runs: { wait: () => Promise.reject(error) } } as unknown as TroupeClient;
+  const client = { baseUrl: "http://h/api/v1", runs: { wait: () => Promise.reject(error) } };
   const interrupt = new AbortController().signal;
-  return awaitRun({ ...testCall(), client, interrupt, isOwnServer: false } as unknown as ServerCall, "run_1");
+  const call = { ...testCall(), client, interrupt, isOwnServer: false } as unknown as ServerCall;
+  return awaitRun(call, gatewayRun(call, "run_1"));
 }
 
 test("a gateway that stays away while a run is waited for: the run goes on, and here is how to follow it", async () => {

@@ -2,8 +2,7 @@
 // came to is shown.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { type Run, type TroupeClient, TroupeUnreachable } from "../../sdk/src/index.ts";
-import type { JsonValue } from "../engine/json.ts";
+import { TroupeUnreachable } from "../../sdk/src/index.ts";
 import { type Call, CommandFailed, exitCodes, printAnswer, UsageError } from "./command.ts";
 import {
   answerCommand,
@@ -13,11 +12,10 @@ import {
   isWorthReading,
   readEvent,
 } from "./event-text.ts";
+import { DASHBOARD_SERVICE, type NamedRun, placed } from "./named-run.ts";
 import { applyEvent, newProgress } from "./progress.ts";
-import { failureOf } from "./record-text.ts";
 import { endLines } from "./result-text.ts";
-import { filesOf, linkTo, placed, type RunFile, saveInto } from "./run-files.ts";
-import { checkSaveFolder } from "./save.ts";
+import { checkSaveFolder, saveRunFiles } from "./save.ts";
 import { renderScreen } from "./screen.ts";
 import type { ServerCall } from "./session.ts";
 import type { Terminal } from "./terminal.ts";
@@ -27,10 +25,6 @@ import { cleanText, fit, wrap } from "./text.ts";
 const FRAME_MS = 120;
 /** How often a run that is prepared is asked what it waits for. */
 const LABEL_MS = 500;
-/** The name under which the gateway knows a run's dashboard. */
-const WEB_UI_SERVICE = "blueprint-web-ui";
-
-// ------------------------------------------------------------------------------------------ any API's run
 
 /** What is watched: a run's events to their end, and the id that stands above them. */
 export interface Watched {
@@ -125,49 +119,47 @@ export function exitCodeOf(status: string): number {
   return status === "cancelled" ? exitCodes.cancelled : exitCodes.failure;
 }
 
-// ------------------------------------------------------------------------------------------ the gateway's
-
 /**
  * Shows a run as it goes, then how it ended; with --json only the end, and with --save copies of its files.
  *
  * @param also what else stands in the JSON document
  * @returns the exit code: of the run's end, or 130 when the watching was interrupted
  */
-export async function watchRun(call: ServerCall, runId: string, also: object = {}): Promise<number> {
-  return ending(call, runId, call.flag("json") ? call.client.runs.wait(runId) : showLive(call, runId), also);
+export async function watchRun(call: ServerCall, run: NamedRun, also: object = {}): Promise<number> {
+  return ending(call, run, call.flag("json") ? run.wait() : showLive(call, run), also);
 }
 
-/** The same for a run that was just asked for: it may have to be prepared first. */
-export async function watchLaunch(call: ServerCall, runId: string): Promise<number> {
-  const preparing = call.flag("json") ? Promise.resolve() : showPreparation(call, runId);
-  return (await isOver(call, runId, preparing)) ? watchRun(call, runId) : exitCodes.interrupted;
+/** The same for a run of the gateway that was just asked for: it may have to be prepared first. */
+export async function watchLaunch(call: ServerCall, run: NamedRun): Promise<number> {
+  const preparing = call.flag("json") ? Promise.resolve() : showPreparation(call, run.id);
+  return (await isOver(call, run.id, preparing)) ? watchRun(call, run) : exitCodes.interrupted;
 }
 
 /** Waits without a word, then shows how the run ended. */
-export async function awaitRun(call: ServerCall, runId: string): Promise<number> {
-  return ending(call, runId, call.client.runs.wait(runId));
+export async function awaitRun(call: ServerCall, run: NamedRun): Promise<number> {
+  return ending(call, run, run.wait());
 }
 
 async function ending(
   call: ServerCall,
-  runId: string,
+  run: NamedRun,
   waiting: Promise<unknown>,
   also: object = {},
 ): Promise<number> {
-  if (!(await isOver(call, runId, waiting))) return exitCodes.interrupted;
-  const run = await call.client.runs.get(runId);
-  const folder = call.text("save");
-  const files = await filesOf(call.client, runId);
-  const places =
-    folder === null ? new Map<string, string>() : await saveInto(call, call.client.runs, files, folder);
-  const outputs = files.map((file) => placed(call.client, file, places));
-  printAnswer(call, { ...also, ...run, outputs }, () => runEndLines(call, run, files, places));
-  if (call.isOwnServer && files.length > places.size) {
+  if (!(await isOver(call, run.id, waiting))) return exitCodes.interrupted;
+  const outcome = await run.outcome();
+  const found = await run.files();
+  const saved = await saveRunFiles(call, run, found);
+  const files = placed(run, found, saved);
+  printAnswer(call, { ...also, ...outcome.document(files) }, () =>
+    endLines(run, outcome, files, call.terminal.paint),
+  );
+  if (call.isOwnServer && files.length > saved.size) {
     call.terminal.note(
       "The addresses answer while a gateway is up (`troupe up`); --save FOLDER copies the outputs at once.",
     );
   }
-  return exitCodeOf(run.status);
+  return exitCodeOf(outcome.status);
 }
 
 /** What a run that is not launched yet is waiting for, as it changes. */
@@ -188,63 +180,31 @@ async function showPreparation({ terminal, client, interrupt }: ServerCall, runI
 }
 
 /** Shows the events as they come, and where the run's page is, once it can be reached. */
-async function showLive({ terminal, client }: ServerCall, runId: string): Promise<void> {
+async function showLive({ terminal }: ServerCall, run: NamedRun): Promise<void> {
   let page: string | null = null;
   const found = (line: string) => {
     if (!terminal.isScreen && line !== page) terminal.print(line);
     page = line;
   };
-  await watch({ id: runId, events: historyOf(client, runId, found), footer: () => page }, terminal);
+  await watch({ id: run.id, events: historyOf(run, found), footer: () => page }, terminal);
 }
 
 /** @param found told in a line where the run's page is: its own dashboard, and after the end the gateway's */
 async function* historyOf(
-  client: TroupeClient,
-  runId: string,
+  run: NamedRun,
   found: (line: string) => void,
 ): AsyncGenerator<HistoryEvent, undefined> {
   let hadDashboard = false;
-  for await (const event of client.runs.follow(runId)) {
+  for await (const event of run.follow()) {
     const seen = readEvent(event.id, event);
-    if (seen.payload.name === WEB_UI_SERVICE) {
+    if (seen.payload.name === DASHBOARD_SERVICE) {
       // A short run is over before its dashboard can be reached.
       hadDashboard ||= seen.type === "service_registered";
-      const url = seen.type === "service_passing" ? await dashboardOf(client, runId) : null;
+      // When that fails, following the run fails the same way, and handles it.
+      const url = seen.type === "service_passing" ? await run.dashboard().catch(() => null) : null;
       if (url !== null) found(`Dashboard ${cleanText(url)}`);
     }
     yield seen;
   }
-  if (hadDashboard) found(`Its page stays at ${linkTo(client, { url: `/api/v1/runs/${runId}/dashboard` })}`);
-}
-
-/** @returns null when the dashboard has gone, or nobody says where it is: what is watched is the run */
-async function dashboardOf(client: TroupeClient, runId: string): Promise<string | null> {
-  const query = { name: WEB_UI_SERVICE, run_id: runId, status: "passing" } as const;
-  try {
-    for await (const { public_url } of client.services.list(query)) return public_url;
-  } catch {
-    // Following the run fails the same way, and handles it.
-  }
-  return null;
-}
-
-/** How a run stands: status, failure, result, files. */
-export function runEndLines(
-  { client, terminal }: ServerCall,
-  run: Run,
-  files: readonly RunFile[],
-  places: ReadonlyMap<string, string> = new Map(),
-): readonly string[] {
-  const failure = failureOf(run.failure);
-  const ended = {
-    id: run.run_id,
-    status: run.status,
-    // A failure of an unknown form is shown as it is.
-    result: (failure === null && run.failure !== null ? run.failure : run.result) as JsonValue,
-    failure,
-    files,
-    place: (file: RunFile) => places.get(file.artifact_id) ?? linkTo(client, file),
-    address: (url: string) => linkTo(client, { url }),
-  };
-  return endLines(ended, terminal.paint);
+  if (hadDashboard && run.page !== null) found(`Its page stays at ${run.page}`);
 }

@@ -87,8 +87,8 @@ export const cliMutations: readonly Mutation[] = [
   {
     fault: "Ctrl-C while a run is watched exits with success",
     file: "src/cli/watching.ts",
-    search: "if (!(await isOver(call, runId, waiting))) return exitCodes.interrupted;",
-    replacement: "if (!(await isOver(call, runId, waiting))) return exitCodes.success;",
+    search: "if (!(await isOver(call, run.id, waiting))) return exitCodes.interrupted;",
+    replacement: "if (!(await isOver(call, run.id, waiting))) return exitCodes.success;",
     tests: ["test/integration/cli-gateway.test.ts"],
   },
   {
