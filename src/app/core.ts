@@ -15,7 +15,7 @@ import { LocalTaskRunner } from "../execution/task-runner.ts";
 import { RunTokens } from "../http/core/run-token.ts";
 import { findRunSource } from "../http/resources/run-documents.ts";
 import { removeTree } from "../lib/remove-tree.ts";
-import { MeteredJournal, MeteredListener, MeteredSlots } from "../observability/metrics/metered-ports.ts";
+import { meteredJournal, meteredListener, meteredSlots } from "../observability/metrics/metered-ports.ts";
 import { RuntimeMeter } from "../observability/metrics/runtime-meter.ts";
 import { Cleanup } from "../runs/cleanup.ts";
 import { DeadLetters } from "../runs/dead-letters.ts";
@@ -138,14 +138,14 @@ export async function openCore(
     owner: systemRandomness.id(),
     clock: systemClock,
     randomness: systemRandomness,
-    journal: new MeteredJournal(new SqliteJournal(database), meter, stopwatch),
+    journal: meteredJournal(new SqliteJournal(database), meter, stopwatch),
     runner,
-    slots: new MeteredSlots(slots, meter, stopwatch),
+    slots: meteredSlots(slots, meter, stopwatch),
     feed,
     services,
     log: engineLog,
   });
-  runner.setListener(new MeteredListener(engine, meter));
+  runner.setListener(meteredListener(engine, meter));
   const retentionRecords = sqlRetentionRecords(database);
   const cleanup = new Cleanup({
     records,

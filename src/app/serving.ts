@@ -6,7 +6,7 @@ import type { FastifyInstance } from "fastify";
 import type { EventStreams } from "../http/core/sse.ts";
 import type { Waits } from "../http/resources/waits.ts";
 import { runtimeServer } from "../http/runtime/server.ts";
-import { MetricsSource } from "../observability/metrics/metrics-source.ts";
+import { type MetricsSource, metricsSource } from "../observability/metrics/metrics-source.ts";
 import { ProcessMeter } from "../observability/metrics/process-meter.ts";
 import { databaseFile } from "../store/home.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
@@ -34,7 +34,7 @@ export function openMetrics(
   const process = new ProcessMeter(systemClock.nowMs);
   undo.defer(() => process.stop());
   const { engine, meter, slots: pools, startedAtMs } = core;
-  return new MetricsSource({
+  return metricsSource({
     version: programVersion(),
     startedAtMs,
     process,
@@ -77,29 +77,33 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
   return { gatewayUrl, runtimeUrl, runtimeSocket: door === "socket" ? socket : null };
 }
 
+/** What both APIs are made of. */
+function sharedParts(core: Core, { streams, waits, metrics }: Serving) {
+  const { people, engine, records, bundles, secrets, retention, slots, runStore, services, home } = core;
+  return {
+    ...people,
+    engine,
+    journal: records,
+    bundles,
+    secrets,
+    retention,
+    pools: slots,
+    runStore,
+    services,
+    streams,
+    waits,
+    metrics,
+    home,
+    nodeName: hostname(),
+    version: programVersion(),
+    startedAtMs: core.startedAtMs,
+    nowMs: systemClock.nowMs,
+  };
+}
+
 function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | "socket"): FastifyInstance {
-  const { servers, streams, waits, metrics } = serving;
   const server = runtimeServer(
-    {
-      ...core.people,
-      engine: core.engine,
-      journal: core.records,
-      streams,
-      waits,
-      metrics,
-      bundles: core.bundles,
-      secrets: core.secrets,
-      cleanup: core.cleanup,
-      retention: core.retention,
-      pools: core.slots,
-      runStore: core.runStore,
-      services: core.services,
-      home: core.home,
-      nodeName: hostname(),
-      version: programVersion(),
-      startedAtMs: core.startedAtMs,
-      nowMs: systemClock.nowMs,
-    },
+    { ...sharedParts(core, serving), cleanup: core.cleanup },
     {
       bodyBytesMax: config.bodyBytesMax,
       bundleBytesMax: config.bundleBytesMax,
@@ -111,47 +115,27 @@ function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | 
       logger: core.log,
     },
   );
-  servers.push(server);
+  serving.servers.push(server);
   return server;
 }
 
-async function serveGateway(
-  config: Config,
-  core: Core,
-  gateway: Gateway,
-  { servers, streams, waits, metrics, stopping }: Serving,
-): Promise<string> {
+async function serveGateway(config: Config, core: Core, gateway: Gateway, serving: Serving): Promise<string> {
   // Loaded here because a runtime alone does not need it.
   const { gatewayServer } = await import("../http/gateway/server.ts");
+  const { runTokens, dashboardKey, log } = core;
   const server = gatewayServer(
     {
       ...gateway,
-      ...core.people,
-      runTokens: core.runTokens,
-      dashboardKey: core.dashboardKey,
-      bundles: core.bundles,
-      secrets: core.secrets,
-      engine: core.engine,
-      journal: core.records,
-      retention: core.retention,
-      streams,
-      waits,
-      metrics,
-      pools: core.slots,
-      runStore: core.runStore,
-      services: core.services,
+      ...sharedParts(core, serving),
+      runTokens,
+      dashboardKey,
       config,
-      home: core.home,
-      nodeName: hostname(),
       processId: systemRandomness.id().slice(-8),
-      version: programVersion(),
-      startedAtMs: core.startedAtMs,
-      nowMs: systemClock.nowMs,
-      stopping,
+      stopping: serving.stopping,
     },
-    core.log,
+    log,
   );
-  servers.push(server);
+  serving.servers.push(server);
   const { apiHost: host, apiPort: port } = config;
   return `${await listen(server, { host, port, variable: "SVC_API_PORT" })}/api/v1`;
 }

@@ -10,6 +10,9 @@ import type { FastifyInstance } from "fastify";
 import type { Engine } from "../../engine/engine.ts";
 import type { Launcher } from "../../launch/launcher.ts";
 import {
+  gauge,
+  histogram,
+  labelled,
   type Metric,
   metricsText,
   type TextFlavour,
@@ -17,12 +20,7 @@ import {
 } from "../../observability/metrics/exposition.ts";
 import { Histogram } from "../../observability/metrics/histogram.ts";
 import type { MetricsSource } from "../../observability/metrics/metrics-source.ts";
-import {
-  gauge,
-  histogram,
-  type RuntimeReading,
-  runtimeMetrics,
-} from "../../observability/metrics/runtime-metrics.ts";
+import { type RuntimeReading, runtimeMetrics } from "../../observability/metrics/runtime-metrics.ts";
 import { waitSeconds } from "../core/prefer.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { type Schema, Type } from "../core/type.ts";
@@ -185,12 +183,13 @@ function shown({ launcher, httpCounts: http, nowMs }: GatewayParts, reading: Run
 function gatewayMetrics({ launcher, httpCounts: http }: GatewayParts): readonly Metric[] {
   return [
     gauge("troupe_launches_waiting", "Accepted runs that the runtime does not have yet.", launcher.waiting),
-    {
-      name: "troupe_http_requests_total",
-      help: "Answers given, by class of status.",
-      kind: "counter",
-      samples: Object.entries(http.requests).map(([status, value]) => ({ labels: { status }, value })),
-    },
+    labelled(
+      "counter",
+      "troupe_http_requests_total",
+      "Answers given, by class of status.",
+      "status",
+      http.requests,
+    ),
     gauge("troupe_http_connections", "Open connections to the gateway.", http.connections),
     histogram(
       "troupe_http_request_duration_seconds",

@@ -1,5 +1,7 @@
 // Metrics as Prometheus reads them: its own text format (0.0.4), or OpenMetrics 1.0.
 
+import type { Histogram } from "./histogram.ts";
+
 export interface Metric {
   readonly name: string;
   readonly help: string;
@@ -12,6 +14,44 @@ export interface Sample {
   readonly suffix?: "_bucket" | "_sum" | "_count";
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: number;
+}
+
+export function gauge(name: string, help: string, value: number): Metric {
+  return { name, help, kind: "gauge", samples: [{ value }] };
+}
+
+export function counter(name: string, help: string, value: number): Metric {
+  return { name, help, kind: "counter", samples: [{ value }] };
+}
+
+/** A value for each value of a label. */
+export function labelled(
+  kind: "counter" | "gauge",
+  name: string,
+  help: string,
+  label: string,
+  values: Readonly<Record<string, number>>,
+): Metric {
+  const samples = Object.entries(values).map(([of, value]) => ({ labels: { [label]: of }, value }));
+  return { name, help, kind, samples };
+}
+
+export function histogram(name: string, help: string, of: Histogram): Metric {
+  return { name, help, kind: "histogram", samples: histogramSamples(of) };
+}
+
+export function histogramSamples(of: Histogram, labels: Sample["labels"] = {}): readonly Sample[] {
+  const { count, sum, cumulative } = of.snapshot();
+  const buckets = of.bounds.map((bound, i) => ({ le: String(bound), value: cumulative[i]! }));
+  return [
+    ...[...buckets, { le: "+Inf", value: count }].map(({ le, value }) => ({
+      suffix: "_bucket" as const,
+      labels: { ...labels, le },
+      value,
+    })),
+    { suffix: "_sum", labels, value: sum },
+    { suffix: "_count", labels, value: count },
+  ];
 }
 
 export type TextFlavour = "prometheus" | "openmetrics";

@@ -20,20 +20,17 @@ export interface MetricsParts {
   readonly databaseFile: string;
 }
 
-export class MetricsSource {
-  readonly #parts: MetricsParts;
+export interface MetricsSource {
+  lag(): Lag;
+  read(isAvailable: boolean): Promise<RuntimeReading>;
+}
 
-  constructor(parts: MetricsParts) {
-    this.#parts = parts;
-  }
-
-  lag(): Lag {
-    return this.#parts.process.lag();
-  }
-
-  async read(isAvailable: boolean): Promise<RuntimeReading> {
-    const { version, startedAtMs, process, meter, engine, pools, streams, waits, databaseFile } = this.#parts;
-    return {
+export function metricsSource(parts: MetricsParts): MetricsSource {
+  const { version, startedAtMs, process, meter, engine, pools, streams, waits, retention, databaseFile } =
+    parts;
+  return {
+    lag: () => process.lag(),
+    read: async (isAvailable) => ({
       version,
       startedAtMs,
       process: process.sample(),
@@ -43,11 +40,11 @@ export class MetricsSource {
       streamReaders: streams.readers,
       waitingRequests: waits.open,
       pools: pools.snapshot(),
-      retention: this.#parts.retention.totals,
+      retention: retention.totals,
       storeBytes: await storeBytes(databaseFile),
       meter,
-    };
-  }
+    }),
+  };
 }
 
 async function storeBytes(file: string): Promise<StoreBytes> {

@@ -1,8 +1,7 @@
 // The metrics of a process and its runtime, as both APIs show them to Prometheus. docs/operating.md says what they
 // mean and which to alert on.
 
-import type { Metric, Sample } from "./exposition.ts";
-import type { Histogram } from "./histogram.ts";
+import { counter, gauge, histogram, histogramSamples, labelled, type Metric } from "./exposition.ts";
 import type { ProcessSample } from "./process-meter.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
 
@@ -48,86 +47,38 @@ export function runtimeMetrics(reading: RuntimeReading): readonly Metric[] {
   ];
 }
 
-export const gauge = (name: string, help: string, value: number): Metric => ({
-  name,
-  help,
-  kind: "gauge",
-  samples: [{ value }],
-});
-
-const counter = (name: string, help: string, value: number): Metric => ({
-  name,
-  help,
-  kind: "counter",
-  samples: [{ value }],
-});
-
-export function histogram(name: string, help: string, of: Histogram): Metric {
-  return { name, help, kind: "histogram", samples: histogramSamples(of, {}) };
-}
-
-function histogramSamples(of: Histogram, labels: Readonly<Record<string, string>>): Sample[] {
-  const { count, sum, cumulative } = of.snapshot();
-  return [
-    ...of.bounds.map((bound, i) => ({
-      suffix: "_bucket" as const,
-      labels: { ...labels, le: String(bound) },
-      value: cumulative[i]!,
-    })),
-    { suffix: "_bucket", labels: { ...labels, le: "+Inf" }, value: count },
-    { suffix: "_sum", labels, value: sum },
-    { suffix: "_count", labels, value: count },
-  ];
-}
-
 function processMetrics({ process, version, startedAtMs }: RuntimeReading): readonly Metric[] {
-  // Not "quantile", which only summaries may have.
-  const percentile = (name: string, valueMs: number) => ({
-    labels: { percentile: name },
-    value: valueMs / 1_000,
-  });
+  const { p50Ms, p99Ms, maxMs } = process.lag;
+  const cpuSeconds = process.cpuUserSeconds + process.cpuSystemSeconds;
   return [
-    {
-      name: "troupe_build_info",
-      help: "The version that runs; always 1.",
-      kind: "gauge",
-      samples: [{ labels: { version }, value: 1 }],
-    },
+    labelled("gauge", "troupe_build_info", "The version that runs; always 1.", "version", { [version]: 1 }),
     gauge(
       "process_start_time_seconds",
       "When the process started, in seconds since 1970.",
       startedAtMs / 1e3,
     ),
     gauge("process_resident_memory_bytes", "Resident memory.", process.rssBytes),
-    counter(
-      "process_cpu_seconds_total",
-      "Processor time used.",
-      process.cpuUserSeconds + process.cpuSystemSeconds,
-    ),
+    counter("process_cpu_seconds_total", "Processor time used.", cpuSeconds),
     gauge("nodejs_heap_size_used_bytes", "Heap in use.", process.heapUsedBytes),
     gauge("nodejs_heap_size_total_bytes", "Heap reserved.", process.heapTotalBytes),
     gauge("nodejs_external_memory_bytes", "Memory of buffers outside the heap.", process.externalBytes),
-    {
-      name: "troupe_event_loop_lag_seconds",
-      help: "How long the event loop kept callers waiting, over the last minutes.",
-      kind: "gauge",
-      samples: [
-        percentile("50", process.lag.p50Ms),
-        percentile("99", process.lag.p99Ms),
-        percentile("100", process.lag.maxMs),
-      ],
-    },
+    labelled(
+      "gauge",
+      "troupe_event_loop_lag_seconds",
+      "How long the event loop kept callers waiting, over the last minutes.",
+      // Not "quantile", which only summaries may have.
+      "percentile",
+      { 50: p50Ms / 1_000, 99: p99Ms / 1_000, 100: maxMs / 1_000 },
+    ),
   ];
 }
 
 function stateMetrics(reading: RuntimeReading): readonly Metric[] {
   const { waiting, storeBytes, pools } = reading;
-  const perPool = (name: string, help: string, field: keyof PoolReading): Metric => ({
-    name,
-    help,
-    kind: "gauge",
-    samples: Object.entries(pools).map(([pool, of]) => ({ labels: { pool }, value: of[field] })),
-  });
+  const perPool = (name: string, help: string, field: keyof PoolReading) => {
+    const values = Object.entries(pools).map(([pool, of]) => [pool, of[field]]);
+    return labelled("gauge", name, help, "pool", Object.fromEntries(values));
+  };
   return [
     gauge("troupe_available", "1 while new work is accepted, else 0.", reading.isAvailable ? 1 : 0),
     gauge("troupe_open_jobs", "Runs in the runtime that have not ended.", reading.openJobs),
@@ -157,22 +108,12 @@ function retentionMetrics({ sweeps, failures, runs }: RuntimeReading["retention"
 }
 
 function workMetrics(meter: RuntimeMeter): readonly Metric[] {
-  const by = (
-    name: string,
-    help: string,
-    label: string,
-    counts: Readonly<Record<string, number>>,
-  ): Metric => ({
-    name,
-    help,
-    kind: "counter",
-    samples: Object.entries(counts).map(([of, value]) => ({ labels: { [label]: of }, value })),
-  });
+  const attempts = "Attempts of tasks that ended, by how.";
   return [
     counter("troupe_runs_started_total", "Runs that began.", meter.runsStarted),
-    by("troupe_runs_ended_total", "Runs that ended, by how.", "status", meter.runsEnded),
+    labelled("counter", "troupe_runs_ended_total", "Runs that ended, by how.", "status", meter.runsEnded),
     histogram("troupe_run_duration_seconds", "From a run's start to its end.", meter.runSeconds),
-    by("troupe_attempts_total", "Attempts of tasks that ended, by how.", "outcome", meter.attemptsEnded),
+    labelled("counter", "troupe_attempts_total", attempts, "outcome", meter.attemptsEnded),
     counter("troupe_dead_letters_total", "Messages that were given up.", meter.deadLetters),
     counter("troupe_events_total", "Events written to histories.", meter.events),
     histogram("troupe_commit_seconds", "How long a batch took to be on disk.", meter.commitSeconds),
