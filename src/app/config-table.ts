@@ -12,8 +12,9 @@ import {
   host,
   hosts,
   oneOf,
+  onOrOff,
   origins,
-  type Parsed,
+  type Parser,
   poolCapacities,
   port,
   portUrl,
@@ -31,7 +32,8 @@ export interface Setting<V> {
   readonly example: string;
   /** The value while the variable is unset. */
   fallback(): V;
-  parse(text: string): Parsed<V>;
+  /** Throws WrongValue. */
+  readonly parse: Parser<V>;
   /** How `troupe config` prints the value; by default as text, a list joined by commas, nothing as "(unset)". */
   show?(value: V): string;
 }
@@ -52,28 +54,24 @@ export const table = {
     variable: "SVC_API_PORT",
     meaning:
       "Port of the API the process is started for: the gateway in `up` and `gateway`, the runtime API in `runtime`. 0: any free port.",
-    example: "54001",
     fallback: () => 54001,
     parse: port,
   }),
   runtimeApiPort: setting<number>({
     variable: "SVC_RUNTIME_API_PORT",
     meaning: "Port of the runtime API, and where the commands look for it. 0: any free port.",
-    example: "4000",
     fallback: () => 4000,
     parse: port,
   }),
   grpcPort: setting<number>({
     variable: "SVC_GRPC_PORT",
     meaning: "Kept for the runtime protocol over gRPC, which this version does not serve.",
-    example: "55051",
     fallback: () => 55051,
     parse: port,
   }),
   apiHost: setting<string>({
     variable: "SVC_API_HOST",
     meaning: "Address the gateway binds. Anything but loopback needs SVC_API_TOKEN.",
-    example: "127.0.0.1",
     fallback: () => "127.0.0.1",
     parse: host,
   }),
@@ -81,14 +79,12 @@ export const table = {
     variable: "SVC_RUNTIME_API_HOST",
     meaning:
       "Address the runtime API binds. Anything but loopback needs SVC_RUNTIME_API_TOKEN or SVC_ALLOW_REMOTE_RUNTIME=true.",
-    example: "127.0.0.1",
     fallback: () => "127.0.0.1",
     parse: host,
   }),
   grpcHost: setting<string>({
     variable: "SVC_GRPC_HOST",
     meaning: "Address the gRPC protocol binds. Anything but loopback needs SVC_ALLOW_REMOTE_RUNTIME=true.",
-    example: "127.0.0.1",
     fallback: () => "127.0.0.1",
     parse: host,
   }),
@@ -98,7 +94,7 @@ export const table = {
       "Where the runtime API is served: tcp (a port), socket (runtime.sock in SVC_HOME, for this user alone) or off. Unset: tcp; with SVC_ENV=prod and no SVC_RUNTIME_API_TOKEN, socket.",
     example: "socket",
     fallback: () => null,
-    parse: oneOf({ tcp: "tcp", socket: "socket", off: "off" }),
+    parse: oneOf("tcp", "socket", "off"),
   }),
   runtimeApiToken: setting<readonly string[]>({
     variable: "SVC_RUNTIME_API_TOKEN",
@@ -120,17 +116,17 @@ export const table = {
   allowRemoteRuntime: setting<boolean>({
     variable: "SVC_ALLOW_REMOTE_RUNTIME",
     meaning:
-      "true lets the runtime API without a token, which runs commands for whoever asks, be reached from other machines.",
+      "true lets the runtime API without a token, which runs commands for anyone who asks, be reached from other machines.",
     example: "true",
     fallback: () => false,
-    parse: oneOf({ true: true, false: false, "1": true, "0": false }),
+    parse: onOrOff,
   }),
   environment: setting<"dev" | "test" | "prod">({
     variable: "SVC_ENV",
     meaning: "dev, test or prod; prod refuses to start without SVC_API_TOKEN.",
     example: "prod",
     fallback: () => "dev",
-    parse: oneOf({ dev: "dev", test: "test", prod: "prod" }),
+    parse: oneOf("dev", "test", "prod"),
   }),
   apiToken: setting<readonly string[]>({
     variable: "SVC_API_TOKEN",
@@ -199,14 +195,12 @@ export const table = {
   webUiPortStart: setting<number>({
     variable: "SVC_BLUEPRINT_WEB_UI_PORT_START",
     meaning: "First port that dashboards of blueprints may have.",
-    example: "61000",
     fallback: () => 61_000,
     parse: wholeNumber(1_024, 65_535),
   }),
   webUiPortEnd: setting<number>({
     variable: "SVC_BLUEPRINT_WEB_UI_PORT_END",
     meaning: "Last port that dashboards of blueprints may have.",
-    example: "61049",
     fallback: () => 61_049,
     parse: wholeNumber(1_024, 65_535),
   }),
@@ -216,13 +210,12 @@ export const table = {
       "probe passes over ports on which something listens; prepublished does not look, because a container runtime listens on the ports it publishes.",
     example: "prepublished",
     fallback: () => "probe",
-    parse: oneOf({ probe: "probe", prepublished: "prepublished" }),
+    parse: oneOf("probe", "prepublished"),
   }),
   webUiHost: setting<string>({
     variable: "SVC_BLUEPRINT_WEB_UI_HOST",
     meaning:
       "Address that dashboards of blueprints bind. Beyond loopback they ask for a key, which their public URL has.",
-    example: "127.0.0.1",
     fallback: () => "127.0.0.1",
     parse: host,
   }),
@@ -236,7 +229,6 @@ export const table = {
   bundleBytesMax: setting<number>({
     variable: "SVC_BUNDLE_MAX_BYTES",
     meaning: "Bytes of an uploaded bundle; more is answered with 413.",
-    example: String(512 * MiB),
     fallback: () => 512 * MiB,
     parse: wholeNumber(1, Number.MAX_SAFE_INTEGER),
   }),
@@ -251,7 +243,6 @@ export const table = {
   bodyBytesMax: setting<number>({
     variable: "SVC_BODY_MAX_BYTES",
     meaning: "Bytes of a JSON request body; more is answered with 413.",
-    example: String(5 * MiB),
     fallback: () => 5 * MiB,
     parse: wholeNumber(1, 512 * MiB),
   }),
@@ -281,7 +272,6 @@ export const table = {
   retentionDays: setting<number>({
     variable: "SVC_RETENTION_DAYS",
     meaning: "Days that ended runs are kept, with their events and files; 0: whatever their age.",
-    example: "30",
     fallback: () => 30,
     parse: wholeNumber(0, 36_500),
   }),
@@ -296,17 +286,8 @@ export const table = {
   logLevel: setting<LogLevel>({
     variable: "SVC_LOG_LEVEL",
     meaning: "What the program itself logs: trace, debug, info, warn, error, fatal or silent.",
-    example: "info",
     fallback: () => "info",
-    parse: oneOf({
-      trace: "trace",
-      debug: "debug",
-      info: "info",
-      warn: "warn",
-      error: "error",
-      fatal: "fatal",
-      silent: "silent",
-    }),
+    parse: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
   }),
   workerEnvPrefixes: setting<readonly string[]>({
     variable: "SVC_WORKER_ENV_PREFIXES",
@@ -341,6 +322,7 @@ function shownPath(file: SecretFile | null): string {
   return file === null ? UNSET : file.path;
 }
 
-function setting<V>(entry: Setting<V>): Setting<V> {
-  return Object.freeze(entry);
+/** @param entry.example the default when absent */
+function setting<V>(entry: Omit<Setting<V>, "example"> & { readonly example?: string }): Setting<V> {
+  return Object.freeze({ ...entry, example: entry.example ?? String(entry.fallback()) });
 }

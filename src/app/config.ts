@@ -7,7 +7,7 @@
 // C5. A secret is never shown: not by describeConfig, and not in a problem.
 
 import { nearestName } from "../lib/text.ts";
-import { isLoopback } from "./config-parsers.ts";
+import { isLoopback, WrongValue } from "./config-parsers.ts";
 import { type RuntimeApi, type Setting, table, UNSET, type Values } from "./config-table.ts";
 import { runtimeSocket, SOCKET_PATH_BYTES_MAX } from "./runtime-socket.ts";
 
@@ -63,9 +63,12 @@ export function loadConfig(
       continue;
     }
     fromEnvironment.push(entry.variable);
-    const parsed = entry.parse(text);
-    if (parsed.kind === "value") values[key] = parsed.value;
-    else problems.push(`${entry.variable}: ${parsed.problem} Example: ${entry.variable}=${entry.example}`);
+    try {
+      values[key] = entry.parse(text);
+    } catch (error) {
+      if (!(error instanceof WrongValue)) throw error;
+      problems.push(`${entry.variable}: ${error.message} Example: ${entry.variable}=${entry.example}`);
+    }
   }
   const warnings = misspelt(env);
   if (problems.length > 0) return { kind: "invalid", problems, warnings };
