@@ -1,26 +1,25 @@
 // The table artifacts: the files that runs have left. The journal writes it.
 
-import { type Selectable, sql } from "kysely";
+import { sql } from "kysely";
 import type { ArtifactRecord } from "../../engine/task-port.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
+import { columnsOf, flag } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { atMost, type Db, query } from "./query.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
-function toArtifact(row: Selectable<Schema["artifacts"]>): ArtifactRecord {
-  return {
-    artifactId: row.artifact_id,
-    agentId: row.agent_id,
-    name: row.name,
-    kind: row.kind as ArtifactRecord["kind"],
-    title: row.title,
-    primary: row.is_primary === 1,
-    size: row.size,
-    sha256: row.sha256,
-    contentType: row.content_type,
-    createdAtMs: row.created_at,
-  };
-}
+export const artifacts = columnsOf<Schema["artifacts"], ArtifactRecord>({
+  artifactId: "artifact_id",
+  agentId: "agent_id",
+  name: "name",
+  kind: "kind",
+  title: "title",
+  primary: flag("is_primary"),
+  size: "size",
+  sha256: "sha256",
+  contentType: "content_type",
+  createdAtMs: "created_at",
+});
 
 /** Those of a run whose job has not been removed. */
 const ofRun = (db: Db, runId: string) =>
@@ -34,13 +33,13 @@ const ofRun = (db: Db, runId: string) =>
 
 const one = query(
   (db, runId: string, artifactId: string) => ofRun(db, runId).where("artifact_id", "=", artifactId),
-  toArtifact,
+  artifacts.toRecord,
 );
 
 const page = query(
   (db, runId: string, after: string, limit: number) =>
     ofRun(db, runId).where("artifact_id", ">", after).orderBy("artifact_id").limit(atMost(limit)),
-  toArtifact,
+  artifacts.toRecord,
 );
 
 const outputs = query(
@@ -56,19 +55,19 @@ const outputs = query(
       .orderBy("is_primary", "desc")
       .orderBy("artifact_id")
       .limit(atMost(limit)),
-  toArtifact,
+  artifacts.toRecord,
 );
 
 /** The index is named: without it SQLite walks through all files of the run. */
 const newestFinal = query(
   (db, runId: string) => ({
     compile: () =>
-      sql<Selectable<Schema["artifacts"]>>`
+      sql<Schema["artifacts"]>`
         SELECT * FROM artifacts INDEXED BY artifacts_final
         WHERE run_id = ${runId} AND (name GLOB 'final_artifact.*' OR name GLOB '*/final_artifact.*')
         ORDER BY artifact_id DESC LIMIT 1`.compile(db),
   }),
-  toArtifact,
+  artifacts.toRecord,
 );
 
 export function artifactReads(

@@ -1,79 +1,49 @@
 // The tables blueprints and blueprint_assets: what is prepared of blueprints.
 
-import { type Selectable, sql, type Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
 import type {
   BlueprintAsset,
   BlueprintRecords,
   BlueprintWrites,
   PreparedBlueprint,
-  PreparedState,
 } from "../../blueprints/records.ts";
-import type { OperationError } from "../../operations/records.ts";
+import { columnsOf, flag, json } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { type Db, insertion, query, type Session } from "./query.ts";
 import { isSnapshotNamed } from "./references.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
-type BlueprintRow = Selectable<Schema["blueprints"]>;
-type AssetRow = Selectable<Schema["blueprint_assets"]>;
+const blueprints = columnsOf<Schema["blueprints"], PreparedBlueprint>({
+  blueprintId: "blueprint_id",
+  state: "state",
+  fingerprint: "fingerprint",
+  sizeBytes: "size_bytes",
+  operationId: "operation_id",
+  addedAtMs: "added_at",
+  updatedAtMs: "updated_at",
+  error: json("error_json"),
+});
 
-function toPrepared(row: BlueprintRow): PreparedBlueprint {
-  return {
-    blueprintId: row.blueprint_id,
-    state: row.state as PreparedState,
-    fingerprint: row.fingerprint,
-    sizeBytes: row.size_bytes,
-    operationId: row.operation_id,
-    addedAtMs: row.added_at,
-    updatedAtMs: row.updated_at,
-    error: row.error_json === null ? null : (JSON.parse(row.error_json) as OperationError),
-  };
-}
-
-function preparedRow(blueprint: PreparedBlueprint): BlueprintRow {
-  return {
-    blueprint_id: blueprint.blueprintId,
-    state: blueprint.state,
-    fingerprint: blueprint.fingerprint,
-    size_bytes: blueprint.sizeBytes,
-    operation_id: blueprint.operationId,
-    added_at: blueprint.addedAtMs,
-    updated_at: blueprint.updatedAtMs,
-    error_json: blueprint.error === null ? null : JSON.stringify(blueprint.error),
-  };
-}
-
-function toAsset(row: AssetRow): BlueprintAsset {
-  return {
-    blueprintId: row.blueprint_id,
-    kind: row.kind as BlueprintAsset["kind"],
-    assetId: row.asset_id,
-    recipe: row.recipe,
-    ready: row.ready === 1,
-    bytes: row.bytes,
-    createdAtMs: row.created_at,
-  };
-}
-
-function assetRow(asset: BlueprintAsset): AssetRow {
-  return {
-    blueprint_id: asset.blueprintId,
-    kind: asset.kind,
-    asset_id: asset.assetId,
-    recipe: asset.recipe,
-    ready: asset.ready ? 1 : 0,
-    bytes: asset.bytes,
-    created_at: asset.createdAtMs,
-  };
-}
+const blueprintAssets = columnsOf<Schema["blueprint_assets"], BlueprintAsset>({
+  blueprintId: "blueprint_id",
+  kind: "kind",
+  assetId: "asset_id",
+  recipe: "recipe",
+  ready: flag("ready"),
+  bytes: "bytes",
+  createdAtMs: "created_at",
+});
 
 const byId = query(
   (db, blueprintId: string) =>
     db.selectFrom("blueprints").selectAll().where("blueprint_id", "=", blueprintId),
-  toPrepared,
+  blueprints.toRecord,
 );
 
-const all = query((db) => db.selectFrom("blueprints").selectAll().orderBy("blueprint_id"), toPrepared);
+const all = query(
+  (db) => db.selectFrom("blueprints").selectAll().orderBy("blueprint_id"),
+  blueprints.toRecord,
+);
 
 const assets = query(
   (db, blueprintId: string) =>
@@ -83,7 +53,7 @@ const assets = query(
       .where("blueprint_id", "=", blueprintId)
       .orderBy("kind", "desc")
       .orderBy("asset_id"),
-  toAsset,
+  blueprintAssets.toRecord,
 );
 
 /** Models that are complete. */
@@ -150,8 +120,8 @@ const saveAsset = insertion("blueprint_assets", ["blueprint_id", "kind", "asset_
 export function blueprintWrites(db: Transaction<Schema>): BlueprintWrites {
   return {
     ...readsOn(db),
-    save: (blueprint) => save(db, preparedRow(blueprint)),
-    saveAsset: (asset) => saveAsset(db, assetRow(asset)),
+    save: (blueprint) => save(db, blueprints.toRow(blueprint)),
+    saveAsset: (asset) => saveAsset(db, blueprintAssets.toRow(asset)),
 
     async delete(blueprintId) {
       await db.deleteFrom("blueprints").where("blueprint_id", "=", blueprintId).execute();

@@ -1,43 +1,36 @@
 // The table bundles: one row for each registered bundle.
 
-import { type Selectable, sql, type Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
 import type { BundleOrigin, BundleRecord, BundleRecords } from "../../bundles/records.ts";
 import type { GatewayRecords, GatewayWrites } from "../../launch/records.ts";
+import { columnsOf } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { atMost, command, type Db, insertion, query } from "./query.ts";
 import { isSnapshotNamed } from "./references.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
-type Row = Selectable<Schema["bundles"]>;
+const columns = columnsOf<Schema["bundles"], Omit<BundleRecord, "source">>({
+  bundleId: "bundle_id",
+  fingerprint: "fingerprint",
+  graphId: "graph_id",
+  name: "name",
+  sizeBytes: "size_bytes",
+  createdAtMs: "created_at",
+  updatedAtMs: "updated_at",
+});
 
-function toRow(record: BundleRecord): Row {
-  return {
-    bundle_id: record.bundleId,
-    fingerprint: record.fingerprint,
-    graph_id: record.graphId,
-    name: record.name,
-    source_kind: record.source.kind,
-    source_path: record.source.kind === "folder" ? record.source.path : null,
-    size_bytes: record.sizeBytes,
-    created_at: record.createdAtMs,
-    updated_at: record.updatedAtMs,
-  };
-}
+const toRow = (record: BundleRecord): Schema["bundles"] => ({
+  ...columns.toRow(record),
+  source_kind: record.source.kind,
+  source_path: record.source.kind === "folder" ? record.source.path : null,
+});
 
-function toBundle(row: Row): BundleRecord {
-  return {
-    bundleId: row.bundle_id,
-    fingerprint: row.fingerprint,
-    graphId: row.graph_id,
-    name: row.name,
-    source: originOf(row),
-    sizeBytes: row.size_bytes,
-    createdAtMs: row.created_at,
-    updatedAtMs: row.updated_at,
-  };
-}
+const toBundle = (row: Schema["bundles"]): BundleRecord => ({
+  ...columns.toRecord(row),
+  source: originOf(row),
+});
 
-function originOf(row: Row): BundleOrigin {
+function originOf(row: Schema["bundles"]): BundleOrigin {
   if (row.source_kind === "zip") return { kind: "zip" };
   if (row.source_kind === "folder" && row.source_path !== null)
     return { kind: "folder", path: row.source_path };

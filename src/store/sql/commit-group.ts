@@ -9,7 +9,7 @@
 import { CompiledQuery, type Transaction } from "kysely";
 import type { Clock } from "../../engine/ports.ts";
 import type { Database } from "./database.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
 const WORKS_PER_COMMIT_MAX = 256;
 

@@ -3,7 +3,7 @@
 
 import type { Kysely, Transaction } from "kysely";
 import type { Page } from "../../lib/page.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
 export interface Database {
   readonly kysely: Kysely<Schema>;

@@ -2,8 +2,8 @@
 // sorted by.
 
 import { sql } from "kysely";
-import type { DeadLetterReason } from "../../engine/journal.ts";
 import type { DeadLetter, DeadLetterRecords } from "../../runs/dead-letters.ts";
+import { columnsOf } from "./columns.ts";
 import type { Database } from "./database.ts";
 import {
   atMost,
@@ -15,23 +15,21 @@ import {
   query,
   rareStatus,
 } from "./query.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
 /** Characters of the letters that are parsed and sent again at once, while everything else waits. */
 const WORK_CHARS_MAX = 256 * 1024;
 
-function toDeadLetter(row: Schema["dead_letters"]): DeadLetter {
-  return {
-    deadLetterId: row.dead_letter_id,
-    agentId: row.agent_id,
-    reason: row.reason as DeadLetterReason,
-    attempts: row.attempts,
-    status: row.status,
-    createdAtMs: row.created_at,
-    retriedAtMs: row.retried_at,
-    messageJson: row.message_json,
-  };
-}
+export const letters = columnsOf<Schema["dead_letters"], DeadLetter>({
+  deadLetterId: "dead_letter_id",
+  agentId: "agent_id",
+  reason: "reason",
+  attempts: "attempts",
+  status: "status",
+  createdAtMs: "created_at",
+  retriedAtMs: "retried_at",
+  messageJson: "message_json",
+});
 
 const ofJob = (db: Db, jobId: string) =>
   db
@@ -42,7 +40,7 @@ const ofJob = (db: Db, jobId: string) =>
 const one = query(
   (db, jobId: string, deadLetterId: string) =>
     ofJob(db, jobId).selectAll().where("dead_letter_id", "=", deadLetterId),
-  toDeadLetter,
+  letters.toRecord,
 );
 
 /** Newest first. */
@@ -53,8 +51,8 @@ const list = listQuery(
       .where("dead_letter_id", "<", before)
       .orderBy("dead_letter_id", "desc")
       .limit(atMost(limit)),
-  { status: (letters, status) => letters.where(rareStatus(status)) },
-  toDeadLetter,
+  { status: (list, status) => list.where(rareStatus(status)) },
+  letters.toRecord,
 );
 
 const newestOpen = query(
@@ -76,7 +74,7 @@ const openBetween = pageQuery(
       .where("dead_letter_id", "<=", through)
       .orderBy("dead_letter_id")
       .limit(atMost(limit)),
-  toDeadLetter,
+  letters.toRecord,
   WORK_CHARS_MAX,
 );
 

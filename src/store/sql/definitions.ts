@@ -18,7 +18,7 @@ import type {
 import type { Database } from "./database.ts";
 import { atMost, BEHIND_ALL_IDS, type Db, insertion, listQuery, query } from "./query.ts";
 import { toTrigger } from "./runs.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
 /** In place of a snapshot's fingerprint, while a job has none. */
 const NO_FINGERPRINT = "";

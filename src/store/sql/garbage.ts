@@ -6,7 +6,7 @@ import { type SqlBool, sql, type Transaction } from "kysely";
 import type { FileGarbage, Garbage, RetentionRecords } from "../../runs/retention-records.ts";
 import type { Database } from "./database.ts";
 import { atMost, query } from "./query.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
 /** To be called in a transaction, with a few hundred jobs at most. */
 export async function deleteJobRows(

@@ -14,7 +14,7 @@ import { operationWrites } from "./operations.ts";
 import { portWrites } from "./ports.ts";
 import { purgeDeleted } from "./retention.ts";
 import { runReads, runWrites } from "./runs.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
 /** @param soon the clock's: when a group of writes is closed */
 export function sqlGatewayRecords(database: Database, soon: Clock["soon"]): GatewayRecords {

@@ -2,22 +2,25 @@
 
 import { sql, type Transaction } from "kysely";
 import type { GatewayRecords, GatewayWrites, IdempotencyRecord } from "../../launch/records.ts";
+import { columnsOf } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { insertion, query } from "./query.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
+
+const columns = columnsOf<Schema["idempotency"], IdempotencyRecord>({
+  scope: "scope",
+  key: "key",
+  requestHash: "request_hash",
+  status: "status",
+  headersJson: "headers_json",
+  body: "body",
+  createdAtMs: "created_at",
+});
 
 const byKey = query(
   (db, scope: string, key: string) =>
     db.selectFrom("idempotency").selectAll().where("scope", "=", scope).where("key", "=", key),
-  (row): IdempotencyRecord => ({
-    scope: row.scope,
-    key: row.key,
-    requestHash: row.request_hash,
-    status: row.status,
-    headersJson: row.headers_json,
-    body: row.body,
-    createdAtMs: row.created_at,
-  }),
+  columns.toRecord,
 );
 
 const save = insertion("idempotency", ["scope", "key"]);
@@ -46,15 +49,6 @@ export function idempotencyWrites(
 ): Pick<GatewayWrites, "idempotency" | "saveIdempotency"> {
   return {
     idempotency: (scope, key) => byKey.first(db, scope, key),
-    saveIdempotency: (record) =>
-      save(db, {
-        scope: record.scope,
-        key: record.key,
-        request_hash: record.requestHash,
-        status: record.status,
-        headers_json: record.headersJson,
-        body: record.body,
-        created_at: record.createdAtMs,
-      }),
+    saveIdempotency: (record) => save(db, columns.toRow(record)),
   };
 }

@@ -1,82 +1,54 @@
 // The tables jobs, job_sources, agents, messages and tasks: what the edges read of the runtime's jobs. The journal writes
 // them. Its histories are in events.ts, their files in artifacts.ts.
 
-import { type Selectable, sql } from "kysely";
+import { sql } from "kysely";
 import type { AgentRecord, JobStatus, TaskRecord } from "../../engine/journal.ts";
 import { newTally, readTally, type Tally } from "../../engine/tally.ts";
-import type { Lease } from "../../engine/task-port.ts";
 import { ownTrace, type TraceContext } from "../../engine/trace.ts";
 import type { JobPageRequest, JobRecord, JobRecords, WholeJob } from "../../runs/job-records.ts";
 import { artifactReads } from "./artifacts.ts";
+import { columnsOf, flag, json } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { eventReads, newestEvents } from "./events.ts";
 import { atMost, type Db, listQuery, query } from "./query.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
 /** Characters of a page of jobs, unless one alone has more: nothing else runs while they are read. */
 const PAGE_CHARS_MAX = 512 * 1024;
 
-const jobColumns = [
-  "jobs.job_id",
-  "run_id",
-  "graph_id",
-  "job_name",
-  "type",
-  "status",
-  "submitted_at",
-  "updated_at",
-  "started_at",
-  "placement_policy",
-  "recovery_policy",
-  "executor_count",
-  "active_executors",
-  "event_seq",
-  "partial",
-  "bundle_fingerprint",
-  "definition_id",
-  "trace_id",
-  "parent_span_id",
-  "tally_json",
-  "human_pending",
-  "root_agents_json",
-  "sandboxes_json",
-  "last_event_json",
-  "failure_json",
-] as const;
+const columns = columnsOf<Schema["jobs"], Omit<JobRecord, "trace" | "tally">>({
+  jobId: "job_id",
+  runId: "run_id",
+  graphId: "graph_id",
+  jobName: "job_name",
+  type: "type",
+  status: "status",
+  submittedAtMs: "submitted_at",
+  updatedAtMs: "updated_at",
+  startedAtMs: "started_at",
+  placementPolicy: "placement_policy",
+  recoveryPolicy: "recovery_policy",
+  executorCount: "executor_count",
+  activeExecutors: "active_executors",
+  eventCount: "event_seq",
+  partial: flag("partial"),
+  bundleFingerprint: "bundle_fingerprint",
+  definitionId: "definition_id",
+  humanPending: "human_pending",
+  failureJson: "failure_json",
+  rootAgentIdsJson: "root_agents_json",
+  sandboxNamesJson: "sandboxes_json",
+  lastEventJson: "last_event_json",
+});
 
-type JobRow = Pick<
-  Selectable<Schema["jobs"]>,
-  "job_id" | Exclude<(typeof jobColumns)[number], "jobs.job_id">
->;
+const selected = [...columns.names, "trace_id", "parent_span_id", "tally_json"] as const;
+const jobColumns = selected.map((name) => `jobs.${name}` as const);
 
-function toJob(row: JobRow): JobRecord {
-  return {
-    jobId: row.job_id,
-    runId: row.run_id,
-    graphId: row.graph_id,
-    jobName: row.job_name,
-    type: row.type,
-    status: row.status as JobStatus,
-    submittedAtMs: row.submitted_at,
-    updatedAtMs: row.updated_at,
-    startedAtMs: row.started_at,
-    placementPolicy: row.placement_policy,
-    recoveryPolicy: row.recovery_policy,
-    executorCount: row.executor_count,
-    activeExecutors: row.active_executors,
-    eventCount: row.event_seq,
-    partial: row.partial === 1,
-    bundleFingerprint: row.bundle_fingerprint,
-    definitionId: row.definition_id,
-    trace: toTrace(row),
-    tally: tallyOf(row.tally_json),
-    humanPending: row.human_pending,
-    failureJson: row.failure_json,
-    rootAgentIdsJson: row.root_agents_json,
-    sandboxNamesJson: row.sandboxes_json,
-    lastEventJson: row.last_event_json,
-  };
-}
+const toJob = (row: Pick<Schema["jobs"], (typeof selected)[number]>): JobRecord => ({
+  ...columns.toRecord(row),
+  trace: toTrace(row),
+  tally: tallyOf(row.tally_json),
+});
 
 /** The trace of a runtime job; one from before traces were kept has its own. */
 export function toTrace(row: Pick<Schema["jobs"], "run_id" | "trace_id" | "parent_span_id">): TraceContext {
@@ -93,31 +65,27 @@ export function tallyOf(json: string): Tally {
   }
 }
 
-export function toAgentRecord(row: Schema["agents"]): AgentRecord {
-  return {
-    agentId: row.agent_id,
-    index: row.agent_index,
-    status: row.status as AgentRecord["status"],
-    done: row.done === 1,
-    processedMessages: row.processed_messages,
-    stateJson: row.state_json,
-    lastError: row.last_error,
-    unroutedJson: row.unrouted_json,
-    lease: row.lease_json === null ? null : (JSON.parse(row.lease_json) as Lease),
-  };
-}
+export const agents = columnsOf<Schema["agents"], AgentRecord>({
+  index: "agent_index",
+  agentId: "agent_id",
+  status: "status",
+  done: flag("done"),
+  processedMessages: "processed_messages",
+  stateJson: "state_json",
+  lastError: "last_error",
+  unroutedJson: "unrouted_json",
+  lease: json("lease_json"),
+});
 
-export function toTaskRecord(row: Schema["tasks"]): TaskRecord {
-  return {
-    taskSeq: row.task_seq,
-    agentIndex: row.agent_index,
-    kind: row.kind as TaskRecord["kind"],
-    attempt: row.attempt,
-    failures: row.failures,
-    state: JSON.parse(row.state_json) as TaskRecord["state"],
-    message: JSON.parse(row.message_json) as TaskRecord["message"],
-  };
-}
+export const tasks = columnsOf<Schema["tasks"], TaskRecord>({
+  taskSeq: "task_seq",
+  agentIndex: "agent_index",
+  kind: "kind",
+  attempt: "attempt",
+  failures: "failures",
+  state: json("state_json"),
+  message: json("message_json"),
+});
 
 const jobs = (db: Db) => db.selectFrom("jobs").select(jobColumns);
 
@@ -181,7 +149,7 @@ const result = query(
   (row) => row.result_json,
 );
 
-const agents = query(
+const agentsBetween = query(
   (db, jobId: string, fromIndex: number, toIndex: number) =>
     db
       .selectFrom("agents")
@@ -190,12 +158,12 @@ const agents = query(
       .where("agent_index", ">=", fromIndex)
       .where("agent_index", "<", toIndex)
       .orderBy("agent_index"),
-  toAgentRecord,
+  agents.toRecord,
 );
 
-const tasks = query(
+const openTasks = query(
   (db, jobId: string) => db.selectFrom("tasks").selectAll().where("job_id", "=", jobId).orderBy("task_seq"),
-  toTaskRecord,
+  tasks.toRecord,
 );
 
 const mailboxDepths = query(
@@ -228,12 +196,12 @@ export function sqlJobRecords(database: Database): JobRecords {
       return {
         ...found.whole,
         mailboxDepths: new Map(found.isOpen ? await mailboxDepths.all(database, jobId) : []),
-        tasks: found.isOpen ? await tasks.all(database, jobId) : [],
+        tasks: found.isOpen ? await openTasks.all(database, jobId) : [],
         recentEvents: await newestEvents(database, jobId, recentEvents),
       };
     },
 
-    agents: (jobId, fromIndex, toIndex) => agents.all(database, jobId, fromIndex, toIndex),
+    agents: (jobId, fromIndex, toIndex) => agentsBetween.all(database, jobId, fromIndex, toIndex),
     result: (jobId) => result.first(database, jobId),
     texts: (jobId) => texts.first(database, jobId),
   };

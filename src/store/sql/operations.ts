@@ -1,78 +1,50 @@
 // The tables operations and operation_events.
 
-import { type Selectable, sql, type Transaction } from "kysely";
-import type {
-  Operation,
-  OperationError,
-  OperationKind,
-  OperationRecords,
-  OperationStatus,
-  OperationStep,
-  OperationWrites,
-} from "../../operations/records.ts";
+import { sql, type Transaction } from "kysely";
+import type { Operation, OperationRecords, OperationWrites } from "../../operations/records.ts";
+import { columnsOf, json } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { atMost, BEHIND_ALL_IDS, type Db, insertion, listQuery, query } from "./query.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
-type Row = Selectable<Schema["operations"]>;
+const columns = columnsOf<Schema["operations"], Operation>({
+  operationId: "operation_id",
+  kind: "kind",
+  target: "target",
+  status: "status",
+  percent: "percent",
+  label: "label",
+  step: "step",
+  eventSeq: "event_seq",
+  createdAtMs: "created_at",
+  updatedAtMs: "updated_at",
+  finishedAtMs: "finished_at",
+  steps: json("steps_json"),
+  request: json("request_json"),
+  error: json("error_json"),
+  result: json("result_json"),
+});
 
-function toRow(operation: Operation): Row {
-  const { status, error, result } = operation;
-  return {
-    operation_id: operation.operationId,
-    kind: operation.kind,
-    target: operation.target,
-    status,
-    terminal: status === "completed" || status === "failed" ? 1 : 0,
-    percent: operation.percent,
-    label: operation.label,
-    step: operation.step,
-    event_seq: operation.eventSeq,
-    created_at: operation.createdAtMs,
-    updated_at: operation.updatedAtMs,
-    finished_at: operation.finishedAtMs,
-    steps_json: JSON.stringify(operation.steps),
-    request_json: JSON.stringify(operation.request),
-    error_json: error === null ? null : JSON.stringify(error),
-    result_json: result === null ? null : JSON.stringify(result),
-  };
-}
-
-function toOperation(row: Row): Operation {
-  return {
-    operationId: row.operation_id,
-    kind: row.kind as OperationKind,
-    target: row.target,
-    status: row.status as OperationStatus,
-    percent: row.percent,
-    label: row.label,
-    step: row.step,
-    steps: JSON.parse(row.steps_json) as OperationStep[],
-    request: JSON.parse(row.request_json) as Operation["request"],
-    result: row.result_json === null ? null : (JSON.parse(row.result_json) as Operation["result"]),
-    error: row.error_json === null ? null : (JSON.parse(row.error_json) as OperationError),
-    eventSeq: row.event_seq,
-    createdAtMs: row.created_at,
-    updatedAtMs: row.updated_at,
-    finishedAtMs: row.finished_at,
-  };
-}
+const toRow = (operation: Operation): Schema["operations"] => ({
+  ...columns.toRow(operation),
+  terminal: operation.status === "completed" || operation.status === "failed" ? 1 : 0,
+});
 
 const operations = (db: Db) => db.selectFrom("operations").selectAll();
 
 const byId = query(
   (db, operationId: string) => operations(db).where("operation_id", "=", operationId),
-  toOperation,
+  columns.toRecord,
 );
 
 const open = query(
   (db) => operations(db).where("terminal", "=", sql.lit(0)).orderBy("operation_id"),
-  toOperation,
+  columns.toRecord,
 );
 
 const openOf = query(
   (db, target: string) => operations(db).where("terminal", "=", sql.lit(0)).where("target", "=", target),
-  toOperation,
+  columns.toRecord,
 );
 
 const list = listQuery(
@@ -82,7 +54,7 @@ const list = listQuery(
     target: (operations, target) => operations.where("target", "=", target),
     status: (operations, status) => operations.where("status", "=", status),
   },
-  toOperation,
+  columns.toRecord,
 );
 
 const events = query(

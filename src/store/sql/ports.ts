@@ -5,7 +5,7 @@ import { sql, type Transaction } from "kysely";
 import type { PortRecords, PortWrites } from "../../web/records.ts";
 import type { Database } from "./database.ts";
 import { type Db, insertion, query } from "./query.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
 /**
  * Rows are as many as the ports that were ever given: the range of the settings, usually 50. A cross join begins with

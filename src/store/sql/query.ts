@@ -12,7 +12,7 @@ import {
 } from "kysely";
 import type { Page } from "../../lib/page.ts";
 import type { Database } from "./database.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
 /** The tables, in a transaction or outside: what a query is built on. */
 export type Db = Kysely<Schema>;

@@ -6,7 +6,7 @@ import type { Database } from "./database.ts";
 import { deleteJobRows, garbageRecords } from "./garbage.ts";
 import { atMost, query } from "./query.ts";
 import { isBlobNamed, isRunThere, isSnapshotNamed } from "./references.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
 /** Characters of inputs and results that go in one transaction; the first run goes whatever it has. */
 const REMOVED_CHARS_MAX = 4 * 1024 * 1024;

@@ -19,7 +19,7 @@ import type {
 import type { Database } from "./database.ts";
 import { tallyOf } from "./jobs.ts";
 import { atMost, BEHIND_ALL_IDS, command, type Db, insertion, listQuery, query } from "./query.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema } from "./schema.generated.ts";
 
 type RunExpression = ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">;
 

@@ -24,7 +24,7 @@ import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import type { Page } from "../../lib/page.ts";
 import { type Database, StoreUnusable } from "../sql/database.ts";
-import type { Schema } from "../sql/schema.ts";
+import type { Schema } from "../sql/schema.generated.ts";
 import { CommitCounter, commitCountFile, type MissingCommits, missingCommits } from "./commit-counter.ts";
 import { asUnavailable, damageText, explain, readOnlyText, scopeOf } from "./errors.ts";
 import { WriteGate } from "./write-gate.ts";

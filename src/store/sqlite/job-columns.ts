@@ -1,89 +1,62 @@
-// The columns of a job's row: what it was born with, and its progress.
+// The columns of a job's row, each part in the order in which its checksum is made (row-checksum.ts).
 
-import { type JobInsert, type JobProgress, terminalStatuses } from "../../engine/journal.ts";
+import { isTerminal, type JobInsert, type JobProgress } from "../../engine/journal.ts";
+import { readTally } from "../../engine/tally.ts";
+import type { TraceContext } from "../../engine/trace.ts";
+import { columnsOf, flag, json } from "../sql/columns.ts";
+import type { Schema } from "../sql/schema.generated.ts";
 
-/** Written once, in the order of `fixedValues`. */
-export const FIXED_COLUMNS: readonly string[] = [
-  "job_id",
-  "run_id",
-  "graph_id",
-  "job_name",
-  "type",
-  "submitted_at",
-  "placement_policy",
-  "recovery_policy",
-  "executor_count",
-  "bundle_fingerprint",
-  "definition_id",
-  "own_payload",
-  "trace_id",
-  "parent_span_id",
-  "root_agents_json",
-];
+type FixedPart = Omit<JobInsert, "manifestJson" | "configurationJson" | "trace"> &
+  TraceContext & { readonly jobId: string };
 
-export function fixedValues(jobId: string, insert: JobInsert) {
-  return [
-    jobId,
-    insert.runId,
-    insert.graphId,
-    insert.jobName,
-    insert.type,
-    insert.submittedAtMs,
-    insert.placementPolicy,
-    insert.recoveryPolicy,
-    insert.executorCount,
-    insert.bundleFingerprint,
-    insert.definitionId,
-    insert.hasOwnPayload ? 1 : 0,
-    insert.trace.traceId,
-    insert.trace.parentSpanId,
-    JSON.stringify(insert.rootAgentIds),
-  ];
-}
+/** Written once. */
+export const fixedColumns = columnsOf<Schema["jobs"], FixedPart>({
+  jobId: "job_id",
+  runId: "run_id",
+  graphId: "graph_id",
+  jobName: "job_name",
+  type: "type",
+  submittedAtMs: "submitted_at",
+  placementPolicy: "placement_policy",
+  recoveryPolicy: "recovery_policy",
+  executorCount: "executor_count",
+  bundleFingerprint: "bundle_fingerprint",
+  definitionId: "definition_id",
+  hasOwnPayload: flag("own_payload"),
+  traceId: "trace_id",
+  parentSpanId: "parent_span_id",
+  rootAgentIds: json("root_agents_json"),
+});
 
-/** What changes with each batch, in the order of `progressValues`. */
-export const PROGRESS_COLUMNS: readonly string[] = [
-  "status",
-  "terminal",
-  "updated_at",
-  "started_at",
-  "paused_at",
-  "deadline_at",
-  "event_seq",
-  "message_seq",
-  "task_seq",
-  "log_bytes",
-  "active_executors",
-  "sandboxes_json",
-  "last_event_json",
-  "partial",
-  "tally_json",
-  "human_pending",
-  "stored_bytes",
-  "failure_json",
-  "result_json",
-];
+/** With what queries ask for, which follows from the rest. */
+type StoredProgress = JobProgress & { readonly terminal: boolean; readonly storedBytes: number };
 
-export function progressValues(progress: JobProgress) {
-  return [
-    progress.status,
-    terminalStatuses.includes(progress.status) ? 1 : 0,
-    progress.updatedAtMs,
-    progress.startedAtMs,
-    progress.pausedAtMs,
-    progress.deadlineAtMs,
-    progress.eventSeq,
-    progress.messageSeq,
-    progress.taskSeq,
-    progress.logBytes,
-    progress.activeExecutors,
-    JSON.stringify(progress.sandboxNames),
-    progress.lastEventJson,
-    progress.partial ? 1 : 0,
-    JSON.stringify(progress.tally),
-    progress.humanPending,
-    progress.tally.historyChars + progress.tally.artifactBytes,
-    progress.failureJson,
-    progress.resultJson,
-  ];
-}
+/** What changes with each batch. */
+export const progressColumns = columnsOf<Schema["jobs"], StoredProgress>({
+  status: "status",
+  terminal: flag("terminal"),
+  updatedAtMs: "updated_at",
+  startedAtMs: "started_at",
+  pausedAtMs: "paused_at",
+  deadlineAtMs: "deadline_at",
+  eventSeq: "event_seq",
+  messageSeq: "message_seq",
+  taskSeq: "task_seq",
+  logBytes: "log_bytes",
+  activeExecutors: "active_executors",
+  sandboxNames: json("sandboxes_json"),
+  lastEventJson: "last_event_json",
+  partial: flag("partial"),
+  tally: { column: "tally_json", store: JSON.stringify, read: (stored) => readTally(stored as string) },
+  humanPending: "human_pending",
+  storedBytes: "stored_bytes",
+  failureJson: "failure_json",
+  resultJson: "result_json",
+});
+
+export const progressValues = (progress: JobProgress) =>
+  progressColumns.toValues({
+    ...progress,
+    terminal: isTerminal(progress.status),
+    storedBytes: progress.tally.historyChars + progress.tally.artifactBytes,
+  });

@@ -4,10 +4,10 @@ import type { DatabaseSync } from "node:sqlite";
 import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../engine/journal.ts";
 import { limits } from "../../engine/limits.ts";
 import type { Message } from "../../engine/message.ts";
-import { readTally } from "../../engine/tally.ts";
-import { toHumanRequest } from "../sql/human-requests.ts";
-import { toAgentRecord, toTaskRecord, toTrace } from "../sql/jobs.ts";
-import type { Schema } from "../sql/schema.ts";
+import { humanRequests } from "../sql/human-requests.ts";
+import { agents, tasks, toTrace } from "../sql/jobs.ts";
+import type { Schema } from "../sql/schema.generated.ts";
+import { fixedColumns, progressColumns } from "./job-columns.ts";
 import { isWhole, type Row } from "./row-checksum.ts";
 import { tablesOf } from "./tables.ts";
 
@@ -45,14 +45,14 @@ export function imageReader(connection: DatabaseSync): (jobId: string) => JobIma
       return rows;
     };
   };
-  const jobs = prepare<JobRow>(QUERIES.job, "jobs", "job_sources");
-  const agents = prepare<Schema["agents"]>(QUERIES.agents, "agents");
-  const messages = prepare<Schema["messages"]>(QUERIES.messages, "messages");
-  const items = prepare<Schema["items"]>(QUERIES.items, "items");
-  const tasks = prepare<Schema["tasks"]>(QUERIES.tasks, "tasks");
-  const humanRequests = prepare<Schema["human_requests"]>(QUERIES.humanRequests);
+  const jobRows = prepare<JobRow>(QUERIES.job, "jobs", "job_sources");
+  const agentRows = prepare<Schema["agents"]>(QUERIES.agents, "agents");
+  const messageRows = prepare<Schema["messages"]>(QUERIES.messages, "messages");
+  const itemRows = prepare<Schema["items"]>(QUERIES.items, "items");
+  const taskRows = prepare<Schema["tasks"]>(QUERIES.tasks, "tasks");
+  const requestRows = prepare<Schema["human_requests"]>(QUERIES.humanRequests);
   return (jobId) => {
-    const [job] = jobs(jobId);
+    const [job] = jobRows(jobId);
     if (job === undefined) return null;
     return {
       jobId,
@@ -60,55 +60,28 @@ export function imageReader(connection: DatabaseSync): (jobId: string) => JobIma
       revision: job.revision,
       insert: toInsert(job),
       progress: toProgress(job),
-      agents: agents(jobId).map(toAgentRecord),
-      messages: messages(jobId).map((row) => JSON.parse(row.message_json) as Message),
-      items: items(jobId).map(toItems),
-      tasks: tasks(jobId).map(toTaskRecord),
-      humanRequests: humanRequests(jobId).map(toHumanRequest),
+      agents: agentRows(jobId).map(agents.toRecord),
+      messages: messageRows(jobId).map((row) => JSON.parse(row.message_json) as Message),
+      items: itemRows(jobId).map(toItems),
+      tasks: taskRows(jobId).map(tasks.toRecord),
+      humanRequests: requestRows(jobId).map(humanRequests.toRecord),
     };
   };
 }
 
 function toInsert(row: JobRow): JobInsert {
+  const { jobId, traceId, parentSpanId, ...fixed } = fixedColumns.toRecord(row);
   return {
-    graphId: row.graph_id,
-    jobName: row.job_name,
-    runId: row.run_id,
-    type: row.type,
-    submittedAtMs: row.submitted_at,
-    placementPolicy: row.placement_policy,
-    recoveryPolicy: row.recovery_policy,
-    executorCount: row.executor_count,
-    rootAgentIds: JSON.parse(row.root_agents_json) as string[],
+    ...fixed,
     manifestJson: row.manifest_json,
-    bundleFingerprint: row.bundle_fingerprint,
-    hasOwnPayload: row.own_payload === 1,
-    definitionId: row.definition_id,
     configurationJson: row.configuration_json,
     trace: toTrace(row),
   };
 }
 
 function toProgress(row: JobRow): JobProgress {
-  return {
-    status: row.status as JobProgress["status"],
-    updatedAtMs: row.updated_at,
-    startedAtMs: row.started_at,
-    pausedAtMs: row.paused_at,
-    deadlineAtMs: row.deadline_at,
-    eventSeq: row.event_seq,
-    messageSeq: row.message_seq,
-    taskSeq: row.task_seq,
-    logBytes: row.log_bytes,
-    activeExecutors: row.active_executors,
-    sandboxNames: JSON.parse(row.sandboxes_json) as string[],
-    lastEventJson: row.last_event_json,
-    partial: row.partial === 1,
-    tally: readTally(row.tally_json),
-    humanPending: row.human_pending,
-    resultJson: row.result_json,
-    failureJson: row.failure_json,
-  };
+  const { terminal, storedBytes, ...progress } = progressColumns.toRecord(row);
+  return progress;
 }
 
 function toItems(row: Schema["items"]): CollectedItems {

@@ -1,11 +1,26 @@
 // The journal's statements, prepared once.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { FIXED_COLUMNS, PROGRESS_COLUMNS } from "./job-columns.ts";
+import { artifacts } from "../sql/artifacts.ts";
+import { letters } from "../sql/dead-letters.ts";
+import { humanRequests } from "../sql/human-requests.ts";
+import { agents, tasks } from "../sql/jobs.ts";
+import { fixedColumns, progressColumns } from "./job-columns.ts";
 
-const FIXED = [...FIXED_COLUMNS, "fixed_checksum"];
-const PROGRESS = [...PROGRESS_COLUMNS, "progress_checksum"];
+const FIXED = [...fixedColumns.names, "fixed_checksum"];
+const PROGRESS = [...progressColumns.names, "progress_checksum"];
 const SET_PROGRESS = PROGRESS.map((name) => `${name} = ?`).join(", ");
+
+const parameters = (columns: readonly string[]) => columns.map(() => "?").join(", ");
+
+const insertInto = (table: string, columns: readonly string[], verb = "INSERT") =>
+  `${verb} INTO ${table} (${columns.join(", ")}) VALUES (${parameters(columns)})`;
+
+/** Replaces a row with the same values in the first two columns, which are the key. */
+const upsertInto = (table: string, columns: readonly string[]) => {
+  const changes = columns.slice(2).map((name) => `${name} = excluded.${name}`);
+  return `${insertInto(table, columns)} ON CONFLICT (${columns.slice(0, 2).join(", ")}) DO UPDATE SET ${changes.join(", ")}`;
+};
 
 export type Statements = Record<keyof typeof STATEMENTS, StatementSync>;
 
@@ -15,10 +30,9 @@ const STATEMENTS = {
   rollback: "ROLLBACK",
   probe: "UPDATE schema_migrations SET name = name",
   insertJob: `INSERT INTO jobs (owner, epoch, revision, ${[...FIXED, ...PROGRESS].join(", ")})
-    VALUES (?, ?, 1, ${[...FIXED, ...PROGRESS].map(() => "?").join(", ")})
+    VALUES (?, ?, 1, ${parameters([...FIXED, ...PROGRESS])})
     ON CONFLICT (job_id) DO NOTHING`,
-  insertSource:
-    "INSERT INTO job_sources (job_id, manifest_json, configuration_json, checksum) VALUES (?, ?, ?, ?)",
+  insertSource: insertInto("job_sources", ["job_id", "manifest_json", "configuration_json", "checksum"]),
   updateJob: `UPDATE jobs SET revision = revision + 1, ${SET_PROGRESS}
     WHERE job_id = ? AND owner = ? AND epoch = ? AND revision = ?`,
   selectClaim: "SELECT owner, epoch, revision FROM jobs WHERE job_id = ?",
@@ -33,41 +47,26 @@ const STATEMENTS = {
   savepoint: "SAVEPOINT part",
   release: "RELEASE part",
   rollbackPart: "ROLLBACK TO part",
-  insertEvents: "INSERT INTO events (job_id, first_seq, event_count, lines, checksum) VALUES (?, ?, ?, ?, ?)",
-  upsertAgent: `INSERT INTO agents (job_id, agent_index, agent_id, status, done, processed_messages, state_json,
-      last_error, unrouted_json, lease_json, checksum)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (job_id, agent_index) DO UPDATE SET status = excluded.status, done = excluded.done,
-      processed_messages = excluded.processed_messages, state_json = excluded.state_json,
-      last_error = excluded.last_error, unrouted_json = excluded.unrouted_json, lease_json = excluded.lease_json,
-      checksum = excluded.checksum`,
-  insertMessage:
-    "INSERT INTO messages (job_id, agent_index, seq, message_json, checksum) VALUES (?, ?, ?, ?, ?)",
+  insertEvents: insertInto("events", ["job_id", "first_seq", "event_count", "lines", "checksum"]),
+  upsertAgent: upsertInto("agents", ["job_id", ...agents.names, "checksum"]),
+  insertMessage: insertInto("messages", ["job_id", "agent_index", "seq", "message_json", "checksum"]),
   deleteMessages: "DELETE FROM messages WHERE job_id = ? AND agent_index = ? AND seq <= ?",
   clearMessages: "DELETE FROM messages WHERE job_id = ?",
-  insertItems: "INSERT INTO items (job_id, agent_index, first_seq, lines, checksum) VALUES (?, ?, ?, ?, ?)",
+  insertItems: insertInto("items", ["job_id", "agent_index", "first_seq", "lines", "checksum"]),
   deleteItems: "DELETE FROM items WHERE job_id = ? AND agent_index = ?",
   clearItems: "DELETE FROM items WHERE job_id = ?",
-  upsertTask: `INSERT INTO tasks (job_id, task_seq, agent_index, kind, attempt, failures, state_json, message_json,
-      checksum)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (job_id, task_seq) DO UPDATE SET attempt = excluded.attempt, failures = excluded.failures,
-      state_json = excluded.state_json, message_json = excluded.message_json, checksum = excluded.checksum`,
+  upsertTask: upsertInto("tasks", ["job_id", ...tasks.names, "checksum"]),
   deleteTask: "DELETE FROM tasks WHERE job_id = ? AND task_seq = ?",
   clearTasks: "DELETE FROM tasks WHERE job_id = ?",
-  insertDeadLetter: `INSERT INTO dead_letters (dead_letter_id, job_id, agent_id, reason, attempts, message_json,
-      created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  insertDeadLetter: insertInto("dead_letters", ["job_id", ...letters.names]),
   retryDeadLetter: `UPDATE dead_letters SET status = 'retried', retried_at = ?
     WHERE job_id = ? AND dead_letter_id = ?`,
   // Replaces the request as it was, and a closed one of the same name.
-  upsertHumanRequest: `INSERT OR REPLACE INTO human_requests (job_id, event_seq, request_id, agent_id, task_seq,
-      prompt, allowed_json, default_action, status, created_at, expires_at, response_json)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  upsertHumanRequest: insertInto("human_requests", ["job_id", ...humanRequests.names], "REPLACE"),
   replaceOutput: `UPDATE artifacts INDEXED BY artifacts_output_names SET kind = 'artifact'
     WHERE kind = 'output' AND run_id = (SELECT run_id FROM jobs WHERE job_id = ?) AND agent_id IS ? AND name = ?`,
-  insertArtifact: `INSERT INTO artifacts (run_id, job_id, artifact_id, agent_id, name, kind, title, is_primary, size,
-      sha256, content_type, created_at)
-    VALUES ((SELECT run_id FROM jobs WHERE job_id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  insertArtifact: `INSERT INTO artifacts (run_id, job_id, ${artifacts.names.join(", ")})
+    VALUES ((SELECT run_id FROM jobs WHERE job_id = ?), ?, ${parameters(artifacts.names)})`,
 } as const;
 
 export function prepareAll(connection: DatabaseSync): Statements {

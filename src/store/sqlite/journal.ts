@@ -13,14 +13,18 @@ import {
   type Journal,
   JournalUnavailable,
 } from "../../engine/journal.ts";
-import { tallyOf, toTrace } from "../sql/jobs.ts";
-import type { Schema } from "../sql/schema.ts";
+import { artifacts } from "../sql/artifacts.ts";
+import type { Stored } from "../sql/columns.ts";
+import { letters } from "../sql/dead-letters.ts";
+import { humanRequests } from "../sql/human-requests.ts";
+import { agents, tallyOf, tasks, toTrace } from "../sql/jobs.ts";
+import type { Schema } from "../sql/schema.generated.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { scopeOf } from "./errors.ts";
-import { fixedValues, PROGRESS_COLUMNS, progressValues } from "./job-columns.ts";
+import { fixedColumns, progressColumns, progressValues } from "./job-columns.ts";
 import { imageReader } from "./journal-image.ts";
 import { prepareAll, type Statements } from "./journal-statements.ts";
-import { type Row, type RowValues, rowChecksum } from "./row-checksum.ts";
+import { type Row, rowChecksum } from "./row-checksum.ts";
 import { RunFollower } from "./run-follower.ts";
 import type { WriteGate } from "./write-gate.ts";
 
@@ -138,7 +142,7 @@ export class SqliteJournal implements Journal {
         failure_json: end.failureJson,
         tally_json: JSON.stringify(end.tally),
       };
-      sql.failDamaged.run(...withChecksum(PROGRESS_COLUMNS.map((name) => failed[name]!)), jobId);
+      sql.failDamaged.run(...withChecksum(progressColumns.names.map((name) => failed[name]!)), jobId);
       sql.deleteEventsFrom.run(jobId, eventSeq);
       put(sql.insertEvents, [jobId, eventSeq, 1, end.eventLine]);
       this.#clearWork(jobId);
@@ -168,7 +172,7 @@ export class SqliteJournal implements Journal {
     const { changes: rows } = this.#sql.insertJob.run(
       owner,
       epoch,
-      ...withChecksum(fixedValues(jobId, insert)),
+      ...withChecksum(fixedColumns.toValues({ ...insert, ...insert.trace, jobId })),
       ...withChecksum(progressValues(changes.progress)),
     );
     if (rows === 0) return this.#whyNot(changes);
@@ -200,66 +204,23 @@ export class SqliteJournal implements Journal {
     const { jobId } = changes;
     this.#writeEvents(changes);
     for (const agent of changes.agents) {
-      put(sql.upsertAgent, [
-        jobId,
-        agent.index,
-        agent.agentId,
-        agent.status,
-        agent.done ? 1 : 0,
-        agent.processedMessages,
-        agent.stateJson,
-        agent.lastError,
-        agent.unroutedJson,
-        agent.lease === null ? null : JSON.stringify(agent.lease),
-      ]);
+      put(sql.upsertAgent, agents.toValues(agent, jobId));
     }
     for (const letter of changes.deadLetters) {
-      sql.insertDeadLetter.run(
-        letter.deadLetterId,
-        jobId,
-        letter.agentId,
-        letter.reason,
-        letter.attempts,
-        JSON.stringify(letter.message),
-        letter.createdAtMs,
-      );
+      const messageJson = JSON.stringify(letter.message);
+      const stored = { ...letter, messageJson, status: "open", retriedAtMs: null } as const;
+      sql.insertDeadLetter.run(...letters.toValues(stored, jobId));
     }
     for (const { deadLetterId, retriedAtMs } of changes.deadLettersRetried) {
       sql.retryDeadLetter.run(retriedAtMs, jobId, deadLetterId);
     }
     for (const request of changes.humanRequests) {
-      sql.upsertHumanRequest.run(
-        jobId,
-        request.eventSeq,
-        request.requestId,
-        request.agentId,
-        request.taskSeq,
-        request.prompt,
-        JSON.stringify(request.allowedDecisions),
-        request.defaultAction,
-        request.status,
-        request.createdAtMs,
-        request.expiresAtMs,
-        request.response === null ? null : JSON.stringify(request.response),
-      );
+      sql.upsertHumanRequest.run(...humanRequests.toValues(request, jobId));
     }
     for (const artifact of changes.artifacts) {
       // Of one producer and name the newest is the output; the others stay as artifacts.
       if (artifact.kind === "output") sql.replaceOutput.run(jobId, artifact.agentId, artifact.name);
-      sql.insertArtifact.run(
-        jobId,
-        jobId,
-        artifact.artifactId,
-        artifact.agentId,
-        artifact.name,
-        artifact.kind,
-        artifact.title,
-        artifact.primary ? 1 : 0,
-        artifact.size,
-        artifact.sha256,
-        artifact.contentType,
-        artifact.createdAtMs,
-      );
+      sql.insertArtifact.run(...artifacts.toValues(artifact, jobId, jobId));
     }
     if (!isTerminal(changes.progress.status)) this.#writeWork(changes);
     // One that was born and ended within this batch never stored any.
@@ -296,16 +257,7 @@ export class SqliteJournal implements Journal {
     }
     for (const taskSeq of changes.tasksRemoved) sql.deleteTask.run(jobId, taskSeq);
     for (const task of changes.tasks) {
-      put(sql.upsertTask, [
-        jobId,
-        task.taskSeq,
-        task.agentIndex,
-        task.kind,
-        task.attempt,
-        task.failures,
-        JSON.stringify(task.state),
-        JSON.stringify(task.message),
-      ]);
+      put(sql.upsertTask, tasks.toValues(task, jobId));
     }
   }
 
@@ -320,8 +272,11 @@ export class SqliteJournal implements Journal {
 type Claim = "current" | "applied" | "lost";
 
 /** Writes a row with its checksum, which is the last value. */
-function put(statement: StatementSync, values: RowValues): void {
+function put(statement: StatementSync, values: Stored[]): void {
   statement.run(...withChecksum(values));
 }
 
-const withChecksum = (values: RowValues): RowValues => [...values, rowChecksum(values)];
+function withChecksum(values: Stored[]): Stored[] {
+  values.push(rowChecksum(values));
+  return values;
+}

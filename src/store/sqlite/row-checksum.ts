@@ -2,7 +2,7 @@
 // Rows from before there were checksums have null in their place.
 
 import { crc32 } from "node:zlib";
-import { FIXED_COLUMNS, PROGRESS_COLUMNS } from "./job-columns.ts";
+import { fixedColumns, progressColumns } from "./job-columns.ts";
 
 export type RowValues = readonly (string | number | null)[];
 export type Row = Readonly<Record<string, string | number | null>>;
@@ -15,8 +15,8 @@ export interface RowChecksum {
 
 /** Of a job's row one part is never written again and the other with each batch; a claim changes neither. */
 const JOB_CHECKSUMS: readonly RowChecksum[] = [
-  { column: "fixed_checksum", of: FIXED_COLUMNS },
-  { column: "progress_checksum", of: PROGRESS_COLUMNS },
+  { column: "fixed_checksum", of: fixedColumns.names },
+  { column: "progress_checksum", of: progressColumns.names },
 ];
 
 /** @param columns the table's, in their order */
