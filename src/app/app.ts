@@ -2,7 +2,7 @@
 // app-gateway, app-blueprints, app-serving) know what is plugged into which port.
 
 import type { FastifyInstance } from "fastify";
-import { type Logger, pino } from "pino";
+import { type DestinationStream, type Logger, pino } from "pino";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import { EventStreams } from "../http/core/sse.ts";
 import { Waits } from "../http/resources/waits.ts";
@@ -25,10 +25,10 @@ export interface RunningProgram extends Served {
   close(): Promise<void>;
 }
 
-/** The program's own log, on stderr. Libraries log headers at the level trace: no secret of the runtime is written. */
-function openLog({ logLevel, secretTexts }: Config): Logger {
+/** The program's own log. Libraries log headers at the level trace: no secret of the runtime is written. */
+function openLog({ logLevel, secretTexts }: Config, to: DestinationStream): Logger {
   const redactor = makeRedactor(secretTexts);
-  return pino({ level: logLevel, hooks: { streamWrite: redactor.text } }, pino.destination(2));
+  return pino({ level: logLevel, hooks: { streamWrite: redactor.text } }, to);
 }
 
 /** How long running commands may go on when the program stops, before they are interrupted. */
@@ -44,14 +44,19 @@ const LAST_SPANS_MS = 2_000;
  * Starts the program: opens the home and the store, ends what a dead predecessor left running, serves the APIs of
  * the command, and recovers the jobs that are open.
  *
+ * @param logTo where the log goes; to stderr when absent
  * @throws StartFailed, StoreUnusable, SecretKeyUnusable
  */
-export async function startProgram(config: Config, options: StartOptions = {}): Promise<RunningProgram> {
+export async function startProgram(
+  config: Config,
+  options: StartOptions = {},
+  logTo: DestinationStream = pino.destination(2),
+): Promise<RunningProgram> {
   await using undo = new AsyncDisposableStack();
   // What the program and its commands write is for its user alone.
   const umask = process.umask(0o077);
   undo.defer(() => void process.umask(umask));
-  const log = openLog(config);
+  const log = openLog(config, logTo);
   const core = await openCore(config, options, log, undo);
   const { engine, runner, cleanup } = core;
   await exportTraces(core, undo);

@@ -3,7 +3,7 @@
 import { sections } from "./catalogue.ts";
 import { type Call, CommandFailed, type CommandSpec, exitCodes, parseWords, UsageError } from "./command.ts";
 import { findCommand, helpFor, overview } from "./help.ts";
-import { openTerminal, type Terminal } from "./terminal.ts";
+import { openTerminal } from "./terminal.ts";
 import { cleanLines } from "./text.ts";
 
 /**
@@ -12,17 +12,26 @@ import { cleanLines } from "./text.ts";
  * @param args the words behind `troupe`
  */
 export async function runCli(args: readonly string[]): Promise<void> {
-  const terminal = openTerminal(process.env);
+  const { env } = process;
+  process.exitCode = await runCommand(args, { env, terminal: openTerminal(env) });
+}
+
+/** Where a command finds its variables, and where it writes. */
+export type Surroundings = Pick<Call, "env" | "terminal">;
+
+/** Runs one command. @returns its exit code; why it failed was written as a notice */
+export async function runCommand(args: readonly string[], surroundings: Surroundings): Promise<number> {
   try {
-    process.exitCode = await dispatch(args, terminal);
+    return await dispatch(args, surroundings);
   } catch (error) {
     const { code, lines } = explain(error);
-    for (const line of lines) terminal.note(line);
-    process.exitCode = code;
+    for (const line of lines) surroundings.terminal.note(line);
+    return code;
   }
 }
 
-async function dispatch(args: readonly string[], terminal: Terminal): Promise<number> {
+async function dispatch(args: readonly string[], surroundings: Surroundings): Promise<number> {
+  const { terminal } = surroundings;
   const [first, ...rest] = args;
   if (first === undefined || first === "--help" || first === "-h") {
     for (const line of overview(sections)) terminal.print(line);
@@ -34,15 +43,14 @@ async function dispatch(args: readonly string[], terminal: Terminal): Promise<nu
     return exitCodes.success;
   }
   const run = await found.spec.load();
-  return run(callOf(found.spec, found.rest, terminal));
+  return run(callOf(found.spec, found.rest, surroundings));
 }
 
-function callOf(spec: CommandSpec, args: readonly string[], terminal: Terminal): Call {
+function callOf(spec: CommandSpec, args: readonly string[], surroundings: Surroundings): Call {
   const { words, options, lists } = parseWords(spec, args);
   return {
+    ...surroundings,
     words,
-    terminal,
-    env: process.env,
     text: (name) => {
       const value = options.get(name);
       return typeof value === "string" ? value : null;

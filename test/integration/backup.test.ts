@@ -18,15 +18,14 @@ import {
   ended,
   happens,
   runtimeApiOf,
-  startGateway,
   startRun,
   walk,
 } from "../support/gateway-api.ts";
 import { refusing } from "../support/giving-up.ts";
 import { answer, executor, graph } from "../support/graphs.ts";
+import { refusedStartHere, startGatewayHere, troupeHere } from "../support/in-process.ts";
 import { onOwnDisk, whyNoMounts } from "../support/mounts.ts";
 import { type Program, programEnvironment, programWords, temporaryHome } from "../support/program.ts";
-import { refusedStart } from "../support/refusal.ts";
 import * as runtime from "../support/runtime-api.ts";
 import { until } from "../support/until.ts";
 
@@ -45,7 +44,7 @@ const writer = graph("writer", [
 ]);
 
 const troupe = async (home: string, ...args: string[]) => {
-  const { code, out, err } = await start(args, home).ended;
+  const { code, out, err } = await troupeHere(args, home);
   assert.equal(code, 0, out + err);
   return { out, err };
 };
@@ -98,7 +97,7 @@ test("a home under load is restored elsewhere: every answer is the same, and ope
   const before = new Map<string, unknown>();
   const ids = { asking: "", jobId: "", writerRun: "", ownJob: "" };
   {
-    await using program = await startGateway({ home, env });
+    await using program = await startGatewayHere({ home, env });
     const api = await runtimeApiOf(program);
     const jobId = await createJob(program, writer, { resolved_configuration: { api_token: "s3cr3t" } });
     const kit = String((await call(program, "POST", "/jobs", { blueprint_id: "kit" })).job_id);
@@ -138,24 +137,26 @@ test("a home under load is restored elsewhere: every answer is the same, and ope
         await call(program, "POST", "/system/gc", {});
       }
     });
-    const { out, err } = await troupe(home, "backup", archive);
+    // In a process of its own, as it is used: it reads while the program writes.
+    const { code, out, err } = await start(["backup", archive], home).ended;
     isOver = true;
     await Promise.all(load);
+    assert.equal(code, 0, out + err);
     assert.match(out, /Backed up .*: \d+ files/);
     assert.match(err, /secret key is not in it/);
     assert.equal((await stat(archive)).mode & 0o777, 0o600);
-    assert.match((await start(["backup", archive], home).ended).err, /exists already.*--force/);
+    assert.match((await troupeHere(["backup", archive], home)).err, /exists already.*--force/);
     assert.match((await troupe(home, "doctor")).out, /every file that the database names is there/);
   }
 
   await rm(catalog.folder, { recursive: true });
   const { err } = await troupe(copy, "restore", archive);
   assert.ok(err.includes(`put the old home's secret.key into ${copy}`), err);
-  assert.match((await refusedStart({ home: copy, args: ["up"] })).text, /secret key .* is missing/);
+  assert.match((await refusedStartHere({ home: copy, args: ["up"] })).text, /secret key .* is missing/);
   await writeFile(join(copy, "secret.key"), await readFile(join(home, "secret.key")));
   await rm(home, { recursive: true });
   assert.match((await troupe(copy, "doctor")).out, /every file that the database names is there/);
-  await using program = await startGateway({ home: copy, env });
+  await using program = await startGatewayHere({ home: copy, env });
   const api = await runtimeApiOf(program);
   for (const [id, known] of before) {
     assert.deepEqual(id === ids.ownJob ? await toldOfJob(api, id) : await told(program, id), known, id);
@@ -172,13 +173,13 @@ test("a home under load is restored elsewhere: every answer is the same, and ope
 test("doctor names what the database names and the home does not have", async () => {
   const home = newPlace();
   await mkdir(home);
-  await using program = await startGateway({ home });
+  await using program = await startGatewayHere({ home });
   await completed(program, await createJob(program, writer));
   await rm(join(home, "bundles"), { recursive: true });
-  const { code, out } = await start(["doctor"], home).ended;
+  const { code, out } = await troupeHere(["doctor"], home);
   assert.equal(code, 1);
   assert.match(out, /fail +content +1 of the files that the database names are missing: bundles\//);
-  const backup = await start(["backup", join(scratch, "incomplete.zip")], home).ended;
+  const backup = await troupeHere(["backup", join(scratch, "incomplete.zip")], home);
   assert.equal(backup.code, 1);
   assert.match(backup.err, /1 path missing from the home/);
 });
@@ -189,7 +190,7 @@ test("a full disk: an error that says so, and no file", async (t) => {
   const home = newPlace();
   await mkdir(home);
   {
-    await using program = await startGateway({ home });
+    await using program = await startGatewayHere({ home });
     await completed(program, await createJob(program, writer));
   }
   const archive = join(scratch, "to restore.zip");
@@ -223,7 +224,7 @@ test("a restore that is killed leaves a home that does not start, until it is re
   await mkdir(home);
   const many = Array.from({ length: 1_000 }, (_, i) => `echo ${i} > "$SVC_OUTPUT_DIR/${i}"`).join("\n");
   {
-    await using program = await startGateway({ home });
+    await using program = await startGatewayHere({ home });
     await completed(program, await createJob(program, graph("many", [executor("write", many)])));
   }
   const archive = join(scratch, "many.zip");
@@ -234,17 +235,17 @@ test("a restore that is killed leaves a home that does not start, until it is re
   restoring.child.kill("SIGKILL");
   await restoring.ended;
   if (existsSync(join(copy, "restoring"))) {
-    assert.match((await refusedStart({ home: copy, args: ["up"] })).text, /restore that was interrupted/);
+    assert.match((await refusedStartHere({ home: copy, args: ["up"] })).text, /restore that was interrupted/);
     await troupe(copy, "restore", archive);
   }
-  await using program = await startGateway({ home: copy });
+  await using program = await startGatewayHere({ home: copy });
   assert.equal((await walk(program, "/runs")).length, 1);
 });
 
 test("a copy of a home that is used opens, or says what is wrong", async () => {
   const home = newPlace();
   await mkdir(home);
-  await using program = await startGateway({ home });
+  await using program = await startGatewayHere({ home });
   const jobId = await createJob(program, writer);
   let isOver = false;
   const load = (async () => {
@@ -258,9 +259,9 @@ test("a copy of a home that is used opens, or says what is wrong", async () => {
   );
   isOver = true;
   await load;
-  const { code, out } = await start(["doctor"], copy).ended;
+  const { code, out } = await troupeHere(["doctor"], copy);
   if (code === 0) {
-    await using second = await startGateway({ home: copy });
+    await using second = await startGatewayHere({ home: copy });
     assert.ok((await walk(second, "/runs")).length > 0);
   } else assert.match(out, /fail +(store|content)/);
   assert.ok((await readdir(home)).includes("troupe.db"));

@@ -8,11 +8,10 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { start } from "../support/command-line.ts";
 import { flipBit, overwriteRootPage } from "../support/damage.ts";
+import { refusedStartHere, startRuntimeHere, troupeHere } from "../support/in-process.ts";
 import { graph, oneCommand } from "../support/manifests.ts";
 import { startProgram, temporaryHome } from "../support/program.ts";
-import { refusedStart } from "../support/refusal.ts";
 import { call, follow, historyOf, jobDetail, request } from "../support/runtime-api.ts";
 import { until } from "../support/until.ts";
 
@@ -24,7 +23,7 @@ test("a row in the way of one job's history: that job fails, and the others go o
   const gate = join(outside, "open");
   const wait = `while [ ! -e '${gate}' ]; do sleep 0.05; done`;
   try {
-    await using program = await startProgram({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "3" } });
+    await using program = await startRuntimeHere({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "3" } });
     const ids: string[] = [];
     for (const name of ["one", "two", "three"]) {
       const id = String((await call(program, "POST", "/jobs", oneCommand(name, wait))).id);
@@ -70,7 +69,7 @@ test("a row that cannot be read at a start: that job fails, and the others are r
     const db = new DatabaseSync(join(home, "troupe.db"));
     db.exec(`UPDATE agents SET state_json = state_json || '}', lease_json = '{' WHERE job_id = '${bad}'`);
     db.close();
-    await using second = await startProgram({ home });
+    await using second = await startRuntimeHere({ home });
     assert.equal((await historyOf(second, bad)).at(-1)?.type, "job_failed");
     assert.equal((await jobDetail(second, good)).job.status, "running");
     const message = { agent_id: "ear", body: 1 };
@@ -84,12 +83,12 @@ test("a row that cannot be read at a start: that job fails, and the others are r
 test("a damaged page: the program serves what it can read, writes nothing, and says how to go back", async () => {
   const home = await temporaryHome();
   try {
-    const first = await startProgram({ home });
+    const first = await startRuntimeHere({ home });
     const ended = String((await call(first, "POST", "/jobs", plain)).id);
     const open = String((await call(first, "POST", "/jobs", sensing)).id);
     assert.equal((await first.stop()).code, 0);
     await overwriteRootPage(join(home, "troupe.db"), "messages");
-    await using second = await startProgram({ home });
+    await using second = await startRuntimeHere({ home });
     const refused = await request(second, "POST", "/jobs", plain);
     assert.equal(refused.status, 503, JSON.stringify(refused.body));
     assert.match(String(refused.body.error), /troupe\.db is damaged.*`troupe restore FILE`/);
@@ -112,14 +111,14 @@ test("a page that nobody reads is damaged when the program is killed: the next o
   const home = await temporaryHome();
   const file = join(home, "troupe.db");
   try {
-    const first = await startProgram({ home });
+    const first = await startRuntimeHere({ home });
     assert.equal((await first.stop()).code, 0);
     const second = await startProgram({ home });
     const id = String((await call(second, "POST", "/jobs", plain)).id);
     await second.kill();
     await overwriteRootPage(file, "dead_letters");
     {
-      await using third = await startProgram({ home });
+      await using third = await startRuntimeHere({ home });
       await until(
         "health tells of the damage",
         async () => (await request(third, "GET", "/health")).status === 503,
@@ -130,7 +129,7 @@ test("a page that nobody reads is damaged when the program is killed: the next o
       assert.equal((await historyOf(third, id)).at(-1)?.type, "job_completed");
       assert.match(third.output(), /troupe\.db is damaged/);
     }
-    const { code, out } = await start(["doctor"], home).ended;
+    const { code, out } = await troupeHere(["doctor"], home);
     assert.equal(code, 1);
     assert.match(out, /troupe\.db is damaged.*dead_letters/);
   } finally {
@@ -152,7 +151,7 @@ test("a changed text of an ended job: found after an unclean end and by doctor, 
     db.close();
     await first.kill();
     {
-      await using second = await startProgram({ home });
+      await using second = await startRuntimeHere({ home });
       await until("the log names the rows", async () => second.output().includes(`jobs ${record}`));
       assert.match(second.output(), /Rows of the database .*have changed since Troupe wrote them/);
       assert.match(second.output(), new RegExp(`events ${history} 1`));
@@ -161,7 +160,7 @@ test("a changed text of an ended job: found after an unclean end and by doctor, 
       const after = String((await call(second, "POST", "/jobs", plain)).id);
       assert.equal((await historyOf(second, after)).at(-1)?.type, "job_completed");
     }
-    const { code, out } = await start(["doctor"], home).ended;
+    const { code, out } = await troupeHere(["doctor"], home);
     assert.equal(code, 1);
     assert.match(out, /have changed since Troupe wrote them/);
     for (const row of [`events ${history} 1`, `jobs ${record}`]) assert.ok(out.includes(row), out);
@@ -183,18 +182,18 @@ for (const [what, damage] of losses) {
       await first.kill();
       await damage(join(home, "troupe.db-wal"));
       for (let n = 0; n < 2; n++) {
-        const { code, text } = await refusedStart({ home });
+        const { code, text } = await refusedStartHere({ home });
         assert.equal(code, 1, text);
         assert.match(text, /troupe\.db lacks \d+ of \d+ acknowledged commits/);
         assert.match(text, /`troupe restore FILE`.*--accept-data-loss/s);
       }
-      const { out } = await start(["doctor"], home).ended;
+      const { out } = await troupeHere(["doctor"], home);
       assert.match(out, /lacks \d+ of \d+ acknowledged commits/);
       const second = await startProgram({ home, args: ["runtime", "--accept-data-loss"] });
       assert.match(second.output(), /acknowledged commits are missing/);
       const id = String((await call(second, "POST", "/jobs", plain)).id);
       await second.kill();
-      await using third = await startProgram({ home });
+      await using third = await startRuntimeHere({ home });
       assert.equal((await historyOf(third, id)).at(-1)?.type, "job_completed");
     } finally {
       await rm(home, { recursive: true, force: true });

@@ -10,17 +10,17 @@ import {
   call,
   createJob,
   ended,
-  startGateway,
   startRun,
   uploadBundle,
   walk,
 } from "../support/gateway-api.ts";
 import { graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 
 let program: Program;
 before(async () => {
-  program = await startGateway();
+  program = await startGatewayHere();
 });
 after(() => program.stop());
 

@@ -8,10 +8,11 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
+import { refusedStartHere, startRuntimeHere } from "../support/in-process.ts";
 import { onOwnDisk, whyNoMounts } from "../support/mounts.ts";
 import { freePorts } from "../support/ports.ts";
 import { withoutPrivileges } from "../support/privileges.ts";
-import { startProgram, temporaryHome } from "../support/program.ts";
+import { temporaryHome } from "../support/program.ts";
 import { refusedStart } from "../support/refusal.ts";
 import { call, historyOf, jobDetail } from "../support/runtime-api.ts";
 
@@ -33,7 +34,7 @@ describe("a home that cannot be used", { concurrency: 2 }, () => {
   test("below a regular file: refused, with the path and the reason", async () => {
     const file = join(home, "a file");
     await writeFile(file, "kept as it is");
-    const { code, text } = await refusedStart({ home: join(file, "home") });
+    const { code, text } = await refusedStartHere({ home: join(file, "home") });
     assert.equal(code, 1);
     assert.ok(text.includes(`SVC_HOME ${join(file, "home")} cannot be written`), text);
     assert.match(text, /ENOTDIR|EEXIST/);
@@ -72,7 +73,7 @@ describe("a home that cannot be used", { concurrency: 2 }, () => {
 });
 
 test("a second program in the same home is refused, and the first works on", async () => {
-  await using first = await startProgram();
+  await using first = await startRuntimeHere();
   const { code, text } = await refusedStart({ home: first.home });
   assert.equal(code, 1);
   assert.ok(text.includes(`SVC_HOME ${first.home} is in use by another Troupe`), text);
@@ -98,7 +99,8 @@ test("a taken port is refused by its number, with the way to find who has it", a
     assert.match(text, new RegExp(`sport = :${port}`));
     // The variable it tells to set must be one that works for the command that was given.
     const variable = /with (SVC_[A-Z_]+)/.exec(text)?.[1] ?? "";
-    await using program = await startProgram({ home, env: { SVC_API_PORT: String(port), [variable]: "0" } });
+    const ports = { SVC_API_PORT: String(port), [variable]: "0" };
+    await using program = await startRuntimeHere({ home, env: ports });
     assert.equal((await call(program, "GET", "/health")).status, "ok");
   } finally {
     server.close();
@@ -108,7 +110,7 @@ test("a taken port is refused by its number, with the way to find who has it", a
 
 test("a second start of the same program is told of its home, not of its port", async () => {
   const port = String(await freePorts(1));
-  await using program = await startProgram({ env: { SVC_API_PORT: port } });
+  await using program = await startRuntimeHere({ env: { SVC_API_PORT: port } });
   const { code, text } = await refusedStart({ home: program.home, env: { SVC_API_PORT: port } });
   assert.equal(code, 1);
   assert.match(text, /SVC_HOME .* is in use by another Troupe/);
@@ -125,7 +127,7 @@ for (const [name, value] of badValues) {
   test(`${name}=${value} is refused as bad configuration, and the home is not touched`, async () => {
     const home = join(await temporaryHome(), "never made");
     try {
-      const { code, text } = await refusedStart({ home, env: { [name]: value } });
+      const { code, text } = await refusedStartHere({ home, env: { [name]: value } });
       assert.equal(code, 2);
       assert.ok(text.includes(name), text);
       await assert.rejects(stat(home), { code: "ENOENT" });
@@ -144,7 +146,7 @@ describe("a database that cannot be used", () => {
   before(async () => {
     home = await temporaryHome();
     database = join(home, "troupe.db");
-    const program = await startProgram({ home });
+    const program = await startRuntimeHere({ home });
     jobId = String((await call(program, "POST", "/jobs", manifest)).id);
     await historyOf(program, jobId);
     await program.stop();
@@ -154,7 +156,7 @@ describe("a database that cannot be used", () => {
 
   /** The file as it was makes a working program again. */
   async function worksAgain() {
-    await using program = await startProgram({ home });
+    await using program = await startRuntimeHere({ home });
     assert.equal((await jobDetail(program, jobId)).job.status, "completed");
   }
 
@@ -168,7 +170,7 @@ describe("a database that cannot be used", () => {
     test(`${what}: refused with its path, and left as it is`, async () => {
       await damage(database);
       const before = await readFile(database);
-      const { code, text } = await refusedStart({ home });
+      const { code, text } = await refusedStartHere({ home });
       assert.equal(code, 1);
       assert.ok(text.includes(`The database ${database} is damaged or is no database`), text);
       assert.match(text, /restore the newest backup with `troupe restore FILE`/);
@@ -180,7 +182,7 @@ describe("a database that cannot be used", () => {
   test("a folder in its place: refused with its path", async () => {
     await rm(database);
     await mkdir(database);
-    const { code, text } = await refusedStart({ home });
+    const { code, text } = await refusedStartHere({ home });
     assert.equal(code, 1);
     assert.ok(text.includes(`The database ${database} cannot be opened`), text);
     await rm(database, { recursive: true });
@@ -200,7 +202,7 @@ describe("a database that cannot be used", () => {
     const name = "9999-from-the-future.sql";
     using connection = new DatabaseSync(database);
     connection.prepare("INSERT INTO schema_migrations (name) VALUES (?)").run(name);
-    const { code, text } = await refusedStart({ home });
+    const { code, text } = await refusedStartHere({ home });
     assert.equal(code, 1);
     assert.ok(text.includes(name), text);
     assert.match(text, /written by a newer Troupe/);
@@ -211,7 +213,7 @@ describe("a database that cannot be used", () => {
   test("locked by another program at the start: refused; once the lock is gone all is there", async () => {
     using connection = new DatabaseSync(database);
     connection.exec("BEGIN EXCLUSIVE");
-    const { code, text } = await refusedStart({ home });
+    const { code, text } = await refusedStartHere({ home });
     assert.equal(code, 1);
     assert.ok(text.includes(`The database ${database} is locked by another program`), text);
     assert.match(text, /Close that program/);

@@ -5,11 +5,10 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, rename, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { start } from "../support/command-line.ts";
 import { call, completed, createJob, startGateway } from "../support/gateway-api.ts";
 import { answer, executor, graph } from "../support/graphs.ts";
+import { refusedStartHere, startGatewayHere, troupeHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
-import { refusedStart } from "../support/refusal.ts";
 
 const writer = graph("writer", [
   executor("write", `printf %s "$0" > "$SVC_OUTPUT_DIR/out.txt"; ${answer({ complete_run: { ok: true } })}`),
@@ -24,12 +23,12 @@ async function contentOf(home: string): Promise<readonly string[]> {
 describe("a home that was used", { concurrency: 1 }, () => {
   let home = "";
   let content: readonly string[] = [];
-  const restartedWith = (args: readonly string[] = []): Promise<Program> =>
+  const restartedWith = (args: readonly string[]): Promise<Program> =>
     startGateway({ home, args: ["up", ...args] });
 
   before(async () => {
     home = await temporaryHome();
-    await using program = await startGateway({ home });
+    await using program = await startGatewayHere({ home });
     const jobId = await createJob(program, writer, { resolved_configuration: { api_token: "s3cr3t" } });
     const { run } = await completed(program, jobId);
     assert.equal(run.status, "completed");
@@ -52,19 +51,19 @@ describe("a home that was used", { concurrency: 1 }, () => {
       const bytes = await readFile(file);
       await lose(file);
       for (const command of ["up", "gateway", "runtime"]) {
-        const { code, text } = await refusedStart({ home, args: [command] });
+        const { code, text } = await refusedStartHere({ home, args: [command] });
         assert.equal(code, 1);
         assert.ok(text.includes(`The database ${file} is ${how}`), text);
         assert.match(text, /blobs\/, bundles\/, runs\//);
         assert.match(text, /troupe restore FILE/);
         assert.match(text, /--new-database/);
       }
-      const { code, out } = await start(["doctor"], home).ended;
+      const { code, out } = await troupeHere(["doctor"], home);
       assert.equal(code, 1);
       assert.ok(out.includes(`is ${how}, but SVC_HOME holds`), out);
       assert.deepEqual(await contentOf(home), content);
       await writeFile(file, bytes);
-      await using program = await restartedWith();
+      await using program = await startGatewayHere({ home });
       assert.equal((await call(program, "GET", "/runs")).data?.toString().length !== 0, true);
     });
   }
@@ -72,7 +71,7 @@ describe("a home that was used", { concurrency: 1 }, () => {
   test("without its secret key it is refused while encrypted values are stored", async () => {
     const key = join(home, "secret.key");
     await rename(key, `${key}.away`);
-    const { code, text } = await refusedStart({ home, args: ["up"] });
+    const { code, text } = await refusedStartHere({ home, args: ["up"] });
     assert.equal(code, 1);
     assert.ok(text.includes(`The secret key ${key} is missing`), text);
     assert.match(text, /--new-key/);
@@ -92,7 +91,7 @@ describe("a home that was used", { concurrency: 1 }, () => {
       }
     }
     const gc = (...args: string[]) =>
-      start(["gc", "--url", program.url, "--json", ...args], home).ended.then(({ code, out, err }) => {
+      troupeHere(["gc", "--url", program.url, "--json", ...args], home).then(({ code, out, err }) => {
         assert.equal(code, 0, err);
         return { report: JSON.parse(out), err };
       });
@@ -114,7 +113,7 @@ test("a home that holds nothing yet starts, whatever empty folders there are", a
     for (const folder of ["blobs", "bundles/incoming", "runs"]) {
       await mkdir(join(home, folder), { recursive: true });
     }
-    await using program = await startGateway({ home });
+    await using program = await startGatewayHere({ home });
     assert.equal((await call(program, "GET", "/health")).status, "ok");
   } finally {
     await rm(home, { recursive: true, force: true });
@@ -126,19 +125,19 @@ test("a home that holds nothing yet starts, whatever empty folders there are", a
 test("without a database, but with a count of acknowledged commits, the start is refused though no file is left", async () => {
   const home = await temporaryHome();
   try {
-    await using first = await startGateway({ home });
+    await using first = await startGatewayHere({ home });
     await createJob(first, writer);
     await first.stop();
     for (const folder of ["blobs", "bundles", "runs", "evidence", "troupe.db"]) {
       await rm(join(home, folder), { recursive: true, force: true });
     }
-    const { code, text } = await refusedStart({ home, args: ["up"] });
+    const { code, text } = await refusedStartHere({ home, args: ["up"] });
     assert.equal(code, 1);
     assert.match(text, /is missing, but SVC_HOME holds troupe\.db-commits \(acknowledged commits\)/);
     assert.match(text, /--new-database/);
-    await using knowing = await startGateway({ home, args: ["up", "--new-database"] });
+    await using knowing = await startGatewayHere({ home, allowing: { newDatabase: true } });
     await knowing.stop();
-    await using second = await startGateway({ home });
+    await using second = await startGatewayHere({ home });
     assert.equal((await call(second, "GET", "/health")).status, "ok");
   } finally {
     await rm(home, { recursive: true, force: true });

@@ -11,7 +11,6 @@ import {
   ask,
   call,
   createJob,
-  ended,
   runtimeApiOf,
   startGateway,
   walk,
@@ -19,6 +18,7 @@ import {
 import { graph, router, sensor } from "../support/graphs.ts";
 import { temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
+import { until } from "../support/until.ts";
 import { LONG, untilWaiting } from "../support/waiting.ts";
 
 const env = { SVC_LOG_LEVEL: "error" };
@@ -149,7 +149,14 @@ test(`${KILLS} times kill -9 around batches: all of one or nothing is there, and
       const ids = (retried.body.items as readonly JsonObject[]).map(({ id }) => String(id));
       assert.equal(new Set(ids).size, ITEMS);
       assert.equal((await walk(program, `/jobs/${jobId}/runs`)).length, ITEMS);
-      for (const id of ids) assert.equal((await ended(program, id)).run.status, "completed");
+      const last = await until("all of them have ended", async () => {
+        const answer = await ask(program, "POST", path, { body: { items }, headers });
+        return answer.headers.get("preference-applied") === "wait" ? answer : null;
+      });
+      for (const { id, run } of last.body.items as readonly JsonObject[]) {
+        assert.ok(ids.includes(String(id)));
+        assert.equal((run as JsonObject).status, "completed");
+      }
     }
     console.log(
       `of ${2 * KILLS} batches ${seen.all} were there after the kill, and ${seen.nothing} were not`,

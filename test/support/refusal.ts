@@ -37,8 +37,12 @@ export async function refusedStart(
     return `the program neither started nor ended within ${LIMIT_MS} ms; it printed:\n${text}`;
   });
   assert.ok(!text.includes("Ready."), `the program started:\n${text}`);
-  // A person reads this: a few lines, and nothing of the program's inside.
+  assertRefusal(text);
+  return { code, text };
+}
+
+/** A person reads this: a few lines, and nothing of the program's inside. */
+export function assertRefusal(text: string): void {
   assert.ok(text.trim().split("\n").length <= 5, `too many lines:\n${text}`);
   assert.doesNotMatch(text, /\n\s+at /, "no stack");
-  return { code, text };
 }
