@@ -64,3 +64,17 @@ test("every page that a source file names exists", () => {
     for (const [page] of named) assert.ok(existsSync(join(root, page)), `${source} names ${page}`);
   }
 });
+
+test("every file of the project that a page names exists", () => {
+  const missing: string[] = [];
+  let seen = 0;
+  for (const page of globSync(["README.md", "CONTRIBUTING.md", "docs/*.md"], { cwd: root })) {
+    const text = readFileSync(join(root, page), "utf8");
+    for (const [path] of text.matchAll(/(?<![\w/.-])(?:src|test|deploy|examples)\/[\w/.*-]*\w/g)) {
+      seen++;
+      if (globSync(path, { cwd: root }).length === 0) missing.push(`${page}: ${path}`);
+    }
+  }
+  assert.ok(seen > 40, `${seen} files were found`);
+  assert.deepEqual(missing, []);
+});

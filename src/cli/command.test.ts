@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { globSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { sections } from "./catalogue.ts";
 import { explain } from "./cli.ts";
 import { CommandFailed, type CommandSpec, parseWords, UsageError } from "./command.ts";
@@ -163,22 +165,37 @@ describe("--url", () => {
   });
 });
 
-describe("docs/cli.md", () => {
-  const docs = readFileSync(new URL("../../docs/cli.md", import.meta.url), "utf8");
-  const lines = docs
+/** The lines of a page that call the command, without comments, and with one word for each `<placeholder>` and $(…). */
+function commandLines(page: string): string[] {
+  return readFileSync(page, "utf8")
     .split("\n")
-    .filter((line) => line.startsWith("troupe "))
-    .map((line) => line.replace(/\s+#.*/, ""));
+    .filter((line) => /^(?:troupe|node bin\/troupe\.mjs) /.test(line))
+    .map((line) =>
+      line.replace(/^node bin\/troupe\.mjs/, "troupe").replaceAll(/<[\w -]+>|\$\([^)]*\)/g, "id"),
+    )
+    .map((line) => line.replace(/\s+(?:#|<<|\|).*/, ""));
+}
 
-  test("every line in it is a command as it is written there", () => {
-    for (const line of lines) {
-      const [, ...words] = wordsOf(line);
-      const { spec, rest } = findCommand(sections, words);
-      // The words of help are themselves commands.
-      if (spec.name === "help") findCommand(sections, rest);
-      else assert.doesNotThrow(() => parseWords(spec, rest), line);
-    }
-  });
+test("every command that README.md and the pages show is one, with its options", () => {
+  const root = fileURLToPath(new URL("../../", import.meta.url));
+  const lines = globSync(["README.md", "docs/*.md", "examples/**/*.md"], { cwd: root }).flatMap((page) =>
+    commandLines(join(root, page)),
+  );
+  assert.ok(lines.length > 80, `${lines.length} lines were found`);
+  for (const line of lines) {
+    const [, ...words] = wordsOf(line);
+    const { spec, rest } = findCommand(sections, words);
+    // The words of help are themselves commands.
+    if (spec.name === "help") findCommand(sections, rest);
+    else assert.doesNotThrow(() => parseWords(spec, rest), line);
+  }
+});
+
+describe("docs/cli.md", () => {
+  const page = fileURLToPath(new URL("../../docs/cli.md", import.meta.url));
+  const docs = readFileSync(page, "utf8");
+  const lines = commandLines(page);
+
   test("every command has an example, and every option is named", () => {
     const shown = new Set(lines.map((line) => findCommand(sections, wordsOf(line).slice(1)).spec.name));
     for (const { name, options } of commands) {
