@@ -4,7 +4,7 @@ import type { JsonObject } from "../../engine/json.ts";
 import { formats } from "./formats.ts";
 import type { JsonBody } from "./json-body.ts";
 import { ApiError, invalidPayload } from "./runtime-errors.ts";
-import type { ObjectSchema, Properties, Static } from "./type.ts";
+import type { ObjectSchema, Properties } from "./type.ts";
 
 export type Query = Readonly<Record<string, unknown>>;
 
@@ -14,13 +14,10 @@ export function readBody(body: JsonBody | undefined): JsonObject {
 }
 
 /** The parameters that a schema names, converted to its types. Others are ignored. @throws ApiError 400 */
-export function readQuery<Of extends Properties>(
-  { properties }: ObjectSchema<Of>,
-  query: Query,
-): Static<ObjectSchema<Of>> {
+export function readQuery<Value>({ properties }: ObjectSchema<Properties, Value>, query: Query): Value {
   const given = Object.keys(properties).filter((name) => query[name] !== undefined);
   const values = given.map((name) => [name, readValue(name, properties[name] as Parameter, query[name])]);
-  return Object.fromEntries(values) as Static<ObjectSchema<Of>>;
+  return Object.fromEntries(values) as Value;
 }
 
 /** What is looked at of a parameter's schema. */

@@ -25,8 +25,10 @@ const MISTAKES_MAX = 1_000;
 export function validateStrictly(app: FastifyInstance): void {
   const uncompiled = new Map<string, Compiled[]>();
   app.setValidatorCompiler<object>(({ schema, httpPart, method, url }) => {
-    // Whether a header must be there is its convention's business, which has an answer of its own for it (428).
-    const checked = httpPart === "headers" ? { ...schema, required: [] } : schema;
+    // There are always other headers; and whether one must be there is its convention's business, which has an answer of
+    // its own for it (428).
+    const isOfHeaders = httpPart === "headers";
+    const checked = isOfHeaders ? { ...schema, required: [], additionalProperties: true } : schema;
     const compiled = new Compiled(checked);
     const route = `${method} ${url}`;
     uncompiled.set(route, [...(uncompiled.get(route) ?? []), compiled]);

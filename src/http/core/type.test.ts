@@ -19,7 +19,17 @@ test("an object requires its properties, but for the optional ones", () => {
     type: "object",
     properties: { b: { type: "integer" } },
   });
-  assert.deepEqual(Type.Strict({}, "d"), {
+});
+
+test("an input requires what it says and takes no other fields", () => {
+  const properties = { a: Type.String(), b: Type.Integer() };
+  assert.deepEqual(Type.Input(properties, { required: ["a"] }), {
+    type: "object",
+    required: ["a"],
+    properties,
+    additionalProperties: false,
+  });
+  assert.deepEqual(Type.Input({}, { description: "d" }), {
     type: "object",
     properties: {},
     description: "d",
@@ -35,7 +45,7 @@ test("null is one more type of a plain schema, and an alternative to any other",
   assert.deepEqual(Type.Nullable(object), { anyOf: [object, { type: "null" }] });
 });
 
-const Everything = Type.Strict({
+const Everything = Type.Object({
   text: Type.String(),
   choice: Type.Optional(Type.OneOf(["a", "b"])),
   numbers: Type.Array(Type.Nullable(Type.Number())),
@@ -48,5 +58,10 @@ test("what a schema admits is known to the type checker", () => {
   const other: Static<typeof Everything> = { ...value, choice: "c" };
   // @ts-expect-error: a property is missing
   const less: Static<typeof Everything> = { text: "a" };
+  const Input = Type.Input({ a: Type.String(), b: Type.Integer() }, { required: ["a"] });
+  const input: Static<typeof Input> = { a: "x" };
+  // @ts-expect-error: a required property is missing
+  const empty: Static<typeof Input> = {};
   assert.deepEqual([Object.keys(value).length, other.choice, less.text], [3, "c", "a"]);
+  assert.deepEqual([input.b, empty.a], [undefined, undefined]);
 });

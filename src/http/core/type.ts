@@ -30,9 +30,21 @@ type ObjectOf<Of extends Properties> = {
   readonly [Name in Exclude<keyof Of, OptionalNames<Of>>]: Static<Of[Name]>;
 } & { readonly [Name in OptionalNames<Of>]?: Static<Of[Name]> };
 
-export interface ObjectSchema<Of extends Properties = Properties> extends Schema<ObjectOf<Of>> {
+export interface ObjectSchema<Of extends Properties = Properties, Value = ObjectOf<Of>>
+  extends Schema<Value> {
   readonly properties: Of;
 }
+
+interface InputOptions<Needed> {
+  readonly description?: string;
+  readonly examples?: readonly unknown[];
+  /** All others may be absent. */
+  readonly required?: readonly Needed[];
+}
+
+type InputOf<Of extends Properties, Needed extends keyof Of> = {
+  readonly [Name in Needed]: Static<Of[Name]>;
+} & { readonly [Name in Exclude<keyof Of, Needed>]?: Static<Of[Name]> };
 
 const isOptional: unique symbol = Symbol("optional");
 
@@ -89,9 +101,15 @@ export const Type = {
     >,
   /** An object of an answer; later versions may add fields. */
   Object: object,
-  /** A body or query that takes no fields but its own (spec "Endpoints": unknown request fields are rejected). */
-  Strict: <Of extends Properties>(properties: Of, about?: About, more?: Keywords) =>
-    object(properties, { ...keywords(about, more), additionalProperties: false }),
+  /** A body, query or headers. Bodies and queries take no other fields (spec "Endpoints"). */
+  Input: <Of extends Properties, Needed extends keyof Of & string = never>(
+    properties: Of,
+    options: InputOptions<Needed> = {},
+  ) =>
+    ({ type: "object", properties, ...options, additionalProperties: false }) as unknown as ObjectSchema<
+      Of,
+      InputOf<Of, Needed>
+    >,
   /** A property that may be absent; only objects look at it. */
   Optional: <Value>(schema: Schema<Value>) =>
     Object.defineProperty({ ...schema }, isOptional, { value: true }) as OptionalSchema<Value>,

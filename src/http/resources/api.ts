@@ -104,13 +104,13 @@ export function runtimeApi(app: FastifyInstance, parts: RuntimeRunParts): Api {
 export const runtimeParameterError: ParameterError = (name, _code, message) =>
   new ApiError(400, `${name} ${message}`);
 
-const LimitQuery = Type.Object({ limit: Type.Optional(Type.Integer()) });
+const LimitQuery = Type.Input({ limit: Type.Integer() });
 
 /** Registers a route with its query read as this API reads queries; of its schemas nothing else is used. */
 function addRuntimeRoute(app: FastifyInstance, route: Route): void {
   const { method, path, query, preValidation, answersHead = false, handle } = route;
   const { page_size, page_token, ...filters } = (query as ObjectSchema | undefined)?.properties ?? {};
-  const schema = Type.Object(filters);
+  const schema = Type.Input(filters);
   app.route({
     method: answersHead ? [method, "HEAD"] : method,
     url: path,

@@ -57,19 +57,17 @@ const OutputSchema = Type.Object({
 
 const OutputPageSchema = pageOf(OutputSchema, "outputs, primary ones first, then oldest first");
 
-const ArtifactsQuery = Type.Strict({
-  evidence: Type.Optional(
-    Type.Boolean("false leaves out the run's evidence, and spares the making of it.", { default: true }),
-  ),
+const ArtifactsQuery = Type.Input({
+  evidence: Type.Boolean("false leaves out the run's evidence, and spares the making of it.", {
+    default: true,
+  }),
   ...pageQuery,
 });
 
-const ArtifactHeaders = Type.Object({
-  range: Type.Optional(
-    Type.String("One range of bytes; of several, all is sent.", { examples: ["bytes=0-1023"] }),
-  ),
-  "if-range": Type.Optional(Type.String("The ETag that the range is meant for.")),
-  "if-none-match": Type.Optional(Type.String("ETags that the client has.")),
+const ArtifactHeaders = Type.Input({
+  range: Type.String("One range of bytes; of several, all is sent.", { examples: ["bytes=0-1023"] }),
+  "if-range": Type.String("The ETag that the range is meant for."),
+  "if-none-match": Type.String("ETags that the client has."),
 });
 
 const bytesOf = (description: string) => ({
@@ -138,7 +136,7 @@ export function gatewayRoutes(app: FastifyInstance, parts: RunParts & PageParts)
       summary: "List the outputs of a run",
       description:
         "The artifacts that the run was for: those that its manifest or a worker's result names, and final_artifact.* Of several that one producer has made under one name, the newest; older ones are artifacts.",
-      query: Type.Strict(pageQuery),
+      query: Type.Input(pageQuery),
       answers: { 200: OutputPageSchema },
       handle: async (request, reply) => {
         const { runId } = await findRun(parts, request.params.run_id);

@@ -21,41 +21,32 @@ import {
 import { RunSchema } from "./run-view.ts";
 import { idempotencyKeyHeader } from "./schemas.ts";
 
-const AddBlueprintBody = Type.Strict(
+const AddBlueprintBody = Type.Input(
   {
-    force: Type.Optional(
-      Type.Boolean("Makes everything anew, and puts it in the place of what there is once it is whole.", {
-        default: false,
-      }),
+    force: Type.Boolean(
+      "Makes everything anew, and puts it in the place of what there is once it is whole.",
+      { default: false },
     ),
   },
   { examples: [{}] },
 );
 
-const RemoveBlueprintBody = Type.Strict(
+const RemoveBlueprintBody = Type.Input(
   {
-    dry_run: Type.Optional(
-      Type.Boolean("Removes nothing: the result says what would go.", { default: false }),
-    ),
-    keep_resources: Type.Optional(
-      Type.Boolean("Keeps its resources for the next addition.", { default: false }),
-    ),
-    keep_models: Type.Optional(Type.Boolean("Keeps its models for the next addition.", { default: false })),
+    dry_run: Type.Boolean("Removes nothing: the result says what would go.", { default: false }),
+    keep_resources: Type.Boolean("Keeps its resources for the next addition.", { default: false }),
+    keep_models: Type.Boolean("Keeps its models for the next addition.", { default: false }),
   },
   { examples: [{ dry_run: true }] },
 );
 
-const LaunchBlueprintBody = Type.Strict(
+const LaunchBlueprintBody = Type.Input(
   {
-    inputs: Type.Optional(runInputs),
-    config_overrides: Type.Optional(
-      Type.JsonObject("Laid over the blueprint's configuration, for this run.", {
-        documents: { folder: "/home/mia/letters" },
-      }),
-    ),
-    name: Type.Optional(
-      Type.String("Of the job; the blueprint's when absent.", { minLength: 1, maxLength: 200 }),
-    ),
+    inputs: runInputs,
+    config_overrides: Type.JsonObject("Laid over the blueprint's configuration, for this run.", {
+      documents: { folder: "/home/mia/letters" },
+    }),
+    name: Type.String("Of the job; the blueprint's when absent.", { minLength: 1, maxLength: 200 }),
   },
   { examples: [{ config_overrides: { documents: { folder: "/home/mia/letters" } } }] },
 );
@@ -82,14 +73,12 @@ const LaunchedBlueprintSchema = Type.Object(
   "A run that was accepted, of a job that was made for it.",
 );
 
-const ValidateBlueprintBody = Type.Strict(
+const ValidateBlueprintBody = Type.Input(
   {
-    inputs: Type.Optional(runInputs),
-    config: Type.Optional(
-      Type.JsonObject("What would be a launch's config_overrides.", {
-        documents: { folder: "/home/mia/letters" },
-      }),
-    ),
+    inputs: runInputs,
+    config: Type.JsonObject("What would be a launch's config_overrides.", {
+      documents: { folder: "/home/mia/letters" },
+    }),
   },
   { examples: [{ config: { documents: { folder: "/home/mia/letters" } } }] },
 );

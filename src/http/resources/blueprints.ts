@@ -138,14 +138,12 @@ const BlueprintDetailSchema = Type.Object(
 
 const BlueprintPageSchema = pageOf(BlueprintSchema, "blueprints, in the order of their ids");
 
-const BlueprintsQuery = Type.Strict({
-  category: Type.Optional(Type.String("Only those of this category.")),
-  q: Type.Optional(
-    Type.String("Only those with this text in their id, name, description or a tag, whatever its case.", {
-      maxLength: 200,
-    }),
-  ),
-  state: Type.Optional(BlueprintState),
+const BlueprintsQuery = Type.Input({
+  category: Type.String("Only those of this category."),
+  q: Type.String("Only those with this text in their id, name, description or a tag, whatever its case.", {
+    maxLength: 200,
+  }),
+  state: BlueprintState,
   ...pageQuery,
 });
 

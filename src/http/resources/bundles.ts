@@ -101,7 +101,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
     get("/bundles", {
       operationId: "listBundles",
       summary: "List bundles",
-      query: Type.Strict(pageQuery),
+      query: Type.Input(pageQuery),
       answers: { 200: BundlePageSchema },
       handle: (request, reply) =>
         sendPage(parts, request, reply, {

@@ -59,16 +59,9 @@ const DeadLetterSchema = Type.Object({
 
 const DeadLetterPageSchema = pageOf(DeadLetterSchema, "messages that were not processed, newest first");
 
-const DeadLettersQuery = Type.Strict({
-  status: Type.Optional(Status),
-  ...pageQuery,
-});
+const DeadLettersQuery = Type.Input({ status: Status, ...pageQuery });
 
-const JobDeadLettersQuery = Type.Strict({
-  ...whichRun,
-  status: Type.Optional(Status),
-  ...pageQuery,
-});
+const JobDeadLettersQuery = Type.Input({ ...whichRun, status: Status, ...pageQuery });
 
 const RetriedSchema = Type.Object(
   {

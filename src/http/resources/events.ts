@@ -67,26 +67,22 @@ const EventPageSchema = pageOf(
 );
 
 const eventFilters = {
-  type: Type.Optional(
-    Type.String("Events of these types only, separated by commas.", {
-      pattern: "^[A-Za-z0-9_.:,-]+$",
-      maxLength: 2_000,
-      examples: ["agent_failed,job_failed"],
-    }),
-  ),
+  type: Type.String("Events of these types only, separated by commas.", {
+    pattern: "^[A-Za-z0-9_.:,-]+$",
+    maxLength: 2_000,
+    examples: ["agent_failed,job_failed"],
+  }),
   agent_id: AgentFilter,
 };
 
-const EventsQuery = Type.Strict({ ...eventFilters, ...pageQuery });
+const EventsQuery = Type.Input({ ...eventFilters, ...pageQuery });
 
-const JobEventsQuery = Type.Strict({ ...whichRun, ...eventFilters, ...pageQuery });
+const JobEventsQuery = Type.Input({ ...whichRun, ...eventFilters, ...pageQuery });
 
-const StreamQuery = Type.Strict({
-  channels: Type.Optional(
-    Type.String(
-      "Which views of the history to send, separated by commas: events, logs, timeline, human. All without it.",
-      { maxLength: 200, examples: ["logs,timeline"] },
-    ),
+const StreamQuery = Type.Input({
+  channels: Type.String(
+    "Which views of the history to send, separated by commas: events, logs, timeline, human. All without it.",
+    { maxLength: 200, examples: ["logs,timeline"] },
   ),
 });
 

@@ -68,25 +68,20 @@ const HumanRequestSchema = Type.Object(
 
 const HumanRequestPageSchema = pageOf(HumanRequestSchema, "requests to people, oldest first");
 
-const HumanRequestsQuery = Type.Strict({
-  status: Type.Optional(Status),
-  ...pageQuery,
-});
+const HumanRequestsQuery = Type.Input({ status: Status, ...pageQuery });
 
-const AnswerHumanBody = Type.Strict(
+const AnswerHumanBody = Type.Input(
   {
     decision: Type.String("One of the request's allowed_decisions, if it has any.", {
       minLength: 1,
       maxLength: answerLimits.decisionCharsMax,
     }),
-    comment: Type.Optional(
-      Type.Nullable(Type.String("For the worker and people.", { maxLength: answerLimits.commentCharsMax })),
+    comment: Type.Nullable(
+      Type.String("For the worker and people.", { maxLength: answerLimits.commentCharsMax }),
     ),
-    data: Type.Optional(
-      Type.Unknown(`Any JSON, for the worker; at most ${answerLimits.dataCharsMax} characters.`),
-    ),
+    data: Type.Unknown(`Any JSON, for the worker; at most ${answerLimits.dataCharsMax} characters.`),
   },
-  { examples: [{ decision: "approve", comment: "Looks good." }] },
+  { required: ["decision"], examples: [{ decision: "approve", comment: "Looks good." }] },
 );
 
 /** By the names that clients see. */

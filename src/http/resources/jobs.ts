@@ -41,46 +41,42 @@ const Configuration = Type.JsonObject(
   { language: "en" },
 );
 
-const CreateJobBody = Type.Strict(
+const CreateJobBody = Type.Input(
   {
-    bundle_id: Type.Optional(Type.String("An uploaded bundle.")),
-    blueprint_id: Type.Optional(Type.String("A catalog blueprint, in place of bundle_id.")),
-    name: Type.Optional(Name),
-    resolved_configuration: Type.Optional(Configuration),
+    bundle_id: Type.String("An uploaded bundle."),
+    blueprint_id: Type.String("A catalog blueprint, in place of bundle_id."),
+    name: Name,
+    resolved_configuration: Configuration,
   },
   { examples: [{ bundle_id: "bundle_3f1c0a9d2b7e4856", resolved_configuration: { language: "en" } }] },
 );
 
-const UpdateJobBody = Type.Strict(
+const UpdateJobBody = Type.Input(
+  { name: Name, resolved_configuration: Type.Nullable(Configuration) },
   {
-    name: Type.Optional(Name),
-    resolved_configuration: Type.Optional(Type.Nullable(Configuration)),
+    description:
+      'A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored.',
+    examples: [{ name: "Weekly digest", resolved_configuration: { language: null } }],
   },
-  'A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored.',
-  { examples: [{ name: "Weekly digest", resolved_configuration: { language: null } }] },
 );
 
-const JobViewQuery = Type.Strict({
-  view: Type.Optional(
-    Type.OneOf(
-      ["compact", "full"],
-      "compact, the default, or full, which adds manifest, graph, recent runs and events, and services.",
-    ),
+const JobViewQuery = Type.Input({
+  view: Type.OneOf(
+    ["compact", "full"],
+    "compact, the default, or full, which adds manifest, graph, recent runs and events, and services.",
   ),
-  include: Type.Optional(Type.OneOf(["compact", "full"], "The same as view.")),
+  include: Type.OneOf(["compact", "full"], "The same as view."),
 });
 
-const JobsQuery = Type.Strict({
-  limit: Type.Optional(Type.Integer("Most items of the whole walk, over all its pages.", { minimum: 1 })),
-  include_terminal: Type.Optional(
-    Type.Boolean("false leaves out jobs whose latest run has ended.", { default: true }),
-  ),
-  blueprint_id: Type.Optional(Type.String("Jobs made from this blueprint only.")),
+const JobsQuery = Type.Input({
+  limit: Type.Integer("Most items of the whole walk, over all its pages.", { minimum: 1 }),
+  include_terminal: Type.Boolean("false leaves out jobs whose latest run has ended.", { default: true }),
+  blueprint_id: Type.String("Jobs made from this blueprint only."),
   ...pageQuery,
 });
 
-const DeleteJobQuery = Type.Strict({
-  force: Type.Optional(Type.Boolean("Cancels open runs first.", { default: false })),
+const DeleteJobQuery = Type.Input({
+  force: Type.Boolean("Cancels open runs first.", { default: false }),
 });
 
 const JobControlSchema = Type.Object({

@@ -58,32 +58,28 @@ const LogPageSchema = Type.Object(
 );
 
 const chosen = {
-  level: Type.Optional(Type.OneOf(logLevels, "The least urgent level to show.")),
+  level: Type.OneOf(logLevels, "The least urgent level to show."),
   agent_id: AgentFilter,
-  stream: Type.Optional(Type.OneOf(logStreams, "Of this stream only.")),
-  text: Type.Optional(
-    Type.String("Records whose message has this text in it; upper and lower case are the same.", {
-      minLength: 1,
-      maxLength: logTextCharsMax,
-      examples: ["connection refused"],
-    }),
-  ),
-  since: Type.Optional(Type.Time("Records of this time or later.")),
-  until: Type.Optional(Type.Time("Records before this time.")),
+  stream: Type.OneOf(logStreams, "Of this stream only."),
+  text: Type.String("Records whose message has this text in it; upper and lower case are the same.", {
+    minLength: 1,
+    maxLength: logTextCharsMax,
+    examples: ["connection refused"],
+  }),
+  since: Type.Time("Records of this time or later."),
+  until: Type.Time("Records before this time."),
 };
 
-const LogsQuery = Type.Strict({
+const LogsQuery = Type.Input({
   ...chosen,
-  order: Type.Optional(
-    Type.OneOf(
-      logOrders,
-      "asc, the default: oldest first. desc: newest first, and later pages go on to older ones.",
-    ),
+  order: Type.OneOf(
+    logOrders,
+    "asc, the default: oldest first. desc: newest first, and later pages go on to older ones.",
   ),
   ...pageQuery,
 });
 
-const LogStreamQuery = Type.Strict(chosen);
+const LogStreamQuery = Type.Input(chosen);
 
 /** By the names that clients see. */
 export const schemas = { LogRecord: LogSchema, LogPage: LogPageSchema };
@@ -161,11 +157,11 @@ interface RuntimeRequest {
   Querystring: Query;
 }
 
-const RuntimeLogsQuery = Type.Object({
+const RuntimeLogsQuery = Type.Input({
   ...chosen,
-  order: Type.Optional(Type.OneOf(logOrders)),
-  limit: Type.Optional(Type.Integer()),
-  next: Type.Optional(Type.String()),
+  order: Type.OneOf(logOrders),
+  limit: Type.Integer(),
+  next: Type.String(),
 });
 
 export function runtimeRoutes(app: FastifyInstance, parts: RuntimeRunParts): void {

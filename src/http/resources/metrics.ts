@@ -26,8 +26,8 @@ import { addRoutes, get } from "../core/route.ts";
 import { type Schema, Type } from "../core/type.ts";
 import { type HealthParts, Lag, lagShown, Pools, UptimeSeconds, whyUnavailable } from "./system.ts";
 
-const MetricsQuery = Type.Strict({
-  format: Type.Optional(Type.OneOf(["json", "prometheus"], "Goes before the Accept header.")),
+const MetricsQuery = Type.Input({
+  format: Type.OneOf(["json", "prometheus"], "Goes before the Accept header."),
 });
 
 const MetricsSchema = Type.Object(

@@ -60,9 +60,9 @@ export const OperationSchema = Type.Object(
 
 const OperationPageSchema = pageOf(OperationSchema, "operations, newest first");
 
-const OperationsQuery = Type.Strict({
-  target: Type.Optional(Type.String("Only those about this blueprint.")),
-  status: Type.Optional(OperationStatus),
+const OperationsQuery = Type.Input({
+  target: Type.String("Only those about this blueprint."),
+  status: OperationStatus,
   ...pageQuery,
 });
 

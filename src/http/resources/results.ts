@@ -135,7 +135,7 @@ export function routes(api: Api): void {
       summary: "Read the timeline of a run",
       description:
         "The steps of the run, its agents, their tasks and attempts, as records of spans (svc.timeline.v1).",
-      query: Type.Strict(pageQuery),
+      query: Type.Input(pageQuery),
       answers: { 200: TimelinePageSchema },
       handle: (request, reply) => api.sendHistory(request, reply, timelineView),
     }),

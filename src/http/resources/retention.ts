@@ -15,26 +15,20 @@ export interface Parts {
 
 const DAYS_MAX = 36_500;
 
-const CollectBody = Type.Strict(
+const CollectBody = Type.Input(
   {
-    dry_run: Type.Optional(Type.Boolean("Remove nothing; tell what would go.", { default: false })),
-    confirm: Type.Optional(
-      Type.Boolean(
-        "Remove blobs, bundles and leftovers even if they are most of what SVC_HOME holds; see needs_confirmation.",
-        { default: false },
-      ),
+    dry_run: Type.Boolean("Remove nothing; tell what would go.", { default: false }),
+    confirm: Type.Boolean(
+      "Remove blobs, bundles and leftovers even if they are most of what SVC_HOME holds; see needs_confirmation.",
+      { default: false },
     ),
-    older_than_days: Type.Optional(
-      Type.Number(
-        "Ended runs that are older go; a fraction is one of a day. 0: none goes for its age. The program's SVC_RETENTION_DAYS when absent.",
-        { minimum: 0, maximum: DAYS_MAX, examples: [7] },
-      ),
+    older_than_days: Type.Number(
+      "Ended runs that are older go; a fraction is one of a day. 0: none goes for its age. The program's SVC_RETENTION_DAYS when absent.",
+      { minimum: 0, maximum: DAYS_MAX, examples: [7] },
     ),
-    max_bytes: Type.Optional(
-      Type.Integer(
-        "What ended runs may have together in histories and artifacts: those that ended first go until it is no more. 0: no bound. The program's SVC_RETENTION_MAX_BYTES when absent.",
-        { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, examples: [10_737_418_240] },
-      ),
+    max_bytes: Type.Integer(
+      "What ended runs may have together in histories and artifacts: those that ended first go until it is no more. 0: no bound. The program's SVC_RETENTION_MAX_BYTES when absent.",
+      { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, examples: [10_737_418_240] },
     ),
   },
   { examples: [{ dry_run: true, older_than_days: 7 }] },

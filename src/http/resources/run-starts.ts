@@ -34,19 +34,17 @@ export const runInputs = Type.JsonObject(
   { topic: "bees" },
 );
 
-const CreateRunBody = Type.Strict(
+const CreateRunBody = Type.Input(
   {
-    inputs: Type.Optional(runInputs),
-    config_overrides: Type.Optional(
-      Type.JsonObject(
-        "For jobs made from a catalog blueprint only: laid over the job's configuration. The run, and the job from then on, use the blueprint's package as it is now.",
-      ),
+    inputs: runInputs,
+    config_overrides: Type.JsonObject(
+      "For jobs made from a catalog blueprint only: laid over the job's configuration. The run, and the job from then on, use the blueprint's package as it is now.",
     ),
   },
   { examples: [{ inputs: { topic: "bees" } }] },
 );
 
-const CreateRunsBody = Type.Strict(
+const CreateRunsBody = Type.Input(
   {
     items: Type.Array(
       // Of any type here: what is wrong with one item is that item's answer.
@@ -56,7 +54,10 @@ const CreateRunsBody = Type.Strict(
       { maxItems: BATCH_ITEMS_MAX },
     ),
   },
-  { examples: [{ items: [{ inputs: { topic: "bees" } }, { inputs: { topic: "wasps" } }] }] },
+  {
+    required: ["items"],
+    examples: [{ items: [{ inputs: { topic: "bees" } }, { inputs: { topic: "wasps" } }] }],
+  },
 );
 
 const StartedItem = Type.Object({
@@ -79,19 +80,15 @@ const StartedRunsSchema = Type.Object(
 );
 
 /** Their headers: how often they may be sent, how long they wait for the end, and the trace of the caller. */
-export const startRunHeaders = Type.Object({
+export const startRunHeaders = Type.Input({
   ...idempotencyKeyHeader.properties,
-  prefer: Type.Optional(
-    Type.String(
-      "wait=N (RFC 7240): answer when what was started has ended, or after N seconds (60 at most) as without it. A value that is no whole number, and every other preference, is ignored.",
-      { examples: ["wait=30"] },
-    ),
+  prefer: Type.String(
+    "wait=N (RFC 7240): answer when what was started has ended, or after N seconds (60 at most) as without it. A value that is no whole number, and every other preference, is ignored.",
+    { examples: ["wait=30"] },
   ),
-  traceparent: Type.Optional(
-    Type.String(
-      "W3C trace context of the caller: the run belongs to this trace, and its span is a child of the caller's. One that is malformed is ignored, and the run gets a trace of its own.",
-      { examples: ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"] },
-    ),
+  traceparent: Type.String(
+    "W3C trace context of the caller: the run belongs to this trace, and its span is a child of the caller's. One that is malformed is ignored, and the run gets a trace of its own.",
+    { examples: ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"] },
   ),
 });
 

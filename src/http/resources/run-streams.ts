@@ -12,11 +12,10 @@ import type { FoundRun } from "./find-run.ts";
 export const RESUMING =
   "Each event's id is its place in the history. Keep the id of each event that you have applied and send it as Last-Event-ID: the stream goes on right behind it. It closes after the terminal event; a reader that already has that one gets 204.";
 
-export const LastEventIdHeader = Type.Object({
-  "last-event-id": Type.Optional(
-    Type.String("The id of the last event that was applied: the stream goes on right behind it.", {
-      examples: ["41"],
-    }),
+export const LastEventIdHeader = Type.Input({
+  "last-event-id": Type.String(
+    "The id of the last event that was applied: the stream goes on right behind it.",
+    { examples: ["41"] },
   ),
 });
 

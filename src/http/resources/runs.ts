@@ -13,19 +13,16 @@ import { pageOf, pageQuery, RunStatus } from "./schemas.ts";
 
 const RunPageSchema = pageOf(RunSchema, "runs, newest first");
 
-const ControlRunBody = Type.Strict(
+const ControlRunBody = Type.Input(
   { desired_state: DesiredState },
-  { examples: [{ desired_state: "paused" }] },
+  { required: ["desired_state"], examples: [{ desired_state: "paused" }] },
 );
 
-const JobRunsQuery = Type.Strict({
-  status: Type.Optional(RunStatus),
-  ...pageQuery,
-});
+const JobRunsQuery = Type.Input({ status: RunStatus, ...pageQuery });
 
-const RunsQuery = Type.Strict({
-  job_id: Type.Optional(Type.String("Runs of this job only.")),
-  status: Type.Optional(RunStatus),
+const RunsQuery = Type.Input({
+  job_id: Type.String("Runs of this job only."),
+  status: RunStatus,
   ...pageQuery,
 });
 

@@ -3,15 +3,11 @@
 import { type Schema, Type } from "../core/type.ts";
 
 export const pageQuery = {
-  page_size: Type.Optional(
-    Type.Integer(
-      "Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its next_page_token.",
-      { minimum: 1, maximum: 200, default: 50 },
-    ),
+  page_size: Type.Integer(
+    "Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its next_page_token.",
+    { minimum: 1, maximum: 200, default: 50 },
   ),
-  page_token: Type.Optional(
-    Type.String("next_page_token of the page before. Good for 24 hours, for the same query."),
-  ),
+  page_token: Type.String("next_page_token of the page before. Good for 24 hours, for the same query."),
 };
 
 /** The collection envelope. */
@@ -50,19 +46,15 @@ export const ProblemSchema = Type.Object(
   "An error (RFC 9457).",
 );
 
-export const idempotencyKeyHeader = Type.Object({
-  "idempotency-key": Type.Optional(
-    Type.String(
-      "A fresh unique text for each intended effect. A repeated request with the same key and body gets the first answer again, for 24 hours.",
-      { minLength: 1, maxLength: 255, examples: ["9f1c6a34-5b0e-4f6e-8a53-0d5b8f0a3c11"] },
-    ),
+export const idempotencyKeyHeader = Type.Input({
+  "idempotency-key": Type.String(
+    "A fresh unique text for each intended effect. A repeated request with the same key and body gets the first answer again, for 24 hours.",
+    { minLength: 1, maxLength: 255, examples: ["9f1c6a34-5b0e-4f6e-8a53-0d5b8f0a3c11"] },
   ),
 });
 
-export const ifNoneMatchHeader = Type.Object({
-  "if-none-match": Type.Optional(
-    Type.String("The ETag of an answer that the client still has.", { examples: ['"3-0"'] }),
-  ),
+export const ifNoneMatchHeader = Type.Input({
+  "if-none-match": Type.String("The ETag of an answer that the client still has.", { examples: ['"3-0"'] }),
 });
 
 export const ifMatchHeader = Type.Object({
@@ -81,15 +73,13 @@ export const AgentId = Type.Nullable(
 export const TraceId = Type.String("W3C trace id.", { examples: ["4bf92f3577b34da6a3ce929d0e0e4736"] });
 export const SpanId = Type.String("W3C span id.", { examples: ["00f067aa0ba902b7"] });
 
-export const AgentFilter = Type.Optional(
-  Type.String("Of this agent only.", { minLength: 1, maxLength: 200 }),
-);
+export const AgentFilter = Type.String("Of this agent only.", { minLength: 1, maxLength: 200 });
 
 /** Of a job's resources that speak of one of its runs. */
 export const WHICH_RUN =
   "Of the job's latest run, or of the one that run_id names. A job without runs has none.";
 export const whichRun = {
-  run_id: Type.Optional(Type.String("One of the job's runs; the latest one without it.")),
+  run_id: Type.String("One of the job's runs; the latest one without it."),
 };
 
 const Reason = Type.Nullable(

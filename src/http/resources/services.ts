@@ -63,23 +63,22 @@ const ServiceSchema = Type.Object(
 
 const ServicePageSchema = pageOf(ServiceSchema, "services, by name");
 
-const Tags = Type.Optional(
-  Type.String("Tags that it must have, all of them: separated by commas, or the parameter repeated.", {
-    examples: ["blueprint,document-digest"],
-  }),
+const Tags = Type.String(
+  "Tags that it must have, all of them: separated by commas, or the parameter repeated.",
+  { examples: ["blueprint,document-digest"] },
 );
 
-const ServicesQuery = Type.Strict({
-  name: Type.Optional(Type.String("Services of this name only.")),
+const ServicesQuery = Type.Input({
+  name: Type.String("Services of this name only."),
   tag: Tags,
-  status: Type.Optional(Status),
-  run_id: Type.Optional(Type.String("Services of this run.")),
+  status: Status,
+  run_id: Type.String("Services of this run."),
   ...pageQuery,
 });
 
-const ResolveQuery = Type.Strict({
+const ResolveQuery = Type.Input({
   tag: Tags,
-  node: Type.Optional(Type.String("The machine that it must run on.")),
+  node: Type.String("The machine that it must run on."),
 });
 
 /** By the names that clients see. */

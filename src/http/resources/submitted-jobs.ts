@@ -31,12 +31,12 @@ const RECENT_EVENTS = 25;
 /** About 500 nodes. */
 const SHORT_MANIFEST_CHARS = 64 * 1024;
 
-const JobsQuery = Type.Object({
-  limit: Type.Optional(Type.Integer()),
-  include_terminal: Type.Optional(Type.Boolean()),
+const JobsQuery = Type.Input({
+  limit: Type.Integer(),
+  include_terminal: Type.Boolean(),
 });
 
-const CleanupQuery = Type.Object({ all: Type.Optional(Type.Boolean()) });
+const CleanupQuery = Type.Input({ all: Type.Boolean() });
 
 interface JobRequest {
   Params: { job_id: string };

@@ -274,7 +274,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
     get("/nodes", {
       operationId: "listNodes",
       summary: "List the nodes",
-      query: Type.Strict(pageQuery),
+      query: Type.Input(pageQuery),
       answers: { 200: NodePageSchema },
       handle: (request, reply) =>
         sendPage(parts, request, reply, {

@@ -135,7 +135,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
       operationId: "getWorkflowProgress",
       summary: "See how far a job's run has come",
       description: WHICH_RUN,
-      query: Type.Strict(whichRun),
+      query: Type.Input(whichRun),
       answers: { 200: WorkflowProgressSchema },
       problems: ["run_not_found"],
       handle: async (request, reply) => {
