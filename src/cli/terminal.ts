@@ -4,6 +4,7 @@
 // W1. Escape codes are written only to a terminal, colours only without NO_COLOR and TERM=dumb.
 // W2. A reader that went away (`troupe events … | head`) ends the program quietly.
 
+import type { Writable } from "node:stream";
 import type { WriteStream } from "node:tty";
 import { styleText } from "node:util";
 import { withoutHidden } from "./text.ts";
@@ -37,17 +38,25 @@ export interface Terminal {
 
 /** The terminal of this process. */
 export function openTerminal(env: NodeJS.ProcessEnv): Terminal {
-  const out = process.stdout as WriteStream;
-  const isScreen = out.isTTY === true && env.TERM !== "dumb";
-  out.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   // A server goes on, and shuts down gracefully, when nobody reads its notices.
   process.stderr.on("error", () => {});
+  return terminalOn(process.stdout, process.stderr, env);
+}
+
+/** A terminal that writes to two streams; the first is a screen if it says so. */
+export function terminalOn(
+  out: Writable & Partial<Pick<WriteStream, "isTTY" | "columns" | "rows">>,
+  err: Writable,
+  env: NodeJS.ProcessEnv,
+): Terminal {
+  const isScreen = out.isTTY === true && env.TERM !== "dumb";
   let drawn = 0;
   return {
     isScreen,
     paint: isScreen && !env.NO_COLOR ? colourPaint : plainPaint,
     print: (line = "") => void out.write(`${withoutHidden(line)}\n`),
-    note: (line) => void process.stderr.write(`${line}\n`),
+    note: (line) => void err.write(`${line}\n`),
     size: () => ({ columns: out.columns || 80, rows: out.rows || 24 }),
     redraw(lines) {
       if (!isScreen) return;

@@ -1,5 +1,5 @@
-// `troupe human`, `answer` and `dead-letters`, and how a run that is watched says that it waits for a person: the real
-// command against the real program, at both APIs.
+// `troupe human`, `answer` and `dead-letters`, and how a run that is watched says that it waits for a person: against
+// the real program, at both APIs.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { askingGraph, type Question } from "../support/asking.ts";
-import { start } from "../support/command-line.ts";
+import { startHere } from "../support/command-line.ts";
 import { call, createJob, happens, runtimeApiOf, startGateway, startRun } from "../support/gateway-api.ts";
 import { makeGivingUp } from "../support/giving-up.ts";
 import type { Program } from "../support/program.ts";
@@ -29,7 +29,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const at = (program: Program, ...args: string[]) => start([...args, "--url", program.api], program.home);
+const at = (program: Program, ...args: string[]) => startHere([...args, "--url", program.api], program.home);
 
 async function done(program: Program, ...args: string[]): Promise<{ out: string; err: string }> {
   const { code, out, err } = await at(program, ...args).ended;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { writeFolder } from "../support/bundle-files.ts";
-import { closedPort, type Ended, start } from "../support/command-line.ts";
+import { closedPort, type Ended, startHere } from "../support/command-line.ts";
 import { ask, call, ended, startGateway } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
 import type { Program } from "../support/program.ts";
@@ -20,7 +20,7 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true }));
 
-const troupe = (...args: readonly string[]): Promise<Ended> => start(args, join(root, "home")).ended;
+const troupe = (...args: readonly string[]): Promise<Ended> => startHere(args, join(root, "home")).ended;
 const at = (name: string) => join(root, name);
 const json = (ended: Ended) => JSON.parse(ended.out) as JsonObject;
 

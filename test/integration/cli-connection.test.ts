@@ -1,5 +1,5 @@
-// The gateway's commands and their connection: a token, nobody who answers, a gateway that dies while it is followed; the
-// real command against the real program.
+// The gateway's commands and their connection: a token, nobody who answers, a gateway that dies while it is followed;
+// against the real program.
 
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { writeFolder } from "../support/bundle-files.ts";
-import { closedPort, oneCommand, start } from "../support/command-line.ts";
+import { closedPort, oneCommand, startHere } from "../support/command-line.ts";
 import { happens, startGateway } from "../support/gateway-api.ts";
 import { temporaryHome } from "../support/program.ts";
 
@@ -25,7 +25,7 @@ test("a token is taken from SVC_API_TOKEN, and missed with words", async () => {
   const token = "correct-horse-battery-staple";
   await using program = await startGateway({ env: { SVC_API_TOKEN: token } });
   const troupe = (env: Record<string, string>, ...args: string[]) =>
-    start([...args, "--url", program.api], program.home, env).ended;
+    startHere([...args, "--url", program.api], program.home, env).ended;
   const command = `echo made > "$SVC_OUTPUT_DIR/final_artifact.txt"`;
   const target = await bundle("guarded", command);
   const saved = join(folder, "guarded saved");
@@ -52,7 +52,7 @@ test("without a gateway every command says at once that nobody answers, and what
       ["launch", target, "--url", `http://127.0.0.1:${port}`],
       ["events", "run_1", "--follow"],
     ]) {
-      const { code, out, err } = await start(args, home, { SVC_API_PORT: port }).ended;
+      const { code, out, err } = await startHere(args, home, { SVC_API_PORT: port }).ended;
       assert.deepEqual([code, out], [1, ""], args.join(" "));
       const expected = `troupe: No Troupe gateway answers at http://127.0.0.1:${port}/api/v1.\nStart one with \`troupe up\``;
       assert.ok(err.startsWith(expected), err);
@@ -71,10 +71,10 @@ test("a gateway that dies while it is followed is found again when it is back: n
   const url = ["--url", first.api];
   try {
     const command = `echo started; while [ ! -e '${gate}' ]; do sleep 0.05; done`;
-    const watching = start(["launch", await bundle("survived", command), ...url], home);
+    const watching = startHere(["launch", await bundle("survived", command), ...url], home);
     await watching.shows("work              started");
     const id = /run_[0-9a-z]{8,}/.exec(watching.printed())?.[0] ?? assert.fail(watching.printed());
-    const following = start(["runs", "events", id, "--follow", "--json", ...url], home);
+    const following = startHere(["runs", "events", id, "--follow", "--json", ...url], home);
     await following.shows('"message":"started"');
     await first.kill();
     await using second = await startGateway({ home, env });

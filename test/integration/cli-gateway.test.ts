@@ -1,4 +1,4 @@
-// The gateway's commands as people use them: launch, bundles, jobs, runs; the real command against the real program.
+// The gateway's commands as people use them: launch, bundles, jobs, runs; against the real program.
 
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { zipOf } from "../support/bundle-files.ts";
-import { oneCommand, start } from "../support/command-line.ts";
+import { oneCommand, start, startHere } from "../support/command-line.ts";
 import { happens, runtimeApiOf, startGateway } from "../support/gateway-api.ts";
 import type { Program } from "../support/program.ts";
 
@@ -45,7 +45,8 @@ describe("with a gateway that is up", () => {
   });
   after(() => program.stop());
 
-  const troupe = (...args: string[]) => start([...args, "--url", program.api], program.home);
+  const troupe = (...args: string[]) => startHere([...args, "--url", program.api], program.home);
+  const troupeProcess = (...args: string[]) => start([...args, "--url", program.api], program.home);
   /** Runs a command that must succeed. @returns what it printed on stdout */
   const done = async (...args: string[]): Promise<string> => {
     const { code, out, err } = await troupe(...args).ended;
@@ -346,14 +347,14 @@ describe("with a gateway that is up", () => {
 
   test("Ctrl-C while watching or waiting exits with 130, says how to go on, and the run goes on", async () => {
     const gate = join(folder, "left gate");
-    const watching = troupe("launch", await bundle("left", waitingFor(gate)));
+    const watching = troupeProcess("launch", await bundle("left", waitingFor(gate)));
     await watching.shows("work              started");
     const id = runIdIn(watching.printed());
     watching.child.kill("SIGINT");
     const left = await watching.ended;
     assert.equal(left.code, 130);
     assert.match(left.err, /the run goes on. Follow it: troupe events run_\S+ --follow. End it: troupe/);
-    const following = troupe("runs", "events", id, "--follow");
+    const following = troupeProcess("runs", "events", id, "--follow");
     await following.shows("started");
     following.child.kill("SIGINT");
     assert.equal((await following.ended).code, 130);
@@ -394,16 +395,16 @@ describe("with a gateway that is up", () => {
       assert.equal(found.out, "");
     }
     const { api } = await runtimeApiOf(program);
-    const strange = await start(["runs", "--url", api], program.home).ended;
+    const strange = await startHere(["runs", "--url", api], program.home).ended;
     assert.equal(strange.code, 1);
     assert.match(strange.err, /not as a Troupe gateway/);
-    const own = await start(["jobs", "--runtime", "--json", "--url", api], program.home).ended;
+    const own = await startHere(["jobs", "--runtime", "--json", "--url", api], program.home).ended;
     assert.equal(own.code, 0, own.err);
   });
 
   test("a reader that goes away (… | head) ends a command quietly", async () => {
     const { run_id: id } = await json("launch", await bundle("headed", "seq 1 5000"));
-    const reading = troupe("runs", "logs", id);
+    const reading = troupeProcess("runs", "logs", id);
     reading.child.stdout?.once("data", () => reading.child.stdout?.destroy());
     const { code, err } = await reading.ended;
     assert.deepEqual([code, err], [0, ""]);

@@ -1,11 +1,11 @@
-// `troupe logs` as people use it: the real command against the real program, of a run that goes on.
+// `troupe logs` as people use it: against the real program, of a run that goes on.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { start } from "../support/command-line.ts";
+import { startHere } from "../support/command-line.ts";
 import { createJob, ended, happens, startGateway, startRun } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
 import type { Program } from "../support/program.ts";
@@ -34,7 +34,7 @@ describe("troupe logs", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  const troupe = (...args: string[]) => start([...args, "--url", program.api], program.home);
+  const troupe = (...args: string[]) => startHere([...args, "--url", program.api], program.home);
   /** The messages that a command prints; it must succeed. */
   const shown = async (...args: string[]): Promise<string[]> => {
     const { code, out, err } = await troupe(...args, "--json").ended;

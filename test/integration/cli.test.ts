@@ -1,4 +1,4 @@
-// The command as people use it: the real program, its words, output, signals and exit codes.
+// The command as people use it: its words, output, signals and exit codes, against the real program and without one.
 
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { closedPort, oneCommand, start } from "../support/command-line.ts";
+import { closedPort, oneCommand, start, startHere } from "../support/command-line.ts";
 import { type Program, startProgram, temporaryHome } from "../support/program.ts";
 
 const ESCAPE = "\x1b";
@@ -36,7 +36,7 @@ after(helpers.remove);
 
 describe("with a runtime and no gateway", () => {
   let program: Program;
-  const troupe = (...args: string[]) => start([...args, "--url", program.api], program.home);
+  const troupe = (...args: string[]) => startHere([...args, "--url", program.api], program.home);
   before(async () => {
     program = await startProgram();
   });
@@ -112,7 +112,7 @@ describe("with a runtime and no gateway", () => {
 
   test("Ctrl-C while watching leaves the job running and says how to go on", async () => {
     const manifest = await helpers.file("left.json", oneCommand("left", "echo started; sleep 600"));
-    const watching = troupe("run", "--runtime", manifest, "--watch");
+    const watching = start(["run", "--runtime", manifest, "--watch", "--url", program.api], program.home);
     await watching.shows("started");
     watching.child.kill("SIGINT");
     const { code, err } = await watching.ended;
@@ -191,7 +191,7 @@ describe("with a runtime and no gateway", () => {
 
   test("doctor knows that the port is held by a running runtime", async () => {
     const port = new URL(program.url).port;
-    const { code, out } = await start(["doctor"], program.home, { SVC_RUNTIME_API_PORT: port }).ended;
+    const { code, out } = await startHere(["doctor"], program.home, { SVC_RUNTIME_API_PORT: port }).ended;
     assert.match(out, /^ok +port +\d+ is held by a running Troupe \d/m);
     assert.equal(code, 0, out);
   });
@@ -224,7 +224,7 @@ describe("without a runtime", () => {
 
   test("other commands say at once that nobody answers, and what to start", async () => {
     const port = await closedPort();
-    const { code, err } = await start(["jobs", "--runtime"], home, { SVC_RUNTIME_API_PORT: String(port) })
+    const { code, err } = await startHere(["jobs", "--runtime"], home, { SVC_RUNTIME_API_PORT: String(port) })
       .ended;
     assert.equal(code, 1);
     assert.match(err, /^troupe: No Troupe runtime answers at \S+\.\nStart one with `troupe up`/);
@@ -233,20 +233,20 @@ describe("without a runtime", () => {
   test("a wrong configuration stops every command with exit code 2 and one line per problem", async () => {
     const env = { SVC_LOG_LEVEL: "loud", SVC_GRPC_PORT: "x" };
     for (const command of ["up", "jobs", "config"]) {
-      const { code, err } = await start([command], home, env).ended;
+      const { code, err } = await startHere([command], home, env).ended;
       assert.equal(code, 2, command);
       assert.match(err, /SVC_GRPC_PORT: .*Example: .*\nSVC_LOG_LEVEL: .*Example: .*\n$/);
     }
   });
 
   test("a misspelt variable is warned about, and does not stop anything", async () => {
-    const { code, err } = await start(["config"], home, { SVC_LOG_LEVLE: "debug" }).ended;
+    const { code, err } = await startHere(["config"], home, { SVC_LOG_LEVLE: "debug" }).ended;
     assert.equal(code, 0);
     assert.match(err, /warning: SVC_LOG_LEVLE .* did you mean SVC_LOG_LEVEL\?/);
   });
 
   test("config masks the token", async () => {
-    const { out } = await start(["config"], home, { SVC_API_TOKEN: "correct-horse" }).ended;
+    const { out } = await startHere(["config"], home, { SVC_API_TOKEN: "correct-horse" }).ended;
     assert.match(out, /SVC_API_TOKEN +\*{8} +environment/);
     assert.ok(!out.includes("correct-horse"));
   });
@@ -260,14 +260,14 @@ describe("without a runtime", () => {
     const { code, err } = await start(["up"], home, env).ended;
     assert.equal(code, 1);
     assert.ok(err.includes(port), err);
-    const doctor = await start(["doctor"], home, env).ended;
+    const doctor = await startHere(["doctor"], home, env).ended;
     assert.equal(doctor.code, 1);
     assert.match(doctor.out, /^fail +port +\d+ is held by another program\n.*→ .*SVC_RUNTIME_API_PORT/m);
   });
 
   test("doctor fails for a home that cannot be made, and says how to mend it", async () => {
     const blocked = join(await helpers.file("a-file", ""), "home");
-    const { code, out } = await start(["doctor"], blocked).ended;
+    const { code, out } = await startHere(["doctor"], blocked).ended;
     assert.equal(code, 1);
     assert.match(out, /^fail +home +.*cannot be written/m);
     assert.match(out, /→ .*SVC_HOME/);
@@ -279,14 +279,14 @@ describe("without a runtime", () => {
       join(damaged, "troupe.db"),
       "this is no database, and long enough to look like one".repeat(100),
     );
-    const { code, out } = await start(["doctor"], damaged).ended;
+    const { code, out } = await startHere(["doctor"], damaged).ended;
     await rm(damaged, { recursive: true });
     assert.equal(code, 1);
     assert.match(out, /^fail +store +.*is damaged or is no database.*troupe restore FILE/m);
   });
 
   test("doctor leaves nothing behind, and needs no home", async () => {
-    const { code, out } = await start(["doctor"], helpers.path("not-yet")).ended;
+    const { code, out } = await startHere(["doctor"], helpers.path("not-yet")).ended;
     assert.equal(code, 0, out);
     assert.match(out, /^ok +home +.*will be made at the first start/m);
     assert.deepEqual(
@@ -297,7 +297,7 @@ describe("without a runtime", () => {
 
   test("validate tells every problem of a folder, without a server", async () => {
     const good = await helpers.bundle("good", oneCommand("good", "true", { upload_path: "hello.txt" }));
-    const passed = await start(["validate", good], home).ended;
+    const passed = await startHere(["validate", good], home).ended;
     assert.deepEqual([passed.code, passed.err], [0, ""]);
     const uploads = ["none", "hello.txt", "."];
     const manifest = JSON.parse(oneCommand("bad", "true", { upload_paths: uploads }));
@@ -310,7 +310,7 @@ describe("without a runtime", () => {
     await writeFile(join(bad, "config", "default.json"), "[]");
     await symlink("/etc/passwd", join(bad, "payloads", "stolen"));
     const codes = async () => {
-      const { code, out } = await start(["validate", bad, "--json"], home).ended;
+      const { code, out } = await startHere(["validate", bad, "--json"], home).ended;
       assert.equal(code, 1);
       return JSON.parse(out).problems.map((problem: { code: string }) => problem.code);
     };
@@ -318,14 +318,14 @@ describe("without a runtime", () => {
     await rm(join(bad, "payloads", "stolen"));
     await writeFile(join(bad, "config", "default.json"), "{}");
     assert.deepEqual(await codes(), ["missing_payload", "missing_payload"]);
-    const none = await start(["validate", helpers.path("")], home).ended;
+    const none = await startHere(["validate", helpers.path("")], home).ended;
     assert.match(none.out, /missing_manifest/);
   });
 
   test("--json shows C1 controls and characters that reorder text as escapes, and is the same JSON", async () => {
     const hidden = "a\u009b31m\u202etxt.exe\u{e0001}";
     const file = await helpers.file("hidden.json", oneCommand("hidden", "true", { [hidden]: 1 }));
-    const { code, out } = await start(["validate", file, "--json"], home).ended;
+    const { code, out } = await startHere(["validate", file, "--json"], home).ended;
     assert.equal(code, 0);
     assert.match(out, /a\\u009b31m\\u202etxt\.exe\\udb40\\udc01/);
     assert.doesNotMatch(out, /[\x7f-\x9f]|\p{Cf}/u);
@@ -342,10 +342,10 @@ describe("without a runtime", () => {
     const folder = await helpers.bundle("odd", JSON.stringify({ ...odd, edges, schedule: "0 * * * *" }));
     const expected = ["/nodes/0/config/max_atempts", "/edges/0/condition", "/schedule"];
     for (const target of [folder, join(folder, "manifest.json")]) {
-      const { code, out } = await start(["validate", target, "--json"], home).ended;
+      const { code, out } = await startHere(["validate", target, "--json"], home).ended;
       const { valid, warnings } = JSON.parse(out) as { valid: boolean; warnings: { path: string }[] };
       assert.deepEqual([code, valid, warnings.map(({ path }) => path)], [0, true, expected]);
-      const shown = await start(["validate", target], home).ended;
+      const shown = await startHere(["validate", target], home).ended;
       assert.match(shown.out, /max_atempts.*did you mean "max_attempts".*odd is valid/s);
       const ran = await start(["run", target], home).ended;
       assert.equal(ran.code, 0, ran.err);
@@ -353,7 +353,7 @@ describe("without a runtime", () => {
     }
     const strange = oneCommand("strange", "true", { runner_module: "Some.OpenShell" });
     const refused = await helpers.bundle("strange", strange);
-    const { code, out } = await start(["validate", refused, "--json"], home).ended;
+    const { code, out } = await startHere(["validate", refused, "--json"], home).ended;
     assert.equal(code, 1);
     assert.deepEqual(
       JSON.parse(out).problems.map((one: { path: string; code: string }) => `${one.path} ${one.code}`),
@@ -361,7 +361,10 @@ describe("without a runtime", () => {
     );
     const declared = { ...JSON.parse(oneCommand("declared", "true")), requirements: { commands: "sh" } };
     const wrong = await helpers.bundle("declared", JSON.stringify(declared));
-    assert.match((await start(["validate", wrong], home).ended).out, /\/requirements\/commands +wrong_type/);
+    assert.match(
+      (await startHere(["validate", wrong], home).ended).out,
+      /\/requirements\/commands +wrong_type/,
+    );
   });
 });
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { testCatalog } from "../support/blueprint-catalog.ts";
-import { start } from "../support/command-line.ts";
+import { startHere } from "../support/command-line.ts";
 import { call, startGateway } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
 import type { Program } from "../support/program.ts";
@@ -32,7 +32,7 @@ after(async () => {
 });
 
 const troupe = async (...args: string[]) => {
-  const { code, out, err } = await start([...args, "--url", program.api], program.home).ended;
+  const { code, out, err } = await startHere([...args, "--url", program.api], program.home).ended;
   assert.equal(code, 0, `troupe ${args.join(" ")}:\n${out}${err}`);
   return { out, err };
 };
@@ -93,7 +93,7 @@ test("--refresh of a folder that is broken starts no run, and says why", async (
   await writeFile(manifest, "{");
   await isMarked(true);
   const args = ["blueprint", "run", "speaker", "--refresh", "--url", program.api];
-  const { code, err } = await start(args, program.home).ended;
+  const { code, err } = await startHere(args, program.home).ended;
   assert.equal(code, 1);
   assert.match(err, /manifest\.json/);
   await writeFile(manifest, whole);
