@@ -6,9 +6,10 @@
 //     oldest are forgotten, and prepared anew.
 // V3. A run that is dropped is aborted. Its files are removed with the run's end, which is not done here.
 // V4. Nothing here survives the process: the next one prepares anew what was not submitted.
-// V5. One whose services are not there yet (after a restart their jobs are only being recovered) waits for them outside of
-//     the four, for a while; what is missing then fails the run.
-// V6. One that meets an unexpected error is done again, and its run's label says so; at the last try the error fails the run.
+// V5. One whose services are not there yet (after a restart their jobs are only being recovered) is tried again for a
+//     while; what is missing then fails the run.
+// V6. One that meets an unexpected error is tried again, and its run's label tells so; at the last try the error fails
+//     the run.
 
 import { getSystemErrorMessage } from "node:util";
 import { descriptionOf } from "../blueprints/describe-package.ts";
@@ -18,6 +19,8 @@ import { BundleProblem, messagesOf } from "../bundles/problem.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
+import { OperationInterrupted } from "../operations/failures.ts";
+import { Throttle } from "../operations/throttle.ts";
 import { isUnavailable, WorkQueue } from "../operations/work-queue.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
@@ -35,9 +38,8 @@ const WAITING_MAX = 100_000;
 const OUTCOMES_MAX = 100;
 /** One a second: about a minute, for errors that do not last. */
 const TRIES_MAX = 60;
-/** How often a run that waits for services looks for them: 60 looks in half a minute. */
-const LOOK_EVERY_MS = 500;
-const LOOKS_MAX = 60;
+/** Of a run that waits for services: half a minute. */
+const LOOKS_MAX = 30;
 const LABEL_EVERY_MS = 1_000;
 
 /** What came of the preparation of a run. */
@@ -72,12 +74,8 @@ export class PreparationQueue {
   readonly #onOutcome: (runId: string) => void;
   readonly #queue: WorkQueue;
   readonly #outcomes = new Map<string, PreparationOutcome>();
-  /** Runs that wait for their services, with how to take the next look back. */
-  readonly #serviceWaits = new Map<string, () => void>();
-  /** Runs whose wait for services is over. */
-  readonly #hasWaited = new Set<string>();
-  /** Unexpected errors until now, by run (V6). */
-  readonly #errors = new Map<string, number>();
+  /** Runs that wait for their services (V5). */
+  readonly #waits = new Map<string, { readonly isMissing: () => boolean; looks: number }>();
 
   /** @param onOutcome called when there is an outcome */
   constructor(parts: PreparationQueueParts, onOutcome: (runId: string) => void) {
@@ -87,7 +85,7 @@ export class PreparationQueue {
       what: "the preparation of a launch",
       keyName: "run_id",
       atOnceMax: AT_ONCE_MAX,
-      work: (runId, signal) => this.#work(runId, signal),
+      work: (runId, signal, errors) => this.#work(runId, signal, errors),
       clock: parts.clock,
       log: parts.log,
     });
@@ -95,12 +93,12 @@ export class PreparationQueue {
 
   /** Runs that wait for their preparation or their services, or are being prepared. */
   get size(): number {
-    return this.#queue.size + this.#serviceWaits.size;
+    return this.#queue.size;
   }
 
   /** Whether there will be an outcome. */
   has(runId: string): boolean {
-    return !this.#outcomes.has(runId) && (this.#queue.has(runId) || this.#serviceWaits.has(runId));
+    return !this.#outcomes.has(runId) && this.#queue.has(runId);
   }
 
   outcomeOf(runId: string): PreparationOutcome | null {
@@ -126,24 +124,24 @@ export class PreparationQueue {
   /** The run will not be launched: ends its preparation, and forgets what came of it (V3). */
   drop(runId: string): void {
     this.#queue.drop(runId);
-    this.#serviceWaits.get(runId)?.();
-    this.#serviceWaits.delete(runId);
-    this.#hasWaited.delete(runId);
-    this.#errors.delete(runId);
+    this.#waits.delete(runId);
     this.#outcomes.delete(runId);
   }
 
   /** Aborts what is under way; resolves when nothing is. */
-  async stop(): Promise<void> {
-    await this.#queue.stop();
-    for (const cancel of this.#serviceWaits.values()) cancel();
+  stop(): Promise<void> {
+    return this.#queue.stop();
   }
 
-  async #work(runId: string, signal: AbortSignal): Promise<void> {
-    if (this.#outcomes.has(runId) || this.#serviceWaits.has(runId)) return;
-    const label = new LabelWriter(this.#parts, runId);
-    const now = await this.#prepare(runId, { signal, report: label.report }).catch((error: unknown) =>
-      this.#afterError(runId, error, signal),
+  async #work(runId: string, signal: AbortSignal, errors: number): Promise<void> {
+    if (this.#outcomes.has(runId)) return;
+    const wait = this.#waits.get(runId);
+    // A look in memory alone: thousands may wait.
+    if (wait !== undefined && ++wait.looks < LOOKS_MAX && wait.isMissing()) throw new OperationInterrupted();
+    const hasWaited = this.#waits.delete(runId);
+    const label = labelWriter(this.#parts, runId);
+    const now = await this.#prepare(runId, hasWaited, { signal, report: label.report }).catch(
+      (error: unknown) => afterError(error, signal, errors),
     );
     await label.end(labelOf(now));
     if (signal.aborted) return;
@@ -151,7 +149,8 @@ export class PreparationQueue {
       case "dropped":
         return;
       case "waits":
-        return this.#waitForServices(runId, now.isMissing);
+        this.#waits.set(runId, { isMissing: now.isMissing, looks: 0 });
+        throw new OperationInterrupted();
       case "interrupted":
         throw now.error;
       default:
@@ -160,43 +159,14 @@ export class PreparationQueue {
   }
 
   #keep(runId: string, outcome: PreparationOutcome): void {
-    this.#errors.delete(runId);
     this.#outcomes.set(runId, outcome);
     const [oldest] = this.#outcomes.keys();
     if (this.#outcomes.size > OUTCOMES_MAX && oldest !== undefined) this.#outcomes.delete(oldest);
     this.#onOutcome(runId);
   }
 
-  #afterError(runId: string, error: unknown, signal: AbortSignal): Attempt {
-    if (signal.aborted) return { kind: "dropped" };
-    const code = failureCodeOf(error);
-    if (code !== null) return failed(code, (error as Error).message);
-    // A store that takes nothing holds up all runs, and is no fault of this one.
-    if (isUnavailable(error)) return { kind: "interrupted", error };
-    const tries = (this.#errors.get(runId) ?? 0) + 1;
-    this.#errors.set(runId, tries);
-    if (tries < TRIES_MAX) return { kind: "interrupted", error };
-    const message = `The launch could not be prepared in ${tries} tries, the last time because of ${reasonOf(error)}.`;
-    return failed("preparation.unexpected_error", message);
-  }
-
-  /** Costs a look in memory now and then, until nothing is missing or the last look. */
-  #waitForServices(runId: string, isMissing: () => boolean): void {
-    const { clock } = this.#parts;
-    let looks = 0;
-    const look = () => {
-      if (++looks < LOOKS_MAX && isMissing()) return wait();
-      this.#serviceWaits.delete(runId);
-      this.#hasWaited.add(runId);
-      this.#queue.add(runId);
-    };
-    const wait = () => void this.#serviceWaits.set(runId, clock.after(LOOK_EVERY_MS, look));
-    wait();
-  }
-
-  async #prepare(runId: string, progress: PreparationProgress): Promise<Attempt> {
+  async #prepare(runId: string, hasWaited: boolean, progress: PreparationProgress): Promise<Attempt> {
     const { records, plans, preparation, secrets } = this.#parts;
-    const hasWaited = this.#hasWaited.delete(runId);
     const run = await records.run(runId);
     const job = run === null ? null : await records.job(run.jobId);
     if (run === null || job === null || job.status !== "ready" || !isToBeLaunched(run))
@@ -257,6 +227,18 @@ export function failureCodeOf(error: unknown): FailureCode | null {
   return null;
 }
 
+/** @param errors unexpected ones before this one */
+function afterError(error: unknown, signal: AbortSignal, errors: number): Attempt {
+  if (signal.aborted) return { kind: "dropped" };
+  const code = failureCodeOf(error);
+  if (code !== null) return failed(code, (error as Error).message);
+  // A store that takes nothing holds up all runs, and is no fault of this one.
+  const tries = errors + 1;
+  if (isUnavailable(error) || tries < TRIES_MAX) return { kind: "interrupted", error };
+  const message = `The launch could not be prepared in ${tries} tries, the last time because of ${reasonOf(error)}.`;
+  return failed("preparation.unexpected_error", message);
+}
+
 /** The label of a run that is not launched yet; null: none. */
 function labelOf(now: Attempt): string | null {
   if (now.kind === "interrupted") return `Preparing again after ${reasonOf(now.error)}`;
@@ -288,53 +270,26 @@ function askedOf(job: JobDefinition, run: RunRecord, secrets: ConfigurationSecre
   };
 }
 
-/** Writes the label of a run while it is prepared: the latest one, once a second at most. */
-class LabelWriter {
-  readonly #parts: Pick<PreparationQueueParts, "records" | "clock" | "log">;
-  readonly #runId: string;
-  #latest: string | null = null;
-  #written: string | null = null;
-  #writing: Promise<void> = Promise.resolve();
-  /** Takes the pause back that follows each write; null when there is none. */
-  #cancelPause: (() => void) | null = null;
-
-  constructor(parts: Pick<PreparationQueueParts, "records" | "clock" | "log">, runId: string) {
-    this.#parts = parts;
-    this.#runId = runId;
-  }
-
-  /** Costs next to nothing, however often it is called. */
-  readonly report = (label: string): void => {
-    this.#latest = label;
-    if (this.#cancelPause === null) this.#writeLatest();
-  };
-
-  /** Writes no more; resolves when the label is `last`. */
-  async end(last: string | null = null): Promise<void> {
-    this.#cancelPause?.();
-    this.#cancelPause = () => {};
-    await this.#writing;
-    if (this.#written !== last) await this.#write(last);
-  }
-
-  #writeLatest(): void {
-    if (this.#latest === this.#written) return;
-    this.#cancelPause = this.#parts.clock.after(LABEL_EVERY_MS, () => {
-      this.#cancelPause = null;
-      this.#writeLatest();
-    });
-    const label = this.#latest;
-    this.#written = label;
-    this.#writing = this.#writing.then(() => this.#write(label));
-  }
-
-  /** A store that takes nothing at the moment loses a label; the preparation goes on. */
-  async #write(label: string | null): Promise<void> {
-    const { records, clock, log } = this.#parts;
+/** Writes the label of a run while it is prepared. */
+function labelWriter({ records, clock, log }: PreparationQueueParts, runId: string) {
+  let written: string | null = null;
+  const write = async (label: string | null) => {
+    if (label === written) return;
+    written = label;
     try {
-      await records.write((writes) => writes.setLabel(this.#runId, label, clock.nowMs()));
+      await records.write((writes) => writes.setLabel(runId, label, clock.nowMs()));
     } catch (error) {
-      log.warn({ run_id: this.#runId, error: String(error) }, "a run's label could not be written");
+      // A store that takes nothing at the moment loses a label; the preparation goes on.
+      log.warn({ run_id: runId, error: String(error) }, "a run's label could not be written");
     }
-  }
+  };
+  const throttle = new Throttle<string>({ clock, everyMs: () => LABEL_EVERY_MS, write });
+  return {
+    report: (label: string) => throttle.report(label),
+    /** Writes no more; resolves when the label is `last`. */
+    end: async (last: string | null) => {
+      await throttle.close();
+      await write(last);
+    },
+  };
 }

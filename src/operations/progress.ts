@@ -11,6 +11,7 @@ import type { Clock } from "../engine/ports.ts";
 import { Semaphore } from "../lib/async.ts";
 import { entered, eventLine, type OperationChange, progressed, skipped } from "./operation-change.ts";
 import type { Operation, OperationWrites } from "./records.ts";
+import { Throttle } from "./throttle.ts";
 
 const PROGRESS_EVERY_MS = 250;
 /** The share of its age that an operation waits between two reports. */
@@ -28,18 +29,27 @@ export interface ProgressParts {
 
 export class OperationProgress {
   readonly #parts: ProgressParts;
-  readonly #beganAtMs: number;
   #operation: Operation;
   /** Changes are made one after the other (P1). */
   readonly #turns = new Semaphore(1);
-  #latest: { readonly fraction: number; readonly label: string } | null = null;
-  #cancelTimer: (() => void) | null = null;
-  #reportedAtMs = 0;
+  readonly #throttle: Throttle<{ readonly fraction: number; readonly label: string }>;
 
   constructor(operation: Operation, parts: ProgressParts) {
     this.#operation = operation;
     this.#parts = parts;
-    this.#beganAtMs = parts.clock.steadyMs();
+    const { clock } = parts;
+    const beganAtMs = clock.steadyMs();
+    this.#throttle = new Throttle({
+      clock,
+      everyMs: () => Math.max(PROGRESS_EVERY_MS, (clock.steadyMs() - beganAtMs) * AGE_SHARE),
+      write: async ({ fraction, label }) => {
+        try {
+          await this.change((before, nowMs) => progressed(before, fraction, label, nowMs));
+        } catch (error) {
+          if (!(error instanceof JournalUnavailable)) throw error;
+        }
+      },
+    });
   }
 
   /** As it is on disk. */
@@ -57,7 +67,7 @@ export class OperationProgress {
    * @throws JournalUnavailable
    */
   async step(name: string): Promise<void> {
-    this.#forgetProgress();
+    this.#throttle.drop();
     await this.change((before, nowMs) => entered(before, name, nowMs));
   }
 
@@ -66,19 +76,13 @@ export class OperationProgress {
    * @throws JournalUnavailable
    */
   async skip(name: string): Promise<void> {
-    this.#forgetProgress();
+    this.#throttle.drop();
     await this.change((before, nowMs) => skipped(before, name, nowMs));
   }
 
   /** Tells how far the step under way has come, 0 to 1; as often as is convenient. */
   progress(fraction: number, label: string): void {
-    this.#latest = { fraction, label };
-    if (this.#cancelTimer !== null) return;
-    const { clock } = this.#parts;
-    const steadyMs = clock.steadyMs();
-    const everyMs = Math.max(PROGRESS_EVERY_MS, (steadyMs - this.#beganAtMs) * AGE_SHARE);
-    const waitMs = Math.max(0, this.#reportedAtMs + everyMs - steadyMs);
-    this.#cancelTimer = clock.after(waitMs, () => this.#report());
+    this.#throttle.report({ fraction, label });
   }
 
   /**
@@ -112,24 +116,7 @@ export class OperationProgress {
 
   /** No report comes after this; resolves when none is under way. */
   async close(): Promise<void> {
-    this.#forgetProgress();
+    await this.#throttle.close();
     await this.#turns.run(async () => {});
-  }
-
-  #report(): void {
-    const latest = this.#latest;
-    this.#forgetProgress();
-    if (latest === null) return;
-    this.#reportedAtMs = this.#parts.clock.steadyMs();
-    const { fraction, label } = latest;
-    this.change((before, nowMs) => progressed(before, fraction, label, nowMs)).catch((error: unknown) => {
-      if (!(error instanceof JournalUnavailable)) throw error;
-    });
-  }
-
-  #forgetProgress(): void {
-    this.#cancelTimer?.();
-    this.#cancelTimer = null;
-    this.#latest = null;
   }
 }

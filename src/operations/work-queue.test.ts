@@ -16,9 +16,9 @@ function start(work: WorkQueueParts["work"], parts: Partial<WorkQueueParts> = {}
     what: "the test",
     keyName: "key",
     atOnceMax: 2,
-    work: (key, signal) => {
+    work: (key, ...more) => {
       begun.push(key);
-      return work(key, signal);
+      return work(key, ...more);
     },
     clock,
     log: {
@@ -68,6 +68,37 @@ test("a key that fails is tried again later, and alone; the log tells of it (Q2)
   await idle();
   assert.deepEqual(begun, ["a", "b", "a"]);
   assert.deepEqual(logged, ["a"]);
+});
+
+test("work is told how many unexpected errors it has met in a row; an interruption is none (Q2)", async () => {
+  const told: number[] = [];
+  const { queue, clock, idle } = start(async (_key, _signal, errors) => {
+    told.push(errors);
+    if (told.length < 3) throw new TypeError("a mistake");
+    if (told.length === 3) throw new OperationInterrupted();
+  });
+  queue.add("a");
+  for (const tries of [1, 2, 3]) {
+    await until(`the retry after ${tries}`, () => told.length === tries && clock.timers === 1);
+    clock.fire();
+  }
+  await idle();
+  queue.add("a");
+  await idle();
+  assert.deepEqual(told, [0, 1, 2, 2, 0]);
+});
+
+test("a key that waits for its retry is not worked on before, however often it is added (Q2)", async () => {
+  const { queue, clock, begun, idle } = start(async () => {
+    if (begun.length === 1) throw new TypeError("a mistake");
+  });
+  queue.add("a");
+  await until("the retry", () => clock.timers === 1);
+  queue.add("a");
+  assert.deepEqual([begun, queue.size], [["a"], 1]);
+  clock.fire();
+  await idle();
+  assert.deepEqual(begun, ["a", "a"]);
 });
 
 test("while the store takes nothing all keys wait, and then keep their order (Q2)", async () => {

@@ -5,8 +5,9 @@
 //
 // Q1. At most `atOnceMax` keys are worked on at the same time, in the order in which they came, and no key twice at once:
 //     one that is added meanwhile is worked on again afterwards.
-// Q2. Work that fails is done again after RETRY_MS. While the store or the engine takes nothing, the whole queue waits;
-//     after any other error the key waits alone.
+// Q2. Work that fails is done again after RETRY_MS, and so is work that waits for something else and throws
+//     OperationInterrupted. While the store or the engine takes nothing, the whole queue waits; after any other error
+//     the key waits alone.
 // Q3. Keys beyond KEYS_MAX are read from the records, once the queue is empty.
 // Q4. A key that is dropped is not worked on; what is under way is aborted, and not tried again.
 
@@ -24,8 +25,8 @@ export interface WorkQueueParts {
   /** The log's field for a key, such as "run_id". */
   readonly keyName: string;
   readonly atOnceMax: number;
-  /** Does what is left to do for a key. */
-  readonly work: (key: string, signal: AbortSignal) => Promise<void>;
+  /** Does what is left to do for a key. @param errors how many unexpected errors it has met in a row before */
+  readonly work: (key: string, signal: AbortSignal, errors: number) => Promise<void>;
   /** All keys with something to do, oldest first, page by page (Q3); absent where callers keep their number small. */
   readonly recorded?: () => AsyncIterable<readonly string[]>;
   readonly clock: Clock;
@@ -38,6 +39,8 @@ export class WorkQueue {
   readonly #underWay = new Map<string, { readonly abort: AbortController; readonly ended: Promise<void> }>();
   /** Waits for the retry. */
   readonly #failed = new Set<string>();
+  /** Unexpected errors in a row. */
+  readonly #errors = new Map<string, number>();
   #cancelRetry: (() => void) | null = null;
   /** Whether nothing is begun before the retry. */
   #isBlocked = false;
@@ -75,6 +78,7 @@ export class WorkQueue {
   drop(key: string): void {
     this.#waiting.delete(key);
     this.#failed.delete(key);
+    this.#errors.delete(key);
     this.#underWay.get(key)?.abort.abort();
   }
 
@@ -95,6 +99,7 @@ export class WorkQueue {
   }
 
   #take(key: string): void {
+    if (this.#failed.has(key)) return;
     if (this.#parts.recorded !== undefined && (this.#hasMore || this.#waiting.size >= KEYS_MAX)) {
       this.#hasMore = true;
     } else this.#waiting.add(key);
@@ -120,12 +125,15 @@ export class WorkQueue {
   /** Never rejects. */
   async #work(key: string, signal: AbortSignal): Promise<void> {
     const { work, what, keyName, log } = this.#parts;
+    const errors = this.#errors.get(key) ?? 0;
     try {
-      await work(key, signal);
+      await work(key, signal, errors);
+      this.#errors.delete(key);
     } catch (error) {
       if (signal.aborted) return;
       if (isUnavailable(error)) this.#isBlocked = true;
       else if (!(error instanceof OperationInterrupted)) {
+        this.#errors.set(key, errors + 1);
         log.error(
           { [keyName]: key, error: traceOf(error) },
           `${what} met an unexpected error; it is tried again`,
