@@ -3,7 +3,6 @@
 import { statfs } from "node:fs/promises";
 import { Blueprints } from "../blueprints/blueprints.ts";
 import { Catalog } from "../blueprints/catalog.ts";
-import { FolderDifferences } from "../blueprints/folder-differences.ts";
 import { Models } from "../blueprints/models.ts";
 import { Resources } from "../blueprints/resources.ts";
 import { FolderChanges } from "../bundles/folder-changes.ts";
@@ -21,9 +20,9 @@ export function openBlueprints(config: Config, core: Core) {
   const { database } = core.store;
   const clock = systemClock;
   const newId = systemRandomness.id;
-  const catalog = new Catalog({ folders: config.blueprintCatalog, nowMs: clock.nowMs });
-  const changes = new FolderChanges({ home, bundleBytesMax: config.bundleBytesMax, nowMs: clock.nowMs });
-  const folderDifferences = new FolderDifferences({ catalog, changes });
+  const { nowMs } = clock;
+  const changes = new FolderChanges({ home, bundleBytesMax: config.bundleBytesMax, nowMs });
+  const catalog = new Catalog({ folders: config.blueprintCatalog, nowMs, changes });
   const blueprintRecords = sqlBlueprintRecords(database);
   const operationRecords = sqlOperationRecords(database);
   const portRecords = sqlPortRecords(database);
@@ -77,7 +76,6 @@ export function openBlueprints(config: Config, core: Core) {
   });
   return {
     catalog,
-    folderDifferences,
     blueprintRecords,
     operationRecords,
     portRecords,

@@ -86,7 +86,6 @@ export function openGateway(config: Config, core: Core) {
     ...opened,
     launches: new BlueprintLaunches({
       blueprints,
-      differences: opened.folderDifferences,
       definitions,
       runs,
       preparation,

@@ -18,16 +18,14 @@ import type { AdditionWrites, BlueprintWrites, PreparedBlueprint } from "./recor
 import { inUseText, type RemovalRequest, Removals } from "./removals.ts";
 
 /** What jobs are made of. */
-export type BlueprintForJob = {
+export interface BlueprintForJob {
   readonly blueprintId: string;
+  /** The prepared package; null before there is one: jobs wait, as `preparing`, until the addition has ended. */
+  readonly fingerprint: string | null;
   readonly description: PackageDescription;
   /** Of the prepared package; before there is one, of the catalog's folder. */
   readonly definition: Definition;
-} & (
-  | { readonly kind: "added"; readonly fingerprint: string }
-  /** Jobs of it wait, as `preparing`, until its addition has ended. */
-  | { readonly kind: "not_added" }
-);
+}
 
 export interface AdditionRequest {
   /** Makes everything anew. */
@@ -100,7 +98,7 @@ export class Blueprints {
     if (found === null) throw await blueprintNotFound(blueprintId, this.#parts.catalog);
     if (found.kind === "broken") throw brokenLaunch(blueprintId, found.problems);
     const { definition, description } = found;
-    return { kind: "not_added", blueprintId, definition, description };
+    return { blueprintId, fingerprint: null, definition, description };
   }
 
   async #added(blueprintId: string, fingerprint: string): Promise<BlueprintForJob> {
@@ -114,7 +112,17 @@ export class Blueprints {
     }
     const { description, problems } = descriptionOf(definition, blueprintId);
     if (description === null) throw brokenLaunch(blueprintId, problems);
-    return { kind: "added", blueprintId, fingerprint, definition, description };
+    return { blueprintId, fingerprint, definition, description };
+  }
+
+  /** That the folder in the catalog is not what a launch is made of; empty while it is. */
+  async folderWarnings({
+    blueprintId,
+    fingerprint,
+  }: BlueprintForJob): Promise<readonly BundleProblemEntry[]> {
+    if (fingerprint === null) return [];
+    const difference = await this.#parts.catalog.difference(blueprintId, fingerprint);
+    return difference === null ? [] : [difference];
   }
 
   /**

@@ -14,7 +14,6 @@ import { sqlGatewayRecords } from "../store/sql/gateway.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { Catalog } from "./catalog.ts";
 import { type BlueprintFilter, BlueprintViews } from "./catalog-views.ts";
-import { FolderDifferences } from "./folder-differences.ts";
 import type { PreparedBlueprint } from "./records.ts";
 
 const everything: BlueprintFilter = { category: null, text: null, state: null };
@@ -29,11 +28,10 @@ async function place() {
   const writes = sqlGatewayRecords(database, (work) => setImmediate(work));
   let nowMs = 1_000_000;
   let packagesRead = 0;
-  const catalog = new Catalog({ folders: [folder], nowMs: () => nowMs });
   const changes = new FolderChanges({ home: root, bundleBytesMax: 10_000_000, nowMs: () => nowMs });
+  const catalog = new Catalog({ folders: [folder], nowMs: () => nowMs, changes });
   const views = new BlueprintViews({
     catalog,
-    differences: new FolderDifferences({ catalog, changes }),
     records: sqlBlueprintRecords(database),
     packages: {
       definition(fingerprint) {

@@ -10,7 +10,6 @@ import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import { blueprintNotFound, type Catalog } from "./catalog.ts";
 import type { CatalogEntry } from "./catalog-entry.ts";
 import { descriptionOf } from "./describe-package.ts";
-import type { FolderDifferences } from "./folder-differences.ts";
 import type { PackageDescription, PackageIdentity } from "./package-description.ts";
 import type { BlueprintAsset, BlueprintRecords, PreparedBlueprint } from "./records.ts";
 
@@ -51,7 +50,6 @@ export class BlueprintViews {
   readonly #catalog: Catalog;
   readonly #records: BlueprintRecords;
   readonly #packages: { definition(fingerprint: string): Promise<Definition> };
-  readonly #differences: Pick<FolderDifferences, "of">;
   /** By blueprint: what the added package says that it is (V3). */
   readonly #identities = new Map<
     string,
@@ -63,12 +61,10 @@ export class BlueprintViews {
     readonly catalog: Catalog;
     readonly records: BlueprintRecords;
     readonly packages: { definition(fingerprint: string): Promise<Definition> };
-    readonly differences: Pick<FolderDifferences, "of">;
   }) {
     this.#catalog = parts.catalog;
     this.#records = parts.records;
     this.#packages = parts.packages;
-    this.#differences = parts.differences;
   }
 
   /**
@@ -158,7 +154,7 @@ export class BlueprintViews {
     added: PreparedBlueprint | null,
   ): Promise<BundleProblemEntry | null> {
     if (entry !== null && (added === null || added.fingerprint === null)) return null;
-    return this.#differences.of(blueprintId, added?.fingerprint ?? "");
+    return this.#catalog.difference(blueprintId, added?.fingerprint ?? "");
   }
 
   /** Null without one, or when somebody has removed it from the disk. */

@@ -42,7 +42,7 @@ const withId = (blueprintId: string) => manifest({ metadata: { blueprint_id: blu
 /** A catalog whose clock the test moves. */
 function catalogOf(...folders: readonly string[]) {
   let nowMs = 1_000_000;
-  const catalog = new Catalog({ folders, nowMs: () => nowMs });
+  const catalog = new Catalog({ folders, nowMs: () => nowMs, changes: { of: async () => [] } });
   return {
     catalog,
     wait: (ms: number) => {

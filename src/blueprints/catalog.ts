@@ -6,12 +6,15 @@
 //     that asking is cheap. What was read never changes: whoever asks again gets the same objects.
 // C3. A few files at a time are open, whatever the size of the catalog.
 
+import type { FolderChanges } from "../bundles/folder-changes.ts";
+import type { BundleProblemEntry } from "../bundles/problem.ts";
 import { quoted } from "../engine/manifest/problems.ts";
 import { forEachConcurrent } from "../lib/async.ts";
 import { DomainError } from "../lib/domain-error.ts";
 import { nearestName } from "../lib/text.ts";
 import { type Candidate, type CatalogEntry, readEntry, versionOf } from "./catalog-entry.ts";
 import { type CatalogProblem, lookInto } from "./catalog-folder.ts";
+import { folderDifference } from "./folder-differences.ts";
 
 const LOOK_AGAIN_MS = 1_000;
 const READERS = 8;
@@ -32,6 +35,7 @@ interface Kept {
 export class Catalog {
   readonly #folders: readonly string[];
   readonly #nowMs: () => number;
+  readonly #changes: Pick<FolderChanges, "of">;
   /** By folder. */
   #kept = new Map<string, Kept>();
   #seen: Seen | null = null;
@@ -40,10 +44,16 @@ export class Catalog {
   /**
    * @param parts.folders absolute
    * @param parts.nowMs wall time in ms since 1970
+   * @param parts.changes compares the content of folders with that of packages
    */
-  constructor(parts: { readonly folders: readonly string[]; readonly nowMs: () => number }) {
+  constructor(parts: {
+    readonly folders: readonly string[];
+    readonly nowMs: () => number;
+    readonly changes: Pick<FolderChanges, "of">;
+  }) {
     this.#folders = parts.folders;
     this.#nowMs = parts.nowMs;
+    this.#changes = parts.changes;
   }
 
   /** All blueprints, in the order of their ids; what has changed within the last second may be missing. */
@@ -54,6 +64,11 @@ export class Catalog {
   /** @returns null when no folder of the catalog has this id */
   async find(blueprintId: string): Promise<CatalogEntry | null> {
     return (await this.#look()).byId.get(blueprintId) ?? null;
+  }
+
+  /** As a warning, how the blueprint's folder differs from the package that was added of it; null: it does not. */
+  async difference(blueprintId: string, fingerprint: string): Promise<BundleProblemEntry | null> {
+    return folderDifference(await this.find(blueprintId), fingerprint, this.#changes);
   }
 
   /** What is wrong with the catalog's folders themselves, not with a blueprint. */

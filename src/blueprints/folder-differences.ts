@@ -1,49 +1,40 @@
-// How a blueprint's folder in the catalog has moved away from the package that was added of it.
+// How a blueprint's folder in the catalog differs from the package that was added of it.
 
 import type { FolderChanges } from "../bundles/folder-changes.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import { quoted } from "../engine/manifest/problems.ts";
-import type { Catalog } from "./catalog.ts";
+import type { CatalogEntry } from "./catalog-entry.ts";
 
 const FILES_NAMED = 3;
 
-export class FolderDifferences {
-  readonly #catalog: Pick<Catalog, "find">;
-  readonly #changes: Pick<FolderChanges, "of">;
-
-  /** @param parts.changes compares the content of folders with that of packages */
-  constructor(parts: {
-    readonly catalog: Pick<Catalog, "find">;
-    readonly changes: Pick<FolderChanges, "of">;
-  }) {
-    this.#catalog = parts.catalog;
-    this.#changes = parts.changes;
+/**
+ * @param entry what the catalog has; null when it has the folder no longer
+ * @param fingerprint of the package that was added
+ * @param changes compares the content of folders with that of packages
+ * @returns a warning `folder_changed`, `folder_broken` or `folder_gone`; null while both are the same
+ */
+export async function folderDifference(
+  entry: CatalogEntry | null,
+  fingerprint: string,
+  changes: Pick<FolderChanges, "of">,
+): Promise<BundleProblemEntry | null> {
+  if (entry === null) {
+    const said = "the catalog has its folder no more: it cannot be added again once it is removed";
+    return warning("folder_gone", said);
   }
-
-  /**
-   * @param fingerprint of the package that was added
-   * @returns a warning `folder_changed`, `folder_broken` or `folder_gone`; null while both are the same
-   */
-  async of(blueprintId: string, fingerprint: string): Promise<BundleProblemEntry | null> {
-    const entry = await this.#catalog.find(blueprintId);
-    if (entry === null) {
-      const said = "the catalog has its folder no more: it cannot be added again once it is removed";
-      return warning("folder_gone", said);
-    }
-    const [problem] = entry.problems;
-    if (problem !== undefined) return broken(problem);
-    try {
-      const paths = await this.#changes.of(entry.folder, fingerprint);
-      return paths.length === 0 ? null : changed(paths);
-    } catch (error) {
-      if (!(error instanceof BundleProblem)) throw error;
-      const [first] = error.problems;
-      return broken({ message: (first?.message ?? "").replaceAll(entry.folder, "its folder") });
-    }
+  const [problem] = entry.problems;
+  if (problem !== undefined) return broken(problem.message);
+  try {
+    const paths = await changes.of(entry.folder, fingerprint);
+    return paths.length === 0 ? null : changed(paths);
+  } catch (error) {
+    if (!(error instanceof BundleProblem)) throw error;
+    const [first] = error.problems;
+    return broken((first?.message ?? "").replaceAll(entry.folder, "its folder"));
   }
 }
 
-function broken({ message }: { readonly message: string }): BundleProblemEntry {
+function broken(message: string): BundleProblemEntry {
   const said = `its folder in the catalog is broken now (${message}): runs go on with what was added`;
   return warning("folder_broken", said);
 }

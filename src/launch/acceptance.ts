@@ -8,11 +8,11 @@
 //     what was prepared for it, and none is accepted once the removal has begun.
 // A4. What else can change until the launch is checked again then; the first check refuses runs that could only fail.
 
-import type { BlueprintForJob, Blueprints } from "../blueprints/blueprints.ts";
+import type { Blueprints } from "../blueprints/blueprints.ts";
 import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { PackageDescription } from "../blueprints/package-description.ts";
 import type { Bundles } from "../bundles/bundles.ts";
-import { type Definition, extensionsOf } from "../bundles/definition.ts";
+import { extensionsOf } from "../bundles/definition.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
@@ -26,6 +26,7 @@ import { blueprintOf, type LaunchPlans } from "./launch-plans.ts";
 import { refuseFailed } from "./preparation/findings.ts";
 import type { Preparation } from "./preparation/preparation.ts";
 import { missingAssets } from "./preparation/requirements.ts";
+import type { LaunchPackage } from "./preparation/resolved-launch.ts";
 import type { GatewayWrites, JobDefinition } from "./records.ts";
 
 export const WAITS_FOR_BLUEPRINT = "Waiting for the blueprint to be added";
@@ -63,14 +64,11 @@ export interface AcceptableRun {
 }
 
 /** What a run is made of. */
-interface Package {
-  readonly definition: Definition;
-  /** Null when the blueprint is not added yet. */
-  readonly fingerprint: string | null;
+interface Package extends Omit<LaunchPackage, "description"> {
   /** What the run is checked against; null: nothing. */
   readonly description: PackageDescription | null;
-  /** What the job is brought up to date with (A2). */
-  readonly replaces: Extract<BlueprintForJob, { readonly kind: "added" }> | null;
+  /** Whether the job is brought up to date with it (A2). */
+  readonly isNewer: boolean;
 }
 
 export class Acceptance {
@@ -109,7 +107,7 @@ export class Acceptance {
       label: job.status === "preparing" ? WAITS_FOR_BLUEPRINT : null,
       settle: async (writes, runId) => {
         await this.#refuseRemoved(writes, job, found);
-        if (found.replaces !== null) await this.#bringUpToDate(writes, job.jobId, found.replaces);
+        if (found.isNewer) await this.#bringUpToDate(writes, job.jobId, found);
         if (ports === null) return;
         const port = await writes.ports.reserve(runId, WEB_UI_PORT, ports);
         if (port === null) throw this.#parts.webUiPorts.refusal();
@@ -130,31 +128,25 @@ export class Acceptance {
     const blueprintId = blueprintOf(job);
     if (fingerprint === null) {
       if (blueprintId === null) throw new Error(`Job ${job.jobId} is made of nothing.`);
-      const found = await blueprints.forJob(blueprintId);
-      const { definition, description } = found;
-      return {
-        definition,
-        fingerprint: found.kind === "added" ? found.fingerprint : null,
-        description,
-        replaces: null,
-      };
+      return { ...(await blueprints.forJob(blueprintId)), isNewer: false };
     }
     if (hasOverrides && blueprintId !== null) {
-      const now = await this.#newerPackage(blueprintId, fingerprint);
-      if (now !== null) return { ...now, replaces: now };
+      const newer = await this.#newerPackage(blueprintId, fingerprint);
+      if (newer !== null) return newer;
     }
     const definition = await storedBundle(bundles, fingerprint);
     const description = hasOverrides
       ? descriptionOf(definition).description
       : await plans.preparationOf(job).catch(atLaunch);
-    return { definition, fingerprint, description, replaces: null };
+    return { blueprintId, fingerprint, definition, description, isNewer: false };
   }
 
   /** The blueprint's package, if it is added and another than the job's; whatever else it is, the job's own is there. */
-  async #newerPackage(blueprintId: string, fingerprint: string): Promise<Package["replaces"]> {
+  async #newerPackage(blueprintId: string, fingerprint: string): Promise<Package | null> {
     try {
       const found = await this.#parts.blueprints.forJob(blueprintId);
-      return found.kind === "added" && found.fingerprint !== fingerprint ? found : null;
+      const isNewer = found.fingerprint !== null && found.fingerprint !== fingerprint;
+      return isNewer ? { ...found, isNewer } : null;
     } catch (error) {
       if (error instanceof DomainError) return null;
       throw error;
@@ -164,19 +156,14 @@ export class Acceptance {
   /** @returns the ports of which the run needs one; null when it needs none */
   async #portsAfterCheck(
     job: JobDefinition,
-    { definition, fingerprint, description }: Package,
+    found: Package,
     asked: AskedRun,
   ): Promise<readonly number[] | null> {
     const { preparation, webUiPorts } = this.#parts;
+    const { description } = found;
     if (description === null) return null;
-    const check = await preparation.check({
-      ...asked,
-      blueprintId: blueprintOf(job),
-      fingerprint,
-      definition,
-      description,
-      jobConfiguration: JSON.parse(job.configurationJson) as JsonObject,
-    });
+    const jobConfiguration = JSON.parse(job.configurationJson) as JsonObject;
+    const check = await preparation.check({ ...found, ...asked, description, jobConfiguration });
     refuseFailed(check, job.source.kind === "blueprint" ? "/config_overrides" : "/resolved_configuration");
     if (check.webUi === null) return null;
     const ports = await webUiPorts.candidates();
@@ -185,11 +172,13 @@ export class Acceptance {
   }
 
   /** In the run's transaction (A3). */
-  async #refuseRemoved(writes: GatewayWrites, job: JobDefinition, found: Package): Promise<void> {
-    const blueprintId = blueprintOf(job);
+  async #refuseRemoved(
+    writes: GatewayWrites,
+    job: JobDefinition,
+    { blueprintId, fingerprint, description }: Package,
+  ): Promise<void> {
     if (blueprintId === null) return;
     await this.#parts.blueprints.refuseRemoving(blueprintId, writes.blueprints);
-    const { fingerprint, description } = found;
     if (fingerprint === null || description === null) return;
     const missing = await missingAssets({ blueprintId, isAdded: true, description }, writes.blueprints);
     if (missing.length === 0) return;
@@ -202,10 +191,10 @@ export class Acceptance {
   async #bringUpToDate(
     writes: GatewayWrites,
     jobId: string,
-    { blueprintId, fingerprint, definition }: NonNullable<Package["replaces"]>,
+    { blueprintId, fingerprint, definition }: Package,
   ): Promise<void> {
     const job = await writes.job(jobId);
-    if (job === null || job.bundleFingerprint === fingerprint) return;
+    if (job === null || blueprintId === null || job.bundleFingerprint === fingerprint) return;
     if (!(await isStillAdded(writes, { blueprintId, fingerprint }))) return;
     const upToDate: JobDefinition = {
       ...job,

@@ -2,7 +2,6 @@
 
 import type { BlueprintForJob, Blueprints } from "../blueprints/blueprints.ts";
 import { descriptionOf } from "../blueprints/describe-package.ts";
-import type { FolderDifferences } from "../blueprints/folder-differences.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { TraceContext } from "../engine/trace.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
@@ -20,7 +19,6 @@ import type { Runs } from "./runs.ts";
 
 export interface BlueprintLaunchesParts {
   readonly blueprints: Blueprints;
-  readonly differences: Pick<FolderDifferences, "of">;
   readonly definitions: Definitions;
   readonly runs: Runs;
   readonly preparation: Pick<Preparation, "check">;
@@ -75,17 +73,11 @@ export class BlueprintLaunches {
       trigger: { kind: "blueprint", id: blueprintId },
       trace: request.trace,
     });
-    const warnings = await this.#differences(found);
+    const warnings = await blueprints.folderWarnings(found);
     return async (writes) => {
       const created = await draft.insert(writes);
       return { created, run: await insertRun(writes), warnings };
     };
-  }
-
-  async #differences(found: BlueprintForJob): Promise<readonly DomainErrorEntry[]> {
-    if (found.kind === "not_added") return [];
-    const difference = await this.#parts.differences.of(found.blueprintId, found.fingerprint);
-    return difference === null ? [] : [difference];
   }
 
   /** To be called when the job and its run are on disk. */
@@ -136,26 +128,18 @@ export class BlueprintLaunches {
   }
 
   async #check(found: BlueprintForJob, inputs: JsonObject, configOverrides: JsonObject): Promise<Validation> {
-    const { blueprintId, definition, description } = found;
-    const { webUiPorts } = this.#parts;
-    const { errors, unmet, warnings, webUi } = await this.#parts.preparation.check({
-      blueprintId,
-      fingerprint: found.kind === "added" ? found.fingerprint : null,
-      definition,
-      description,
-      jobConfiguration: {},
-      configOverrides,
-      inputs,
-    });
+    const { blueprints, preparation, webUiPorts } = this.#parts;
+    const subject = { ...found, jobConfiguration: {}, configOverrides, inputs };
+    const { errors, unmet, warnings, webUi } = await preparation.check(subject);
     refuseUnchecked({ errors });
     const hasPort = webUi === null || (await webUiPorts.candidates()).length > 0;
     return {
       errors: entriesOf([...errors, ...unmet], "/config"),
       warnings: [
-        ...descriptionOf(definition).warnings,
+        ...descriptionOf(found.definition).warnings,
         ...entriesOf(warnings, "/config"),
         ...(hasPort ? [] : entriesOfRefusal(webUiPorts.refusal())),
-        ...(found.kind === "added" ? await this.#differences(found) : [notAdded]),
+        ...(found.fingerprint === null ? [notAdded] : await blueprints.folderWarnings(found)),
       ],
     };
   }

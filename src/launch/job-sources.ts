@@ -93,16 +93,16 @@ export async function storedBundle(bundles: Bundles, fingerprint: string): Promi
   }
 }
 
-/** @param found what Blueprints.forJob said */
+/** @param found what Blueprints.forJob returned */
 export function blueprintSource(blueprints: Blueprints, found: BlueprintForJob): FoundSource {
   const { blueprintId } = found;
   return {
     source: { kind: "blueprint", blueprintId },
     name: found.description.identity.name,
     definition: found.definition,
-    fingerprint: found.kind === "added" ? found.fingerprint : null,
+    fingerprint: found.fingerprint,
     async settle(writes) {
-      if (found.kind === "added" && (await isStillAdded(writes, found))) {
+      if (await isStillAdded(writes, found)) {
         return { status: "ready", bundleFingerprint: found.fingerprint, addition: null };
       }
       const addition = await blueprints.requestAddition(writes, blueprintId);
@@ -111,13 +111,14 @@ export function blueprintSource(blueprints: Blueprints, found: BlueprintForJob):
   };
 }
 
-/** Whether the package that was found is still the blueprint's own, so that its snapshot stays. */
+/** Whether there is a package, and it is still the blueprint's own, so that its snapshot stays. */
 export async function isStillAdded(
   writes: GatewayWrites,
-  found: { readonly blueprintId: string; readonly fingerprint: string },
+  { blueprintId, fingerprint }: Pick<BlueprintForJob, "blueprintId" | "fingerprint">,
 ): Promise<boolean> {
-  const now = await writes.blueprints.prepared(found.blueprintId);
-  return now !== null && now.state !== "removing" && now.fingerprint === found.fingerprint;
+  if (fingerprint === null) return false;
+  const now = await writes.blueprints.prepared(blueprintId);
+  return now !== null && now.state !== "removing" && now.fingerprint === fingerprint;
 }
 
 function replacedBundle(bundleId: string): DomainError {

@@ -90,7 +90,11 @@ export async function testHome() {
       });
       const blueprints = new Blueprints(
         {
-          catalog: new Catalog({ folders: [folder], nowMs: systemClock.nowMs }),
+          catalog: new Catalog({
+            folders: [folder],
+            nowMs: systemClock.nowMs,
+            changes: { of: async () => [] },
+          }),
           bundles,
           records: blueprintRecords,
           write,

@@ -232,7 +232,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
     },
     log,
   });
-  const launches = new BlueprintLaunches({ ...looked, differences: opened.differences, definitions, runs });
+  const launches = new BlueprintLaunches({ ...looked, definitions, runs });
   blueprints.onSettled((jobIds) => {
     for (const jobId of jobIds) launcher.settleSoon(jobId);
   });

@@ -6,7 +6,6 @@ import { dirname, join } from "node:path";
 import { systemClock, systemRandomness } from "../../src/app/clock.ts";
 import { Blueprints } from "../../src/blueprints/blueprints.ts";
 import { Catalog } from "../../src/blueprints/catalog.ts";
-import { FolderDifferences } from "../../src/blueprints/folder-differences.ts";
 import { Models } from "../../src/blueprints/models.ts";
 import { Resources } from "../../src/blueprints/resources.ts";
 import type { Bundles } from "../../src/bundles/bundles.ts";
@@ -80,8 +79,8 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
   const models = new Models(home);
   // Its time leaps with each file that the test writes: what it read before is looked at again.
   const nowMs = () => clock.nowMs() + aheadMs;
-  const catalog = new Catalog({ folders: [folder], nowMs });
   const changes = new FolderChanges({ home, bundleBytesMax: 1_000_000, nowMs });
+  const catalog = new Catalog({ folders: [folder], nowMs, changes });
   const blueprints = new Blueprints(
     {
       catalog,
@@ -129,7 +128,6 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
 
   return {
     blueprints,
-    differences: new FolderDifferences({ catalog, changes }),
     blueprintRecords,
     portRecords,
     preparation,

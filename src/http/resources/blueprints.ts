@@ -9,7 +9,6 @@ import {
   blueprintStates,
 } from "../../blueprints/catalog-views.ts";
 import { readLocalFolders, readWebUi } from "../../blueprints/describe-configuration.ts";
-import type { FolderDifferences } from "../../blueprints/folder-differences.ts";
 import type { Requirements } from "../../blueprints/package-description.ts";
 import type { BlueprintRecords } from "../../blueprints/records.ts";
 import type { Bundles } from "../../bundles/bundles.ts";
@@ -161,7 +160,6 @@ export interface Parts extends PageParts {
   /** What was prepared of them. */
   readonly blueprintRecords: BlueprintRecords;
   /** Between the two. */
-  readonly folderDifferences: FolderDifferences;
   readonly bundles: Bundles;
   readonly secrets: ConfigurationSecrets;
 }
@@ -171,7 +169,6 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
     catalog: parts.catalog,
     records: parts.blueprintRecords,
     packages: parts.bundles,
-    differences: parts.folderDifferences,
   });
 
   addRoutes(api, "blueprints", [

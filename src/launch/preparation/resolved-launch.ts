@@ -15,14 +15,18 @@ import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { blanksTakenAt, isBlank, valueAt, withValuesAt } from "./config-paths.ts";
 import type { Found, LaunchProblem } from "./findings.ts";
 
-/** What is to be launched. */
-export interface LaunchSubject {
+/** A package that may be launched. */
+export interface LaunchPackage {
   /** Null for a job of an uploaded bundle. */
   readonly blueprintId: string | null;
   /** The snapshot; null for a blueprint that is not added: what needs its payload is not checked. */
   readonly fingerprint: string | null;
   readonly definition: Definition;
   readonly description: PackageDescription;
+}
+
+/** What is to be launched. */
+export interface LaunchSubject extends LaunchPackage {
   /** The job's own configuration, secrets encrypted. */
   readonly jobConfiguration: JsonObject;
   /** The run's, secrets encrypted; null without any. */
