@@ -5,13 +5,14 @@ import { pending, running } from "./operation-change.ts";
 import { OperationProgress } from "./progress.ts";
 import type { OperationWrites } from "./records.ts";
 
-test("progress goes on being reported when the clock is set back", async () => {
-  let nowMs = 10_000_000;
+/** An operation that begins at the clock's 10,000 s, and the waits before its reports. */
+function start() {
+  const time = { nowMs: 10_000_000, steadyMs: 10_000_000 };
   const waits: { readonly delayMs: number; readonly run: () => void }[] = [];
   const clock = {
     ...systemClock,
-    nowMs: () => nowMs,
-    steadyMs: () => 10_000_000,
+    nowMs: () => time.nowMs,
+    steadyMs: () => time.steadyMs,
     after: (delayMs: number, run: () => void) => {
       waits.push({ delayMs, run });
       return () => {};
@@ -28,23 +29,44 @@ test("progress goes on being reported when the clock is set back", async () => {
     target: "digest",
     request: {},
     steps: [{ name: "models", label: "Installing its models" }],
-    nowMs,
+    nowMs: time.nowMs,
   } as const;
-  const reported = Promise.withResolvers<void>();
-  const progress = new OperationProgress(running(pending(asked).operation, nowMs).operation, {
+  let reported = Promise.withResolvers<void>();
+  const progress = new OperationProgress(running(pending(asked).operation, time.nowMs).operation, {
     write: (work) => work({ operations }),
     published: () => reported.resolve(),
     clock,
     signal: new AbortController().signal,
   });
-  progress.progress(0.1, "a tenth");
-  waits.shift()?.run();
-  await reported.promise;
-  nowMs -= 3_600_000;
-  progress.progress(0.2, "two tenths");
-  assert.deepEqual(
-    waits.map(({ delayMs }) => delayMs),
-    [250],
-  );
+  return {
+    time,
+    progress,
+    /** Reports once. @returns how long the report waited */
+    async report(fraction: number): Promise<number> {
+      reported = Promise.withResolvers();
+      progress.progress(fraction, `${fraction}`);
+      const wait = waits.pop()!;
+      wait.run();
+      await reported.promise;
+      return wait.delayMs;
+    },
+  };
+}
+
+test("progress goes on being reported when the clock is set back", async () => {
+  const { time, progress, report } = start();
+  await report(0.1);
+  time.nowMs -= 3_600_000;
+  assert.equal(await report(0.2), 250);
+  await progress.close();
+});
+
+test("the longer an operation takes, the less often its progress is reported (P2)", async () => {
+  const { time, progress, report } = start();
+  await report(0.1);
+  assert.equal(await report(0.2), 250, "a new one, four times a second");
+  time.steadyMs += 3_600_000;
+  assert.equal(await report(0.3), 0, "nothing was reported for long");
+  assert.equal(await report(0.4), 9_000, "after an hour, every nine seconds");
   await progress.close();
 });
