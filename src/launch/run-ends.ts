@@ -8,7 +8,7 @@ import type { Clock } from "../engine/ports.ts";
 import { countEvent, newTally, readTally, type Tally } from "../engine/tally.ts";
 import { runSpan } from "../engine/trace.ts";
 import type { EventFeed } from "../runs/feed.ts";
-import type { SummarizedRow } from "../runs/history/read-summary.ts";
+import type { SummarizedRow } from "../runs/history/summary.ts";
 import type { EventPage } from "../runs/job-records.ts";
 import type { GatewayRecords, RunRecord } from "./records.ts";
 

@@ -3,7 +3,7 @@
 // Idempotency-Key; the runtime API ignores unknown parameters and sends lists whole.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { withoutNullAgent } from "../../runs/history/public-event.ts";
+import { withoutNullAgent } from "../../runs/history/line.ts";
 import type { Answer } from "../core/idempotency.ts";
 import { invalidParameters, oneMistake } from "../core/problem.ts";
 import { addRoutes, type Route } from "../core/route.ts";

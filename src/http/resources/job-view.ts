@@ -8,8 +8,8 @@ import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts"
 import { storedBundle } from "../../launch/job-sources.ts";
 import type { GatewayRecords, JobView, RunRecord } from "../../launch/records.ts";
 import { summarizedRun } from "../../launch/run-ends.ts";
-import { renderEvent } from "../../runs/history/public-event.ts";
-import { readSummary, reasonMembers } from "../../runs/history/read-summary.ts";
+import { renderEvent } from "../../runs/history/line.ts";
+import { readSummary, reasonMembers } from "../../runs/history/summary.ts";
 import { readHistory } from "../../runs/run-history.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { noPaths, ofEach, secretPathsIn } from "../../security/secret-detection.ts";

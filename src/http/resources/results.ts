@@ -6,7 +6,7 @@ import { isoTime } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
 import type { RunRecord } from "../../launch/records.ts";
 import { summarizedRun } from "../../launch/run-ends.ts";
-import { failureMembers, readSummary } from "../../runs/history/read-summary.ts";
+import { failureMembers, readSummary } from "../../runs/history/summary.ts";
 import { timelineTypes, toTimeline } from "../../runs/history/timeline.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
 import { addRoutes, get } from "../core/route.ts";

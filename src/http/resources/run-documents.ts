@@ -6,7 +6,7 @@ import { isTerminal } from "../../engine/journal.ts";
 import { isObject, type JsonObject } from "../../engine/json.ts";
 import type { RunRecord } from "../../launch/records.ts";
 import { summarizedRun } from "../../launch/run-ends.ts";
-import { readSummary } from "../../runs/history/read-summary.ts";
+import { readSummary } from "../../runs/history/summary.ts";
 import type { JobRecord, JobTexts } from "../../runs/job-records.ts";
 import type { RunDocument, RunSource } from "../../runs/store/run-source.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";

@@ -11,7 +11,7 @@ import {
   submittedManifest,
   type Untraced,
 } from "../../launch/submissions.ts";
-import { readSummary } from "../../runs/history/read-summary.ts";
+import { readSummary } from "../../runs/history/summary.ts";
 import { wholeJobOf } from "../../runs/job-records.ts";
 import { Slices } from "../../runs/slices.ts";
 import type { JsonBody } from "../core/json-body.ts";

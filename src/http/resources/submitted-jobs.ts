@@ -7,7 +7,7 @@ import { isTerminal } from "../../engine/journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";
 import type { Cleanup } from "../../runs/cleanup.ts";
-import { readSummary } from "../../runs/history/read-summary.ts";
+import { readSummary } from "../../runs/history/summary.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { noPaths, type SecretPaths, secretPathsIn } from "../../security/secret-detection.ts";

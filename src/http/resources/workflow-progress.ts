@@ -8,7 +8,6 @@ import { isTerminal } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { GatewayRecords, JobView, RunRecord } from "../../launch/records.ts";
 import { summarizedRun } from "../../launch/run-ends.ts";
-import { ETA_RUNS, etaMs } from "../../runs/history/eta.ts";
 import {
   agentsDone,
   nodesOf,
@@ -17,8 +16,8 @@ import {
   workflowProgress,
 } from "../../runs/history/progress.ts";
 import { type JournalProgress, readProgress } from "../../runs/history/read-progress.ts";
-import { readFailure, readSummary } from "../../runs/history/read-summary.ts";
-import { type AskedPeople, runLabel } from "../../runs/history/run-label.ts";
+import { type AskedPeople, ETA_RUNS, etaMs, runLabel } from "../../runs/history/run-label.ts";
+import { readFailure, readSummary } from "../../runs/history/summary.ts";
 import type { HumanRequestRecords } from "../../runs/human-answers.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
 import type { LatestView } from "../core/latest-streams.ts";

@@ -2,8 +2,7 @@
 
 import type { JsonObject } from "../../engine/json.ts";
 import { type AttemptName, attemptSpan, leaseSpan, taskSpan } from "../../engine/trace.ts";
-import { type ParsedEvent, textField, wholeField } from "../../runs/history/line.ts";
-import { attemptOf } from "../../runs/history/spans.ts";
+import { attemptOf, type ParsedEvent, textField, wholeField } from "../../runs/history/line.ts";
 import type { OpenSpan, OpenSpans } from "./span.ts";
 
 /** An event, with what is asked of it most. */

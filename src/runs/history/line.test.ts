@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderEvent } from "../../engine/event.ts";
-import { withoutNullAgent } from "./public-event.ts";
+import { withoutNullAgent } from "./line.ts";
 
 test("only an event of the whole job loses its agent_id, and no payload does", () => {
   const payload = { type: "x", agent_id: null, text: '"type":"job_failed","agent_id":null' };

@@ -1,7 +1,10 @@
-// An event's line (src/engine/event.ts): what can be told without parsing it, and the whole of it.
+// An event's line (src/engine/event.ts): what can be told without parsing it, the whole of it, and the line as readers see
+// it.
 
+import { boundedValue } from "../../engine/bounded-value.ts";
 import type { Failure } from "../../engine/failure.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
+import type { AttemptName } from "../../engine/trace.ts";
 
 export interface ParsedEvent {
   readonly timestamp: string;
@@ -57,4 +60,43 @@ export function textField(fields: JsonObject, name: string): string | null {
 export function wholeField(fields: JsonObject, name: string): number | null {
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
   return typeof value === "number" && Number.isSafeInteger(value) ? value : null;
+}
+
+/** The attempt that an engine's event is about; null for one that is about something else. */
+export function attemptOf(fields: JsonObject): AttemptName | null {
+  const task = wholeField(fields, "task");
+  const attempt = wholeField(fields, "attempt");
+  return task === null || attempt === null ? null : { task, attempt };
+}
+
+/**
+ * The line as a run's readers see it, not parsed: with its public ids in front.
+ *
+ * @param line `{"timestamp":…,"type":…,"agent_id":…,"payload":…}`, as the journal keeps it
+ */
+export function renderEvent(runId: string, seq: number, line: string): string {
+  return `{"id":${seq},"run_id":${JSON.stringify(runId)},${line.slice(1)}`;
+}
+
+const NO_AGENT = ',"agent_id":null';
+
+/** The line as the runtime API shows it, not parsed: what happened to the whole job has no `agent_id`. */
+export function withoutNullAgent(line: string): string {
+  const type = line.indexOf('"type":"');
+  const end = line.indexOf('"', type + '"type":"'.length) + 1;
+  return line.startsWith(NO_AGENT, end) ? line.slice(0, end) + line.slice(end + NO_AGENT.length) : line;
+}
+
+/** Of a failure as JSON; what is longer in it is cut. */
+export const FAILURE_BYTES_MAX = 16 * 1024;
+
+/** What a line with a failure has in it, and few others. */
+const FAILURE_MARK = ',"error":{"schema_version":"svc.error.v1"';
+
+/** @returns the event's failure as a line of errors.jsonl, svc.error.v1 (CONTRACTS §5); null without one */
+export function failureLine(line: string): string | null {
+  if (!line.includes(FAILURE_MARK)) return null;
+  const { failure } = parseEvent(line);
+  if (failure === null) return null;
+  return JSON.stringify(boundedValue(failure as unknown as JsonValue, FAILURE_BYTES_MAX));
 }

@@ -5,9 +5,8 @@ import { eventType } from "../../engine/event.ts";
 import { type LogLevel, loggedEvents, logLevelOf } from "../../engine/event-types.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { agentSpan, attemptSpan, runSpan, type Span } from "../../engine/trace.ts";
-import { fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
+import { attemptOf, fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
 import type { RunContext } from "./run-context.ts";
-import { attemptOf } from "./spans.ts";
 
 export const logStreams = ["stdout", "stderr", "worker", "runtime"] as const;
 export type LogStream = (typeof logStreams)[number];

@@ -8,7 +8,7 @@ import { readNewest } from "../run-history.ts";
 import { Slices } from "../slices.ts";
 import { nodeEnds, tellsOfNodes } from "./node-ends.ts";
 import { nodesOf, type ProgressNode, type ProgressSource } from "./progress.ts";
-import { readFailure } from "./read-summary.ts";
+import { readFailure } from "./summary.ts";
 
 /** How far back a history is looked at, unless the end of its run has cut something off. */
 const LOOK_BACK_EVENTS = 2_000;

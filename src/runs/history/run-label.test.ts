@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { etaMs } from "./eta.ts";
+import { etaMs } from "./run-label.ts";
 
 test("a run is expected to take the median of those before it, less what it has taken", () => {
   assert.equal(etaMs([900, 100, 200], 50), 150);

@@ -1,4 +1,4 @@
-// What a person is told about where a run stands.
+// What a person is told about where a run stands, and how long it will still take.
 
 import type { JobStatus } from "../../engine/journal.ts";
 
@@ -51,4 +51,23 @@ function askingWords({ pending, prompt }: AskedPeople): string {
   const line = [...prompt.replace(/\s+/g, " ").trim()];
   const cut = line.length > PROMPT_CHARS ? `${line.slice(0, PROMPT_CHARS - 1).join("")}…` : line.join("");
   return `Waits for a person: ${cut}`;
+}
+
+/** How many of the newest completed runs are looked at. */
+export const ETA_RUNS = 10;
+
+/**
+ * How long a run will still take, going by those of the same job that have completed.
+ *
+ * @param durationsMs of completed runs, in any order
+ * @param elapsedMs since the run's start
+ * @returns milliseconds, 0 for a run that takes longer than usual; null without anything to go by
+ */
+export function etaMs(durationsMs: readonly number[], elapsedMs: number): number | null {
+  if (durationsMs.length === 0) return null;
+  const sorted = durationsMs.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle]!;
+  const median = sorted.length % 2 === 1 ? upper : (sorted[middle - 1]! + upper) / 2;
+  return Math.max(0, Math.round(median - elapsedMs));
 }

@@ -18,9 +18,8 @@ import {
   type Span,
   taskSpan,
 } from "../../engine/trace.ts";
-import { fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
+import { attemptOf, fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
 import { artifactUrl, type RunContext } from "./run-context.ts";
-import { attemptOf } from "./spans.ts";
 
 export const timelineTypes = [
   "run",
@@ -62,116 +61,97 @@ interface Shape {
   readonly words: (who: string, fields: JsonObject, event: ParsedEvent) => string;
 }
 
-const shapes: ReadonlyMap<string, Shape> = new Map<string, Shape>([
-  ["job_pending", run("accepted", "pending", "The run was accepted")],
-  ["job_validated", run("validated", "pending", "The graph was found valid")],
-  ["job_scheduled", run("scheduled", "pending", "The run was scheduled")],
-  ["job_running", run("started", "running", "The run started")],
-  ["job_paused", run("paused", "paused", "The run was paused")],
-  ["job_resumed", run("resumed", "running", "The run was resumed")],
-  ["job_recovered", run("recovered", "running", "The run carries on after a restart of the runtime")],
-  ["job_completed", of("run", "completed", "completed", (_who, fields) => completedWords(fields))],
-  ["job_failed", run("failed", "failed", "The run failed")],
-  ["job_cancelled", run("cancelled", "cancelled", "The run was cancelled")],
-  ["agent_started", of("agent", "started", "running", (who) => `${who} started`)],
-  [
-    "agent_completed",
-    of("agent", "completed", "completed", (who, fields) => {
+const shapes: ReadonlyMap<string, Shape> = new Map(
+  Object.entries({
+    job_pending: run("accepted", "pending", "The run was accepted"),
+    job_validated: run("validated", "pending", "The graph was found valid"),
+    job_scheduled: run("scheduled", "pending", "The run was scheduled"),
+    job_running: run("started", "running", "The run started"),
+    job_paused: run("paused", "paused", "The run was paused"),
+    job_resumed: run("resumed", "running", "The run was resumed"),
+    job_recovered: run("recovered", "running", "The run carries on after a restart of the runtime"),
+    job_completed: of("run", "completed", "completed", (_who, fields) => completedWords(fields)),
+    job_failed: run("failed", "failed", "The run failed"),
+    job_cancelled: run("cancelled", "cancelled", "The run was cancelled"),
+    agent_started: of("agent", "started", "running", (who) => `${who} started`),
+    agent_completed: of("agent", "completed", "completed", (who, fields) => {
       const count = wholeField(fields, "processed_messages") ?? 0;
       return `${who} completed after ${count} ${count === 1 ? "message" : "messages"}`;
     }),
-  ],
-  [
-    "agent_failed",
-    of("agent", "failed", "failed", (who, _fields, event) => withCause(`${who} failed`, event)),
-  ],
-  [
-    "executor_lease_requested",
-    of("task", "queued", "queued", (who, fields) => `A task of ${who} waits for ${slotsOf(fields)}`),
-  ],
-  [
-    "executor_lease_acquired",
-    of("lease", "running", "running", (who, fields) => `A task of ${who} has ${slotsOf(fields)}`),
-  ],
-  [
-    "executor_lease_released",
-    of("lease", "released", leaseEnd, (who, fields) => `A task of ${who} gave ${slotsOf(fields)} back`),
-  ],
-  [
-    "sandbox_job_retry_scheduled",
-    of(
+    agent_failed: of("agent", "failed", "failed", (who, _fields, event) => withCause(`${who} failed`, event)),
+    executor_lease_requested: of(
+      "task",
+      "queued",
+      "queued",
+      (who, fields) => `A task of ${who} waits for ${slotsOf(fields)}`,
+    ),
+    executor_lease_acquired: of(
+      "lease",
+      "running",
+      "running",
+      (who, fields) => `A task of ${who} has ${slotsOf(fields)}`,
+    ),
+    executor_lease_released: of(
+      "lease",
+      "released",
+      leaseEnd,
+      (who, fields) => `A task of ${who} gave ${slotsOf(fields)} back`,
+    ),
+    sandbox_job_retry_scheduled: of(
       "task",
       "retry_scheduled",
       "waiting",
       (who, fields) => `A task of ${who} is tried again in ${wholeField(fields, "delay_ms") ?? 0} ms`,
     ),
-  ],
-  [
-    "sandbox_job_started",
-    of("attempt", "started", "running", (who, fields) => `${attempt(fields)} of ${who} started`),
-  ],
-  [
-    "sandbox_job_completed",
-    of("attempt", "completed", "completed", (who, fields) => `${attempt(fields)} of ${who} completed`),
-  ],
-  [
-    "sandbox_job_failed",
-    of("attempt", "failed", "failed", (who, fields, event) =>
-      withCause(`${attempt(fields)} of ${who} failed`, event),
-    ),
-  ],
-  [
-    "executor_interrupted",
-    of(
-      "attempt",
-      "interrupted",
-      "interrupted",
-      (who, fields) => `${attempt(fields)} of ${who} was interrupted`,
-    ),
-  ],
-  [
-    "artifact_written",
-    of(
+    sandbox_job_started: attempt("started", "running", "started"),
+    sandbox_job_completed: attempt("completed", "completed", "completed"),
+    sandbox_job_failed: attempt("failed", "failed", "failed"),
+    executor_interrupted: attempt("interrupted", "interrupted", "was interrupted"),
+    artifact_written: of(
       "artifact",
       "written",
       "completed",
       (who, fields) => `${who} left ${textField(fields, "name") ?? "a file"}`,
     ),
-  ],
-  [
-    "message_dead_lettered",
-    of(
+    message_dead_lettered: of(
       "message",
       "dead_lettered",
       "failed",
       (who, fields) =>
         `A message for ${who} became a dead letter: ${textField(fields, "reason") ?? "unknown"}`,
     ),
-  ],
-  ["message_retried", of("message", "retried", "retried", (who) => `A dead letter was sent to ${who} again`)],
-  [
-    "human_input_requested",
-    of(
+    message_retried: of("message", "retried", "retried", (who) => `A dead letter was sent to ${who} again`),
+    human_input_requested: of(
       "human",
       "requested",
       "pending",
       (who, fields) => `${who} asks a person: ${firstWords(textField(fields, "prompt") ?? "")}`,
     ),
-  ],
-  ["human_input_answered", of("human", "answered", "answered", answered)],
-  [
-    "human_input_timed_out",
-    of(
+    human_input_answered: of(
+      "human",
+      "answered",
+      "answered",
+      (who, fields) => `A person answered ${who}: ${textField(fields, "decision") ?? "without a decision"}`,
+    ),
+    human_input_timed_out: of(
       "human",
       "timed_out",
       "timed_out",
       (who, fields) => `No person answered ${who} in time: ${textField(fields, "decision") ?? "timed_out"}`,
     ),
-  ],
-]);
+  }),
+);
 
 function run(phase: string, status: string, words: string): Shape {
   return of("run", phase, status, (_who, _fields, event) => withCause(words, event));
+}
+
+/** @param words what it did: "started" */
+function attempt(phase: string, status: string, words: string): Shape {
+  return of("attempt", phase, status, (who, fields, event) => {
+    const text = `Attempt ${wholeField(fields, "attempt") ?? 1} of ${who} ${words}`;
+    return phase === "failed" ? withCause(text, event) : text;
+  });
 }
 
 function of(type: TimelineType, phase: string, status: Shape["status"], words: Shape["words"]): Shape {
@@ -196,14 +176,6 @@ function withCause(words: string, { failure }: ParsedEvent): string {
 function slotsOf(fields: JsonObject): string {
   const slots = wholeField(fields, "slots") ?? 1;
   return `${slots} ${slots === 1 ? "slot" : "slots"} of pool ${textField(fields, "pool") ?? "default"}`;
-}
-
-function attempt(fields: JsonObject): string {
-  return `Attempt ${wholeField(fields, "attempt") ?? 1}`;
-}
-
-function answered(who: string, fields: JsonObject): string {
-  return `A person answered ${who}: ${textField(fields, "decision") ?? "without a decision"}`;
 }
 
 const SUMMARY_WORDS_CHARS = 160;

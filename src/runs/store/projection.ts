@@ -9,9 +9,8 @@
 // One caller at a time: run-store.ts sees to it.
 
 import { mkdir, rm } from "node:fs/promises";
-import { failureLine } from "../history/errors.ts";
+import { failureLine, renderEvent } from "../history/line.ts";
 import { toLog } from "../history/logs.ts";
-import { renderEvent } from "../history/public-event.ts";
 import type { RunContext } from "../history/run-context.ts";
 import { toTimeline } from "../history/timeline.ts";
 import { Slices } from "../slices.ts";

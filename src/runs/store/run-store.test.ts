@@ -22,8 +22,8 @@ import {
   storeOf,
 } from "../../../test/support/run-store.ts";
 import type { JsonObject } from "../../engine/json.ts";
+import { renderEvent } from "../history/line.ts";
 import { toLog } from "../history/logs.ts";
-import { renderEvent } from "../history/public-event.ts";
 import { toTimeline } from "../history/timeline.ts";
 import { PART_BYTES_MAX } from "./series-file.ts";
 
