@@ -124,11 +124,13 @@ export class Fields {
 
   /** What `read` makes of each object of the list in the field; what is no object is reported and left out. */
   objects<Item>(name: string, max: number, read: (item: Fields) => Item | null): readonly Item[] {
-    return this.list(name, max).flatMap((value, i) => {
-      const item = this.objectIn(name, i, value);
-      const found = item === null ? null : read(item);
-      return found === null ? [] : [found];
+    const found: Item[] = [];
+    this.list(name, max).forEach((value, i) => {
+      const fields = this.objectIn(name, i, value);
+      const item = fields === null ? null : read(fields);
+      if (item !== null) found.push(item);
     });
+    return found;
   }
 
   /** The same for a field that may also be a single object. */
