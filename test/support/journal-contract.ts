@@ -313,7 +313,7 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
 }
 
 export function changes(given: Partial<JobChanges> = {}): JobChanges {
-  const jobId = given.jobId ?? "g-1";
+  const { jobId = "g-1", firstEventSeq = 1, eventLines = ['{"n":1}'] } = given;
   return {
     jobId,
     owner: "owner",
@@ -336,7 +336,7 @@ export function changes(given: Partial<JobChanges> = {}): JobChanges {
       configurationJson: '{"b":2}',
       trace: { traceId: "0af7651916cd43dd8448eb211c80319c", parentSpanId: "b7ad6b7169203331" },
     },
-    progress: progress(),
+    progress: progress({ eventSeq: firstEventSeq - 1 + eventLines.length }),
     agents: [],
     consumed: [],
     messages: [],
@@ -344,8 +344,8 @@ export function changes(given: Partial<JobChanges> = {}): JobChanges {
     items: [],
     tasks: [],
     tasksRemoved: [],
-    firstEventSeq: 1,
-    eventLines: ['{"n":1}'],
+    firstEventSeq,
+    eventLines,
     deadLetters: [],
     deadLettersRetried: [],
     humanRequests: [],

@@ -40,7 +40,13 @@ function historyOf(segments: readonly (readonly number[])[], pad = "") {
       insert.run(jobId, first, times.length, lines.slice(first - 1).join("\n"));
     }
   }
-  return { records: sqlJobRecords(database), lines, close: () => database.close() };
+  database.connection.prepare("UPDATE jobs SET event_seq = ?").run(lines.length);
+  return {
+    records: sqlJobRecords(database),
+    lines,
+    connection: database.connection,
+    close: () => database.close(),
+  };
 }
 
 const segmentsOfTimes = fc
@@ -115,5 +121,14 @@ test("a job's result is the text that was kept, and a job that is not there has 
   const { records, close } = historyOf([]);
   assert.equal(await records.result("a-1"), "a-1 result_json");
   assert.equal(await records.result("nobody"), null);
+  await close();
+});
+
+test("events behind the job's last one, in a database that was changed from outside, are not read", async () => {
+  const { records, lines, connection, close } = historyOf([[0, 1], [2], [3]]);
+  connection.exec("UPDATE jobs SET event_seq = 3");
+  assert.deepEqual((await records.events("a-1", 0)).lines, lines.slice(0, 3));
+  assert.deepEqual((await records.events("a-1", 3)).lines, []);
+  assert.deepEqual((await records.eventsBefore("a-1", Number.MAX_SAFE_INTEGER)).lines, lines.slice(0, 3));
   await close();
 });

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { EventPage, JobRecords } from "../../runs/job-records.ts";
 import type { Database } from "./database.ts";
-import { atMost, type Db, jobIsThere, pageQuery, query } from "./query.ts";
+import { atMost, type Db, pageQuery, query } from "./query.ts";
 
 /** Segments of a page: a worker that prints now and then makes one of each line. */
 const SEGMENTS_PER_PAGE = 128;
@@ -24,11 +24,13 @@ const toSegment = (row: { readonly first_seq: number; readonly lines: string }):
   lines: row.lines.split("\n"),
 });
 
+/** Null without the job, whose events are then removed in pieces that no reader may see. */
+const eventSeqOf = (db: Db, jobId: string) =>
+  db.selectFrom("jobs as j").select("j.event_seq").where("j.job_id", "=", jobId);
+
+/** No segment begins behind the job's last event, unless the database was changed from outside. */
 const history = (db: Db, jobId: string) =>
-  db
-    .selectFrom("events")
-    .where("job_id", "=", jobId)
-    .where(({ exists }) => exists(jobIsThere(db, jobId)));
+  db.selectFrom("events").where("job_id", "=", jobId).where("first_seq", "<=", eventSeqOf(db, jobId));
 
 const segmentsBefore = pageQuery(
   (db, jobId: string, beforeSeq: number, limit: number) =>
