@@ -16,6 +16,7 @@ import {
   startRun,
 } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { handlesOf } from "../support/inspected.ts";
 import { memoryOf, seesProcesses } from "../support/processes.ts";
 import type { Program } from "../support/program.ts";
@@ -96,7 +97,7 @@ describe("hostile clients", { concurrency: 2 }, () => {
   });
 
   test("heads and bodies that come byte by byte hold up nobody; heads are given up on with 408", async () => {
-    await using program = await startGateway();
+    await using program = await startGatewayHere();
     const beginnings = [
       "G",
       "GET /api/v1/",
@@ -151,7 +152,7 @@ describe("hostile clients", { concurrency: 2 }, () => {
   });
 
   test("HEAD on a stream is answered at once, without a body and without a stream behind it", async () => {
-    await using program = await startGateway();
+    await using program = await startGatewayHere();
     const runId = await startRun(program, await createJob(program, graph("waits", [sensor("s")])));
     await happens(program, runId, "agent_started");
     for (const path of ["events/stream", "stream", "stream?channels=logs"]) {
@@ -168,7 +169,7 @@ describe("hostile clients", { concurrency: 2 }, () => {
   });
 
   test("a client that asks for a tunnel and stays does not keep the program from stopping", async () => {
-    await using program = await startGateway();
+    await using program = await startGatewayHere();
     const sockets = [];
     for (const bytes of ["CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\n\r\n", "\0\0\r\n\r\n"]) {
       const socket = await dial(program);

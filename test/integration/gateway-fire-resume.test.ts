@@ -7,14 +7,15 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { Random } from "../simulation/random.ts";
 import { createJob, startGateway, startRun, walk } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { rounds } from "../support/long-run.ts";
 import type { Program } from "../support/program.ts";
 import { readPiece, type WireEvent } from "../support/wire-stream.ts";
 
-const CUTS = 500;
-const EVENTS = 20_000;
+const CUTS = rounds({ usually: 100, long: 500 });
+const EVENTS = rounds({ usually: 4_000, long: 20_000 });
 const WIDTH = 20;
-const OBSERVATIONS = 500;
-const LINES = 500;
+const OBSERVATIONS = rounds({ usually: 200, long: 500 });
+const LINES = OBSERVATIONS;
 
 /** Half of its events at once, the others over some seconds; the log's lines have characters of 1 to 4 bytes. */
 const eventful = graph(
@@ -91,7 +92,11 @@ test(`a client cut off at ${CUTS} random bytes over ${EVENTS.toLocaleString("en"
     const [plain, merged, someChannels] = await Promise.all([
       readUnderFire(`${run}/events/stream`, { cuts: CUTS, bytesPerEvent: 260, seed }),
       readUnderFire(`${run}/stream`, { cuts: CUTS, bytesPerEvent: 400, seed: seed + 1 }),
-      readUnderFire(`${run}/stream?channels=logs,human`, { cuts: 100, bytesPerEvent: 10, seed: seed + 2 }),
+      readUnderFire(`${run}/stream?channels=logs,human`, {
+        cuts: CUTS / 5,
+        bytesPerEvent: 10,
+        seed: seed + 2,
+      }),
     ]);
     const history = await walk(program, `${run}/events`);
     assert.ok(history.length >= EVENTS, `only ${history.length} events`);

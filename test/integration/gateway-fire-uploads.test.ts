@@ -20,6 +20,8 @@ import {
   uploadBundle,
 } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
+import { rounds } from "../support/long-run.ts";
 import { asSeenBy, onOwnDisk, whyNoMounts } from "../support/mounts.ts";
 import { memoryOf, processesWith, seesProcesses } from "../support/processes.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
@@ -27,6 +29,9 @@ import { until } from "../support/until.ts";
 import { readStream } from "../support/wire-stream.ts";
 
 const MiB = 1024 * 1024;
+/** More than it may take of memory. */
+const LARGE_MB = rounds({ usually: 200, long: 500 });
+const TORN = rounds({ usually: 20, long: 50 });
 const manifest = graph("large", [router("in")]);
 
 /** Names of what lies in the folder for uploads that are not yet taken. */
@@ -44,15 +49,15 @@ function assertGrowth(program: Program, beforeBytes: number, boundMib: number): 
   assert.ok(grown <= boundMib, `it took ${grown.toFixed(0)} MiB more, of ${boundMib} allowed`);
 }
 
-test("an upload of 500 MB takes no more than 150 MB of memory, and leaves nothing but the bundle", async () => {
+test(`an upload of ${LARGE_MB} MB takes no more than 150 MB of memory, and leaves nothing but the bundle`, async () => {
   await using program = await startGateway();
   await uploadBundle(program, graph("small", [router("in")]));
   const before = memoryOf(program.pid).nowBytes;
   const { request, answer } = openUpload(program);
-  await sendAll(request, bigForm(manifest, 500_000_000));
+  await sendAll(request, bigForm(manifest, LARGE_MB * 1_000_000));
   const { status, text } = await answer;
   assert.equal(status, 201, text);
-  assert.ok(Number((JSON.parse(text) as { size: number }).size) >= 500_000_000);
+  assert.ok(Number((JSON.parse(text) as { size: number }).size) >= LARGE_MB * 1_000_000);
   if (seesProcesses) assertGrowth(program, before, 150);
   assert.deepEqual(await incoming(program), []);
   const { run } = await completed(program, await jobOf(program, text));
@@ -60,7 +65,7 @@ test("an upload of 500 MB takes no more than 150 MB of memory, and leaves nothin
 });
 
 test("an upload over the limit is answered with 413 and leaves nothing", async () => {
-  await using program = await startGateway({ env: { SVC_BUNDLE_MAX_BYTES: String(5 * MiB) } });
+  await using program = await startGatewayHere({ env: { SVC_BUNDLE_MAX_BYTES: String(5 * MiB) } });
   const { request, answer } = openUpload(program);
   await sendAll(request, bigForm(manifest, 20 * MiB));
   const { status, text } = await answer;
@@ -71,7 +76,7 @@ test("an upload over the limit is answered with 413 and leaves nothing", async (
 });
 
 test("over the quota of all bundles: 507 in both APIs; a deleted or refused bundle gives its bytes back at once", async () => {
-  await using program = await startGateway({ env: { SVC_BUNDLES_MAX_BYTES: String(3 * MiB) } });
+  await using program = await startGatewayHere({ env: { SVC_BUNDLES_MAX_BYTES: String(3 * MiB) } });
   const send = async (sizeBytes: number) => {
     const { request, answer } = openUpload(program);
     await sendAll(request, bigForm(manifest, sizeBytes));
@@ -106,13 +111,13 @@ test("over the quota of all bundles: 507 in both APIs; a deleted or refused bund
   assert.equal((await send(2 * MiB)).status, 201);
 });
 
-test("50 uploads that break off in the middle leave no file, no memory and no error behind", async () => {
+test(`${TORN} uploads that break off in the middle leave no file, no memory and no error behind`, async () => {
   await using program = await startGateway();
   await uploadBundle(program, graph("small", [router("in")]));
   const seed = Number(process.env.FIRE_SEED ?? 20_261_121);
   const random = new Random(seed);
   const before = memoryOf(program.pid).nowBytes;
-  for (let i = 0; i < 50; i++) {
+  for (let i = 0; i < TORN; i++) {
     const { request, answer } = openUpload(program);
     await sendPart(request, random.below(8 * MiB));
     request.destroy();

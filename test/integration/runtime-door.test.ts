@@ -10,6 +10,7 @@ import { after, before, describe, test } from "node:test";
 import { closedPort, type Ended, oneCommand, start } from "../support/command-line.ts";
 import { ask, call, runtimeApiOf, startGateway } from "../support/gateway-api.ts";
 import { executor, graph, sensor } from "../support/graphs.ts";
+import { startGatewayHere, troupeHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
@@ -28,7 +29,7 @@ after(() => rm(folder, { recursive: true, force: true }));
 
 const socketOf = (program: Program) => join(program.home, "runtime.sock");
 const troupe = (home: string, env: Record<string, string>, ...args: string[]): Promise<Ended> =>
-  start(args, home, env).ended;
+  troupeHere(args, home, env);
 
 /** The code with which connecting fails; null when it does not. */
 function refusedBy(target: { readonly port: number; readonly host: string } | { readonly path: string }) {
@@ -73,7 +74,7 @@ describe("with SVC_ENV=prod", () => {
   test("another user of the machine gets through neither the socket nor a port", {
     skip: !isRoot,
   }, async () => {
-    await using program = await startGateway({ env: prod });
+    await using program = await startGatewayHere({ env: prod });
     await chmod(program.home, 0o755);
     const script = `require("net").connect(${JSON.stringify(socketOf(program))}).on("error", (e) => console.log(e.code)).on("connect", () => console.log("in"))`;
     const other: ChildProcess = spawn(process.execPath, ["-e", script], {
@@ -125,7 +126,7 @@ describe("with SVC_ENV=prod", () => {
       await succeeds(troupe(home, prod, "run", manifest, "--runtime"));
       await again.kill();
       const port = String(await closedPort());
-      await using dev = await startGateway({ home, env: { SVC_RUNTIME_API_PORT: port } });
+      await using dev = await startGatewayHere({ home, env: { SVC_RUNTIME_API_PORT: port } });
       await assert.rejects(stat(socketOf(dev)), { code: "ENOENT" });
       await succeeds(troupe(home, { SVC_RUNTIME_API_PORT: port }, "run", manifest, "--runtime"));
     } finally {
@@ -187,7 +188,7 @@ test("off, no runtime API is served; the gateway is, and commands say so", async
 });
 
 test("a service's health check changes nothing at this program's own listeners", async () => {
-  await using program = await startGateway();
+  await using program = await startGatewayHere();
   const runtime = await runtimeApiOf(program);
   const victim = await call(runtime, "POST", "/jobs", graph("victim", [sensor("s")]));
   const targets = [
