@@ -7,24 +7,29 @@
 // I4. Nothing is written to a job after its terminal event.
 // I11. A service is registered and deregistered in turn, is passing or critical in between only, and none outlives
 //      its job.
-// I14. An attempt ends as it was reported, and what fails is tried max_attempts times, or once if it cannot be mended.
+// I14. An attempt is given the time that its node allows and ends as it was reported, and what fails is tried
+//      max_attempts times, or once if another attempt would not change it.
 
 import assert from "node:assert/strict";
 import { terminalEventTypes } from "../../src/engine/event-types.ts";
 import type { JobChanges } from "../../src/engine/journal.ts";
-import type { TaskRef, TaskStart } from "../../src/engine/task-port.ts";
-import type { MemoryJournal } from "../support/memory-journal.ts";
+import type { JsonObject } from "../../src/engine/json.ts";
+import type { TaskOutcome, TaskRef, TaskStart } from "../../src/engine/task-port.ts";
+import type { MemoryJournal, StoredJob } from "../support/memory-journal.ts";
 import { Rows } from "./rows.ts";
 import { judgeWaits } from "./waits.ts";
 
 /** max_attempts of every command (graphs.ts). */
 const ATTEMPTS_MAX = 3;
+/** What an attempt may take whose node says nothing of it. */
+const TIMEOUT_SECONDS_DEFAULT = 300;
 
 export interface SeenEvent {
   readonly timestamp: string;
   readonly type: string;
   readonly agent_id: string | null;
   readonly payload: Readonly<Record<string, unknown>>;
+  readonly error?: { readonly code: string };
 }
 
 export class Checker {
@@ -32,10 +37,9 @@ export class Checker {
   readonly #nowMs: () => number;
   readonly #epochs = new Map<string, number>();
   readonly #rows = new Rows();
-  /** When each event of a job was committed. */
   readonly #committedAtMs = new Map<string, number[]>();
-  /** Attempts whose end was reported. */
-  readonly #reported = new Set<string>();
+  /** How attempts ended whose end was reported: a failure's code, or the kind of the outcome. */
+  readonly #reported = new Map<string, string>();
 
   /** @param nowMs the time of the simulation, which nobody sets */
   constructor(journal: MemoryJournal, nowMs: () => number) {
@@ -62,7 +66,7 @@ export class Checker {
       const { jobId, epoch, progress } = changes;
       if (lost.includes(jobId)) continue;
       this.#rows.written(changes);
-      this.#stamp(jobId, changes.eventLines);
+      this.#stamp(changes);
       const newest = this.#epochs.get(jobId) ?? 0;
       assert.ok(epoch >= newest, `I3: epoch ${epoch} wrote to ${jobId} after epoch ${newest}`);
       this.#epochs.set(jobId, epoch);
@@ -73,21 +77,29 @@ export class Checker {
     }
   }
 
-  #stamp(jobId: string, lines: readonly string[]): void {
+  /** When each event of a job was committed, in the time of the simulation. */
+  committedAtMs(jobId: string): readonly number[] {
+    return this.#committedAtMs.get(jobId) ?? [];
+  }
+
+  #stamp({ jobId, firstEventSeq, eventLines }: JobChanges): void {
     const times = this.#committedAtMs.get(jobId) ?? [];
     this.#committedAtMs.set(jobId, times);
-    for (const line of lines) {
-      times.push(this.#nowMs());
-      const { type, payload } = parse(line);
+    for (const [i, line] of eventLines.entries()) {
+      // A batch whose answer was lost is sent again.
+      times[firstEventSeq - 1 + i] ??= this.#nowMs();
+      const { type, payload, error } = parse(line);
       if (type !== "sandbox_job_completed" && type !== "sandbox_job_failed") continue;
       const attempt = `${jobId}/${payload.task}/${payload.attempt}`;
-      assert.ok(this.#reported.has(attempt), `I14: ${attempt} has ended without a report of its end`);
+      const end = type === "sandbox_job_completed" ? "succeeded" : error?.code;
+      assert.equal(end, this.#reported.get(attempt), `I14: ${attempt} has ended as it was reported`);
     }
   }
 
   /** The runner is about to report how an attempt ended. */
-  taskReported({ jobId, taskSeq, attempt }: TaskRef): void {
-    this.#reported.add(`${jobId}/${taskSeq}/${attempt}`);
+  taskReported({ jobId, taskSeq, attempt }: TaskRef, outcome: TaskOutcome): void {
+    const end = outcome.kind === "failed" ? outcome.code : outcome.kind;
+    this.#reported.set(`${jobId}/${taskSeq}/${attempt}`, end);
   }
 
   published(jobId: string, firstSeq: number, lines: readonly string[]): void {
@@ -102,8 +114,18 @@ export class Checker {
   }
 
   taskStarted(task: TaskStart, owner: string): void {
-    const job = this.#journal.jobs.get(task.ref.jobId);
+    const { jobId, taskSeq, attempt } = task.ref;
+    const job = this.#journal.jobs.get(jobId);
     assert.ok(job !== undefined, "I2: a task started for a job that is not stored");
+    const stored = job.tasks.get(taskSeq);
+    const isStored = stored?.state.kind === "running" && stored.attempt === attempt;
+    assert.ok(isStored, `I2: attempt ${attempt} of task ${taskSeq} of ${jobId} started before it was stored`);
+    assert.equal(
+      task.timeoutMs,
+      timeoutMsOf(job, task),
+      `I14: ${task.agentId} of ${jobId} is given its time`,
+    );
+    if (task.kind !== "command") return;
     const begun = job.events.map(parse).filter((event) => event.type === "sandbox_job_started");
     const mine = begun.filter((event) => event.payload.sandbox_name === task.sandboxName);
     assert.equal(mine.length, 1, `I2: ${task.sandboxName} started without its cause on disk (${owner})`);
@@ -135,7 +157,7 @@ export class Checker {
     }
     // The history of a job that could not be written stops where it was.
     if (job.progress.failureJson?.includes('"code":"runtime.record_damaged"')) return;
-    judgeWaits(jobId, job, { events, committedAtMs: this.#committedAtMs.get(jobId)! });
+    judgeWaits(jobId, job, { events, committedAtMs: this.committedAtMs(jobId) });
     this.#attempts(jobId, events);
     this.#leases(jobId, events);
     this.#services(jobId, events);
@@ -158,12 +180,18 @@ export class Checker {
 
   /** What failed for good was tried as often as it may, interruptions not counted. */
   #attempts(jobId: string, events: readonly SeenEvent[]): void {
-    const failed = events.filter(({ type }) => type === "sandbox_job_failed");
-    for (const { type, agent_id, payload } of events) {
+    const ofTask = (type: string, task: unknown) =>
+      events.filter((event) => event.type === type && event.payload.task === task).length;
+    for (const { type, agent_id, payload, error } of events) {
       if (type !== "agent_failed") continue;
-      const times = failed.filter((event) => event.payload.task === payload.task).length;
+      const { task } = payload;
+      // A file is watched once, and the failures of modules show as retries, but for the last one.
+      const isCommand = error?.code.startsWith("executor.");
+      const times = isCommand
+        ? ofTask("sandbox_job_failed", task)
+        : ofTask("sandbox_job_retry_scheduled", task) + 1;
       const may = agent_id?.startsWith("refuses") ? 1 : ATTEMPTS_MAX;
-      assert.equal(times, may, `I14: task ${payload.task} of ${jobId} has failed ${times} times`);
+      assert.equal(times, may, `I14: task ${String(task)} of ${jobId} has failed ${times} times`);
     }
   }
 
@@ -187,4 +215,14 @@ export function parse(line: string): SeenEvent {
 function isOver(lines: readonly string[]): boolean {
   const last = lines.at(-1);
   return last !== undefined && terminalEventTypes.has(parse(last).type);
+}
+
+/** What the node's manifest allows an attempt to take, in milliseconds; null for ever. */
+function timeoutMsOf({ insert }: StoredJob, { agentId, kind, config }: TaskStart): number | null {
+  if (kind === "file") return null;
+  const { nodes } = JSON.parse(insert.manifestJson) as { nodes: readonly JsonObject[] };
+  const given = nodes.find(({ node_id }) => node_id === agentId)?.config as JsonObject;
+  const usual = config.kind === "executor" && config.longLived ? 0 : TIMEOUT_SECONDS_DEFAULT;
+  const seconds = Number(given.timeout_seconds ?? usual);
+  return seconds === 0 ? null : seconds * 1_000;
 }

@@ -6,21 +6,29 @@ import type { Random } from "./random.ts";
 
 export interface Scenario {
   readonly manifest: JsonObject;
-  readonly shape: "dag" | "cycle" | "service" | "deadline" | "failing";
+  readonly shape: "dag" | "cycle" | "service" | "deadline" | "failing" | "crowded";
   /** Messages each agent has processed when the job completes; null when that depends on timing. */
   readonly expected: ReadonlyMap<string, number> | null;
   /** Bodies in the result; null when there is no aggregator at the end. */
   readonly resultCount: number | null;
+  /** Whether the job goes on until no message is left. */
+  readonly drains: boolean;
 }
 
 interface Node {
   readonly id: string;
-  readonly kind: "router" | "executor" | "aggregator";
-  /** What its commands do, which is also how the node is called: see sim-runner.ts. */
-  readonly habit: "fails" | "refuses" | "asks" | "wonders" | "writes" | null;
+  readonly kind: "router" | "executor" | "module" | "sensor" | "aggregator";
+  /** What its tasks do, which is also how the node is called: see sim-runner.ts. */
+  readonly habit: Habit | null;
+  /** What an attempt may take, in seconds. */
+  readonly timeoutSeconds: number;
 }
 
-export function randomScenario(random: Random, index: number): Scenario {
+type Habit = "fails" | "refuses" | "hangs" | "asks" | "wonders" | "writes";
+
+/** @param isCrowded whether mailboxes hold a few messages only: then no graph may need that all of them arrive */
+export function randomScenario(random: Random, index: number, isCrowded: boolean): Scenario {
+  if (isCrowded) return random.chance(0.7) ? crowd(random, index) : service(random, index, false);
   const roll = random.fraction();
   if (roll < 0.15) return cycle(random, index);
   if (roll < 0.3) return service(random, index, false);
@@ -35,18 +43,22 @@ function dag(random: Random, index: number, withFailure: boolean): Scenario {
   let count = 0;
   for (let layer = 0; layer < depth; layer++) {
     layers.push(
-      Array.from({ length: random.between(1, 4) }, () => {
-        const kind =
-          layer === 0 ? "router" : random.pick(["router", "executor", "executor", "aggregator"] as const);
-        const habit = kind === "executor" ? randomHabit(random, withFailure) : null;
-        return { id: `${habit ?? kind}_${count++}`, kind, habit };
+      Array.from({ length: random.between(1, 4) }, (_, place) => {
+        const kind = layer === 0 ? firstKind(random, place) : random.pick(innerKinds);
+        const habit = randomHabit(random, kind, withFailure);
+        return {
+          id: `${habit ?? kind}_${count++}`,
+          kind,
+          habit,
+          timeoutSeconds: randomTimeout(random, habit),
+        };
       }),
     );
   }
-  layers.push([{ id: "out", kind: "aggregator", habit: null }]);
+  layers.push([{ id: "out", kind: "aggregator", habit: null, timeoutSeconds: 0 }]);
   const edges = connect(random, layers);
   const nodes = layers.flat();
-  const entrypoints = layers[0]!.map((node) => node.id);
+  const entrypoints = layers[0]!.filter(({ kind }) => kind === "router").map((node) => node.id);
   const inputs = Object.fromEntries(
     entrypoints.map((id) => [id, Array.from({ length: random.between(1, 5) }, (_, n) => ({ from: id, n }))]),
   );
@@ -58,6 +70,7 @@ function dag(random: Random, index: number, withFailure: boolean): Scenario {
     shape: withFailure ? "failing" : "dag",
     expected,
     resultCount: arriving,
+    drains: !completes,
     manifest: {
       ...head(`dag${index}`, random),
       policies: { failure_policy: withFailure ? "continue" : "fail_run" },
@@ -83,9 +96,28 @@ const failingCompanion: JsonObject = {
   },
 };
 
-function randomHabit(random: Random, withFailure: boolean): Node["habit"] {
-  if (withFailure) return random.pick(["fails", "refuses"] as const);
-  return random.chance(0.3) ? random.pick(["asks", "wonders", "writes"] as const) : null;
+const innerKinds = ["router", "executor", "executor", "module", "aggregator"] as const;
+
+/** Every graph has an entrypoint. */
+function firstKind(random: Random, place: number): "router" | "sensor" {
+  return place > 0 && random.chance(0.25) ? "sensor" : "router";
+}
+
+function randomHabit(random: Random, kind: Node["kind"], withFailure: boolean): Habit | null {
+  if (kind === "router" || kind === "aggregator") return null;
+  if (withFailure && kind === "sensor") return random.chance(0.5) ? "refuses" : null;
+  if (withFailure) return random.pick(["fails", "refuses", "hangs"] as const);
+  return kind === "executor" && random.chance(0.3)
+    ? random.pick(["asks", "wonders", "writes"] as const)
+    : null;
+}
+
+/** Who waits for a person has all the time in the world; 300 s are the default. */
+function randomTimeout(random: Random, habit: Habit | null): number {
+  if (habit === "asks" || habit === "wonders") return 0;
+  // What took too long would be tried again.
+  if (habit === "refuses") return 300;
+  return habit === "hangs" || random.chance(0.4) ? random.pick([0.25, 1, 2]) : 300;
 }
 
 function head(graphId: string, random: Random): JsonObject {
@@ -123,16 +155,36 @@ function connect(random: Random, layers: readonly (readonly Node[])[]): Edge[] {
 }
 
 function manifestNode(node: Node, completeAfter: number | null): JsonObject {
-  if (node.kind === "router")
-    return { node_id: node.id, agent_type: "router", config: { emit_type: "work" } };
-  if (node.kind === "executor") {
-    const config = { command: ["true"], max_attempts: 3, retry_backoff_ms: 100, output_message_type: null };
-    // Every other one of them offers something while its command runs.
-    const services = node.id.length % 2 === 0 ? [{ name: node.id, port: 1 }] : [];
-    return { node_id: node.id, agent_type: "executor", config, services };
+  const { id: node_id, kind, timeoutSeconds } = node;
+  const tried = {
+    max_attempts: 3,
+    retry_backoff_ms: 100,
+    ...(timeoutSeconds !== 300 && { timeout_seconds: timeoutSeconds }),
+  };
+  switch (kind) {
+    case "router":
+      return { node_id, agent_type: kind, config: { emit_type: "work" } };
+    case "sensor":
+      return {
+        node_id,
+        agent_type: kind,
+        config: { file: `/inbox/${node_id}`, output_message_type: "work" },
+      };
+    case "module":
+      return { node_id, agent_type: kind, config: { module: "work.mjs", ...tried } };
+    case "executor": {
+      // Every other one of them offers something while its command runs.
+      const services = node_id.length % 2 === 0 ? [{ name: node_id, port: 1 }] : [];
+      const config = { command: ["true"], ...tried, output_message_type: null };
+      return { node_id, agent_type: kind, config, services };
+    }
+    case "aggregator": {
+      const config = node_id === "out" ? { complete_after: completeAfter } : { output_message_type: "work" };
+      return { node_id, agent_type: kind, config: dropNulls(config) };
+    }
+    default:
+      return kind satisfies never;
   }
-  const config = node.id === "out" ? { complete_after: completeAfter } : { output_message_type: "work" };
-  return { node_id: node.id, agent_type: "aggregator", config: dropNulls(config) };
 }
 
 function dropNulls(given: Record<string, number | string | null>): JsonObject {
@@ -148,8 +200,7 @@ function model(
   // Nodes stand layer by layer, so that every sender comes before its receivers.
   for (const node of nodes) {
     const got = received.get(node.id)!;
-    const isLost = node.habit === "fails" || node.habit === "refuses";
-    const emitted = isLost ? 0 : node.kind === "aggregator" ? Math.min(got, 1) : got;
+    const emitted = emittedBy(node, got);
     for (const edge of edges) {
       if (edge.from_node === node.id) received.set(edge.to_node, received.get(edge.to_node)! + emitted);
     }
@@ -159,20 +210,53 @@ function model(
   return received;
 }
 
+function emittedBy({ habit, kind }: Node, got: number): number {
+  if (habit === "fails" || habit === "refuses" || habit === "hangs") return 0;
+  if (kind === "sensor") return 1;
+  return kind === "aggregator" ? Math.min(got, 1) : got;
+}
+
+/** More messages than fit into the mailboxes, in one line, so that it is plain what became of each. */
+function crowd(random: Random, index: number): Scenario {
+  const kind = random.pick(["router", "executor", "module"] as const);
+  const inputs = Array.from({ length: random.between(1, 12) }, (_, n) => ({ n }));
+  return {
+    shape: "crowded",
+    expected: null,
+    resultCount: null,
+    drains: true,
+    manifest: {
+      ...head(`crowd${index}`, random),
+      entrypoints: ["door"],
+      initial_inputs: { door: inputs },
+      nodes: [
+        manifestNode({ id: "door", kind: "router", habit: null, timeoutSeconds: 300 }, null),
+        manifestNode({ id: "worker", kind, habit: null, timeoutSeconds: randomTimeout(random, null) }, null),
+        manifestNode({ id: "out", kind: "aggregator", habit: null, timeoutSeconds: 300 }, null),
+      ],
+      edges: [
+        { from_node: "door", to_node: "worker" },
+        { from_node: "worker", to_node: "out", message_type: "work" },
+      ],
+    },
+  };
+}
+
 /** A ring that would go round for ever; an aggregator beside it ends the run. */
 function cycle(random: Random, index: number): Scenario {
   const bound = random.between(1, 60);
-  const kind = random.chance(0.3) ? ("executor" as const) : ("router" as const);
+  const kind = random.pick(["router", "router", "executor", "module"] as const);
   return {
     shape: "cycle",
     expected: null,
     resultCount: bound,
+    drains: false,
     manifest: {
       ...head(`cycle${index}`, random),
       entrypoints: ["a"],
       nodes: [
-        manifestNode({ id: "a", kind: "router", habit: null }, null),
-        manifestNode({ id: "b", kind, habit: null }, null),
+        manifestNode({ id: "a", kind: "router", habit: null, timeoutSeconds: 300 }, null),
+        manifestNode({ id: "b", kind, habit: null, timeoutSeconds: 300 }, null),
         { node_id: "out", agent_type: "aggregator", config: { complete_after: bound } },
       ],
       edges: [
@@ -186,11 +270,13 @@ function cycle(random: Random, index: number): Scenario {
 
 /** A service that is fed from outside and by a timer; it ends when it is cancelled, or by its time limit. */
 function service(random: Random, index: number, hasLimit: boolean): Scenario {
+  const kind = random.pick(["router", "executor", "module"] as const);
   const policies = hasLimit ? { policies: { timeout_seconds: random.between(1, 3) } } : {};
   return {
     shape: hasLimit ? "deadline" : "service",
     expected: null,
     resultCount: null,
+    drains: !hasLimit,
     manifest: {
       ...head(`service${index}`, random),
       ...policies,
@@ -207,7 +293,7 @@ function service(random: Random, index: number, hasLimit: boolean): Scenario {
           agent_type: "sensor",
           config: { complete_after: 3, interval_ms: random.between(50, 500), output_message_type: "work" },
         },
-        manifestNode({ id: "worker", kind: random.chance(0.5) ? "executor" : "router", habit: null }, null),
+        manifestNode({ id: "worker", kind, habit: null, timeoutSeconds: randomTimeout(random, null) }, null),
         { node_id: "sum", agent_type: "aggregator", config: { complete_run: false } },
       ],
       edges: [

@@ -1,6 +1,6 @@
 // I13. No commit takes back what an earlier one has counted or noted, whoever makes it: what a restart forgets shows
 //      here. A job is paused since some time exactly while it is paused, and has a deadline exactly if it has a limit.
-// I15. A job is queued exactly while a task of it waits for slots and none runs.
+// I15. A job is queued exactly while a task of it waits for slots and none runs; to watch a file is no work.
 
 import assert from "node:assert/strict";
 import type { AgentRecord, JobChanges, JobProgress, TaskRecord } from "../../src/engine/journal.ts";
@@ -86,7 +86,7 @@ function countsOf({ outputs, ends, ...counts }: Tally) {
 function judgeQueued(jobId: string, { tasks, optional }: Row, { status }: JobProgress): void {
   if (status !== "running" && status !== "queued") return;
   const states = [...tasks.values()]
-    .filter((task) => !optional.has(task.agentIndex))
+    .filter((task) => task.kind !== "file" && !optional.has(task.agentIndex))
     .map(({ state }) => state.kind);
   const isQueued = states.includes("queued") && !states.includes("running");
   assert.equal(

@@ -1,16 +1,21 @@
-// Commands of the simulated world: slow, failing, answering twice or too late. Their result depends on the message
-// alone, never on the attempt. What an agent's commands do beside that is told by the first word of its name:
+// Commands, modules and watched files of the simulated world: slow, failing, answering twice or too late, ended when
+// their time is over. Their result depends on the message alone, never on the attempt; and each counts in its agent's
+// state how many came before it. What an agent's tasks do beside that is told by the first word of its name:
 //
 //   fails    every attempt fails
 //   refuses  every attempt fails in a way that another attempt would not change
+//   hangs    no attempt ends before its time is over
 //   asks     asks a person, by a name made of the message, and waits for that answer in its file
 //   wonders  asks without a name, and waits for any answer in its file
 //   writes   asks in its result, and works once the answer is sent to it
 
 import assert from "node:assert/strict";
+import type { FailureCode } from "../../src/engine/failure-catalogue.ts";
 import type { JsonObject } from "../../src/engine/json.ts";
 import {
+  type CommandResult,
   noActions,
+  type TaskKind,
   type TaskOutcome,
   type TaskRef,
   type TaskRunner,
@@ -24,6 +29,7 @@ interface Running {
   readonly answers: Set<string>;
   /** The answer without which it does not go on; "any" for whichever comes. */
   readonly waitsFor: string | null;
+  readonly startedAtMs: number;
   /** Set once it goes on, and only has to end. */
   isEnding: boolean;
 }
@@ -48,9 +54,14 @@ export class SimRunner implements TaskRunner {
       task,
       answers: new Set(),
       waitsFor: question === null ? null : ((question.request_id as string | undefined) ?? "any"),
+      startedAtMs: world.nowMs,
       isEnding: false,
     };
     this.#running.set(key(task.ref), running);
+    if (task.kind === "file") {
+      this.#endAt(running, this.#fileAtMs(task) + random.between(0, 500), null);
+      return;
+    }
     for (const line of task.humanResponses) this.#read(running, line);
     if (random.chance(0.3)) this.#report(task, 10, { type: "progress", payload: { half: true } });
     if (random.chance(0.3)) this.#report(task, 5, { type: "log", payload: { level: "info", message: "so" } });
@@ -62,6 +73,19 @@ export class SimRunner implements TaskRunner {
     const givesUp = !isLastChance(task) && random.chance(world.faults.taskFails / 2);
     if (question === null || givesUp) this.#endLater(running);
     else world.plan(askAfterMs, this.#owned(), () => this.#goOnIfAnswered(running));
+  }
+
+  /** When the file appears that a sensor watches, which has nothing to do with who watches it; some are there already. */
+  #fileAtMs({ ref, agentId }: TaskStart): number {
+    const { random, filesAtMs, nowMs, counts } = this.#world;
+    const file = `${ref.jobId}/${agentId}`;
+    const known = filesAtMs.get(file);
+    if (known !== undefined) return known;
+    const isThere = random.chance(0.3);
+    if (isThere) counts.add("file that was there before its sensor");
+    const atMs = isThere ? nowMs : nowMs + random.between(1, 3_000);
+    filesAtMs.set(file, atMs);
+    return atMs;
   }
 
   #questionOf({ agentId, envelope }: TaskStart): JsonObject | null {
@@ -102,53 +126,69 @@ export class SimRunner implements TaskRunner {
   }
 
   #endLater(running: Running): void {
-    if (running.isEnding) return;
-    running.isEnding = true;
     const { random, faults } = this.#world;
-    const takesMs = random.chance(faults.taskIsSlow) ? random.between(100, 5_000) : random.between(0, 20);
-    this.#world.plan(takesMs, this.#owned(), () => this.#end(running));
+    const { task, startedAtMs } = running;
+    const isSlow = !isLastChance(task) && random.chance(faults.taskIsSlow);
+    const takesMs = isSlow ? random.between(100, 5_000) : random.between(0, 20);
+    const { nowMs } = this.#world;
+    const timeoutAtMs = task.timeoutMs === null ? Number.POSITIVE_INFINITY : startedAtMs + task.timeoutMs;
+    const isStopped = this.#stopped.has(key(task.ref));
+    const hangs = task.agentId.startsWith("hangs") && !isStopped;
+    const isTimedOut = hangs || (nowMs + takesMs >= timeoutAtMs && !isStopped);
+    this.#endAt(running, isTimedOut ? timeoutAtMs : nowMs + takesMs, isTimedOut ? "timeout" : null);
   }
 
-  #end({ task, waitsFor, answers }: Running): void {
-    const { random, faults } = this.#world;
-    this.#running.delete(key(task.ref));
-    const isUnanswered = waitsFor !== null && answers.size === 0;
-    const outcome = this.#stopped.has(key(task.ref)) ? interrupted : this.#outcome(task, isUnanswered);
-    this.#world.checker.taskReported(task.ref);
+  #endAt(running: Running, atMs: number, reason: "timeout" | null): void {
+    if (running.isEnding) return;
+    running.isEnding = true;
+    assert.ok(Number.isFinite(atMs), "what hangs has a limit");
+    this.#world.plan(atMs - this.#world.nowMs, this.#owned(), () => this.#end(running, reason));
+  }
+
+  #end({ task, waitsFor, answers }: Running, reason: "timeout" | null): void {
+    const { random, faults, checker, counts } = this.#world;
+    // One that was asked to stop before its file was there has already said so.
+    if (!this.#running.delete(key(task.ref))) return;
+    const mustFail = waitsFor !== null && answers.size === 0;
+    const ending = (): TaskOutcome => {
+      if (this.#stopped.has(key(task.ref))) return interrupted;
+      return reason === "timeout" ? failed(task.kind, "timeout") : this.#outcome(task, mustFail);
+    };
+    const outcome = ending();
+    if (task.kind === "module") counts.add("module");
+    checker.taskReported(task.ref, outcome);
     this.#owned().engine.taskEnded(task.ref, outcome);
     if (random.chance(faults.taskAnswersTwice)) {
       // Late enough to arrive while the next attempt runs.
       this.#world.plan(random.between(0, 300), this.#owned(), () => {
-        this.#owned().engine.taskEnded(task.ref, this.#outcome(task, isUnanswered));
+        this.#owned().engine.taskEnded(task.ref, this.#outcome(task, mustFail));
       });
     }
   }
 
   #outcome(task: TaskStart, mustFail: boolean): TaskOutcome {
     const { random, faults } = this.#world;
-    if (task.agentId.startsWith("refuses")) {
-      const message = "It will never work.";
-      return { kind: "failed", code: "executor.invalid_output", message, command: null, artifacts: [] };
-    }
-    const fails = mustFail || task.agentId.startsWith("fails");
-    if (fails || (!isLastChance(task) && random.chance(faults.taskFails))) {
-      const command = { exitCode: 1, signal: null, stdout: "", stderr: "no", durationMs: 1, usage: null };
-      return { kind: "failed", code: "executor.exit_nonzero", message: "exit 1", command, artifacts: [] };
-    }
-    const command = { exitCode: 0, signal: null, stdout: "ok", stderr: "", durationMs: 1, usage: null };
-    const done = { kind: "succeeded", command, artifacts: [], observation: null } as const;
-    const { envelope } = task;
-    if (task.agentId.startsWith("writes") && envelope.type !== "human_response") {
+    const { agentId, envelope, kind } = task;
+    if (agentId.startsWith("refuses")) return failed(kind, "for good");
+    if (kind === "file") return { ...succeeded(kind), observation: { path: agentId, size: 1 } };
+    const fails = mustFail || agentId.startsWith("fails");
+    if (fails || (!isLastChance(task) && random.chance(faults.taskFails))) return failed(kind, "once");
+    const state = task.agentState as { readonly worked?: number };
+    const actions = { ...noActions, nextState: { worked: (state.worked ?? 0) + 1 } };
+    const done = succeeded(kind);
+    if (agentId.startsWith("writes") && envelope.type !== "human_response") {
       const payload = { prompt: `What shall become of ${envelope.message_id}?` };
-      return { ...done, actions: { ...noActions, events: [{ type: "human_input_requested", payload }] } };
+      return { ...done, actions: { ...actions, events: [{ type: "human_input_requested", payload }] } };
     }
-    return { ...done, actions: { ...noActions, emits: [{ type: "work", body: envelope.body, to: null }] } };
+    return { ...done, actions: { ...actions, emits: [{ type: "work", body: envelope.body, to: null }] } };
   }
 
   stop(ref: TaskRef): void {
     this.#stopped.add(key(ref));
     const running = this.#running.get(key(ref));
-    if (running !== undefined) this.#endLater(running);
+    if (running === undefined) return;
+    if (running.task.kind === "file") this.#world.plan(0, this.#owned(), () => this.#end(running, null));
+    else this.#endLater(running);
   }
 
   send(): void {}
@@ -159,6 +199,37 @@ export class SimRunner implements TaskRunner {
     this.#read(running, line);
     this.#goOnIfAnswered(running);
   }
+}
+
+const commandResult = (exitCode: number): CommandResult => ({
+  exitCode,
+  signal: null,
+  stdout: "",
+  stderr: exitCode === 0 ? "" : "no",
+  durationMs: 1,
+  usage: null,
+});
+
+function succeeded(kind: TaskKind) {
+  const command = kind === "command" ? commandResult(0) : null;
+  return { kind: "succeeded", actions: noActions, command, artifacts: [], observation: null } as const;
+}
+
+type Cause = "once" | "for good" | "timeout";
+
+const codes: Readonly<Record<TaskKind, Readonly<Record<Cause, FailureCode>>>> = {
+  command: {
+    once: "executor.exit_nonzero",
+    "for good": "executor.invalid_output",
+    timeout: "executor.timeout",
+  },
+  module: { once: "module.threw", "for good": "module.load_failed", timeout: "module.timeout" },
+  file: { once: "sensor.file_invalid", "for good": "sensor.file_invalid", timeout: "sensor.file_invalid" },
+};
+
+function failed(kind: TaskKind, cause: Cause): TaskOutcome {
+  const command = kind === "command" && cause !== "for good" ? commandResult(1) : null;
+  return { kind: "failed", code: codes[kind][cause], message: cause, command, artifacts: [] };
 }
 
 const isLastChance = ({ ref }: TaskStart) => ref.attempt >= 3;

@@ -1,6 +1,7 @@
 // Runs many seeds: `npm run simulate -- --seeds 100000`, or one again: `npm run simulate -- --seed 4711`.
 
 import { parseArgs } from "node:util";
+import { Counts } from "./kinds.ts";
 import { runSeed } from "./scenario.ts";
 
 const { values } = parseArgs({
@@ -12,24 +13,18 @@ const { values } = parseArgs({
 });
 const from = Number(values.seed ?? values.from);
 const count = values.seed === undefined ? Number(values.seeds) : 1;
-const total = { jobs: 0, events: 0, crashes: 0, clockJumps: 0, answers: 0, retries: 0 };
+const counts = new Counts();
+const total = { jobs: 0, events: 0 };
 for (let seed = from; seed < from + count; seed++) {
   try {
     const outcome = await runSeed(seed);
     total.jobs += outcome.jobs;
     total.events += outcome.events;
-    total.crashes += outcome.crashes;
-    total.clockJumps += outcome.clockJumps;
-    total.answers += outcome.answers;
-    total.retries += outcome.retries;
+    counts.addAll(outcome.counts);
   } catch (error) {
     console.error(`Seed ${seed} failed; again: npm run simulate -- --seed ${seed}`);
     console.error(error);
     process.exit(1);
   }
 }
-const { jobs, events, crashes, clockJumps, answers, retries } = total;
-console.log(
-  `${count} seeds passed: ${jobs} jobs, ${events} events, ${crashes} crashes, ${clockJumps} jumps of the clock`,
-);
-console.log(`${answers} answers of people, ${retries} dead letters sent again`);
+console.log(`${count} seeds passed: ${total.jobs} jobs, ${total.events} events\n${counts}`);

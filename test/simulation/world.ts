@@ -1,20 +1,17 @@
-// The simulated world: time that leaps from event to event, a wall clock that people set, a disk that fails, a process that dies, commands that are slow, fail,
-// answer twice or too late. Everything that happens comes from one seed.
+// The simulated world: time that leaps from event to event, a wall clock that people set, a disk that fails
+// (sim-journal.ts), a process that dies, commands that are slow, fail, answer twice or too late (sim-runner.ts).
+// Everything that happens comes from one seed.
 
-import assert from "node:assert/strict";
 import { Engine } from "../../src/engine/engine.ts";
 import { idSource } from "../../src/engine/ids.ts";
-import {
-  type CommitAnswer,
-  type JobChanges,
-  type Journal,
-  JournalUnavailable,
-} from "../../src/engine/journal.ts";
+import { JournalUnavailable } from "../../src/engine/journal.ts";
 import type { Clock } from "../../src/engine/ports.ts";
 import { PoolSlots } from "../../src/execution/pools.ts";
 import { MemoryJournal } from "../support/memory-journal.ts";
 import { Checker } from "./checker.ts";
+import { Counts } from "./kinds.ts";
 import type { Random } from "./random.ts";
+import { simJournal } from "./sim-journal.ts";
 import { SimRunner } from "./sim-runner.ts";
 import { SimServices } from "./sim-services.ts";
 
@@ -27,6 +24,11 @@ export interface Faults {
   readonly commitUnknown: number;
   /** Probability that a job is chosen whose commits are refused for good from now on, per commit. */
   readonly jobUnwritable: number;
+  /** Probability that a job's records turn out to be damaged, per load. */
+  readonly jobUnreadable: number;
+  /** Probability that a claim or a load fails, and that it takes long. */
+  readonly recoveryFails: number;
+  readonly recoveryIsSlow: number;
   readonly taskFails: number;
   readonly taskAnswersTwice: number;
   readonly taskIsSlow: number;
@@ -37,6 +39,9 @@ export const noFaults: Faults = {
   crashAfterCommit: 0,
   commitUnknown: 0,
   jobUnwritable: 0,
+  jobUnreadable: 0,
+  recoveryFails: 0,
+  recoveryIsSlow: 0,
   taskFails: 0,
   taskAnswersTwice: 0,
   taskIsSlow: 0,
@@ -61,6 +66,7 @@ export class World {
   readonly random: Random;
   readonly journal = new MemoryJournal();
   readonly checker: Checker;
+  readonly counts = new Counts();
   faults: Faults;
   /** The time that passes. */
   nowMs = Date.UTC(2026, 0, 1);
@@ -69,14 +75,18 @@ export class World {
   process: Process;
   /** One that was cut off, and still answers whoever is connected to it; null most of the time. */
   zombie: Process | null = null;
-  crashes = 0;
-  clockJumps = 0;
-  /** Jobs that the journal takes nothing of any more. */
+  /** When somebody set the wall clock, in the time that passes. */
+  readonly clockSetAtMs: number[] = [];
+  /** Jobs that the journal takes nothing of any more, and those that it cannot read. */
   readonly unwritable = new Set<string>();
+  readonly unreadable = new Set<string>();
+  /** When the files appear that sensors watch, by job and agent. */
+  readonly filesAtMs = new Map<string, number>();
   readonly #poolSlots: number;
   #planned: Planned[] = [];
   #order = 0;
   #lives = 0;
+  #broken: unknown = null;
   readonly #id: () => string;
 
   constructor(random: Random, faults: Faults, poolSlots: number) {
@@ -104,7 +114,7 @@ export class World {
       owner: name,
       clock: this.#clock(owned),
       randomness: { id: this.#id, fraction: () => this.random.fraction() },
-      journal: this.#journalOf(owned),
+      journal: simJournal(this, owned),
       runner,
       slots: new PoolSlots({ default: this.#poolSlots }, this.#id),
       feed: {
@@ -118,9 +128,11 @@ export class World {
   }
 
   #clock(owned: () => Process): Clock {
+    // What a process's steady clock says means nothing to the next one.
+    const aheadMs = this.random.between(0, 1_000_000) - this.nowMs;
     return {
       nowMs: () => this.#wallMs,
-      steadyMs: () => this.nowMs,
+      steadyMs: () => this.nowMs + aheadMs,
       after: (delayMs, run) => this.plan(delayMs, owned(), run),
       soon: (run) => {
         this.plan(0, owned(), run);
@@ -138,71 +150,49 @@ export class World {
     };
   }
 
-  /** The journal as one process sees it: slow, failing, and gone when the process is. */
-  #journalOf(owned: () => Process): Journal {
-    const later = <T>(answer: () => T): Promise<T> =>
-      new Promise((resolve, reject) => {
-        this.plan(this.random.between(0, 2), owned(), () => {
-          try {
-            const value = answer();
-            if (owned().isAlive) resolve(value);
-          } catch (error) {
-            reject(error);
-          }
-        });
-      });
-    return {
-      commit: (batch) => later(() => this.#commit(owned(), batch)),
-      claim: (owner, limit) => this.journal.claim(owner, limit),
-      load: (jobId) => this.journal.load(jobId),
-      failDamaged: (jobId, owner, render) => this.journal.failDamaged(jobId, owner, render),
-    };
-  }
-
-  #commit(process: Process, batch: readonly JobChanges[]): CommitAnswer {
-    const { random, faults } = this;
-    if (random.chance(faults.commitFails)) throw new JournalUnavailable("The disk is full.");
-    const isUnknown = random.chance(faults.commitUnknown);
-    if (isUnknown && random.chance(0.5)) throw new JournalUnavailable("The disk failed.", "unknown");
-    if (batch.length > 0 && random.chance(faults.jobUnwritable)) {
-      this.unwritable.add(batch[random.below(batch.length)]!.jobId);
-    }
-    const taken = batch.filter(({ jobId }) => !this.unwritable.has(jobId));
-    this.checker.beforeCommit(taken);
-    const { lost, unwritable } = this.journal.apply(taken);
-    assert.deepEqual(unwritable, [], "no number and no id is used twice");
-    this.checker.afterCommit(taken, lost);
-    // Written, but nobody learns of it: not the engine, not the clients, not the runner.
-    if (process === this.process && random.chance(faults.crashAfterCommit)) this.crash();
-    if (isUnknown) throw new JournalUnavailable("The disk failed.", "unknown");
-    const refused = batch.filter(({ jobId }) => this.unwritable.has(jobId));
-    return { lost, unwritable: refused.map(({ jobId }) => ({ jobId, reason: "a key is taken" })) };
-  }
-
   /** kill -9: memory, timers and commands are gone; another process takes over. */
   crash(): void {
-    this.crashes++;
+    this.counts.add("crash");
     this.process.isAlive = false;
     const dead = this.process;
     this.#planned = this.#planned.filter((entry) => entry.process !== dead);
-    this.process = this.#start();
-    const { engine } = this.process;
-    this.plan(0, null, () => void engine.recover());
+    const next = this.#start();
+    this.process = next;
+    this.plan(0, null, () => this.#recover(next));
   }
 
   /** A process that is cut off but does not know it goes on working, while another one takes over its jobs. */
   partition(): void {
-    this.crashes++;
+    this.counts.add("partition");
     const zombie = this.process;
     this.zombie = zombie;
-    this.process = this.#start();
-    const { engine } = this.process;
-    this.plan(0, null, () => void engine.recover());
+    const next = this.#start();
+    this.process = next;
+    this.plan(0, null, () => this.#recover(next));
     this.plan(this.random.between(5, 200), null, () => {
       zombie.isAlive = false;
       if (this.zombie === zombie) this.zombie = null;
       this.#planned = this.#planned.filter((entry) => entry.process !== zombie);
     });
+  }
+
+  /** A program that cannot read what is open ends; whoever looks after it starts it again. */
+  #recover(process: Process): void {
+    process.engine.recover().catch((error: unknown) => {
+      if (!(error instanceof JournalUnavailable)) this.broken(error);
+      this.plan(this.random.between(10, 1_000), process, () => {
+        if (process === this.process) this.crash();
+      });
+    });
+  }
+
+  /** Something wrong was found where nobody waits for it: the next step says so. */
+  broken(error: unknown): void {
+    this.#broken ??= error;
+  }
+
+  isDamaged(jobId: string): boolean {
+    return this.unwritable.has(jobId) || this.unreadable.has(jobId);
   }
 
   get #wallMs(): number {
@@ -211,12 +201,14 @@ export class World {
 
   /** Somebody sets the machine's clock. */
   setClock(): void {
-    this.clockJumps++;
+    this.counts.add("jump of the clock");
+    this.clockSetAtMs.push(this.nowMs);
     this.#wallAheadMs += this.random.pick([-25, -2, 2, 25]) * 3_600_000;
   }
 
   /** Lets the earliest planned thing happen. @returns false when nothing is planned */
   async step(): Promise<boolean> {
+    if (this.#broken !== null) throw this.#broken;
     let next: Planned | undefined;
     for (const entry of this.#planned) {
       if (

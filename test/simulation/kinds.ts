@@ -1,0 +1,110 @@
+// The kinds of things that the simulation promises to try, and how often each has happened: a kind that never happens
+// any more would be a part of the engine that nobody tests, without anything turning red.
+
+import type { StoredJob } from "../support/memory-journal.ts";
+import { parse, type SeenEvent } from "./checker.ts";
+
+export const kinds = [
+  "crash",
+  "partition",
+  "jump of the clock",
+  "failing commit",
+  "commit of unknown outcome",
+  "crash behind a commit",
+  "job that cannot be written",
+  "slow claim",
+  "failing claim",
+  "slow load",
+  "failing load",
+  "job that cannot be read",
+  "recovered job",
+  "deadline",
+  "pause",
+  "retry of an attempt",
+  "attempt timeout of a command",
+  "attempt timeout of a module",
+  "interrupted attempt",
+  "module",
+  "file sensor",
+  "file that was there before its sensor",
+  "interval of a sensor",
+  "expired message",
+  "full mailbox",
+  "dead letter sent again",
+  "answer of a person",
+  "question that timed out",
+  "service",
+] as const;
+
+export type Kind = (typeof kinds)[number];
+
+export class Counts {
+  readonly #counts = new Map<Kind, number>();
+
+  add(kind: Kind, times = 1): void {
+    if (times > 0) this.#counts.set(kind, this.of(kind) + times);
+  }
+
+  of(kind: Kind): number {
+    return this.#counts.get(kind) ?? 0;
+  }
+
+  /** Adds what another world has counted. */
+  addAll(other: Counts): void {
+    for (const kind of kinds) this.add(kind, other.of(kind));
+  }
+
+  /** What has not happened. */
+  missing(): readonly Kind[] {
+    return kinds.filter((kind) => this.of(kind) === 0);
+  }
+
+  toString(): string {
+    return kinds.map((kind) => `${String(this.of(kind)).padStart(9)}  ${kind}`).join("\n");
+  }
+}
+
+/** Counts what the stored jobs tell of themselves. */
+export function countStored(counts: Counts, jobs: Iterable<StoredJob>): void {
+  for (const { events, retriedLetters } of jobs) {
+    counts.add("dead letter sent again", retriedLetters.size);
+    for (const line of events) {
+      const kind = kindOf(parse(line));
+      if (kind !== null) counts.add(kind);
+    }
+  }
+}
+
+function kindOf({ type, payload, error }: SeenEvent): Kind | null {
+  switch (type) {
+    case "job_recovered":
+      return "recovered job";
+    case "job_paused":
+      return "pause";
+    case "job_failed":
+      return payload.code === "job.timeout" ? "deadline" : null;
+    case "sandbox_job_retry_scheduled":
+      return payload.code === "module.timeout" ? "attempt timeout of a module" : "retry of an attempt";
+    case "sandbox_job_failed":
+      return error?.code === "executor.timeout" ? "attempt timeout of a command" : null;
+    case "executor_interrupted":
+      return "interrupted attempt";
+    case "sensor_observed":
+      return "file" in (payload.seen as object) ? "file sensor" : kindOfTick(payload.seen as object);
+    case "message_dead_lettered":
+      if (payload.reason === "ttl_expired") return "expired message";
+      return payload.reason === "mailbox_full" ? "full mailbox" : null;
+    case "human_input_answered":
+      return "answer of a person";
+    case "human_input_timed_out":
+      return "question that timed out";
+    case "service_registered":
+      return "service";
+    default:
+      return null;
+  }
+}
+
+function kindOfTick(seen: object): Kind | null {
+  return "timer" in seen ? "interval of a sensor" : null;
+}
