@@ -68,6 +68,108 @@ const waitsByWallTime: readonly Mutation[] = (
   tests,
 }));
 
+/** What only the simulation tries in all its combinations. */
+const simulated: readonly Mutation[] = (
+  [
+    [
+      "an attempt is given seconds for milliseconds",
+      "job/tasks.ts",
+      "timeoutSeconds === 0 ? null : timeoutSeconds * 1_000",
+      "timeoutSeconds === 0 ? null : timeoutSeconds",
+    ],
+    [
+      "an attempt without a limit is ended at once",
+      "job/tasks.ts",
+      "timeoutSeconds === 0 ? null : timeoutSeconds * 1_000",
+      "timeoutSeconds * 1_000",
+    ],
+    [
+      "a command that took too long is not tried again",
+      "failure-catalogue.ts",
+      'category: "timeout",\n    retryable: true,\n    meaning: "The command',
+      'category: "timeout",\n    retryable: false,\n    meaning: "The command',
+    ],
+    [
+      "a module that took too long is not tried again",
+      "failure-catalogue.ts",
+      'category: "timeout",\n    retryable: true,\n    meaning: "handle()',
+      'category: "timeout",\n    retryable: false,\n    meaning: "handle()',
+    ],
+    [
+      "a module's next attempt begins, and no batch says so",
+      "loop.ts",
+      " || job.draft.changedTasks.size > 0",
+      "",
+    ],
+    [
+      "what a task says of its agent's state is dropped",
+      "agents/executor.ts",
+      "given.nextState === undefined ? state : given.nextState",
+      "state",
+    ],
+    [
+      "a mailbox takes one message more than it may",
+      "job/messages.ts",
+      "agent.mailbox.size >= limits.mailboxMessagesMax",
+      "agent.mailbox.size > limits.mailboxMessagesMax",
+    ],
+    [
+      "a message that finds no room vanishes",
+      "job/messages.ts",
+      "if (reason !== null) deadLetter(job, message, reason, 0);\n  else {",
+      "if (reason === null) {",
+    ],
+    [
+      "a message that is too old is taken",
+      "job/job.ts",
+      "if (isExpired(job, message)) {",
+      "if (message.seq < 0) {",
+    ],
+    [
+      "work on a message that has become too old begins",
+      "job/tasks.ts",
+      "task.attempt === 0 && isExpired(job, task.message)",
+      "task.attempt < 0",
+    ],
+    [
+      "a restart forgets how long a waiting message lives",
+      "job/image.ts",
+      "putInMailbox(job, agent, withExpiry(job, message));",
+      "putInMailbox(job, agent, message);",
+    ],
+    [
+      "a sensor whose file may not be watched holds its job open",
+      "job/outcomes.ts",
+      'else if (task.kind === "file") sensorDone(job, agent);',
+      "",
+    ],
+    [
+      "a restart forgets that sensors wait",
+      "job/image.ts",
+      'if (node.config.kind === "sensor" && !done) job.openSensors++;',
+      "void [node, done];",
+    ],
+    [
+      "a job that cannot be read for a moment ends as damaged",
+      "recovery.ts",
+      "if (error instanceof JournalUnavailable) throw error;\n    const reason",
+      "const reason",
+    ],
+    [
+      "a start that cannot read what is open goes on without it",
+      "engine.ts",
+      "if (!this.#barrier.isDamaged) throw error;",
+      "",
+    ],
+  ] as const
+).map(([fault, file, search, replacement]) => ({
+  fault,
+  file: `src/engine/${file}`,
+  search,
+  replacement,
+  tests: simulation,
+}));
+
 export const engineMutations: readonly Mutation[] = [
   {
     fault: "a payload that is too large is replaced whole",
@@ -169,6 +271,7 @@ export const engineMutations: readonly Mutation[] = [
     tests: simulation,
   },
   ...waitsByWallTime,
+  ...simulated,
   {
     fault: "jobs that are submitted together are written before they have come to rest",
     file: "src/engine/engine.ts",
