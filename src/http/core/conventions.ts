@@ -8,11 +8,11 @@
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
 import { ANONYMOUS, authenticator, crossSiteBasic } from "./auth.ts";
-import { acceptJson } from "./json-request.ts";
+import { acceptJson } from "./json-body.ts";
 import { answerOneAtATime } from "./one-at-a-time.ts";
 import { hasTwoHosts, isUnsafe, OriginPolicy, type OriginSettings } from "./origin-policy.ts";
-import { answerBrokenRequest, answerConnect } from "./outside-routes.ts";
-import { Problem, shown } from "./problem.ts";
+import { answerBrokenRequest, answerConnect, badUrl } from "./outside-routes.ts";
+import { PROBLEM_TYPE, Problem, problemText } from "./problem.ts";
 import { answerProblems, sendProblem } from "./problem-answers.ts";
 import { callerOf, RateLimit } from "./rate-limit.ts";
 import { continueWhenAllowed } from "./read-rest.ts";
@@ -70,11 +70,18 @@ const URL_CHARS_MAX = 8192;
 export function gatewayConventions(settings: ConventionSettings): Conventions {
   const admission = new Admission(settings);
   const nextId = requestIds(settings.processId);
+  /** For what is no request, and yet is answered under an id. */
+  const write = (problem: Problem) => {
+    const id = nextId({ headers: {} });
+    return {
+      headers: { "Content-Type": PROBLEM_TYPE, "X-Request-Id": id },
+      body: problemText(problem, id),
+    };
+  };
   return {
     serverOptions: {
       genReqId: nextId,
-      clientErrorHandler: (error, socket) =>
-        answerBrokenRequest(error, socket as Socket, nextId({ headers: {} })),
+      clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket as Socket, write),
       frameworkErrors: (_error, request, reply) => {
         const [asked, answer] = [request as FastifyRequest, reply as FastifyReply];
         admission.check(asked, answer, (refused) => sendProblem(asked, answer, refused ?? badUrl(asked.url)));
@@ -98,18 +105,10 @@ export function gatewayConventions(settings: ConventionSettings): Conventions {
       app.server.on("checkExpectation", (request, response) => {
         app.server.emit("request", request, response);
       });
-      app.server.on("connect", (_request, socket) =>
-        answerConnect(socket as Socket, nextId({ headers: {} })),
-      );
+      app.server.on("connect", (_request, socket) => answerConnect(socket as Socket, write));
     },
   };
 }
-
-const badUrl = (url: string) =>
-  new Problem(
-    "malformed_request",
-    `The URL ${shown(url)} cannot be decoded; each % must begin an encoded byte.`,
-  );
 
 class Admission {
   readonly #access: ReturnType<typeof authenticator>;

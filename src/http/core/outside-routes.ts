@@ -4,7 +4,13 @@
 
 import type { Socket } from "node:net";
 import { STATUS_CODES } from "../../lib/node-http.ts";
-import { PROBLEM_TYPE, Problem, problemText } from "./problem.ts";
+import { Problem, shown } from "./problem.ts";
+
+/** The headers and the body of a problem's answer, as an API writes them. */
+export type WriteProblem = (problem: Problem) => {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
 
 /** What Node keeps on the socket about the answer that is being sent on it. */
 interface AnsweringSocket extends Socket {
@@ -12,21 +18,28 @@ interface AnsweringSocket extends Socket {
 }
 
 /** Answers a connection whose bytes could not be read as a request. */
-export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket, requestId: string): void {
+export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket, write: WriteProblem): void {
   // In the middle of an answer, such as an event stream, there is no place for another one.
   const isAnswering = (socket as AnsweringSocket)._httpMessage?.headersSent === true;
   if (error.code === "ECONNRESET" || !socket.writable || isAnswering) socket.destroy();
-  else answer(socket, problemOf(error.code), requestId);
+  else answer(socket, problemOf(error.code), write);
 }
 
 /** Answers CONNECT, which asks for a tunnel. */
-export function answerConnect(socket: Socket, requestId: string): void {
+export function answerConnect(socket: Socket, write: WriteProblem): void {
   answer(
     socket,
     new Problem("malformed_request", "This server is no proxy: it does not take CONNECT."),
-    requestId,
+    write,
   );
 }
+
+/** For a request whose URL the framework cannot decode. */
+export const badUrl = (url: string) =>
+  new Problem(
+    "malformed_request",
+    `The URL ${shown(url)} cannot be decoded; each % must begin an encoded byte.`,
+  );
 
 function problemOf(code: string | undefined): Problem {
   switch (code) {
@@ -47,15 +60,16 @@ function problemOf(code: string | undefined): Problem {
 /** What a client has to take the answer, before the connection is gone. */
 const LINGER_MS = 1_000;
 
-function answer(socket: Socket, problem: Problem, requestId: string): void {
-  const body = problemText(problem, requestId);
+function answer(socket: Socket, problem: Problem, write: WriteProblem): void {
+  const { headers, body } = write(problem);
   socket.on("error", () => socket.destroy());
   // What it still sends is thrown away: closed with bytes unread, it would lose the answer.
   socket.resume();
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
-  socket.end(
-    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n` +
-      `Content-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `X-Request-Id: ${requestId}\r\nConnection: close\r\n\r\n${body}`,
-  );
+  const lines = Object.entries({
+    ...headers,
+    "Content-Length": Buffer.byteLength(body),
+    Connection: "close",
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join("")}\r\n${body}`);
 }

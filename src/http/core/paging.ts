@@ -5,7 +5,6 @@
 // G2. A page's size may change from page to page; filters, limit and principal may not.
 
 import { decodePageToken, encodePageToken, type Position } from "./page-token.ts";
-import { invalidParameters, oneMistake } from "./problem.ts";
 
 export const PAGE_SIZE_DEFAULT = 50;
 export const PAGE_SIZE_MAX = 200;
@@ -19,8 +18,8 @@ export interface ListRequest {
   readonly filters: Readonly<Record<string, string | number | boolean | undefined>>;
   /** Most items of the whole walk; absent: all. */
   readonly limit?: number | undefined;
-  /** As the query has them. */
-  readonly pageSize?: unknown;
+  /** 1 to PAGE_SIZE_MAX, as the query's schema demands. */
+  readonly pageSize?: number | undefined;
   readonly pageToken?: string | undefined;
 }
 
@@ -56,7 +55,7 @@ export class Paging {
   /**
    * Reads which page is asked for.
    *
-   * @throws Problem `invalid_parameter` for a size outside 1..200, `invalid_page_token`
+   * @throws Problem `invalid_page_token`
    *
    * @example
    * const page = paging.read({ principal, list: "/runs", filters: { status }, pageSize, pageToken });
@@ -64,8 +63,7 @@ export class Paging {
    * return paging.answer(page, rows, (run) => [run.runId]);
    */
   read(request: ListRequest): PageToRead {
-    const pageSize = readPageSize(request.pageSize);
-    const { principal, pageToken } = request;
+    const { principal, pageToken, pageSize = PAGE_SIZE_DEFAULT } = request;
     const query = canonicalQuery(request);
     const state =
       pageToken === undefined
@@ -104,15 +102,6 @@ export class Paging {
     const remaining = page.remaining === null ? null : page.remaining - shown;
     return encodePageToken(this.#key, page, { position, remaining }, this.#nowMs());
   }
-}
-
-/** @param value as it stands in the query: a number, its text, or nothing */
-function readPageSize(value: unknown): number {
-  if (value === undefined) return PAGE_SIZE_DEFAULT;
-  const size = typeof value === "string" && /^\d{1,4}$/.test(value) ? Number(value) : value;
-  if (typeof size === "number" && Number.isInteger(size) && size >= 1 && size <= PAGE_SIZE_MAX) return size;
-  const message = `must be a whole number from 1 to ${PAGE_SIZE_MAX}`;
-  throw invalidParameters(oneMistake("page_size", "out_of_range", message));
 }
 
 /** The same text for the same items in the same order, whatever the order of the filters. */

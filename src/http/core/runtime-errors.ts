@@ -3,10 +3,8 @@
 import type { FastifyError } from "fastify";
 import { BundleProblem } from "../../bundles/problem.ts";
 import { JobUnwritable } from "../../engine/batch.ts";
-import type { DomainError } from "../../lib/domain-error.ts";
-import { domainErrorOf } from "./domain-errors.ts";
-import { Problem } from "./problem.ts";
-import { problemCodes } from "./problem-codes.ts";
+import { DomainError } from "../../lib/domain-error.ts";
+import { problemOf } from "./problem-answers.ts";
 
 /** An answer other than success; the message is for the caller. */
 export class ApiError extends Error {
@@ -26,32 +24,19 @@ export const runNotFound = (runId: string) => new ApiError(404, `Run ${runId} wa
 export const problemsText = (problems: readonly { readonly path: string; readonly message: string }[]) =>
   problems.map(({ path, message }) => `${path} ${message}`).join("; ");
 
-/** That of the catalogue; but this API answers 400 to every body that it does not take. */
-const statusOf = ({ code }: DomainError) => (code === "validation_failed" ? 400 : problemCodes[code].status);
-
-/** The status and the message that an error is answered with. */
+/** The status and the message that an error is answered with: those of its problem, with a few exceptions. */
 export function describeError(given: unknown): { readonly status: number; readonly message: string } {
   const error = given as FastifyError;
-  if (error instanceof ApiError || error instanceof Problem) {
-    return { status: error.status, message: error.message };
-  }
+  if (error instanceof ApiError) return { status: error.status, message: error.message };
   if (error instanceof BundleProblem) return { status: 400, message: error.message };
   if (error instanceof JobUnwritable) return { status: 500, message: error.message };
-  const known = domainErrorOf(error);
-  if (known !== null) return { status: statusOf(known), message: known.message };
-  switch (error.code) {
-    case "FST_ERR_CTP_BODY_TOO_LARGE":
-    case "FST_REQ_FILE_TOO_LARGE":
-      return {
-        status: 413,
-        message: "The body is too large; SVC_BODY_MAX_BYTES and SVC_BUNDLE_MAX_BYTES set the limits",
-      };
-    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
-      return { status: 415, message: "The Content-Type must be application/json" };
-    default:
-  }
-  const status = error.statusCode ?? 500;
-  return status >= 400 && status < 500
-    ? { status, message: error.message }
-    : { status: 500, message: "The request failed inside the runtime; its log has the cause" };
+  const { code, status, message: short } = problemOf(error);
+  // A manifest may have many mistakes, and this API names them in its one sentence.
+  const message = error instanceof DomainError ? error.message : short;
+  if (code === "validation_failed") return { status: 400, message };
+  if (code !== "internal") return { status, message };
+  const { statusCode = 500 } = error;
+  // Such as a client that leaves in the middle of its body.
+  if (statusCode < 500) return { status: statusCode, message: error.message };
+  return { status, message: "The request failed inside the runtime; its log has the cause" };
 }

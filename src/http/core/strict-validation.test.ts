@@ -55,13 +55,12 @@ test("a missing field, and a body that is no object, are named too", async () =>
   assert.deepEqual(entries(await problemIn(without, 422, "validation_failed")), ["/name missing"]);
 });
 
-test("a good body arrives unconverted, with defaults, and its text as it was sent", async () => {
+test("a good body arrives unconverted, with defaults", async () => {
   await using app = await startApp();
   const text = '{ "name": "a",  "free": {"x": "1"} }';
   const answer = await send(app, "POST", "/things", text);
   assert.deepEqual(await answer.json(), {
     body: { name: "a", free: { x: "1" }, level: 3 },
-    text,
     principal: "anonymous",
   });
 });

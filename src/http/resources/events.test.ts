@@ -121,7 +121,14 @@ describe("GET /runs/{run_id}/events", () => {
     for (const wrong of [`/runs/${other.runId}/events?${given}`, `${path}?type=log&${given}`]) {
       await problemIn(await gateway.get(wrong), 400, "invalid_page_token");
     }
-    await problemIn(await gateway.get(`${path}?page_size=201`), 400, "invalid_parameter");
+    for (const size of ["0", "201", "-1", "1.5", "", "ten", "1e2", "1&page_size=2"]) {
+      const answer = await gateway.get(`${path}?page_size=${size}`);
+      const problem = await problemIn(answer, 400, "invalid_parameter");
+      assert.deepEqual(
+        problem.errors?.map((error) => error.path),
+        ["page_size"],
+      );
+    }
     await problemIn(await gateway.get(`${path}?typ=log`), 400, "invalid_parameter");
     await problemIn(await gateway.get("/runs/run_none/events"), 404, "run_not_found");
   });

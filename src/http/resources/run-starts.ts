@@ -10,7 +10,7 @@ import type { InsertRun, Runs } from "../../launch/runs.ts";
 import { Slices } from "../../runs/slices.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import type { Effect } from "../core/idempotency.ts";
-import { notAnObject } from "../core/json-request.ts";
+import { notAnObject } from "../core/json-body.ts";
 import { type Problem, problemText } from "../core/problem.ts";
 import { problemOf } from "../core/problem-answers.ts";
 import type { ProblemCode } from "../core/problem-codes.ts";

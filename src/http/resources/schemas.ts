@@ -1,11 +1,12 @@
 // Schemas that every resource uses. The same objects validate requests and make the OpenAPI document.
 
+import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../core/paging.ts";
 import { type Schema, Type } from "../core/type.ts";
 
 export const pageQuery = {
   page_size: Type.Integer(
     "Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its next_page_token.",
-    { minimum: 1, maximum: 200, default: 50 },
+    { minimum: 1, maximum: PAGE_SIZE_MAX, default: PAGE_SIZE_DEFAULT },
   ),
   page_token: Type.String("next_page_token of the page before. Good for 24 hours, for the same query."),
 };

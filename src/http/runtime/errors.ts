@@ -1,7 +1,9 @@
 // The runtime API's errors: every body is exactly {error: string} (spec "Endpoints", "Errors").
 
+import type { Socket } from "node:net";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyServerOptions } from "fastify";
 import { EngineUnavailable } from "../../engine/batch.ts";
+import { answerBrokenRequest, badUrl } from "../core/outside-routes.ts";
 import { pathOf } from "../core/path-of.ts";
 import { Problem } from "../core/problem.ts";
 import { sendBeforeRest } from "../core/read-rest.ts";
@@ -33,33 +35,13 @@ type OutsideRoutes = Required<Pick<FastifyServerOptions, "clientErrorHandler" | 
 
 /** Answers for requests that reach no route: bytes that are no HTTP, and URLs that cannot be decoded. */
 export const answerOutsideRoutes: OutsideRoutes = {
-  clientErrorHandler: (error, socket) => {
-    if (error.code === "ECONNRESET" || !socket.writable) {
-      socket.destroy();
-      return;
-    }
-    const { status, message } = describeConnectionError(error.code);
-    const body = JSON.stringify({ error: message });
-    socket.end(
-      `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-        `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-    );
-  },
-  frameworkErrors: (error, _request, reply) => {
-    (reply as FastifyReply).code(error.statusCode ?? 400).send({ error: `Bad request: ${error.message}` });
+  clientErrorHandler: (error, socket) =>
+    answerBrokenRequest(error, socket as Socket, ({ message }) => ({
+      headers: { "Content-Type": "application/json; charset=utf-8" },
+      body: JSON.stringify({ error: message }),
+    })),
+  frameworkErrors: (_error, request, reply) => {
+    const { status, message } = badUrl(request.url);
+    (reply as FastifyReply).code(status).send({ error: message });
   },
 };
-
-function describeConnectionError(code: string | undefined): { status: string; message: string } {
-  switch (code) {
-    case "HPE_HEADER_OVERFLOW":
-      return {
-        status: "431 Request Header Fields Too Large",
-        message: "The request's headers are too large",
-      };
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return { status: "408 Request Timeout", message: "The request did not arrive in time" };
-    default:
-      return { status: "400 Bad Request", message: "The request is not valid HTTP" };
-  }
-}
