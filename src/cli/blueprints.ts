@@ -5,14 +5,13 @@ import { createInterface } from "node:readline/promises";
 import type { Blueprint, BlueprintDetail, BlueprintRemoval } from "../../sdk/src/index.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { type Call, exitCodes, printAnswer, UsageError } from "./command.ts";
-import { blueprintIdOf } from "./ids.ts";
+import { idOf } from "./ids.ts";
 import { readObject, withSettings } from "./input.ts";
 import { printList } from "./lists.ts";
 import { gatewayRun } from "./named-run.ts";
 import { followed, planLines, showEnd, showOperation } from "./operations.ts";
 import { ago, fieldLines } from "./record-text.ts";
 import type { ServerCall } from "./session.ts";
-import type { Paint, Style } from "./terminal.ts";
 import { bytes, cleanText } from "./text.ts";
 import { started, watchesAsked, watchLaunch } from "./watching.ts";
 
@@ -21,30 +20,24 @@ export async function list(call: ServerCall): Promise<number> {
   return printList<Blueprint>(call, {
     items: (pageSize) => call.client.blueprints.list({ ...query, page_size: pageSize }),
     head: ["BLUEPRINT", "STATE", "VERSION", "CATEGORY", "NAME"],
-    row: (one) => [
-      one.blueprint_id,
-      one.modified ? `${one.state}, modified` : one.state,
-      one.version ?? "-",
-      one.category ?? "-",
-      one.name,
-    ],
+    row: (one) => [one.blueprint_id, stateOf(one), one.version ?? "-", one.category ?? "-", one.name],
     nothing: "No blueprints. SVC_BLUEPRINT_CATALOG of the gateway names the folders that hold them.",
   });
 }
 
 export async function show(call: ServerCall): Promise<number> {
-  const found = await call.client.blueprints.get(blueprintIdOf(call));
-  return printAnswer(call, found, () => blueprintLines(found, call.terminal.paint));
+  const found = await call.client.blueprints.get(idOf(call, "blueprint"));
+  return printAnswer(call, found, () => blueprintLines(found));
 }
 
 export async function add(call: ServerCall): Promise<number> {
   const force = call.flag("force") === true;
-  const operation = await call.client.blueprints.add(blueprintIdOf(call), { force });
+  const operation = await call.client.blueprints.add(idOf(call, "blueprint"), { force });
   return ending(call, operation.operation_id);
 }
 
 export async function remove(call: ServerCall): Promise<number> {
-  const id = blueprintIdOf(call);
+  const id = idOf(call, "blueprint");
   const removal: BlueprintRemoval = {
     keep_resources: call.flag("keep-resources") === true,
     keep_models: call.flag("keep-models") === true,
@@ -90,7 +83,7 @@ async function isConfirmed({ interrupt }: ServerCall): Promise<boolean> {
 
 /** What has to be added or prepared first, the gateway adds and prepares; the run waits for it, and says so. */
 export async function run(call: ServerCall): Promise<number> {
-  const id = blueprintIdOf(call);
+  const id = idOf(call, "blueprint");
   const launch = {
     inputs: readObject(call, "input"),
     config_overrides: overridesOf(call),
@@ -123,37 +116,18 @@ function overridesOf(call: Call): JsonObject | undefined {
   return settings.length === 0 ? file : withSettings(file ?? {}, settings);
 }
 
-const styles: Readonly<Partial<Record<Blueprint["state"], Style>>> = {
-  added: "green",
-  adding: "cyan",
-  removing: "cyan",
-  failed: "red",
-  broken: "red",
-};
-
-function blueprintLines(found: BlueprintDetail, paint: Paint): readonly string[] {
-  const style = styles[found.state];
-  const optional: readonly (readonly [string, string | null])[] = [
-    ["Version", found.version],
-    ["Category", found.category],
-    ["About", found.description || null],
-    ["Added", found.added_at === null ? null : ago(found.added_at)],
-    ["Operation", found.operation_id],
-    ["Jobs", found.jobs === 0 ? null : String(found.jobs)],
-  ];
-  const given = optional.flatMap(([name, value]) =>
-    value === null ? [] : [[name, cleanText(value)] as const],
-  );
+function blueprintLines(found: BlueprintDetail): readonly string[] {
   return [
     ...fieldLines([
-      ["Blueprint", cleanText(found.blueprint_id)],
-      ["Name", cleanText(found.name)],
-      [
-        "State",
-        (style === undefined ? found.state : paint(style, found.state)) +
-          (found.modified ? ", modified" : ""),
-      ],
-      ...given,
+      ["Blueprint", found.blueprint_id],
+      ["Name", found.name],
+      ["State", stateOf(found)],
+      ["Version", found.version],
+      ["Category", found.category],
+      ["About", found.description || null],
+      ["Added", found.added_at && ago(found.added_at)],
+      ["Operation", found.operation_id],
+      ["Jobs", found.jobs === 0 ? null : found.jobs],
     ]),
     ...section(
       "Owns",
@@ -170,6 +144,8 @@ function blueprintLines(found: BlueprintDetail, paint: Paint): readonly string[]
     ...section("Warnings", found.warnings.map(findingLine)),
   ];
 }
+
+const stateOf = ({ state, modified }: Blueprint) => (modified ? `${state}, modified` : state);
 
 function section(title: string, lines: readonly string[]): readonly string[] {
   return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];

@@ -64,10 +64,7 @@ const running: readonly CommandSpec[] = [
     options: [
       input,
       option("--config FILE", "JSON file that is merged over the blueprint's configuration; - reads stdin."),
-      {
-        ...option("--set A.B=VALUE", "One setting, merged over --config; may be repeated."),
-        repeats: true,
-      },
+      option("--set A.B=VALUE", "One setting, merged over --config; may be repeated."),
       name,
       option("--refresh", "Add it again first, everything anew: run what its folder holds."),
       watch,

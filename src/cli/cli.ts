@@ -47,19 +47,15 @@ async function dispatch(args: readonly string[], surroundings: Surroundings): Pr
 }
 
 function callOf(spec: CommandSpec, args: readonly string[], surroundings: Surroundings): Call {
-  const { words, options, lists } = parseWords(spec, args);
+  const { words, options } = parseWords(spec, args);
+  const texts = (name: string) => (options.get(name) ?? []).filter((value) => typeof value === "string");
+  const flags = (name: string) => (options.get(name) ?? []).filter((value) => typeof value === "boolean");
   return {
     ...surroundings,
     words,
-    text: (name) => {
-      const value = options.get(name);
-      return typeof value === "string" ? value : null;
-    },
-    texts: (name) => lists.get(name) ?? [],
-    flag: (name) => {
-      const value = options.get(name);
-      return typeof value === "boolean" ? value : null;
-    },
+    text: (name) => texts(name).at(-1) ?? null,
+    texts,
+    flag: (name) => flags(name).at(-1) ?? null,
   };
 }
 

@@ -25,8 +25,6 @@ export interface OptionSpec {
   /** What stands for the value in the help, such as FILE; null for a switch. */
   readonly value: string | null;
   readonly help: string;
-  /** Whether it may be given several times; then `texts` has all its values. */
-  readonly repeats?: boolean;
 }
 
 export interface CommandSpec {
@@ -62,7 +60,7 @@ export interface Call {
   readonly words: readonly string[];
   readonly terminal: Terminal;
   readonly env: NodeJS.ProcessEnv;
-  /** The value of an option, or null. */
+  /** The value of an option, the last of several; or null. */
   text(name: string): string | null;
   /** The values of an option that may be given several times, in their order. */
   texts(name: string): readonly string[];
@@ -97,9 +95,8 @@ export function printAnswer(
 
 export interface ParsedWords {
   readonly words: readonly string[];
-  readonly options: ReadonlyMap<string, string | boolean>;
-  /** Of those that may be given several times. */
-  readonly lists: ReadonlyMap<string, readonly string[]>;
+  /** The values of each option that was given, in their order; of a switch whether it is on. */
+  readonly options: ReadonlyMap<string, readonly (string | boolean)[]>;
 }
 
 /**
@@ -108,8 +105,7 @@ export interface ParsedWords {
  * @throws UsageError that names the wrong word and the nearest right one
  */
 export function parseWords(spec: CommandSpec, args: readonly string[]): ParsedWords {
-  const options = new Map<string, string | boolean>();
-  const lists = new Map<string, readonly string[]>();
+  const options = new Map<string, readonly (string | boolean)[]>();
   const words: string[] = [];
   for (const token of tokens(spec, args)) {
     if (token.kind === "positional") words.push(token.value);
@@ -118,12 +114,10 @@ export function parseWords(spec: CommandSpec, args: readonly string[]): ParsedWo
     const negated = token.rawName.startsWith("--no-");
     if (option === undefined) throw unknownOption(spec, token.rawName);
     const value = optionValue(spec, option, { ...token, negated });
-    if (option.repeats && typeof value === "string") {
-      lists.set(option.name, [...(lists.get(option.name) ?? []), value]);
-    } else options.set(option.name, value);
+    options.set(option.name, [...(options.get(option.name) ?? []), value]);
   }
   checkWords(spec, words);
-  return { words, options, lists };
+  return { words, options };
 }
 
 function tokens(spec: CommandSpec, args: readonly string[]) {

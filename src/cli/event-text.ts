@@ -70,9 +70,18 @@ const TEXT_CHARS_MAX = 2_000;
 /** `12:03:04.120  agent             text`: one line, without a line break in it. */
 export function eventLine(event: HistoryEvent, paint: Paint): string {
   const text = eventText(event).slice(0, TEXT_CHARS_MAX);
-  const agent = pad(event.agentId === null ? "job" : cleanText(event.agentId), AGENT_COLUMNS);
   const style = tone(event);
-  return `${paint("dim", timeOfDay(event.timestamp))}  ${agent}  ${style === null ? text : paint(style, text)}`;
+  return historyLine(
+    event.timestamp,
+    event.agentId ?? "job",
+    style === null ? text : paint(style, text),
+    paint,
+  );
+}
+
+/** Something that happened at a time. @param who an agent, or what it happened to */
+export function historyLine(timestamp: string, who: string, text: string, paint: Paint): string {
+  return `${paint("dim", timeOfDay(timestamp))}  ${pad(cleanText(who), AGENT_COLUMNS)}  ${text}`;
 }
 
 function tone(event: HistoryEvent): Style | null {

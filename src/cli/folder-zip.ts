@@ -75,12 +75,17 @@ function zipFiles(source: string, files: readonly ZippedFile[]): FolderZip {
   return { bytes, failure: () => failure };
 }
 
-async function filesOf(root: string, config: Config): Promise<readonly BundleFile[]> {
+/** Opens a folder as the gateway would take it. @throws BundleProblem with every problem of the folder */
+export function openBundleFolder(root: string, config: Config): ReturnType<typeof openFolder> {
   const bytesMax = config.bundleBytesMax * bundleLimits.expansionMax;
-  // A home that does not exist yet lies nowhere; the root stands for it, which is inside no folder but itself.
+  // SVC_HOME must not be uploaded. While it does not exist, the root is given, which no folder has in it.
   const keepOut = existsSync(config.home) ? config.home : sep;
+  return openFolder(root, { bytesMax, keepOut });
+}
+
+async function filesOf(root: string, config: Config): Promise<readonly BundleFile[]> {
   try {
-    const source = await openFolder(root, { bytesMax, keepOut });
+    const source = await openBundleFolder(root, config);
     await source.close();
     const wrong = source.files.filter(({ path }) => /\\|^[a-zA-Z]:/.test(path));
     if (wrong.length > 0) throw new BundleProblem(wrong.map(unzippable));

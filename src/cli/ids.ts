@@ -3,10 +3,19 @@
 import { type Call, UsageError } from "./command.ts";
 import { cleanText } from "./text.ts";
 
-export type IdKind = "bundle" | "job" | "run";
+/** How the ids of each kind look, and the command that lists them. */
+const kinds = {
+  bundle: { pattern: /^[\w-]{1,128}$/, list: "troupe bundles" },
+  job: { pattern: /^[\w-]{1,128}$/, list: "troupe jobs" },
+  run: { pattern: /^[\w-]{1,128}$/, list: "troupe runs" },
+  blueprint: { pattern: /^[a-z0-9][a-z0-9_-]{0,63}$/, list: "troupe blueprint list" },
+  operation: { pattern: /^op_[0-9a-z]+$/, list: "troupe operations" },
+} as const;
 
-const ID_CHARS_MAX = 128;
-const kinds: readonly IdKind[] = ["bundle", "job", "run"];
+export type IdKind = keyof typeof kinds;
+
+/** A blueprint may be called job_…, but these three may not be mixed up. */
+const mixedUp = ["bundle", "job", "run"] as const;
 
 /**
  * The id that a command was given as its first word.
@@ -19,25 +28,16 @@ export function idOf(call: Call, kind: IdKind): string {
 
 /** @throws UsageError when it is the id of something else, or cannot be one */
 export function checkedId(id: string, kind: IdKind): string {
-  const other = kinds.find((known) => known !== kind && id.startsWith(`${known}_`));
-  if (other !== undefined) {
+  const { pattern, list } = kinds[kind];
+  const other = mixedUp.find((known) => known !== kind && id.startsWith(`${known}_`));
+  if (other !== undefined && mixedUp.some((known) => known === kind)) {
     throw new UsageError(
-      `${cleanText(id)} is the id of a ${other}, and this takes that of a ${kind}. \`troupe ${kind}s\` lists them.`,
+      `${cleanText(id)} is the id of a ${other}, and this takes that of a ${kind}. \`${list}\` lists them.`,
     );
   }
-  if (/^[\w-]+$/.test(id) && id.length <= ID_CHARS_MAX) return id;
-  throw new UsageError(
-    `${JSON.stringify(cleanText(id))} is no id of a ${kind}. \`troupe ${kind}s\` lists them.`,
-  );
-}
-
-/** The blueprint that a command was given as its first word. @throws UsageError when it cannot be one's id */
-export function blueprintIdOf(call: Call): string {
-  const id = call.words[0] ?? "";
-  if (/^[a-z0-9][a-z0-9_-]{0,63}$/.test(id)) return id;
-  throw new UsageError(
-    `${JSON.stringify(cleanText(id))} is no id of a blueprint. \`troupe blueprint list\` lists them.`,
-  );
+  if (pattern.test(id)) return id;
+  const a = kind === "operation" ? "an" : "a";
+  throw new UsageError(`${JSON.stringify(cleanText(id))} is no id of ${a} ${kind}. \`${list}\` lists them.`);
 }
 
 /** What an id names: one of the gateway's things, or a job of the runtime, whose ids have a dash. */

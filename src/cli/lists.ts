@@ -26,11 +26,21 @@ export interface Listing<Item> {
 /** How many items a list shows: --limit, or 20; null with --all. */
 export function limitOf(call: Call): number | null {
   if (call.flag("all")) return null;
-  const text = call.text("limit");
-  if (text === null) return ITEMS_SHOWN;
-  if (!/^[1-9]\d{0,8}$/.test(text))
-    throw new UsageError("--limit needs a whole number, 1 or more: --limit 50");
-  return Number(text);
+  return countOf(call, "limit", { example: 50 }) ?? ITEMS_SHOWN;
+}
+
+/** The number that an option gives, from 1; null without it. */
+export function countOf(
+  call: Call,
+  option: string,
+  { max, example }: { readonly max?: number; readonly example: number },
+): number | null {
+  const text = call.text(option);
+  if (text === null) return null;
+  const count = /^[1-9]\d{0,8}$/.test(text) ? Number(text) : 0;
+  if (count >= 1 && count <= (max ?? count)) return count;
+  const range = max === undefined ? "whole number, 1 or more" : `whole number from 1 to ${max}`;
+  throw new UsageError(`--${option} needs a ${range}: --${option} ${example}`);
 }
 
 /** @throws UsageError when an option's value is none of those that it may have */

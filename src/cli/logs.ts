@@ -4,7 +4,7 @@ import type { LogFilters, LogRecord, TroupeClient } from "../../sdk/src/index.ts
 import { logLevels } from "../engine/event-types.ts";
 import { type Call, UsageError } from "./command.ts";
 import { idKind } from "./ids.ts";
-import { oneOf, printStream } from "./lists.ts";
+import { countOf, oneOf, printStream } from "./lists.ts";
 import { withNamedRun } from "./named-run.ts";
 import { logLine } from "./record-text.ts";
 import type { ServerCall } from "./session.ts";
@@ -74,7 +74,11 @@ function wantedOf(call: Call): Wanted {
     since: timeOf(call, "since", nowMs),
     until: timeOf(call, "until", nowMs),
   };
-  return { filters, tail: tailCountOf(call), isFollowed: call.flag("follow") === true };
+  return {
+    filters,
+    tail: countOf(call, "tail", { max: TAIL_MAX, example: 100 }),
+    isFollowed: call.flag("follow") === true,
+  };
 }
 
 function textOf(call: Call): string | undefined {
@@ -83,14 +87,6 @@ function textOf(call: Call): string | undefined {
     throw new UsageError(`--text takes ${TEXT_CHARS_MAX} characters at most.`);
   }
   return text ?? undefined;
-}
-
-function tailCountOf(call: Call): number | null {
-  const text = call.text("tail");
-  if (text === null) return null;
-  const count = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (count >= 1 && count <= TAIL_MAX) return count;
-  throw new UsageError(`--tail needs a whole number from 1 to ${TAIL_MAX}: --tail 100`);
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

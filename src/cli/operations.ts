@@ -2,22 +2,18 @@
 
 import type { Operation } from "../../sdk/src/index.ts";
 import { isObject, type JsonValue } from "../engine/json.ts";
-import { type Call, exitCodes, printAnswer, UsageError } from "./command.ts";
+import { type Call, exitCodes, printAnswer } from "./command.ts";
+import { idOf } from "./ids.ts";
 import { limitOf, oneOf, printList } from "./lists.ts";
 import { ago, fieldLines } from "./record-text.ts";
 import type { ServerCall } from "./session.ts";
-import type { Paint, Style } from "./terminal.ts";
 import { bytes, cleanText, fit, plural } from "./text.ts";
 
 const statuses: readonly Operation["status"][] = ["pending", "running", "completed", "failed"];
 
 export async function operations(call: ServerCall): Promise<number> {
-  const [operationId] = call.words;
-  if (operationId === undefined) return list(call);
-  if (!/^op_[0-9a-z]+$/.test(operationId)) {
-    const said = `${JSON.stringify(cleanText(operationId))} is no id of an operation`;
-    throw new UsageError(`${said}. \`troupe operations\` lists them.`);
-  }
+  if (call.words[0] === undefined) return list(call);
+  const operationId = idOf(call, "operation");
   if (call.flag("follow")) return showEnd(call, await followed(call, operationId));
   return showOperation(call, await call.client.operations.get(operationId));
 }
@@ -65,7 +61,7 @@ export function showEnd(call: Call, operation: Operation): number {
 
 /** Shows an operation as it is, without waiting. */
 export function showOperation(call: Call, operation: Operation): number {
-  printAnswer(call, operation, () => operationLines(operation, call.terminal.paint));
+  printAnswer(call, operation, () => operationLines(operation));
   return operation.status === "failed" ? exitCodes.failure : exitCodes.success;
 }
 
@@ -74,25 +70,20 @@ function progressLine({ percent, label }: Pick<Operation["progress"], "percent" 
   return `${String(percent).padStart(3)} %  ${cleanText(label)}`;
 }
 
-const styles: Readonly<Record<Operation["status"], Style>> = {
-  pending: "blue",
-  running: "cyan",
-  completed: "green",
-  failed: "red",
-};
-
-function operationLines(operation: Operation, paint: Paint): readonly string[] {
-  const { progress, error, status } = operation;
-  const fields: readonly (readonly [string, string])[] = [
-    ["Operation", cleanText(operation.operation_id)],
-    ["What", whatOf(operation)],
-    ["Status", paint(styles[status], status)],
-    ["Progress", progressLine(progress).trim()],
-    ["Asked for", ago(operation.created_at)],
-    ...(error === null ? [] : ([["Error", `${error.code}: ${cleanText(error.detail)}`]] as const)),
+function operationLines(operation: Operation): readonly string[] {
+  const { progress, error } = operation;
+  return [
+    ...fieldLines([
+      ["Operation", operation.operation_id],
+      ["What", whatOf(operation)],
+      ["Status", operation.status],
+      ["Progress", progressLine(progress).trim()],
+      ["Asked for", ago(operation.created_at)],
+      ["Error", error && `${error.code}: ${error.detail}`],
+    ]),
+    ...progress.steps.map((step) => `  ${step.status.padEnd(10)} ${cleanText(step.label)}`),
+    ...planLines(operation),
   ];
-  const steps = progress.steps.map((step) => `  ${step.status.padEnd(10)} ${cleanText(step.label)}`);
-  return [...fieldLines(fields), ...steps, ...planLines(operation)];
 }
 
 function whatOf({ kind, target }: Pick<Operation, "kind" | "target">): string {

@@ -1,11 +1,11 @@
 // The gateway's records as lines for people. Pure but for `ago`; every text from outside is cleaned here.
 
 import type { JobDetail, LogRecord, Run, TimelineRecord, WorkflowProgress } from "../../sdk/src/index.ts";
+import { historyLine } from "./event-text.ts";
 import { statusWord } from "./result-text.ts";
 import type { Paint, Style } from "./terminal.ts";
-import { cleanText, columns, duration, pad, plural, table, timeOfDay } from "./text.ts";
+import { cleanText, columns, duration, plural, table } from "./text.ts";
 
-const AGENT_COLUMNS = 16;
 const TEXT_CHARS_MAX = 2_000;
 const AGENTS_SHOWN = 40;
 const NODES_SHOWN = 40;
@@ -16,12 +16,11 @@ export function ago(timestamp: string): string {
 }
 
 /** A named value; null leaves it out. */
-export type Field = readonly [name: string, value: string | null];
+export type Field = readonly [name: string, value: string | number | null];
 
 /** Named values below one another, indented; those without a value are left out. */
 export function fieldLines(fields: readonly Field[]): readonly string[] {
-  const rows = fields.flatMap(([name, value]) => (value === null ? [] : [[name, cleanText(value)]]));
-  return columns(rows).map((line) => `  ${line}`);
+  return columns(fields.filter(([, value]) => value !== null)).map((line) => `  ${line}`);
 }
 
 /** Where a run stands, without its result. @param more what its summary adds */
@@ -35,7 +34,7 @@ export function runLines(run: Run, more: readonly Field[] = []): readonly string
     ["progress", `${agents}, ${plural(progress.messages, "message")}`],
     ["now", progress.label],
     ["wanted", run.desired_state === run.status || run.finished_at !== null ? null : run.desired_state],
-    ["attempt", run.attempt > 1 ? String(run.attempt) : null],
+    ["attempt", run.attempt > 1 ? run.attempt : null],
     ...more,
     ["trace", run.trace_id],
   ]);
@@ -63,7 +62,7 @@ export function jobLines(job: JobDetail, paint: Paint): readonly string[] {
       ["created", ago(job.created_at)],
       ["changed", job.revision > 1 ? `${ago(job.updated_at)}, revision ${job.revision}` : null],
       ["latest run", latest === null ? "none yet" : `${latest.run_id} ${latest.status}`],
-      ["open runs", String(job.active_runs)],
+      ["open runs", job.active_runs],
     ]),
   ];
   return [...lines, ...graphLines(job, paint)];
@@ -137,17 +136,12 @@ export function logLine({ ts, agent_id, level, message, fields }: LogRecord, pai
   const style = levelStyles[level];
   const more = Object.keys(fields).length === 0 ? "" : ` ${cleanText(fields)}`;
   const text = (cleanText(message) + more).slice(0, TEXT_CHARS_MAX);
-  return lineOf(ts, agent_id, style === undefined ? text : paint(style, text), paint);
+  return historyLine(ts, agent_id ?? "run", style === undefined ? text : paint(style, text), paint);
 }
 
 export function timelineLine(record: TimelineRecord, paint: Paint): string {
   const took = record.duration_ms === null ? "" : ` (${duration(record.duration_ms)})`;
   const text = cleanText(record.summary).slice(0, TEXT_CHARS_MAX) + took;
   const isBad = record.status === "failed";
-  return lineOf(record.ts, record.agent_id, isBad ? paint("red", text) : text, paint);
-}
-
-function lineOf(timestamp: string, agentId: string | null, text: string, paint: Paint): string {
-  const agent = pad(agentId === null ? "run" : cleanText(agentId), AGENT_COLUMNS);
-  return `${paint("dim", timeOfDay(timestamp))}  ${agent}  ${text}`;
+  return historyLine(record.ts, record.agent_id ?? "run", isBad ? paint("red", text) : text, paint);
 }

@@ -1,19 +1,19 @@
 // `troupe validate`: every problem of a bundle folder or a manifest, without a server. The judges are the ones that
 // register bundles and accept jobs; only the look into payloads/ is this command's own.
 
-import { existsSync, realpathSync, statSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { posix } from "node:path";
 import type { Config } from "../app/config.ts";
 import { describePackage, descriptionOf } from "../blueprints/describe-package.ts";
 import { type Definition, readDefinition } from "../bundles/definition.ts";
-import { openFolder } from "../bundles/folder-source.ts";
-import { type BundleFile, bundleLimits, PAYLOADS_FOLDER } from "../bundles/layout.ts";
+import { type BundleFile, PAYLOADS_FOLDER } from "../bundles/layout.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import type { Graph, GraphNode } from "../engine/graph.ts";
 import type { JsonObject, JsonValue } from "../engine/json.ts";
 import { parseManifest } from "../engine/manifest.ts";
 import { type Call, exitCodes, printAnswer, UsageError } from "./command.ts";
 import { configFor } from "./connection.ts";
+import { openBundleFolder } from "./folder-zip.ts";
 import { readJsonFile } from "./input.ts";
 import { cleanText, plural, table } from "./text.ts";
 
@@ -121,10 +121,7 @@ function described({ definition, problems }: FolderInspection): Inspection {
  * @param folder absolute, without symlinks
  */
 export async function inspectFolder(folder: string, config: Config): Promise<FolderInspection> {
-  const bytesMax = config.bundleBytesMax * bundleLimits.expansionMax;
-  // A home that does not exist yet lies nowhere; the root stands for it, which is inside no folder but itself.
-  const keepOut = existsSync(config.home) ? config.home : posix.sep;
-  const source = await settle(openFolder(folder, { bytesMax, keepOut }));
+  const source = await settle(openBundleFolder(folder, config));
   const definition = await settle(readDefinition(folder));
   const graph = definition.value?.graph ?? null;
   const files = source.value?.files ?? null;
