@@ -37,10 +37,10 @@ export class BlueprintsResource {
   }
 
   /**
-   * Begins to prepare a blueprint for runs. The operation goes on by itself: `client.operations.wait` for its end, or
-   * `follow` its progress.
+   * Starts to prepare a blueprint for runs. The operation runs in the background: `client.operations.wait` for its end,
+   * or `follow` its progress.
    *
-   * @param addition.force makes everything anew
+   * @param addition.force prepares everything again
    * @throws TroupeProblem `blueprint_not_found`, `blueprint_broken`; `blueprint_busy` while another operation is open
    *
    * @example await client.operations.wait((await client.blueprints.add("document-digest")).operation_id);
@@ -55,7 +55,7 @@ export class BlueprintsResource {
   }
 
   /**
-   * Begins to delete what was prepared for a blueprint; with `dry_run` the operation only says what would go.
+   * Starts to delete what was prepared for a blueprint; with `dry_run` the operation only lists what would be removed.
    *
    * @throws TroupeProblem `blueprint_in_use` while runs of it are open; `blueprint_busy`, `blueprint_not_found`
    */
@@ -68,7 +68,7 @@ export class BlueprintsResource {
     return (await this.#transport.json("removeBlueprint", request, options)).value;
   }
 
-  /** Whether a launch would be accepted now, and everything that stands against it; starts nothing. */
+  /** Whether a launch would be accepted now, and every reason why not; starts nothing. */
   async validate(
     blueprintId: string,
     launch: BlueprintToCheck = {},

@@ -25,7 +25,7 @@ export class BundlesResource {
    * same bundle_id.
    *
    * A stream is sent as it comes, without being held in memory; it can be sent only once, so that such an upload is not
-   * tried again by itself. Browsers send Blobs only.
+   * retried automatically. Browsers send Blobs only.
    *
    * @throws TroupeProblem `validation_failed`, with one entry in `errors` for each thing that is wrong with the bundle
    *

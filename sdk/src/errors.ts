@@ -1,4 +1,4 @@
-// What can go wrong between a program and a gateway: it refuses, or it is not there.
+// The errors of the client: the server rejects a request, or cannot be reached.
 //
 // Besides these two, only an abort is thrown: the reason of the AbortSignal that the caller gave.
 
@@ -28,14 +28,14 @@ export class TroupeProblem extends Error {
   override readonly name = "TroupeProblem";
   /** The HTTP status. */
   readonly status: number;
-  /** What happened, for programs; "unknown" stands for a code that this client does not know: see `body.code`. */
+  /** What happened, for programs; "unknown" for a code that this client does not know: see `body.code`. */
   readonly code: ProblemCode | "unknown";
   readonly title: string;
   /** What happened and what to do next, for people. */
   readonly detail: string;
   /** The server's log names it; empty when the server did not say. */
   readonly requestId: string;
-  /** Each mistake in the request; empty when it is no matter of validation. */
+  /** Each mistake in the request; empty when it is not a validation error. */
   readonly errors: readonly ProblemEntry[];
   /** The current ETag, when the request named another one. */
   readonly etag: string | null;
@@ -59,7 +59,7 @@ export class TroupeProblem extends Error {
   }
 }
 
-/** Nobody answers, the connection was lost, or what answers is no gateway. */
+/** The server cannot be reached, the connection was lost, or the answer is not from a Troupe server. */
 export class TroupeUnreachable extends Error {
   override readonly name = "TroupeUnreachable";
   /** The HTTP status of an answer that is not the gateway's, such as a proxy's 502; null when there was none. */
@@ -77,7 +77,7 @@ export class TroupeUnreachable extends Error {
   }
 }
 
-/** @returns milliseconds to wait from now, or null when the header is absent or makes no sense */
+/** @returns milliseconds to wait from now, or null when the header is absent or invalid */
 export function readRetryAfter(header: string | null, nowMs: number): number | null {
   if (header === null || header.trim() === "") return null;
   if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1_000;

@@ -1,11 +1,11 @@
 // Following a run's events over however many connections it takes.
 //
-// F1. Every event comes once and in order: a lost connection is made again behind the last event that was yielded.
-// F2. It ends by itself: after the terminal event, or its id alone where a view leaves it out, or when the gateway
+// F1. Every event comes once and in order: a lost connection is reopened after the last event that was yielded.
+// F2. It ends after the terminal event, or its id alone where a view leaves the event out, or when the gateway
 //     answers that there is nothing more (204).
-// F3. It gives up: at a refusal; when the first connection fails, after the client's usual retries; and later after
-//     FRUITLESS_CONNECTIONS_MAX connections in a row that bring nothing.
-// F4. A connection that shows no sign of life for SILENCE_MS counts as lost: the gateway writes every 15 s.
+// F3. It fails: on a rejected request; when the first connection fails, after the client's usual retries; and later after
+//     FRUITLESS_CONNECTIONS_MAX connections in a row without an event.
+// F4. A connection without any bytes for SILENCE_MS counts as lost: the gateway writes every 15 s.
 
 import { reasonOf, TroupeProblem, TroupeUnreachable } from "./errors.ts";
 import { readBlocks } from "./sse.ts";
@@ -25,14 +25,14 @@ export const terminalEventTypes: ReadonlySet<string> = new Set([
 ]);
 
 export interface FollowOptions {
-  /** The id of the last event that you have applied: what follows it comes. 0 or absent: from the first one on. */
+  /** The id of the last event that you have processed: what follows it comes. 0 or absent: from the first one on. */
   readonly after?: number | undefined;
   /** Ends the iteration with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Followed<Event> {
-  /** Opens the stream of the events behind `lastId`; the first time with the client's usual retries. */
+  /** Opens the stream of the events after `lastId`; the first time with the client's usual retries. */
   readonly open: (lastId: number, isFirst: boolean) => Promise<Response>;
   /** Whether no id is left out between two events. */
   readonly isGapless: boolean;
@@ -45,7 +45,7 @@ export interface Followed<Event> {
 }
 
 /**
- * Yields each event behind `after`, until the terminal one.
+ * Yields each event after `after`, until the terminal one.
  *
  * @throws TroupeProblem, TroupeUnreachable, or the signal's reason
  */
@@ -87,12 +87,12 @@ export async function* followEvents<Event>(
   }
 }
 
-/** Whether another connection would meet the same answer. */
+/** Whether another connection would get the same answer. */
 function isDomainError(error: unknown): boolean {
   return error instanceof TroupeProblem && error.status < 500 && error.status !== 429;
 }
 
-/** How long the gateway asks to stay away, within reason: nothing is lost by coming too early. */
+/** How long the gateway asks to wait, up to a limit: nothing is lost by retrying too early. */
 function askedMs(error: unknown): number {
   const isAnswer = error instanceof TroupeProblem || error instanceof TroupeUnreachable;
   return isAnswer ? Math.min(error.retryAfterMs ?? 0, RETRY_AFTER_MAX_MS) : 0;
@@ -100,15 +100,15 @@ function askedMs(error: unknown): number {
 
 function givenUp(lost: unknown): Error {
   if (lost instanceof TroupeProblem || lost instanceof TroupeUnreachable) return lost;
-  const reason = lost === null ? "each time at once" : reasonOf(lost);
-  return new TroupeUnreachable(`The event stream ends again and again (${reason}).`, { cause: lost });
+  const reason = lost === null ? "each time immediately" : reasonOf(lost);
+  return new TroupeUnreachable(`The event stream keeps ending (${reason}).`, { cause: lost });
 }
 
 /** F4 */
 async function within<T>(ms: number, promise: Promise<T>, timing: Timing): Promise<T> {
   const settled = new AbortController();
   const silence = timing.pause(ms, settled.signal).then(() => {
-    throw new Error(`no sign of life for ${ms / 1_000} s`);
+    throw new Error(`no data for ${ms / 1_000} s`);
   });
   silence.catch(() => {});
   try {

@@ -51,7 +51,7 @@ export class JobsResource {
   }
 
   /**
-   * Changes the name or the configuration: a JSON merge patch, in which null takes a key away and "********" keeps the
+   * Changes the name or the configuration: a JSON merge patch, in which null removes a key and "********" keeps the
    * secret that is stored.
    *
    * @param job as it was read: nothing is changed when somebody else changed it since
@@ -118,7 +118,7 @@ export class JobsResource {
   }
 }
 
-/** The ETag is made of the revision, should something between here and the gateway have taken the header away. */
+/** The ETag is derived from the revision when a proxy has removed the header. */
 function tagged<T extends { readonly revision: number }>(answer: {
   readonly value: T;
   readonly headers: Headers;

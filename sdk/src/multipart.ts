@@ -28,7 +28,7 @@ async function* parts(
   yield encoder.encode(tail);
 }
 
-/** Pulls only when there is room, and ends the source when nobody reads on. */
+/** Pulls only when there is room, and ends the source when the reader stops. */
 function streamOf(chunks: AsyncGenerator<Uint8Array, undefined>): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async pull(controller) {

@@ -1,4 +1,4 @@
-// Operations: long work that goes on by itself, and is looked at while it does.
+// Operations: long-running background work, whose progress can be read and followed.
 
 import type { FollowOptions } from "./follow.ts";
 import { operations } from "./generated.ts";
@@ -27,9 +27,9 @@ export class OperationsResource {
 
   /**
    * Yields what happens in an operation, each event once and in order, and ends after the terminal one. A lost
-   * connection is made again behind the last event; a gateway that stays away for more than a minute is an error.
+   * connection is reopened after the last event; a gateway that is unreachable for more than a minute is an error.
    *
-   * @param options.after the id of the last event that you have applied, to go on from there
+   * @param options.after the id of the last event that you have processed, to continue from there
    * @throws TroupeProblem `operation_not_found`; TroupeUnreachable
    *
    * @example for await (const { payload } of client.operations.follow(id)) console.log(payload.percent, payload.label);
@@ -43,7 +43,7 @@ export class OperationsResource {
   }
 
   /**
-   * Waits until an operation has ended. One that fails is no error here: look at its status and its error. A signal ends
+   * Waits until an operation has ended. One that fails does not throw: see its status and its error. A signal ends
    * the waiting, not the operation.
    */
   async wait(operationId: string, { signal }: CallOptions = {}): Promise<Operation> {

@@ -34,7 +34,7 @@ export class Pages<Item> implements AsyncIterable<Item> {
     do {
       const page: Page<Item> = await this.#fetch(token);
       yield* page.items;
-      // A gateway whose pages lead nowhere would be walked for ever.
+      // Otherwise a gateway that repeats a page token would be asked forever.
       if (token !== undefined && page.next_page_token === token) {
         throw new TroupeUnreachable("The gateway answers a page with its own token as the next one.");
       }

@@ -45,7 +45,7 @@ export type Run = AnswerOf<"createRun">;
 export type ObservabilitySummary = AnswerOf<"getObservabilitySummary">;
 export type RunStatus = Run["status"];
 export type NewRun = BodyOf<"createRun">;
-/** What became of one item of a batch: `id`, and `run` once it has ended; or `error`. */
+/** The outcome of one item of a batch: `id`, and `run` once it has ended; or `error`. */
 export type StartedRun = ItemOf<"createRuns">;
 export type RunsQuery = QueryOf<"listRuns">;
 export type RunResult = AnswerOf<"getRunResult">;
@@ -67,7 +67,7 @@ export type HumanRequest = AnswerOf<"getHumanRequest">;
 export type HumanRequestsQuery = QueryOf<"listHumanRequests">;
 export type HumanAnswer = BodyOf<"answerHumanRequest">;
 export type RunDeadLettersQuery = QueryOf<"listRunDeadLetters">;
-/** What came of sending dead letters again. */
+/** Result of the retry of dead letters. */
 export type Retried = AnswerOf<"retryRunDeadLetters">;
 
 export type Channel = "events" | "logs" | "timeline" | "human";
@@ -95,7 +95,7 @@ export type BlueprintCheck = AnswerOf<"validateBlueprint">;
 export type BlueprintLaunch = BodyOf<"launchBlueprint">;
 export type { LaunchedBlueprint } from "./generated.ts";
 
-/** Long work that goes on by itself. */
+/** Long-running background work. */
 export type Operation = AnswerOf<"getOperation">;
 export type OperationsQuery = QueryOf<"listOperations">;
 

@@ -63,7 +63,7 @@ export class RunsResource {
   }
 
   /**
-   * Starts a run and waits for its end. A run that fails is no error here: look at its status, its failure and its
+   * Starts a run and waits for its end. A run that fails does not throw: see its status, its failure and its
    * outputs. A signal ends the waiting, not the run.
    *
    * @example const { status, result } = await client.runs.startAndWait(jobId, { inputs: { topic: "bees" } });
@@ -77,7 +77,7 @@ export class RunsResource {
    * Starts up to 1,000 runs of a job at once. They are accepted together; an item that is refused does not affect the
    * others. With `wait` each item whose run has ended in that time carries it.
    *
-   * @returns what became of each item, in order: `id`, perhaps `run`; or `error`
+   * @returns the outcome of each item, in order: `id`, perhaps `run`; or `error`
    * @throws TroupeProblem `job_not_found`
    *
    * @example
@@ -120,7 +120,7 @@ export class RunsResource {
     return this.#control(runId, "paused", options);
   }
 
-  /** Lets a paused run go on. @throws TroupeProblem `invalid_transition` after the end */
+  /** Resumes a paused run. @throws TroupeProblem `invalid_transition` after the end */
   resume(runId: string, options: CallOptions = {}): Promise<Run> {
     return this.#control(runId, "running", options);
   }
@@ -134,7 +134,7 @@ export class RunsResource {
     return this.#control(runId, "cancelled", options);
   }
 
-  /** What it came to; before the end a result that is null. */
+  /** Its result; null before the end. */
   async result(runId: string, options: CallOptions = {}): Promise<RunResult> {
     return (await this.#transport.json("getRunResult", pathOf(runId), options)).value;
   }
@@ -145,7 +145,7 @@ export class RunsResource {
   }
 
   /**
-   * One page of its logs, with `last_event_id`: following the logs behind that id misses nothing and repeats nothing.
+   * One page of its logs, with `last_event_id`: following the logs after that id misses nothing and repeats nothing.
    *
    * @example
    * const page = await client.runs.logPage(runId, { order: "desc", page_size: 20 });
@@ -170,16 +170,16 @@ export class RunsResource {
     return pagesOf(this.#transport, "listRunOutputs", { ...pathOf(runId), query }, options);
   }
 
-  /** The history so far, oldest first; `follow` goes on from there. */
+  /** The history so far, oldest first; `follow` continues from there. */
   events(runId: string, query: EventsQuery = {}, options: CallOptions = {}): Pages<RunEvent> {
     return pagesOf(this.#transport, "listRunEvents", { ...pathOf(runId), query }, options);
   }
 
   /**
    * Yields a run's events as they happen, each once and in order, and ends after the terminal one. A lost connection is
-   * made again behind the last event; a gateway that stays away for more than a minute is an error.
+   * reopened after the last event; a gateway that is unreachable for more than a minute is an error.
    *
-   * @param options.after the id of the last event that you have applied, to go on from there
+   * @param options.after the id of the last event that you have processed, to continue from there
    * @throws TroupeProblem `run_not_found`; TroupeUnreachable
    *
    * @example for await (const event of client.runs.follow(runId)) console.log(event.id, event.type);
@@ -229,7 +229,7 @@ export class RunsResource {
     return this.#transport.openLink(file.url, options);
   }
 
-  /** What its workers ask people, oldest first; `status: "pending"` is what waits for an answer. */
+  /** Its workers' questions to people, oldest first; `status: "pending"` for the open ones. */
   humanRequests(
     runId: string,
     query: HumanRequestsQuery = {},
@@ -244,7 +244,7 @@ export class RunsResource {
   }
 
   /**
-   * Answers what a worker asks. The first answer stands; the same one may be given again.
+   * Answers a question of a worker. The first answer counts; the same one may be given again.
    *
    * @throws TroupeProblem `already_answered`, `human_request_timed_out`, `run_ended`; `validation_failed` for a decision
    *   that is not allowed

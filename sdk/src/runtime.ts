@@ -173,7 +173,7 @@ export class TroupeRuntime {
     return this.#call("cleanup", { query }, options);
   }
 
-  /** Removes what is not kept any more, or with `dry_run` tells what would go. */
+  /** Removes what is no longer kept, or with `dry_run` lists what would be removed. */
   collectGarbage(body: CollectGarbage = {}, options: CallOptions = {}): Promise<CollectReport> {
     return this.#call("collectGarbage", { body }, options);
   }
@@ -216,7 +216,7 @@ export class TroupeRuntime {
     return this.#transport.openLink(file.url, options);
   }
 
-  /** What a run asks people and nobody has answered yet. */
+  /** The open questions of a run to people. */
   humanRequests(runId: string, options: CallOptions = {}): Promise<readonly HumanRequest[]> {
     return this.#list("humanRequests", { path: { run_id: runId }, query: { status: "pending" } }, options);
   }
@@ -252,7 +252,7 @@ export class TroupeRuntime {
     return (await this.#transport.call<Answer>(operations[name], request, options)).value;
   }
 
-  /** Lists come whole, in an envelope. */
+  /** Lists are not paged; they come in an envelope. */
   async #list<Item>(
     name: OperationName,
     request: LooseRequest,

@@ -20,7 +20,7 @@ export async function* readServerSentEvents(
   for await (const { data, ...block } of readBlocks(body)) if (data !== null) yield { ...block, data };
 }
 
-/** The same with ids that stand alone: they are no events, and their `data` is null. */
+/** The same with ids without an event, whose `data` is null. */
 export async function* readBlocks(
   body: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Omit<ServerSentEvent, "data"> & { readonly data: string | null }, undefined> {

@@ -3,7 +3,7 @@
 /**
  * A stream's chunks. Not by its own iterator, which some browsers lack. The stream is cancelled when the iteration ends.
  *
- * @param watch stands between each read and its outcome, to give up on one that takes too long
+ * @param watch wraps each read, to fail one that takes too long
  */
 export async function* chunksOf(
   stream: ReadableStream<Uint8Array>,
@@ -17,7 +17,7 @@ export async function* chunksOf(
       yield value;
     }
   } finally {
-    // Whatever it still brings is not wanted; that it cannot be told so is no matter.
+    // The rest of the stream is not needed, so a failed cancellation does not matter.
     reader.cancel().catch(() => {});
   }
 }

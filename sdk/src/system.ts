@@ -36,7 +36,7 @@ export class SystemResource {
     return (await this.#transport.json("getRuntimeStatus", {}, options)).value;
   }
 
-  /** Looks at the machine, and says how to mend what is wrong. */
+  /** Checks the machine, and tells how to fix what is wrong. */
   async doctor(options: CallOptions = {}): Promise<Doctor> {
     return (await this.#transport.json("getRuntimeDoctor", {}, options)).value;
   }
@@ -46,8 +46,8 @@ export class SystemResource {
   }
 
   /**
-   * Removes what is not kept any more, or with `dry_run` tells what would go. It takes as long as there is something to
-   * remove, and goes on when the call is given up.
+   * Removes what is no longer kept, or with `dry_run` lists what would be removed. It answers when everything is removed,
+   * and continues when the call is aborted.
    */
   async collectGarbage(body: CollectGarbage = {}, options: CallOptions = {}): Promise<CollectReport> {
     return (await this.#transport.json("collectGarbage", { body }, options)).value;

@@ -1,9 +1,9 @@
-// Time and chance, as the client needs them. A test brings its own.
+// Clock and randomness of the client. Tests provide their own.
 
 export interface Timing {
   /** Wall time in ms since 1970. */
   nowMs(): number;
-  /** Resolves after `ms`, or at once when the signal is aborted. */
+  /** Resolves after `ms`, or immediately when the signal is aborted. */
   pause(ms: number, signal: AbortSignal | undefined): Promise<void>;
   /** From 0 to 1. */
   random(): number;
@@ -32,8 +32,8 @@ const PAUSE_FIRST_MS = 250;
 const PAUSE_MAX_MS = 8_000;
 
 /**
- * How long to wait before the n-th attempt after the first, n from 1. It doubles, up to a bound; chance spreads clients
- * that were cut off together over its second half.
+ * How long to wait before the n-th attempt after the first, n from 1. It doubles, up to a limit; randomness spreads
+ * clients that were cut off together over its second half.
  */
 export function backoffMs(n: number, timing: Timing): number {
   const wholeMs = Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** (n - 1));

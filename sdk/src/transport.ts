@@ -1,10 +1,10 @@
-// One request, and what becomes of it: the URL, the token, the key, the retries, the errors.
+// One request: its URL, token, idempotency key, retries and errors.
 //
-// T1. What may be done twice without a second effect is tried again while the gateway is away or busy: reading, and
-//     POSTs under an Idempotency-Key, which is the same for all attempts. Anything else is tried again only when the
+// T1. What can be repeated without a second effect is retried while the gateway is unreachable or busy: reading, and
+//     POSTs under an Idempotency-Key, which is the same for all attempts. Anything else is retried only when the
 //     gateway says that it did nothing (429).
-// T2. It ends: after `retries` further attempts, at the first refusal, or when the gateway asks for a pause longer than
-//     RETRY_AFTER_MAX_MS.
+// T2. It ends after `retries` further attempts, at an error that another attempt would not help, or when the gateway asks
+//     for a pause longer than RETRY_AFTER_MAX_MS.
 // T3. The token goes to the gateway's own origin and nowhere else.
 
 import { isObject, readRetryAfter, reasonOf, TroupeProblem, TroupeUnreachable } from "./errors.ts";
@@ -14,7 +14,7 @@ import { backoffMs, realTiming, type Timing } from "./timing.ts";
 
 const RETRIES = 4;
 const RETRY_AFTER_MAX_MS = 30_000;
-/** What a proxy answers when the gateway behind it is away or slow, and the gateway while it cannot write. */
+/** What a proxy answers when its gateway is unreachable or slow, and the gateway while it cannot write. */
 const passingStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 
 export type OperationId = keyof Operations;
@@ -49,7 +49,7 @@ export interface StartOptions extends KeyedOptions {
 export const waitHeaders = (wait: number | undefined) =>
   wait === undefined ? {} : { headers: { prefer: `wait=${Math.ceil(wait)}` } };
 
-/** How often an operation may be sent: also when an earlier attempt may have had its effect; only when it had none. */
+/** When an operation may be sent again: always; only when the server did nothing (429); never. */
 export type Repeat = "always" | "when_refused" | "never";
 
 export interface Extras extends KeyedOptions {
@@ -60,7 +60,7 @@ export interface Extras extends KeyedOptions {
   readonly repeat?: Repeat;
 }
 
-/** What of a request says what is sent; `duplex` is what fetch wants to hear for streams. */
+/** The part of a request that holds its body; fetch needs `duplex` for streams. */
 export type Content = Pick<RequestInit, "body" | "redirect"> & {
   readonly headers?: Readonly<Record<string, string>>;
   readonly duplex?: "half";
@@ -76,11 +76,11 @@ export interface TroupeClientOptions {
   /** Ends every call of this client. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * How many further attempts a call makes while the server is away or busy; 4 when absent, which takes up to 4 s. 0:
-   * none. Only what can do no harm is tried again.
+   * How many retries a call makes while the server is unreachable or busy; 4 when absent, which takes up to 4 s. 0:
+   * none. Only what is safe to repeat is retried.
    */
   readonly retries?: number | undefined;
-  /** Time and chance, for tests. */
+  /** Clock and randomness, for tests. */
   readonly timing?: Timing | undefined;
 }
 
@@ -102,7 +102,7 @@ interface TransportSettings {
   readonly timing: Timing;
 }
 
-/** @throws TypeError when the options make no sense */
+/** @throws TypeError when the options are invalid */
 export function openTransport(server: keyof typeof servers, options: TroupeClientOptions): Transport {
   const retries = options.retries ?? RETRIES;
   if (!Number.isInteger(retries) || retries < 0)
@@ -111,7 +111,7 @@ export function openTransport(server: keyof typeof servers, options: TroupeClien
     server,
     baseUrl: withPrefix(options.baseUrl),
     token: options.token ?? null,
-    // The global one must be called as a function of its own, and may be replaced later.
+    // The global fetch must be called as a plain function, and may be replaced later.
     fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
     signal: options.signal,
     retries,
@@ -130,7 +130,7 @@ function withPrefix(given: string | URL): string {
 }
 
 /**
- * Where a link of an answer leads, such as the `url` of an artifact.
+ * The address of a link in an answer, such as the `url` of an artifact.
  *
  * @param baseUrl of the client that got the answer
  */
@@ -176,7 +176,7 @@ export class Transport {
     });
   }
 
-  /** Sends an operation and hands over its answer with the body unread. */
+  /** Sends an operation and returns its answer with the body unread. */
   open(shape: OperationShape, request: LooseRequest, extras: Extras = {}): Promise<Response> {
     return this.#send(shape, request, extras, async (response) => response);
   }
@@ -228,7 +228,7 @@ export class Transport {
     });
   }
 
-  /** Makes attempts until one succeeds, or there is no point in another one (T1, T2). */
+  /** Makes attempts until one succeeds, or another one would not help (T1, T2). */
   async #repeat<Result>(
     repeat: Repeat,
     signal: AbortSignal | undefined,
@@ -246,7 +246,7 @@ export class Transport {
     }
   }
 
-  /** @returns an answer that brings what was asked for; everything else is thrown */
+  /** @returns a successful answer; everything else is thrown */
   async #fetch(
     url: string,
     init: RequestInit,
@@ -265,7 +265,7 @@ export class Transport {
     }
     const isAnswer = alsoAnswers.includes(response.status) && isPlainJson(response);
     if (response.status < 400 || isAnswer) return response;
-    throw await this.#refusalOf(response, signal);
+    throw await this.#problemOf(response, signal);
   }
 
   #withToken(url: string, headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
@@ -284,21 +284,21 @@ export class Transport {
     try {
       return JSON.parse(text);
     } catch (cause) {
-      throw this.#stranger(response, cause);
+      throw this.#foreignAnswer(response, cause);
     }
   }
 
-  async #refusalOf(response: Response, signal: AbortSignal | undefined): Promise<Error> {
+  async #problemOf(response: Response, signal: AbortSignal | undefined): Promise<Error> {
     let body: unknown = null;
     try {
       body = JSON.parse(await response.text());
     } catch (cause) {
       if (signal?.aborted) return signal.reason;
-      return this.#stranger(response, cause);
+      return this.#foreignAnswer(response, cause);
     }
     const { server, timing } = this.settings;
     if (!isObject(body) || typeof body[servers[server].errorField] !== "string") {
-      return this.#stranger(response, null, body);
+      return this.#foreignAnswer(response, null, body);
     }
     const problem = server === "runtime" ? { ...body, detail: body.error } : body;
     return new TroupeProblem(response, problem, timing.nowMs());
@@ -310,14 +310,14 @@ export class Transport {
   }
 
   /** @param body what it answered, if that was JSON */
-  #stranger({ status, headers }: Response, cause: unknown, body?: unknown): TroupeUnreachable {
+  #foreignAnswer({ status, headers }: Response, cause: unknown, body?: unknown): TroupeUnreachable {
     const { server, baseUrl, timing } = this.settings;
     const retryAfterMs = readRetryAfter(headers.get("retry-after"), timing.nowMs());
     const other = Object.values(servers).find(
       (one) => one !== servers[server] && isObject(body) && typeof body[one.errorField] === "string",
     );
     const advice =
-      other === undefined ? "Check the URL, and what stands between." : `It is a ${other.name}'s address.`;
+      other === undefined ? "Check the URL and any proxy in between." : `It is a ${other.name}'s address.`;
     const message = `${baseUrl} answers, but not as a ${this.#name} (HTTP ${status}). ${advice}`;
     return new TroupeUnreachable(message, { status, retryAfterMs, cause });
   }
@@ -333,7 +333,7 @@ export class Transport {
   }
 }
 
-/** What to add to the pause before the next attempt, or null when there is to be none. */
+/** What to add to the pause before the next attempt, or null when there is none. */
 function pauseAskedMs(error: unknown, repeat: Repeat): number | null {
   const isAnswer = error instanceof TroupeProblem || error instanceof TroupeUnreachable;
   if (!isAnswer || repeat === "never") return null;
@@ -350,7 +350,7 @@ function isPlainJson({ headers }: Response): boolean {
 function pathOf(template: string, values: Readonly<Record<string, string>>): string {
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = String(values[name] ?? "");
-    // An empty value would name another resource, and fetch takes "." and ".." for steps in the path.
+    // An empty value would name another resource, and fetch resolves "." and ".." in the path.
     if (value === "" || value === "." || value === "..") {
       throw new TypeError(`${name} must be an id, not ${JSON.stringify(value)}.`);
     }
@@ -382,7 +382,7 @@ function withoutUndefined(headers: Readonly<Record<string, string | undefined>>)
   return Object.fromEntries(entries);
 }
 
-/** 128 bits of chance. `crypto.randomUUID` is missing in pages that came over plain HTTP; this is not. */
+/** 128 random bits. `crypto.randomUUID` is missing in pages that were loaded over plain HTTP; this is not. */
 function freshKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
