@@ -75,11 +75,11 @@ export async function startProgram(
     await Promise.all(servers.map((server) => server.close()));
     await runner.drain(DRAIN_MS);
     if (!(await engine.settledWithin(LAST_COMMIT_MS))) {
-      log.error("the store took no writes: what could not be written is done again at the next start");
+      log.error("the store accepted no writes: what could not be written is repeated at the next start");
     }
   });
   const ended = await runner.endPredecessors();
-  if (ended > 0) log.warn({ processes: ended }, "ended commands that a dead predecessor had left running");
+  if (ended > 0) log.warn({ processes: ended }, "killed orphaned worker processes of a previous start");
 
   const streams = new EventStreams({ feed: core.feed, stopping: stopping.signal, log });
   const metrics = openMetrics(core, { streams, waits }, undo);
@@ -87,11 +87,11 @@ export async function startProgram(
   const served = await serve(config, core, gateway, serving);
   core.runEvents.servedAt(served.gatewayUrl);
   const recovered = await engine.recover();
-  if (recovered > 0) log.info({ jobs: recovered }, "open jobs carry on");
+  if (recovered > 0) log.info({ jobs: recovered }, "open jobs resumed");
   await gateway.start();
 
   if (core.database.endedUncleanly) checkDatabase(core, stopping.signal);
-  // Files that a killed predecessor had not got to; nobody waits for them.
+  // Files that a killed predecessor had not removed yet; the start does not wait for this.
   cleanup
     .collectGarbage()
     .catch((error: unknown) => log.warn({ err: error }, "old files could not be removed"));
@@ -113,12 +113,12 @@ function checkDatabase({ database, engine, log }: Core, stopping: AbortSignal): 
     },
     (error: unknown) => {
       if (!stopping.aborted)
-        log.warn({ err: error }, "the database could not be checked after an unclean end");
+        log.warn({ err: error }, "the database could not be checked after an unclean shutdown");
     },
   );
 }
 
-/** Sends traces to a collector when OTEL_* variables ask for it; loaded then alone. */
+/** Sends traces to a collector when OTEL_* variables enable it; loaded only then. */
 async function exportTraces(
   { feed, records, engineLog, log }: Core,
   undo: AsyncDisposableStack,

@@ -1,10 +1,10 @@
-// Real time and real chance: the one place that reads them for the engine.
+// The system's clock and randomness: the one place that reads them for the engine.
 
 import { randomInt } from "node:crypto";
 import { idSource } from "../engine/ids.ts";
 import type { Clock, Randomness } from "../engine/ports.ts";
 
-/** setTimeout counts in 32 bits, and fires at once when given more: longer waits take several turns. */
+/** setTimeout counts in 32 bits, and fires immediately when given more: longer waits take several timers. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

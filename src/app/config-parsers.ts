@@ -1,6 +1,6 @@
-// How the text of an environment variable becomes a value: one small function per form, pure but for the home
-// folder that stands for `~`, and for files of secrets, which are read. A wrong text is thrown as a sentence; the caller
-// adds the variable and an example.
+// How the text of an environment variable becomes a value: one small function per form, pure but for the home folder
+// behind `~`, and for files of secrets, which are read. What is wrong with a text is thrown as a sentence, to which the
+// caller adds the variable and an example.
 
 import { readFileSync, statSync } from "node:fs";
 import { isIPv6 } from "node:net";
@@ -113,7 +113,7 @@ export function secretFile(parse: Parser<readonly string[]>): Parser<SecretFile>
       return Object.freeze({ path, secrets: parse(content) });
     } catch (error) {
       if (!(error instanceof WrongValue)) throw error;
-      throw new WrongValue(`what ${quoted(path)} holds is not right: ${error.message}`);
+      throw new WrongValue(`what ${quoted(path)} holds is not valid: ${error.message}`);
     }
   };
 }
@@ -172,7 +172,7 @@ function origin(item: string): string {
   throw new WrongValue(`${quoted(item)} is not a web origin (http or https, a host, and nothing behind it).`);
 }
 
-/** A web address in which `{port}` stands for a port. */
+/** A web address with `{port}` in place of its port. */
 export function portUrl(text: string): string {
   const filled = text.replaceAll("{port}", "61000");
   const url = URL.parse(filled);

@@ -65,7 +65,7 @@ export const table = {
   }),
   grpcPort: setting<number>({
     variable: "SVC_GRPC_PORT",
-    meaning: "Kept for the runtime protocol over gRPC, which this version does not serve.",
+    meaning: "Reserved for the runtime protocol over gRPC, which this version does not serve.",
     fallback: () => 55051,
     parse: port,
   }),
@@ -271,14 +271,14 @@ export const table = {
   }),
   retentionDays: setting<number>({
     variable: "SVC_RETENTION_DAYS",
-    meaning: "Days that ended runs are kept, with their events and files; 0: whatever their age.",
+    meaning: "Days that ended runs are kept, with their events and files; 0: no age limit.",
     fallback: () => 30,
     parse: wholeNumber(0, 36_500),
   }),
   retentionBytesMax: setting<number>({
     variable: "SVC_RETENTION_MAX_BYTES",
     meaning:
-      "Bytes that the histories and artifacts of ended runs may have together; beyond, those that ended first go. 0: no bound.",
+      "Bytes that the histories and artifacts of ended runs may have together; above that, those that ended first are removed. 0: no limit.",
     example: String(20 * 1024 * MiB),
     fallback: () => 0,
     parse: wholeNumber(0, Number.MAX_SAFE_INTEGER),

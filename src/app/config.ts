@@ -2,7 +2,7 @@
 //
 // C1. The type, the defaults, the checks and what `troupe config` prints all come from the table in config-table.ts.
 // C2. Every wrong value is reported, each in one line that names the variable, the problem and an example.
-// C3. The result is frozen; nobody reads the environment after it.
+// C3. The result is frozen; nothing reads the environment after it.
 // C4. An empty variable counts as unset.
 // C5. A secret is never shown: not by describeConfig, and not in a problem.
 
@@ -45,7 +45,7 @@ export type LoadedConfig =
  * `runtimeApiHost` have the same values: SVC_API_PORT wins, then SVC_RUNTIME_API_PORT, then 4000.
  *
  * @returns `ok` with a frozen configuration, or `invalid` with one line per problem (the caller prints them and
- *   exits with 2). `warnings` are lines about variables that look like a misspelt known one.
+ *   exits with 2). `warnings` are lines about variables that are probably misspelt.
  *
  * @example loadConfig({ SVC_API_PORT: "0" }, "runtime"); // any free port for the runtime API
  */
@@ -192,7 +192,7 @@ function runtimeDoor(config: Config): readonly string[] {
   return problems;
 }
 
-/** With a variable and its file, nobody knows which one counts. */
+/** With a variable and its file both set, it is unclear which one counts. */
 function bothGiven({ fromEnvironment }: Config): readonly string[] {
   const given = (variable: string) => fromEnvironment.includes(variable);
   return [table.apiToken, table.runtimeApiToken, table.secretKey]
@@ -212,13 +212,13 @@ function shortTokens(config: Config): readonly string[] {
   const { variable: api } = config.apiTokenFile === null ? table.apiToken : table.apiTokenFile;
   const { variable: runtime } =
     config.runtimeApiTokenFile === null ? table.runtimeApiToken : table.runtimeApiTokenFile;
-  const said = `with SVC_ENV=prod every token must have at least ${TOKEN_CHARS_MIN} characters.`;
+  const text = `with SVC_ENV=prod every token must have at least ${TOKEN_CHARS_MIN} characters.`;
   return [
     [api, table.apiToken.variable, config.apiTokens] as const,
     [runtime, table.runtimeApiToken.variable, config.runtimeApiTokens] as const,
   ]
     .filter(([, , tokens]) => tokens.some((token) => token.length < TOKEN_CHARS_MIN))
-    .map(([variable, plain]) => `${variable}: ${said} Example: ${plain}=$(openssl rand -hex 32)`);
+    .map(([variable, plain]) => `${variable}: ${text} Example: ${plain}=$(openssl rand -hex 32)`);
 }
 
 /** The range of ports that dashboards have is one, and no API listens in it. */
@@ -226,7 +226,7 @@ function dashboardPorts(config: Config): readonly string[] {
   const { webUiPortStart: start, webUiPortEnd: end } = config;
   const [first, last] = [table.webUiPortStart.variable, table.webUiPortEnd.variable];
   if (start > end) {
-    return [`${first}: ${start} lies behind ${last}, which is ${end}. Example: ${last}=${start}`];
+    return [`${first}: ${start} is greater than ${last}, which is ${end}. Example: ${last}=${start}`];
   }
   return listenedPorts(config)
     .filter(([, port]) => port >= start && port <= end)
@@ -262,7 +262,7 @@ function samePorts(config: Config): readonly string[] {
   return ports.flatMap(([variable, value, example], i) => {
     const other = ports.slice(0, i).find((earlier) => earlier[1] === value && value !== 0);
     if (other === undefined) return [];
-    // The usual port is no way out when it is the one that both have.
+    // The default port is no example when it is the one that both have.
     const free = example === String(value) ? value + 1 : example;
     return [
       `${variable}: ${value} is the port of ${other[0]} too; each needs its own. Example: ${variable}=${free}`,

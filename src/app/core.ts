@@ -1,4 +1,4 @@
-// The core of a running program: the store, the engine, what it runs on, and what looks after both; the same whatever
+// The core of a running program: the store, the engine, what it runs on, and the maintenance of both; the same whatever
 // API is served.
 
 import { mkdirSync } from "node:fs";
@@ -54,7 +54,7 @@ export interface StartOptions {
   readonly newDatabase?: boolean;
   /** To make a new secret key although the database holds values that only the lost one decrypts. */
   readonly newKey?: boolean;
-  /** To go on although acknowledged commits are missing from the database. */
+  /** To continue although acknowledged commits are missing from the database. */
   readonly acceptDataLoss?: boolean;
 }
 
@@ -82,7 +82,7 @@ export async function openCore(
   mkdirSync(join(home.path, "runs"), { recursive: true, mode: 0o700 });
   const database = openSqlite(databaseFile(home.path), options);
   if (database.missing !== null)
-    log.warn(database.missing, "acknowledged commits are missing; going on without them");
+    log.warn(database.missing, "acknowledged commits are missing; continuing without them");
   undo.defer(() => database.close());
   const key = await openSecretKey({
     home: home.path,
@@ -105,7 +105,7 @@ export async function openCore(
   const meter = new RuntimeMeter(Object.keys(pools));
   const slots = new PoolSlots(pools, systemRandomness.id);
   const runTokens = new RunTokens(key.derive("run tokens"));
-  // Where nobody else can reach a dashboard and the gateway asks for nothing, a dashboard asks for nothing either.
+  // A dashboard that only this machine can reach needs no key when the gateway needs no token.
   const dashboardsAsk = config.apiTokens.length > 0 || !isLoopback(config.webUiHost);
   const dashboardKey = (runId: string) => (dashboardsAsk ? runTokens.of(runId) : null);
   const runEvents = new RunEvents(dashboardKey);

@@ -1,4 +1,4 @@
-// The gateway's part of a running program: durable jobs, their runs, and what looks after them.
+// The gateway's part of a running program: durable jobs, their runs, and their maintenance.
 
 import { randomBytes } from "node:crypto";
 import { IDEMPOTENCY_MS, IdempotentRequests } from "../http/core/idempotency.ts";
@@ -20,7 +20,7 @@ import type { Core } from "./core.ts";
 
 export type Gateway = ReturnType<typeof openGateway>;
 
-/** Durable jobs and their runs. They are looked after whatever API is served: their runs are the engine's. */
+/** Durable jobs and their runs. They are maintained whatever API is served: their runs are the engine's. */
 export function openGateway(config: Config, core: Core) {
   const { bundles, engine, feed, secrets, store, gatewayRecords: records, engineLog: log } = core;
   const clock = systemClock;
@@ -100,9 +100,9 @@ export function openGateway(config: Config, core: Core) {
     async start() {
       await launcher.recover();
       await blueprints.recover();
-      // What a predecessor has prepared for runs that have ended meanwhile; nobody waits for it.
+      // What a predecessor has prepared for runs that have ended meanwhile; the start does not wait for this.
       preparation.sweep().catch((error: unknown) => {
-        log.warn({ error: String(error) }, "what was prepared for ended runs could not be removed yet");
+        log.warn({ error: String(error) }, "preparation files of ended runs could not be removed yet");
       });
       housekeeping.start();
     },

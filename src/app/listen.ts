@@ -33,7 +33,7 @@ export async function listen(server: FastifyInstance, address: ListenAddress): P
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** Why nobody can listen at an address; null when one can, or when any port will do. */
+/** Why it is impossible to listen at an address; null when it is possible, or when any port will do. */
 export async function refusedAddress(address: ListenAddress): Promise<StartFailed | null> {
   const code = await tryToListen(address.host, address.port);
   return code === null ? null : new StartFailed(explain({ code, message: code }, address));

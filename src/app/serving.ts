@@ -62,7 +62,7 @@ export interface Serving {
 export async function serve(config: Config, core: Core, gateway: Gateway, serving: Serving): Promise<Served> {
   const { command } = config;
   const socket = runtimeSocket(core.home);
-  // A killed predecessor's leads nowhere, and commands would look there.
+  // A killed predecessor's socket is dead, and commands would try it.
   rmSync(socket, { force: true });
   const door = command === "gateway" ? "off" : config.runtimeApi;
   const runtime = door === "off" ? null : runtimeApi(config, core, serving, door);
@@ -77,7 +77,7 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
   return { gatewayUrl, runtimeUrl, runtimeSocket: door === "socket" ? socket : null };
 }
 
-/** What both APIs are made of. */
+/** The parts that both APIs share. */
 function sharedParts(core: Core, { streams, waits, metrics }: Serving) {
   const { people, engine, records, bundles, secrets, retention, slots, runStore, services, home } = core;
   return {

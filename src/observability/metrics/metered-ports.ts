@@ -1,4 +1,4 @@
-// The engine's ports with a meter at them: they do what the ports behind them do, and count it.
+// Wrappers of the engine's ports that count what passes through them.
 
 import type { Journal } from "../../engine/journal.ts";
 import type { Slots } from "../../engine/ports.ts";

@@ -1,8 +1,8 @@
 // The process as the system sees it: memory, processor time, and how long the event loop keeps callers waiting.
 //
 // The delay of the loop is measured by a timer inside Node that fires every LAG_RESOLUTION_MS; what it is late by is
-// the delay. Figures go back to the reading before the last one that is at least LAG_WINDOW_MS old, so that they tell
-// of now and not of the whole life of the process, whoever reads and however often.
+// the delay. Figures go back to the reading before the last one that is at least LAG_WINDOW_MS old, so that they describe
+// the present and not the whole life of the process, however often they are read.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
@@ -29,7 +29,7 @@ export interface Lag {
 
 export class ProcessMeter {
   readonly #nowMs: () => number;
-  /** Two windows, begun one after the other: the older one is read. */
+  /** Two windows, started one after the other: the older one is read. */
   #older: Histogram;
   #newer: Histogram;
   #newerSinceMs: number;

@@ -1,7 +1,7 @@
 // What the runtime does, counted since this process started. Fed by the ports that app.ts wraps (metered-ports.ts), so
 // that neither the engine nor the store knows of it.
 //
-// R1. A run counts as started, and as ended, when the batch that says so is on disk.
+// R1. A run counts as started, and as ended, when the batch that contains it is on disk.
 // R2. Cardinality is bounded: pools, statuses and outcomes, never ids.
 
 import { isTerminal, type JobChanges } from "../../engine/journal.ts";

@@ -114,7 +114,7 @@ function workMetrics(meter: RuntimeMeter): readonly Metric[] {
     labelled("counter", "troupe_runs_ended_total", "Runs that ended, by how.", "status", meter.runsEnded),
     histogram("troupe_run_duration_seconds", "From a run's start to its end.", meter.runSeconds),
     labelled("counter", "troupe_attempts_total", attempts, "outcome", meter.attemptsEnded),
-    counter("troupe_dead_letters_total", "Messages that were given up.", meter.deadLetters),
+    counter("troupe_dead_letters_total", "Messages that were dead-lettered.", meter.deadLetters),
     counter("troupe_events_total", "Events written to histories.", meter.events),
     histogram("troupe_commit_seconds", "How long a batch took to be on disk.", meter.commitSeconds),
     counter("troupe_commit_failures_total", "Batches that the store refused.", meter.commitFailures),

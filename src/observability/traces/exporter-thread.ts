@@ -1,4 +1,4 @@
-// The inside of the exporter's thread, and the only file that knows OpenTelemetry: spans become the SDK's, those that
+// The code of the exporter's thread, and the only file that imports OpenTelemetry: spans become the SDK's, those that
 // the sampler keeps go to its batch processor and its exporter. Where to, with which headers, how long: that the SDK
 // reads from OTEL_* itself.
 
@@ -48,7 +48,7 @@ export type ThreadCommand =
   | { readonly kind: "spans"; readonly spans: readonly FinishedSpan[] }
   | { readonly kind: "flush" };
 
-/** What became of spans, those that are not sampled included; or something for the log. */
+/** What happened to spans, including those that are not sampled; or something for the log. */
 export type ThreadReport =
   | { readonly kind: "sent"; readonly spans: number }
   | { readonly kind: "lost"; readonly spans: number; readonly reason: string }
@@ -95,7 +95,7 @@ function rootSampler(name: string, ratio: number): Sampler {
 
 /** What is kept is decided by the trace, so that a run is sent whole or not at all. */
 function isKept({ traceId, spanId, isCallersTrace, name }: FinishedSpan): boolean {
-  // Samplers only ask whether a trace has begun elsewhere, not which span it was; a caller's trace counts as kept.
+  // Samplers only check whether a trace was started elsewhere, not by which span; a caller's trace counts as kept.
   const context: Context = isCallersTrace
     ? trace.setSpanContext(ROOT_CONTEXT, spanContext(traceId, spanId, true))
     : ROOT_CONTEXT;
@@ -141,10 +141,10 @@ const otlp = new OTLPTraceExporter({ concurrencyLimit: Math.ceil(queueMax / batc
 const reporting: SpanExporter = {
   export(spans, done) {
     otlp.export(spans, ({ code, error }) => {
-      // 0 is the SDK's word for success. The processor is always told so: of a failure it would write a second log line.
+      // 0 is success. The processor always gets it: for a failure it would write a second log line.
       if (code === 0) report({ kind: "sent", spans: spans.length });
       else {
-        const reason = error?.message || "the collector did not take them";
+        const reason = error?.message || "the collector rejected them";
         report({ kind: "lost", spans: spans.length, reason });
       }
       done({ code: 0 });

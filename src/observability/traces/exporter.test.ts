@@ -107,7 +107,7 @@ describe("trouble", () => {
   test("is also that more spans end than may wait: they are dropped, and counted", async () => {
     await using sending = await exporting("never", 20);
     sending.add(50);
-    assert.deepEqual(sending.log, [[CANNOT, { reason: "more spans end than can be sent" }]]);
+    assert.deepEqual(sending.log, [[CANNOT, { reason: "spans end faster than they can be sent" }]]);
     await until("a batch is under way", () => sending.collector.requests.length > 0);
     await sending.exporter.close(Promise.resolve());
     assert.deepEqual(sending.log.slice(1), [[NOT_SENT, { spans: 50 }]]);

@@ -3,9 +3,9 @@
 // terminated whatever its retries are doing.
 //
 // X1. Adding never waits and never throws. Only so many spans may be unsettled, neither sent nor lost: more are dropped.
-// X2. The SDK is loaded in the thread alone. It starts at once, so that it is ready when a run of a second ends.
+// X2. The SDK is loaded in the thread alone, which starts immediately: it is ready when a run of one second ends.
 // X3. A thread that fails loses its spans; the next spans get a new one.
-// X4. Trouble is logged once when it begins, and once, with the number of spans lost, when it is over.
+// X4. A failure is logged once when it begins, and once, with the number of spans lost, when it is over.
 // X5. Closing sends what waits, for as long as it is given; not at all while the collector does not answer.
 
 import { Worker } from "node:worker_threads";
@@ -33,7 +33,7 @@ export class SpanExporter {
   #isClosed = false;
   /** Whether the last batch was lost. */
   #isFailing = false;
-  /** Lost since the trouble began; 0 while there is none. */
+  /** Lost since the failure began; 0 without one. */
   #lost = 0;
 
   constructor(parts: SpanExporterParts) {
@@ -44,7 +44,7 @@ export class SpanExporter {
   readonly add = (span: FinishedSpan): void => {
     if (this.#isClosed) return;
     if (this.#unsettled >= this.#parts.settings.queueMax) {
-      this.#lose(1, "more spans end than can be sent");
+      this.#lose(1, "spans end faster than they can be sent");
       return;
     }
     this.#unsettled++;
@@ -107,7 +107,7 @@ export class SpanExporter {
 
   #take(report: ThreadReport): void {
     if (report.kind === "warning") {
-      this.#parts.log.warn({ detail: report.text }, "the exporter of traces has a warning");
+      this.#parts.log.warn({ detail: report.text }, "warning of the trace exporter");
       return;
     }
     this.#unsettled -= report.spans;

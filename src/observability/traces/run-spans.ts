@@ -1,7 +1,7 @@
 // One run's events become spans: run > agent > task > lease and attempt, and what people were asked. The ids are those
 // of src/engine/trace.ts, so that timeline, logs, failures and workers speak of the same spans.
 //
-// R1. A span is handed on once, when it ends. What is still open at the run's end ends with it.
+// R1. A span is emitted once, when it ends. What is still open at the run's end ends with it.
 // R2. A span whose beginning was not seen is left out.
 // R3. What is kept are open spans alone: agents, each with its one task, and questions to people.
 
@@ -10,7 +10,7 @@ import { timelineEventTypes } from "../../engine/event-types.ts";
 import { agentSpan, namedSpan, runSpan } from "../../engine/trace.ts";
 import { fieldsOf, parseEvent, textField, wholeField } from "../../runs/history/line.ts";
 import type { OpenSpan, OpenSpans } from "./span.ts";
-import { TaskSpans, type Told } from "./task-spans.ts";
+import { type SeenEvent, TaskSpans } from "./task-spans.ts";
 
 interface OpenAgent {
   span: OpenSpan | null;
@@ -20,7 +20,7 @@ interface OpenAgent {
   isCutOff: boolean;
 }
 
-/** Whether an event of this type says anything to spans; cheap. */
+/** Whether an event of this type matters to spans; cheap. */
 export function concernsSpans(type: string): boolean {
   return timelineEventTypes.has(type);
 }
@@ -48,9 +48,9 @@ export class RunSpans {
   apply(seq: number, line: string): void {
     if (!concernsSpans(eventType(line))) return;
     const event = parseEvent(line);
-    const told = { event, fields: fieldsOf(event), seq, atMs: Date.parse(event.timestamp) };
-    if (event.agentId === null) this.#ofRun(told);
-    else this.#ofAgent(event.agentId, told);
+    const seen = { event, fields: fieldsOf(event), seq, atMs: Date.parse(event.timestamp) };
+    if (event.agentId === null) this.#ofRun(seen);
+    else this.#ofAgent(event.agentId, seen);
   }
 
   /** The cut is over: a task whose attempt failed, and of which no further attempt was announced, has ended. */
@@ -61,34 +61,34 @@ export class RunSpans {
 
   // ------------------------------------------------------------------------------------------------- the run
 
-  #ofRun(told: Told): void {
-    switch (told.event.type) {
+  #ofRun(seen: SeenEvent): void {
+    switch (seen.event.type) {
       case "job_completed":
-        this.#endRun(told, "completed");
+        this.#endRun(seen, "completed");
         return;
       case "job_failed":
-        this.#endRun(told, "failed");
+        this.#endRun(seen, "failed");
         return;
       case "job_cancelled":
-        this.#endRun(told, "cancelled");
+        this.#endRun(seen, "cancelled");
         return;
       case "job_paused":
       case "job_resumed":
       case "job_recovered":
       case "message_dead_lettered":
-        happenedIn(this.#runSpan, told);
+        happenedIn(this.#runSpan, seen);
         return;
       default:
       // How a run comes to be running takes no time worth showing.
     }
   }
 
-  #endRun({ event, atMs }: Told, status: string): void {
+  #endRun({ event, atMs }: SeenEvent, status: string): void {
     this.settle();
     for (const span of this.#questions.values()) this.#spans.end(span, atMs, "cancelled");
     this.#questions.clear();
     for (const agent of this.#agents.values()) {
-      // What waits at the end of a run is cut off, also by a run that fails: it has not failed itself.
+      // What waits when a run ends is cancelled, also when the run fails: it has not failed itself.
       endTask(agent, "cancelled", atMs);
       this.#endAgent(agent, agent.isCutOff && status !== "completed" ? "cancelled" : "completed", atMs);
     }
@@ -99,8 +99,8 @@ export class RunSpans {
 
   // ---------------------------------------------------------------------------------------------------- agents
 
-  #ofAgent(agentId: string, told: Told): void {
-    const { event, fields, atMs, seq } = told;
+  #ofAgent(agentId: string, seen: SeenEvent): void {
+    const { event, fields, atMs, seq } = seen;
     const agent = this.#agent(agentId);
     switch (event.type) {
       case "agent_started":
@@ -115,7 +115,7 @@ export class RunSpans {
         this.#agents.delete(agentId);
         return;
       case "agent_failed":
-        // It failed at one message for good; under failure_policy continue it goes on with the next.
+        // It failed at one message permanently; under failure_policy continue it processes the next one.
         if (event.failure !== null) {
           agent.task?.span?.failed(event.failure, atMs);
           agent.span?.failed(event.failure, atMs);
@@ -127,18 +127,18 @@ export class RunSpans {
         this.#ask(agentId, textField(fields, "request_id") ?? `req_${seq}`, atMs);
         return;
       case "human_input_answered":
-        this.#answered(told, "answered");
+        this.#answered(seen, "answered");
         return;
       case "human_input_timed_out":
-        this.#answered(told, "timed_out");
+        this.#answered(seen, "timed_out");
         return;
       case "artifact_written":
       case "message_dead_lettered":
       case "message_retried":
-        happenedIn(agent.task?.attempt ?? agent.span ?? this.#runSpan, told);
+        happenedIn(agent.task?.attempt ?? agent.span ?? this.#runSpan, seen);
         return;
       default:
-        this.#ofTask(agentId, agent, told);
+        this.#ofTask(agentId, agent, seen);
     }
   }
 
@@ -157,8 +157,8 @@ export class RunSpans {
     agent.span = null;
   }
 
-  #ofTask(agentId: string, agent: OpenAgent, told: Told): void {
-    const { event, fields, atMs } = told;
+  #ofTask(agentId: string, agent: OpenAgent, seen: SeenEvent): void {
+    const { event, fields, atMs } = seen;
     const number = wholeField(fields, "task");
     if (number === null) return;
     if (event.type === "executor_lease_requested" && agent.task?.number !== number) {
@@ -168,10 +168,10 @@ export class RunSpans {
       agent.task = new TaskSpans(this.#spans, agentId, number, atMs);
     }
     if (agent.task?.number !== number) return;
-    const news = agent.task.apply(told);
-    if (news === "may_have_failed") this.#undecided.add(agent);
+    const change = agent.task.apply(seen);
+    if (change === "may_have_failed") this.#undecided.add(agent);
     else this.#undecided.delete(agent);
-    if (typeof news === "object") endTask(agent, news.endedAs, atMs);
+    if (typeof change === "object") endTask(agent, change.endedAs, atMs);
   }
 
   // ------------------------------------------------------------------------------------------------- questions
@@ -188,7 +188,7 @@ export class RunSpans {
     if (span !== null) this.#questions.set(requestId, span);
   }
 
-  #answered({ fields, atMs }: Told, status: string): void {
+  #answered({ fields, atMs }: SeenEvent, status: string): void {
     const requestId = textField(fields, "request_id") ?? "";
     const span = this.#questions.get(requestId);
     if (span === undefined) return;
@@ -198,7 +198,7 @@ export class RunSpans {
   }
 }
 
-/** @param atMs when; without it, when something was last heard of it */
+/** @param atMs by default the time of its last event */
 function endTask(agent: OpenAgent, status: string, atMs?: number): void {
   if (agent.task === null) return;
   agent.task.end(status, atMs);
@@ -209,7 +209,7 @@ function endTask(agent: OpenAgent, status: string, atMs?: number): void {
 const TEXT_CHARS_MAX = 256;
 
 /** Notes an event with its small fields. */
-function happenedIn(span: OpenSpan | null, { event, fields, atMs }: Told): void {
+function happenedIn(span: OpenSpan | null, { event, fields, atMs }: SeenEvent): void {
   const attributes: Record<string, string | number | boolean> = {};
   for (const [name, value] of Object.entries(fields)) {
     if (typeof value === "number" || typeof value === "boolean") attributes[`troupe.${name}`] = value;

@@ -38,11 +38,11 @@ describe("export", () => {
     assert.equal(telemetryLine({ ...ENDPOINT, ...both }), "Traces are sent to http://other:1/in.");
   });
 
-  test("is off, with a warning, when the endpoint is no address", () => {
+  test("is off, with a warning, when the endpoint is not an address", () => {
     for (const endpoint of ["127.0.0.1:4318", "collector", "ftp://collector"]) {
       const settings = readTelemetry({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });
       assert.equal(settings.kind, "off");
-      assert.match(settings.warnings.join(), /^OTEL_EXPORTER_OTLP_ENDPOINT is no http or https address/);
+      assert.match(settings.warnings.join(), /^OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https address/);
     }
   });
 });

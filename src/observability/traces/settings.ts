@@ -1,8 +1,8 @@
 // Whether and where traces are exported: the standard OTEL_* variables, read once.
 //
 // S1. Nothing is exported unless an endpoint is named.
-// S2. A value that makes no sense never stops the start: what it would have changed stays as it is by default, or
-//     nothing is exported, and a warning says so.
+// S2. An invalid value never prevents the start: the default is used, or
+//     nothing is exported, with a warning.
 // S3. Headers and passwords in addresses are never shown.
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -10,7 +10,7 @@ export type Env = Readonly<Record<string, string | undefined>>;
 /** How many of the traces are kept: the SDK's samplers, by the names that the specification gives them. */
 export interface SamplerSettings {
   readonly name: string;
-  /** From 0 to 1; only the samplers by ratio look at it. */
+  /** From 0 to 1; only used by the ratio samplers. */
   readonly ratio: number;
 }
 
@@ -22,7 +22,7 @@ export interface ExportSettings {
   /** Spans that may wait; more are dropped. */
   readonly queueMax: number;
   readonly batchMax: number;
-  /** How long a span may wait for company. */
+  /** How long a span may wait for others to be sent with it. */
   readonly delayMs: number;
   readonly warnings: readonly string[];
 }
@@ -61,8 +61,8 @@ export function readTelemetry(env: Env): TelemetrySettings {
   if (!exporters.includes("otlp")) return off(`OTEL_TRACES_EXPORTER is ${exporters.join(",")}`);
   const url = httpUrl(endpoint);
   if (url === null) {
-    warnings.push(`${variable} is no http or https address. Example: ${variable}=http://127.0.0.1:4318`);
-    return off(`${variable} is no address`);
+    warnings.push(`${variable} is not an http or https address. Example: ${variable}=http://127.0.0.1:4318`);
+    return off(`${variable} is not an address`);
   }
   warnOfProtocol(env, warnings);
   const batchMax = whole(
@@ -127,7 +127,7 @@ function readSampler(env: Env, warnings: string[]): SamplerSettings {
   if (given === null || !name.endsWith("traceidratio")) return { name, ratio: 1 };
   const ratio = Number(given);
   if (ratio >= 0 && ratio <= 1) return { name, ratio };
-  warnings.push("OTEL_TRACES_SAMPLER_ARG is no number from 0 to 1: all traces are kept.");
+  warnings.push("OTEL_TRACES_SAMPLER_ARG is not a number from 0 to 1: all traces are kept.");
   return { name, ratio: 1 };
 }
 
@@ -142,7 +142,7 @@ function whole(env: Env, name: string, { fallback, min, max }: Range, warnings: 
   if (given === null) return Math.max(fallback, min);
   const value = Number(given);
   if (Number.isInteger(value) && value >= min && value <= max) return value;
-  warnings.push(`${name} is no whole number from ${min} to ${max}: ${fallback} is used.`);
+  warnings.push(`${name} is not a whole number from ${min} to ${max}: ${fallback} is used.`);
   return Math.max(fallback, min);
 }
 

@@ -1,5 +1,5 @@
-// Spans as plain data: what the history says of them, in a shape that crosses to the exporter's thread and knows
-// nothing of any library; and the open ones of a run, counted against what all runs together may have open.
+// Spans as plain data, read from the history, in a shape that is sent to the exporter's thread and depends on
+// no library; and the open ones of a run, counted against the limit of all runs together.
 
 import type { Failure } from "../../engine/failure.ts";
 import type { Span, TraceContext } from "../../engine/trace.ts";
@@ -19,9 +19,9 @@ export interface FinishedSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string | null;
-  /** Whether the parent is somebody else's: the caller's. */
+  /** Whether the parent is the caller's. */
   readonly isParentRemote: boolean;
-  /** Whether the trace is a caller's, who has begun it. */
+  /** Whether the trace was started by a caller. */
   readonly isCallersTrace: boolean;
   readonly name: string;
   /** Milliseconds since 1970. */
@@ -98,7 +98,7 @@ export class OpenSpan {
 
   /**
    * @param status what became of it, in the words of the timeline
-   * @param error why that is no good end, unless a failure said it already; null when it is one
+   * @param error what went wrong, unless a failure was noted already; null when nothing did
    */
   finish(endMs: number, status: string, error: string | null): FinishedSpan {
     const parentSpanId = this.#span.parentId ?? this.#trace.parentSpanId;
@@ -136,23 +136,23 @@ export interface TracedRun {
 export interface SpanBudget {
   readonly max: number;
   open: number;
-  /** Spans that were not begun for want of room. */
+  /** Spans that were not started because of the limit. */
   refused: number;
 }
 
 export class OpenSpans {
   readonly run: TracedRun;
   readonly #budget: SpanBudget;
-  readonly #handOn: (span: FinishedSpan) => void;
+  readonly #emit: (span: FinishedSpan) => void;
   #open = 0;
 
-  constructor(run: TracedRun, budget: SpanBudget, handOn: (span: FinishedSpan) => void) {
+  constructor(run: TracedRun, budget: SpanBudget, emit: (span: FinishedSpan) => void) {
     this.run = run;
     this.#budget = budget;
-    this.#handOn = handOn;
+    this.#emit = emit;
   }
 
-  /** @returns null when there is no room for it */
+  /** @returns null when the limit is reached */
   open(span: Span, name: string, startMs: number, attributes: Attributes): OpenSpan | null {
     const budget = this.#budget;
     if (budget.open >= budget.max) {
@@ -167,17 +167,17 @@ export class OpenSpans {
   }
 
   /**
-   * Ends a span, if there is one, and hands it on.
-   * @param error why that is no good end, where no failure says so; null when it is one
+   * Ends a span, if there is one, and emits it.
+   * @param error what went wrong, where no failure was noted; null when nothing did
    */
   end(span: OpenSpan | null, atMs: number, status: string, error: string | null = null): void {
     if (span === null) return;
     this.#budget.open--;
     this.#open--;
-    this.#handOn(span.finish(atMs, status, error));
+    this.#emit(span.finish(atMs, status, error));
   }
 
-  /** Gives up what is open. */
+  /** Drops the open spans. */
   discard(): void {
     this.#budget.open -= this.#open;
     this.#open = 0;

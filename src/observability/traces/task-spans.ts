@@ -6,7 +6,7 @@ import { attemptOf, type ParsedEvent, textField, wholeField } from "../../runs/h
 import type { OpenSpan, OpenSpans } from "./span.ts";
 
 /** An event, with what is asked of it most. */
-export interface Told {
+export interface SeenEvent {
   readonly event: ParsedEvent;
   readonly fields: JsonObject;
   readonly seq: number;
@@ -14,8 +14,8 @@ export interface Told {
   readonly atMs: number;
 }
 
-/** What an event says of its task beyond spans: whether it has ended. */
-export type TaskNews = "goes_on" | "may_have_failed" | { readonly endedAs: string };
+/** Whether an event ends its task. */
+export type TaskChange = "continues" | "may_have_failed" | { readonly endedAs: string };
 
 export class TaskSpans {
   readonly number: number;
@@ -26,7 +26,7 @@ export class TaskSpans {
   /** The attempt that the lease is for; null without one. */
   #leasedFor: number | null = null;
   #attempt: OpenSpan | null = null;
-  /** When something was last heard of it. */
+  /** The time of its last event. */
   #lastMs: number;
   #hasFailed = false;
 
@@ -46,48 +46,48 @@ export class TaskSpans {
     return this.#attempt;
   }
 
-  apply(told: Told): TaskNews {
-    const { event, fields, atMs } = told;
+  apply(seen: SeenEvent): TaskChange {
+    const { event, fields, atMs } = seen;
     this.#lastMs = atMs;
     switch (event.type) {
       case "executor_lease_requested":
         this.#hasFailed = false;
-        this.#askForSlots(told);
-        return "goes_on";
+        this.#askForSlots(seen);
+        return "continues";
       case "executor_lease_acquired":
         this.#lease?.happened({ name: "acquired", atMs, attributes: {} });
         this.#lease?.set({
           "troupe.lease_id": textField(fields, "lease_id"),
           "troupe.wait_ms": wholeField(fields, "wait_ms"),
         });
-        return "goes_on";
+        return "continues";
       case "sandbox_job_started":
-        this.#startAttempt(told);
-        return "goes_on";
+        this.#startAttempt(seen);
+        return "continues";
       case "sandbox_job_completed":
-        this.#endAttempt(told, "completed");
-        return "goes_on";
+        this.#endAttempt(seen, "completed");
+        return "continues";
       case "sandbox_job_failed":
-        this.#endAttempt(told, "failed");
-        return "goes_on";
+        this.#endAttempt(seen, "failed");
+        return "continues";
       case "sandbox_job_retry_scheduled":
         this.#hasFailed = false;
-        return "goes_on";
+        return "continues";
       case "executor_lease_released":
         return this.#released(textField(fields, "reason") ?? "succeeded", atMs);
       default:
-        return "goes_on";
+        return "continues";
     }
   }
 
-  /** Ends what is open of it. @param atMs when; without it, when something was last heard of it */
+  /** Ends what is open of it. @param atMs by default the time of its last event */
   end(status: string, atMs = this.#lastMs): void {
     this.#cutOff(atMs, status);
     const endedAs = this.#hasFailed ? "failed" : status;
     this.#spans.end(this.span, atMs, endedAs, endedAs === "failed" ? "No attempt succeeded." : null);
   }
 
-  #askForSlots({ fields, atMs }: Told): void {
+  #askForSlots({ fields, atMs }: SeenEvent): void {
     const name = attemptOf(fields);
     // Asked again after a pause or a restart: it is the same lease that it waits for.
     if (name === null || this.#leasedFor === name.attempt) return;
@@ -101,7 +101,7 @@ export class TaskSpans {
     });
   }
 
-  #startAttempt({ fields, atMs }: Told): void {
+  #startAttempt({ fields, atMs }: SeenEvent): void {
     const name = attemptOf(fields);
     if (name === null) return;
     const pool = textField(fields, "pool");
@@ -117,7 +117,7 @@ export class TaskSpans {
     return { "troupe.agent_id": this.#agentId, "troupe.task": task, "troupe.attempt": attempt };
   }
 
-  #endAttempt({ event, fields, atMs }: Told, status: string): void {
+  #endAttempt({ event, fields, atMs }: SeenEvent, status: string): void {
     this.#attempt?.set({
       "troupe.exit_code": wholeField(fields, "exit_code"),
       "troupe.cpu_ms": wholeField(fields, "cpu_ms"),
@@ -128,11 +128,11 @@ export class TaskSpans {
     this.#attempt = null;
   }
 
-  /** Slots were given back; why tells how the attempt ended, and mostly whether the task has ended too. */
-  #released(reason: string, atMs: number): TaskNews {
+  /** Slots were released; the reason tells how the attempt ended, and mostly whether the task has ended too. */
+  #released(reason: string, atMs: number): TaskChange {
     const status = reason === "succeeded" ? "completed" : reason;
     this.#cutOff(atMs, status);
-    if (reason === "interrupted") return "goes_on";
+    if (reason === "interrupted") return "continues";
     if (reason !== "failed") return { endedAs: status };
     this.#hasFailed = true;
     return "may_have_failed";

@@ -1,4 +1,4 @@
-// Export of traces, from the feed to the collector. Off unless OTEL_* variables ask for it (settings.ts).
+// Export of traces, from the feed to the collector. Off unless OTEL_* variables enable it (settings.ts).
 
 import type { EventFeed } from "../../runs/feed.ts";
 import { SpanExporter, type SpanExporterParts } from "./exporter.ts";
@@ -14,11 +14,11 @@ export interface Telemetry {
   close(limitMs: number): Promise<void>;
 }
 
-/** Begins to export: whatever is published from now on. */
+/** Starts to export what is published from now on. */
 export function startTelemetry(parts: TelemetryParts): Telemetry {
   const { feed, records, clock, log } = parts;
   const exporter = new SpanExporter(parts);
-  const traces = new TraceFeed({ records, handOn: exporter.add, log });
+  const traces = new TraceFeed({ records, emit: exporter.add, log });
   const stopListening = feed.subscribeAll(traces.published);
   return {
     async close(limitMs) {

@@ -47,7 +47,7 @@ class Traced {
           return { firstSeq: afterSeq + 1, lines };
         },
       },
-      handOn: (span) => this.spans.push(span),
+      emit: (span) => this.spans.push(span),
       log: { warn: (_fields, message) => this.warnings.push(message), error: () => {} },
       ...(this.limits !== undefined && { limits: this.limits }),
     });
@@ -453,7 +453,7 @@ test("open spans are bounded: beyond that, spans are left out and the others sta
   assert.equal(traced.feed.openSpans, 10);
   for (const [n] of agents.entries()) await traced.h.end(`w${n}`);
   await traced.feed.idle();
-  assert.deepEqual(traced.warnings, ["more is under way than can be traced: some spans are left out"]);
+  assert.deepEqual(traced.warnings, ["too many spans are open: some are left out"]);
   assert.equal(traced.spans.length, 10);
   assert.equal(traced.named("run g").length, 1);
   assert.equal(traced.feed.openSpans, 0);

@@ -1,6 +1,6 @@
-// What was published becomes spans: pages of events are taken from the feed as they come, and worked off behind it.
+// Published events become spans: pages of events are taken from the feed as they come, and processed later.
 //
-// F1. Publishing costs a look at the types of the events; everything else happens later, in slices.
+// F1. Publishing only checks the types of the events; everything else happens later, in slices.
 // F2. What waits is bounded. Beyond it pages are dropped, and with them the spans that they would have ended; the
 //     run's later spans are right again, from its history.
 // F3. The runs that are followed are open ones. A run that is met in its middle (after a restart, or after a dropped
@@ -57,7 +57,7 @@ export interface TracedJobs extends Pick<JobRecords, "events"> {
 
 export interface TraceFeedParts {
   readonly records: TracedJobs;
-  readonly handOn: (span: FinishedSpan) => void;
+  readonly emit: (span: FinishedSpan) => void;
   readonly log: EngineLog;
   readonly limits?: {
     readonly openSpansMax?: number;
@@ -78,7 +78,7 @@ export class TraceFeed {
   #waitingChars = 0;
   #working: Promise<void> | null = null;
   #isStopped = false;
-  /** What the log was told already; it is told once. */
+  /** Warnings that were logged already; each is logged once. */
   readonly #warned = new Set<string>();
 
   constructor(parts: TraceFeedParts) {
@@ -135,12 +135,12 @@ export class TraceFeed {
   }
 
   #drop(jobId: string, terminal: boolean): void {
-    this.#warn("more happens than can be traced: some spans are left out");
+    this.#warn("events arrive faster than they can be traced: some spans are left out");
     if (!terminal) {
       this.#gaps.add(jobId);
       return;
     }
-    // Its end costs nothing to keep, and lets go of what is open.
+    // Its end is small, and drops the open spans.
     this.#gaps.delete(jobId);
     this.#waiting.push({ jobId, events: [], chars: 0, terminal, afterGap: false });
   }
@@ -156,8 +156,7 @@ export class TraceFeed {
         this.#forget(page.jobId);
         this.#warn("a run cannot be traced", { job_id: page.jobId, error: String(error) });
       }
-      if (this.#budget.refused > 0)
-        this.#warn("more is under way than can be traced: some spans are left out");
+      if (this.#budget.refused > 0) this.#warn("too many spans are open: some are left out");
       this.#waitingChars -= page.chars;
       if (slices.isOver) await slices.breathe();
     }
@@ -184,7 +183,7 @@ export class TraceFeed {
     if (job === null) return null;
     let isPast = true;
     const open = new OpenSpans(toTracedRun(job), this.#budget, (span) => {
-      if (!isPast) this.#parts.handOn(span);
+      if (!isPast) this.#parts.emit(span);
     });
     const followed = { open, spans: new RunSpans(open) };
     this.#followed.set(jobId, followed);
