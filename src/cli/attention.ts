@@ -48,7 +48,7 @@ async function printRequests(call: Call, requests: AsyncIterable<OpenRequest>): 
       return requestRow(id, request);
     },
     json: ({ request }) => request,
-    nothing: "Nobody is asked anything.",
+    nothing: "No open questions.",
   });
   if (!isEmpty) call.terminal.note("Answer with: troupe answer RUN REQUEST DECISION");
   return code;

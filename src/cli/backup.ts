@@ -57,7 +57,7 @@ export async function restore(call: Call): Promise<number> {
   });
 }
 
-/** Does the work, private to this user; says what went wrong in words. */
+/** Does the work with files private to this user, and turns errors into messages. */
 async function inHome(
   call: Call,
   doing: string,
@@ -78,9 +78,9 @@ async function inHome(
   }
 }
 
-function notePaths({ terminal }: Call, paths: readonly string[], said: string): void {
+function notePaths({ terminal }: Call, paths: readonly string[], text: string): void {
   if (paths.length === 0) return;
-  terminal.note(`warning: ${plural(paths.length, "path")} ${said}:`);
+  terminal.note(`warning: ${plural(paths.length, "path")} ${text}:`);
   for (const path of paths.slice(0, PATHS_SHOWN)) terminal.note(cleanText(`  ${path}`));
   if (paths.length > PATHS_SHOWN) terminal.note(`  … and ${paths.length - PATHS_SHOWN} more`);
 }

@@ -10,7 +10,7 @@ import { type Call, CommandFailed, printAnswer, UsageError } from "./command.ts"
 import { configFor, defaultGatewayUrl } from "./connection.ts";
 import { zipFolder } from "./folder-zip.ts";
 import { bytes, cleanText, plural, shellWord, writeFailure } from "./text.ts";
-import { printJudgement } from "./validate.ts";
+import { printCheckResult } from "./validate.ts";
 
 const DEFAULT_GATEWAY = "http://127.0.0.1:54001/api/v1";
 
@@ -53,12 +53,12 @@ function nameOf(call: Call): string | null {
 }
 
 export async function validate(call: Call): Promise<number> {
-  const { blueprintId, summary, ...judged } = await inspectBlueprint(
+  const { blueprintId, summary, ...result } = await inspectBlueprint(
     folderOf(call),
     configFor(call, "client"),
   );
   const validLine = cleanText(`${blueprintId} is valid: ${summary}.`);
-  return printJudgement(call, judged, validLine, { blueprint_id: blueprintId });
+  return printCheckResult(call, result, validLine, { blueprint_id: blueprintId });
 }
 
 export async function pack(call: Call): Promise<number> {
@@ -92,7 +92,7 @@ function realPlace(file: string): string {
   return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file;
 }
 
-/** A zip that could not be finished is taken away again. */
+/** A zip that could not be finished is removed. */
 async function writeZip(zip: Awaited<ReturnType<typeof zipFolder>>, target: string): Promise<void> {
   const out = createWriteStream(target, { flags: "wx" });
   let isOpen = false;
@@ -113,6 +113,6 @@ function folderOf(call: Call): string {
   const [word = ""] = call.words;
   const found = statSync(word, { throwIfNoEntry: false });
   if (found?.isDirectory()) return realpathSync(word);
-  const said = found === undefined ? "does not exist" : "is no folder";
-  throw new UsageError(`${word} ${said}; give the folder of a blueprint, with manifest.json in it.`);
+  const text = found === undefined ? "does not exist" : "is not a folder";
+  throw new UsageError(`${word} ${text}; give the folder of a blueprint, with manifest.json in it.`);
 }

@@ -1,4 +1,4 @@
-// What `troupe blueprint validate` looks at: the catalog's own checks, and what only a look into payloads/ can tell.
+// The checks of `troupe blueprint validate`: the catalog's own, and those that need the files in payloads/.
 
 import { basename, extname, posix } from "node:path";
 import type { Config } from "../app/config.ts";
@@ -12,9 +12,9 @@ import { type BundleFile, PAYLOADS_FOLDER, VALIDATORS_FOLDER, validatorKinds } f
 import type { BundleProblemEntry } from "../bundles/problem.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { plural } from "./text.ts";
-import { inspectFolder, type Judgement, payloadLookup } from "./validate.ts";
+import { type CheckResult, inspectFolder, payloadLookup } from "./validate.ts";
 
-export interface BlueprintInspection extends Judgement {
+export interface BlueprintInspection extends CheckResult {
   /** As far as it could be read. */
   readonly blueprintId: string;
   /** What it is made of, in a few words. */
@@ -96,7 +96,7 @@ function notThere(path: string, what: string, name: string): BundleProblemEntry 
   return { path, code: "missing_payload", message };
 }
 
-/** Files that somebody takes for validators, and that nobody would start. */
+/** Files that look like validators, but would never be started. */
 function unknownValidators(files: readonly BundleFile[]): readonly BundleProblemEntry[] {
   return files
     .filter(
@@ -104,11 +104,11 @@ function unknownValidators(files: readonly BundleFile[]): readonly BundleProblem
         posix.dirname(path) === VALIDATORS && !validatorKinds.some((one) => one === extname(path)),
     )
     .map(({ path }) => {
-      const said = `validators end in ${validatorKinds.join(", ")}: move other files into a folder of their own`;
+      const text = `validators end in ${validatorKinds.join(", ")}: move other files into a folder of their own`;
       return {
         path: `/${path}`,
         code: "unknown_validator",
-        message: `${path} would never be started: ${said}`,
+        message: `${path} would never be started: ${text}`,
       };
     });
 }

@@ -81,7 +81,7 @@ async function isConfirmed({ interrupt }: ServerCall): Promise<boolean> {
   }
 }
 
-/** What has to be added or prepared first, the gateway adds and prepares; the run waits for it, and says so. */
+/** The gateway adds and prepares what is needed first; the run waits for it, and shows so. */
 export async function run(call: ServerCall): Promise<number> {
   const id = idOf(call, "blueprint");
   const launch = {
@@ -109,7 +109,7 @@ export async function run(call: ServerCall): Promise<number> {
   return watchLaunch(call, gatewayRun(call, runId));
 }
 
-/** --config with every --set laid over it; undefined when there is neither. */
+/** --config with every --set merged over it; undefined when there is neither. */
 function overridesOf(call: Call): JsonObject | undefined {
   const file = readObject(call, "config");
   const settings = call.texts("set");

@@ -74,7 +74,7 @@ export async function remove(call: ServerCall): Promise<number> {
   return printAnswer(call, { bundle_id: id, deleted: true }, () => `${id} deleted`);
 }
 
-/** What is to be run or uploaded: the folder of a bundle, a zip of one, or a manifest alone. */
+/** What to run or upload: the folder of a bundle, a zip of one, or a manifest alone. */
 export type Target =
   | { readonly kind: "folder"; readonly path: string }
   | { readonly kind: "zip"; readonly path: string }
@@ -93,10 +93,10 @@ export function readTarget(call: Call): Target {
     if (isZip(path)) return { kind: "zip", path };
     const manifest = readJsonFile(path);
     if (isObject(manifest)) return { kind: "manifest", path, manifest };
-    throw new UsageError(`${path} is not a manifest: it holds no JSON object.`);
+    throw new UsageError(`${path} is not a manifest: it does not hold a JSON object.`);
   }
-  const said = found === undefined ? "does not exist" : "is neither a folder nor a file";
-  throw new UsageError(`${path} ${said}; give the folder of a bundle, a zip of it, or a manifest.`);
+  const text = found === undefined ? "does not exist" : "is neither a folder nor a file";
+  throw new UsageError(`${path} ${text}; give the folder of a bundle, a zip of it, or a manifest.`);
 }
 
 function isZip(path: string): boolean {
@@ -110,14 +110,14 @@ function isZip(path: string): boolean {
   }
 }
 
-/** Sends it, a folder as a zip that is made on the way, and tells the warnings of the answer. */
+/** Uploads it, a folder as a zip that is made while it is sent, and prints the warnings of the answer. */
 export async function uploadTarget(call: ServerCall, target: Target): Promise<Bundle> {
   const bundle = await uploaded(call, target);
   noteWarnings(call, bundle.warnings ?? []);
   return bundle;
 }
 
-/** Tells warnings beside a command's own answer. */
+/** Prints warnings beside a command's own answer. */
 export function noteWarnings({ terminal }: Call, warnings: readonly { readonly message: string }[]): void {
   for (const { message } of warnings) terminal.note(`warning: ${cleanText(message)}`);
 }

@@ -22,14 +22,14 @@ import type { CatalogueEntry, CommandGroup, CommandSpec } from "./command.ts";
 const authoring: readonly CommandSpec[] = [
   command({
     usage: "blueprint new <folder>",
-    summary: "Write a small blueprint that runs, to begin with.",
+    summary: "Create a small working blueprint from a template.",
     details: [
-      "hello: one worker. folder: a folder of the user's documents, with a validator. service: a program that stays.",
+      "hello: one worker. folder: an input folder with a validator. service: a long-running program.",
       "Nothing is overwritten: the folder must not exist, or be empty.",
     ],
     options: [
       option("--template NAME", "hello, folder or service. Default: hello."),
-      option("--name NAME", "Its name, for people. Default: made of the folder's name."),
+      option("--name NAME", "Its display name. Default: derived from the folder's name."),
       json,
       help,
     ],
@@ -44,8 +44,12 @@ const authoring: readonly CommandSpec[] = [
   }),
   command({
     usage: "blueprint pack <folder>",
-    summary: "Make the zip of a blueprint that `troupe bundles upload` takes; equal folders make equal zips.",
-    options: [option("--output FILE", "The zip; it must not exist. Default: <id>.zip, here."), json, help],
+    summary: "Pack a blueprint into a zip for `troupe bundles upload`; equal folders give equal zips.",
+    options: [
+      option("--output FILE", "The zip file, which must not exist yet. Default: ./<id>.zip"),
+      json,
+      help,
+    ],
     load: async () => (await import("./blueprint-authoring.ts")).pack,
   }),
 ];
@@ -53,9 +57,9 @@ const authoring: readonly CommandSpec[] = [
 const running: readonly CommandSpec[] = [
   command({
     usage: "blueprint run <blueprint-id>",
-    summary: "Run a blueprint of the catalog, and show how it goes; it is added first when it is not yet.",
+    summary: "Run a blueprint of the catalog and show its progress; adds it first if needed.",
     details: [
-      "A blueprint whose folder has changed since it was added runs as it was added, and says so, unless --refresh is given.",
+      "A blueprint whose folder has changed since it was added runs as it was added, with a warning, unless --refresh is given.",
       "Its dashboard, if it has one, is shown as soon as it can be reached.",
       "A setting's value is JSON or a text: --set depth=3 --set documents.folder=/srv/papers. Others on this machine see it",
       'in the list of processes: give secrets in --config, or as {"$env": "NAME"}.',
@@ -66,7 +70,7 @@ const running: readonly CommandSpec[] = [
       option("--config FILE", "JSON file that is merged over the blueprint's configuration; - reads stdin."),
       option("--set A.B=VALUE", "One setting, merged over --config; may be repeated."),
       name,
-      option("--refresh", "Add it again first, everything anew: run what its folder holds."),
+      option("--refresh", "Add it again first, from scratch: run what its folder holds now."),
       watch,
       save,
       forceSave,
@@ -78,8 +82,7 @@ const running: readonly CommandSpec[] = [
 
 const services = command({
   usage: "services [name]",
-  summary:
-    "List the services that open runs offer, such as their dashboards, and whether they can be reached.",
+  summary: "List the services of open runs, such as their dashboards, and whether they can be reached.",
   options: [
     option("--tag TAG", "Only those with this tag."),
     option("--run RUN-ID", "Only those of this run."),
@@ -101,7 +104,7 @@ const catalog: readonly [CommandSpec, ...CommandSpec[]] = [
   }),
   command({
     usage: "blueprint show <blueprint-id>",
-    summary: "Show one blueprint: its state, what was prepared for it, and what is wrong with it.",
+    summary: "Show one blueprint: its state, what was prepared for it, its errors and warnings.",
     options: remote,
     load: withServer(async () => (await import("./blueprints.ts")).show),
   }),
@@ -109,12 +112,12 @@ const catalog: readonly [CommandSpec, ...CommandSpec[]] = [
     usage: "blueprint add <blueprint-id>",
     summary: "Prepare a blueprint for runs: its package, its resources, its models.",
     details: [
-      "Exit code: 0 completed, 1 failed, 130 Ctrl-C while waiting (the addition goes on).",
+      "Exit code: 0 completed, 1 failed, 130 Ctrl-C while waiting (the addition continues).",
       "`troupe blueprint run` adds a blueprint that is not added.",
     ],
     options: [
-      option("--force", "Make everything anew, also what is there already."),
-      option("--wait", "Follow it to its end, as it is; --no-wait only begins it."),
+      option("--force", "Prepare everything again, including what is already there."),
+      option("--wait", "Follow it to its end (the default); --no-wait only starts it."),
       ...remote,
     ],
     load: withServer(async () => (await import("./blueprints.ts")).add),
@@ -123,15 +126,15 @@ const catalog: readonly [CommandSpec, ...CommandSpec[]] = [
     usage: "blueprint remove <blueprint-id>",
     summary: "Delete what was prepared for a blueprint; the catalog's folder stays.",
     details: [
-      "On a terminal it shows what would go and asks; elsewhere it needs --yes.",
-      "Its package stays while jobs have it, a model while another blueprint has it.",
+      "On a terminal it lists what would be removed and asks for confirmation; elsewhere it needs --yes.",
+      "Its package is kept while jobs use it, and a model while another blueprint uses it.",
     ],
     options: [
-      option("--dry-run", "Remove nothing; say what would go."),
+      option("--dry-run", "Remove nothing; list what would be removed."),
       option("--keep-resources", "Keep its resources for the next addition."),
       option("--keep-models", "Keep its models for the next addition."),
-      option("--yes", "Do not ask."),
-      option("--wait", "Follow it to its end, as it is; --no-wait only begins it."),
+      option("--yes", "Do not ask for confirmation."),
+      option("--wait", "Follow it to its end (the default); --no-wait only starts it."),
       ...remote,
     ],
     load: withServer(async () => (await import("./blueprints.ts")).remove),
@@ -142,7 +145,7 @@ const operations = command({
   usage: "operations [operation-id]",
   summary: "List operations, such as additions of blueprints, newest first; or show one.",
   options: [
-    option("--follow", "Of one: show it as it goes, until it has ended."),
+    option("--follow", "Of one operation: show its progress until it has ended."),
     option("--blueprint ID", "Only those about this blueprint."),
     option("--status STATUS", "Only those that are pending, running, completed or failed."),
     limit,

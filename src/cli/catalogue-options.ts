@@ -51,8 +51,8 @@ export const config = option(
   "--config FILE",
   "JSON file that is merged over the bundle's configuration; - reads stdin.",
 );
-export const name = option("--name NAME", "The job's name, for people.");
-export const watch = option("--watch", "Follow the run to its end, as it is; --no-watch only starts it.");
+export const name = option("--name NAME", "The job's display name.");
+export const watch = option("--watch", "Follow the run to its end (the default); --no-watch only starts it.");
 export const save = option("--save FOLDER", "Copy the run's outputs into a folder.");
 export const forceSave = option(
   "--force",
@@ -61,7 +61,7 @@ export const forceSave = option(
 export const follow = option("--follow", "Wait for more until the run ends.");
 
 export const runExitCodes =
-  "Exit code: 0 completed, 1 failed, 13 cancelled, 130 Ctrl-C while waiting (the run goes on).";
+  "Exit code: 0 completed, 1 failed, 13 cancelled, 130 Ctrl-C while waiting (the run continues).";
 
 /** Loads a command that talks to a server. */
 export const withServer =

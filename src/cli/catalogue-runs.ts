@@ -33,11 +33,11 @@ const secretsNote =
 
 const run = command({
   usage: "run <folder|zip|manifest.json>",
-  summary: "Run a bundle of this machine, and show how it goes.",
+  summary: "Run a bundle from this machine and show its progress.",
   details: [
-    "It is uploaded to the gateway, a job is created of it and run. If no gateway answers, one is started in this process for",
-    "the length of the run. The run is followed to its end, live in a terminal, as plain lines elsewhere.",
-    "With --runtime it is submitted to a runtime that is served without a gateway, which reads a folder by its path.",
+    "The bundle is uploaded to the gateway, and a job is created from it and run. If no gateway answers, this process runs one",
+    "until the run ends. The run is followed to its end, live in a terminal, as plain lines elsewhere.",
+    "With --runtime it is submitted to the runtime API instead, which reads a folder by its path.",
     runExitCodes,
   ],
   options: [
@@ -135,9 +135,9 @@ const logs = command({
 const attention: readonly CatalogueEntry[] = [
   command({
     usage: "human [id]",
-    summary: "List what runs ask people and nobody has answered yet.",
+    summary: "List the open questions of runs to people.",
     details: [
-      "Of one run, or of a job's latest one; without an id of every run of the gateway.",
+      "Of one run, or of a job's latest one; without an id, of every run of the gateway.",
       ...eitherIds,
     ],
     options: either,
@@ -145,11 +145,11 @@ const attention: readonly CatalogueEntry[] = [
   }),
   command({
     usage: "answer <id> <request-id> <decision>",
-    summary: "Answer what a run asks a person.",
-    details: ["The first answer stands. `troupe human` lists what is asked.", ...eitherIds],
+    summary: "Answer a question of a run.",
+    details: ["The first answer counts. `troupe human` lists the open questions.", ...eitherIds],
     options: [
-      option("--comment TEXT", "For the worker, in your own words."),
-      option("--data JSON", "For the worker: any JSON."),
+      option("--comment TEXT", "A comment for the worker."),
+      option("--data JSON", "Any JSON, for the worker."),
       ...either,
     ],
     load: withServer(async () => (await import("./attention.ts")).answer),
@@ -205,7 +205,7 @@ const bundles: CommandGroup = {
 
 const jobs: CommandGroup = {
   name: "jobs",
-  summary: "Create, list, change and steer jobs: durable definitions of work.",
+  summary: "Create, list, change and control jobs: durable definitions of work.",
   commands: [
     command({
       usage: "jobs list",
@@ -234,8 +234,8 @@ const jobs: CommandGroup = {
     }),
     command({
       usage: "jobs update <job-id>",
-      summary: "Change a job's name or configuration; runs that have begun keep theirs.",
-      details: ["--config is a JSON merge patch: null takes a key away, ******** keeps a stored secret."],
+      summary: "Change a job's name or configuration; runs that have started keep theirs.",
+      details: ["--config is a JSON merge patch: null removes a key, ******** keeps a stored secret."],
       options: [
         name,
         { ...config, help: "JSON file with the changes of the configuration; - reads stdin." },
@@ -258,7 +258,7 @@ const jobs: CommandGroup = {
     }),
     command({
       usage: "jobs progress <job-id>",
-      summary: "Show how far a job's latest run has come, agent by agent.",
+      summary: "Show the progress of a job's latest run, agent by agent.",
       options: remote,
       load: withServer(async () => (await import("./jobs.ts")).progress),
     }),
@@ -273,7 +273,7 @@ const jobs: CommandGroup = {
 
 const runs: CommandGroup = {
   name: "runs",
-  summary: "Start, list, follow and steer runs; get their results and files.",
+  summary: "Start, list, follow and control runs; get their results and files.",
   commands: [
     command({
       usage: "runs list",
@@ -338,14 +338,14 @@ const runs: CommandGroup = {
     }),
     command({
       usage: "runs result <run-id>",
-      summary: "Print what a run came to, as JSON.",
+      summary: "Print a run's result as JSON.",
       details: ["Exit code: 0 completed, 1 failed or not ended yet, 13 cancelled."],
       options: [{ ...json, help: "Print the whole record: status, result, failure." }, url, help],
       load: withServer(async () => (await import("./run-records.ts")).result),
     }),
     command({
       usage: "runs artifacts <run-id>",
-      summary: "List every file that a run's workers left, oldest first.",
+      summary: "List every file that a run's workers wrote, oldest first.",
       options: [
         option("--evidence", "Instead, the run's record, events, logs, errors and timeline as files."),
         ...remote,
@@ -354,7 +354,7 @@ const runs: CommandGroup = {
     }),
     command({
       usage: "runs outputs <run-id>",
-      summary: "List the files that a run was for, primary ones first.",
+      summary: "List the output files of a run, primary ones first.",
       options: remote,
       load: withServer(async () => (await import("./run-files.ts")).outputs),
     }),
@@ -362,7 +362,7 @@ const runs: CommandGroup = {
       usage: "runs save <run-id> <folder>",
       summary: "Copy a run's outputs into a folder; its other files where it has no outputs.",
       options: [
-        option("--all", "Every file, not the outputs alone."),
+        option("--all", "Every file, not only the outputs."),
         option(
           "--evidence",
           "Also the run's record, events, logs, errors and timeline, in a folder evidence.",
@@ -377,22 +377,19 @@ const runs: CommandGroup = {
 
 const gc = command({
   usage: "gc",
-  summary: "Remove old runs, and files that belong to nothing; the program does so each hour.",
+  summary: "Remove old runs and unreferenced files; a running server does so every hour.",
   details: [
-    "Ended runs go when they are older than SVC_RETENTION_DAYS of the program, or beyond its SVC_RETENTION_MAX_BYTES.",
-    "Open runs are never touched. --dry-run says what would go; the same command without it removes just that.",
+    "Ended runs are removed when they are older than the server's SVC_RETENTION_DAYS, or beyond its SVC_RETENTION_MAX_BYTES.",
+    "Open runs are never removed. --dry-run lists what would be removed; the same command without it removes just that.",
   ],
   options: [
-    option("--dry-run", "Remove nothing; say what would go."),
-    option("--confirm", "Remove what nothing names even if it is most of what SVC_HOME holds."),
+    option("--dry-run", "Remove nothing; list what would be removed."),
+    option("--confirm", "Remove unreferenced files even if they are most of SVC_HOME."),
     option(
       "--older-than AGE",
-      "In place of SVC_RETENTION_DAYS: a number with d, h or m, such as 7d; 0d: none goes for its age.",
+      "Instead of SVC_RETENTION_DAYS: a number with d, h or m, such as 7d; 0d: no age limit.",
     ),
-    option(
-      "--max-bytes SIZE",
-      "In place of SVC_RETENTION_MAX_BYTES: bytes, or with K, M, G, T; 0: no bound.",
-    ),
+    option("--max-bytes SIZE", "Instead of SVC_RETENTION_MAX_BYTES: bytes, or with K, M, G, T; 0: no limit."),
     { ...runtime, help: "Ask the runtime API; --url is then its address." },
     ...remote,
   ],

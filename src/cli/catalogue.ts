@@ -6,9 +6,9 @@ import { runEntries, runtimeEntries } from "./catalogue-runs.ts";
 import type { CatalogueEntry, CatalogueSection, OptionSpec } from "./command.ts";
 
 const servingOptions: readonly OptionSpec[] = [
-  option("--new-database", "Start with an empty database although SVC_HOME holds files of a lost one."),
-  option("--new-key", "Make a new secret key although stored secrets need the lost one."),
-  option("--accept-data-loss", "Start although acknowledged changes are missing from the database."),
+  option("--new-database", "Start with an empty database even if SVC_HOME holds files of a lost one."),
+  option("--new-key", "Create a new secret key even if stored secrets need the lost one."),
+  option("--accept-data-loss", "Start even if acknowledged changes are missing from the database."),
   json,
   help,
 ];
@@ -16,7 +16,7 @@ const servingOptions: readonly OptionSpec[] = [
 const serving: readonly CatalogueEntry[] = [
   command({
     usage: "up",
-    summary: "Start Troupe and stay until Ctrl-C.",
+    summary: "Start Troupe and run until Ctrl-C.",
     details: [
       "Open jobs resume automatically on restart.",
       "Ctrl-C or SIGTERM shuts down gracefully: open jobs are kept for the next start. A second one exits immediately.",
@@ -53,7 +53,7 @@ const local: readonly CatalogueEntry[] = [
   }),
   command({
     usage: "doctor",
-    summary: "Check this machine: store, disk, ports, tools; tell how to fix what is wrong.",
+    summary: "Check this machine: store, disk, ports, tools; report how to fix what is wrong.",
     options: [json, help],
     load: async () => (await import("./doctor.ts")).doctor,
   }),
@@ -64,7 +64,7 @@ const local: readonly CatalogueEntry[] = [
       "Workspaces of running agents and the secret key are not in it; `troupe restore` brings back everything else.",
     ],
     options: [
-      option("--with-key", "Put secret.key into it: whoever reads the file has the secrets."),
+      option("--with-key", "Include secret.key: anyone who can read the file can decrypt the secrets."),
       option("--force", "Replace the file if it exists."),
       json,
       help,

@@ -1,8 +1,8 @@
 // What a command is, and how its words become options.
 //
 // A1. An unknown option, a missing value or too many words is refused with the nearest right thing.
-// A2. A command answers with an exit code; it never exits by itself.
-// A3. A command's name is one word, or two where a group's word stands before it: `up`, `runs start`.
+// A2. A command returns an exit code; it never exits the process.
+// A3. A command's name is one word, or two, of which the first is its group's: `up`, `runs start`.
 
 import { parseArgs } from "node:util";
 import { nearestName } from "../lib/text.ts";
@@ -16,13 +16,13 @@ export const exitCodes = {
   usage: 2,
   /** The watched run was cancelled. */
   cancelled: 13,
-  /** Ctrl-C while watching; the job goes on. */
+  /** Ctrl-C while watching; the job continues. */
   interrupted: 130,
 } as const;
 
 export interface OptionSpec {
   readonly name: string;
-  /** What stands for the value in the help, such as FILE; null for a switch. */
+  /** The placeholder of the value in the help, such as FILE; null for a switch. */
   readonly value: string | null;
   readonly help: string;
 }
@@ -39,11 +39,11 @@ export interface CommandSpec {
   load(): Promise<(call: Call) => Promise<number>>;
 }
 
-/** Commands about one kind of thing, under one word: `troupe runs` and what may stand behind it. */
+/** Commands about one kind of thing, under one word, such as `troupe runs`. */
 export interface CommandGroup {
   readonly name: string;
   readonly summary: string;
-  /** Their names begin with the group's. The first one is also what the group's word alone does. */
+  /** Their names begin with the group's. The first one is also run by the group's word alone. */
   readonly commands: readonly [CommandSpec, ...CommandSpec[]];
 }
 
@@ -68,18 +68,18 @@ export interface Call {
   flag(name: string): boolean | null;
 }
 
-/** Wrong words on the command line, or a file they name that cannot be used: exit code 2. */
+/** Wrong use of the command line, or a file named there that cannot be used: exit code 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** What was asked could not be done, for a reason a person should read: exit code 1. */
+/** The command failed for a reason that the user should read: exit code 1. */
 export class CommandFailed extends Error {
   override readonly name = "CommandFailed";
 }
 
 /**
- * Prints what a command has to say: with --json the value as one document, else the lines.
+ * Prints a command's answer: with --json the value as one document, else the lines.
  *
  * @returns the exit code for success
  */

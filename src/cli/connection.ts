@@ -54,13 +54,13 @@ function unknownAddress(variable: string): UsageError {
   );
 }
 
-/** Where the gateway of this configuration is looked for; null when its port is "any free one". */
+/** The gateway's address by this configuration; null when its port is "any free one". */
 export function defaultGatewayUrl(config: Config): string | null {
   return localUrl(config.apiHost, config.apiPort);
 }
 
 /**
- * Where the runtime API of this configuration is looked for. A socket in the home is a running server's (each start
+ * The runtime API's address by this configuration. A socket in the home is a running server's (each start
  * removes a dead one's), and wins over the defaults: a person's shell need not have the server's variables.
  *
  * @returns null when its port is "any free one", or it is off
@@ -73,7 +73,7 @@ export function defaultRuntimeAddress(config: Config): ServerAddress | null {
   const isPortGiven = url !== null && config.fromEnvironment.includes("SVC_RUNTIME_API_PORT");
   const isGiven = isPortGiven || config.fromEnvironment.includes("SVC_RUNTIME_API");
   if (runtimeApi === "socket" || (!isGiven && existsSync(socket))) {
-    // The host in the URL stands for none.
+    // The host in the URL is not used.
     const baseUrl = "http://localhost/api/v1";
     return {
       name: "runtime",
@@ -105,7 +105,7 @@ export function baseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
     throw new UsageError(
-      `--url: ${JSON.stringify(text)} is no address. Give one that \`troupe up\` prints: --url http://127.0.0.1:PORT/api/v1`,
+      `--url: ${JSON.stringify(text)} is not an address. Give one that \`troupe up\` prints: --url http://127.0.0.1:PORT/api/v1`,
     );
   }
   const path = url.pathname.replace(/\/+$/, "");

@@ -1,5 +1,5 @@
-// What `troupe doctor` looks at, beside what it shares with a running server (src/execution/machine.ts): the store, and the port.
-// Each check answers with findings and throws nothing; nothing it makes stays.
+// The checks of `troupe doctor` beside those that a running server has too (src/execution/machine.ts): store and port.
+// Each check returns findings, throws nothing and leaves nothing behind.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ import { defaultRuntimeAddress } from "./connection.ts";
 import { cleanText } from "./text.ts";
 
 const COMMIT_WARN_MS = 20;
-/** A person waits, and for nothing else: what answers late on a busy machine is there all the same. */
+/** Long, because on a busy machine an answer may be late. */
 const LOOK_TIMEOUT_MS = 10_000;
 
 /** @param config null when it is not valid; what depends on it is left out */
@@ -71,7 +71,7 @@ async function checkStore(home: string): Promise<Finding> {
   }
 }
 
-/** A home that is there is asked; the start takes the permission away where it may. */
+/** The start takes these permissions away where it may. */
 function checkPrivacy(home: string): readonly Finding[] {
   const open = pathsOpenToOthers(home, { fix: false });
   if (open.length === 0) return [];
@@ -82,13 +82,13 @@ function checkPrivacy(home: string): readonly Finding[] {
 
 const PATHS_SHOWN = 3;
 
-/** Whether the files are there that the database names; nothing is found where there is no database that can be read. */
+/** Whether the files that the database names exist; no finding without a readable database. */
 function checkContent(home: string): readonly Finding[] {
   const name = "content";
   try {
     if (!existsSync(databaseFile(home))) return [];
     const first = missingContent(home);
-    // A second look, without what a running program has removed meanwhile.
+    // Checked twice, to leave out what a running program has removed meanwhile.
     const paths = first.size === 0 ? [] : [...first.intersection(missingContent(home))];
     if (paths.length === 0)
       return [{ name, state: "ok", text: "every file that the database names is there" }];
@@ -97,7 +97,7 @@ function checkContent(home: string): readonly Finding[] {
       "Put them back from a backup (`troupe restore` into an empty folder brings them), or upload their bundles again.";
     return [{ name, state: "fail", text, mend }];
   } catch {
-    // The store's own check says what is wrong with the database.
+    // The store's own check reports what is wrong with the database.
     return [];
   }
 }

@@ -16,7 +16,7 @@ export interface HistoryEvent {
   readonly failure: Failure | null;
 }
 
-/** Takes an event apart; what is missing or of another type becomes empty. */
+/** Reads the fields of an event; what is missing or of another type becomes empty. */
 export function readEvent(sequence: number, event: unknown): HistoryEvent {
   const item: JsonObject = isObject(event as JsonValue) ? (event as JsonObject) : {};
   return {
@@ -29,7 +29,7 @@ export function readEvent(sequence: number, event: unknown): HistoryEvent {
   };
 }
 
-/** Bookkeeping that a person who watches a run does not read; `troupe events` still shows it. */
+/** Bookkeeping that is not shown while a run is watched; `troupe events` still shows it. */
 const bookkeeping = new Set([
   "job_validated",
   "job_scheduled",
@@ -49,12 +49,12 @@ const bookkeeping = new Set([
 
 const RESULT_OBJECT = /^\s*\{\s*"(events|emit_messages|next_state|complete_step|complete_run|outputs)"\s*:/;
 
-/** Whether a person who watches the run wants a line for this event. */
+/** Whether this event has a line while the run is watched. */
 export function isWorthReading(event: HistoryEvent): boolean {
   return !bookkeeping.has(event.type) && !isResultObject(event);
 }
 
-/** Whether a log line is the object by which a command tells the runtime its result: not meant for people. */
+/** Whether a log line is the object by which a command reports its result to the runtime. */
 export function isResultObject({ type, payload }: HistoryEvent): boolean {
   return type === "log" && typeof payload.message === "string" && RESULT_OBJECT.test(payload.message);
 }
@@ -123,10 +123,10 @@ export function eventText(event: HistoryEvent): string {
     case "job_completed":
       return completedText(payload);
     case "job_failed":
-      // What a command did wrong stands in its own event already.
+      // The failure of a command has an event of its own already.
       return failure?.details?.agent_id === undefined ? words("failed") : "failed";
     case "agent_failed":
-      return `failed for good [${cleanText(failure?.code ?? "")}]`;
+      return `failed permanently [${cleanText(failure?.code ?? "")}]`;
     case "sandbox_job_completed":
       return `command ended with exit code ${cleanText(payload.exit_code)}${took(payload)}`;
     case "sandbox_job_failed":
@@ -150,7 +150,7 @@ export function eventText(event: HistoryEvent): string {
   }
 }
 
-/** What a worker asks a person, with the answers that are allowed. */
+/** A worker's question, with the answers that are allowed. */
 export function questionText({ prompt, request_id: id, allowed_decisions: allowed }: JsonObject): string {
   const question = cleanText(prompt ?? "") || cleanText(id);
   return Array.isArray(allowed) && allowed.length > 0
@@ -200,7 +200,7 @@ function retryText(payload: JsonObject): string {
   const failed =
     typeof payload.failed_attempt === "number" ? `attempt ${payload.failed_attempt} failed` : "failed";
   return typeof payload.delay_ms === "number"
-    ? `${failed}; tries again in ${duration(payload.delay_ms)}`
+    ? `${failed}; retrying in ${duration(payload.delay_ms)}`
     : failed;
 }
 

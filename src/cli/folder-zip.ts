@@ -1,7 +1,7 @@
 // A bundle's folder as a zip that is made while it is read.
 //
-// Z1. Nothing outside the folder is read, and only regular files: the folder is listed and judged first, as when the
-//     runtime takes it by path (src/bundles/folder-source.ts), and every problem is said before anything is sent.
+// Z1. Nothing outside the folder is read, and only regular files: the folder is listed and checked first, as when the
+//     runtime takes it by path (src/bundles/folder-source.ts), and every problem is reported before anything is sent.
 // Z2. Equal folders make equal bytes, on any machine: names in order, one date, and of the mode only whether a file is
 //     executable.
 // Z3. A file is open only while it is sent; memory stays flat.
@@ -25,7 +25,7 @@ const MODE_EXECUTABLE = 0o100755;
 
 export interface FolderZip {
   readonly bytes: Readable;
-  /** Why the folder could not be read to its end; null while that is not so. */
+  /** Why the folder could not be read to its end; null without a failure. */
   failure(): Error | null;
 }
 

@@ -1,4 +1,4 @@
-// `troupe gc`: removes what is not kept any more, or tells what would go.
+// `troupe gc`: removes what is no longer kept, or lists what would be removed.
 
 import type { CollectGarbage, CollectReport } from "../../sdk/src/index.ts";
 import { type Call, printAnswer, UsageError } from "./command.ts";
@@ -10,7 +10,7 @@ export async function gc(call: ServerCall): Promise<number> {
   const report = await (call.flag("runtime") ? call.runtime : call.client.system).collectGarbage(request);
   if (report.needs_confirmation) {
     call.terminal.note(
-      "warning: most of what SVC_HOME holds is named by nothing in its database: is it the right one? Only --confirm removes that.",
+      "warning: most of SVC_HOME is not referenced by its database: is it the right one? Only --confirm removes that.",
     );
   }
   return printAnswer(call, report, () => linesOf(report));
@@ -60,7 +60,7 @@ function linesOf(report: CollectReport): readonly string[] {
     .filter(([, { count }]) => count > 0)
     .map(([what, { count, bytes: size }]) => `  ${plural(count, what)}, ${bytes(size)}`);
   const isPreview = report.dry_run;
-  if (lines.length === 0) return [isPreview ? "Nothing would go." : "There was nothing to remove."];
+  if (lines.length === 0) return [isPreview ? "Nothing would be removed." : "There was nothing to remove."];
   const freed = `${bytes(report.bytes_freed)} of files ${isPreview ? "would be" : "were"} freed.`;
-  return [isPreview ? "This would go, and is still there:" : "Removed:", ...lines, freed];
+  return [isPreview ? "Would be removed:" : "Removed:", ...lines, freed];
 }

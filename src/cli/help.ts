@@ -28,7 +28,7 @@ export async function help(call: Call, sections: Sections): Promise<number> {
   return exitCodes.success;
 }
 
-/** `troupe help up now` asks for something that is not there; for `troupe up now` parseWords says so. */
+/** `troupe help up now` names a command that does not exist; for `troupe up now` parseWords reports it. */
 function findExactly(sections: Sections, words: readonly string[]): Found {
   const found = findCommand(sections, words);
   const [extra] = found.rest;
@@ -38,7 +38,7 @@ function findExactly(sections: Sections, words: readonly string[]): Found {
 
 export interface Found {
   readonly spec: CommandSpec;
-  /** The group, when its word stood alone. */
+  /** The group, when its word was alone. */
   readonly group: CommandGroup | null;
   /** What is left of the words. */
   readonly rest: readonly string[];
@@ -63,7 +63,7 @@ export function findCommand(sections: Sections, words: readonly string[]): Found
   throw unknown(prefix, second, entry.commands, elsewhere(entry, second));
 }
 
-/** @param prefix the group's word and a blank; empty outside groups */
+/** @param prefix the group's word and a space; empty outside groups */
 function unknown(
   prefix: string,
   word: string,
@@ -78,7 +78,7 @@ function unknown(
   return new UsageError(`There is no command ${shown(prefix + word)}. ${hint}`);
 }
 
-/** What else somebody may have meant with a word behind a group's. */
+/** A hint for an unknown word after a group's. */
 function elsewhere(group: CommandGroup, word: string): string {
   const isId = word.startsWith(`${group.name.slice(0, -1)}_`);
   if (isId && group.commands.some(({ name }) => name === `${group.name} show`)) {
@@ -113,7 +113,7 @@ export function overview(sections: Sections): readonly string[] {
   ];
 }
 
-/** The text of --help: of the group, when its word stood alone, else of the command. */
+/** The text of --help: of the group, when its word was alone, else of the command. */
 export function helpFor({ spec, group }: Found): readonly string[] {
   return group === null ? commandHelp(spec) : groupHelp(group);
 }

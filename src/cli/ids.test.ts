@@ -16,7 +16,7 @@ test("an id of another thing is refused with the name of what it is", () => {
 
 test("what would lead to another route is no id", () => {
   for (const id of ["", ".", "..", "a/b", "run_1?x", "run 1", "run_\x1b[31m", "r".repeat(129)]) {
-    assert.throws(() => checkedId(id, "run"), { name: "UsageError", message: /is no id of a run/ });
+    assert.throws(() => checkedId(id, "run"), { name: "UsageError", message: /is not the id of a run/ });
   }
 });
 

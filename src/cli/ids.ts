@@ -37,7 +37,9 @@ export function checkedId(id: string, kind: IdKind): string {
   }
   if (pattern.test(id)) return id;
   const a = kind === "operation" ? "an" : "a";
-  throw new UsageError(`${JSON.stringify(cleanText(id))} is no id of ${a} ${kind}. \`${list}\` lists them.`);
+  throw new UsageError(
+    `${JSON.stringify(cleanText(id))} is not the id of ${a} ${kind}. \`${list}\` lists them.`,
+  );
 }
 
 /** What an id names: one of the gateway's things, or a job of the runtime, whose ids have a dash. */

@@ -100,7 +100,7 @@ describe("files of the user", () => {
       () => readTarget(testCall({}, [join(folder, "nothing")])),
       /does not exist; give the folder of a bundle, a zip of it, or a manifest/,
     ],
-    ["text that is no JSON", target("x.json", "{"), /x\.json is no JSON: .*/],
+    ["text that is not JSON", target("x.json", "{"), /x\.json is not valid JSON: .*/],
     ["bytes that are no text", target("y.json", new Uint8Array([0xff, 0xfe])), /y\.json is not UTF-8/],
     [
       "JSON that nests too deep",
@@ -108,8 +108,8 @@ describe("files of the user", () => {
       /nests deeper than 100/,
     ],
     ["a manifest that is a list", target("l.json", "[]"), /not a manifest/],
-    ["a configuration that is a list", read("config", "[]"), /--config: .* holds no JSON object/],
-    ["an input that is no object", read("input", "3"), /--input: .* holds no JSON object/],
+    ["a configuration that is a list", read("config", "[]"), /--config: .* does not hold a JSON object/],
+    ["an input that is no object", read("input", "3"), /--input: .* does not hold a JSON object/],
     [
       "an input that is not there",
       () => readObject(testCall({ input: join(folder, "none.json") }), "input"),

@@ -23,7 +23,7 @@ export function readJsonFile(path: string): JsonValue {
     );
   }
   const parsed = parseJson(text, limits.jsonDepthMax);
-  if (parsed === null) throw new UsageError(`${shown} is no JSON: ${whyNot(text)}`);
+  if (parsed === null) throw new UsageError(`${shown} is not valid JSON: ${whyNot(text)}`);
   return parsed.value;
 }
 
@@ -41,27 +41,28 @@ export function readObject(call: Call, option: string): JsonObject | undefined {
   const file = call.text(option);
   if (file === null) return undefined;
   const value = readJsonFile(file);
-  if (!isObject(value)) throw new UsageError(`--${option}: ${file} holds no JSON object.`);
+  if (!isObject(value)) throw new UsageError(`--${option}: ${file} does not hold a JSON object.`);
   return value;
 }
 
 /**
  * The JSON of an option.
  *
- * @param example what could stand behind the option
+ * @param example a value for the option
  */
 export function jsonOption(call: Call, option: string, example: string): JsonValue | undefined {
   const text = call.text(option);
   if (text === null) return undefined;
   const parsed = parseJson(text, limits.jsonDepthMax);
-  if (parsed === null) throw new UsageError(`--${option} is no JSON. Example: --${option} '${example}'`);
+  if (parsed === null)
+    throw new UsageError(`--${option} is not valid JSON. Example: --${option} '${example}'`);
   return parsed.value;
 }
 
 /**
- * Lays settings over an object; later ones win. The given object is not changed.
+ * Merges settings over an object; later ones win. The given object is not changed.
  *
- * @throws UsageError that names the setting which is none, or goes through a value that has no parts
+ * @throws UsageError that names a setting that has no name, or goes through a value that has no parts
  */
 export function withSettings(base: JsonObject, settings: readonly string[]): JsonObject {
   return settings.reduce((object, setting) => {
@@ -100,7 +101,7 @@ function placed(object: JsonObject, path: readonly string[], value: JsonValue, s
  * The inputs in place of the manifest's own: one body for every entrypoint, or bodies for some of them by name
  * (`{"$entrypoints": {"id": [bodies]}}`; the others keep theirs).
  *
- * @throws UsageError for inputs that would reach nobody
+ * @throws UsageError for inputs that would reach no entrypoint
  */
 export function withInputs(manifest: JsonObject, inputs: JsonObject): JsonObject {
   if (Object.keys(inputs).length === 0) return manifest;

@@ -5,7 +5,7 @@ import type { Style } from "./terminal.ts";
 import { cleanText, table } from "./text.ts";
 
 const ITEMS_SHOWN = 20;
-/** Items that share the widths of their columns, and how many are asked for at once. */
+/** Items that share the widths of their columns; also the largest page that is requested. */
 const CHUNK_ITEMS = 200;
 
 export interface Listing<Item> {
@@ -17,9 +17,9 @@ export interface Listing<Item> {
   row(item: Item): readonly unknown[];
   /** Of the item's whole row. */
   style?(item: Item): Style | null;
-  /** What stands in the JSON array; the item itself when absent. */
+  /** The element of the JSON array; the item itself when absent. */
   json?(item: Item): unknown;
-  /** What is said when there is nothing. */
+  /** The notice when there are no items. */
   readonly nothing: string;
 }
 
@@ -43,7 +43,7 @@ export function countOf(
   throw new UsageError(`--${option} needs a ${range}: --${option} ${example}`);
 }
 
-/** @throws UsageError when an option's value is none of those that it may have */
+/** @throws UsageError when an option's value is not one of these */
 export function oneOf<Value extends string>(
   call: Call,
   option: string,
@@ -58,7 +58,7 @@ export function oneOf<Value extends string>(
 /** Prints a list. */
 export async function printList<Item>(call: Call, listing: Listing<Item>): Promise<number> {
   const { limit = null } = listing;
-  // One more than is shown tells whether there are more.
+  // One more than is shown, to know whether there are more.
   const pageSize = limit === null ? CHUNK_ITEMS : Math.min(CHUNK_ITEMS, limit + 1);
   const writer = call.flag("json") ? jsonArray(call, listing) : tableOf(call, listing);
   let count = 0;

@@ -101,6 +101,6 @@ function timeOf(call: Call, option: string, nowMs: number): string | undefined {
   const ms = count === undefined ? (isDate ? Date.parse(text) : Number.NaN) : nowMs - agoMs;
   if (!Number.isNaN(ms)) return new Date(ms).toISOString();
   throw new UsageError(
-    `--${option}: ${JSON.stringify(cleanText(text))} is no time. Take 30s, 10m, 2h, 3d, or 2026-11-21T09:30:00Z.`,
+    `--${option}: ${JSON.stringify(cleanText(text))} is not a time. Use 30s, 10m, 2h, 3d, or 2026-11-21T09:30:00Z.`,
   );
 }

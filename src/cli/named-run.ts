@@ -29,7 +29,7 @@ export type RunFile = Artifact & Partial<Pick<Output, "title" | "primary">>;
 /** A file with where it can be got: a path when it was saved, else an address. */
 export type PlacedFile = RunFile & { readonly place: string };
 
-/** How a run stands; most often it has ended. */
+/** The state of a run, which has mostly ended. */
 export interface Outcome {
   readonly status: string;
   readonly result: unknown;
@@ -58,7 +58,7 @@ export interface NamedRun {
   dashboard(): Promise<string | null>;
   /** The address of its page that stays after its end; null when there is none. */
   readonly page: string | null;
-  /** What it asks people and nobody has answered yet. */
+  /** Its open questions to people. */
   requests(): AsyncIterable<HumanRequest>;
   answer(requestId: string, answer: HumanAnswer): Promise<HumanRequest>;
   /** @param limit of all of them; null for every one */
@@ -68,7 +68,7 @@ export interface NamedRun {
 }
 
 /**
- * Does a command's work with the run that its first word names. A job without a run has nothing to work on.
+ * Does a command's work with the run that its first word names. A job without a run is only reported.
  *
  * @param only the kind of id the command takes; any kind when absent
  */
@@ -164,7 +164,7 @@ export function runtimeRun({ runtime }: ServerCall, id: string): NamedRun {
     },
     answer: async (requestId, answer) => runtime.answer(await runId(), requestId, answer),
     async *letters(_pageSize, limit) {
-      // One more than is shown tells whether there are more.
+      // One more than is shown, to know whether there are more.
       const query = limit === null ? {} : { limit: limit + 1 };
       yield* await runtime.deadLetters(await runId(), query);
     },

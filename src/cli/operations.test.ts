@@ -21,11 +21,11 @@ test("a removal says what has gone and what it has freed", () => {
 });
 
 test("a package that stays says what has it, before and after", () => {
-  const staying = "  package facfc9161795, 2.0 KiB: jobs of it, or an uploaded bundle, still have it";
+  const staying = "  package facfc9161795, 2.0 KiB: still used by its jobs or an uploaded bundle";
   const jobs = "1 job made from it stays.";
   assert.deepEqual(planLines(removal("preview", "keep")), [
-    "No files would go.",
-    "This would stay:",
+    "No files would be removed.",
+    "Would be kept:",
     staying,
     jobs,
   ]);

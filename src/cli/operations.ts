@@ -106,12 +106,14 @@ export function planLines({ result }: Pick<Operation, "result">): readonly strin
   const items = (Array.isArray(plan.resources) ? plan.resources : []) as readonly unknown[] as PlannedItem[];
   const going = items.filter(({ action }) => action === "delete");
   const staying = items.filter(({ action }) => action !== "delete");
-  const nothing = isPreview ? "No files would go." : "No files were removed.";
+  const nothing = isPreview ? "No files would be removed." : "No files were removed.";
   const freed = `${bytes(Number(plan.bytes_freed))} of files ${isPreview ? "would be" : "were"} freed.`;
   const jobs = Number(plan.jobs_affected);
   return [
-    ...(going.length === 0 ? [nothing] : [isPreview ? "This would go:" : "Removed:", ...going.map(itemLine)]),
-    ...(staying.length === 0 ? [] : [isPreview ? "This would stay:" : "Kept:", ...staying.map(itemLine)]),
+    ...(going.length === 0
+      ? [nothing]
+      : [isPreview ? "Would be removed:" : "Removed:", ...going.map(itemLine)]),
+    ...(staying.length === 0 ? [] : [isPreview ? "Would be kept:" : "Kept:", ...staying.map(itemLine)]),
     ...(going.length === 0 ? [] : [freed]),
     ...(jobs === 0 ? [] : [`${plural(jobs, "job")} made from it ${jobs === 1 ? "stays" : "stay"}.`]),
   ];
@@ -119,6 +121,6 @@ export function planLines({ result }: Pick<Operation, "result">): readonly strin
 
 function itemLine({ kind, id, bytes: size, action }: PlannedItem): string {
   const isUsed = kind === "package" && action !== "delete";
-  const why = isUsed ? ": jobs of it, or an uploaded bundle, still have it" : "";
+  const why = isUsed ? ": still used by its jobs or an uploaded bundle" : "";
   return `  ${kind} ${kind === "package" ? id.slice(0, 12) : cleanText(id)}, ${bytes(size)}${why}`;
 }

@@ -76,7 +76,7 @@ describe("the state of a run", () => {
     assert.equal(progressOf(...steps).agents.get("w")?.attempt, 2);
     assert.match(
       progressOf(...steps).agents.get("w")?.text ?? "",
-      /failed for good \[executor\.exit_nonzero\]/,
+      /failed permanently \[executor\.exit_nonzero\]/,
     );
   });
 
@@ -321,7 +321,7 @@ describe("event lines", () => {
     }
   });
 
-  test("say in words what happened", () => {
+  test("describe what happened", () => {
     const said = history(
       [0, "sandbox_job_completed", "w", { exit_code: 0, duration_ms: 1_500 }],
       [0, "sandbox_job_retry_scheduled", "w", { failed_attempt: 1, delay_ms: 500 }],
@@ -333,7 +333,7 @@ describe("event lines", () => {
     ).map(eventText);
     assert.deepEqual(said, [
       "command ended with exit code 0 after 1.5 s",
-      "attempt 1 failed; tries again in 500 ms",
+      "attempt 1 failed; retrying in 500 ms",
       "command failed: count.py ended with exit code 2 [executor.exit_nonzero]",
       "wrote report.html (2.0 KiB)",
       "75 % 3/4 pages",

@@ -102,7 +102,7 @@ function agentOf(run: RunProgress, agentId: string, atMs: number): AgentProgress
   return agent;
 }
 
-/** The state an agent enters with an event. */
+/** The state that an agent enters with an event. */
 const entered: ReadonlyMap<string, AgentState> = new Map([
   ["executor_lease_requested", "queued"],
   ["sandbox_job_started", "running"],

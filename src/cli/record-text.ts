@@ -23,7 +23,7 @@ export function fieldLines(fields: readonly Field[]): readonly string[] {
   return columns(fields.filter(([, value]) => value !== null)).map((line) => `  ${line}`);
 }
 
-/** Where a run stands, without its result. @param more what its summary adds */
+/** The state of a run, without its result. @param more what its summary adds */
 export function runLines(run: Run, more: readonly Field[] = []): readonly string[] {
   const { progress } = run;
   const agents = `${progress.agents_done} of ${plural(progress.agents_total, "agent")} done${endsText(progress.agents)}`;

@@ -16,7 +16,7 @@ const statusStyles: Readonly<Record<string, Style>> = {
   cancelled: "yellow",
 };
 
-/** How a run stands: status, failure, result, files. */
+/** The state of a run: status, failure, result, files. */
 export function endLines(
   { id, address }: Pick<NamedRun, "id" | "address">,
   { status, result, failure }: Pick<Outcome, "status" | "result" | "failure">,
@@ -75,7 +75,7 @@ export function failureLines(
   return [...lines, `  What to do: ${cleanText(failure.remediation)}`, ...linkLines(failure, address)];
 }
 
-/** The failure's links, each on a line of its own, to be opened. One of an older server has none, or no list. */
+/** The failure's links, one per line. A failure of an older server may have none. */
 function linkLines({ links }: Partial<Failure>, address: (path: string) => string): readonly string[] {
   const known = Array.isArray(links) ? (links as Failure["links"]) : [];
   const found = known.map(({ url }) => `    ${cleanText(address(url))}`);

@@ -32,7 +32,7 @@ export async function secrets(call: Call): Promise<number> {
 }
 
 async function rotate(home: string, given: readonly string[]) {
-  // Before the lock, which would make the folder.
+  // Checked before the lock, which would create the folder.
   if (statSync(databaseFile(home), { throwIfNoEntry: false }) === undefined) {
     throw new CommandFailed(`SVC_HOME ${home} has no database: there is nothing to encrypt again.`);
   }
@@ -44,7 +44,7 @@ async function rotate(home: string, given: readonly string[]) {
       const open = () => openSecretKey({ home, given, mayMake: () => !holdsEncrypted(database.connection) });
       const isFile = given.length === 0;
       let key = await open();
-      // Several keys in the file are a change that was begun.
+      // With several keys in the file, an earlier rotation was interrupted.
       if (isFile && key.older.length === 0) {
         await addKey(secretKeyFile(home));
         key = await open();
@@ -82,19 +82,19 @@ function print(call: Call, report: Report): number {
   });
   if (unreadable > 0) {
     terminal.note(
-      `warning: ${plural(unreadable, "value")} decrypt with none of the keys, and stay as they are. If you have the key, put it behind the first one and run this again.`,
+      `warning: ${plural(unreadable, "value")} cannot be decrypted with any of the keys and are left unchanged. If you have the key, add it after the first one and run this again.`,
     );
   }
   if (damagedRows > 0) {
     terminal.note(
-      `warning: ${plural(damagedRows, "row")} of the database changed since they were written, and stay as they are, with the older key. Keep that key until their jobs are removed, then run this again.`,
+      `warning: ${plural(damagedRows, "row")} of the database changed after they were written and keep the older key. Keep that key until their jobs are removed, then run this again.`,
     );
   }
   if (unreadable + damagedRows > 0) return exitCodes.failure;
   terminal.note(
     report.isFile
       ? "The old key is no longer in secret.key. Backups made before need it: make a new one with `troupe backup`."
-      : "No stored value needs the other keys: take them away. Backups made before need them: make a new one with `troupe backup`.",
+      : "No stored value needs the other keys: remove them. Backups made before need them: make a new one with `troupe backup`.",
   );
   return exitCodes.success;
 }

@@ -68,7 +68,7 @@ export async function save(call: ServerCall): Promise<number> {
   return printAnswer(call, placed(run, files, saved), () => [...saved.values()].map(cleanText));
 }
 
-/** What the gateway tells of the run as files; a list begins with it. */
+/** The run's records as files; a list begins with them. */
 async function* evidenceOf({ runs }: TroupeClient, runId: string): AsyncGenerator<Artifact> {
   for await (const artifact of runs.artifacts(runId, { page_size: FILES_PAGE })) {
     if (artifact.kind !== "evidence") return;
@@ -81,7 +81,7 @@ function isOwnFile({ artifact_id }: RunFile): boolean {
   return artifact_id !== "final_artifact";
 }
 
-/** Evidence is saved in a folder of its own, apart from the files that workers named. */
+/** Saved in a folder of its own, apart from the files that workers named. */
 function inFolder(file: RunFile): RunFile {
   return { ...file, name: `evidence/${file.name.split("/").at(-1)}` };
 }

@@ -1,7 +1,7 @@
 // `troupe run`: from a folder, a zip or a manifest on this machine to the outputs of a run, in one command; and `troupe
 // demo`, which runs an example that ships with the program.
 //
-// R1. A gateway that is not there is started in this process for the length of the run, unless --url names one.
+// R1. When no gateway answers, one is started in this process until the run ends, unless --url names one.
 // R2. Everything is read from this machine before anything is started or sent.
 
 import { existsSync, realpathSync } from "node:fs";
@@ -65,12 +65,12 @@ export async function run(call: Call): Promise<number> {
   }
 }
 
-/** A manifest that lies in a bundle's folder is most often meant with its payloads. */
+/** A manifest in a bundle's folder is mostly meant to be run with its payloads. */
 function noteLeftOut({ terminal }: Call, { kind, path }: Target): void {
   const folder = dirname(path);
   if (kind !== "manifest" || basename(path) !== "manifest.json" || !existsSync(join(folder, "payloads")))
     return;
-  terminal.note(`Only the manifest is run, without its payloads; \`troupe run ${folder}\` brings them.`);
+  terminal.note(`Only the manifest is run, without its payloads; \`troupe run ${folder}\` includes them.`);
 }
 
 // ------------------------------------------------------------------------------------------ the gateway
@@ -142,12 +142,12 @@ async function submit(call: ServerCall, { target, inputs, config }: RunPlan) {
 /** @returns the program that was started, or null when a gateway answers */
 async function startMissing(call: Call, signal: AbortSignal): Promise<RunningProgram | null> {
   const config = configFor(call, "gateway");
-  // A port of the system's choice is nobody's yet.
+  // No gateway listens at a port that the system will choose.
   const missing = config.apiPort === 0 ? "SVC_API_PORT is 0." : await whyMissing(call, signal);
   if (missing === null) return null;
   const own = await startServer({
     ...config,
-    // Its log stays out of the picture, unless a level was asked for.
+    // Its log would disturb the live screen, unless a level was set.
     ...(!config.fromEnvironment.includes("SVC_LOG_LEVEL") && { logLevel: "error" as const }),
   });
   call.terminal.note(`${missing} This process runs one for the length of the run, at ${own.gatewayUrl}.`);

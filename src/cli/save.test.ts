@@ -83,15 +83,15 @@ describe("saving files", () => {
     assert.equal(Object.keys(await found(root)).length, names.length);
     assert.deepEqual(await readdir(folder), ["hostile", "new"]);
   });
-  test("bytes that are not the promised ones do not appear (S2)", async () => {
+  test("a file whose checksum does not match does not appear (S2)", async () => {
     const root = join(folder, "changed");
     await assert.rejects(saveFiles([{ ...file("art_1", "a", "good"), content: "evil" }], download, root), {
       name: "CommandFailed",
-      message: /Saving .*changed\/a failed: its bytes are not the ones/,
+      message: /Saving .*changed\/a failed: its checksum does not match/,
     });
     assert.deepEqual(await readdir(root), []);
   });
-  test("a connection that is lost half way leaves the old file and no half one (S2)", async () => {
+  test("a connection that is lost half way leaves the old file and no partial one (S2)", async () => {
     const root = join(folder, "lost");
     await saveFiles([file("art_1", "a", "old")], download, root);
     const lost = async () =>

@@ -1,8 +1,8 @@
 // Saving a run's files into a folder: `--save` and `troupe runs save`.
 //
-// S1. A name from a worker never leads out of the folder, and no file takes the place of another one of the run.
-//     Of several of one name the newest has it; the others lie in folders that are called by their ids.
-// S2. A file appears under its name only when it is whole: its bytes are those that the server has the SHA-256 of.
+// S1. A name from a worker never leads out of the folder, and no file overwrites another one of the run.
+//     Of several files of one name the newest has it; the others are in folders named after their ids.
+// S2. A file appears under its name only when it is complete and matches the server's SHA-256.
 // S3. Nothing that was in the folder before is replaced without --force, and nothing is ever written through a link in it.
 
 import { createHash } from "node:crypto";
@@ -18,7 +18,7 @@ import { writeFailure } from "./text.ts";
 
 export type SavedFile = Pick<RunFile, "artifact_id" | "name" | "sha256" | "url">;
 
-/** How the folders begin that files are downloaded into; a killed command may have left one. */
+/** Prefix of the folders that files are downloaded into; a killed command may have left one. */
 const UNFINISHED = ".saving-";
 
 /**
@@ -34,7 +34,7 @@ export function checkSaveFolder(call: Call, folder: string | null = call.text("s
   );
 }
 
-/** What is no folder is found out when it is written to. */
+/** What is not a folder is reported when it is written to. */
 function isEmpty(folder: string): boolean {
   try {
     return readdirSync(folder).every((name) => name.startsWith(UNFINISHED));
@@ -154,15 +154,14 @@ async function write(bytes: AsyncIterable<Uint8Array>, path: string, sha256: str
     }
   };
   await pipeline(bytes, hashed, createWriteStream(path));
-  if (hash.digest("hex") !== sha256)
-    throw new Error("its bytes are not the ones the server promised; try again.");
+  if (hash.digest("hex") !== sha256) throw new Error("its checksum does not match the server's; try again.");
 }
 
 /**
  * A relative name inside the folder that leaves every earlier file where it is (S1); without regard to case, as some
  * disks have none.
  *
- * @param taken the names given so far, and with a slash behind them the folders they lie in
+ * @param taken the names given so far, and their folders with a slash appended
  */
 export function savedName(artifact: Pick<SavedFile, "artifact_id" | "name">, taken: Set<string>): string {
   const id = inside(artifact.artifact_id) || "file";
@@ -174,7 +173,7 @@ export function savedName(artifact: Pick<SavedFile, "artifact_id" | "name">, tak
   return name;
 }
 
-/** The path without a way out; empty when nothing is left of it. */
+/** The path without steps out of the folder; empty when nothing is left of it. */
 function inside(path: string): string {
   return normalize(join(sep, path.replace(/\p{Cc}/gu, "_")))
     .slice(1)
@@ -187,7 +186,7 @@ function isFree(name: string, taken: ReadonlySet<string>): boolean {
   return foldersOf(name).every((folder) => !taken.has(folder));
 }
 
-/** The folders that a name lies in, in lower case: of a/b/c these are a and a/b. */
+/** The folders of a name, in lower case: of a/b/c these are a and a/b. */
 function foldersOf(name: string): readonly string[] {
   const parts = name.toLowerCase().split(sep).slice(0, -1);
   return parts.map((_, i) => parts.slice(0, i + 1).join("/"));

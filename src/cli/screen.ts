@@ -72,7 +72,7 @@ export function renderScreen(
   return [...lines.slice(0, Math.max(0, rowsMax - questions.length)), ...questions].slice(0, rowsMax);
 }
 
-/** What a person has to do for the run to go on; a command is whole, so that it can be copied. */
+/** What a person has to answer; a command is never cut, so that it can be copied. */
 function questionLines(
   jobId: string,
   { questions }: RunProgress,
@@ -86,7 +86,7 @@ function questionLines(
       paint("yellow", fit(`Waits for a person: ${questionText(question)}`, columns)),
       ...wrapCommand(`  ${answerCommand(jobId, question)}`, columns),
     ];
-    // The line for the others is kept free.
+    // One line is kept for the number of the others.
     if (shown === QUESTIONS_SHOWN || (shown > 0 && lines.length + added.length >= rows)) break;
     lines.push(...added);
     shown++;
@@ -129,7 +129,7 @@ function agentLine(
   return style === null ? text : paintState(text, before.length, agent.state, (word) => paint(style, word));
 }
 
-/** Colours the state's word only; a line so narrow that the word is cut stays plain. */
+/** Colours only the state; not when a narrow line has cut it. */
 function paintState(text: string, from: number, state: string, colour: (word: string) => string): string {
   const start = text.indexOf(state, from);
   if (start === -1) return text;

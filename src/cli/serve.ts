@@ -102,7 +102,7 @@ function announce(call: Call, config: Config, { gatewayUrl, runtimeUrl, runtimeS
   terminal.print("Ready. Ctrl-C stops; open jobs resume at the next start.");
 }
 
-/** The gateway serves what there is of the catalog; a folder or an index of it that is wrong shows nowhere else. */
+/** The gateway serves the valid part of the catalog; a wrong folder or index shows nowhere else. */
 async function warnOfCatalog({ terminal }: Call, { blueprintCatalog }: Config): Promise<void> {
   const { lookInto } = await import("../blueprints/catalog-folder.ts");
   for (const folder of blueprintCatalog) {
@@ -114,7 +114,7 @@ async function warnOfCatalog({ terminal }: Call, { blueprintCatalog }: Config): 
 function farewell({ openJobs }: RunningProgram): string {
   const open = openJobs();
   if (open === 0) return "Stopping: no job is open.";
-  return `Stopping: ${plural(open, "open job")} handed to the next start.`;
+  return `Stopping: ${plural(open, "open job")} will resume at the next start.`;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

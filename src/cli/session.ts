@@ -1,8 +1,8 @@
 // A command's conversation with a server: whom it talks to, and how it ends.
 //
-// S1. A server that is not there is an error at once; one that has answered may be away for a moment.
-// S2. Ctrl-C ends every request and wait with exit code 130; what the server has begun goes on.
-// S3. What the server refuses becomes lines that say what happened, where, and what to do next.
+// S1. An unreachable server fails immediately; one that has answered may be unreachable for a moment.
+// S2. Ctrl-C ends every request and wait with exit code 130; what the server has started continues.
+// S3. An error of the server becomes lines that tell what happened, where, and what to do next.
 
 import {
   TroupeClient,
@@ -69,7 +69,7 @@ export async function withServer(
   }
 }
 
-/** A client's options, with a fetch that ends everything when its first request finds nobody (S1). */
+/** A client's options, with a fetch that aborts everything when its first request finds no server (S1). */
 function contactOptions(server: ServerAddress, interrupt: AbortSignal): TroupeClientOptions {
   const { baseUrl, token, fetch } = server;
   const failing = new AbortController();
@@ -92,7 +92,7 @@ function contactOptions(server: ServerAddress, interrupt: AbortSignal): TroupeCl
   };
 }
 
-/** What says that there is nobody; of a socket also that there is no file, or that it is another user's. */
+/** Codes for an unreachable server; of a socket also when there is no file, or it is another user's. */
 const noConnection: ReadonlySet<unknown> = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -107,10 +107,10 @@ const nobodyThere = ({ name, place }: ServerAddress) =>
     `No Troupe ${name} answers at ${place}.\nStart one with \`troupe up\`, or name another with --url.`,
   );
 
-/** What a person is told instead of an error of a client; anything else stays as it is. */
+/** Turns an error of a client into one for people; anything else stays as it is. */
 export function explained(error: unknown, server: ServerAddress): unknown {
   if (error instanceof TroupeUnreachable) {
-    // An answer that is not the server's already says what to check.
+    // The message about an answer of another server already tells what to check.
     const hint =
       error.status === null ? "\nIs it running? `troupe up` starts one; --url names another one." : "";
     return new CommandFailed(error.message.replaceAll(server.baseUrl, server.place) + hint);
@@ -135,7 +135,7 @@ function withCommands(detail: string): string {
     .replace(/GET \/api\/v1\/blueprints\/([a-z0-9_-]+)(?=[ ,.;:)]|$)/g, "`troupe blueprint show $1`");
 }
 
-/** Of the gateway: what was sent is wrong in itself, and sending it again cannot help. */
+/** Of the gateway: what was sent is invalid, so that sending it again cannot help. */
 const inputStatuses: ReadonlySet<number> = new Set([400, 413, 415, 422]);
 
 function entryLines({ errors }: TroupeProblem): readonly string[] {

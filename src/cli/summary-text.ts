@@ -1,5 +1,5 @@
 // The summary of a run (svc.observability_summary.v1) as a few lines for people. Servers may be older or newer than this
-// program: what is not there is left out.
+// program: what is missing is left out.
 
 import type { ObservabilitySummary } from "../../sdk/src/index.ts";
 import { type Field, fieldLines } from "./record-text.ts";
@@ -9,7 +9,7 @@ import { bytes, cleanText, duration, plural } from "./text.ts";
 type Loose<T> = T extends object ? { readonly [Name in keyof T]?: Loose<T[Name]> } : T;
 
 /**
- * What a summary adds to a record that tells its duration and its trace itself.
+ * What a summary adds to a record that has its own duration and trace.
  *
  * @param found `observability_summary` of a run or job, as it came
  * @param place makes an address of a link
@@ -40,7 +40,7 @@ export function summaryLines(found: unknown, place: (url: string) => string): re
 
 const looseOf = (found: unknown) => (found ?? {}) as Loose<ObservabilitySummary>;
 
-/** What there is none of is left out. */
+/** Zero counts are left out. */
 function countsText(counts: Loose<ObservabilitySummary["counts"]> | undefined): string | null {
   const nouns = [
     [counts?.events, "event"],

@@ -2,7 +2,7 @@
 // drawn again in place.
 //
 // W1. Escape codes are written only to a terminal, colours only without NO_COLOR and TERM=dumb.
-// W2. A reader that went away (`troupe events … | head`) ends the program quietly.
+// W2. When the reader has closed the pipe (`troupe events … | head`), the program ends quietly.
 
 import type { Writable } from "node:stream";
 import type { WriteStream } from "node:tty";
@@ -25,21 +25,21 @@ export interface Terminal {
   print(line?: string): void;
   /** One line of notice or error. */
   note(line: string): void;
-  /** The size of the screen; 80 × 24 where nobody says. */
+  /** The size of the screen; 80 × 24 when unknown. */
   size(): { readonly columns: number; readonly rows: number };
   /**
    * Shows lines in place of the ones it showed before; the last call's lines stay. Only on a screen, and only
    * with fewer lines than the screen has rows, each of at most `columns` columns.
    */
   redraw(lines: readonly string[]): void;
-  /** Makes what is drawn final: the next lines go below it. */
+  /** Keeps what is drawn: the next lines go below it. */
   settle(): void;
 }
 
 /** The terminal of this process. */
 export function openTerminal(env: NodeJS.ProcessEnv): Terminal {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
-  // A server goes on, and shuts down gracefully, when nobody reads its notices.
+  // A server keeps running, and shuts down gracefully, when its stderr is closed.
   process.stderr.on("error", () => {});
   return terminalOn(process.stdout, process.stderr, env);
 }
@@ -60,7 +60,7 @@ export function terminalOn(
     size: () => ({ columns: out.columns || 80, rows: out.rows || 24 }),
     redraw(lines) {
       if (!isScreen) return;
-      // Each line is cleared behind its text rather than before it, so that nothing flickers.
+      // Each line is cleared after its text rather than before it, so that nothing flickers.
       const up = drawn > 0 ? `\x1b[${drawn}A` : "";
       out.write(`${up}\r${lines.map((line) => `${line}\x1b[K\n`).join("")}\x1b[J`);
       drawn = lines.length;

@@ -13,7 +13,7 @@ const WIDE =
 const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cf}]/u;
 const PLAIN = /^[\x20-\x7e]*$/;
 
-/** One line of harmless text. Only the first 20,000 characters are looked at. */
+/** One line of harmless text, of the first 20,000 characters. */
 export function cleanText(value: unknown): string {
   const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
   if (PLAIN.test(text)) return text;
@@ -25,8 +25,8 @@ export function cleanText(value: unknown): string {
 }
 
 /**
- * A line of output whose hidden characters are seen: what a terminal acts on beside C0, and what hides or reorders text,
- * as \\uXXXX. JSON stays the same JSON, and cleaned text has none of them.
+ * A line of output with visible escapes (\\uXXXX) for C1 control characters and for what hides or reorders text. JSON stays
+ * the same JSON, and cleaned text has none of them.
  */
 export function withoutHidden(line: string): string {
   return line.replace(/[\x7f-\x9f\u2028\u2029]|\p{Cf}/gu, (hidden) =>
@@ -108,7 +108,7 @@ function start(text: string, columns: number): string {
   return kept;
 }
 
-/** Fills a text up to `columns` with spaces behind it. */
+/** Pads a text to `columns` with spaces. */
 export function pad(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - displayWidth(text)));
 }
@@ -193,7 +193,11 @@ const writeFailures: Readonly<Record<string, string>> = {
   EEXIST: "something of that name is there already. Choose another place",
 };
 
-/** What to do about a file or folder that could not be written. @returns without a full stop at the end; the system's code stands behind what is known, else its own words */
+/**
+ * Why a file or folder could not be written, and what to do.
+ *
+ * @returns without a full stop at the end; the system's own message when the code is unknown
+ */
 export function writeFailure(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   const reason = code === undefined ? undefined : writeFailures[code];

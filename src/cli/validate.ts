@@ -1,5 +1,5 @@
-// `troupe validate`: every problem of a bundle folder or a manifest, without a server. The judges are the ones that
-// register bundles and accept jobs; only the look into payloads/ is this command's own.
+// `troupe validate`: every problem of a bundle folder or a manifest, without a server. The checks are those that
+// register bundles and accept jobs; only the check of payloads/ is this command's own.
 
 import { realpathSync, statSync } from "node:fs";
 import { posix } from "node:path";
@@ -23,26 +23,26 @@ export async function validate(call: Call): Promise<number> {
   if (found === undefined) {
     throw new UsageError(`${target} does not exist; give a bundle folder or a manifest.`);
   }
-  const { graph, ...judged } = found.isDirectory()
+  const { graph, ...result } = found.isDirectory()
     ? described(await inspectFolder(realpathSync(target), configFor(call, "client")))
     : inspectManifest(target);
-  return printJudgement(call, judged, graph === null ? "" : validLine(graph));
+  return printCheckResult(call, result, graph === null ? "" : validLine(graph));
 }
 
-/** What is wrong with a package, and what is odd in it. */
-export interface Judgement {
+/** What is wrong with a package, and what is suspicious. */
+export interface CheckResult {
   readonly problems: readonly BundleProblemEntry[];
   readonly warnings: readonly BundleProblemEntry[];
 }
 
 /**
- * @param validLine said when there are no problems
- * @param also what else stands in the JSON document
+ * @param validLine printed when there are no problems
+ * @param also further fields of the JSON document
  * @returns the exit code: 0 valid, with or without warnings; 1 invalid
  */
-export function printJudgement(
+export function printCheckResult(
   call: Call,
-  { problems, warnings }: Judgement,
+  { problems, warnings }: CheckResult,
   validLine: string,
   also: object = {},
 ): number {
@@ -80,7 +80,7 @@ function edgeCount(node: GraphNode): number {
   return [...node.toByType.values()].reduce((sum, receivers) => sum + receivers.length, node.toAll.length);
 }
 
-type Inspection = Judgement & { readonly graph: Graph | null };
+type Inspection = CheckResult & { readonly graph: Graph | null };
 
 function inspectManifest(file: string): Inspection {
   let manifest: JsonValue;
@@ -108,7 +108,7 @@ export interface FolderInspection {
   readonly problems: readonly BundleProblemEntry[];
 }
 
-/** With what the package declares, as an upload of it is judged. */
+/** With what the package declares, as an upload of it is checked. */
 function described({ definition, problems }: FolderInspection): Inspection {
   if (definition === null) return { graph: null, problems, warnings: [] };
   const found = descriptionOf(definition);
@@ -136,9 +136,9 @@ interface Settled<T> {
   readonly problems: readonly BundleProblemEntry[];
 }
 
-async function settle<T>(judgement: Promise<T>): Promise<Settled<T>> {
+async function settle<T>(check: Promise<T>): Promise<Settled<T>> {
   try {
-    return { value: await judgement, problems: [] };
+    return { value: await check, problems: [] };
   } catch (error) {
     if (error instanceof BundleProblem) return { value: null, problems: error.problems };
     const { code, message } = error as NodeJS.ErrnoException;
@@ -163,7 +163,7 @@ export function payloadLookup(files: readonly BundleFile[]): (name: string) => b
   };
 }
 
-/** What nodes name in payloads/ and is not there, or lies elsewhere. */
+/** What nodes name in payloads/ and is missing, or outside. */
 function missingPayloads(graph: Graph, files: readonly BundleFile[]): readonly BundleProblemEntry[] {
   const isThere = payloadLookup(files);
   return graph.nodes.flatMap((node) =>

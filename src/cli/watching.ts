@@ -1,5 +1,5 @@
-// Following a run to its end: its events go to a live screen, or to plain lines, until the terminal event; then what it
-// came to is shown.
+// Following a run to its end: its events go to a live screen, or to plain lines, until the terminal event; then its
+// result is shown.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { TroupeUnreachable } from "../../sdk/src/index.ts";
@@ -26,11 +26,11 @@ const FRAME_MS = 120;
 /** How often a run that is prepared is asked what it waits for. */
 const LABEL_MS = 500;
 
-/** What is watched: a run's events to their end, and the id that stands above them. */
+/** What is watched: a run's events to their end, and the id in the head line. */
 export interface Watched {
   readonly id: string;
   readonly events: AsyncIterable<HistoryEvent>;
-  /** A line that stays below the picture of a screen, once there is one; its address is not cut at the edge. */
+  /** A line below a live screen, once there is one; it is wrapped, so that its address is complete. */
   readonly footer?: () => string | null;
 }
 
@@ -40,7 +40,7 @@ export async function watch(watched: Watched, terminal: Terminal): Promise<void>
   for await (const event of watched.events) {
     if (!isWorthReading(event)) continue;
     terminal.print(eventLine(event, terminal.paint));
-    // Silence would follow, and nobody would know why.
+    // Otherwise nothing more would be printed, without a reason.
     if (isQuestion(event)) terminal.print(`  Answer it: ${answerCommand(watched.id, event.payload)}`);
   }
 }
@@ -67,7 +67,7 @@ async function watchLive({ id, events, footer }: Watched, terminal: Terminal): P
 /**
  * Whether a command follows the run that it starts.
  *
- * @throws UsageError when it must, for --save, and was told not to; or when the folder of --save is not empty
+ * @throws UsageError for --save with --no-watch, or when the folder of --save is not empty
  */
 export function watchesAsked(call: Call, unlessSaid: boolean): boolean {
   if (call.flag("watch") === false && call.text("save") !== null) {
@@ -79,7 +79,7 @@ export function watchesAsked(call: Call, unlessSaid: boolean): boolean {
   return call.flag("watch") ?? unlessSaid;
 }
 
-/** Tells about a run that is not followed. @param document its JSON */
+/** Prints the id of a run that is not followed. @param document its JSON */
 export function started(call: Call, id: string, document: object): number {
   const code = printAnswer(call, document, () => cleanText(id));
   if (!call.flag("json"))
@@ -88,8 +88,8 @@ export function started(call: Call, id: string, document: object): number {
 }
 
 /**
- * @returns false when the waiting was interrupted; what it means for the run has then been said
- * @throws CommandFailed that says how to go on, when the server has gone away for too long
+ * @returns false when the waiting was interrupted, after a note about what that means for the run
+ * @throws CommandFailed that tells how to continue, when the server is unreachable for too long
  */
 export async function isOver(call: ServerCall, runId: string, waiting: Promise<unknown>): Promise<boolean> {
   const { interrupt, terminal } = call;
@@ -107,7 +107,7 @@ export async function isOver(call: ServerCall, runId: string, waiting: Promise<u
     terminal.note(
       call.isOwnServer
         ? "Stopped watching. The run is kept, and resumes at the next `troupe up` or `troupe run`."
-        : `Stopped watching; the run goes on. Follow it: troupe events ${id} --follow. End it: troupe cancel ${id}`,
+        : `Stopped watching; the run continues. Follow it: troupe events ${id} --follow. End it: troupe cancel ${id}`,
     );
     return false;
   }
@@ -122,20 +122,20 @@ export function exitCodeOf(status: string): number {
 /**
  * Shows a run as it goes, then how it ended; with --json only the end, and with --save copies of its files.
  *
- * @param also what else stands in the JSON document
+ * @param also further fields of the JSON document
  * @returns the exit code: of the run's end, or 130 when the watching was interrupted
  */
 export async function watchRun(call: ServerCall, run: NamedRun, also: object = {}): Promise<number> {
   return ending(call, run, call.flag("json") ? run.wait() : showLive(call, run), also);
 }
 
-/** The same for a run of the gateway that was just asked for: it may have to be prepared first. */
+/** The same for a run of the gateway that was just created: it may have to be prepared first. */
 export async function watchLaunch(call: ServerCall, run: NamedRun): Promise<number> {
   const preparing = call.flag("json") ? Promise.resolve() : showPreparation(call, run.id);
   return (await isOver(call, run.id, preparing)) ? watchRun(call, run) : exitCodes.interrupted;
 }
 
-/** Waits without a word, then shows how the run ended. */
+/** Waits without output, then shows how the run ended. */
 export async function awaitRun(call: ServerCall, run: NamedRun): Promise<number> {
   return ending(call, run, run.wait());
 }
@@ -156,7 +156,7 @@ async function ending(
   );
   if (call.isOwnServer && files.length > saved.size) {
     call.terminal.note(
-      "The addresses answer while a gateway is up (`troupe up`); --save FOLDER copies the outputs at once.",
+      "The addresses work while a gateway is running (`troupe up`); --save FOLDER copies the outputs now.",
     );
   }
   return exitCodeOf(outcome.status);
@@ -189,7 +189,7 @@ async function showLive({ terminal }: ServerCall, run: NamedRun): Promise<void> 
   await watch({ id: run.id, events: historyOf(run, found), footer: () => page }, terminal);
 }
 
-/** @param found told in a line where the run's page is: its own dashboard, and after the end the gateway's */
+/** @param found called with a line about the run's page: its own dashboard, and after the end the gateway's */
 async function* historyOf(
   run: NamedRun,
   found: (line: string) => void,

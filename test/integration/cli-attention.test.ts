@@ -80,7 +80,7 @@ for (const [name, which] of [
       assert.equal(late.code, 1);
       assert.match(late.err, /was answered "yes" by anonymous/);
       const none = await done(program, "human", id);
-      assert.deepEqual([none.out, none.err], ["", "Nobody is asked anything.\n"]);
+      assert.deepEqual([none.out, none.err], ["", "No open questions.\n"]);
     });
 
     test("messages that were given up are listed, and sent again", async (t) => {

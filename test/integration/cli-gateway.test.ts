@@ -163,7 +163,7 @@ describe("with a gateway that is up", () => {
     const noJson = await file("broken.json", "{");
     const input = await troupe("launch", join(folder, "wrong"), "--input", noJson).ended;
     assert.equal(input.code, 2);
-    assert.match(input.err, /broken\.json is no JSON/);
+    assert.match(input.err, /broken\.json is not valid JSON/);
   });
 
   test("the same bundle has one id, as a folder and as a zip; show and delete take it", async () => {
@@ -345,7 +345,7 @@ describe("with a gateway that is up", () => {
     assert.equal((await troupe("runs", "wait", id).ended).code, 13);
   });
 
-  test("Ctrl-C while watching or waiting exits with 130, says how to go on, and the run goes on", async () => {
+  test("Ctrl-C while watching or waiting exits with 130, says how to follow it, and the run continues", async () => {
     const gate = join(folder, "left gate");
     const watching = troupeProcess("launch", await bundle("left", waitingFor(gate)));
     await watching.shows("work              started");
@@ -353,7 +353,7 @@ describe("with a gateway that is up", () => {
     watching.child.kill("SIGINT");
     const left = await watching.ended;
     assert.equal(left.code, 130);
-    assert.match(left.err, /the run goes on. Follow it: troupe events run_\S+ --follow. End it: troupe/);
+    assert.match(left.err, /the run continues. Follow it: troupe events run_\S+ --follow. End it: troupe/);
     const following = troupeProcess("runs", "events", id, "--follow");
     await following.shows("started");
     following.child.kill("SIGINT");
@@ -379,7 +379,7 @@ describe("with a gateway that is up", () => {
     const cases: readonly (readonly [readonly string[], number, RegExp])[] = [
       [["runs", "show", jobId], 2, /is the id of a job, and this takes that of a run/],
       [["jobs", "show", runId], 2, /is the id of a run, and this takes that of a job/],
-      [["runs", "show", "../jobs"], 2, /is no id of a run/],
+      [["runs", "show", "../jobs"], 2, /is not the id of a run/],
       [["runs", "show", "run_0"], 1, /run_0 .*\(HTTP 404\)/],
       [["jobs", "events", "job_0"], 1, /\(HTTP 404\)/],
       [["jobs", "create", "bundle_0"], 2, /\(HTTP 422\)\n {2}\/bundle_id: /],

@@ -68,7 +68,7 @@ describe("troupe logs", () => {
 
   test("refuses what it cannot use, and says what it takes", async () => {
     for (const [args, message] of [
-      [["--since", "yesterday"], /--since: "yesterday" is no time\. Take 30s/],
+      [["--since", "yesterday"], /--since: "yesterday" is not a time\. Use 30s/],
       [["--until", "9x"], /--until/],
       [["--tail", "0"], /--tail needs a whole number from 1/],
       [["--tail", "many"], /--tail needs/],

@@ -385,7 +385,7 @@ describe("stopping and starting again", () => {
       first.child.kill("SIGINT");
       const stopped = await first.ended;
       assert.equal(stopped.code, 0, stopped.err);
-      assert.match(stopped.err, /1 open job handed to the next start/);
+      assert.match(stopped.err, /1 open job will resume at the next start/);
       await writeFile(gate, "");
       const catalog = helpers.path("no-catalog");
       const second = start(["up"], home, {

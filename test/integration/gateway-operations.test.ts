@@ -130,7 +130,7 @@ test("the command line adds, shows, previews, asks for --yes, removes, and lists
   assert.match(shown.out, /resource index, 5 B/);
 
   const preview = await run("blueprint", "remove", "shown", "--dry-run");
-  assert.match(preview.out, /This would go:/);
+  assert.match(preview.out, /Would be removed:/);
   const unasked = await run("blueprint", "remove", "shown");
   assert.equal(unasked.code, 2);
   assert.match(unasked.err, /--yes/);

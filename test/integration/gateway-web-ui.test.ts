@@ -379,6 +379,6 @@ describe("troupe blueprint run and troupe services", () => {
     assert.match(unset.err, /--set "depth" is not of the form name=value/);
     const badId = await troupe("blueprint", "run", "No such/thing").ended;
     assert.equal(badId.code, 2);
-    assert.match(badId.err, /is no id of a blueprint\. `troupe blueprint list` lists them/);
+    assert.match(badId.err, /is not the id of a blueprint\. `troupe blueprint list` lists them/);
   });
 });

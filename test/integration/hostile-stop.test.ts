@@ -69,7 +69,7 @@ describe("asked to stop while commands run", { concurrency: true }, () => {
       const streams = Promise.allSettled(Object.values(jobs).map((jobId) => historyOf(first, jobId)));
 
       await stopsWell(first, "SIGTERM");
-      assert.match(first.output(), /open jobs? handed to the next start/);
+      assert.match(first.output(), /open jobs? will resume at the next start/);
       await streams;
 
       await using second = await startProgram({ home, env });

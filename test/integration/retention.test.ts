@@ -287,7 +287,7 @@ test("troupe gc previews and removes, on either API", async () => {
   );
   assert.equal(await troupe("--older-than", "8d", "--url", shared.api), "There was nothing to remove.\n");
   const own = await troupe("--runtime", "--max-bytes", "400", "--dry-run", "--url", api.api);
-  assert.equal(own, "This would go, and is still there:\n  5 runs, 1000 B\n0 B of files would be freed.\n");
+  assert.equal(own, "Would be removed:\n  5 runs, 1000 B\n0 B of files would be freed.\n");
   assert.equal(count(home, "jobs"), 7);
   const wrong = await troupeHere(["gc", "--older-than", "7", "--url", shared.api], home);
   assert.deepEqual([wrong.code, /--older-than 7d/.test(wrong.err)], [2, true]);

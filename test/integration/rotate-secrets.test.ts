@@ -185,13 +185,13 @@ describe("a home with open jobs, after its program was killed", { concurrency: 1
     assert.ok(!/damaged|checksum/.test(program.output()), program.output());
   });
 
-  test("takes the first of the given keys, says what none of them decrypts, and leaves secret.key alone", async () => {
+  test("takes the first of the given keys, reports what none of them decrypts, and leaves secret.key alone", async () => {
     const [present = ""] = await keysIn(home);
     const other = Buffer.alloc(32, 7).toString("base64");
     const before = placesOf(home, beginningOf(present));
     const without = await rotate(home, { SVC_SECRET_KEY: other });
     assert.equal(without.code, 1);
-    assert.match(without.err, /decrypt with none of the keys.*put it behind the first/);
+    assert.match(without.err, /cannot be decrypted with any of the keys.*add it after the first/);
     assert.deepEqual(placesOf(home, beginningOf(present)), before);
     const { code, err } = await rotate(home, { SVC_SECRET_KEY: `${other},${present}` });
     assert.equal(code, 0, err);
