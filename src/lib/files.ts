@@ -1,23 +1,45 @@
-// Folders: their size, their entries, making them, and putting them on disk.
+// Folders: walking through them, their size, making them, and putting them on disk.
 
 import { constants, type Dirent, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { lstat, open, opendir, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { forEachConcurrent } from "./async.ts";
 
+/** A folder with what is directly in it. */
+export interface Folder {
+  readonly path: string;
+  readonly entries: readonly Dirent[];
+}
+
+/**
+ * A folder and all below it, each before those in it. Symlinks are not followed.
+ *
+ * @param unreadable what becomes of a folder that is gone meanwhile, or closed to us
+ * @throws the system's error unless those are skipped
+ */
+export async function* foldersFrom(
+  root: string,
+  unreadable: "throw" | "skip" = "throw",
+): AsyncGenerator<Folder> {
+  const paths = [root];
+  for (let path = paths.pop(); path !== undefined; path = paths.pop()) {
+    const entries: Dirent[] = [];
+    try {
+      for await (const entry of await opendir(path)) entries.push(entry);
+    } catch (error) {
+      if (unreadable === "throw") throw error;
+    }
+    yield { path, entries };
+    for (const entry of entries) if (entry.isDirectory()) paths.push(join(path, entry.name));
+  }
+}
+
 /** Bytes of the files in a folder; what cannot be read counts as nothing. Symlinks are not followed. */
 export async function bytesIn(root: string): Promise<number> {
   let bytes = 0;
-  const folders = [root];
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    try {
-      for await (const entry of await opendir(folder)) {
-        const path = join(folder, entry.name);
-        if (entry.isDirectory()) folders.push(path);
-        else bytes += (await lstat(path).catch(() => null))?.size ?? 0;
-      }
-    } catch {
-      // Gone meanwhile, or closed to us.
+  for await (const { path, entries } of foldersFrom(root, "skip")) {
+    for (const entry of entries) {
+      if (!entry.isDirectory()) bytes += (await lstat(join(path, entry.name)).catch(() => null))?.size ?? 0;
     }
   }
   return bytes;
@@ -92,19 +114,13 @@ const FILES_AT_ONCE = 3;
  * @throws the signal's reason when it is aborted; the system's errors
  */
 export async function syncTree(root: string, signal: AbortSignal): Promise<void> {
-  const folders = [root];
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    const files: string[] = [];
-    for await (const entry of await opendir(folder)) {
-      const path = join(folder, entry.name);
-      if (entry.isDirectory()) folders.push(path);
-      else if (entry.isFile()) files.push(path);
-    }
-    await forEachConcurrent(files, FILES_AT_ONCE, async (file) => {
+  for await (const { path, entries } of foldersFrom(root)) {
+    const files = entries.filter((entry) => entry.isFile());
+    await forEachConcurrent(files, FILES_AT_ONCE, async ({ name }) => {
       signal.throwIfAborted();
-      await syncFile(file);
+      await syncFile(join(path, name));
     });
-    await syncFolder(folder);
+    await syncFolder(path);
   }
 }
 

@@ -23,9 +23,8 @@ export interface RetentionLimits {
   readonly bytesMax: number;
 }
 
-export interface RetentionReport {
-  readonly limits: RetentionLimits;
-  readonly isPreview: boolean;
+/** What was removed, by kind. */
+interface Removed {
   /** Runs, and what they have in histories and artifacts; contents that several have count for each. */
   readonly runs: Counted;
   /** Contents of artifacts that nothing names. */
@@ -34,18 +33,19 @@ export interface RetentionReport {
   readonly bundles: Counted;
   /** Folders and files in the home that belong to nothing. */
   readonly leftovers: Counted;
+}
+
+export interface RetentionReport extends Removed {
+  readonly limits: RetentionLimits;
+  readonly isPreview: boolean;
   /** Whether what nothing names was left alone, because it is most of the home (R7); in a preview: would be. */
   readonly needsConfirmation: boolean;
 }
 
 /** What was removed since the start, previews left out; for metrics. */
-export interface RetentionTotals {
+export interface RetentionTotals extends Removed {
   readonly sweeps: number;
   readonly failures: number;
-  readonly runs: Counted;
-  readonly blobs: Counted;
-  readonly bundles: Counted;
-  readonly leftovers: Counted;
 }
 
 /** Something in the home that belongs to nothing. */
@@ -93,6 +93,7 @@ const SNAPSHOT_AGE_MS = DAY_MS;
 const UNNAMED_ASKED_MIN = 3;
 const RUNS_PER_TRANSACTION = 25;
 const NONE: Counted = { count: 0, bytes: 0 };
+const NOTHING: Removed = { runs: NONE, blobs: NONE, bundles: NONE, leftovers: NONE };
 /** Before every end. */
 const NO_END: EndPosition = { endedAtMs: -1, id: "" };
 
@@ -102,14 +103,7 @@ export class Retention {
   #turn: Promise<unknown> = Promise.resolve();
   #cancelTimer: (() => void) | null = null;
   #isStopped = false;
-  #totals: RetentionTotals = {
-    sweeps: 0,
-    failures: 0,
-    runs: NONE,
-    blobs: NONE,
-    bundles: NONE,
-    leftovers: NONE,
-  };
+  #totals: RetentionTotals = { sweeps: 0, failures: 0, ...NOTHING };
 
   constructor(ports: RetentionPorts) {
     this.#ports = ports;
@@ -338,16 +332,13 @@ export class Retention {
 
   /** Again and again, until there is no more to do. */
   async #repeat(work: () => Promise<boolean>): Promise<void> {
-    while (!this.#isStopped && (await this.#pace.step(work))) {
-      // Each step rests after its work.
-    }
+    while (!this.#isStopped && (await this.#pace.step(work)));
   }
 
-  #count(found: Pick<RetentionReport, "runs" | "blobs" | "bundles" | "leftovers">): void {
-    const { sweeps, failures, runs, blobs, bundles, leftovers } = this.#totals;
+  #count(found: Removed): void {
+    const { runs, blobs, bundles, leftovers } = this.#totals;
     this.#totals = {
-      sweeps,
-      failures,
+      ...this.#totals,
       runs: sum(runs, found.runs),
       blobs: sum(blobs, found.blobs),
       bundles: sum(bundles, found.bundles),

@@ -42,30 +42,9 @@ export async function readHistory<Item>(
   read: ReadEvents,
   { afterSeq, endSeq = Number.MAX_SAFE_INTEGER, limit, view }: HistoryRequest<Item>,
 ): Promise<HistoryPage<Item>> {
-  const slices = new Slices();
-  const items: Item[] = [];
-  let seq = afterSeq;
-  /** The last event that this page has to do with. */
-  let lastShownSeq = afterSeq;
-  let scannedChars = 0;
-  const endAt = (nextAfterSeq: number) => ({ items, nextAfterSeq, seenSeq: nextAfterSeq });
-  for (;;) {
-    const { lines } = await read(seq);
-    if (lines.length === 0) return { items, nextAfterSeq: null, seenSeq: seq };
-    for (const line of lines) {
-      if (seq + 1 >= endSeq) return { items, nextAfterSeq: null, seenSeq: seq };
-      if (seq - afterSeq >= SCANNED_EVENTS_MAX || scannedChars >= SCANNED_CHARS_MAX) return endAt(seq);
-      if (slices.isOver) await slices.breathe();
-      const item = view(seq + 1, line);
-      // One more than fits is there: so there is a next page, and it begins behind what was shown.
-      if (item !== null && items.length === limit) return endAt(lastShownSeq);
-      seq++;
-      scannedChars += line.length;
-      if (item === null) continue;
-      items.push(item);
-      lastShownSeq = seq;
-    }
-  }
+  const scan = { from: afterSeq, step: 1, isBeyond: (seq: number) => seq >= endSeq, limit, view } as const;
+  const { items, next, reached } = await scanned(read, scan);
+  return { items, nextAfterSeq: next, seenSeq: next ?? reached };
 }
 
 export interface NewestRequest<Item> {
@@ -92,29 +71,61 @@ export async function readNewest<Item>(
   readBefore: ReadEventsBefore,
   { beforeSeq, fromSeq = 1, limit, view }: NewestRequest<Item>,
 ): Promise<NewestPage<Item>> {
+  let newestSeq = 0;
+  const read = async (seq: number) => {
+    const page = await readBefore(seq);
+    if (newestSeq === 0 && page.lines.length > 0) newestSeq = page.firstSeq + page.lines.length - 1;
+    return page;
+  };
+  const from = beforeSeq ?? Number.MAX_SAFE_INTEGER;
+  const scan = { from, step: -1, isBeyond: (seq: number) => seq < fromSeq, limit, view } as const;
+  const { items, next } = await scanned(read, scan);
+  return { items, nextBeforeSeq: next, newestSeq };
+}
+
+interface Scan<Item> {
+  /** The event behind which it begins, seen in its direction. */
+  readonly from: number;
+  /** 1: forwards; -1: backwards. */
+  readonly step: 1 | -1;
+  readonly isBeyond: (seq: number) => boolean;
+  readonly limit: number;
+  readonly view: EventView<Item>;
+}
+
+/**
+ * @param read the events behind one, in the direction of the scan; each page in the order of the history
+ * @returns the page's items; the event behind which the next page begins, or null; the last event that was looked at
+ */
+async function scanned<Item>(
+  read: (seq: number) => Promise<EventPage>,
+  { from, step, isBeyond, limit, view }: Scan<Item>,
+) {
   const slices = new Slices();
   const items: Item[] = [];
-  let page = await readBefore(beforeSeq ?? Number.MAX_SAFE_INTEGER);
-  const newestSeq = page.firstSeq + page.lines.length - 1;
-  let lastShownSeq = newestSeq + 1;
-  let scannedChars = 0;
-  const endAt = (nextBeforeSeq: number | null) => ({ items, nextBeforeSeq, newestSeq });
-  if (page.lines.length === 0) return { items, nextBeforeSeq: null, newestSeq: 0 };
+  let seq = from;
+  let lastShownSeq = from;
+  let events = 0;
+  let chars = 0;
+  const endAt = (next: number | null) => ({ items, next, reached: seq });
   for (;;) {
-    for (let i = page.lines.length - 1; i >= 0; i--) {
-      const seq = page.firstSeq + i;
-      const line = page.lines[i]!;
-      if (seq < fromSeq) return endAt(null);
-      if (newestSeq - seq >= SCANNED_EVENTS_MAX || scannedChars >= SCANNED_CHARS_MAX) return endAt(seq + 1);
+    const { firstSeq, lines } = await read(seq);
+    if (lines.length === 0) return endAt(null);
+    for (let n = 0; n < lines.length; n++) {
+      const i = step === 1 ? n : lines.length - 1 - n;
+      const line = lines[i]!;
+      if (isBeyond(firstSeq + i)) return endAt(null);
+      if (events >= SCANNED_EVENTS_MAX || chars >= SCANNED_CHARS_MAX) return endAt(seq);
       if (slices.isOver) await slices.breathe();
-      const item = view(seq, line);
+      const item = view(firstSeq + i, line);
+      // One more than fits is there: so there is a next page, and it begins behind what was shown.
       if (item !== null && items.length === limit) return endAt(lastShownSeq);
-      scannedChars += line.length;
+      seq = firstSeq + i;
+      events++;
+      chars += line.length;
       if (item === null) continue;
       items.push(item);
       lastShownSeq = seq;
     }
-    page = await readBefore(page.firstSeq);
-    if (page.lines.length === 0) return endAt(null);
   }
 }

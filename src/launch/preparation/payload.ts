@@ -5,14 +5,15 @@
 //     user's files.
 // P2. What the package ships at a payload_path is replaced by the user's folder, never mixed with it.
 
-import { constants, type Dirent } from "node:fs";
-import { copyFile, mkdir, opendir, realpath, rm, stat, symlink } from "node:fs/promises";
+import { constants } from "node:fs";
+import { copyFile, mkdir, realpath, rm, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import type { LocalFolder } from "../../blueprints/package-description.ts";
 import { shown } from "../../bundles/problem.ts";
 import type { Graph } from "../../engine/graph.ts";
 import { forEachConcurrent } from "../../lib/async.ts";
 import { FileChanged, FileCopier } from "../../lib/copy-file.ts";
+import { foldersFrom } from "../../lib/files.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { PreparationFailed } from "./findings.ts";
 import type { UsedFolder } from "./local-folders.ts";
@@ -220,18 +221,13 @@ export interface PayloadCopy {
 export async function copyPayload(from: string, to: string, options: PayloadCopy): Promise<void> {
   const { signal, linkFromBytes = Number.POSITIVE_INFINITY } = options;
   const copier = new FileCopier(signal);
-  const folders = [""];
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+  for await (const { path, entries } of foldersFrom(from)) {
     signal.throwIfAborted();
-    const target = join(to, folder);
+    const target = join(to, relative(from, path));
     await mkdir(target, { recursive: true });
-    const entries: Dirent[] = [];
-    for await (const entry of await opendir(join(from, folder))) entries.push(entry);
-    const inFolder = folder;
-    folders.push(...entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(inFolder, name)));
     const files = entries.filter((entry) => entry.isFile());
     await forEachConcurrent(files, FILES_AT_ONCE, async ({ name }) => {
-      const file = join(from, inFolder, name);
+      const file = join(path, name);
       const isLarge = linkFromBytes < Number.POSITIVE_INFINITY && (await stat(file)).size >= linkFromBytes;
       if (!isLarge) await copier.copy(file, join(target, name), () => {});
       else if (!(await tryClone(file, join(target, name)))) await symlink(file, join(target, name));
