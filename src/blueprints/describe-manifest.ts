@@ -15,6 +15,7 @@ import {
   type Reading,
   requiredDottedPath,
 } from "./describe-reading.ts";
+import { schemaProblem } from "./json-schema.ts";
 import {
   type DeclaredModel,
   type DeclaredResource,
@@ -25,12 +26,11 @@ import {
   ruleTypes,
   sha256Digits,
 } from "./package-description.ts";
-import { schemaProblem } from "./schema-check.ts";
+import { patternLimits } from "./patterns.ts";
 
 const ITEMS_MAX = 100;
 const RULES_MAX = 1_000;
 const ENUM_MAX = 1_000;
-export const PATTERN_CHARS_MAX = 1_000;
 const PREPARE_TIMEOUT_SECONDS = 600;
 const DAY_SECONDS = 86_400;
 const BYTES = { min: 1, max: Number.MAX_SAFE_INTEGER };
@@ -186,8 +186,8 @@ function readPattern(rule: Fields): string | null {
   if (value === undefined) return null;
   if (typeof value !== "string") {
     rule.report("pattern", "wrong_type", `must be a regular expression as a string, not ${kindOf(value)}`);
-  } else if (value.length > PATTERN_CHARS_MAX) {
-    const said = `has ${value.length} characters: at most ${PATTERN_CHARS_MAX} are allowed`;
+  } else if (value.length > patternLimits.patternCharsMax) {
+    const said = `has ${value.length} characters: at most ${patternLimits.patternCharsMax} are allowed`;
     rule.report("pattern", "too_long", said);
   } else {
     try {

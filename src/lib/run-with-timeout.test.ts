@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PatternBudget } from "../launch/preparation/patterns.ts";
+import { PatternBudget } from "../blueprints/patterns.ts";
 import { schemaProblems } from "../launch/preparation/schemas.ts";
 import { runWithTimeout } from "./async.ts";
 
@@ -61,7 +61,7 @@ test("a value is held against a schema on a busy machine, and each mistake is to
     },
   };
   const schema = { properties: { name: { type: "string" } }, required: ["other"] };
-  const problems = await schemaProblems(schema, value, { part: "inputs", path: "" });
+  const problems = schemaProblems(schema, value, { part: "inputs", path: "" });
   assert.deepEqual(problems.map(({ path, code }) => `${path} ${code}`).sort(), [
     "/name wrong_type",
     "/other required",

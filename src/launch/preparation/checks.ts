@@ -58,17 +58,17 @@ export class LaunchChecks {
   }
 
   /** Validates the configuration and the inputs by the package's schemas. */
-  async schemas({ subject, resolved, findings }: CheckedLaunch): Promise<void> {
+  schemas({ subject, resolved, findings }: CheckedLaunch): void {
     const { configuration, folders } = resolved;
     const { inputSchema, configSchema } = subject.description;
     if (configSchema !== null) {
       const place = { part: "configuration", path: "" } as const;
-      findings.errors(await schemaProblems(configSchema, configuration, place));
+      findings.errors(schemaProblems(configSchema, configuration, place));
     }
     if (inputSchema === null) return;
     const inputs = withoutBlankInputs(subject.inputs, folders, configuration);
     const hasInitialInputs = subject.definition.graph.initialInputs.size > 0;
-    findings.errors(await inputProblems(inputSchema, inputs, hasInitialInputs));
+    findings.errors(inputProblems(inputSchema, inputs, hasInitialInputs));
   }
 
   /** Lists the folders that the launch takes along. @returns those that it uses */

@@ -10,11 +10,11 @@ import { realpath, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { InputRule } from "../../blueprints/package-description.ts";
+import { PatternBudget, type PatternVerdict, patternLimits } from "../../blueprints/patterns.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { isInside, joinInside } from "../../execution/runner/paths.ts";
 import { isBlank, pointerOf, valueAt } from "./config-paths.ts";
 import type { LaunchProblem } from "./findings.ts";
-import { PatternBudget, type PatternVerdict, patternLimits } from "./patterns.ts";
 
 const LISTED_MAX = 20;
 /** No system knows longer ones; working out where one leads would take its time. */

@@ -128,7 +128,7 @@ export class Preparation {
     const checks = this.#checks;
     const launch: CheckedLaunch = { subject, resolved, findings, signal };
     await this.#checkRoomForWebUi(launch);
-    await checks.schemas(launch);
+    checks.schemas(launch);
     const used = await checks.folders(launch);
     await checks.rules(launch, resolved.configuration, checks.payloadOf(subject));
     await checks.requirements(launch, used);
@@ -224,7 +224,7 @@ export class Preparation {
     const { subject, resolved, findings } = launch;
     const checks = this.#checks;
     findings.errors(resolved.errors);
-    await checks.schemas(launch);
+    checks.schemas(launch);
     findings.failIfAny("preparation.input_invalid");
     const used = await checks.folders(launch);
     await checks.requirements(launch, used);
