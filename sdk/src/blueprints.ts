@@ -32,8 +32,8 @@ export class BlueprintsResource {
   }
 
   /** What it takes, what it needs, and what was prepared for it. @throws TroupeProblem `blueprint_not_found` */
-  async get(blueprintId: string, options: CallOptions = {}): Promise<BlueprintDetail> {
-    return (await this.#transport.json("getBlueprint", pathOf(blueprintId), options)).value;
+  get(blueprintId: string, options: CallOptions = {}): Promise<BlueprintDetail> {
+    return this.#transport.value("getBlueprint", pathOf(blueprintId), options);
   }
 
   /**
@@ -45,13 +45,9 @@ export class BlueprintsResource {
    *
    * @example await client.operations.wait((await client.blueprints.add("document-digest")).operation_id);
    */
-  async add(
-    blueprintId: string,
-    addition: BlueprintAddition = {},
-    options: KeyedOptions = {},
-  ): Promise<Operation> {
+  add(blueprintId: string, addition: BlueprintAddition = {}, options: KeyedOptions = {}): Promise<Operation> {
     const request = { ...pathOf(blueprintId), body: addition };
-    return (await this.#transport.json("addBlueprint", request, options)).value;
+    return this.#transport.value("addBlueprint", request, options);
   }
 
   /**
@@ -59,23 +55,23 @@ export class BlueprintsResource {
    *
    * @throws TroupeProblem `blueprint_in_use` while runs of it are open; `blueprint_busy`, `blueprint_not_found`
    */
-  async remove(
+  remove(
     blueprintId: string,
     removal: BlueprintRemoval = {},
     options: KeyedOptions = {},
   ): Promise<Operation> {
     const request = { ...pathOf(blueprintId), body: removal };
-    return (await this.#transport.json("removeBlueprint", request, options)).value;
+    return this.#transport.value("removeBlueprint", request, options);
   }
 
   /** Whether a launch would be accepted now, and every reason why not; starts nothing. */
-  async validate(
+  validate(
     blueprintId: string,
     launch: BlueprintToCheck = {},
     options: CallOptions = {},
   ): Promise<BlueprintCheck> {
     const request = { ...pathOf(blueprintId), body: launch };
-    return (await this.#transport.json("validateBlueprint", request, { ...options, repeat: "always" })).value;
+    return this.#transport.value("validateBlueprint", request, { ...options, repeat: "always" });
   }
 
   /**

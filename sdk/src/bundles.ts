@@ -31,8 +31,8 @@ export class BundlesResource {
    *
    * @example const bundle = await client.bundles.upload(await openAsBlob("digest.zip"));
    */
-  async upload(zip: BundleSource, options: KeyedOptions = {}): Promise<Bundle> {
-    return (await this.#transport.json("uploadBundle", {}, { ...options, ...sendingOf(zip) })).value;
+  upload(zip: BundleSource, options: KeyedOptions = {}): Promise<Bundle> {
+    return this.#transport.value("uploadBundle", {}, { ...options, ...sendingOf(zip) });
   }
 
   /** Newest first. */
@@ -40,8 +40,8 @@ export class BundlesResource {
     return pagesOf(this.#transport, "listBundles", { query }, options);
   }
 
-  async get(bundleId: string, options: CallOptions = {}): Promise<Bundle> {
-    return (await this.#transport.json("getBundle", { path: { bundle_id: bundleId } }, options)).value;
+  get(bundleId: string, options: CallOptions = {}): Promise<Bundle> {
+    return this.#transport.value("getBundle", { path: { bundle_id: bundleId } }, options);
   }
 
   /** @throws TroupeProblem `bundle_in_use` while a job uses it */

@@ -32,7 +32,7 @@ test("the terminal types are the engine's", () => {
 });
 
 describe("following a run", () => {
-  test("ends by itself with the terminal event, though the stream stays open (F2)", async (t) => {
+  test("ends with the terminal event, though the stream stays open (F2)", async (t) => {
     const { client, requests } = await serving(t, stream(frame(1) + frame(2, "job_completed"), "open"));
     assert.deepEqual(await Array.fromAsync(client.runs.follow("r")), [event(1), event(2, "job_completed")]);
     assert.equal(requests[0]?.url, "/api/v1/runs/r/events/stream");
@@ -63,7 +63,7 @@ describe("following a run", () => {
     assert.deepEqual(pauses, [250, 250], "an event in between starts the pauses anew");
   });
 
-  test("goes on behind the event that the caller names, and ends at 204 (F2)", async (t) => {
+  test("continues after the event that the caller names, and ends at 204 (F2)", async (t) => {
     const { client, requests } = await serving(t, stream(frame(6)), nothing);
     assert.deepEqual(await collect(client.runs.follow("r", { after: 5 })), ["6 log"]);
     assert.deepEqual(
@@ -104,7 +104,7 @@ describe("following a run", () => {
     assert.equal(requests.length, 2);
   });
 
-  test("waits longer and longer while the gateway is away, then gives up (F3)", async (t) => {
+  test("waits longer and longer while the gateway is unreachable, then fails (F3)", async (t) => {
     const { client, pauses } = await serving(t, stream(frame(1)), hangUp);
     await assert.rejects(collect(client.runs.follow("r")), { name: "TroupeUnreachable" });
     assert.deepEqual(pauses.slice(0, 7), [250, 500, 1_000, 2_000, 4_000, 8_000, 8_000]);

@@ -54,7 +54,7 @@ export class JobsResource {
    * Changes the name or the configuration: a JSON merge patch, in which null removes a key and "********" keeps the
    * secret that is stored.
    *
-   * @param job as it was read: nothing is changed when somebody else changed it since
+   * @param job as it was read: nothing is changed when it was changed elsewhere since
    * @throws TroupeProblem `precondition_failed` when the job has changed: get it again, then decide
    *
    * @example await client.jobs.update(await client.jobs.get(jobId), { name: "Weekly digest" });
@@ -79,18 +79,18 @@ export class JobsResource {
   }
 
   /** Pauses every open run. @throws TroupeProblem `invalid_transition` when there is none */
-  async pause(jobId: string, options: KeyedOptions = {}): Promise<JobControl> {
-    return (await this.#transport.json("pauseJob", { path: { job_id: jobId } }, options)).value;
+  pause(jobId: string, options: KeyedOptions = {}): Promise<JobControl> {
+    return this.#transport.value("pauseJob", { path: { job_id: jobId } }, options);
   }
 
   /** Resumes every paused run. @throws TroupeProblem `invalid_transition` when no run is open */
-  async resume(jobId: string, options: KeyedOptions = {}): Promise<JobControl> {
-    return (await this.#transport.json("resumeJob", { path: { job_id: jobId } }, options)).value;
+  resume(jobId: string, options: KeyedOptions = {}): Promise<JobControl> {
+    return this.#transport.value("resumeJob", { path: { job_id: jobId } }, options);
   }
 
   /** Cancels every open run. @throws TroupeProblem `invalid_transition` when there is none */
-  async cancel(jobId: string, options: KeyedOptions = {}): Promise<JobControl> {
-    return (await this.#transport.json("cancelJob", { path: { job_id: jobId } }, options)).value;
+  cancel(jobId: string, options: KeyedOptions = {}): Promise<JobControl> {
+    return this.#transport.value("cancelJob", { path: { job_id: jobId } }, options);
   }
 
   /** Its runs, newest first. */
@@ -104,12 +104,12 @@ export class JobsResource {
   }
 
   /** How far its latest run has come, or the one that `run_id` names. */
-  async workflowProgress(
+  workflowProgress(
     jobId: string,
     { run_id, ...options }: CallOptions & { readonly run_id?: string } = {},
   ): Promise<WorkflowProgress> {
     const request = { path: { job_id: jobId }, query: { run_id } };
-    return (await this.#transport.json("getWorkflowProgress", request, options)).value;
+    return this.#transport.value("getWorkflowProgress", request, options);
   }
 
   /** Messages of its latest run, or of the one that the query names, that were not processed; newest first. */

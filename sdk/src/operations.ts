@@ -21,8 +21,8 @@ export class OperationsResource {
     return pagesOf(this.#transport, "listOperations", { query }, options);
   }
 
-  async get(operationId: string, options: CallOptions = {}): Promise<Operation> {
-    return (await this.#transport.json("getOperation", pathOf(operationId), options)).value;
+  get(operationId: string, options: CallOptions = {}): Promise<Operation> {
+    return this.#transport.value("getOperation", pathOf(operationId), options);
   }
 
   /**

@@ -72,7 +72,7 @@ export type Retried = AnswerOf<"retryRunDeadLetters">;
 
 export type Channel = "events" | "logs" | "timeline" | "human";
 
-/** An event of a run, as several channels see it at once; those that do not show it are absent. */
+/** An event of a run, as several channels see it together; those that do not show it are absent. */
 export interface MergedEvent {
   readonly id: number;
   readonly run_id: string;

@@ -57,9 +57,9 @@ export class RunsResource {
    *
    * @example const run = await client.runs.start(jobId, { inputs: { topic: "bees" } }, { wait: 10 });
    */
-  async start(jobId: string, run: NewRun = {}, options: StartOptions = {}): Promise<Run> {
+  start(jobId: string, run: NewRun = {}, options: StartOptions = {}): Promise<Run> {
     const request = { path: { job_id: jobId }, ...waitHeaders(options.wait), body: run };
-    return (await this.#transport.json("createRun", request, options)).value;
+    return this.#transport.value("createRun", request, options);
   }
 
   /**
@@ -106,13 +106,13 @@ export class RunsResource {
     return pagesOf(this.#transport, "listRuns", { query }, options);
   }
 
-  async get(runId: string, options: CallOptions = {}): Promise<Run> {
-    return (await this.#transport.json("getRun", pathOf(runId), options)).value;
+  get(runId: string, options: CallOptions = {}): Promise<Run> {
+    return this.#transport.value("getRun", pathOf(runId), options);
   }
 
   /** What happened in it, in numbers, and where to read on. */
-  async summary(runId: string, options: CallOptions = {}): Promise<ObservabilitySummary> {
-    return (await this.#transport.json("getObservabilitySummary", pathOf(runId), options)).value;
+  summary(runId: string, options: CallOptions = {}): Promise<ObservabilitySummary> {
+    return this.#transport.value("getObservabilitySummary", pathOf(runId), options);
   }
 
   /** Stops dispatch; a task that is running may finish. @throws TroupeProblem `invalid_transition` after the end */
@@ -135,11 +135,11 @@ export class RunsResource {
   }
 
   /** Its result; null before the end. */
-  async result(runId: string, options: CallOptions = {}): Promise<RunResult> {
-    return (await this.#transport.json("getRunResult", pathOf(runId), options)).value;
+  result(runId: string, options: CallOptions = {}): Promise<RunResult> {
+    return this.#transport.value("getRunResult", pathOf(runId), options);
   }
 
-  /** What its workers print and report, oldest first unless the query says otherwise. */
+  /** What its workers print and report, oldest first by default. */
   logs(runId: string, query: LogsQuery = {}, options: CallOptions = {}): Pages<LogRecord> {
     return pagesOf(this.#transport, "listRunLogs", { ...pathOf(runId), query }, options);
   }
@@ -151,8 +151,8 @@ export class RunsResource {
    * const page = await client.runs.logPage(runId, { order: "desc", page_size: 20 });
    * for await (const record of client.runs.followLogs(runId, { after: page.last_event_id })) console.log(record.message);
    */
-  async logPage(runId: string, query: LogsQuery = {}, options: CallOptions = {}): Promise<LogPage> {
-    return (await this.#transport.json("listRunLogs", { ...pathOf(runId), query }, options)).value;
+  logPage(runId: string, query: LogsQuery = {}, options: CallOptions = {}): Promise<LogPage> {
+    return this.#transport.value("listRunLogs", { ...pathOf(runId), query }, options);
   }
 
   /** Its steps, agents, tasks and attempts as records of spans, oldest first. */
@@ -238,9 +238,9 @@ export class RunsResource {
     return pagesOf(this.#transport, "listHumanRequests", { ...pathOf(runId), query }, options);
   }
 
-  async humanRequest(runId: string, requestId: string, options: CallOptions = {}): Promise<HumanRequest> {
+  humanRequest(runId: string, requestId: string, options: CallOptions = {}): Promise<HumanRequest> {
     const request = { path: { run_id: runId, request_id: requestId } };
-    return (await this.#transport.json("getHumanRequest", request, options)).value;
+    return this.#transport.value("getHumanRequest", request, options);
   }
 
   /**
@@ -251,14 +251,14 @@ export class RunsResource {
    *
    * @example await client.runs.answer(runId, "ship", { decision: "approve", comment: "Looks good." });
    */
-  async answer(
+  answer(
     runId: string,
     requestId: string,
     answer: HumanAnswer,
     options: KeyedOptions = {},
   ): Promise<HumanRequest> {
     const request = { path: { run_id: runId, request_id: requestId }, body: answer };
-    return (await this.#transport.json("answerHumanRequest", request, options)).value;
+    return this.#transport.value("answerHumanRequest", request, options);
   }
 
   /** Its messages that were not processed, newest first. */
@@ -266,9 +266,9 @@ export class RunsResource {
     return pagesOf(this.#transport, "listRunDeadLetters", { ...pathOf(runId), query }, options);
   }
 
-  async deadLetter(runId: string, deadLetterId: string, options: CallOptions = {}): Promise<DeadLetter> {
+  deadLetter(runId: string, deadLetterId: string, options: CallOptions = {}): Promise<DeadLetter> {
     const request = { path: { run_id: runId, dead_letter_id: deadLetterId } };
-    return (await this.#transport.json("getRunDeadLetter", request, options)).value;
+    return this.#transport.value("getRunDeadLetter", request, options);
   }
 
   /**
@@ -276,14 +276,14 @@ export class RunsResource {
    *
    * @throws TroupeProblem `already_retried`, `run_ended`; `conflict` when its agent can take nothing
    */
-  async retryDeadLetter(runId: string, deadLetterId: string, options: KeyedOptions = {}): Promise<Retried> {
+  retryDeadLetter(runId: string, deadLetterId: string, options: KeyedOptions = {}): Promise<Retried> {
     const request = { path: { run_id: runId, dead_letter_id: deadLetterId } };
-    return (await this.#transport.json("retryRunDeadLetter", request, options)).value;
+    return this.#transport.value("retryRunDeadLetter", request, options);
   }
 
   /** Sends every dead letter again that is open now. @throws TroupeProblem `run_ended` */
-  async retryDeadLetters(runId: string, options: KeyedOptions = {}): Promise<Retried> {
-    return (await this.#transport.json("retryRunDeadLetters", pathOf(runId), options)).value;
+  retryDeadLetters(runId: string, options: KeyedOptions = {}): Promise<Retried> {
+    return this.#transport.value("retryRunDeadLetters", pathOf(runId), options);
   }
 
   async #control(

@@ -12,7 +12,7 @@ async function collect(events: AsyncIterable<{ id: number; type: string }>): Pro
 }
 
 describe("following a job", () => {
-  test("goes on behind the last event when the connection is lost, and yields nothing twice", async (t) => {
+  test("continues after the last event when the connection is lost, and yields nothing twice", async (t) => {
     const { runtime, requests } = await serving(
       t,
       stream(`retry: 1000\n\n${frame(1, "a")}${frame(2, "b")}id: 3\ndata: {"ty`, "cut"),
@@ -31,7 +31,7 @@ describe("following a job", () => {
     assert.deepEqual(await collect(runtime.follow("j")), ["1 x"]);
   });
 
-  test("of a job that does not exist is an error at once", async (t) => {
+  test("of a job that does not exist fails immediately", async (t) => {
     const { runtime, pauses } = await serving(t, json(404, { error: "Job j was not found" }));
     await assert.rejects(collect(runtime.follow("j")), {
       name: "TroupeProblem",
@@ -42,7 +42,7 @@ describe("following a job", () => {
   });
 });
 
-test("events that are read at once have the numbers that the stream gives them", async (t) => {
+test("events that are read together have the numbers that the stream gives them", async (t) => {
   const { runtime } = await serving(t, json(200, { data: [{ type: "a" }, { type: "b" }] }));
   assert.deepEqual(await runtime.events("j"), [
     { id: 1, type: "a" },

@@ -23,7 +23,7 @@ export class ServicesResource {
    *
    * @example const { public_url } = await client.services.resolve("blueprint-web-ui", { tag: "blueprint,digest" });
    */
-  async resolve(name: string, query: ResolveQuery = {}, options: CallOptions = {}): Promise<Service> {
-    return (await this.#transport.json("resolveService", { path: { name }, query }, options)).value;
+  resolve(name: string, query: ResolveQuery = {}, options: CallOptions = {}): Promise<Service> {
+    return this.#transport.value("resolveService", { path: { name }, query }, options);
   }
 }

@@ -23,41 +23,41 @@ export class SystemResource {
   }
 
   /** Needs no token. A gateway that takes no writes answers too: its status is "degraded". */
-  async health(options: CallOptions = {}): Promise<Health> {
-    return (await this.#transport.json("getHealth", {}, options)).value;
+  health(options: CallOptions = {}): Promise<Health> {
+    return this.#transport.value("getHealth", {}, options);
   }
 
   /** Whether the runtime takes work; one that does not answers too. */
-  async runtimeHealth(options: CallOptions = {}): Promise<RuntimeHealth> {
-    return (await this.#transport.json("getRuntimeHealth", {}, options)).value;
+  runtimeHealth(options: CallOptions = {}): Promise<RuntimeHealth> {
+    return this.#transport.value("getRuntimeHealth", {}, options);
   }
 
-  async runtimeStatus(options: CallOptions = {}): Promise<RuntimeStatus> {
-    return (await this.#transport.json("getRuntimeStatus", {}, options)).value;
+  runtimeStatus(options: CallOptions = {}): Promise<RuntimeStatus> {
+    return this.#transport.value("getRuntimeStatus", {}, options);
   }
 
   /** Checks the machine, and tells how to fix what is wrong. */
-  async doctor(options: CallOptions = {}): Promise<Doctor> {
-    return (await this.#transport.json("getRuntimeDoctor", {}, options)).value;
+  doctor(options: CallOptions = {}): Promise<Doctor> {
+    return this.#transport.value("getRuntimeDoctor", {}, options);
   }
 
-  async summary(options: CallOptions = {}): Promise<SystemSummary> {
-    return (await this.#transport.json("getSystemSummary", {}, options)).value;
+  summary(options: CallOptions = {}): Promise<SystemSummary> {
+    return this.#transport.value("getSystemSummary", {}, options);
   }
 
   /**
    * Removes what is no longer kept, or with `dry_run` lists what would be removed. It answers when everything is removed,
    * and continues when the call is aborted.
    */
-  async collectGarbage(body: CollectGarbage = {}, options: CallOptions = {}): Promise<CollectReport> {
-    return (await this.#transport.json("collectGarbage", { body }, options)).value;
+  collectGarbage(body: CollectGarbage = {}, options: CallOptions = {}): Promise<CollectReport> {
+    return this.#transport.value("collectGarbage", { body }, options);
   }
 
   nodes(query: NodesQuery = {}, options: CallOptions = {}): Pages<Node> {
     return pagesOf(this.#transport, "listNodes", { query }, options);
   }
 
-  async metrics(options: CallOptions = {}): Promise<Metrics> {
-    return (await this.#transport.json("getMetrics", {}, options)).value;
+  metrics(options: CallOptions = {}): Promise<Metrics> {
+    return this.#transport.value("getMetrics", {}, options);
   }
 }

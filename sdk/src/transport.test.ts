@@ -104,7 +104,7 @@ describe("writing", () => {
     });
   }
 
-  test("without a key is tried again when the server says that it did nothing (T1)", async (t) => {
+  test("without a key is retried when the server did nothing (T1)", async (t) => {
     const { client, requests } = await serving(t, problem(429, "rate_limited"), json(200, { revision: 2 }));
     await client.jobs.update({ job_id: "j", etag: '"1"' }, { name: "x" });
     assert.equal(requests.length, 2);
@@ -132,7 +132,7 @@ describe("writing", () => {
 });
 
 describe("errors", () => {
-  test("a refusal carries all that the problem says", async (t) => {
+  test("an error has all fields of the problem", async (t) => {
     const errors = [{ path: "/name", code: "too_long", message: "must be shorter" }];
     const body = { title: "T", code: "validation_failed", detail: "what to do", request_id: "req_7", errors };
     const { client } = await serving(t, json(422, body, { etag: '"4"' }));
@@ -155,7 +155,7 @@ describe("errors", () => {
     });
   });
 
-  test("nobody there: the address and the reason", async () => {
+  test("no server: the error has the address and the reason", async () => {
     const { client } = clientOf(`http://127.0.0.1:${await freePorts(1)}`, { retries: 0 });
     await assert.rejects(client.system.health(), {
       name: "TroupeUnreachable",
@@ -218,7 +218,7 @@ describe("aborting", () => {
     assert.equal(requests.length, 1);
   });
 
-  test("ends a write, which is then not said to be unreachable", async (t) => {
+  test("ends a write, which is then not reported as unreachable", async (t) => {
     const controller = new AbortController();
     const { client } = await serving(t, () => controller.abort(new Error("enough")));
     const options = { signal: controller.signal };
@@ -248,7 +248,7 @@ describe("aborting", () => {
 });
 
 describe("addresses", () => {
-  test("the URL may have the prefix, a path before it, and slashes behind it", async () => {
+  test("the URL may have the prefix, a path before it, and slashes after it", async () => {
     for (const [given, made] of [
       ["http://h:1", "http://h:1/api/v1"],
       ["http://h:1/", "http://h:1/api/v1"],

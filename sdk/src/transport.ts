@@ -164,6 +164,15 @@ export class Transport {
     return this.call<AnswerOf<Id>>(operations[id], request, extras);
   }
 
+  /** The same without the headers. */
+  async value<Id extends OperationId>(
+    id: Id,
+    request: RequestOf<Id>,
+    extras: Extras = {},
+  ): Promise<AnswerOf<Id>> {
+    return (await this.json(id, request, extras)).value;
+  }
+
   /** The same with an operation that the gateway's document does not have. */
   call<Answer>(
     shape: OperationShape,

@@ -10,13 +10,13 @@ printf 'hello' > "$SVC_OUTPUT_DIR/report.txt"
 printf '{"complete_run":{"greeting":"hello"}}\\n'
 `;
 
-/** A run of it completes at once, with the output report.txt. */
+/** A run of it completes immediately, with the output report.txt. */
 export const helloZip = () =>
   zipOf({
     "manifest.json": graph("hello", [executor("worker", WORK)], [], { outputs: ["report.txt"] }),
   });
 
-/** A run of it goes on until it is cancelled. */
+/** A run of it stays open until it is cancelled. */
 export const waitingZip = () =>
   zipOf({
     "manifest.json": graph("waiting", [

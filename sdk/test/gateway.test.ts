@@ -171,7 +171,7 @@ describe("runs", () => {
     assert.equal((await client.runs.start(job_id, {}, key)).status, "pending", "as it was accepted");
   });
 
-  test("are started many at once, each accepted or refused by itself", async () => {
+  test("are started together, each accepted or rejected on its own", async () => {
     const { job_id } = await jobOf(await helloZip());
     const asked = [{ inputs: { n: 1 } }, { config_overrides: { a: 1 } }, { inputs: { n: 2 } }];
     const items = await client.runs.startBatch(job_id, asked);
@@ -205,7 +205,7 @@ describe("runs", () => {
     await assert.rejects(client.runs.download(gone), { code: "artifact_not_found" });
   });
 
-  test("are seen in several channels at once", async () => {
+  test("are seen in several channels together", async () => {
     const { run_id } = await client.runs.startAndWait((await jobOf(await helloZip())).job_id);
     const merged = await Array.fromAsync(client.runs.stream(run_id, { channels: ["logs", "timeline"] }));
     assert.ok(merged.some(({ channels }) => channels.logs?.message.includes("working on")));
@@ -275,7 +275,7 @@ describe("a connection that breaks", () => {
     assert.ok(proxy.connections > 5, `${proxy.connections} connections`);
   });
 
-  test("following goes on when the gateway was killed and has come back", async (t) => {
+  test("following continues when the gateway was killed and has come back", async (t) => {
     const home = await temporaryHome();
     let second: Program | null = null;
     t.after(async () => {
@@ -303,7 +303,7 @@ describe("a connection that breaks", () => {
 });
 
 describe("the gateway itself", () => {
-  test("tells how it is", async () => {
+  test("reports its health", async () => {
     const health = await client.system.health();
     assert.deepEqual([health.status, health.api_contract], ["ok", "svc.rest.v1"]);
     assert.equal((await client.system.runtimeHealth()).status, "ok");
@@ -314,7 +314,7 @@ describe("the gateway itself", () => {
     assert.ok((await client.system.metrics()).process);
   });
 
-  test("with a token lets those in who have it, and tells its health to everybody", async () => {
+  test("with a token accepts only requests with it, and reports its health without it", async () => {
     await using guarded = await startProgram({ args: ["gateway"], env: { SVC_API_TOKEN: "open-sesame" } });
     const stranger = new TroupeClient({ baseUrl: guarded.url });
     await assert.rejects(stranger.runs.list().page(), { code: "unauthorized", status: 401 });
