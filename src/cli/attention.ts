@@ -38,23 +38,18 @@ async function* requestsOfAll(call: ServerCall): AsyncGenerator<OpenRequest, und
   }
 }
 
-async function printRequests(call: Call, requests: AsyncIterable<OpenRequest>): Promise<number> {
-  let isEmpty = true;
-  const code = await printList<OpenRequest>(call, {
+function printRequests(call: Call, requests: AsyncIterable<OpenRequest>): Promise<number> {
+  return printList<OpenRequest>(call, {
     items: () => requests,
     head: ["RUN", "REQUEST", "AGENT", "ASKED", "UNTIL", "DECISIONS", "QUESTION"],
-    row: ({ id, request }) => {
-      isEmpty = false;
-      return requestRow(id, request);
-    },
+    row: requestRow,
     json: ({ request }) => request,
     nothing: "No open questions.",
+    hint: "Answer with: troupe answer RUN REQUEST DECISION",
   });
-  if (!isEmpty) call.terminal.note("Answer with: troupe answer RUN REQUEST DECISION");
-  return code;
 }
 
-function requestRow(id: string, request: HumanRequest): readonly string[] {
+function requestRow({ id, request }: OpenRequest): readonly unknown[] {
   const { allowed_decisions: allowed, expires_at: until } = request;
   return [
     id,

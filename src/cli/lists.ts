@@ -21,6 +21,8 @@ export interface Listing<Item> {
   json?(item: Item): unknown;
   /** The notice when there are no items. */
   readonly nothing: string;
+  /** The notice after the items. */
+  readonly hint?: string;
 }
 
 /** How many items a list shows: --limit, or 20; null with --all. */
@@ -52,7 +54,7 @@ export function oneOf<Value extends string>(
   const text = call.text(option);
   const value = values.find((known) => known === text);
   if (text === null || value !== undefined) return value;
-  throw new UsageError(`--${option}: ${JSON.stringify(cleanText(text))} is none of ${values.join(", ")}.`);
+  throw new UsageError(`--${option}: ${JSON.stringify(cleanText(text))} is not one of ${values.join(", ")}.`);
 }
 
 /** Prints a list. */
@@ -71,7 +73,8 @@ export async function printList<Item>(call: Call, listing: Listing<Item>): Promi
     count++;
   }
   writer.end();
-  if (count === 0 && !call.flag("json")) call.terminal.note(listing.nothing);
+  const notice = count === 0 ? listing.nothing : listing.hint;
+  if (notice !== undefined && !call.flag("json")) call.terminal.note(notice);
   return exitCodes.success;
 }
 

@@ -15,7 +15,7 @@ export async function artifacts(call: ServerCall): Promise<number> {
   const id = idOf(call, "run");
   const isEvidence = call.flag("evidence") === true;
   const { client } = call;
-  const code = await printList<Artifact>(call, {
+  return printList<Artifact>(call, {
     items: (pageSize) =>
       isEvidence
         ? evidenceOf(client, id)
@@ -29,11 +29,9 @@ export async function artifacts(call: ServerCall): Promise<number> {
       addressOf(client.baseUrl, file.url),
     ],
     nothing: "No files.",
+    ...(!isEvidence &&
+      call.terminal.isScreen && { hint: "Its events, logs, errors and timeline as files: --evidence" }),
   });
-  if (!isEvidence && call.terminal.isScreen) {
-    call.terminal.note("Its events, logs, errors and timeline as files: --evidence");
-  }
-  return code;
 }
 
 export async function outputs(call: ServerCall): Promise<number> {
@@ -61,8 +59,8 @@ export async function save(call: ServerCall): Promise<number> {
   const run = gatewayRun(call, id);
   const query = { evidence: false, page_size: FILES_PAGE };
   const left = call.flag("all") ? await Array.fromAsync(client.runs.artifacts(id, query)) : await run.files();
-  const told = call.flag("evidence") ? await Array.fromAsync(evidenceOf(client, id)) : [];
-  const files: readonly RunFile[] = [...left, ...told.filter(isOwnFile).map(inFolder)];
+  const records = call.flag("evidence") ? await Array.fromAsync(evidenceOf(client, id)) : [];
+  const files: readonly RunFile[] = [...left, ...records.filter(isOwnFile).map(inFolder)];
   const saved = await downloadInto(call, run, files, folder);
   if (files.length === 0) call.terminal.note(`Run ${id} has left no files.`);
   return printAnswer(call, placed(run, files, saved), () => [...saved.values()].map(cleanText));
