@@ -37,7 +37,7 @@ const given = process.argv.slice(2);
 const source = join(root, "src", "main.ts");
 const isCheckout = existsSync(source);
 const main = isCheckout ? source : join(root, "dist", "src", "main.js");
-// node:ffi (src/execution/process/process-marks.ts) is experimental, and would say so to everybody.
+// node:ffi (src/execution/process/process-marks.ts) is experimental, and would warn every user.
 const args = [
   "--disable-warning=ExperimentalWarning",
   ...(given[0] === "--node" ? given.slice(1) : [main, ...given]),

@@ -31,7 +31,7 @@ function openLog({ logLevel, secretTexts }: Config, to: DestinationStream): Logg
   return pino({ level: logLevel, hooks: { streamWrite: redactor.text } }, to);
 }
 
-/** How long running commands may go on when the program stops, before they are interrupted. */
+/** How long running commands may continue when the program stops, before they are interrupted. */
 const DRAIN_MS = 2_000;
 /** How long clients may take to be sent the answers that they have waited for when the program stops. */
 const LAST_ANSWERS_MS = 1_000;

@@ -4,7 +4,7 @@ import { systemClock } from "./clock.ts";
 
 const MOST_MS = 2 ** 31 - 1;
 
-test("a wait of more than 2^31 ms takes as long as it says, and can be taken back at any time", (t) => {
+test("a wait of more than 2^31 ms takes its full time, and can be cancelled at any time", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let fired = 0;
   systemClock.after(2 * MOST_MS + 7, () => fired++);

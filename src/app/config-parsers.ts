@@ -169,7 +169,7 @@ export function origins(text: string): readonly string[] {
 function origin(item: string): string {
   const found = URL.parse(item)?.origin ?? "null";
   if (/^https?:/.test(found) && found === item.toLowerCase().replace(/\/$/, "")) return found;
-  throw new WrongValue(`${quoted(item)} is not a web origin (http or https, a host, and nothing behind it).`);
+  throw new WrongValue(`${quoted(item)} is not a web origin (http or https, a host, and nothing after it).`);
 }
 
 /** A web address with `{port}` in place of its port. */

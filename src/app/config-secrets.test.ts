@@ -67,7 +67,7 @@ describe("secrets from files", () => {
     });
   }
 
-  test("are not combined with the variable: nobody would know which one counts", () => {
+  test("are not combined with the variable: it would be unclear which one counts", () => {
     const env = { SVC_API_TOKEN: "a-token", SVC_API_TOKEN_FILE: fileOf("a-token") };
     const [line = "", ...others] = problems(env);
     assert.match(line, /^SVC_API_TOKEN: SVC_API_TOKEN_FILE is set too/);

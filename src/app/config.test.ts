@@ -293,7 +293,7 @@ describe("each variable", () => {
   });
 });
 
-test("all wrong values are reported at once", () => {
+test("all wrong values are reported together", () => {
   const lines = problems({ SVC_API_PORT: "x", SVC_LOG_LEVEL: "y", SVC_RETENTION_DAYS: "z" });
   assert.deepEqual(
     lines.map((line) => line.split(":")[0]),
@@ -437,7 +437,7 @@ describe("what must not be combined", () => {
     ],
     ["a gateway alone beside a remote runtime", { SVC_RUNTIME_API_HOST: "10.0.0.1" }, "gateway"],
     ["one port for dashboards", { SVC_BLUEPRINT_WEB_UI_PORT_END: "61000" }, "up"],
-    ["an API behind the dashboards' ports", { SVC_API_PORT: "61050" }, "up"],
+    ["an API after the dashboards' ports", { SVC_API_PORT: "61050" }, "up"],
     ["dashboards for other machines, which ask for a key", { SVC_BLUEPRINT_WEB_UI_HOST: "0.0.0.0" }, "up"],
     ["any free port three times", { SVC_API_PORT: "0", SVC_RUNTIME_API_PORT: "0", SVC_GRPC_PORT: "0" }, "up"],
     [
@@ -477,7 +477,7 @@ describe("secrets", () => {
   });
 });
 
-describe("variables nobody knows", () => {
+describe("unknown variables", () => {
   const warnings = (env: Env) => loadConfig(env, "up").warnings;
   test("one that looks misspelt is named with the nearest", () => {
     assert.deepEqual(warnings({ SVC_HOEM: "/x" }), [
@@ -491,7 +491,7 @@ describe("variables nobody knows", () => {
   });
 });
 
-test("troupe config tells a default from a setting, and gives each a meaning", () => {
+test("troupe config distinguishes defaults from settings, and explains each", () => {
   const shown = describeConfig(
     load({ SVC_EXECUTOR_POOL_CAPACITIES: "gpu=1,io=8", SVC_CORS_ORIGINS: "http://a,http://b" }),
   );

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { tryToListen } from "../execution/machine.ts";
 
-/** The program cannot start; the message says why, and what to do. */
+/** The program cannot start; the message tells why, and what to do. */
 export class StartFailed extends Error {
   override readonly name = "StartFailed";
 }

@@ -75,7 +75,7 @@ export async function pack(call: Call): Promise<number> {
   }
   if (realPlace(target).startsWith(folder + sep)) {
     throw new UsageError(
-      `${target} lies in the folder that is packed, and would be in its next zip; give a file outside with --output.`,
+      `${target} is in the folder that is packed, and would be in its next zip; give a file outside with --output.`,
     );
   }
   const zip = await zipFolder(folder, config);

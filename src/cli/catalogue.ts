@@ -1,4 +1,4 @@
-// Every command of `troupe`: its words, its options, its help. The code behind a command is loaded when it runs.
+// Every command of `troupe`: its words, its options, its help. The code of a command is loaded when it runs.
 
 import { blueprintEntries } from "./catalogue-blueprints.ts";
 import { command, help, json, option } from "./catalogue-options.ts";

@@ -9,7 +9,7 @@ import { cleanLines } from "./text.ts";
 /**
  * Runs one command and sets the process's exit code.
  *
- * @param args the words behind `troupe`
+ * @param args the words after `troupe`
  */
 export async function runCli(args: readonly string[]): Promise<void> {
   const { env } = process;

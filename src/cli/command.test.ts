@@ -20,7 +20,7 @@ function parse(spec: CommandSpec, ...args: string[]) {
 }
 
 describe("the words of a command", () => {
-  test("options may stand before, between and behind the words, with = or a space", () => {
+  test("options may be before, between and after the words, with = or a space", () => {
     const expected = { words: ["a"], options: { input: "f", json: true } };
     assert.deepEqual(parse(run, "--input", "f", "a", "--json"), expected);
     assert.deepEqual(parse(run, "a", "--json", "--input=f"), expected);
@@ -29,11 +29,11 @@ describe("the words of a command", () => {
     assert.deepEqual(parse(run, "a", "--no-watch").options, { watch: false });
     assert.deepEqual(parse(run, "a", "--watch").options, { watch: true });
   });
-  test("behind -- everything is a word", () =>
+  test("after -- everything is a word", () =>
     assert.deepEqual(parse(run, "--", "--input").words, ["--input"]));
   test("- is a value, for stdin", () =>
     assert.deepEqual(parse(run, "a", "--input", "-").options, { input: "-" }));
-  test("a value may begin with a dash behind =", () => {
+  test("a value may begin with a dash after =", () => {
     assert.deepEqual(parse(command("send"), "j", "a", "--body=-1").options, { body: "-1" });
   });
   test("an option that may be given several times has all its values, in their order", () => {
@@ -222,7 +222,7 @@ test("every command that a run's page names is one", () => {
   for (const words of named) assert.doesNotThrow(() => findCommand(sections, words), words.join(" "));
 });
 
-/** The words of a command line; what stands in quotes is one of them. */
+/** The words of a command line; quoted text is one word. */
 function wordsOf(line: string): readonly string[] {
   return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
     (match) => match[1] ?? match[2] ?? match[3] ?? "",

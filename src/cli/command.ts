@@ -100,7 +100,7 @@ export interface ParsedWords {
 }
 
 /**
- * Splits the words behind a command's name into its words and options.
+ * Splits the arguments of a command into words and options.
  *
  * @throws UsageError that names the wrong word and the nearest right one
  */

@@ -105,7 +105,7 @@ function hashIn(zone: string, root: string): string {
   return execFileSync(process.execPath, args, { encoding: "utf8", env });
 }
 
-test("what cannot be uploaded is refused before anything is sent, every problem at once (Z1)", async () => {
+test("what cannot be uploaded is refused before anything is sent, with every problem in one message (Z1)", async () => {
   const secret = await bundle("secret", { "key.pem": "x" });
   const bad = await bundle("bad", { "manifest.json": "{}", "payloads/a\\b": "x", "C:x": "x" });
   await assert.rejects(zipFolder(bad, config()), {
@@ -126,7 +126,7 @@ test("what cannot be uploaded is refused before anything is sent, every problem 
   });
 });
 
-test("a file that shrinks while it is sent ends the zip with an error that says so", async () => {
+test("a file that shrinks while it is sent ends the zip with an error that names the file", async () => {
   const root = await bundle("shrinking", { "manifest.json": "{}", "payloads/blob": "x".repeat(5_000_000) });
   const zip = await zipFolder(root, config());
   const chunks = zip.bytes[Symbol.asyncIterator]();
@@ -138,7 +138,7 @@ test("a file that shrinks while it is sent ends the zip with an error that says 
   assert.match(zip.failure()?.message ?? "", /unexpected number of bytes/);
 });
 
-test("a reader that goes away half way leaves no error behind", async () => {
+test("a reader that stops half way causes no error", async () => {
   const root = await bundle("left", { "manifest.json": "{}", "payloads/blob": "x".repeat(5_000_000) });
   const zip = await zipFolder(root, config());
   for await (const _ of zip.bytes) break;

@@ -112,7 +112,7 @@ export function withInputs(manifest: JsonObject, inputs: JsonObject): JsonObject
       throw new UsageError("$entrypoints must be an object of entrypoint to list of bodies.");
     const [lost] = Object.keys(beside);
     if (lost !== undefined)
-      throw new UsageError(`The inputs have "${lost}" beside $entrypoints, which would reach nobody.`);
+      throw new UsageError(`The inputs have "${lost}" beside $entrypoints, which would reach no entrypoint.`);
     return { ...manifest, initial_inputs: { ...own, ...addressed } };
   }
   const entrypoints = isStringList(manifest.entrypoints) ? manifest.entrypoints : [];

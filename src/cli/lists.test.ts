@@ -32,7 +32,7 @@ describe("a list", () => {
     assert.match(call.out[450] ?? "", /^450 +202500$/);
     assert.deepEqual(call.err, []);
   });
-  test("ends at its limit, says that there are more, and asks for no more than it needs", async () => {
+  test("ends at its limit, reports that there are more, and fetches no more than it needs", async () => {
     const call = testCall();
     const { listing, asked } = numbers(1_000, 3);
     await printList(call, listing);
@@ -51,7 +51,7 @@ describe("a list", () => {
     await printList(testCall(), listing);
     assert.equal(asked.pageSize, 200);
   });
-  test("that is empty says so, on stderr", async () => {
+  test("that is empty has a notice on stderr", async () => {
     const call = testCall();
     await printList(call, numbers(0, 3).listing);
     assert.deepEqual([call.out, call.err], [[], ["Nothing."]]);

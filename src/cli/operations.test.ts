@@ -11,7 +11,7 @@ function removal(kind: "preview" | "removed", action: "delete" | "keep"): Pick<O
   return { result: { [kind]: plan } } as unknown as Pick<Operation, "result">;
 }
 
-test("a removal says what has gone and what it has freed", () => {
+test("a removal lists what was removed and how much it freed", () => {
   assert.deepEqual(planLines(removal("removed", "delete")), [
     "Removed:",
     "  package facfc9161795, 2.0 KiB",
@@ -20,7 +20,7 @@ test("a removal says what has gone and what it has freed", () => {
   ]);
 });
 
-test("a package that stays says what has it, before and after", () => {
+test("a package that is kept is listed with the reason, before and after", () => {
   const staying = "  package facfc9161795, 2.0 KiB: still used by its jobs or an uploaded bundle";
   const jobs = "1 job made from it stays.";
   assert.deepEqual(planLines(removal("preview", "keep")), [

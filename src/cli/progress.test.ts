@@ -120,7 +120,7 @@ describe("the state of a run", () => {
     assert.deepEqual(states(), ["stopped", "stopped", "done", "stopped"]);
   });
 
-  test("a command's result object does not take the place of what it said to people", () => {
+  test("a command's result object does not replace its last log line", () => {
     const run = progressOf(
       [0, "log", "w", { message: "counted 3 words" }],
       [1, "log", "w", { message: '{"emit_messages":[]}' }],
@@ -261,7 +261,7 @@ describe("the screen", () => {
     }
   });
 
-  test("shows first who is busy or in trouble when not all fit, and counts the rest", () => {
+  test("shows busy and failed agents first when not all fit, and counts the rest", () => {
     const crowd = progressOf(
       ...Array.from(
         { length: 30 },

@@ -132,7 +132,7 @@ describe("records as lines", () => {
     for (const line of lines) assert.match(line, NO_CONTROL);
     assert.equal(lines.filter((line) => line.includes("ab c")).length, 6);
   });
-  test("a run says how far it is and what is left out is not there", () => {
+  test("a run shows its progress, without lines for what is missing", () => {
     const lines = runLines(run).join("\n");
     assert.match(lines, /^ {2}took +1\.3 s$/m);
     assert.match(lines, /^ {2}progress +1 of 3 agents done, 1 message$/m);

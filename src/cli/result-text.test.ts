@@ -89,7 +89,7 @@ describe("how a run ended", () => {
     assert.equal(ended("failed", null, [], ofOldServer).at(-1), `  What to do: ${failure.remediation}`);
   });
 
-  test("a huge result is cut, and says where the rest is", () => {
+  test("a huge result is cut, with a hint where the rest is", () => {
     const lines = ended(
       "completed",
       Array.from({ length: 1_000 }, (_, i) => i),

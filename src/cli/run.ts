@@ -131,7 +131,7 @@ async function submit(call: ServerCall, { target, inputs, config }: RunPlan) {
     throw new UsageError("--config belongs to a bundle folder; a manifest alone has no configuration.");
   }
   const { manifest } = target;
-  // What is wrong with it, the runtime says.
+  // The runtime checks it and reports its problems.
   const { warnings } = describePackage({ manifest, configuration: null, graph: null }, null);
   noteWarnings(call, warnings);
   return runtime.submit(inputs === undefined ? manifest : withInputs(manifest, inputs));

@@ -43,7 +43,7 @@ async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise
 /**
  * Starts the program in this process.
  *
- * @throws CommandFailed that says why it could not start
+ * @throws CommandFailed with the reason when it could not start
  */
 export async function startServer(config: Config, options: StartOptions = {}): Promise<RunningProgram> {
   try {

@@ -72,7 +72,7 @@ describe("what the gateway refuses becomes lines and an exit code (S3)", () => {
     assert.equal(lines.length, 52);
     assert.equal(lines.at(-1), "  … and 10 more errors");
   });
-  test("401 says which variable to set, and whether one was sent", async (t) => {
+  test("401 names the variable to set, and whether a token was sent", async (t) => {
     const url = await serving(t, problem(401));
     const lines = (advice: string) => ({ code: 1, lines: ["troupe: It is so. (HTTP 401)", advice] });
     const without = "Set SVC_API_TOKEN to the token that the gateway was started with.";
@@ -97,7 +97,7 @@ describe("what the gateway refuses becomes lines and an exit code (S3)", () => {
     const bug = new TypeError("bug");
     assert.equal(explained(bug, gateway), bug);
   });
-  test("a gateway that went away says how to start one; a stranger's answer, what to check", () => {
+  test("the error for an unreachable gateway tells how to start one; for another server's answer, what to check", () => {
     const lost = explained(new TroupeUnreachable("Lost."), gateway) as Error;
     assert.match(lost.message, /^Lost\.\nIs it running\? `troupe up` starts one/);
     const stranger = explained(new TroupeUnreachable("Check the URL.", { status: 502 }), gateway) as Error;
@@ -106,7 +106,7 @@ describe("what the gateway refuses becomes lines and an exit code (S3)", () => {
 });
 
 describe("finding the gateway (S1)", () => {
-  test("one that is not there is said after a single attempt", async () => {
+  test("an unreachable one is reported after a single attempt", async () => {
     const port = await freePorts(1);
     const expected = [
       `troupe: No Troupe gateway answers at http://127.0.0.1:${port}/api/v1.`,

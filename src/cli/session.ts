@@ -85,7 +85,7 @@ function contactOptions(server: ServerAddress, interrupt: AbortSignal): TroupeCl
         return response;
       } catch (error) {
         const code = (error as { cause?: { code?: unknown } } | null)?.cause?.code;
-        if (!hasAnswered && noConnection.has(code)) failing.abort(nobodyThere(server));
+        if (!hasAnswered && noConnection.has(code)) failing.abort(unreachable(server));
         throw error;
       }
     },
@@ -102,7 +102,7 @@ const noConnection: ReadonlySet<unknown> = new Set([
   "EACCES",
 ]);
 
-const nobodyThere = ({ name, place }: ServerAddress) =>
+const unreachable = ({ name, place }: ServerAddress) =>
   new CommandFailed(
     `No Troupe ${name} answers at ${place}.\nStart one with \`troupe up\`, or name another with --url.`,
   );

@@ -34,7 +34,7 @@ test("a summary is a few lines: how long, how much, what it used, where it faile
   ]);
 });
 
-test("what there is none of has no line, and what the system could not tell neither", () => {
+test("zero counts and unknown values have no line", () => {
   const quiet = {
     ...summary,
     duration_ms: null,

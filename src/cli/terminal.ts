@@ -44,7 +44,7 @@ export function openTerminal(env: NodeJS.ProcessEnv): Terminal {
   return terminalOn(process.stdout, process.stderr, env);
 }
 
-/** A terminal that writes to two streams; the first is a screen if it says so. */
+/** A terminal that writes to two streams; the first is a screen if it is a TTY. */
 export function terminalOn(
   out: Writable & Partial<Pick<WriteStream, "isTTY" | "columns" | "rows">>,
   err: Writable,

@@ -131,7 +131,7 @@ test("a time of day needs a timestamp", () => {
   assert.equal(timeOfDay("\x1b[1mnever"), "never");
 });
 
-test("a failure that is known says what to do, and keeps the system's code", () => {
+test("a known failure tells what to do, and keeps the system's code", () => {
   const full = Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
   assert.equal(
     writeFailure(full),

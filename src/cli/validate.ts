@@ -151,7 +151,7 @@ async function settle<T>(check: Promise<T>): Promise<Settled<T>> {
   }
 }
 
-/** Tells whether a file or folder of payloads/ is there, by its path in it. */
+/** Looks up whether a file or folder of payloads/ exists, by its path in it. */
 export function payloadLookup(files: readonly BundleFile[]): (name: string) => boolean {
   const present = new Set([PAYLOADS_FOLDER]);
   for (const { path } of files) {

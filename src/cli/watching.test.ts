@@ -62,14 +62,14 @@ function waitingFor(error: Error) {
   return awaitRun(call, gatewayRun(call, "run_1"));
 }
 
-test("a gateway that stays away while a run is waited for: the run goes on, and here is how to follow it", async () => {
+test("a gateway that stays unreachable while a run is waited for: the error tells how to follow the run later", async () => {
   await assert.rejects(waitingFor(new TroupeUnreachable("Nobody answers.")), {
     name: "CommandFailed",
     message: /^Nobody answers\.\nThe run continues when the server is back.*: troupe events run_1 --follow$/,
   });
 });
 
-test("an answer of another kind of server says itself what to check", async () => {
+test("the error for an answer of another kind of server already tells what to check", async () => {
   const stranger = new TroupeUnreachable("Check the URL.", { status: 502 });
   await assert.rejects(waitingFor(stranger), stranger);
 });

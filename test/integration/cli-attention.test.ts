@@ -1,4 +1,4 @@
-// `troupe human`, `answer` and `dead-letters`, and how a run that is watched says that it waits for a person: against
+// `troupe human`, `answer` and `dead-letters`, and how a watched run shows that it waits for a person: against
 // the real program, at both APIs.
 
 import assert from "node:assert/strict";
@@ -83,7 +83,7 @@ for (const [name, which] of [
       assert.deepEqual([none.out, none.err], ["", "No open questions.\n"]);
     });
 
-    test("messages that were given up are listed, and sent again", async (t) => {
+    test("dead-lettered messages are listed, and retried", async (t) => {
       const program = which();
       const givingUp = await makeGivingUp();
       t.after(() => givingUp.remove());
@@ -131,7 +131,7 @@ test("without an id, what every run of the gateway asks is listed", async () => 
   assert.equal((await done(gateway, "human")).out, "");
 });
 
-test("a run that is watched says that it waits for a person, and how to answer", async () => {
+test("a watched run shows that it waits for a person, and how to answer", async () => {
   const manifest = join(folder, "manifest.json");
   await writeFile(manifest, JSON.stringify(askingGraph("watched", [ship])));
   const runtimeRun = at(runtime, "run", manifest, "--runtime");

@@ -57,7 +57,7 @@ describe("new", () => {
       for (const file of await readdir(folder, { recursive: true, withFileTypes: true })) {
         if (!file.isFile()) continue;
         const text = await readFile(join(file.parentPath, file.name), "utf8");
-        assert.ok(!text.includes("{{"), `${file.name} has a place that nobody filled`);
+        assert.ok(!text.includes("{{"), `${file.name} has a placeholder that was not filled`);
       }
     }
   });
@@ -78,7 +78,7 @@ describe("new", () => {
     assert.equal((await troupe("blueprint", "new", join(file, "below"))).code, 2);
   });
 
-  test("names the nearest template, and says what is wrong with a name", async () => {
+  test("names the nearest template, and tells what is wrong with a name", async () => {
     const template = await troupe("blueprint", "new", at("x"), "--template", "helo");
     assert.deepEqual([template.code, /Did you mean hello\?/.test(template.err)], [2, true]);
     const name = await troupe("blueprint", "new", at("x"), "--name", "two\nlines");
@@ -88,7 +88,7 @@ describe("new", () => {
 });
 
 describe("validate", () => {
-  test("tells every problem at once: manifest, configuration, declarations, and files that are not there", async () => {
+  test("reports every problem together: manifest, configuration, declarations, and missing files", async () => {
     const folder = await writeFolder(at("all-wrong"), {
       "manifest.json": {
         ...graph("wrong", [executor("work", ["true"], { upload_path: "worker" })]),
@@ -126,7 +126,7 @@ describe("validate", () => {
     assert.match(forPeople.err, /5 problems, 1 warning\./);
   });
 
-  test("tells of files that are not there beside mistakes of the declarations that name them", async () => {
+  test("reports missing files beside mistakes of the declarations that name them", async () => {
     const folder = await writeFolder(at("half-wrong"), {
       "manifest.json": {
         ...graph("half", [executor("work", ["true"])]),
@@ -143,7 +143,7 @@ describe("validate", () => {
     ]);
   });
 
-  test("tells the mistakes of declarations beside those of the graph", async () => {
+  test("reports the mistakes of declarations beside those of the graph", async () => {
     const folder = await writeFolder(at("broken"), {
       "manifest.json": { ...graph("broken", [router("in")]), nodes: [], requirements: { cpu_cores: "many" } },
       "config/default.json": { identity: { blueprint_id: "No Id" } },
@@ -223,7 +223,7 @@ describe("pack", () => {
     const before = await readdir(folder);
     for (const place of [join(folder, "payloads", "x.zip"), at("link/x.zip")]) {
       const { code, err } = await troupe("blueprint", "pack", folder, "--output", place);
-      assert.deepEqual([code, /lies in the folder that is packed/.test(err)], [2, true], err);
+      assert.deepEqual([code, /is in the folder that is packed/.test(err)], [2, true], err);
     }
     assert.deepEqual(await readdir(folder), before);
   });
@@ -246,7 +246,7 @@ describe("what the templates make runs", () => {
     return run.result;
   }
 
-  test("hello greets the world, or whoever the inputs name", async () => {
+  test("hello greets the world, or the name in the inputs", async () => {
     await troupe("blueprint", "new", at("hello-runs"));
     assert.deepEqual(await resultOf(await launch(at("hello-runs"))), { greeting: "Hello, world!" });
     await writeFile(at("inputs.json"), '{"name":"Ada"}');

@@ -1,4 +1,4 @@
-// The gateway's commands and their connection: a token, nobody who answers, a gateway that dies while it is followed;
+// The gateway's commands and their connection: a token, an unreachable gateway, a gateway that dies while it is followed;
 // against the real program.
 
 import assert from "node:assert/strict";
@@ -41,7 +41,7 @@ test("a token is taken from SVC_API_TOKEN, and missed with words", async () => {
   assert.ok(!(without.err + wrong.err + launched.out).includes("horse"));
 });
 
-test("without a gateway every command says at once that nobody answers, and what to start", async () => {
+test("without a gateway every command fails immediately, and tells what to start", async () => {
   const home = await temporaryHome();
   try {
     const port = String(await closedPort());

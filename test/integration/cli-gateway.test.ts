@@ -35,7 +35,7 @@ async function bundle(name: string, command: string): Promise<string> {
 
 const runIdIn = (text: string) => RUN_ID.exec(text)?.[0] ?? assert.fail(`no run id in: ${text}`);
 
-/** What a command waits for with `while [ ! -e gate ]`, so that the test says when it ends. */
+/** What a command waits for with `while [ ! -e gate ]`, so that the test decides when it ends. */
 const waitingFor = (gate: string) => `echo started; while [ ! -e '${gate}' ]; do sleep 0.05; done`;
 
 describe("with a gateway that is up", () => {
@@ -134,7 +134,7 @@ describe("with a gateway that is up", () => {
     assert.equal(await readFile(join(saved, ".bashrc"), "utf8"), "run\n");
   });
 
-  test("launch of a run that fails exits with 1 and says what went wrong and what to do", async () => {
+  test("launch of a run that fails exits with 1 and tells what went wrong and what to do", async () => {
     const { code, out } = await troupe("launch", await bundle("failing", "echo broken >&2; exit 7")).ended;
     assert.equal(code, 1);
     assert.match(out, /run_\S+ failed\nexecutor\.exit_nonzero: /);
@@ -243,7 +243,7 @@ describe("with a gateway that is up", () => {
     assert.deepEqual(await json("runs", "--job", first.job_id, "--status", "failed"), []);
     const wrong = await troupe("runs", "--status", "done").ended;
     assert.equal(wrong.code, 2);
-    assert.match(wrong.err, /"done" is none of pending, queued, running, /);
+    assert.match(wrong.err, /"done" is not one of pending, queued, running, /);
     const open = await json("jobs", "--open", "--all");
     assert.ok(!open.some((job: { job_id: string }) => job.job_id === first.job_id));
     assert.match(await done("jobs", "--limit", "1"), /^JOB .*\njob_\S+ +ready +completed .*\n$/);
@@ -345,7 +345,7 @@ describe("with a gateway that is up", () => {
     assert.equal((await troupe("runs", "wait", id).ended).code, 13);
   });
 
-  test("Ctrl-C while watching or waiting exits with 130, says how to follow it, and the run continues", async () => {
+  test("Ctrl-C while watching or waiting exits with 130, tells how to follow it, and the run continues", async () => {
     const gate = join(folder, "left gate");
     const watching = troupeProcess("launch", await bundle("left", waitingFor(gate)));
     await watching.shows("work              started");
@@ -363,7 +363,7 @@ describe("with a gateway that is up", () => {
     await done("runs", "wait", id);
   });
 
-  test("messages that were given up are listed", async () => {
+  test("dead-lettered messages are listed", async () => {
     const manifest = JSON.parse(oneCommand("given-up", "exit 3"));
     await file(
       "given-up/manifest.json",
@@ -374,7 +374,7 @@ describe("with a gateway that is up", () => {
     assert.equal((await json("jobs", "dead-letters", jobId)).length, 1);
   });
 
-  test("mix-ups of ids, words and addresses are told apart", async () => {
+  test("mix-ups of ids, words and addresses have errors of their own", async () => {
     const { job_id: jobId, run_id: runId } = await json("launch", await bundle("mixed", "true"));
     const cases: readonly (readonly [readonly string[], number, RegExp])[] = [
       [["runs", "show", jobId], 2, /is the id of a job, and this takes that of a run/],

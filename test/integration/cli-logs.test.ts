@@ -1,4 +1,4 @@
-// `troupe logs` as people use it: against the real program, of a run that goes on.
+// `troupe logs` as people use it: against the real program, of a run that is still open.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -66,14 +66,14 @@ describe("troupe logs", () => {
     assert.equal((await shown("logs", runId, "--until", "2999-01-01T00:00:00Z", "--tail", "5")).length, 5);
   });
 
-  test("refuses what it cannot use, and says what it takes", async () => {
+  test("rejects wrong values, and tells what is allowed", async () => {
     for (const [args, message] of [
       [["--since", "yesterday"], /--since: "yesterday" is not a time\. Use 30s/],
       [["--until", "9x"], /--until/],
       [["--tail", "0"], /--tail needs a whole number from 1/],
       [["--tail", "many"], /--tail needs/],
       [["--text", "x".repeat(201)], /--text takes 200/],
-      [["--level", "loud"], /--level: "loud" is none of trace/],
+      [["--level", "loud"], /--level: "loud" is not one of trace/],
     ] as const) {
       const { code, err } = await troupe("logs", runId, ...args).ended;
       assert.equal(code, 2, err);

@@ -55,7 +55,7 @@ describe("with a runtime and no gateway", () => {
     return out.trim();
   };
 
-  test("run --no-watch submits, prints the job's id alone, and says how to follow it", async () => {
+  test("run --no-watch submits, prints the job's id alone, and tells how to follow it", async () => {
     const manifest = await helpers.file("plain.json", oneCommand("plain", "true"));
     const { code, out, err } = await troupe("run", "--runtime", manifest, "--no-watch").ended;
     assert.equal(code, 0);
@@ -87,7 +87,7 @@ describe("with a runtime and no gateway", () => {
     }
   });
 
-  test("a failed run exits with 1 and says what went wrong and what to do", async () => {
+  test("a failed run exits with 1 and tells what went wrong and what to do", async () => {
     const manifest = await helpers.file("bad.json", oneCommand("bad", "echo broken >&2; exit 7"));
     const { code, out } = await troupe("run", "--runtime", manifest, "--watch").ended;
     assert.equal(code, 1);
@@ -110,7 +110,7 @@ describe("with a runtime and no gateway", () => {
     assert.match(out, /long-\S+ cancelled/);
   });
 
-  test("Ctrl-C while watching leaves the job running and says how to go on", async () => {
+  test("Ctrl-C while watching leaves the job running and tells how to follow it", async () => {
     const manifest = await helpers.file("left.json", oneCommand("left", "echo started; sleep 600"));
     const watching = start(["run", "--runtime", manifest, "--watch", "--url", program.api], program.home);
     await watching.shows("started");
@@ -211,7 +211,7 @@ describe("without a runtime", () => {
   });
   after(() => rm(home, { recursive: true, force: true }));
 
-  test("run starts one for the length of the run, says so, and saves the outputs", async () => {
+  test("run starts one until the run ends, with a notice, and saves the outputs", async () => {
     const command = `cp hello.txt "$SVC_OUTPUT_DIR/final_artifact.txt"`;
     const bundle = await helpers.bundle("own", oneCommand("own", command, { upload_path: "hello.txt" }));
     const { code, out, err } = await start(["run", bundle, "--save", helpers.path("saved")], home).ended;
@@ -222,7 +222,7 @@ describe("without a runtime", () => {
     assert.equal(await readFile(place, "utf8"), "hello\n");
   });
 
-  test("other commands say at once that nobody answers, and what to start", async () => {
+  test("other commands fail immediately, and tell what to start", async () => {
     const port = await closedPort();
     const { code, err } = await startHere(["jobs", "--runtime"], home, { SVC_RUNTIME_API_PORT: String(port) })
       .ended;
@@ -265,7 +265,7 @@ describe("without a runtime", () => {
     assert.match(doctor.out, /^fail +port +\d+ is held by another program\n.*→ .*SVC_RUNTIME_API_PORT/m);
   });
 
-  test("doctor fails for a home that cannot be made, and says how to mend it", async () => {
+  test("doctor fails for a home that cannot be made, and tells how to fix it", async () => {
     const blocked = join(await helpers.file("a-file", ""), "home");
     const { code, out } = await startHere(["doctor"], blocked).ended;
     assert.equal(code, 1);
@@ -295,7 +295,7 @@ describe("without a runtime", () => {
     );
   });
 
-  test("validate tells every problem of a folder, without a server", async () => {
+  test("validate reports every problem of a folder, without a server", async () => {
     const good = await helpers.bundle("good", oneCommand("good", "true", { upload_path: "hello.txt" }));
     const passed = await startHere(["validate", good], home).ended;
     assert.deepEqual([passed.code, passed.err], [0, ""]);

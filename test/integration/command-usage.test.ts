@@ -11,7 +11,7 @@ import { call } from "../support/runtime-api.ts";
 
 const skip = !existsSync("/proc/self/stat") && "needs /proc";
 
-test("every attempt tells its CPU time and its peak memory, and the summary adds them up", {
+test("every attempt records its CPU time and its peak memory, and the summary adds them up", {
   skip,
 }, async () => {
   await using program = await startProgram();

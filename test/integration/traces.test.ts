@@ -36,7 +36,7 @@ const teller = (id: string) =>
 const exporting = (collector: { readonly url: string }, more: Record<string, string> = {}) => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
   OTEL_BSP_SCHEDULE_DELAY: "20",
-  // A batch that was given up because this process stood still for a while would be lost.
+  // A batch that timed out because this process stood still for a while would be lost.
   OTEL_EXPORTER_OTLP_TIMEOUT: "60000",
   ...more,
 });
@@ -79,7 +79,7 @@ describe("with a collector", () => {
     await collector.stop();
   });
 
-  test("a run belongs to its caller's trace, its worker is told its attempt's span, and all of it is exported", async () => {
+  test("a run belongs to its caller's trace, its worker gets its attempt's span, and all of it is exported", async () => {
     const jobId = await createJob(program, graph("tells", [router("in"), teller("work")], [["in", "work"]]));
     const answer = await ask(program, "POST", `/jobs/${jobId}/runs`, {
       body: {},
@@ -269,14 +269,14 @@ describe("a collector that is of no use", () => {
     await using program = await startGateway({ env });
     const jobId = await createJob(program, graph("alone", [teller("work")]));
     for (let n = 0; n < 3; n++) await completed(program, jobId);
-    await until("the log says it", () => linesOfTraces(program).length > 0);
+    await until("the failure is logged", () => linesOfTraces(program).length > 0);
     await using back = await startCollector(port);
     // Run after run: of spans that arrive too late for the exporter nothing is logged.
-    await until("spans arrive again, and the log says that it is over", async () => {
+    await until("spans arrive again, and the recovery is logged", async () => {
       await completed(program, jobId);
       return back.spans.length > 0 && linesOfTraces(program).length > 1;
     });
-    // Where half a second is too little for an answer there is trouble again; each time it is logged once.
+    // Where half a second is too little for an answer it fails again; each time that is logged once.
     for (const [i, line] of linesOfTraces(program).entries()) {
       assert.match(
         line,
@@ -318,7 +318,7 @@ describe("a collector that is of no use", () => {
 
 test("a program that stops sends what has ended until then", async () => {
   await using collector = await startCollector();
-  // A full batch is sent at once: when it has arrived the exporter is there, and the other spans wait. A program that
+  // A full batch is sent immediately: when it has arrived the exporter is there, and the other spans wait. A program that
   // stops has little time for them, and none for an exporter that still begins.
   const waiting = { OTEL_BSP_SCHEDULE_DELAY: "60000", OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "8" };
   await using program = await startGateway({ env: exporting(collector, waiting) });
@@ -395,7 +395,7 @@ module.registerHooks?.({
 });
 
 describe("troupe config", () => {
-  test("says whether and where traces are sent, and shows no header's value", async () => {
+  test("tells whether and where traces are sent, and shows no header's value", async () => {
     const home = await temporaryHome();
     try {
       const off = await start(["config"], home).ended;

@@ -10,7 +10,7 @@ export interface Metric {
 }
 
 export interface Sample {
-  /** Behind the metric's name, such as `_bucket`. */
+  /** Appended to the metric's name, such as `_bucket`. */
   readonly suffix?: "_bucket" | "_sum" | "_count";
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: number;

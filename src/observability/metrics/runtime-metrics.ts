@@ -1,4 +1,4 @@
-// The metrics of a process and its runtime, as both APIs show them to Prometheus. docs/operating.md says what they
+// The metrics of a process and its runtime, as both APIs show them to Prometheus. docs/operating.md tells what they
 // mean and which to alert on.
 
 import { counter, gauge, histogram, histogramSamples, labelled, type Metric } from "./exposition.ts";

@@ -136,7 +136,7 @@ function toReadable(span: FinishedSpan): ReadableSpan {
 }
 
 const { queueMax, batchMax, delayMs } = settings;
-// Closing sends all batches at once.
+// Closing sends all batches together.
 const otlp = new OTLPTraceExporter({ concurrencyLimit: Math.ceil(queueMax / batchMax) + 1 });
 const reporting: SpanExporter = {
   export(spans, done) {

@@ -1,4 +1,4 @@
-// The way out of finished spans: batches, limits, trouble, and the end. Method: the real thread, and a collector that
+// The export of finished spans: batches, limits, failures, and the end. Method: the real thread, and a collector that
 // answers as the test says.
 
 import assert from "node:assert/strict";
@@ -69,7 +69,7 @@ const CANNOT = "traces cannot be sent to URL/v1/traces: spans are dropped until 
 const AGAIN = "traces are sent to URL/v1/traces again; spans were lost";
 const NOT_SENT = "spans were not sent to URL/v1/traces";
 
-test("full batches go at once; closing sends the rest, and takes nothing more", async () => {
+test("full batches are sent immediately; closing sends the rest, and accepts nothing more", async () => {
   await using sending = await exporting(200);
   const { collector, exporter } = sending;
   sending.add(25);
@@ -90,7 +90,7 @@ test("closing sends a whole queue, however many batches it is", async () => {
   assert.deepEqual(sending.log, []);
 });
 
-describe("trouble", () => {
+describe("failures", () => {
   test("is logged once when it begins and once when it is over, with what was lost", async () => {
     await using sending = await exporting(400);
     const { collector, log } = sending;
@@ -115,7 +115,7 @@ describe("trouble", () => {
 });
 
 describe("closing", () => {
-  test("ends at its limit when the collector does not answer, and says what was not sent", async () => {
+  test("ends at its limit when the collector does not answer, and reports what was not sent", async () => {
     await using sending = await exporting("never");
     const { promise: isLate, resolve } = Promise.withResolvers<void>();
     sending.add(12);

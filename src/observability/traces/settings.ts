@@ -111,7 +111,7 @@ function warnOfProtocol(env: Env, warnings: string[]): void {
   const name = names.find((one) => textOf(env, one) !== null);
   if (name === undefined || textOf(env, name) === "http/json") return;
   warnings.push(
-    `${name}: traces are sent as http/json, whatever it says; the collector's port is usually 4318.`,
+    `${name}: traces are sent as http/json, whatever its value; the collector's port is usually 4318.`,
   );
 }
 
@@ -229,7 +229,7 @@ export function describeTelemetry(env: Env): readonly TelemetryRow[] {
   });
 }
 
-/** One line that says whether traces are exported. */
+/** One line about whether traces are exported. */
 export function telemetryLine(env: Env): string {
   const settings = readTelemetry(env);
   return settings.kind === "on"

@@ -138,7 +138,7 @@ export class TaskSpans {
     return "may_have_failed";
   }
 
-  /** Ends an attempt of which no event says how it ended, and the lease. */
+  /** Ends an attempt that has no event for its end, and the lease. */
   #cutOff(atMs: number, status: string): void {
     const error = status === "interrupted" ? "The attempt was interrupted." : null;
     this.#spans.end(this.#attempt, atMs, status, error);

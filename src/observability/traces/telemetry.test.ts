@@ -37,7 +37,7 @@ async function exporting(env: Record<string, string>) {
   return { telemetry, warnings, publish: () => feed.published(jobId, 1, events) };
 }
 
-test("closing sends what was published right before it, and what is published later is nobody's", async () => {
+test("closing sends what was published right before it, and what is published later is dropped", async () => {
   await using collector = await startCollector();
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: "60000" };
   const { telemetry, publish, warnings } = await exporting(env);

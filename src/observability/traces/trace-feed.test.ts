@@ -57,7 +57,7 @@ class Traced {
     return this.h.submit(manifest);
   }
 
-  /** kill -9 and a new start: what was open is known to nobody. */
+  /** kill -9 and a new start: what was open is not known any more. */
   async restart(): Promise<void> {
     await this.feed.idle();
     this.feed = this.#newFeed();
@@ -93,7 +93,7 @@ class Traced {
       assert.ok(span, `${record.type} ${record.phase} is a span's`);
       const atMs = Date.parse(record.ts);
       const isDue = span.startMs <= atMs && atMs <= span.endMs;
-      // That an attempt was interrupted is told right behind its end.
+      // The record of an interruption comes right after the attempt's end.
       assert.ok(isDue || record.phase === "interrupted", `${record.type} ${record.phase} lies in its span`);
     }
     assert.deepEqual([this.feed.openSpans, this.feed.openRuns], [0, 0]);
@@ -185,7 +185,7 @@ describe("the spans of a run", () => {
     assert.deepEqual(brief(traced.named("lease default")[0]!), ["failed", null]);
   });
 
-  test("go on behind a failure that the run survives", async () => {
+  test("continue after a failure that the run survives", async () => {
     const traced = new Traced();
     const policies = { failure_policy: "continue" };
     const jobId = await traced.submit(

@@ -89,7 +89,7 @@ export class TraceFeed {
     this.#budget = { max: limits.openSpansMax ?? OPEN_SPANS_MAX, open: 0, refused: 0 };
   }
 
-  /** Spans that have begun and not ended. */
+  /** Spans that have started and not ended. */
   get openSpans(): number {
     return this.#budget.open;
   }
