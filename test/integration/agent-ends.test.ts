@@ -3,16 +3,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import {
-  call,
-  createJob,
-  ended,
-  runtimeApiOf,
-  startGateway,
-  startRun,
-  walk,
-} from "../support/gateway-api.ts";
+import { call, createJob, ended, runtimeApiOf, startRun, walk } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import * as runtimeApi from "../support/runtime-api.ts";
 import { until } from "../support/until.ts";
@@ -32,7 +25,7 @@ const short = graph(
 let program: Program;
 let runtime: Program;
 before(async () => {
-  program = await startGateway();
+  program = await startGatewayHere();
   runtime = await runtimeApiOf(program);
 });
 after(() => program.stop());

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { askingGraph } from "../support/asking.ts";
 import { testCatalog } from "../support/blueprint-catalog.ts";
-import { start } from "../support/command-line.ts";
+import { start, startHere } from "../support/command-line.ts";
 import {
   ask,
   call,
@@ -23,7 +23,7 @@ import {
 } from "../support/gateway-api.ts";
 import { refusing } from "../support/giving-up.ts";
 import { answer, executor, graph } from "../support/graphs.ts";
-import { refusedStartHere, startGatewayHere, troupeHere } from "../support/in-process.ts";
+import { refusedStartHere, startGatewayHere } from "../support/in-process.ts";
 import { onOwnDisk, whyNoMounts } from "../support/mounts.ts";
 import { type Program, programEnvironment, programWords, temporaryHome } from "../support/program.ts";
 import * as runtime from "../support/runtime-api.ts";
@@ -44,7 +44,7 @@ const writer = graph("writer", [
 ]);
 
 const troupe = async (home: string, ...args: string[]) => {
-  const { code, out, err } = await troupeHere(args, home);
+  const { code, out, err } = await startHere(args, home).ended;
   assert.equal(code, 0, out + err);
   return { out, err };
 };
@@ -145,7 +145,7 @@ test("a home under load is restored elsewhere: every answer is the same, and ope
     assert.match(out, /Backed up .*: \d+ files/);
     assert.match(err, /secret key is not in it/);
     assert.equal((await stat(archive)).mode & 0o777, 0o600);
-    assert.match((await troupeHere(["backup", archive], home)).err, /exists already.*--force/);
+    assert.match((await startHere(["backup", archive], home).ended).err, /exists already.*--force/);
     assert.match((await troupe(home, "doctor")).out, /every file that the database names is there/);
   }
 
@@ -176,10 +176,10 @@ test("doctor names what the database names and the home does not have", async ()
   await using program = await startGatewayHere({ home });
   await completed(program, await createJob(program, writer));
   await rm(join(home, "bundles"), { recursive: true });
-  const { code, out } = await troupeHere(["doctor"], home);
+  const { code, out } = await startHere(["doctor"], home).ended;
   assert.equal(code, 1);
   assert.match(out, /fail +content +1 of the files that the database names are missing: bundles\//);
-  const backup = await troupeHere(["backup", join(scratch, "incomplete.zip")], home);
+  const backup = await startHere(["backup", join(scratch, "incomplete.zip")], home).ended;
   assert.equal(backup.code, 1);
   assert.match(backup.err, /1 path missing from the home/);
 });
@@ -259,7 +259,7 @@ test("a copy of a home that is used opens, or says what is wrong", async () => {
   );
   isOver = true;
   await load;
-  const { code, out } = await troupeHere(["doctor"], copy);
+  const { code, out } = await startHere(["doctor"], copy).ended;
   if (code === 0) {
     await using second = await startGatewayHere({ home: copy });
     assert.ok((await walk(second, "/runs")).length > 0);

@@ -8,8 +8,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
+import { startHere } from "../support/command-line.ts";
 import { flipBit, overwriteRootPage } from "../support/damage.ts";
-import { refusedStartHere, startRuntimeHere, troupeHere } from "../support/in-process.ts";
+import { refusedStartHere, startRuntimeHere } from "../support/in-process.ts";
 import { graph, oneCommand } from "../support/manifests.ts";
 import { startProgram, temporaryHome } from "../support/program.ts";
 import { call, follow, historyOf, jobDetail, request } from "../support/runtime-api.ts";
@@ -129,7 +130,7 @@ test("a page that nobody reads is damaged when the program is killed: the next o
       assert.equal((await historyOf(third, id)).at(-1)?.type, "job_completed");
       assert.match(third.output(), /troupe\.db is damaged/);
     }
-    const { code, out } = await troupeHere(["doctor"], home);
+    const { code, out } = await startHere(["doctor"], home).ended;
     assert.equal(code, 1);
     assert.match(out, /troupe\.db is damaged.*dead_letters/);
   } finally {
@@ -160,7 +161,7 @@ test("a changed text of an ended job: found after an unclean end and by doctor, 
       const after = String((await call(second, "POST", "/jobs", plain)).id);
       assert.equal((await historyOf(second, after)).at(-1)?.type, "job_completed");
     }
-    const { code, out } = await troupeHere(["doctor"], home);
+    const { code, out } = await startHere(["doctor"], home).ended;
     assert.equal(code, 1);
     assert.match(out, /have changed since Troupe wrote them/);
     for (const row of [`events ${history} 1`, `jobs ${record}`]) assert.ok(out.includes(row), out);
@@ -187,7 +188,7 @@ for (const [what, damage] of losses) {
         assert.match(text, /troupe\.db lacks \d+ of \d+ acknowledged commits/);
         assert.match(text, /`troupe restore FILE`.*--accept-data-loss/s);
       }
-      const { out } = await troupeHere(["doctor"], home);
+      const { out } = await startHere(["doctor"], home).ended;
       assert.match(out, /lacks \d+ of \d+ acknowledged commits/);
       const second = await startProgram({ home, args: ["runtime", "--accept-data-loss"] });
       assert.match(second.output(), /acknowledged commits are missing/);

@@ -15,18 +15,18 @@ import {
   createJob,
   pathsOf,
   sendBundle,
-  startGateway,
   uploadBundle,
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 
 const BYTES_MAX = 200_000;
 
 let program: Program;
 before(async () => {
-  program = await startGateway({ env: { SVC_BUNDLE_MAX_BYTES: String(BYTES_MAX) } });
+  program = await startGatewayHere({ env: { SVC_BUNDLE_MAX_BYTES: String(BYTES_MAX) } });
 });
 after(() => program.stop());
 

@@ -9,17 +9,9 @@ import { after, before, describe, test } from "node:test";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Files, writeFolder } from "../support/bundle-files.ts";
-import {
-  ask,
-  assertProblem,
-  call,
-  completed,
-  createJob,
-  pathsOf,
-  startGateway,
-  walk,
-} from "../support/gateway-api.ts";
+import { ask, assertProblem, call, completed, createJob, pathsOf, walk } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 
 let root: string;
@@ -75,7 +67,7 @@ before(async () => {
     JSON.stringify({ blueprints: ["two", { path: "one" }, "../first"] }),
   );
   const catalog = [first, second, join(root, "third"), join(root, "nowhere")].join(":");
-  program = await startGateway({ env: { SVC_BLUEPRINT_CATALOG: catalog } });
+  program = await startGatewayHere({ env: { SVC_BLUEPRINT_CATALOG: catalog } });
 });
 after(async () => {
   await program.stop();
@@ -242,7 +234,7 @@ test("the doctor tells what is wrong with the catalog's folders, and which bluep
 });
 
 test("with an API token the catalog asks for it, and the schemas, which editors read, do not", async () => {
-  await using locked = await startGateway({ env: { SVC_API_TOKEN: "a-token-of-enough-characters" } });
+  await using locked = await startGatewayHere({ env: { SVC_API_TOKEN: "a-token-of-enough-characters" } });
   assertProblem(await ask(locked, "GET", "/blueprints"), 401, "unauthorized");
   assert.equal((await fetch(`${locked.url}/schemas/manifest.json`)).status, 200);
   const headers = { authorization: "Bearer a-token-of-enough-characters" };

@@ -5,22 +5,14 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { fc } from "../support/fast-check.ts";
-import {
-  ask,
-  assertProblem,
-  call,
-  ended,
-  happens,
-  startGateway,
-  startRun,
-  uploadBundle,
-} from "../support/gateway-api.ts";
+import { ask, assertProblem, call, ended, happens, startRun, uploadBundle } from "../support/gateway-api.ts";
 import { graph, module, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 
 let program: Program;
 before(async () => {
-  program = await startGateway();
+  program = await startGatewayHere();
 });
 after(() => program.stop());
 

@@ -17,11 +17,11 @@ import {
   ended,
   happens,
   pathsOf,
-  startGateway,
   startRun,
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
@@ -32,7 +32,7 @@ let quick = "";
 let broken = "";
 before(async () => {
   gates = await makeGates();
-  program = await startGateway({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
+  program = await startGatewayHere({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
   held = await createJob(program, graph("held", [sensor("wait")]));
   quick = await createJob(program, graph("quick", [router("in")]));
   broken = await createJob(program, graph("broken", [executor("in", "exit 1")]));

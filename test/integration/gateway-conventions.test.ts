@@ -14,11 +14,11 @@ import {
   createJob,
   pathsOf,
   sendBundle,
-  startGateway,
   uploadBundle,
   walk,
 } from "../support/gateway-api.ts";
 import { graph, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { exchange, request } from "../support/raw-http.ts";
 
@@ -28,7 +28,7 @@ let program: Program;
 let bundleId = "";
 let jobId = "";
 before(async () => {
-  program = await startGateway({ env: { SVC_BODY_MAX_BYTES: String(BODY_BYTES_MAX) } });
+  program = await startGatewayHere({ env: { SVC_BODY_MAX_BYTES: String(BODY_BYTES_MAX) } });
   const manifest = graph("conventions", [router("in")]);
   bundleId = await uploadBundle(program, manifest);
   jobId = await createJob(program, manifest);

@@ -3,22 +3,15 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import {
-  ask,
-  assertProblem,
-  createJob,
-  ended,
-  startGateway,
-  startRun,
-  walk,
-} from "../support/gateway-api.ts";
+import { ask, assertProblem, createJob, ended, startRun, walk } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 
 let program: Program;
 let runId: string;
 before(async () => {
-  program = await startGateway();
+  program = await startGatewayHere();
   const write =
     'mkdir -p "$SVC_OUTPUT_DIR"; echo "<h1>x</h1>" > "$SVC_OUTPUT_DIR/a.html"; echo x > "$SVC_OUTPUT_DIR/b.txt"';
   const nodes = [router("in"), { ...executor("writer", write), role: "Writes" }];

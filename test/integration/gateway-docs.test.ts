@@ -5,7 +5,7 @@ import { request } from "node:http";
 import { text as textOf } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { type Browser, findBrowser, startBrowser } from "../support/browser.ts";
-import { startGateway } from "../support/gateway-api.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
@@ -15,8 +15,8 @@ let open: Program;
 let closed: Program;
 before(async () => {
   [open, closed] = await Promise.all([
-    startGateway({ args: ["gateway"] }),
-    startGateway({ args: ["gateway"], env: { SVC_API_TOKEN: TOKEN } }),
+    startGatewayHere({ command: "gateway" }),
+    startGatewayHere({ command: "gateway", env: { SVC_API_TOKEN: TOKEN } }),
   ]);
 });
 after(() => Promise.all([open.stop(), closed.stop()]));

@@ -16,11 +16,11 @@ import {
   frames,
   happens,
   pathsOf,
-  startGateway,
   startRun,
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 
 const REPORT = [
@@ -39,7 +39,7 @@ let runId = "";
 let history: readonly JsonObject[] = [];
 before(async () => {
   gates = await makeGates();
-  program = await startGateway({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
+  program = await startGatewayHere({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
   const lines = REPORT.map((event) => `'${JSON.stringify(event)}'`).join(" ");
   const answered = 'until [ -s "$SVC_HUMAN_RESPONSES" ]; do sleep 0.05; done';
   const command = `printf '%s\\n' ${lines} > $SVC_EVENT_STREAM; ${answered}; echo printed`;

@@ -13,16 +13,16 @@ import {
   createJob,
   ended,
   happens,
-  startGateway,
   startRun,
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 
 let program: Program;
 before(async () => {
-  program = await startGateway({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
+  program = await startGatewayHere({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
 });
 after(() => program.stop());
 

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { startGateway } from "../support/gateway-api.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { openApiOf } from "../support/openapi.ts";
 import type { Program } from "../support/program.ts";
 
@@ -19,7 +19,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 let program: Program;
 let guide = "";
 before(async () => {
-  program = await startGateway({ args: ["gateway"] });
+  program = await startGatewayHere({ command: "gateway" });
   guide = await readFile(new URL("../../docs/gateway-api.md", import.meta.url), "utf8");
 });
 after(() => program.stop());

@@ -11,16 +11,16 @@ import {
   follow,
   happens,
   runtimeApiOf,
-  startGateway,
   startRun,
 } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
 let program: Program;
 before(async () => {
-  program = await startGateway({ env: { SVC_EXECUTOR_POOL_CAPACITIES: "default=2,io=1" } });
+  program = await startGatewayHere({ env: { SVC_EXECUTOR_POOL_CAPACITIES: "default=2,io=1" } });
 });
 after(() => program.stop());
 

@@ -7,7 +7,8 @@ import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { ended, eventsOf, operate, request, testCatalog } from "../support/blueprint-operations.ts";
 import { start } from "../support/command-line.ts";
-import { ask, assertProblem, call, frames, startGateway, walk } from "../support/gateway-api.ts";
+import { ask, assertProblem, call, frames, walk } from "../support/gateway-api.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 
 const catalog = await testCatalog();
@@ -28,7 +29,7 @@ before(async () => {
   await catalog.write("failing", {
     resources: [{ name: "none", prepare: ["sh", "-c", "echo no >&2; exit 3"] }],
   });
-  program = await startGateway({ env: { SVC_BLUEPRINT_CATALOG: catalog.folder } });
+  program = await startGatewayHere({ env: { SVC_BLUEPRINT_CATALOG: catalog.folder } });
 });
 after(async () => {
   await program.stop();

@@ -16,12 +16,12 @@ import {
   ended,
   happens,
   sendBundle,
-  startGateway,
   startRun,
   uploadBundle,
 } from "../support/gateway-api.ts";
 import { makeGivingUp } from "../support/giving-up.ts";
 import { executor, graph, module, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
 import { until } from "../support/until.ts";
@@ -31,7 +31,7 @@ let program: Program;
 before(async () => {
   catalog = await testCatalog();
   const env = { SVC_EXECUTOR_MAX_CONCURRENCY: "4", SVC_BLUEPRINT_CATALOG: catalog.folder };
-  program = await startGateway({ env });
+  program = await startGatewayHere({ env });
 });
 after(async () => {
   await program.stop();

@@ -12,18 +12,18 @@ import {
   ended,
   happens,
   pathsOf,
-  startGateway,
   startRun,
   walk,
 } from "../support/gateway-api.ts";
 import { aggregator, answer, executor, graph, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 
 let program: Program;
 let held = "";
 let twoWays = "";
 before(async () => {
-  program = await startGateway({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
+  program = await startGatewayHere({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
   held = await createJob(program, graph("held", [sensor("wait")]));
   const nodes = [router("left"), router("right"), aggregator("all")];
   const edges = [["left", "all"] as const, ["right", "all"] as const];

@@ -8,17 +8,9 @@ import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
-import {
-  ask,
-  assertProblem,
-  call,
-  createJob,
-  ended,
-  happens,
-  startGateway,
-  startRun,
-} from "../support/gateway-api.ts";
+import { ask, assertProblem, call, createJob, ended, happens, startRun } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
@@ -28,8 +20,8 @@ let program: Program;
 let gates: Gates;
 before(async () => {
   gates = await makeGates();
-  program = await startGateway({
-    args: ["gateway"],
+  program = await startGatewayHere({
+    command: "gateway",
     env: { SVC_EXECUTOR_POOL_CAPACITIES: "default=3,gpu=1" },
   });
 });

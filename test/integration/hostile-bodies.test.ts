@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { runtimeApiOf, startGateway } from "../support/gateway-api.ts";
+import { runtimeApiOf } from "../support/gateway-api.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { dial, read, request } from "../support/raw-http.ts";
 
@@ -15,8 +16,8 @@ let withToken: Program;
 before(async () => {
   const limits = { SVC_BODY_MAX_BYTES: String(LIMIT), SVC_BUNDLE_MAX_BYTES: String(LIMIT) };
   [gateway, withToken] = await Promise.all([
-    startGateway({ env: limits }),
-    startGateway({ env: { SVC_API_TOKEN: TOKEN, ...limits } }),
+    startGatewayHere({ env: limits }),
+    startGatewayHere({ env: { SVC_API_TOKEN: TOKEN, ...limits } }),
   ]);
   runtime = await runtimeApiOf(gateway);
 });

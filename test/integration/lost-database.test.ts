@@ -5,9 +5,10 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, rename, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { startHere } from "../support/command-line.ts";
 import { call, completed, createJob, startGateway } from "../support/gateway-api.ts";
 import { answer, executor, graph } from "../support/graphs.ts";
-import { refusedStartHere, startGatewayHere, troupeHere } from "../support/in-process.ts";
+import { refusedStartHere, startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 
 const writer = graph("writer", [
@@ -58,7 +59,7 @@ describe("a home that was used", { concurrency: 1 }, () => {
         assert.match(text, /troupe restore FILE/);
         assert.match(text, /--new-database/);
       }
-      const { code, out } = await troupeHere(["doctor"], home);
+      const { code, out } = await startHere(["doctor"], home).ended;
       assert.equal(code, 1);
       assert.ok(out.includes(`is ${how}, but SVC_HOME holds`), out);
       assert.deepEqual(await contentOf(home), content);
@@ -91,7 +92,7 @@ describe("a home that was used", { concurrency: 1 }, () => {
       }
     }
     const gc = (...args: string[]) =>
-      troupeHere(["gc", "--url", program.url, "--json", ...args], home).then(({ code, out, err }) => {
+      startHere(["gc", "--url", program.url, "--json", ...args], home).ended.then(({ code, out, err }) => {
         assert.equal(code, 0, err);
         return { report: JSON.parse(out), err };
       });

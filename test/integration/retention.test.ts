@@ -10,6 +10,7 @@ import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { databaseFile } from "../../src/store/home.ts";
 import { zipOf } from "../support/bundle-files.ts";
+import { startHere } from "../support/command-line.ts";
 import {
   ask,
   assertProblem,
@@ -22,7 +23,7 @@ import {
   startRun,
 } from "../support/gateway-api.ts";
 import { graph, router, sensor } from "../support/graphs.ts";
-import { startGatewayHere, troupeHere } from "../support/in-process.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { OLD_JOB, seedOldRuns } from "../support/old-runs.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import * as runtime from "../support/runtime-api.ts";
@@ -274,7 +275,7 @@ test("troupe gc previews and removes, on either API", async () => {
   const { home } = shared;
   const api = await runtimeApiOf(shared);
   const troupe = async (...args: string[]) => {
-    const { code, out, err } = await troupeHere(["gc", ...args], home);
+    const { code, out, err } = await startHere(["gc", ...args], home).ended;
     assert.equal(code, 0, err);
     return out;
   };
@@ -289,9 +290,9 @@ test("troupe gc previews and removes, on either API", async () => {
   const own = await troupe("--runtime", "--max-bytes", "400", "--dry-run", "--url", api.api);
   assert.equal(own, "Would be removed:\n  5 runs, 1000 B\n0 B of files would be freed.\n");
   assert.equal(count(home, "jobs"), 7);
-  const wrong = await troupeHere(["gc", "--older-than", "7", "--url", shared.api], home);
+  const wrong = await startHere(["gc", "--older-than", "7", "--url", shared.api], home).ended;
   assert.deepEqual([wrong.code, /--older-than 7d/.test(wrong.err)], [2, true]);
-  const size = await troupeHere(["gc", "--max-bytes", "5GB", "--url", shared.api], home);
+  const size = await startHere(["gc", "--max-bytes", "5GB", "--url", shared.api], home).ended;
   assert.deepEqual([size.code, /--max-bytes 20G/.test(size.err)], [2, true]);
 });
 

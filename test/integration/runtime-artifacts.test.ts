@@ -5,13 +5,14 @@ import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { answer, executor, graph } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { type Run, run } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { type Artifact, artifactsOf, bytesOf, request } from "../support/runtime-api.ts";
 
 let program: Program;
 before(async () => {
-  program = await startProgram();
+  program = await startRuntimeHere();
 });
 after(() => program.stop());
 

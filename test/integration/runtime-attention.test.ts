@@ -6,12 +6,13 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { askingGraph } from "../support/asking.ts";
 import { makeGivingUp } from "../support/giving-up.ts";
 import { answer as answering, executor, graph } from "../support/graphs.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
+import type { Program } from "../support/program.ts";
 import { call, follow, historyOf, jobDetail, request } from "../support/runtime-api.ts";
 
 let program: Program;
 before(async () => {
-  program = await startProgram();
+  program = await startRuntimeHere();
 });
 after(() => program.stop());
 

@@ -9,8 +9,9 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { type Files, upload, writeFolder, zipOf } from "../support/bundle-files.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { aggregator, executor, graph, router } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { call, request } from "../support/runtime-api.ts";
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -19,7 +20,7 @@ let program: Program;
 let gates: Gates;
 before(async () => {
   gates = await makeGates();
-  program = await startProgram({ env: { SVC_BUNDLE_MAX_BYTES: String(BUNDLE_BYTES_MAX) } });
+  program = await startRuntimeHere({ env: { SVC_BUNDLE_MAX_BYTES: String(BUNDLE_BYTES_MAX) } });
 });
 after(async () => {
   await program.stop();

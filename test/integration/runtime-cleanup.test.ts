@@ -10,8 +10,9 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { openStream } from "../support/event-stream.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { happens, path, run, submit } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { artifactsOf, call, request } from "../support/runtime-api.ts";
 import { until } from "../support/until.ts";
 
@@ -19,7 +20,7 @@ let program: Program;
 let gates: Gates;
 before(async () => {
   gates = await makeGates();
-  program = await startProgram();
+  program = await startRuntimeHere();
 });
 after(async () => {
   await program.stop();

@@ -5,15 +5,16 @@ import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { aggregator, executor, graph, router, sensor } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { call, request, type SeenEvent } from "../support/runtime-api.ts";
 
 let program: Program;
 let gates: Gates;
 before(async () => {
   gates = await makeGates();
-  program = await startProgram({ env: { SVC_EXECUTOR_POOL_CAPACITIES: "default=4,one=1" } });
+  program = await startRuntimeHere({ env: { SVC_EXECUTOR_POOL_CAPACITIES: "default=4,one=1" } });
 });
 after(async () => {
   await program.stop();

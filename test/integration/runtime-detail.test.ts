@@ -7,8 +7,9 @@ import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { aggregator, answer, executor, graph, router, sensor } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { call } from "../support/runtime-api.ts";
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -16,7 +17,7 @@ let program: Program;
 let gates: Gates;
 before(async () => {
   gates = await makeGates();
-  program = await startProgram();
+  program = await startRuntimeHere();
 });
 after(async () => {
   await program.stop();

@@ -7,10 +7,10 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { closedPort, type Ended, oneCommand, start } from "../support/command-line.ts";
+import { closedPort, type Ended, oneCommand, start, startHere } from "../support/command-line.ts";
 import { ask, call, runtimeApiOf, startGateway } from "../support/gateway-api.ts";
 import { executor, graph, sensor } from "../support/graphs.ts";
-import { startGatewayHere, troupeHere } from "../support/in-process.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
@@ -29,7 +29,7 @@ after(() => rm(folder, { recursive: true, force: true }));
 
 const socketOf = (program: Program) => join(program.home, "runtime.sock");
 const troupe = (home: string, env: Record<string, string>, ...args: string[]): Promise<Ended> =>
-  troupeHere(args, home, env);
+  startHere(args, home, env).ended;
 
 /** The code with which connecting fails; null when it does not. */
 function refusedBy(target: { readonly port: number; readonly host: string } | { readonly path: string }) {

@@ -5,13 +5,14 @@ import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Block, idsOf, openStream } from "../support/event-stream.ts";
 import { aggregator, executor, graph, router, sensor } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { call, request, type SeenEvent } from "../support/runtime-api.ts";
 
 let program: Program;
 before(async () => {
-  program = await startProgram();
+  program = await startRuntimeHere();
 });
 after(() => program.stop());
 

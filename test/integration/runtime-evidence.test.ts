@@ -7,15 +7,16 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { type Frame, frames } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { ended, happens, path, type Run, run, submit } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { call, request } from "../support/runtime-api.ts";
 
 let program: Program;
 let gates: Gates;
 before(async () => {
   gates = await makeGates();
-  program = await startProgram();
+  program = await startRuntimeHere();
 });
 after(async () => {
   await program.stop();

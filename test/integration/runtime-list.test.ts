@@ -5,8 +5,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { run, submit } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { call, request } from "../support/runtime-api.ts";
 import { until } from "../support/until.ts";
 
@@ -17,7 +18,7 @@ let program: Program;
 const openIds: string[] = [];
 
 before(async () => {
-  program = await startProgram();
+  program = await startRuntimeHere();
   for (let left = FINISHED; left > 0; left -= 100) {
     const some = Array.from({ length: Math.min(left, 100) }, () =>
       submit(program, graph("done", [router("r")])),

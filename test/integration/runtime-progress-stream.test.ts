@@ -5,8 +5,9 @@ import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Block, idsOf, openStream } from "../support/event-stream.ts";
 import { aggregator, graph, router, sensor } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { ended, happens, path, submit } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { call, request } from "../support/runtime-api.ts";
 
 const PERIOD_MS = 200;
@@ -15,7 +16,7 @@ const TIMER_MS = 2;
 
 let program: Program;
 before(async () => {
-  program = await startProgram();
+  program = await startRuntimeHere();
 });
 after(() => program.stop());
 

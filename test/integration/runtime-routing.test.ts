@@ -5,13 +5,14 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { aggregator, answer, executor, graph, router, sensor } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { call } from "../support/runtime-api.ts";
 
 let program: Program;
 before(async () => {
-  program = await startProgram({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
+  program = await startRuntimeHere({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
 });
 after(() => program.stop());
 

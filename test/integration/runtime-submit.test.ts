@@ -5,14 +5,15 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { aggregator, executor, graph, router } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { ended, run, submit } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { call } from "../support/runtime-api.ts";
 
 const BODY_BYTES_MAX = 100_000;
 let program: Program;
 before(async () => {
-  program = await startProgram({ env: { SVC_BODY_MAX_BYTES: String(BODY_BYTES_MAX) } });
+  program = await startRuntimeHere({ env: { SVC_BODY_MAX_BYTES: String(BODY_BYTES_MAX) } });
 });
 after(() => program.stop());
 

@@ -7,9 +7,10 @@ import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { ended, happens, path, run, submit } from "../support/job-watch.ts";
 import { freePorts } from "../support/ports.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
 import { exchange, request as rawRequest } from "../support/raw-http.ts";
 import { call, request } from "../support/runtime-api.ts";
 
@@ -17,7 +18,7 @@ let program: Program;
 let gates: Gates;
 before(async () => {
   gates = await makeGates();
-  program = await startProgram({ env: { SVC_EXECUTOR_POOL_CAPACITIES: "default=3,gpu=2" } });
+  program = await startRuntimeHere({ env: { SVC_EXECUTOR_POOL_CAPACITIES: "default=3,gpu=2" } });
 });
 after(async () => {
   await program.stop();
@@ -26,7 +27,7 @@ after(async () => {
 
 test('"the port is changed with the environment variable SVC_API_PORT"', async () => {
   const port = await freePorts(1);
-  await using other = await startProgram({ env: { SVC_API_PORT: String(port) } });
+  await using other = await startRuntimeHere({ env: { SVC_API_PORT: String(port) } });
   assert.equal(new URL(other.url).port, String(port));
   assert.equal((await call(other, "GET", "/health")).status, "ok");
 });

@@ -1,4 +1,4 @@
-// The program and its commands in the test's own process: the same composition root, configuration and sockets as
+// The program in the test's own process: the same composition root, configuration and sockets as
 // `troupe up` and `troupe runtime`, for a fraction of the processor time. For tests of what is answered and what is
 // stored; what is about signals, kills, the command line or input that may take the process down starts the real program
 // (program.ts, command-line.ts).
@@ -7,13 +7,13 @@ import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { type StartOptions, startProgram } from "../../src/app/app.ts";
 import { loadConfig } from "../../src/app/config.ts";
-import { runCommand } from "../../src/cli/cli.ts";
-import { plainPaint } from "../../src/cli/terminal.ts";
-import type { Ended } from "./command-line.ts";
-import { type Exit, type Program, temporaryHome } from "./program.ts";
+import { startHere } from "./command-line.ts";
+import { type Exit, type Program, programEnvironment, temporaryHome } from "./program.ts";
 import { assertRefusal, type DomainError } from "./refusal.ts";
 
 export interface InProcessOptions {
+  /** `troupe up` when absent, with the runtime API beside the gateway. */
+  readonly command?: "up" | "gateway";
   /** Variables of the program (SVC_*); all ports are any free one. */
   readonly env?: Readonly<Record<string, string>>;
   /** An existing SVC_HOME, to carry on where another program ended; it is the caller's to remove. */
@@ -26,22 +26,16 @@ export interface InProcessOptions {
 for (const name of Object.keys(process.env)) if (/^(SVC|OTEL)_/.test(name)) delete process.env[name];
 
 /** `troupe up` in this process, seen at its gateway. */
-export const startGatewayHere = (options: InProcessOptions = {}): Promise<Program> => start("up", options);
+export const startGatewayHere = (options: InProcessOptions = {}): Promise<Program> =>
+  start(options.command ?? "up", options);
 
 /** `troupe runtime` in this process. */
-export const startRuntimeHere = (options: InProcessOptions = {}): Promise<Program> =>
+export const startRuntimeHere = (options: Omit<InProcessOptions, "command"> = {}): Promise<Program> =>
   start("runtime", options);
 
-const variables = (home: string, more: Readonly<Record<string, string>> = {}) => ({
-  SVC_API_PORT: "0",
-  SVC_RUNTIME_API_PORT: "0",
-  SVC_HOME: home,
-  ...more,
-});
-
-async function start(command: "up" | "runtime", options: InProcessOptions): Promise<Program> {
+async function start(command: "up" | "gateway" | "runtime", options: InProcessOptions): Promise<Program> {
   const home = options.home ?? (await temporaryHome());
-  const loaded = loadConfig(variables(home, options.env), command);
+  const loaded = loadConfig(programEnvironment(home, options.env), command);
   if (loaded.kind === "invalid") throw new Error(loaded.problems.join("\n"));
   let output = "";
   const log = {
@@ -74,40 +68,17 @@ async function start(command: "up" | "runtime", options: InProcessOptions): Prom
   };
 }
 
-/** A command of `troupe` that ends by itself, in this process. */
-export async function troupeHere(
-  args: readonly string[],
-  home: string,
-  env: Readonly<Record<string, string>> = {},
-): Promise<Ended> {
-  const out: string[] = [];
-  const err: string[] = [];
-  const terminal = {
-    isScreen: false,
-    paint: plainPaint,
-    print: (line = "") => {
-      assert.ok(!line.startsWith("Ready."), "the program started");
-      out.push(`${line}\n`);
-    },
-    note: (line: string) => void err.push(`${line}\n`),
-    size: () => ({ columns: 80, rows: 24 }),
-    redraw: () => {},
-    settle: () => {},
-  };
-  // Commands that write files set it, and leave it to their process to forget it.
-  const umask = process.umask();
-  const code = await runCommand(args, { env: { ...process.env, ...variables(home, env) }, terminal });
-  process.umask(umask);
-  return { code, out: out.join(""), err: err.join("") };
-}
-
 /** A start that must be refused, in this process. */
 export async function refusedStartHere(options: {
   readonly home: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }): Promise<DomainError> {
-  const { code, out, err } = await troupeHere(options.args ?? ["runtime"], options.home, options.env);
+  const running = startHere(options.args ?? ["runtime"], options.home, options.env);
+  const started = running
+    .shows("Ready.")
+    .then(() => assert.fail(`the program started:\n${running.printed()}`));
+  const { code, out, err } = await Promise.race([running.ended, started]);
   assertRefusal(out + err);
   return { code, text: out + err };
 }

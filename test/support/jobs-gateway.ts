@@ -1,8 +1,9 @@
 // A gateway for the tests of jobs: two bundles to make jobs of, and the requests that those tests make all the time.
 
 import type { JsonObject } from "../../src/engine/json.ts";
-import { type Answer, ask, call, startGateway, uploadBundle } from "./gateway-api.ts";
+import { type Answer, ask, call, uploadBundle } from "./gateway-api.ts";
 import { graph, router, sensor } from "./graphs.ts";
+import { startGatewayHere } from "./in-process.ts";
 import type { Program } from "./program.ts";
 
 export interface JobsGateway {
@@ -23,7 +24,7 @@ export interface JobsGateway {
 
 /** Starts the gateway; the caller stops its program. */
 export async function startJobsGateway(): Promise<JobsGateway> {
-  const program = await startGateway();
+  const program = await startGatewayHere();
   return {
     program,
     quick: await uploadBundle(program, graph("quick", [router("in")])),
