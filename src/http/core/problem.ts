@@ -1,7 +1,7 @@
 // A problem: any answer other than success, as application/problem+json (RFC 9457). Features and routes throw it,
 // problem-answers.ts sends it.
 
-import { type ProblemCode, problemCodes } from "./problem-codes.ts";
+import { type ProblemCode, problemCodes, titleOf } from "./problem-codes.ts";
 
 /** One mistake of a request. */
 export interface ProblemEntry {
@@ -56,7 +56,7 @@ export function problemText(problem: Problem, requestId: string): string {
   const { code, status, errors } = problem;
   return JSON.stringify({
     type: "about:blank",
-    title: problemCodes[code].title,
+    title: titleOf(code),
     status,
     code,
     detail: problem.message,

@@ -2,7 +2,7 @@
 
 import { STATUS_CODES } from "../../lib/node-http.ts";
 import { PROBLEM_TYPE } from "../core/problem.ts";
-import { type ProblemCode, problemCodes } from "../core/problem-codes.ts";
+import { type ProblemCode, problemCodes, titleOf } from "../core/problem-codes.ts";
 import type { Documentation } from "../core/route.ts";
 import { ProblemSchema } from "../resources/schemas.ts";
 import { description, headers, securitySchemes, tags, uploadBody, withETag } from "./openapi-info.ts";
@@ -184,9 +184,9 @@ class Writer {
 
 function examplesOf(codes: readonly ProblemCode[]): JsonMap {
   const examples = codes.map((code) => {
-    const { status, title, meaning } = problemCodes[code];
+    const { status, meaning } = problemCodes[code];
     const request = { code, detail: meaning, request_id: "req_k3f9x2ab_1" };
-    return [code, { value: { type: "about:blank", title, status, ...request } }] as const;
+    return [code, { value: { type: "about:blank", title: titleOf(code), status, ...request } }] as const;
   });
   return Object.fromEntries(examples);
 }

@@ -5,9 +5,10 @@
 // before that.
 
 import type { GatewayRecords, JobView, RunRecord } from "../../launch/records.ts";
-import { historyOfUnlaunched } from "../../launch/run-ends.ts";
+import { historyOfUnlaunched, summarizedRun } from "../../launch/run-ends.ts";
 import { jobNotFound, runNotFound } from "../../launch/runs.ts";
 import type { RunContext } from "../../runs/history/run-context.ts";
+import type { SummarizedRow } from "../../runs/history/summary.ts";
 import type { JobRecord, JobRecords } from "../../runs/job-records.ts";
 import type { LogSource } from "../../runs/log-page.ts";
 import type { AskedRun } from "../../runs/open-run.ts";
@@ -17,6 +18,8 @@ import * as runtimeErrors from "../core/runtime-errors.ts";
 /** A run, whichever API it belongs to. */
 export interface FoundRun extends AskedRun, RunContext {
   readonly eventCount: number;
+  /** What its summary is made of, with its history's. */
+  summarized(): SummarizedRow;
   /** Its history as it stands in this record. */
   readonly history: LogSource;
   /** Its history while it goes on. */
@@ -58,6 +61,7 @@ export function runOfGateway(parts: RunParts, run: RunRecord): FoundRun {
     jobId: run.runtimeJobId,
     status,
     eventCount: run.progress.eventCount,
+    summarized: () => summarizedRun(run),
     history: logSourceOf(parts, run),
     live: liveHistoryOf(parts, run),
     exists: async () => (await parts.records.run(runId)) !== null,
@@ -152,6 +156,7 @@ export function runOfRuntime({ journal }: RuntimeRunParts, job: JobRecord): Foun
     jobId,
     status: job.status,
     eventCount: job.eventCount,
+    summarized: () => job,
     history,
     live: history.after,
     exists: async () => (await journal.find(jobId)) !== null,

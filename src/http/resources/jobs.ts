@@ -23,7 +23,7 @@ import {
   renderJob,
   renderJobAfter,
 } from "./job-view.ts";
-import { type PageParts, sendPage } from "./lists.ts";
+import { type PageParts, sendJson, sendPage } from "./lists.ts";
 import {
   idempotencyKeyHeader,
   ifMatchHeader,
@@ -179,7 +179,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         // To hash a long answer takes some milliseconds, and so does to send it.
         if (isFull) await scheduler.yield();
         if (notModified(request, etag)) return reply.code(304).header("etag", etag).send();
-        return reply.type("application/json; charset=utf-8").header("etag", etag).send(body);
+        return sendJson(reply.header("etag", etag), body);
       },
     }),
 
@@ -200,10 +200,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         };
         const job = await definitions.update(before, changes).catch((error) => asStale(parts, before, error));
         const etag = await tagOf(parts, job);
-        return reply
-          .type("application/json; charset=utf-8")
-          .header("etag", etag)
-          .send(renderJob(job, secrets));
+        return sendJson(reply.header("etag", etag), renderJob(job, secrets));
       },
     }),
 

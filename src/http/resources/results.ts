@@ -5,10 +5,9 @@ import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
 import type { RunRecord } from "../../launch/records.ts";
-import { summarizedRun } from "../../launch/run-ends.ts";
 import { failureMembers, readSummary } from "../../runs/history/summary.ts";
 import { timelineTypes, toTimeline } from "../../runs/history/timeline.ts";
-import type { JobRecord } from "../../runs/job-records.ts";
+import type { JobRecord, JobRecords } from "../../runs/job-records.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
 import type { Api } from "./api.ts";
@@ -125,10 +124,11 @@ export const schemas = {
 };
 
 export interface Parts {
+  readonly journal: JobRecords;
   readonly nowMs: () => number;
 }
 
-export function routes(api: Api): void {
+export function routes(api: Api, parts: Parts): void {
   api.add("runs", [
     get("/runs/:run_id/timeline", {
       operationId: "listRunTimeline",
@@ -138,6 +138,17 @@ export function routes(api: Api): void {
       query: Type.Input(pageQuery),
       answers: { 200: TimelinePageSchema },
       handle: (request, reply) => api.sendHistory(request, reply, timelineView),
+    }),
+    get("/runs/:run_id/observability-summary", {
+      operationId: "getObservabilitySummary",
+      summary: "Summarise a run",
+      description:
+        "What happened in a run, in numbers, and where to read on (svc.observability_summary.v1). It is counted while the run goes on: asking for it costs as little as asking for the run.",
+      answers: { 200: ObservabilitySummarySchema },
+      handle: async (request) => {
+        const run = await api.findRun(request.params.run_id);
+        return readSummary(parts.journal, run.summarized(), parts.nowMs());
+      },
     }),
   ]);
 }
@@ -149,8 +160,8 @@ const timelineView: HistoryView = (run, seq, line) => {
 
 // --------------------------------------------------------------------------------------------- gateway
 
-export function gatewayRoutes(app: FastifyInstance, parts: Parts & RunParts): void {
-  const { journal, nowMs } = parts;
+export function gatewayRoutes(app: FastifyInstance, parts: RunParts): void {
+  const { journal } = parts;
   addRoutes(app, "runs", [
     get("/runs/:run_id/result", {
       operationId: "getRunResult",
@@ -163,17 +174,6 @@ export function gatewayRoutes(app: FastifyInstance, parts: Parts & RunParts): vo
         const isPartial =
           run.status === "completed" && (await journal.find(run.runtimeJobId))?.partial === true;
         return sendJson(reply, renderResult(run, isPartial));
-      },
-    }),
-    get("/runs/:run_id/observability-summary", {
-      operationId: "getObservabilitySummary",
-      summary: "Summarise a run",
-      description:
-        "What happened in a run, in numbers, and where to read on (svc.observability_summary.v1). It is counted while the run goes on: asking for it costs as little as asking for the run.",
-      answers: { 200: ObservabilitySummarySchema },
-      handle: async (request, reply) => {
-        const run = await findRun(parts, request.params.run_id);
-        return sendJson(reply, JSON.stringify(await readSummary(journal, summarizedRun(run), nowMs())));
       },
     }),
   ]);
@@ -193,17 +193,13 @@ interface RuntimeRequest {
   Params: { run_id: string };
 }
 
-export function runtimeRoutes(app: FastifyInstance, parts: Parts & RuntimeRunParts): void {
-  const { journal, nowMs } = parts;
+export function runtimeRoutes(app: FastifyInstance, parts: RuntimeRunParts): void {
+  const { journal } = parts;
 
   app.get<RuntimeRequest>("/runs/:run_id/result", async ({ params }, reply) => {
     const job = await findRuntimeRun(parts, params.run_id);
     return sendJson(reply, renderRuntimeResult(job, await journal.result(job.jobId)));
   });
-
-  app.get<RuntimeRequest>("/runs/:run_id/observability-summary", async ({ params }) =>
-    readSummary(journal, await findRuntimeRun(parts, params.run_id), nowMs()),
-  );
 }
 
 function renderRuntimeResult(job: JobRecord, resultJson: string | null): string {
