@@ -1,8 +1,7 @@
-// Who is asking: the holder of an API token, a reader of one run with that run's token, or, where no API token is
-// set, anybody on this machine.
+// Authentication: by an API token, by a run's token for reading that run, or, where no API token is set, as anonymous.
 //
 // A1. Secrets are compared in constant time (token-check.ts).
-// A2. All tokens are one principal, so that what belongs to a caller outlives the rotation of its token.
+// A2. All tokens are one principal, so that rotating a token takes nothing away from its caller.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { Problem } from "./problem.ts";
@@ -15,10 +14,10 @@ export type Access =
   | { readonly kind: "refused"; readonly problem: Problem };
 
 export const ANONYMOUS = "anonymous";
-/** Whoever has one of the configured tokens. */
+/** The principal of every configured token. */
 const TOKEN_HOLDER = "token";
 
-/** What is looked at of a request. */
+/** The parts of a request that are checked. */
 export interface Asking extends AskedOfRun {
   readonly headers: IncomingHttpHeaders;
 }
@@ -75,7 +74,7 @@ function credentials(header: string | undefined): Credentials | null {
 function refused(headers: IncomingHttpHeaders): Access {
   const wasSent = headers.authorization !== undefined;
   const bearer = wasSent ? 'Bearer error="invalid_token"' : "Bearer";
-  // A browser that meets the Basic challenge asks its user for a password; a program must not be led there.
+  // The Basic challenge makes a browser ask for a password; programs do not get it.
   const isBrowser = headers.accept?.toLowerCase().includes("text/html") === true;
   const challenge = isBrowser ? [bearer, 'Basic realm="Troupe", charset="UTF-8"'] : bearer;
   const detail = wasSent
@@ -87,7 +86,7 @@ function refused(headers: IncomingHttpHeaders): Access {
   };
 }
 
-/** A browser adds a stored Basic password to whatever a foreign page sends, so that page must not change anything. */
+/** A browser adds a stored Basic password to requests of other sites' pages too, so those may not change anything. */
 export function crossSiteBasic(headers: IncomingHttpHeaders): Problem | null {
   const site = headers["sec-fetch-site"];
   if (site === "same-origin" || site === "none") return null;

@@ -1,5 +1,5 @@
-// The Range header (RFC 9110 §14): one range of bytes. Several at once, other units and nonsense are ignored, as the
-// RFC allows: the answer is then the whole.
+// The Range header (RFC 9110 §14): one range of bytes. Several ranges, other units and malformed
+// headers are ignored, as the RFC allows: the whole file is sent.
 
 export type RangeRequest =
   | { readonly kind: "whole" }

@@ -1,8 +1,8 @@
-// What the gateway does with every request before its route, and with every answer that no route gives. One hook, made
-// of the modules beside this file, in an order that matters:
+// The conventions of the gateway: what happens to every request before its route, in one hook made of the modules beside
+// this file. The order matters:
 //
 // V1. Request id and CORS headers come first: every answer has them.
-// V2. Then the host name, preflights, the token, the rate, and last what the request says of the page it comes from.
+// V2. Then the host name, preflights, the token, the rate limit, and last the origin of the page that sent the request.
 // V3. Requests that the framework cannot route (an undecodable URL) pass the same checks.
 
 import type { Socket } from "node:net";
@@ -23,21 +23,21 @@ import { validateStrictly } from "./strict-validation.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Who asks: `anonymous`, `token`, or `run:` and the id of the run whose token was sent. */
+    /** The caller: `anonymous`, `token`, or `run:` and the id of the run whose token was sent. */
     principal: string;
   }
 }
 
 export interface ConventionSettings extends Omit<OriginSettings, "hasToken"> {
-  /** Without any, everybody on this machine is let in. */
+  /** Empty: no authentication. */
   readonly apiTokens: readonly string[];
-  /** Those who read one run with its own token. */
+  /** The tokens for reading single runs. */
   readonly runTokens: RunTokens;
   /** For each principal or client address; 0: no limit. */
   readonly requestsPerMinuteMax: number;
   /** Wall time in ms since 1970. */
   readonly nowMs: () => number;
-  /** Sets request ids apart from those of other processes; letters and digits. */
+  /** Makes request ids unique among processes; letters and digits. */
   readonly processId: string;
 }
 
@@ -60,7 +60,7 @@ const OPEN_FOLDER = "/schemas/";
 const URL_CHARS_MAX = 8192;
 
 /**
- * Settles the gateway's conventions.
+ * Makes the gateway's conventions.
  *
  * @example
  * const conventions = gatewayConventions(settings);
@@ -86,11 +86,11 @@ export function gatewayConventions(settings: ConventionSettings): Conventions {
         const [asked, answer] = [request as FastifyRequest, reply as FastifyReply];
         admission.check(asked, answer, (refused) => sendProblem(asked, answer, refused ?? badUrl(asked.url)));
       },
-      // The framework's own 503 is no problem body; what cannot be served while stopping says so itself.
+      // The framework's own 503 is no problem body; routes answer 503 themselves while the program stops.
       return503OnClosing: false,
-      // An id of any length is looked for, and not found.
+      // An id of any length is answered with 404.
       routerOptions: { maxParamLength: URL_CHARS_MAX },
-      // Node's own refusal has no body; V2 has one.
+      // Node's own answer has no body; that of V2 has one.
       http: { requireHostHeader: false },
     },
     install(app) {
@@ -101,7 +101,7 @@ export function gatewayConventions(settings: ConventionSettings): Conventions {
       validateStrictly(app);
       app.addHook("onRequest", (request, reply, done) => admission.check(request, reply, done));
       continueWhenAllowed(app);
-      // An expectation that nobody knows is ignored, as RFC 9110 allows: Node's refusal has no body.
+      // An unknown expectation is ignored, as RFC 9110 allows: Node's own answer has no body.
       app.server.on("checkExpectation", (request, response) => {
         app.server.emit("request", request, response);
       });
@@ -125,7 +125,7 @@ class Admission {
       requestsPerMinuteMax === 0 ? null : new RateLimit({ perMinute: requestsPerMinuteMax, nowMs });
   }
 
-  /** Calls `done` with what is wrong, or with nothing; or answers a preflight or a run's key, and does not call it. */
+  /** Calls `done`, with a problem if there is one; preflights and links with a run's key are answered here instead. */
   check(request: FastifyRequest, reply: FastifyReply, done: (refused?: Problem) => void): void {
     const { headers } = request.raw;
     reply.header("x-request-id", request.id);
@@ -190,7 +190,7 @@ function refuseShape({ raw }: FastifyRequest): Problem | null {
   return null;
 }
 
-/** Health and the schemas for editors need no token and are not counted; every other spelling of their paths does and is. */
+/** Health and the schemas for editors need no token and do not count against the rate limit; only these exact paths. */
 function isOpen({ method, raw: { url = "" } }: FastifyRequest): boolean {
   if (method !== "GET" && method !== "HEAD") return false;
   return url === OPEN_PATH || url.startsWith(`${OPEN_PATH}?`) || url.startsWith(OPEN_FOLDER);

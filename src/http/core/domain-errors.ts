@@ -1,4 +1,4 @@
-// The errors of features, of the store and of the machine as what a caller is told, whichever API it calls.
+// The errors of features, of the store and of the machine as domain errors, for both APIs.
 
 import { BundlesFull } from "../../bundles/problem.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
@@ -7,10 +7,10 @@ import { MachineBusy } from "../../lib/async.ts";
 import { DomainError } from "../../lib/domain-error.ts";
 import { HistoryUnavailable } from "../../runs/store/run-store.ts";
 
-/** What may be over in a moment. */
+/** Temporary errors. */
 const unavailable = [EngineUnavailable, JournalUnavailable, HistoryUnavailable, MachineBusy];
 
-/** @returns null for an error that says nothing to a caller */
+/** @returns null for an error that is not for callers */
 export function domainErrorOf(error: unknown): DomainError | null {
   if (error instanceof DomainError) return error;
   if (error instanceof BundlesFull) return new DomainError("insufficient_storage", error.message);
@@ -21,7 +21,7 @@ export function domainErrorOf(error: unknown): DomainError | null {
   return shortage === null ? null : new DomainError("unavailable", shortage);
 }
 
-// What the machine has no more of: errors of the system that say nothing of the request, and may be over in a moment.
+// Shortages of the machine: system errors that have nothing to do with the request and may be temporary.
 
 /** By the system's code: what is missing and what to do. */
 const shortages: Readonly<Record<string, string>> = {
@@ -35,7 +35,7 @@ const shortages: Readonly<Record<string, string>> = {
 
 /** @returns the sentence for callers, or null when the error is of another kind */
 function machineShortage(error: unknown): string | null {
-  // Libraries wrap what the system says.
+  // Libraries wrap system errors.
   for (let one = error, depth = 0; one instanceof Error && depth < 5; one = one.cause, depth++) {
     const { code } = one as NodeJS.ErrnoException;
     if (code !== undefined && Object.hasOwn(shortages, code)) return shortages[code] ?? null;

@@ -1,9 +1,9 @@
 // Conditional requests (RFC 9110, section 13) on resources with a revision.
 //
-// E1. An ETag is strong, and stands for all that the answer shows: "7-x", where x is made of the answer beside revision 7.
-// E2. If-Match compares revisions only: what a client may change depends on the definition, not on what was shown
+// E1. An ETag is strong and covers the whole answer: "7-x", where x is a hash of the answer at revision 7.
+// E2. If-Match compares revisions only: what a client may change depends on the definition, not on the state shown
 //     with it.
-// E3. A tag that no answer had is stale. It is told by a check sum in the tag, so that nothing is kept.
+// E3. A tag that was never sent is stale. A check sum in the tag reveals it, so that nothing is stored.
 
 import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
@@ -13,7 +13,7 @@ interface Conditional {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** What has an ETag. */
+/** A resource with an ETag. */
 export interface Versioned {
   readonly id: string;
   /** From 1; each change of the definition adds one. */
@@ -28,7 +28,7 @@ export function etagOf(resource: Versioned, body: string): string {
   return tagOf(resource, hash("sha256", body, "hex").slice(0, SHOWN_CHARS));
 }
 
-/** The ETag of something that has no revision: of its bytes alone. */
+/** The ETag of content without a revision: a hash of its bytes. */
 export const contentTag = (content: string | Buffer): string =>
   `"${hash("sha256", content, "base64url").slice(0, 22)}"`;
 
@@ -67,14 +67,14 @@ export function stale(current: string): Problem {
   );
 }
 
-/** Whether a GET is to be answered with 304: the caller has just this answer. Compares weakly. */
+/** Whether a GET is answered with 304: the caller has this answer. Compares weakly. */
 export function notModified({ headers }: Conditional, etag: string): boolean {
   const given = headers["if-none-match"];
   if (given === undefined) return false;
   return tagsOf(given).some((tag) => tag === "*" || tag === etag || tag === `W/${etag}`);
 }
 
-/** The entity tags of a header, quotes included; `*` only when it stands alone. What is no tag is left out. */
+/** The entity tags of a header, quotes included; `*` only when it stands alone. Malformed tags are ignored. */
 function tagsOf(header: string): readonly string[] {
   if (header.trim() === "*") return ["*"];
   return header.match(/(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g) ?? [];

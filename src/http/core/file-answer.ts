@@ -1,9 +1,9 @@
-// A stored file as an answer: whole or in part, for a client that may have it already, or go away in the middle.
+// Sends a stored file, whole or in part; clients may have it already (304) or leave in the middle.
 //
 // D1. What is sent has the size and the hash that the headers say: the bytes of a stored file never change.
-// D2. Nothing is open but while it is being sent; it is closed when the client has it, or has left.
-// D3. What a worker wrote is never run with the gateway's rights: it is downloaded, its type is not guessed, and
-//     were it shown after all, it is sandboxed.
+// D2. A file is open only while it is sent; it is closed when the client has it or has left.
+// D3. A worker's file never runs with the gateway's rights: it is an attachment, its type is not sniffed, and it is
+//     sandboxed if a browser shows it nevertheless.
 
 import type { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -12,21 +12,21 @@ import { notModified } from "./etag.ts";
 import { Problem } from "./problem.ts";
 
 export interface StoredFile {
-  /** Opens some of its bytes; both ends are included. Throws when they cannot be had. */
+  /** Opens some of its bytes; both ends are included. Throws when they cannot be read. */
   readonly open: (first: number, last: number) => Promise<Readable>;
   readonly sizeBytes: number;
   /** SHA-256 of its bytes as hex: its ETag. */
   readonly sha256: string;
   readonly contentType: string;
-  /** The name it is to be saved under; any text. */
+  /** The name of the download; any text. */
   readonly fileName: string;
 }
 
-/** It may be kept, and is asked for again: the file can be deleted, and so can its reader's right to it. */
+/** Revalidated each time: the file may be deleted, and so may the reader's access. */
 const CACHE_CONTROL = "private, no-cache";
 
 /**
- * Sends the file for GET, and what GET would say of it for HEAD. The route must take both itself.
+ * Answers GET with the file and HEAD with its headers. The route must handle both methods.
  *
  * @throws Problem `range_not_satisfiable`; what opening the file throws
  */
@@ -71,7 +71,7 @@ async function sendBytes(
 ): Promise<FastifyReply> {
   const lengthBytes = last - first + 1;
   const isBodyless = request.method === "HEAD" || lengthBytes === 0;
-  // What cannot be opened must not have announced a file.
+  // Opened before any header of the file is set: opening may fail.
   const bytes = isBodyless ? undefined : await file.open(first, last);
   reply.code(status).headers({
     etag: `"${file.sha256}"`,
@@ -98,7 +98,7 @@ function unsatisfiable(sizeBytes: number): Problem {
 
 const PLAIN_NAME = /^[A-Za-z0-9 ._()+=,@-]+$/;
 
-/** Content-Disposition (RFC 6266): a plain name for everybody, and the real one where the plain one is not it. */
+/** Content-Disposition (RFC 6266): an ASCII name, and the real one in addition where they differ. */
 function attachment(fileName: string): string {
   if (PLAIN_NAME.test(fileName)) return `attachment; filename="${fileName}"`;
   const plain = fileName.replaceAll(/[^A-Za-z0-9 ._()+=,@-]/g, "_");

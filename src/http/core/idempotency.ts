@@ -1,7 +1,7 @@
-// Idempotency-Key (CONTRACTS §2): one effect, however often it is asked for.
+// Idempotency-Key (CONTRACTS §2): a repeated request has one effect.
 //
-// I1. The promised answer is written in the transaction of the effect: a crash keeps both or neither.
-// I2. Requests with one key take turns; who comes later finds the first one's answer, or its turn to try.
+// I1. The answer is stored in the transaction of the effect: a crash keeps both or neither.
+// I2. Requests with one key run one after the other; later ones find the first one's answer, or try themselves.
 // I3. Only success is kept: any other answer means that nothing happened.
 // I4. A record is good for 24 hours.
 
@@ -22,7 +22,7 @@ export interface Answer {
   readonly body: string;
 }
 
-/** An answer, and whether it was promised to an earlier request with the same key. */
+/** An answer, and whether it is the stored one of an earlier request with the same key. */
 export interface GivenAnswer {
   readonly answer: Answer;
   readonly isReplay: boolean;
@@ -53,7 +53,7 @@ export class IdempotentRequests {
   }
 
   /**
-   * Answers a request: from the record of an earlier one with its key, or by bringing about its effect.
+   * Answers a request: with the stored answer of an earlier one with its key, or by doing its work.
    *
    * @param prepare checks the request and returns its effect; not called for a repeated request
    * @throws Problem `idempotency_key_reused`, `invalid_parameter`, and what `prepare` and the effect throw

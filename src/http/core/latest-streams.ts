@@ -69,7 +69,7 @@ export class LatestStreams {
    * @param afterSeq the id of the last record that the reader has; 0 without one
    */
   serve(response: ServerResponse, view: LatestView, afterSeq: number): void {
-    // Who left before now does not leave again.
+    // A client that has left already emits no other "close".
     if (response.closed || response.destroyed) return;
     const { jobId } = view;
     const channel = this.#channels.get(jobId) ?? new Channel(view, this.#parts);
@@ -132,7 +132,7 @@ class Channel {
     response.writeHead(200, streamHeaders);
     response.write("retry: 1000\n\n");
     response.on("drain", () => this.#send(reader));
-    // Times go on without events, so that a record of some time ago is none for who comes now.
+    // Durations in the record grow without events: a new reader gets a new record.
     this.#change();
   }
 

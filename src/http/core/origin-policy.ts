@@ -2,9 +2,9 @@
 //
 // O1. Without a token, only requests to a name of this server are answered: a loopback name, the bound address, or one in
 //     SVC_ALLOWED_HOSTS. A page cannot get here through a name of its own that it points to this machine (DNS rebinding).
-// O2. A page of another origin changes nothing, unless its origin is allowed by name. It also reads nothing that it could
-//     embed; following a link is no reading by a page.
-// O3. Answers say which allowed origin may read them; cookies and stored passwords are never asked for.
+// O2. A page of another origin changes nothing, unless its origin is in SVC_CORS_ORIGINS. It reads nothing either; links
+//     may be followed.
+// O3. Answers allow an allowed origin to read them; credentials are never allowed.
 // O4. All of this holds whatever address is bound.
 // O5. A health check, which a manifest may point at any address, changes nothing.
 
@@ -119,7 +119,7 @@ const otherSites = (what: string) =>
     `This server does not ${what} other web sites. SVC_CORS_ORIGINS lists those that may call the gateway.`,
   );
 
-/** Two Host headers let a proxy and this server see different names: neither is believed. */
+/** With two Host headers a proxy and this server may see different names: such requests are refused. */
 export function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

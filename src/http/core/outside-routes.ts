@@ -1,6 +1,6 @@
-// Answers to what never becomes a request: bytes that are no HTTP, requests that take too long, tunnels. They are
-// written to the socket by hand, and the connection is closed, whether or not the client closes its half: the server
-// no longer counts a tunnel's socket among its own, and would wait for it when it stops.
+// Answers to what never becomes a request: invalid HTTP, requests that time out, CONNECT. They are written to the socket
+// directly. The connection is destroyed even if the client keeps its half open: the server does not track a CONNECT
+// socket, and stopping would wait for it.
 
 import type { Socket } from "node:net";
 import { STATUS_CODES } from "../../lib/node-http.ts";
@@ -19,7 +19,7 @@ interface AnsweringSocket extends Socket {
 
 /** Answers a connection whose bytes could not be read as a request. */
 export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket, write: WriteProblem): void {
-  // In the middle of an answer, such as an event stream, there is no place for another one.
+  // In the middle of an answer, such as an event stream, no other can be written.
   const isAnswering = (socket as AnsweringSocket)._httpMessage?.headersSent === true;
   if (error.code === "ECONNRESET" || !socket.writable || isAnswering) socket.destroy();
   else answer(socket, problemOf(error.code), write);
@@ -57,13 +57,13 @@ function problemOf(code: string | undefined): Problem {
   }
 }
 
-/** What a client has to take the answer, before the connection is gone. */
+/** How long a client has to read the answer before the connection is destroyed. */
 const LINGER_MS = 1_000;
 
 function answer(socket: Socket, problem: Problem, write: WriteProblem): void {
   const { headers, body } = write(problem);
   socket.on("error", () => socket.destroy());
-  // What it still sends is thrown away: closed with bytes unread, it would lose the answer.
+  // What it still sends is discarded: closing with unread bytes would reset the connection and lose the answer.
   socket.resume();
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
   const lines = Object.entries({

@@ -1,8 +1,8 @@
-// Page tokens: where a walk through a list goes on.
+// Page tokens: where the next page of a list begins.
 //
-// T1. A token is good for the principal and the query that it was made for, for 24 hours; whatever else is done to it
-//     or with it, it is refused. The server keeps nothing.
-// T2. There is one spelling of a token: a text that merely decodes to the same bytes is refused too.
+// T1. A token is valid for the principal and the query that it was made for, for 24 hours, and authenticated. The
+//     server stores nothing.
+// T2. A token has one spelling: another text that decodes to the same bytes is refused.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Problem } from "./problem.ts";
@@ -14,7 +14,7 @@ const TOKEN_CHARS_MAX = 1_024;
 /** The sort key of the last item that was shown. */
 export type Position = readonly (string | number)[];
 
-/** Who walks through what. */
+/** The caller and the list that a token belongs to. */
 export interface Walk {
   readonly principal: string;
   /** Canonical text of the list and its filters. */

@@ -1,4 +1,4 @@
-// The path of a request's URL, as the router sees it.
+// The path of a request's URL, as the router matches it.
 
 /** @param url as the request line has it: it may name the host, and have a query or a fragment */
 export function pathOf(url: string): string {

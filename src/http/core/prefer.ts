@@ -1,5 +1,4 @@
-// The header Prefer (RFC 7240), as far as it is understood here: `wait`. Every other preference is ignored, as the RFC
-// asks.
+// The header Prefer (RFC 7240). Preferences other than `wait` are ignored, as the RFC demands.
 
 /** Longer waits are cut to this: proxies and clients give up on requests that take longer. */
 const WAIT_SECONDS_MAX = 60;

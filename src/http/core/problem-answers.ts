@@ -1,7 +1,7 @@
-// Every error becomes one problem, and every problem one answer.
+// Turns errors into problems, and problems into answers.
 //
-// P1. Whatever a route, a hook or the framework throws is answered as application/problem+json.
-// P2. What was not foreseen is `internal`: logged with its stack under the request id, answered without it.
+// P1. Everything that a route, a hook or the framework throws is answered as application/problem+json.
+// P2. An unexpected error is `internal`: logged with its stack and the request id, answered without the stack.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { BundleProblem } from "../../bundles/problem.ts";
@@ -17,7 +17,7 @@ export function answerProblems(app: FastifyInstance): void {
   const routes = new RouteMethods(app);
   app.setNotFoundHandler((request, reply) => sendProblem(request, reply, nothingThere(request, routes)));
   app.setErrorHandler((error, request, reply) => {
-    // A request without a route is told so, whatever else is wrong with its content type or body.
+    // A request without a route gets 404 or 405, also when its content type or body is wrong.
     const isStray = request.is404 && !(error instanceof Problem);
     const problem = isStray ? nothingThere(request, routes) : ofRequest(request, error);
     note(request, problem, error);
@@ -27,13 +27,13 @@ export function answerProblems(app: FastifyInstance): void {
   });
 }
 
-/** A client that leaves in the middle of its body is no failure of the server, though the body's error says as much. */
+/** A client that disconnects in the middle of its body is no failure of the server. */
 function ofRequest({ raw }: FastifyRequest, error: unknown): Problem {
   if (raw.errored === null || raw.errored !== error) return problemOf(error);
   return new Problem("malformed_request", "The request broke off before the end of its body. Send it again.");
 }
 
-/** Headers that describe what was to be sent, and not the problem. */
+/** Headers that describe the intended answer, not the problem. */
 const representation = ["etag", "location", "content-disposition", "content-range", "content-encoding"];
 
 /** Sends a problem; `reply` must not have been sent. @param send how the body goes out */
@@ -54,7 +54,7 @@ function note(request: FastifyRequest, problem: Problem, error: unknown): void {
   const context = { request_id: request.id, method: request.method, path: pathOf(request.url) };
   if (problem.status === 500) request.log.error({ ...context, err: error }, "a request failed");
   else if (problem.status === 503) {
-    // Its cause is known, and every caller meets it: one short line each, without a stack.
+    // The cause is known and affects every caller: one short line each, without a stack.
     request.log.warn({ ...context, reason: problem.message }, "a request was refused");
   }
 }
@@ -81,14 +81,14 @@ function decoded(path: string): string {
   }
 }
 
-/** The problem that stands for an error, whatever was thrown. */
+/** The problem of an error, whatever was thrown. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof BundleProblem) return ofBundle(error);
   const known = domainErrorOf(error);
   if (known !== null) return ofDomain(known);
   const { code, statusCode, message } = error as { code?: string; statusCode?: number; message?: string };
-  // The framework's own errors have a code and a status; anything else is not for the caller's eyes.
+  // The framework's own errors have a code and a status; the messages of others are not shown to callers.
   if (typeof code === "string" && code.startsWith("FST_") && statusCode !== undefined && statusCode < 500) {
     return ofFramework(statusCode, message ?? "");
   }
@@ -110,7 +110,7 @@ function ofBundle(error: BundleProblem): Problem {
   const first = error.problems[0]?.message ?? "it cannot be read";
   const rest = count > 1 ? ` There are ${count} problems; errors names each.` : "";
   return new Problem("validation_failed", `The bundle cannot be taken: ${first}.${rest}`, {
-    // A mistake of the whole upload is one of the form's field.
+    // An error of the whole upload is reported at the form field.
     errors: error.problems.map((one) => (one.path === "" ? { ...one, path: "/bundle" } : one)),
   });
 }

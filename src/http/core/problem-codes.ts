@@ -1,5 +1,5 @@
 // The catalogue of problems: every code the gateway answers with, its HTTP status, and what a reader can do next.
-// The OpenAPI document and the docs are made from it. A code that was retired is never used again.
+// The OpenAPI document and the docs are made from it. A retired code is never reused.
 
 export interface ProblemKind {
   readonly status: number;

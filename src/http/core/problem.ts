@@ -21,7 +21,7 @@ export const PROBLEM_TYPE = "application/problem+json";
 
 const ENTRIES_MAX = 100;
 const SHOWN_CHARS_MAX = 200;
-/** Of a detail or a message: what somebody has sent may be quoted in it. */
+/** Of a detail or a message, which may quote what the client sent. */
 const TEXT_CHARS_MAX = 2_000;
 
 /**
@@ -68,7 +68,7 @@ export function problemText(problem: Problem, requestId: string): string {
 /** What is wrong with a request. */
 export interface Mistakes {
   readonly entries: readonly ProblemEntry[];
-  /** Whether looking for more was given up. */
+  /** Whether there may be more: the check was stopped. */
   readonly isCut: boolean;
 }
 
@@ -103,7 +103,7 @@ function firstOf({ entries, isCut }: Mistakes): readonly ProblemEntry[] {
   return [...entries.slice(0, ENTRIES_MAX), { path: "", code: "more_errors", message }];
 }
 
-/** Text from outside, for a message: quoted, so that odd characters are seen, and short. */
+/** Text from outside, quoted and shortened for a message. */
 export function shown(text: string): string {
   return JSON.stringify(text.length <= SHOWN_CHARS_MAX ? text : `${text.slice(0, SHOWN_CHARS_MAX)}…`);
 }

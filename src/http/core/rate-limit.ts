@@ -1,5 +1,5 @@
 // A limit on requests per minute, for each principal or client address: a bucket that holds a minute's worth and fills
-// evenly. It remembers a bounded number of callers; who is forgotten starts with a full bucket.
+// evenly. It keeps a bounded number of callers; one that was evicted starts with a full bucket.
 
 const CALLERS_MAX = 10_000;
 const MINUTE_MS = 60_000;
@@ -30,7 +30,7 @@ export class RateLimit {
     const nowMs = this.#nowMs();
     const full = this.#perMinute * MINUTE_MS;
     const bucket = this.#buckets.get(caller) ?? { left: full, atMs: nowMs };
-    // A clock that steps back fills nothing.
+    // The clock may step back.
     const elapsedMs = Math.max(0, nowMs - bucket.atMs);
     bucket.left = Math.min(full, bucket.left + elapsedMs * this.#perMinute);
     bucket.atMs = nowMs;
@@ -51,7 +51,7 @@ export class RateLimit {
   }
 }
 
-/** A client's address as its name here. Of an IPv6 address, the network: one machine has the whole of it. */
+/** The caller of an address. Of an IPv6 address the /64 network: a machine usually has all of it. */
 export function callerOf(address: string | undefined): string {
   if (address === undefined) return "unknown";
   const mapped = address.lastIndexOf(":ffff:");

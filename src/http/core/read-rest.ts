@@ -1,16 +1,16 @@
 // Answers to requests whose body is refused before it has come.
 //
-// B1. The answer is sent at once, whatever the client does: one that waits to be told to go on is not waited for.
-// B2. What a client is still sending is read before the connection is closed: closed with bytes unread, the client would
-//     see a broken pipe instead of the answer.
+// B1. The answer is sent at once; nothing waits for a client that expects 100 Continue.
+// B2. The rest of the body is read before the connection is closed: with bytes unread, the client would see a reset
+//     connection instead of the answer.
 
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
 
-/** What is read, and thrown away, of a body that was refused before the connection is closed. */
+/** How much of a refused body is read and discarded before the connection is closed. */
 const REST_BYTES_MAX = 64 * 1024 * 1024;
-/** How long nothing may come of it. */
+/** How long the body may pause. */
 const REST_SILENCE_MS = 5_000;
 
 /** Sends an answer whose status and type are set, and only then reads the rest of the request. */
@@ -23,7 +23,7 @@ export function sendBeforeRest(reply: FastifyReply, body: Buffer): void {
   }
 }
 
-/** The answer is whole for its client with the first chunk, and ends for this server with the request. */
+/** The client has the whole answer with the first chunk; for this server it ends with the request. */
 async function* bodyThenRest(body: Buffer, request: IncomingMessage): AsyncGenerator<Buffer> {
   yield body;
   await restOf(request);
@@ -45,10 +45,10 @@ function restOf(request: IncomingMessage): Promise<void> {
   });
 }
 
-/** Lets a client that asks first (`Expect: 100-continue`) send its body when the request's head allows it, and not before. */
+/** Answers `Expect: 100-continue` once the request's head has been accepted. */
 export function continueWhenAllowed(app: FastifyInstance): void {
   app.server.on("checkContinue", (request, response) => {
-    // A client that was refused may or may not send its body: what comes next on the connection is not known.
+    // A refused client may or may not send its body, so that the next bytes on the connection are ambiguous.
     response.setHeader("connection", "close");
     app.server.emit("request", request, response);
   });
@@ -61,10 +61,10 @@ export function continueWhenAllowed(app: FastifyInstance): void {
   });
 }
 
-/** What a form with one file in it may be larger than the file. */
+/** How much larger than its file a form may be. */
 const FORM_BYTES_MAX = 64 * 1024;
 
-/** Refuses what says of itself that it is larger than an upload may be; for the routes of one scope. */
+/** Refuses requests whose Content-Length is over the limit of uploads; for the routes of one scope. */
 export function limitUploads(scope: FastifyInstance, bytesMax: number, tooLarge: () => Error): void {
   scope.addHook("onRequest", (request, _reply, done) => {
     const isTooLarge = Number(request.headers["content-length"] ?? 0) > bytesMax + FORM_BYTES_MAX;

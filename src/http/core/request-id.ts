@@ -1,4 +1,4 @@
-// Request ids: the client's own, if it sends a sane one, else a new one.
+// Request ids: the client's own if it is well-formed, else a new one.
 
 import type { IncomingMessage } from "node:http";
 
@@ -7,7 +7,7 @@ const SANE = /^[A-Za-z0-9._-]{1,128}$/;
 /**
  * Makes the source of request ids.
  *
- * @param processId sets the ids of this process apart from those of others; letters and digits
+ * @param processId makes the ids unique among processes; letters and digits
  */
 export function requestIds(processId: string): (request: Pick<IncomingMessage, "headers">) => string {
   let count = 0;

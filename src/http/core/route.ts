@@ -1,14 +1,14 @@
-// A route of the gateway as an entry of a table: what it takes and answers, as schemas, and the function that answers
-// it. The same schemas check requests and make the OpenAPI document.
+// A route as an entry of a table: the schemas of what it takes and answers, and its handler. The same schemas check
+// requests and make the OpenAPI document.
 //
-// What follows from an entry is not written in it: the schema of the path's parameters, and the problems that come with
-// them, with its headers, with pages and with bodies.
+// Derived from an entry: the schemas of path parameters, and the problems that come with them, with headers, with pages
+// and with bodies.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler } from "fastify";
 import type { ProblemCode } from "./problem-codes.ts";
 import { type Schema, type Static, Type } from "./type.ts";
 
-/** What a route says about itself, beside the schemas that the framework knows. */
+/** What the OpenAPI document says of a route, besides the schemas that the framework knows. */
 export interface Documentation {
   readonly operationId?: string;
   readonly tags?: readonly string[];
@@ -16,7 +16,7 @@ export interface Documentation {
   readonly description?: string;
   /** Content types of the body; JSON without it. */
   readonly consumes?: readonly string[];
-  /** In place of the document's own: [] lets everybody in. */
+  /** Replaces the document's own; []: no authentication. */
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
   /** Leaves the route out of the document. */
   readonly hide?: boolean;
@@ -28,7 +28,7 @@ declare module "fastify" {
   interface FastifySchema extends Documentation {}
 }
 
-/** Schemas by status; an answer that is no JSON has them by content type. */
+/** Schemas by status; by content type for answers that are not JSON. */
 export type Answers = Readonly<
   Record<number, Schema | { readonly description: string; readonly content: unknown }>
 >;
@@ -42,7 +42,7 @@ interface Entry<Path extends string, Query extends Schema, Body extends Schema>
   readonly body?: Body;
   readonly answers: Answers;
   readonly preValidation?: preValidationHookHandler;
-  /** Whether it answers HEAD by itself: the framework's way reads the whole body for its length. */
+  /** Whether the handler answers HEAD too: the framework's default would read the whole body for its length. */
   readonly answersHead?: boolean;
   handle(
     request: FastifyRequest<{ Params: Params<Path>; Querystring: Static<Query>; Body: Static<Body> }>,
@@ -105,7 +105,7 @@ export function addRoutes(api: FastifyInstance, tag: string, routes: readonly Ro
   }
 }
 
-/** Every parameter that a path may have, and the problem of one that leads to nothing. */
+/** Every path parameter, with the problem when there is no such resource. */
 const pathParameters: Readonly<Record<string, { readonly schema: Schema; readonly notFound: ProblemCode }>> =
   {
     job_id: idOf("job", "job_not_found"),
@@ -134,7 +134,7 @@ function paramsOf(path: string): Schema | null {
   return Type.Object(Object.fromEntries(names.map((name) => [name, pathParameters[name]!.schema])));
 }
 
-/** What any route may answer. */
+/** Problems of every route. */
 const always: readonly ProblemCode[] = [
   "invalid_parameter",
   "unauthorized",
@@ -144,7 +144,7 @@ const always: readonly ProblemCode[] = [
   "unavailable",
 ];
 
-/** What may be wrong with any body, also one that is sent to a route that takes none. */
+/** Problems of bodies, also of a body that is sent to a route that takes none. */
 const ofBodies: readonly ProblemCode[] = [
   "malformed_json",
   "payload_too_large",

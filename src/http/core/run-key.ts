@@ -1,9 +1,9 @@
-// A run's token as browsers carry it: once in a link (`?key=…`), from then on in a cookie. So the holder of a link to a
-// run can load its page, its files and its events, and read nothing else.
+// A run's token as browsers carry it: once in a link (`?key=…`), from then on in a cookie. With such a link
+// a browser can load the run's page, files and events, and nothing else.
 //
-// Y1. The key leaves the address at once: it would stand in histories and be copied along.
-// Y2. Nobody is sent out of the run's own path, such as by dots in the address.
-// Y3. The cookie is sent below the run's own path alone, and no script can read it.
+// Y1. The key is removed from the address at once: it would stay in histories and be copied along.
+// Y2. A redirect stays below the run's own path, also with dots in the address.
+// Y3. The cookie is limited to the run's own path, and scripts cannot read it.
 
 import type { AskedOfRun, RunTokens } from "./run-token.ts";
 
@@ -15,7 +15,7 @@ export interface OpenedByKey {
   readonly cookie: string;
 }
 
-/** @returns null unless the address has the key of the run that it leads to */
+/** @returns null unless the address has the key of the run in its path */
 export function openedByKey(asking: AskedOfRun, runTokens: RunTokens): OpenedByKey | null {
   if (!asking.url?.includes("key=")) return null;
   const address = URL.parse(asking.url, "http://gateway");

@@ -1,17 +1,17 @@
-// Run tokens: bearer tokens that are good for reading one run, and nothing else. A dashboard has its run's, so that
-// neither it nor its browser ever sees the API token.
+// Run tokens: bearer tokens for reading one run. A dashboard has its run's token, so that neither it nor its browser ever
+// sees the API token.
 //
-// U1. It admits GET and HEAD at and below /api/v1/runs/<that run>. Anywhere else it is as good as a wrong token.
-// U2. It is made of the installation's key and the run's id: nothing is stored, and a restart changes nothing.
+// U1. It admits GET and HEAD at and below /api/v1/runs/<that run>. Elsewhere it is refused like a wrong token.
+// U2. It is derived from the installation's key and the run's id: nothing is stored, and it survives restarts.
 // U3. It is compared in constant time.
 
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 
 const PREFIX = "trt_";
-/** What a run's own resources begin with; nothing decodes or resolves a path on its way to its route. */
+/** The path prefix of a run's resources; the router does not decode or normalise paths. */
 const OF_RUN = /^\/api\/v1\/runs\/([A-Za-z0-9_-]{1,128})(?=[/?]|$)/;
 
-/** What is looked at of a request. */
+/** The parts of a request that are checked. */
 export interface AskedOfRun {
   readonly method?: string | undefined;
   /** Path and query, as they were sent. */

@@ -1,8 +1,8 @@
-// Readers of live streams, and what all readers of one view of one job share: the newest events, pages of the history
-// that some of them need, and how far the history is known to go.
+// Readers of live streams, and what the readers of one view of one job share: the newest events, pages of the history,
+// and how far the history is known to go.
 //
-// N1. Memory is bounded, per channel and over all of them. What does not fit is dropped, oldest first, and read
-//     from the store by whoever still needs it.
+// N1. Memory is bounded, per channel and over all of them. What does not fit is dropped, oldest first, and read again
+//     from the store when a reader needs it.
 // N2. Nothing is kept while every reader has everything.
 // N3. A reader is written nothing before its connection has taken the last write: one that stops reading costs one
 //     write of shared bytes and what its socket holds.
@@ -55,7 +55,7 @@ export class Channel {
   readonly idle = new Set<Reader>();
   /** By the position behind which to read. */
   readonly fetches = new Map<number, Fetch>();
-  /** The job was removed: who needs more than is held here gets no more. */
+  /** The job was removed: readers that need more than is held here get no more. */
   isGone = false;
   readonly #memory: SharedMemory;
   readonly #terminalTypes: ReadonlySet<string>;
@@ -125,7 +125,7 @@ export class Channel {
     for (const fetch of this.fetches.values()) fetch.readers.delete(reader);
   }
 
-  /** Lets go of what nobody took anything from since the last call: its readers do not read. */
+  /** Drops everything if nothing was read since the last call. */
   trim(): void {
     if (!this.#isUsed) this.#drop();
     this.#isUsed = false;
@@ -190,7 +190,7 @@ export class Reader {
   seq: number;
   /** What the store brought for this reader alone to begin with: it may no longer be held by the channel. */
   fetched: Chunk | null = null;
-  /** Whether a sign of life is to be written if there is nothing else. */
+  /** Whether a heartbeat is due if there is nothing else to write. */
   isBeatDue = false;
   /** Since when the connection has not taken the last write; null when it has. */
   writingSinceMs: number | null = null;

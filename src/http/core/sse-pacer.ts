@@ -1,5 +1,4 @@
-// How much of the one thread the live streams may take. Thousands of readers could use all of it; the runs that
-// they watch come first.
+// Limits the CPU time of live streams. Thousands of readers could use the whole thread; the runs come first.
 //
 // C1. Work is done in slices of about SLICE_MS, with the loop's other work between them. Only the first slice after
 //     news comes at once: a busy loop may take tens of milliseconds to come round.
@@ -9,7 +8,7 @@
 // C3. What a slice took too long, or was done for the streams outside of slices, is earned before the next slice.
 //     Measured is time, not work: of what a collection of garbage or another process took, little is charged.
 
-/** The thread's clocks and timers; a test gives its own. */
+/** The thread's clocks and timers; tests replace them. */
 export interface Thread {
   /** Never goes back. */
   nowMs(): number;
@@ -75,7 +74,7 @@ export class Pacer {
     this.#thread.soon(this.#slice);
   }
 
-  /** There is news: a slice is done before the thread turns to anything else, if its time is earned. */
+  /** There are new events: a slice is done in this turn of the event loop, if its time is earned. */
   wakeAtOnce(): void {
     if (this.#isAwake) return;
     this.#isAwake = true;

@@ -1,5 +1,4 @@
-// Server-sent events from a gapless history: any number of readers, each at its own pace, at a cost that the runs
-// do not notice.
+// Server-sent events from a gapless history: any number of readers, each at its own speed, at a small cost to the runs.
 //
 // S1. An event's id is its sequence number; a reader that comes back with Last-Event-ID gets exactly what follows.
 // S2. A reader is fed from the live feed while it keeps up, and from the store whenever it does not: a slow one
@@ -19,7 +18,7 @@ export type { EventView } from "./sse-channel.ts";
 export { frame } from "./sse-chunk.ts";
 
 const HEARTBEAT_MS = 15_000;
-/** A reader whose connection does not take one write for this long is cut off; it may come back with its id. */
+/** A reader whose connection does not drain for this long is disconnected; it may reconnect with its id. */
 const STALLED_MS = 60_000;
 const READS_AT_ONCE = 2;
 
@@ -76,7 +75,7 @@ export class EventStreams {
    * A reader that already has the terminal event is the caller's to turn away: here it would wait for ever.
    */
   serve(response: ServerResponse, view: EventView, afterSeq: number): void {
-    // Who left before now does not leave again.
+    // A client that has left already emits no other "close".
     if (response.closed || response.destroyed) return;
     const reader = new Reader(response, this.#channelOf(view), afterSeq, (one) => this.#place(one));
     this.#readers.add(reader);
@@ -221,7 +220,7 @@ export class EventStreams {
     if (hasEnded || readers.size > 0) this.#pacer.wake();
   }
 
-  /** The readers come back with their ids, and find the trouble mended or a server that says what it is. */
+  /** The readers reconnect with their ids, and then succeed or get an error answer. */
   #fail(channel: Channel, readers: Iterable<Reader>, error: unknown): void {
     const message = "events could not be streamed; the readers were cut off and will come back";
     this.#log.warn({ jobId: channel.view.jobId, err: error }, message);
@@ -254,7 +253,7 @@ export class EventStreams {
     this.#stopBeat = null;
   }
 
-  /** One timer for all: signs of life for who waits, and the end for who has stopped reading. */
+  /** One timer for all: heartbeats for idle readers; stalled readers are disconnected. */
   #beat(): void {
     const stalledMs = this.#thread.nowMs() - STALLED_MS;
     for (const reader of this.#readers) {

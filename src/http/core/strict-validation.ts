@@ -6,8 +6,8 @@
 // W3. All mistakes are reported at once, and a bounded number of them, however many a large body holds.
 // W4. A schema is compiled by the first request that needs it, in a turn of the event loop of its own: it may take 8 ms.
 //     Starting is not slowed by routes that nobody calls.
-// W5. A described route without a schema of its query takes no parameter: `?dry_run=true` where the body has that field
-//     is a mistake, and not a request to go ahead.
+// W5. A described route without a query schema takes no parameters: `?dry_run=true` where the body has that field is
+//     refused instead of ignored.
 
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import type { FastifyInstance } from "fastify";
@@ -18,7 +18,7 @@ import { bodyEntries, parameterEntries } from "./validation-entries.ts";
 /** Of the query of a route that describes none (W5). */
 const NO_PARAMETERS = { type: "object", additionalProperties: false, properties: {} };
 
-/** Mistakes that are collected before the rest of a body is left unread. */
+/** Mistakes after which the rest of a body is not checked. */
 const MISTAKES_MAX = 1_000;
 
 /** Sets the compilers of `app`; to be called before its routes are registered. */
@@ -51,12 +51,12 @@ export function validateStrictly(app: FastifyInstance): void {
   app.setSerializerCompiler(() => (data) => (typeof data === "string" ? data : JSON.stringify(data)));
 }
 
-/** What the framework wants to know: fine, fine with another value, or not. */
+/** The result that the framework expects: valid, valid with another value, or invalid. */
 type Verdict = true | { readonly value: unknown } | { readonly error: Problem };
 
 function bodyCheck(compiled: Compiled): (data: unknown) => Verdict {
   return (data) => {
-    // An absent body comes as null, and stands for one without fields.
+    // An absent body arrives as null and counts as one without fields.
     const body = data ?? {};
     if (!compiled.isValid(body)) return { error: invalidBody(compiled.mistakes(body, bodyEntries)) };
     return body === data ? true : { value: body };

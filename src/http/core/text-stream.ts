@@ -4,8 +4,8 @@ import { Readable } from "node:stream";
 import { scheduler } from "node:timers/promises";
 
 /**
- * The chunks as a stream. Everything else has its turn after each of them: as long as the reader keeps up, a stream by
- * itself would go on until its end, because reads of the store are synchronous.
+ * The chunks as a stream that yields to the event loop after each of them: reads of the store are synchronous, so that
+ * a fast reader would block everything else until the end.
  *
  * @param chunks each made in a few milliseconds at most
  */

@@ -1,5 +1,4 @@
-// From the validator's errors to the entries of a problem: a path that a person finds, a code that a program keeps to,
-// a message that completes "<path>: …".
+// Turns the validator's errors into entries of a problem: a path, a stable code, and a message that completes "<path>: …".
 
 import type { ErrorObject } from "ajv";
 import type { ProblemEntry } from "./problem.ts";

@@ -1,9 +1,9 @@
-// GET /docs: the interactive documentation. Everything it needs comes from this server, and the browser is told to
-// accept nothing from elsewhere.
+// GET /docs: the interactive documentation. Everything it needs comes from this server; a content security policy forbids
+// anything else.
 //
 // N1. The page asks no other host for anything: not for fonts, not for a proxy, not for its telemetry.
-// N2. Nothing is loaded or kept before somebody asks; then the script is taken out of its package by a program of its
-//     own, and only its compressed bytes are kept.
+// N2. Nothing is loaded before the first request; then a child process extracts the script from its package, and only its
+//     compressed bytes are kept.
 
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -19,7 +19,7 @@ const UNPACKER = fileURLToPath(new URL("./docs-script.ts", import.meta.url));
 const UNPACKED_BYTES_MAX = 32 * 1024 * 1024;
 const UNPACK_TIMEOUT_MS = 60_000;
 
-/** Scalar's settings; each of the switches keeps it from reaching out, or from offering to. */
+/** Scalar's settings; the switches turn off everything that contacts other hosts. */
 const settings = {
   url: OPEN_API_PATH,
   withDefaultFonts: false,
@@ -65,7 +65,7 @@ export function docsRoutes(app: FastifyInstance): void {
   });
 }
 
-/** GET /: who types the server's address is led to its documentation, and a program is told what there is. */
+/** GET /: browsers are redirected to the documentation, programs get an index. */
 export function frontPageRoute(app: FastifyInstance, version: string): void {
   const index = {
     name: "troupe",
@@ -92,7 +92,7 @@ interface Script {
   readonly etag: string;
 }
 
-/** The package is large: unpacked here, it would hold the event loop, and its memory for good. */
+/** The package is large: loaded here, it would block the event loop and stay in memory. */
 async function takeOutScript(): Promise<Script> {
   const { stdout: gzipped } = await promisify(execFile)(process.execPath, [UNPACKER], {
     encoding: "buffer",
@@ -106,7 +106,7 @@ async function takeOutScript(): Promise<Script> {
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
-  // The script brings its styles along and makes more as it goes; styles alone cannot reach anything.
+  // The script inserts its styles; styles cannot contact other hosts.
   "style-src 'unsafe-inline'",
   "img-src 'self' data:",
   "font-src 'self' data:",

@@ -1,5 +1,5 @@
 // GET /schemas/manifest.json, /schemas/config.json, /schemas/index.json: JSON Schemas, with which editors complete and
-// check the files of a blueprint while they are written. The documents are made into text when they are first asked for.
+// check the files of a blueprint. The documents are serialised at the first request.
 
 import type { FastifyInstance } from "fastify";
 import { configSchema, indexSchema } from "../../blueprints/schema-config.ts";

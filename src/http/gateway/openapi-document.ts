@@ -105,7 +105,7 @@ class Writer {
       const { description: text, examples = [] } = property as ObjectSchema;
       const { description: _text, examples: _examples, ...shown } = this.#schemas.shown(property);
       const isRequired = required.includes(name);
-      // An interactive page sends the example of whatever nobody has filled in: one key for all, somebody's trace.
+      // The interactive page sends the examples of parameters that were not filled in, such as one Idempotency-Key for all.
       const example = isRequired ? examples[0] : undefined;
       return {
         name: place === "header" ? headerName(name) : name,
@@ -149,7 +149,7 @@ class Writer {
       description?: string;
       content?: Content;
     };
-    // A route that answers without a body says so with the type of nothing.
+    // The schema of an answer without a body is that of null.
     const isNothing = "type" in answer && answer.type === "null";
     const media = content ?? (isNothing ? null : { "application/json": { schema: answer } });
     return {

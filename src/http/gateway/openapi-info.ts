@@ -1,4 +1,4 @@
-// What the OpenAPI document says beside its routes: who it is about, the tags, the headers.
+// The parts of the OpenAPI document that do not come from routes: description, tags, headers.
 
 export const description = `The gateway in front of the Troupe runtime: upload a bundle, create a job from it, start runs of the job, follow them, get their outputs.
 

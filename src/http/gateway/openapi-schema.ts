@@ -1,5 +1,5 @@
-// Schemas as the OpenAPI document shows them. OpenAPI 3.1 takes JSON Schema as it is; what is left to do is to name
-// what is used in many places, and to say shortly what TypeBox says at length.
+// Schemas as the OpenAPI document shows them. OpenAPI 3.1 takes JSON Schema as it is; schemas that are used in many
+// places get a name.
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 export type JsonMap = Readonly<Record<string, Json>>;

@@ -1,5 +1,4 @@
-// GET /openapi.json: this API, described by the routes that serve it. The document is made when it is first asked
-// for, and then kept as text.
+// GET /openapi.json: the OpenAPI document, made from the routes at the first request and kept as text.
 
 import type { FastifyInstance } from "fastify";
 import { contentTag, notModified } from "../core/etag.ts";
@@ -20,8 +19,8 @@ export function describeRoutes(app: FastifyInstance, version: string): void {
   });
 
   app.get(OPEN_API_PATH, { schema: { hide: true } }, async (request, reply) => {
-    // A browser in which a person has signed in adds the password to every request by itself. Told of ways to sign in,
-    // the page would send an empty token in its place.
+    // A browser with a stored Basic password adds it to every request. With security schemes in the document, the page
+    // would send an empty token instead.
     const isSignedIn = /^basic /i.test(request.headers.authorization ?? "");
     if (isSignedIn) made.signedIn ??= make(routes, version, false);
     else made.full ??= make(routes, version, true);

@@ -14,14 +14,14 @@ import { jsonSchemaRoutes } from "./json-schemas.ts";
 import { describeRoutes } from "./openapi.ts";
 import { addResources, type ResourceParts } from "./resources.ts";
 
-/** A connection that moves nothing for this long is closed: its client does not read what it has asked for. */
+/** A connection without traffic for this long is closed. */
 const STANDSTILL_MS = 300_000;
 
-/** What the gateway is made of; the composition root has it. */
+/** What the gateway needs; the composition root provides it. */
 export interface GatewayParts extends Omit<ResourceParts, "httpCounts" | "bundleBytesMax"> {
   readonly config: GatewaySettings;
   readonly runTokens: RunTokens;
-  /** Sets this process apart from others; letters and digits. */
+  /** Unique among processes; letters and digits. */
   readonly processId: string;
 }
 
@@ -65,9 +65,8 @@ export function gatewayServer(given: GatewayParts, logger: Logger): FastifyInsta
 }
 
 /**
- * The API had WebSocket routes once; server-sent events have replaced them. A handshake, on whatever path, is told so: a
- * client that were answered as if it had not asked would wait for frames that never come. To be called after the
- * conventions: who may not call at all is told that first.
+ * There are no WebSockets: a handshake is refused on every path, because a client that got an ordinary answer would wait
+ * for frames. To be called after the conventions, so that authentication comes first.
  */
 function refuseWebSockets(app: FastifyInstance): void {
   app.addHook("onRequest", (request, _reply, done) => {

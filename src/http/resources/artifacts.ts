@@ -170,8 +170,8 @@ function withTitle(runId: string, artifact: StoredArtifact | ArtifactRecord) {
   return { ...artifactEntry(runId, artifact), title: artifact.title, primary: artifact.primary };
 }
 
-/** Where the part of a list begins that an artifact stands in; the sort key goes on with its place there. */
-const EVIDENCE = 0;
+/** The parts of a list: the first element of a sort key, before the place in that part. */
+const HISTORY = 0;
 const FILES = 1;
 
 interface Listed {
@@ -179,16 +179,16 @@ interface Listed {
   readonly position: Position;
 }
 
-/** Evidence first, then what workers left: ids are made in the order of time. */
-function artifactsOf({ runStore }: Parts, runId: string, withEvidence: boolean): List<Listed> {
+/** The files of its history first, then those of its workers: ids are made in the order of time. */
+function artifactsOf({ runStore }: Parts, runId: string, withHistory: boolean): List<Listed> {
   return {
     async rows(limit, after) {
-      const [part = EVIDENCE, ...place] = after ?? [];
+      const [part = HISTORY, ...place] = after ?? [];
       const rows: Listed[] = [];
-      if (withEvidence && part === EVIDENCE) {
-        const evidence = (await runStore.historyFiles(runId)) ?? [];
-        const behind = evidence
-          .map(listedEvidence)
+      if (withHistory && part === HISTORY) {
+        const historyFiles = (await runStore.historyFiles(runId)) ?? [];
+        const behind = historyFiles
+          .map(listedHistoryFile)
           .filter((one) => comparePlaces(one.place, place.map(Number)) > 0);
         rows.push(...behind.slice(0, limit));
       }
@@ -202,9 +202,9 @@ function artifactsOf({ runStore }: Parts, runId: string, withEvidence: boolean):
   };
 }
 
-function listedEvidence(artifact: StoredArtifact) {
+function listedHistoryFile(artifact: StoredArtifact) {
   const place = historyPlace(artifact.artifactId);
-  return { artifact, place, position: [EVIDENCE, ...place] };
+  return { artifact, place, position: [HISTORY, ...place] };
 }
 
 async function sendArtifact(
@@ -220,7 +220,7 @@ async function sendArtifact(
     const fileName = fileNameOf(artifact);
     return await sendFile(request, reply, { open, sizeBytes: size, sha256, contentType, fileName });
   } catch (error) {
-    // It was removed just now.
+    // It was removed in the meantime.
     throw (error as NodeJS.ErrnoException).code === "ENOENT" ? artifactNotFound(runId, artifactId) : error;
   }
 }

@@ -61,7 +61,7 @@ export interface GatewayParts extends Parts, PageParts, IdempotencyParts {
   readonly records: Pick<GatewayRecords, "bundles">;
 }
 
-/** To be called in a scope of their own: only these routes take uploads. */
+/** To be called in a separate scope: only these routes take uploads. */
 export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
   const { records, bundles, bundleBytesMax } = parts;
   limitUploads(api, bundleBytesMax, tooLarge);
@@ -162,7 +162,7 @@ async function receive({ bundles }: Parts, request: FastifyRequest): Promise<Rec
       const isBundle = value.type === "file" && value.fieldname === "bundle";
       if (isBundle && received === null && unknown.length === 0) received = await takeIn(bundles, value.file);
       else {
-        // The parser's type does not say so, but a part may come without a name.
+        // A part may have no name, though the parser's type says otherwise.
         unknown.push((value.fieldname as string | undefined) ?? "");
         if (value.type === "file") value.file.resume();
       }
@@ -184,7 +184,7 @@ async function packageFindings(bundles: Bundles, { fingerprint }: BundleRecord) 
 }
 
 async function takeIn(bundles: Bundles, file: Readable): Promise<ReceivedBundle> {
-  // A torn body makes the parser report more than one error, some of them before anybody reads the file.
+  // A truncated body makes the parser report more than one error, some of them before the file is read.
   const broken = new Set<unknown>();
   file.on("error", (error: unknown) => broken.add(error));
   try {
@@ -212,7 +212,7 @@ function onlyBundle(others: readonly string[]): DomainError {
   return new DomainError("validation_failed", `The upload was not taken: ${message}.`, errors);
 }
 
-/** The parser of multipart bodies throws plain errors for what is no such body; the framework's have a code. */
+/** The multipart parser throws plain errors for malformed bodies; the framework's errors have a code. */
 function asBrokenUpload(error: unknown): unknown {
   if ((error as { code?: unknown }).code !== undefined) return error;
   const reason = error instanceof Error ? error.message : String(error);
@@ -229,7 +229,7 @@ async function renderWhole({ bundles }: Parts, bundle: BundleRecord): Promise<st
   const warnings = await packageFindings(bundles, bundle).then(
     (found) => found.warnings,
     (error: unknown) => {
-      // The record stays readable when its content was removed from outside.
+      // The record stays readable when its content was deleted by hand.
       if (error instanceof BundleProblem) return [];
       throw error;
     },
@@ -257,7 +257,7 @@ function tooLarge(): Problem {
 
 // ----------------------------------------------------------------------------------------- runtime API
 
-/** To be called in a scope of their own: only these routes take uploads. */
+/** To be called in a separate scope: only these routes take uploads. */
 export function runtimeRoutes(api: FastifyInstance, { bundles, bundleBytesMax }: Parts): void {
   limitUploads(api, bundleBytesMax, uploadTooLarge);
   api.register(multipart, { limits: { fileSize: bundleBytesMax + 1, files: 1, fields: 4, parts: 5 } });

@@ -203,7 +203,7 @@ function render({ runId }: Pick<FoundRun, "runId">, letter: DeadLetter): string 
 const text = JSON.stringify;
 const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);
 
-/** The secrets that came with a run's inputs are encrypted in it, and masked here. */
+/** Secrets from a run's inputs are encrypted in a message, and masked here. */
 function shownMessage(messageJson: string): string {
   if (!messageJson.includes('"$sealed"')) return messageJson;
   return JSON.stringify(withoutSealed(JSON.parse(messageJson) as JsonObject));

@@ -1,7 +1,7 @@
-// GET /runtime/doctor: the machine of the gateway's runtime, looked at by the running server; bounded in time, and shared
-// by all who ask within a few seconds.
+// GET /runtime/doctor: checks of the machine by the running server, bounded in time; requests within a few seconds share
+// a result.
 //
-// X1. One examination is under way at a time, and its result is good for RESULT_MS.
+// X1. One examination runs at a time, and its result is reused for RESULT_MS.
 // X2. A check that hangs (a dead network disk) is reported as failed after `limitMs`, and not started again before it
 //     has come back.
 
@@ -127,7 +127,7 @@ const RESULT_MS = 5_000;
 const LIMIT_MS = 5_000;
 
 export interface Check {
-  /** Stands in the finding of a check that hangs or breaks. */
+  /** The name in the finding when the check hangs or fails. */
   readonly name: string;
   run(): Promise<readonly Finding[]>;
 }
@@ -141,7 +141,7 @@ export class Examination {
   readonly #checks: readonly Check[];
   readonly #nowMs: () => number;
   readonly #limitMs: number;
-  /** Of the check at the same place: what it promised and has not answered yet. */
+  /** Checks that have not answered yet. */
   readonly #pending = new Map<Check, Promise<readonly Finding[]>>();
   #last: ExaminationResult | null = null;
   #running: Promise<ExaminationResult> | null = null;
@@ -164,7 +164,7 @@ export class Examination {
   result(): Promise<ExaminationResult> {
     const last = this.#last;
     const age = last === null ? Number.POSITIVE_INFINITY : this.#nowMs() - last.checkedAtMs;
-    // A clock that steps back makes no result good for longer.
+    // The clock may step back.
     if (last !== null && age >= 0 && age < RESULT_MS) return Promise.resolve(last);
     this.#running ??= this.#examine().finally(() => {
       this.#running = null;

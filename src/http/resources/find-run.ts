@@ -69,7 +69,7 @@ export function runOfGateway(parts: RunParts, run: RunRecord): FoundRun {
 }
 
 /**
- * The run that a job's resource speaks of: the one that is asked for, or the latest; null when there is none yet.
+ * The run that a job's resource shows: the requested one, or the latest; null when there is none yet.
  *
  * @throws DomainError `run_not_found`, also for a run of another job
  */
@@ -91,7 +91,7 @@ export function historyOf({ journal }: Pick<RunParts, "journal">, run: RunRecord
   return async (afterSeq) => (afterSeq === 0 ? unlaunched : { firstSeq: afterSeq + 1, lines: [] });
 }
 
-/** One that waits may still end without the runtime. */
+/** A waiting run may end before the runtime has it. */
 function liveHistoryOf(parts: RunParts, run: RunRecord): ReadEvents {
   return async (afterSeq) => {
     const page = await parts.journal.events(run.runtimeJobId, afterSeq);

@@ -143,7 +143,7 @@ function answerOf({
   return { decision, comment, data: data as JsonValue, principal };
 }
 
-/** In the runtime API, where nobody has checked the body. */
+/** In the runtime API, where no schema has checked the body. */
 function readAnswer(body: unknown): GivenAnswer {
   const { decision, comment = null, data = null } = readBody(body as JsonBody | undefined);
   if (typeof decision !== "string") throw new ApiError(400, "decision must be a string");

@@ -28,7 +28,7 @@ export async function sendIdempotent(
   return sendGiven(reply, await answerIdempotent(parts, request, prepare, content));
 }
 
-/** The answer that `sendIdempotent` sends, for who has something to do between its commit and its sending. */
+/** The answer that `sendIdempotent` sends, for callers that have work to do between its commit and sending it. */
 export function answerIdempotent(
   { idempotency }: IdempotencyParts,
   request: FastifyRequest,
@@ -49,7 +49,7 @@ export function answerIdempotent(
 
 /** A request that starts something, such as a run. */
 export interface Start<Started> {
-  /** Checks the request. @returns what brings it about, in a transaction */
+  /** Checks the request. @returns its effect, in a transaction */
   prepare(): Promise<(writes: GatewayWrites) => Promise<Started>>;
   answer(started: Started): { readonly location: string; readonly body: string };
   /** Called after the commit. */
@@ -68,7 +68,7 @@ export async function sendStarted<Started>(
   return sendGiven(reply, given);
 }
 
-/** What `sendStarted` sends; `started`, unless this is a replay, is to be told of before. */
+/** What `sendStarted` sends; `started` is undefined for a replay. */
 export async function answerStarted<Started>(
   parts: IdempotencyParts,
   request: FastifyRequest,
@@ -85,7 +85,7 @@ export async function answerStarted<Started>(
     };
   };
   const given = await answerIdempotent(parts, request, prepare).catch((error: unknown) => {
-    // The ports on offer may all have been taken since, and others given back.
+    // Another process may have taken the ports; a second attempt chooses others.
     if (!(error instanceof DomainError && error.code === "no_free_port")) throw error;
     return answerIdempotent(parts, request, prepare);
   });

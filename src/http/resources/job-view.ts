@@ -21,7 +21,7 @@ import { RunSummarySchema, renderRunSummary } from "./run-view.ts";
 import { reasonFields } from "./schemas.ts";
 
 /** What a job's detail tells of its latest run; all of it null without one. */
-const latestRunEvidence = {
+const latestRunFields = {
   failure: Type.Nullable(Type.JsonObject("svc.error.v1; null unless the latest run failed.")),
   ...reasonFields,
   trace_id: Type.Nullable(Type.String("W3C trace id of the latest run.")),
@@ -86,7 +86,7 @@ export const JobDetailSchema = Type.Object(
         "view=full. What open runs offer is at GET /services.",
       ),
     ),
-    ...latestRunEvidence,
+    ...latestRunFields,
   },
   "A job with the summary of its latest run; with view=full also its manifest, graph, recent runs and events, and services.",
 );
@@ -163,7 +163,7 @@ export async function renderJobAfter(
   job: JobView,
   latest: RunRecord | null,
 ): Promise<string> {
-  return `{${renderJobMembers(job, parts.secrets)},${await evidenceMembers(parts, latest)}}`;
+  return `{${renderJobMembers(job, parts.secrets)},${await latestRunMembers(parts, latest)}}`;
 }
 
 /**
@@ -183,7 +183,7 @@ async function* fullJob(parts: JobViewParts, job: JobView): AsyncGenerator<strin
   yield* packageMembers(parts, job);
   yield `,"recent_runs":[${runs.map(renderRunSummary).join(",")}],` +
     `"recent_events":[${(await recentEvents(parts, latest)).join(",")}],` +
-    `${await evidenceMembers(parts, latest)}}`;
+    `${await latestRunMembers(parts, latest)}}`;
 }
 
 /** Nothing while the job waits for its package; a comma before each member. */
@@ -229,7 +229,7 @@ function oneOrMany(value: JsonValue | undefined): readonly JsonObject[] {
 }
 
 /** Of the latest run, as of its last batch: the answer has an ETag, which a clock must not change. */
-async function evidenceMembers({ journal }: JobViewParts, run: RunRecord | null): Promise<string> {
+async function latestRunMembers({ journal }: JobViewParts, run: RunRecord | null): Promise<string> {
   const failureJson = run?.failureJson ?? null;
   const summary = run === null ? null : await readSummary(journal, summarizedRun(run));
   return (

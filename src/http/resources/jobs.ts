@@ -170,13 +170,13 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         const job = await findJob(parts, request.params.job_id);
         const { view, include } = request.query;
         if (view !== undefined && include !== undefined && view !== include) {
-          const message = "says something else than view, which means the same";
+          const message = "differs from view, which has the same meaning";
           throw invalidParameters(oneMistake("include", "not_allowed", message));
         }
         const isFull = (view ?? include) === "full";
         const body = await (isFull ? renderFullJob(parts, job) : renderCompactJob(parts, job));
         const etag = etagOf(versioned(job), body);
-        // To hash a long answer takes some milliseconds, and so does to send it.
+        // Hashing a long answer takes milliseconds, and so does sending it.
         if (isFull) await scheduler.yield();
         if (notModified(request, etag)) return reply.code(304).header("etag", etag).send();
         return sendJson(reply.header("etag", etag), body);
@@ -241,9 +241,8 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
   ]);
 }
 
-// What is asked of the runs and the promised answer are one transaction; then the runs are brought to it. A request that
-// comes to nothing in between, because the runtime takes nothing or the process dies, has been heard all the same: a
-// retry with its key finds the promise, and sees to it that it is kept.
+// The desired states of the runs and the stored answer are one transaction; then the runs are changed. If the runtime is
+// unavailable or the process dies in between, a retry with the same key finds the answer and changes the runs again.
 const actions: readonly {
   readonly name: "cancel" | "pause" | "resume";
   readonly desired: DesiredState;
@@ -254,7 +253,7 @@ const actions: readonly {
   { name: "resume", desired: "running", summary: "Resume every paused run of a job" },
 ];
 
-/** Who lost a race to change a job is told the ETag that won. */
+/** A change that lost a race is answered with the current ETag. */
 async function asStale(parts: Parts, { jobId }: JobView, error: unknown): Promise<never> {
   const isLost = error instanceof DomainError && error.code === "precondition_failed";
   throw isLost ? stale(await tagOf(parts, await findJob(parts, jobId))) : error;
@@ -267,7 +266,7 @@ async function tagOf(parts: Parts, job: JobView): Promise<string> {
   return etagOf(versioned(job), await renderCompactJob(parts, job));
 }
 
-/** @throws Problem when the request does not say that it knows the job as it is defined now */
+/** @throws Problem unless If-Match has the job's current revision */
 async function requireCurrent(parts: Parts, request: FastifyRequest, job: JobView): Promise<void> {
   if (!knowsCurrent(request, versioned(job))) throw stale(await tagOf(parts, job));
 }

@@ -191,7 +191,7 @@ export async function* historyText(
       }
       if (slices.isOver) await slices.breathe();
     }
-    // A blank, so that it is noticed when the reader has left.
+    // A blank, to notice a reader that has left.
     yield text || " ";
   }
   yield "]}";
@@ -199,13 +199,13 @@ export async function* historyText(
 
 // --------------------------------------------------------------------------------------------- batches
 
-/** Items that one batch may have. */
+/** Most items of a batch. */
 export const BATCH_ITEMS_MAX = 1_000;
 
 const PIECE_CHARS = 64 * 1024;
 
 /**
- * `{"items":[…]}` in pieces, and no faster than the client takes it: items may carry whole records.
+ * `{"items":[…]}` in pieces, as fast as the client reads: items may hold whole records.
  *
  * @param render an item as JSON text
  */

@@ -202,7 +202,7 @@ async function* logText(source: LogSource, { filter, order, limit, position: giv
   yield '{"data":[';
   while (left > 0) {
     const page = await readLogs(source, { filter, order, limit: Math.min(left, RECORDS_PER_PAGE), position });
-    // Of a page without records a blank: between two writes it is noticed that the reader has left.
+    // For a page without records a blank, to notice a reader that has left.
     yield page.records.length > 0 ? separator + page.records.join(",") : " ";
     if (page.records.length > 0) separator = ",";
     left -= page.records.length;

@@ -1,7 +1,7 @@
 // GET /metrics: what the process, the runtime, its pools and the gateway are doing. In the gateway as JSON, or as text for
 // Prometheus when that is asked for; in the runtime API, as an addition to its specification, as text alone.
 //
-// C1. A request counts once, when its answer has been handed over whole; one whose client left earlier does not.
+// C1. A request counts once its answer has been sent; one whose client has left does not.
 // C2. Event streams, and requests that wait for a run (`Prefer: wait`), count as requests, but have no duration: they
 //     last as long as a run.
 // C3. Counting allocates nothing per request.
@@ -201,7 +201,7 @@ function gatewayMetrics({ launcher, httpCounts: http }: GatewayParts): readonly 
 
 // -------------------------------------------------------------------------------------------- Accept
 
-/** Of what can be had, what the query or else the Accept header wants most; the first one named wins a tie. */
+/** The format that the query, or else the Accept header, prefers; the first of equal weight. */
 export function flavourOf(
   format: "json" | "prometheus" | undefined,
   accept: string | undefined,

@@ -161,7 +161,7 @@ export function renderOperation(operation: Operation): string {
     target: operation.target,
     status,
     progress: { percent, label, step, steps },
-    // What it remembers for itself before its end is nobody else's.
+    // Before the end the result holds internal state.
     result: status === "completed" ? operation.result : null,
     error,
     created_at: isoTime(operation.createdAtMs),

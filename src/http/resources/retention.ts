@@ -112,12 +112,12 @@ const rules: Readonly<Record<keyof Required<Asked>, readonly [(value: unknown) =
   ],
 };
 
-/** A misspelt bound would remove what was to be kept. @throws ApiError 400 */
+/** Strict: a misspelt limit would remove too much. @throws ApiError 400 */
 function readAsked(body: JsonObject): Asked {
   for (const [name, value] of Object.entries(body)) {
     if (!Object.hasOwn(rules, name)) throw new ApiError(400, `${name} is not a field of this request`);
-    const [isRight, said] = rules[name as keyof Asked];
-    if (!isRight(value)) throw new ApiError(400, `${name} ${said}`);
+    const [isRight, expected] = rules[name as keyof Asked];
+    if (!isRight(value)) throw new ApiError(400, `${name} ${expected}`);
   }
   return body as Asked;
 }

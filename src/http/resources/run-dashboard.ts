@@ -1,8 +1,8 @@
-// GET /runs/{run_id}/dashboard: the page that a run's own dashboard shows (src/web/dashboard), of any run, also after
-// its end. It reads the run's record, outputs and events from this API like everybody else.
+// GET /runs/{run_id}/dashboard: the page of a run's dashboard (src/web/dashboard), for any run, also after its end. It
+// reads the run's record, outputs and events through this API.
 //
-// W1. The browser is told to load nothing from elsewhere and to run no script but the page's own files.
-// W2. A page that a worker wrote is shown without scripts and without rights, and only as what it says it is: a page.
+// W1. A content security policy allows the page's own files only.
+// W2. A worker's page is shown without scripts and sandboxed, and only if its type is text/html.
 
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
@@ -32,7 +32,7 @@ export interface Parts {
 
 const FOLDER = new URL("../../web/dashboard/", import.meta.url);
 const PAGE = "page.html";
-/** What of a graph a page is given; its drawing puts agents of one kind together long before. */
+/** How much of a graph the page gets; its drawing groups agents long before. */
 const NODES_SHOWN_MAX = 5_000;
 const EDGES_SHOWN_MAX = 10_000;
 const contentTypes: Readonly<Record<string, string>> = served.contentTypes;
@@ -148,7 +148,7 @@ async function pageConfig(parts: Parts, run: RunRecord) {
   };
 }
 
-/** Null when the content is gone: then the page draws the agents that the events speak of. */
+/** Null when the content was deleted: then the page draws the agents that occur in events. */
 async function manifestOf({ bundles }: Parts, fingerprint: string): Promise<JsonObject | null> {
   try {
     return (await bundles.definition(fingerprint)).manifest;

@@ -92,7 +92,7 @@ export const startRunHeaders = Type.Input({
   ),
 });
 
-/** How they refuse what would start one, beside what their bodies and headers bring. */
+/** The problems of starting a run, besides those of bodies and headers. */
 export const startRunProblems = [
   "blueprint_not_found",
   "blueprint_busy",
@@ -228,7 +228,7 @@ async function prepare(
 
 const insert = (writes: GatewayWrites, one: InsertRun) => orProblem(() => writes.apart(() => one(writes)));
 
-/** The server's own trouble is no item's: nothing is started then, and all of it can be sent again. */
+/** Errors of the server fail the whole batch: nothing is started, and it can be sent again. */
 async function orProblem<Value>(work: () => Promise<Value>): Promise<Value | Problem> {
   try {
     return await work();
@@ -244,7 +244,7 @@ function refused(problem: Problem, requestId: string): Item {
   return { status: problem.status, error };
 }
 
-/** What became of an item, as it is kept. */
+/** The result of an item, as it is stored. */
 type Item = { readonly status: number } & (
   | { readonly id: string }
   | { readonly error: Readonly<Record<string, unknown>> }
@@ -282,7 +282,7 @@ export interface StartedRuns {
   readonly runIds: readonly string[];
   /** The same, as this very request has made them; undefined when an earlier one has. */
   readonly fresh: readonly NewRun[] | undefined;
-  /** Has fresh ones launched. */
+  /** Launches the fresh ones. */
   launch(): void;
 }
 
@@ -315,7 +315,7 @@ async function oldOnesEnded(
     reply,
     open.map(({ runtimeJobId }) => runtimeJobId),
   );
-  // Some may have ended between the look at them and the watch.
+  // Some may have ended between the read and the watch.
   for (const { runId, runtimeJobId } of open) {
     if ((await records.openRun(runId)) === null) watch.ended(runtimeJobId);
   }

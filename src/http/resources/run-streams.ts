@@ -1,4 +1,4 @@
-// Live streams of events (src/http/core/sse.ts): what all of them take and answer.
+// Live streams of events (src/http/core/sse.ts): what is common to all of them.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isTerminal } from "../../engine/journal.ts";
@@ -8,7 +8,7 @@ import { Type } from "../core/type.ts";
 import { gatewayParameterError, type ParameterError } from "./api.ts";
 import type { FoundRun } from "./find-run.ts";
 
-/** What every stream's description says. */
+/** Part of every stream's description. */
 export const RESUMING =
   "Each event's id is its place in the history. Keep the id of each event that you have applied and send it as Last-Event-ID: the stream goes on right behind it. It closes after the terminal event; a reader that already has that one gets 204.";
 

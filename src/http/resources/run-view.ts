@@ -123,7 +123,7 @@ function renderProgress(run: RunRecord): string {
   );
 }
 
-/** What a person is told about where the run stands. */
+/** The run's progress for people. */
 export function labelOf(run: RunRecord): string {
   if (run.label !== null) return run.label;
   const { agentsDone: done, agentEnds, humanPending: pending, humanPrompt: prompt } = run.progress;

@@ -48,7 +48,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
     reply.header("location", `/api/v1/jobs/${encodeURIComponent(submitted.jobId)}`);
     if (isWaiting && (await allEnded(parts, reply, [submitted]))) {
       const record = await renderEnded(parts, submitted);
-      // A job that was removed as soon as it had ended is answered as it was accepted.
+      // A job that was removed right after its end is answered as accepted.
       if (record !== null) {
         reply.header("preference-applied", "wait").type("application/json; charset=utf-8");
         return record;

@@ -24,11 +24,11 @@ const str = (text: string | null) => (text === null ? "null" : JSON.stringify(te
 
 /** An item of the job list. */
 export function renderSummary(job: JobRecord, context: RenderContext): string {
-  return `{${identity(job)},"run_id":${str(job.runId)},${aggregate(job, context)}${evidence(job)}}`;
+  return `{${identity(job)},"run_id":${str(job.runId)},${aggregate(job, context)}${failureAndTrace(job)}}`;
 }
 
 /** What went wrong, if anything did, and where its traces are; a comma before each member. */
-function evidence({ failureJson, trace, status, humanPending }: JobRecord): string {
+function failureAndTrace({ failureJson, trace, status, humanPending }: JobRecord): string {
   return (
     `${failureMembers(failureJson)},"trace_id":${str(trace.traceId)},` +
     `"human_pending":${isTerminal(status) ? 0 : humanPending}`
@@ -86,7 +86,7 @@ export async function renderJob(
   return (
     `{${identity(job)},"run_id":${str(job.runId)},"type":"${job.type}",` +
     `"root_agent_ids":${job.rootAgentIdsJson},"result":${resultJson ?? "{}"}` +
-    `${evidence(job)},"partial":${job.partial},` +
+    `${failureAndTrace(job)},"partial":${job.partial},` +
     `"manifest_ref":${JSON.stringify(manifestRef)},"observability_summary":${JSON.stringify(summary)}}`
   );
 }
@@ -107,7 +107,7 @@ interface NodeView {
 let viewedText = "";
 let view: ManifestView | null = null;
 
-/** Jobs are polled, and many jobs are made from one manifest: the last one is kept, so that it is read once. */
+/** Cached: jobs are polled, and many jobs are made from one manifest. */
 async function viewOf(manifestJson: string): Promise<ManifestView> {
   if (view !== null && manifestJson === viewedText) return view;
   const read = await readManifest(manifestJson);

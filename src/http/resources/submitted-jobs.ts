@@ -95,11 +95,11 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
   api.post<JobRequest & { Body?: JsonBody }>("/jobs/:job_id/messages", async ({ params, body }, reply) => {
     const jobId = params.job_id;
     const message = readMessage(readBody(body));
-    const sealed = await parts.secrets.encryptBody(message.body, {
+    const encrypted = await parts.secrets.encryptBody(message.body, {
       paths: await manifestSecrets.of(parts, jobId),
     });
-    if (sealed.kind === "invalid") throw new ApiError(400, problemsText(sealed.errors));
-    const answer = await engine.deliver(jobId, { ...message, body: sealed.value });
+    if (encrypted.kind === "invalid") throw new ApiError(400, problemsText(encrypted.errors));
+    const answer = await engine.deliver(jobId, { ...message, body: encrypted.value });
     if (answer.kind === "not_open") throw await whyNotOpen(parts, jobId, "send a message to");
     if (answer.kind === "unknown_agent") {
       throw new ApiError(404, `Job ${jobId} has no agent ${JSON.stringify(message.agentId)}`);
@@ -126,7 +126,7 @@ class ManifestSecrets {
   }
 }
 
-/** The job is not open here: it does not exist, or it has ended. */
+/** Why the engine has no such open job: it does not exist, or it has ended. */
 async function whyNotOpen({ journal }: RuntimeRunParts, jobId: string, verb: string): Promise<ApiError> {
   const job = await journal.find(jobId);
   if (job === null) return jobNotFound(jobId);

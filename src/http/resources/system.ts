@@ -15,7 +15,7 @@ import type { RuntimeRunParts } from "./find-run.ts";
 import { type PageParts, sendPage } from "./lists.ts";
 import { pageOf, pageQuery } from "./schemas.ts";
 
-/** Whatever a load balancer puts behind the path. */
+/** Load balancers may add any parameters. */
 const AnyQuery = Type.Object({}, { additionalProperties: true });
 
 const Version = Type.String("Of the program.", { examples: ["0.1.0"] });
@@ -211,7 +211,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunPar
 
 // --------------------------------------------------------------------------------------------- gateway
 
-/** Enough for a person; whoever needs all of them reads the lists. */
+/** Enough for an overview; the lists have all of them. */
 const COUNT_MAX = 10_000;
 
 export interface GatewayParts extends Parts, Pick<HealthParts, "storeProblem">, PageParts {

@@ -1,9 +1,9 @@
 // Requests that start something and wait for its end: `Prefer: wait=N`, for both APIs.
 //
-// N1. A waiting request costs its connection, a timer and an entry for each job. Nothing looks again and again: the
-//     feed tells of an end, after its commit.
-// N2. Waiting is over at the last end, when the time is over, when the client has gone, or when the program stops,
-//     whichever is first. What has ended by then is answered as ended, everything else as without waiting.
+// N1. A waiting request costs its connection, a timer and an entry for each job. Nothing polls: the feed reports an end
+//     after its commit.
+// N2. Waiting is over when the last job has ended, the time is up, the client has left or the program stops. What has
+//     ended by then is answered as ended, everything else as without waiting.
 // N3. The time counts from the arrival of the request.
 
 import type { ServerResponse } from "node:http";
@@ -51,7 +51,7 @@ export class Waits {
     });
   }
 
-  /** Whether a request asks to wait. To be called by every route that can: the answer says that it depends on it. */
+  /** Whether a request asks to wait. To be called by every route that can: it sets Vary. */
   isAsked(reply: FastifyReply): boolean {
     const vary = reply.getHeader("vary");
     reply.header("vary", vary === undefined ? "Prefer" : `${vary}, Prefer`);

@@ -201,7 +201,7 @@ async function progressSource(
   return { status, nodes, ...nothingYet, failure, nowMs };
 }
 
-/** A snapshot that was removed from outside says nothing; the job's runs will tell. */
+/** Empty when the bundle's content was deleted. */
 async function manifestOf({ bundles }: GatewayParts, job: JobView): Promise<JsonObject> {
   if (job.bundleFingerprint === null) return {};
   try {

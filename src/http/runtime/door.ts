@@ -1,5 +1,5 @@
-// Who may talk to the runtime API, which runs commands: holders of its token, if it has one; without one, callers by a name
-// of this server. No page of another site, and no health check of a service, changes anything.
+// Access control of the runtime API, which runs commands: by its token if it has one, else by the host name. Pages of other
+// sites and health checks of services change nothing.
 
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance } from "fastify";
@@ -9,14 +9,14 @@ import { tokenCheck } from "../core/token-check.ts";
 export interface DoorSettings {
   readonly boundHost: string;
   readonly allowedHosts: readonly string[];
-  /** Empty: nobody is asked for one. */
+  /** Empty: no authentication. */
   readonly tokens: readonly string[];
 }
 
-/** For those who look whether the program lives. */
+/** For health checks. */
 const OPEN_PATH = "/api/v1/health";
 
-/** To be called before anything else that looks at requests. */
+/** To be called before any other hook. */
 export function guardDoor(app: FastifyInstance, settings: DoorSettings): void {
   const hasToken = settings.tokens.length > 0;
   const policy = new OriginPolicy({ ...settings, hasToken, corsOrigins: [] });

@@ -17,7 +17,7 @@ export function answerErrors(app: FastifyInstance): void {
     const { status, message } = describeError(error);
     if (status === 500) request.log.error({ err: error, url: request.url }, "a request failed");
     if (status === 503) {
-      // Its cause is known, and every caller meets it: one short line each, without a stack.
+      // The cause is known and affects every caller: one short line each, without a stack.
       request.log.warn({ url: request.url, reason: message }, "a request was refused");
       if (!(error instanceof EngineUnavailable) || error.mayRetry) reply.header("retry-after", "2");
     }
