@@ -45,7 +45,7 @@ export class AdditionAssets {
   /** Removes, once, what a killed process has left half-made, of any blueprint (A3). */
   sweep(): Promise<void> {
     const { resources, models } = this.#parts;
-    // What cannot be removed is nobody's hindrance, unless it is in the way of what is made: then that fails.
+    // What cannot be removed matters only if it is in the way of what is made: then that fails.
     this.#sweep ??= Promise.all([resources.sweep(), models.sweep()]).then(
       () => {},
       () => {},

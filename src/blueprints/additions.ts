@@ -228,10 +228,10 @@ export function unprepared(blueprintId: string): PreparedBlueprint {
   };
 }
 
-function broken(blueprintId: string, said: string): OperationFailed {
+function broken(blueprintId: string, message: string): OperationFailed {
   return new OperationFailed(
     "blueprint_broken",
-    `The blueprint ${blueprintId} cannot be added: ${said}. Fix its folder, then add it again.`,
+    `The blueprint ${blueprintId} cannot be added: ${message}. Fix its folder, then add it again.`,
   );
 }
 

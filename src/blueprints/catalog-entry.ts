@@ -144,11 +144,11 @@ export function isGone(error: unknown): boolean {
 export const placeName = (catalogName: string, path: string) => [catalogName, ...path.split(sep)].join("/");
 
 /**
- * What can be said of a package whose JSON files are not what they must be: who it is, and what else is wrong with it, so
- * that a person sees every mistake at once. Files that cannot be read say nothing.
+ * The description of a package whose JSON files are not what they must be: who it is, and what else is wrong with it, so
+ * that a person sees every mistake at once. Files that cannot be read add nothing.
  *
  * @param folder its files have been looked at: they are regular ones, inside it
- * @param refused what readDefinition has said
+ * @param refused the problems that readDefinition found
  * @returns a package without a description, with these problems and its own
  */
 export async function describeBroken(

@@ -16,7 +16,7 @@ export interface CatalogProblem {
   /** The catalog folder's own name. */
   readonly catalog: string;
   readonly code: string;
-  /** Stands by itself, and names what to do. */
+  /** A whole sentence with what to do. */
   readonly message: string;
 }
 
@@ -48,13 +48,13 @@ export async function lookInto(path: string): Promise<CatalogFolder> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
-    const [kind, said] = isGone(error)
+    const [kind, clause] = isGone(error)
       ? ["missing", "is not there"]
       : ["unreadable", `cannot be read (${code})`];
     add(
       look,
       kind,
-      `the folder ${quoted(look.catalog)} of SVC_BLUEPRINT_CATALOG ${said}: make it, or leave it out`,
+      `the folder ${quoted(look.catalog)} of SVC_BLUEPRINT_CATALOG ${clause}: make it, or leave it out`,
     );
     return { candidates: [], problems: look.problems };
   }
@@ -74,11 +74,11 @@ async function foldersIn(look: Look): Promise<readonly Candidate[]> {
     names.push({ name: entry.name, isLink: entry.isSymbolicLink() });
   }
   if (names.length > FOLDERS_MAX || seen > NAMES_MAX) {
-    const said = `holds more than ${FOLDERS_MAX} folders, of which the rest is left out: divide it`;
+    const clause = `holds more than ${FOLDERS_MAX} folders, of which the rest is left out: divide it`;
     add(
       look,
       "too_many",
-      `the catalog folder ${quoted(look.catalog)} ${said}, or name them in an ${INDEX_FILE}`,
+      `the catalog folder ${quoted(look.catalog)} ${clause}, or name them in an ${INDEX_FILE}`,
     );
   }
   names.sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -104,12 +104,12 @@ async function linkedFolder(look: Look, name: string): Promise<string | null> {
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
     if (isGone(error) || code === "ELOOP") return null;
-    const said = `is a link that cannot be followed (${code}), and is left out: mend or remove it`;
-    add(look, "unreadable", `${quoted(name)} in the catalog folder ${quoted(look.catalog)} ${said}`);
+    const clause = `is a link that cannot be followed (${code}), and is left out: fix or remove it`;
+    add(look, "unreadable", `${quoted(name)} in the catalog folder ${quoted(look.catalog)} ${clause}`);
     return null;
   }
-  const said = `is a link that leads out of the catalog folder ${quoted(look.catalog)}, and is left out`;
-  add(look, "link_outside", `${quoted(name)} ${said}: add the folder it leads to to SVC_BLUEPRINT_CATALOG`);
+  const clause = `is a link that leads out of the catalog folder ${quoted(look.catalog)}, and is left out`;
+  add(look, "link_outside", `${quoted(name)} ${clause}: add the folder it leads to to SVC_BLUEPRINT_CATALOG`);
   return null;
 }
 
@@ -138,8 +138,8 @@ const inIndex = ({ catalog }: Look) => `${INDEX_FILE} of the catalog folder ${qu
 
 async function indexItems(look: Look): Promise<readonly JsonValue[] | "wrong" | null> {
   const file = join(look.root, INDEX_FILE);
-  const wrong = (code: string, said: string): "wrong" => {
-    add(look, code, `${inIndex(look)} ${said}`);
+  const wrong = (code: string, clause: string): "wrong" => {
+    add(look, code, `${inIndex(look)} ${clause}`);
     return "wrong";
   };
   try {
@@ -178,8 +178,8 @@ async function indexed(look: Look, position: number, item: JsonValue): Promise<C
     if (isGone(error)) return candidate(look, path, folder, true);
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
-    const said = `cannot be reached (${code}), and is left out: mend the path, or what lies there`;
-    add(look, "unreadable", `${place} is ${quoted(path)}, which ${said}`);
+    const clause = `cannot be reached (${code}), and is left out: fix the path, or what lies there`;
+    add(look, "unreadable", `${place} is ${quoted(path)}, which ${clause}`);
     return null;
   }
 }

@@ -168,32 +168,32 @@ test("a payload that was edited, added, removed or made executable marks the blu
     });
   }
   await at.save("report", { fingerprint: await at.snapshot("report") });
-  const said = async () => {
+  const difference = async () => {
     const { isModified, warnings } = await at.views.get("report");
     return [isModified, warnings.map(({ message }) => /changed \((.*)\)/.exec(message)?.[1]).join()];
   };
-  assert.deepEqual(await said(), [false, ""]);
+  assert.deepEqual(await difference(), [false, ""]);
 
   const inPayloads = (name: string, change: (file: string) => Promise<void>) =>
     at.edit("report", (folder) => change(join(folder, "payloads", name)));
   await inPayloads("same.sh", (file) => utimes(file, 1, 1));
   await inPayloads("work.sh", async (file) => writeFile(file, await readFile(file)));
-  assert.deepEqual(await said(), [false, ""]);
+  assert.deepEqual(await difference(), [false, ""]);
 
   // Of the same size, and with the same time: only the content tells.
   await inPayloads("work.sh", async (file) => {
     await writeFile(file, "echo two");
     await utimes(file, 1, 1);
   });
-  assert.deepEqual(await said(), [true, '"payloads/work.sh"']);
+  assert.deepEqual(await difference(), [true, '"payloads/work.sh"']);
   await inPayloads("work.sh", (file) => writeFile(file, "echo one"));
-  assert.deepEqual(await said(), [false, ""]);
+  assert.deepEqual(await difference(), [false, ""]);
 
   await inPayloads("gone.sh", (file) => rm(file));
   await inPayloads("new.sh", (file) => writeFile(file, "echo one"));
   await inPayloads("same.sh", (file) => chmod(file, 0o755));
   await inPayloads("work.sh", (file) => writeFile(file, "echo three"));
-  assert.deepEqual(await said(), [
+  assert.deepEqual(await difference(), [
     true,
     '"payloads/gone.sh", "payloads/new.sh", "payloads/same.sh" and 1 more',
   ]);

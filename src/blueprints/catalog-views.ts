@@ -1,9 +1,9 @@
 // Blueprints as clients see them: what the catalog's folder says, with what was prepared of it.
 //
 // V1. Everything that is in the catalog or prepared is shown, also when its folder is broken or has gone.
-// V2. What is described is what a run would get: the package that was added, else the folder. Where the two differ, a
-//     warning says so.
-// V3. A search reads each added package once: what it is called is kept as long as it is the blueprint's.
+// V2. What is described is what a run would get: the package that was added, else the folder. Where the two differ, there
+//     is a warning.
+// V3. A search reads each added package once: its identity is kept as long as it is the blueprint's.
 
 import type { Definition } from "../bundles/definition.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
@@ -41,7 +41,7 @@ export interface BlueprintDetail extends BlueprintView {
 
 export interface BlueprintFilter {
   readonly category: string | null;
-  /** Stands in the id, name, description or a tag, whatever its case. */
+  /** Part of the id, name, description or a tag, whatever its case. */
   readonly text: string | null;
   readonly state: BlueprintState | null;
 }

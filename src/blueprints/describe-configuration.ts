@@ -96,8 +96,8 @@ function checkUploaded(folder: Fields, payloadPath: string, uploads: readonly No
   if (uploads.some(({ path }) => isWithin(path, payloadPath))) return;
   const [first] = uploads;
   if (first === undefined) {
-    const said = `is ${quoted(payloadPath)}, and no node uploads anything: give the node that reads it an upload_path`;
-    folder.report("payload_path", "not_uploaded", said);
+    const clause = `is ${quoted(payloadPath)}, and no node uploads anything: give the node that reads it an upload_path`;
+    folder.report("payload_path", "not_uploaded", clause);
     return;
   }
   const named = uploads
@@ -105,8 +105,8 @@ function checkUploaded(folder: Fields, payloadPath: string, uploads: readonly No
     .map(({ nodeId, path }) => `node ${quoted(nodeId)} has the upload_path ${quoted(path)}`);
   const more = uploads.length > named.length ? `, and ${uploads.length - named.length} more` : "";
   const example = posix.join(first.path, payloadPath);
-  const said = `is ${quoted(payloadPath)}, which no node uploads: ${named.join(", ")}${more}; ${quoted(example)} would be inside`;
-  folder.report("payload_path", "not_uploaded", said);
+  const clause = `is ${quoted(payloadPath)}, which no node uploads: ${named.join(", ")}${more}; ${quoted(example)} would be inside`;
+  folder.report("payload_path", "not_uploaded", clause);
 }
 
 /** Says when no node that uploads the folder finds it at its runtime_path; its command may change to another folder. */
@@ -126,8 +126,8 @@ function warnOfElsewhere(
     });
   const [first] = found;
   if (first === undefined || found.some(({ place }) => place === runtimePath)) return;
-  const said = `is ${quoted(runtimePath)}, but seen from its workdir the node ${quoted(first.nodeId)} has the folder at`;
-  reading.warn([...folder.place(), "runtime_path"], "elsewhere", `${said} ${quoted(first.place)}`);
+  const clause = `is ${quoted(runtimePath)}, but seen from its workdir the node ${quoted(first.nodeId)} has the folder at`;
+  reading.warn([...folder.place(), "runtime_path"], "elsewhere", `${clause} ${quoted(first.place)}`);
 }
 
 interface ElsewhereCheck {
@@ -144,12 +144,12 @@ function checkApart(inputs: Fields, folders: readonly LocalFolder[]): void {
       (one, j) => j < i && (isWithin(one.payloadPath, payloadPath) || isWithin(payloadPath, one.payloadPath)),
     );
     if (other >= 0) {
-      const said = `overlaps that of ${quoted(folders[other]?.configPath ?? "")}: each folder needs its own`;
-      inputs.report(["folders", i, "payload_path"], "overlaps", said);
+      const clause = `overlaps that of ${quoted(folders[other]?.configPath ?? "")}: each folder needs its own`;
+      inputs.report(["folders", i, "payload_path"], "overlaps", clause);
     }
     if (before.has(configPath)) {
-      const said = `is ${quoted(configPath)}, which another folder has already`;
-      inputs.report(["folders", i, "config_path"], "duplicate", said);
+      const clause = `is ${quoted(configPath)}, which another folder has already`;
+      inputs.report(["folders", i, "config_path"], "duplicate", clause);
     }
     before.add(configPath);
   });
@@ -175,8 +175,8 @@ function checkSettings(inputs: Fields, folders: readonly LocalFolder[]): void {
     const isSame = (isOwn ? linked : own).has(path);
     const other = holders.find(isTaken) ?? below.get(path) ?? (isSame ? path : undefined);
     if (other !== undefined) {
-      const said = `is ${quoted(path)}, which cannot be set beside ${quoted(other)}: each folder needs settings of its own`;
-      inputs.report(place, "overlaps", said);
+      const clause = `is ${quoted(path)}, which cannot be set beside ${quoted(other)}: each folder needs settings of its own`;
+      inputs.report(place, "overlaps", clause);
     }
     (isOwn ? own : linked).add(path);
     for (const holder of holders) below.set(holder, below.get(holder) ?? path);
@@ -199,8 +199,8 @@ export function readWebUi(configuration: JsonObject, identity: Pick<PackageIdent
   const webUi = reading.fields.object("web_ui");
   const isThere = reading.fields.raw("web_ui") !== undefined;
   if (isThere && webUi.raw("enabled") === undefined) {
-    const said = "is missing, so there is no web interface: true turns it on";
-    reading.warn(["web_ui", "enabled"], "missing", said);
+    const clause = "is missing, so there is no web interface: true turns it on";
+    reading.warn(["web_ui", "enabled"], "missing", clause);
   }
   const enabled = webUi.boolean("enabled", false);
   // What nobody will see is not judged: it may be half-written, or of a later version.
@@ -220,8 +220,8 @@ function readPage(reading: Reading, output: Fields, adapter: WebUi["adapter"]): 
     return output.isGiven("page", "the path of a page inside payloads/") ? plainPath(output, "page") : null;
   }
   if (output.raw("page") !== undefined) {
-    const said = "is ignored: only the adapter static_html has a page of its own";
-    reading.warn(["web_ui", "output", "page"], "ignored", said);
+    const clause = "is ignored: only the adapter static_html has a page of its own";
+    reading.warn(["web_ui", "output", "page"], "ignored", clause);
   }
   return null;
 }

@@ -39,9 +39,9 @@ const NUMBERS = { min: -Number.MAX_VALUE, max: Number.MAX_VALUE };
 export function readSchema(manifest: Reading, name: string): JsonObject | null {
   const { source } = manifest.fields.object(name);
   if (!isObject(manifest.fields.raw(name))) return null;
-  const said = schemaProblem(source);
-  if (said === null) return source;
-  manifest.fields.report(name, "invalid_schema", said);
+  const clause = schemaProblem(source);
+  if (clause === null) return source;
+  manifest.fields.report(name, "invalid_schema", clause);
   return null;
 }
 
@@ -187,8 +187,8 @@ function readPattern(rule: Fields): string | null {
   if (typeof value !== "string") {
     rule.report("pattern", "wrong_type", `must be a regular expression as a string, not ${kindOf(value)}`);
   } else if (value.length > patternLimits.patternCharsMax) {
-    const said = `has ${value.length} characters: at most ${patternLimits.patternCharsMax} are allowed`;
-    rule.report("pattern", "too_long", said);
+    const clause = `has ${value.length} characters: at most ${patternLimits.patternCharsMax} are allowed`;
+    rule.report("pattern", "too_long", clause);
   } else {
     try {
       new RegExp(value, "u");

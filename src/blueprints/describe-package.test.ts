@@ -92,7 +92,7 @@ test("config identity wins over manifest metadata, field by field", () => {
   assert.equal(described({ job_name: "Job" }).identity.name, "Job");
 });
 
-test("a folder whose name is no id lends what of it can stand in one, with a warning", () => {
+test("a folder whose name is no id gives the characters that an id may have, with a warning", () => {
   for (const [folder, id] of [
     ["My Reports (2)", "my-reports-2"],
     ["_x", "x"],
@@ -438,7 +438,7 @@ test("a definition is described once", () => {
   assert.equal(descriptionOf(definitionOf()).identity.blueprintId, "graph");
 });
 
-test("whatever stands in the declared fields, reading never throws, and a description means no problem", () => {
+test("whatever the declared fields hold, reading never throws, and a description means no problem", () => {
   const names = [
     "metadata",
     "input_schema",

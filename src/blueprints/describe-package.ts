@@ -2,7 +2,7 @@
 // on, with every mistake at once.
 //
 // D1. Pure and linear: nothing but the definition is looked at, and the same definition gives the same description.
-// D2. There is a description exactly when there is no problem; warnings stand in nobody's way.
+// D2. There is a description exactly when there is no problem, whatever the warnings.
 // D3. It is read once for each definition, so that asking for every run costs nothing.
 
 import type { Definition } from "../bundles/definition.ts";
@@ -131,7 +131,7 @@ const TAGS_MAX = 50;
 /**
  * Who a package says it is: config `identity`, else manifest `metadata`, field by field; at last the folder's name.
  *
- * @param given.folderName what stands in for an id and a name that the package does not give; null where nobody knows
+ * @param given.folderName used for an id and a name that the package does not give; null where nobody knows
  *   a folder, and nobody asks for the id
  * @param given.graph null when the manifest is none that can run
  */
@@ -141,7 +141,7 @@ function readIdentity(
   given: { readonly folderName: string | null; readonly graph: Graph | null },
 ): PackageIdentity {
   const { folderName, graph } = given;
-  const standIn = folderName ?? graph?.graphId ?? "";
+  const fallbackName = folderName ?? graph?.graphId ?? "";
   const metadata = manifest.fields.object("metadata");
   const identity = configuration.fields.object("identity");
   // Both are read, so that a mistake in the one that loses is told too.
@@ -151,14 +151,14 @@ function readIdentity(
   };
   const text = (name: string) => first((fields) => fields.text(name) || null);
   const blueprintId = first(readId);
-  const byFolder = idOfFolder(standIn);
+  const byFolder = idOfFolder(fallbackName);
   if (blueprintId === null && folderName !== null && byFolder !== folderName) {
-    const said = `is missing, and the folder's name, ${quoted(folderName)}, is not a valid id: it is called ${quoted(byFolder)}`;
-    configuration.warn(["identity", "blueprint_id"], "no_id", said);
+    const clause = `is missing, and the folder's name, ${quoted(folderName)}, is not a valid id: it is called ${quoted(byFolder)}`;
+    configuration.warn(["identity", "blueprint_id"], "no_id", clause);
   }
   return {
     blueprintId: blueprintId ?? byFolder,
-    name: text("name") ?? graph?.jobName ?? standIn,
+    name: text("name") ?? graph?.jobName ?? fallbackName,
     description: text("description") ?? "",
     version: text("version"),
     category: first((fields) => fields.name("category", null)),
@@ -175,7 +175,7 @@ function readId(fields: Fields): string | null {
   return null;
 }
 
-/** A folder's name as an id: itself when it is one, else what of it can stand in one. */
+/** A folder's name as an id: itself when it is one, else its characters that an id may have. */
 export function idOfFolder(folderName: string): string {
   if (blueprintIdForm.test(folderName)) return folderName;
   const slug = folderName.toLowerCase().replace(/[^a-z0-9_]+/g, "-");

@@ -30,8 +30,8 @@ export class Reading {
   }
 
   /** @param path names and indexes from the document's root */
-  warn(path: readonly (string | number)[], code: string, said: string): void {
-    this.#warnings.add(path, code, said);
+  warn(path: readonly (string | number)[], code: string, clause: string): void {
+    this.#warnings.add(path, code, clause);
   }
 }
 
@@ -61,9 +61,9 @@ export function nameList(
   fields.list(name, max).forEach((value, i) => {
     const text = fields.checkedName([name, i], value);
     if (text === null) return;
-    const said = wrong(text) ?? (found.has(text) ? "the list has it twice" : null);
-    if (said === null) found.add(text);
-    else fields.report([name, i], "invalid_value", `is ${quoted(text)}: ${said}`);
+    const clause = wrong(text) ?? (found.has(text) ? "the list has it twice" : null);
+    if (clause === null) found.add(text);
+    else fields.report([name, i], "invalid_value", `is ${quoted(text)}: ${clause}`);
   });
   return [...found];
 }
@@ -115,9 +115,9 @@ export function dottedPathProblem(path: string): string | null {
 /** A dotted path that must be there; null when it is not, or is wrong. */
 export function requiredDottedPath(fields: Fields, name: string): string | null {
   const path = fields.requiredName(name);
-  const said = path === null ? null : dottedPathProblem(path);
-  if (said === null) return path;
-  fields.report(name, "invalid_value", `is ${quoted(path ?? "")}: ${said}`);
+  const clause = path === null ? null : dottedPathProblem(path);
+  if (clause === null) return path;
+  fields.report(name, "invalid_value", `is ${quoted(path ?? "")}: ${clause}`);
   return null;
 }
 
@@ -132,7 +132,7 @@ export function plainPath(fields: Fields, name: string): string | null {
   const parts = path.split("/").filter((part) => part !== "");
   const hidden = parts.find((part) => part.startsWith("."));
   if (hidden === undefined && staysInside(path) && parts.length > 0) return parts.join("/");
-  const said = `has the part ${quoted(hidden ?? "")}: no part may begin with a dot`;
-  fields.report(name, "dot_prefixed", `is ${quoted(path)}, which ${said}`);
+  const clause = `has the part ${quoted(hidden ?? "")}: no part may begin with a dot`;
+  fields.report(name, "dot_prefixed", `is ${quoted(path)}, which ${clause}`);
   return null;
 }

@@ -19,8 +19,8 @@ export async function folderDifference(
   changes: Pick<FolderChanges, "of">,
 ): Promise<BundleProblemEntry | null> {
   if (entry === null) {
-    const said = "the catalog has its folder no more: it cannot be added again once it is removed";
-    return warning("folder_gone", said);
+    const message = "the catalog has its folder no more: it cannot be added again once it is removed";
+    return warning("folder_gone", message);
   }
   const [problem] = entry.problems;
   if (problem !== undefined) return broken(problem.message);
@@ -34,16 +34,16 @@ export async function folderDifference(
   }
 }
 
-function broken(message: string): BundleProblemEntry {
-  const said = `its folder in the catalog is broken now (${message}): runs go on with what was added`;
-  return warning("folder_broken", said);
+function broken(problem: string): BundleProblemEntry {
+  const message = `its folder in the catalog is broken now (${problem}): runs go on with what was added`;
+  return warning("folder_broken", message);
 }
 
 function changed(paths: readonly string[]): BundleProblemEntry {
   const more = paths.length - FILES_NAMED;
   const named = paths.slice(0, FILES_NAMED).map(quoted).join(", ") + (more > 0 ? ` and ${more} more` : "");
-  const said = `its folder in the catalog has changed (${named}): runs go on with what was added until it is added again`;
-  return warning("folder_changed", said);
+  const message = `its folder in the catalog has changed (${named}): runs go on with what was added until it is added again`;
+  return warning("folder_changed", message);
 }
 
 function warning(code: string, message: string): BundleProblemEntry {

@@ -31,10 +31,10 @@ async function request(modelId: string, given: Partial<InstallRequest> = {}): Pr
   };
 }
 
-const failedAs = (said: RegExp) => (error: unknown) =>
-  error instanceof OperationFailed && error.code === "model_failed" && said.test(error.message);
+const failedAs = (message: RegExp) => (error: unknown) =>
+  error instanceof OperationFailed && error.code === "model_failed" && message.test(error.message);
 
-test("a model is a sealed copy under its content's name, and its progress ends with its size", async () => {
+test("a model is a read-only copy under its content's name, and its progress ends with its size", async () => {
   const reports: number[] = [];
   const asked = await request("whole", { progress: (bytes) => void reports.push(bytes) });
   assert.deepEqual(await new Models(home).install(asked, async () => {}), { sha256, bytes: content.length });

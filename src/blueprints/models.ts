@@ -175,7 +175,7 @@ async function copyHashed(from: string, to: string, request: InstallRequest): Pr
       half(copiedBytes);
     });
     const copied = await hashed(to, signal, (bytes) => half(copiedBytes + bytes));
-    await seal(to);
+    await makeReadOnly(to);
     return copied;
   } catch (error) {
     if (error instanceof FileChanged) {
@@ -202,8 +202,8 @@ async function hashed(
   return { sha256: digest.digest("hex"), bytes };
 }
 
-/** Puts a file on disk, for reading alone. */
-async function seal(path: string): Promise<void> {
+/** Makes a file read-only, and puts it on disk. */
+async function makeReadOnly(path: string): Promise<void> {
   const file = await open(path, "r");
   try {
     await file.chmod(0o400);
@@ -213,6 +213,6 @@ async function seal(path: string): Promise<void> {
   }
 }
 
-function failed({ modelId }: DeclaredModel, said: string): OperationFailed {
-  return new OperationFailed("model_failed", `The model "${modelId}" could not be installed. ${said}`);
+function failed({ modelId }: DeclaredModel, message: string): OperationFailed {
+  return new OperationFailed("model_failed", `The model "${modelId}" could not be installed. ${message}`);
 }

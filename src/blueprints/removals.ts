@@ -151,7 +151,7 @@ export class Removals implements OperationHandler<AdditionWrites> {
         await models.removeUnowned(
           assetId,
           async (sha256) => {
-            // What is nobody's any more may still be read by a run of another blueprint that has had it.
+            // What has no owner any more may still be read by a run of another blueprint that has had it.
             if (sha256 !== own.recipe) return isOthers(await records.modelOwners(assetId), blueprintId);
             // Another blueprint may have come to share it since the plan was made.
             stays = await records.hasModelFile(assetId, sha256, blueprintId);
@@ -176,8 +176,8 @@ export class Removals implements OperationHandler<AdditionWrites> {
   }
 
   /**
-   * A snapshot that was given to somebody since the blueprint was added stays, though nothing has its name yet: whoever
-   * was told the name may be about to write it down (S5 in bundles/snapshots.ts). Retention removes it a day later.
+   * A snapshot that was given to somebody since the blueprint was added stays, though nothing names it yet: the caller
+   * that got it may be about to write its name down (S5 in bundles/snapshots.ts). Retention removes it a day later.
    *
    * @returns its bytes; null when it stays
    */

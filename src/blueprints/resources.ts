@@ -32,7 +32,7 @@ export interface ResourceRequest {
   readonly version: string;
   /** The package's payloads/ folder. */
   readonly payload: string;
-  /** The package's configuration in clear, and the texts in it that must not be shown. */
+  /** The package's configuration in plaintext, and the texts in it that must not be shown. */
   readonly configuration: { readonly json: string; readonly secrets: readonly string[] };
   readonly signal: AbortSignal;
 }
@@ -188,11 +188,11 @@ export class Resources {
       signal,
     );
     const why = whyFailed(end, command[0] ?? "", resource.timeoutSeconds);
-    const said =
+    const message =
       why ?? ((await isThere(folders.part)) ? null : "Its command has removed the folder that it worked in.");
-    if (said === null) return;
+    if (message === null) return;
     const printed = end.kind === "exited" || end.kind === "timed_out" ? this.#shown(end, configuration) : "";
-    throw failed(resource.name, `${said}${printed}`);
+    throw failed(resource.name, `${message}${printed}`);
   }
 
   /** The end of what a command printed, without secrets and without places of this machine. */
@@ -253,6 +253,6 @@ function whyFailed(end: SideCommandEnd, program: string, timeoutSeconds: number)
   }
 }
 
-function failed(name: string, said: string): OperationFailed {
-  return new OperationFailed("resource_failed", `The resource "${name}" could not be made. ${said}`);
+function failed(name: string, message: string): OperationFailed {
+  return new OperationFailed("resource_failed", `The resource "${name}" could not be made. ${message}`);
 }

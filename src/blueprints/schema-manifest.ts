@@ -59,7 +59,7 @@ const sensor = open("Waits for something outside: a message, a time, a file.", {
   file: path("Observes when this file appears: absolute, or one of the payload."),
 });
 
-/** They may stand in the node itself too; config wins. */
+/** They may be in the node itself too; config wins. */
 const runner = {
   command: either(
     "A list is started as it is; a string goes through the shell. {node} is the Node that Troupe runs on.",

@@ -8,7 +8,7 @@ export type Schema = JsonObject;
 
 const DRAFT = "https://json-schema.org/draft/2020-12/schema";
 
-/** An editor that is given the address of a schema says so in the file itself. */
+/** Where editors note the address of the schema, in the file itself. */
 export const schemaReference: Schema = {
   type: "string",
   description: "The address of this schema, for editors.",

@@ -19,10 +19,10 @@ const NOTE = /^(?:x-|[_$])/;
 /** Warns of them in `document`, which is what was read or a part of it. */
 export function warnOfUnknownFields(reading: Reading, schema: Schema, document: JsonObject): void {
   let unknownFields = 0;
-  const look = (value: JsonValue, said: readonly Schema[], path: readonly (string | number)[]) => {
+  const look = (value: JsonValue, candidates: readonly Schema[], path: readonly (string | number)[]) => {
     // Most values of a large manifest are texts: nothing is made for them.
-    if (said.length === 0 || typeof value !== "object" || value === null) return;
-    const schemas = said.flatMap((one) => applying(one, value));
+    if (candidates.length === 0 || typeof value !== "object" || value === null) return;
+    const schemas = candidates.flatMap((one) => applying(one, value));
     if (Array.isArray(value)) {
       const items = schemas.flatMap((one) => (isObject(one.items) ? [one.items] : []));
       value.forEach((item, i) => {
@@ -37,7 +37,7 @@ export function warnOfUnknownFields(reading: Reading, schema: Schema, document: 
     const mayHaveOwn = schemas.some((one) => one.additionalProperties === true);
     const isClosed = schemas.some((one) => one.additionalProperties === false);
     for (const [name, member] of Object.entries(value)) {
-      const ofMember = saidOf(name, fields);
+      const ofMember = schemasOf(name, fields);
       if (ofMember.length > 0) {
         look(member, ofMember, [...path, name]);
         continue;
@@ -54,7 +54,7 @@ export function warnOfUnknownFields(reading: Reading, schema: Schema, document: 
   look(document, [schema], []);
 }
 
-/** The schema itself, and those of its alternatives and conditions that may say something of the value. */
+/** The schema itself, and those of its alternatives and conditions that apply to the value. */
 function applying(schema: Schema, value: JsonValue): readonly Schema[] {
   const { anyOf, allOf, then } = schema;
   if (anyOf === undefined && allOf === undefined && then === undefined) return [schema];
@@ -69,14 +69,14 @@ function meets(value: JsonValue, condition: Schema): boolean {
   return Object.entries(condition.properties).every(([name, of]) => isObject(of) && of.const === value[name]);
 }
 
-/** What is said of a field. */
-function saidOf(name: string, fields: readonly JsonObject[]): readonly Schema[] {
-  const said: Schema[] = [];
+/** The schemas of a field. */
+function schemasOf(name: string, fields: readonly JsonObject[]): readonly Schema[] {
+  const found: Schema[] = [];
   for (const one of fields) {
     const schema = Object.hasOwn(one, name) ? one[name] : undefined;
-    if (isObject(schema)) said.push(schema);
+    if (isObject(schema)) found.push(schema);
   }
-  return said;
+  return found;
 }
 
 function schemasIn(list: JsonValue | undefined): readonly Schema[] {

@@ -50,7 +50,7 @@ export interface AskedRun {
 export interface AcceptableRun {
   readonly graphId: string;
   readonly agentsTotal: number;
-  /** Sealed, as configOverridesJson is. */
+  /** Secrets encrypted, as in configOverridesJson. */
   readonly inputsJson: string;
   readonly configOverridesJson: string | null;
   /** What the run waits for from the beginning. */
@@ -96,13 +96,13 @@ export class Acceptance {
     if (answer.kind === "invalid") throw inputsRefused(answer.problems);
     const paths = secretPathsIn(manifest);
     const overrides =
-      configOverrides === null ? null : await this.#sealedOverrides(job, configOverrides, paths);
-    const sealedInputs = asEncrypted(await this.#parts.secrets.encryptInputs(inputs, { paths }));
+      configOverrides === null ? null : await this.#encryptedOverrides(job, configOverrides, paths);
+    const encryptedInputs = asEncrypted(await this.#parts.secrets.encryptInputs(inputs, { paths }));
     const ports = await this.#portsAfterCheck(job, found, { inputs, configOverrides: overrides });
     return {
       graphId: graph.graphId,
       agentsTotal: graph.nodes.length,
-      inputsJson: JSON.stringify(sealedInputs),
+      inputsJson: JSON.stringify(encryptedInputs),
       configOverridesJson: overrides === null ? null : JSON.stringify(overrides),
       label: job.status === "preparing" ? WAITS_FOR_BLUEPRINT : null,
       settle: async (writes, runId) => {
@@ -115,7 +115,11 @@ export class Acceptance {
     };
   }
 
-  async #sealedOverrides(job: JobDefinition, overrides: JsonObject, paths: SecretPaths): Promise<JsonObject> {
+  async #encryptedOverrides(
+    job: JobDefinition,
+    overrides: JsonObject,
+    paths: SecretPaths,
+  ): Promise<JsonObject> {
     const stored = JSON.parse(job.configurationJson) as JsonObject;
     return asEncrypted(
       await this.#parts.secrets.encryptGiven(overrides, stored, { at: "/config_overrides", paths }),
@@ -209,10 +213,10 @@ export class Acceptance {
 }
 
 /** @throws DomainError with every wrong place */
-function asEncrypted(sealed: EncryptedConfiguration): JsonObject {
-  if (sealed.kind === "encrypted") return sealed.value;
-  const messages = sealed.errors.map(({ message }) => message).join("; ");
-  throw new DomainError("validation_failed", `Invalid run: ${messages}.`, sealed.errors);
+function asEncrypted(encrypted: EncryptedConfiguration): JsonObject {
+  if (encrypted.kind === "encrypted") return encrypted.value;
+  const messages = encrypted.errors.map(({ message }) => message).join("; ");
+  throw new DomainError("validation_failed", `Invalid run: ${messages}.`, encrypted.errors);
 }
 
 /** A configuration that cannot be read fails the run, with that in its failure. */

@@ -323,7 +323,7 @@ describe("a run of a job whose blueprint is being removed", () => {
 });
 
 describe("a run with configuration overrides", () => {
-  test("gives its workers the layers in their order, and stores no secret in clear", async () => {
+  test("gives its workers the layers in their order, and stores no secret in plaintext", async () => {
     await using core = await startCore();
     const config = { a: "package", b: "package", c: "package", api_key: "s3cret-one" };
     await core.catalog("digest", slow, { "config/default.json": config });
@@ -394,7 +394,7 @@ describe("a run with configuration overrides", () => {
 
 test("any order of additions, failures and new jobs leaves each job as the additions so far have left it", async () => {
   await using core = await startCore();
-  const step = fc.constantFrom<"create" | "fail" | "mend">("create", "fail", "mend");
+  const step = fc.constantFrom<"create" | "fail" | "fix">("create", "fail", "fix");
   let blueprints = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 5 }), async (steps) => {
@@ -404,16 +404,16 @@ test("any order of additions, failures and new jobs leaves each job as the addit
       await version(failing, 0);
       const jobIds: string[] = [];
       // The model: once the blueprint was added, its jobs are ready; a failure afterwards takes nothing back.
-      let isMended = false;
+      let isFixed = false;
       let wasAdded = false;
       for (const [n, one] of steps.entries()) {
         if (one === "create") {
           jobIds.push((await core.create({ kind: "blueprint", blueprintId })).jobId);
-          wasAdded ||= isMended;
+          wasAdded ||= isFixed;
         } else {
-          isMended = one === "mend";
-          wasAdded ||= isMended;
-          await version(isMended ? quick : failing, n + 1);
+          isFixed = one === "fix";
+          wasAdded ||= isFixed;
+          await version(isFixed ? quick : failing, n + 1);
           await core.add(blueprintId, { force: true });
         }
         await until("the end of the operation", () =>

@@ -100,16 +100,16 @@ export class BlueprintLaunches {
     if (found instanceof DomainError) return { errors: entriesOfRefusal(found), warnings: [] };
     const { secrets } = this.#parts;
     const paths = secretPathsIn(found.definition.manifest);
-    const sealed = await secrets.encryptGiven(asked.config, {}, { at: "/config", paths });
-    const sealedInputs = await secrets.encryptInputs(asked.inputs, { paths });
+    const encrypted = await secrets.encryptGiven(asked.config, {}, { at: "/config", paths });
+    const encryptedInputs = await secrets.encryptInputs(asked.inputs, { paths });
     // A mask that stands for nothing is a mistake of its own, and hides no other one.
-    const config = sealed.kind === "encrypted" ? sealed.value : secrets.encrypt(asked.config, paths);
+    const config = encrypted.kind === "encrypted" ? encrypted.value : secrets.encrypt(asked.config, paths);
     const answer = withInputs(found.definition.graph, asked.inputs);
     const checked = await this.#check(found, asked.inputs, config);
     return {
       errors: [
-        ...(sealed.kind === "invalid" ? sealed.errors : []),
-        ...(sealedInputs.kind === "invalid" ? sealedInputs.errors : []),
+        ...(encrypted.kind === "invalid" ? encrypted.errors : []),
+        ...(encryptedInputs.kind === "invalid" ? encryptedInputs.errors : []),
         ...(answer.kind === "invalid" ? inputsRefused(answer.problems).errors : []),
         ...checked.errors,
       ],

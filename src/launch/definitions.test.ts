@@ -64,7 +64,7 @@ describe("creating a job", () => {
     assert.equal((await core.ended(run.runId)).status, "completed");
   });
 
-  test("keeps no secret in clear, also not one in a list or deeper down", async () => {
+  test("keeps no secret in plaintext, also not one in a list or deeper down", async () => {
     await using core = await startCore();
     const job = await core.job(quick, { api_key: "s3cret-one", list: [{ password: "s3cret-two" }] });
     assert.doesNotMatch(job.configurationJson, /s3cret/);

@@ -90,12 +90,12 @@ export class Definitions {
     const found = await findSource(this.#parts, request.source);
     const isFound = "settle" in found;
     const paths = isFound ? secretPathsIn(found.definition.manifest) : noPaths;
-    const sealed = await secrets.encryptGiven(request.configuration, {}, { paths });
-    if (sealed.kind === "invalid" || !isFound) {
+    const encrypted = await secrets.encryptGiven(request.configuration, {}, { paths });
+    if (encrypted.kind === "invalid" || !isFound) {
       const ofSource = isFound ? [] : found;
-      throw invalidJob([...(sealed.kind === "invalid" ? sealed.errors : []), ...ofSource]);
+      throw invalidJob([...(encrypted.kind === "invalid" ? encrypted.errors : []), ...ofSource]);
     }
-    return this.draft(found, { name: request.name, configuration: sealed.value });
+    return this.draft(found, { name: request.name, configuration: encrypted.value });
   }
 
   /** @param given.configuration with its secrets encrypted */
@@ -161,9 +161,9 @@ export class Definitions {
     const { secrets } = this.#parts;
     // The patch is applied to what its author was shown, so that a secret it does not mention stays.
     const given = mergePatch(secrets.mask(stored), patch);
-    const sealed = await secrets.encryptGiven(given, stored, { paths: await this.#secretPathsOf(before) });
-    if (sealed.kind === "invalid") throw invalidJob(sealed.errors);
-    const json = JSON.stringify(sealed.value);
+    const encrypted = await secrets.encryptGiven(given, stored, { paths: await this.#secretPathsOf(before) });
+    if (encrypted.kind === "invalid") throw invalidJob(encrypted.errors);
+    const json = JSON.stringify(encrypted.value);
     if (json.length > CONFIGURATION_CHARS_MAX) throw invalidJob([configurationTooLarge]);
     return json;
   }

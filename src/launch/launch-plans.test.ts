@@ -46,7 +46,7 @@ test("a reference to a variable, and a secret, are replaced whole", async () => 
   });
 });
 
-test("no secret leaves in clear, whether the bundle or the job has it", async () => {
+test("no secret leaves in plaintext, whether the bundle or the job has it", async () => {
   await using core = await startCore();
   const job = await jobWith(core, { api_key: "s3cret-one" }, { password: "s3cret-two" });
   const { configurationJson } = await core.plans.of(job);
@@ -74,7 +74,7 @@ test("configurations that are large are not all kept", async () => {
   assert.notEqual((await core.plans.of(jobs[0]!)).configurationJson, first, "made again");
 });
 
-test("a secret that was encrypted with another key is said to be unreadable", async () => {
+test("a secret that was encrypted with another key is reported as unreadable", async () => {
   await using core = await startCore();
   const job = await jobWith(core, null, { token: "s3cret" });
   const otherKey = await openSecretKey({ home: core.home, given: [Buffer.alloc(32, 3).toString("base64")] });

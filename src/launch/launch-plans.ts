@@ -100,10 +100,10 @@ export class LaunchPlans {
     if (ofPackage === null && Object.keys(ofJob).length === 0) return null;
     const { secrets } = this.#parts;
     // Layers are merged as plaintext, so that a secret is replaced whole and never mixed with what is below it.
-    const clear = merged(ofPackage ?? {}, secrets.decrypt(ofJob));
-    // Hundreds of secrets take milliseconds to open, and as long to encrypt.
+    const plaintext = merged(ofPackage ?? {}, secrets.decrypt(ofJob));
+    // Hundreds of secrets take milliseconds to decrypt, and as long to encrypt.
     await scheduler.yield();
-    return JSON.stringify(secrets.encrypt(clear, paths));
+    return JSON.stringify(secrets.encrypt(plaintext, paths));
   }
 
   #keep(key: string, made: Made): void {

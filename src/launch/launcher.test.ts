@@ -63,7 +63,7 @@ describe("a run that was accepted", () => {
     assert.equal((await core.ended(other.runId)).status, "completed");
   });
 
-  test("fails with the reason when its bundle is gone, and its history says so (L2)", async () => {
+  test("fails with the reason when its bundle is gone, and its history has the reason (L2)", async () => {
     await using first = await startCore();
     const job = await first.job(quick);
     const run = await first.accept(job.jobId);
@@ -160,7 +160,7 @@ describe("control and launch of one run take turns (L4)", () => {
       const controlled = core.runs.control(run.runId, desired);
       await gate.reached;
       core.launcher.enqueue(run.runId);
-      // Whoever does not wait for its turn is through by now.
+      // What does not wait for its turn is done by now.
       await core.start((await core.job(quick)).jobId).then((other) => core.ended(other.runId));
       gate.open();
       assert.equal((await controlled).status, status);

@@ -2,7 +2,7 @@
 // the state that was asked for.
 //
 // L1. A run is launched once: its runtime job has an id that was fixed with the run, and whether the journal has it
-//     stands in the run's own row, written with the job's first batch.
+//     is kept in the run's own row, written with the job's first batch.
 // L2. A run that cannot be launched for a reason of its own ends as failed, with the reason. When the runtime takes
 //     nothing at the moment, all runs wait; when a run meets an unexpected error, it waits alone.
 // L3. Nothing is remembered here that a restart would miss: `recover` finds what is open in the records.
@@ -90,7 +90,7 @@ export class Launcher {
   }
 
   /**
-   * Brings the open runs of a job to the states that stand in their rows; doing it twice changes nothing. What the
+   * Brings the open runs of a job to the states in their rows; doing it twice changes nothing. What the
    * runtime has not recovered yet after a restart is left to `recover`.
    *
    * @throws EngineUnavailable, JournalUnavailable
@@ -194,7 +194,7 @@ export class Launcher {
     else await this.#submitAs(run, plan.bundleFingerprint, launchOf(plan, run));
   }
 
-  /** Uses what came of the run's preparation (L7), or begins it. */
+  /** Uses the result of the run's preparation (L7), or begins it. */
   async #submitPrepared(run: RunRecord): Promise<void> {
     const { runId } = run;
     const outcome = this.#preparations.outcomeOf(runId);

@@ -125,7 +125,7 @@ test("four slow preparations hold up the fifth, and no run that needs none (V1, 
 });
 
 describe("while a run is being prepared", () => {
-  test("its label says what goes on, and it says so no more when it is launched", async () => {
+  test("its label shows what is being done, and is gone when it is launched", async () => {
     await using core = await startCore();
     const { job } = await readingJob(core);
     core.database.connection.exec(`
@@ -186,7 +186,7 @@ describe("while a run is being prepared", () => {
     await leavesNothing(core, run.runId);
   });
 
-  test("whoever pauses it and lets it go on, however often, finds it launched in the end", async () => {
+  test("however often it is paused and resumed, it is launched in the end", async () => {
     await using core = await startCore();
     const { job } = await readingJob(core);
     const runs = await Promise.all(Array.from({ length: 12 }, () => core.start(job.jobId)));
@@ -321,7 +321,7 @@ describe("a run whose services are not there yet, such as after a restart (V5)",
     return runs;
   }
 
-  test("waits for them and says so, and holds up no preparation of others", async () => {
+  test("waits for them with a label, and holds up no preparation of others", async () => {
     await using core = await startCore();
     const { job } = await readingJob(core);
     const runs = await waitingRuns(core);
@@ -473,7 +473,7 @@ describe("before a run is accepted", () => {
     );
   });
 
-  test("everything that is wrong is said at once by a validation, which makes nothing", async () => {
+  test("a validation reports everything that is wrong at once, and makes nothing", async () => {
     await using core = await startCore();
     const manifest = { ...reader, requirements: { commands: ["no-such-program"] } };
     await core.catalog("reader", manifest, files);

@@ -2,7 +2,7 @@
 // than its snapshot. It may take long, and happens outside the run's turn.
 //
 // V1. At most four at a time (operations/work-queue.ts).
-// V2. What came of one is kept until the launcher has used it; of many that are not used (their runs are paused) the
+// V2. The result of one is kept until the launcher has used it; of many that are not used (their runs are paused) the
 //     oldest are forgotten, and prepared anew.
 // V3. A run that is dropped is aborted. Its files are removed with the run's end, which is not done here.
 // V4. Nothing here survives the process: the next one prepares anew what was not submitted.
@@ -42,7 +42,7 @@ const TRIES_MAX = 60;
 const LOOKS_MAX = 30;
 const LABEL_EVERY_MS = 1_000;
 
-/** What came of the preparation of a run. */
+/** The result of the preparation of a run. */
 export type PreparationOutcome =
   | { readonly kind: "prepared"; readonly launch: PreparedLaunch; readonly bundleFingerprint: string }
   | { readonly kind: "failed"; readonly code: FailureCode; readonly message: string };
@@ -121,7 +121,7 @@ export class PreparationQueue {
     this.#outcomes.delete(runId);
   }
 
-  /** The run will not be launched: ends its preparation, and forgets what came of it (V3). */
+  /** The run will not be launched: ends its preparation, and forgets its result (V3). */
   drop(runId: string): void {
     this.#queue.drop(runId);
     this.#waits.delete(runId);

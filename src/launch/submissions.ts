@@ -51,13 +51,13 @@ export async function submittedManifest(
   const { initial_inputs: inputs } = given;
   let [manifest, manifestJson] = [given, text];
   if (isObject(inputs)) {
-    const sealed = await secrets.encryptAddressed(inputs, {
+    const encrypted = await secrets.encryptAddressed(inputs, {
       at: "/initial_inputs",
       paths: secretPathsIn(given),
     });
-    if (sealed.kind === "invalid") throw invalidValues(sealed.errors);
-    if (holdsSealed(sealed.value)) {
-      manifest = { ...given, initial_inputs: sealed.value };
+    if (encrypted.kind === "invalid") throw invalidValues(encrypted.errors);
+    if (holdsSealed(encrypted.value)) {
+      manifest = { ...given, initial_inputs: encrypted.value };
       manifestJson = JSON.stringify(manifest);
     }
   }
@@ -90,9 +90,12 @@ export async function submittedBundle(
   held.push(launch.fingerprint);
   const paths = secretPathsIn(launch.manifest);
   if (config !== undefined && hasTooManySecrets(config, paths)) throw invalid(`config ${TOO_MANY_SECRETS}`);
-  const sealedInputs = isObject(inputs) ? await secrets.encryptInputs(inputs, { paths }) : null;
-  if (sealedInputs?.kind === "invalid") throw invalidValues(sealedInputs.errors);
-  const answer = withInputs(secrets.withEncryptedInputs(launch.graph, paths), sealedInputs?.value ?? inputs);
+  const encryptedInputs = isObject(inputs) ? await secrets.encryptInputs(inputs, { paths }) : null;
+  if (encryptedInputs?.kind === "invalid") throw invalidValues(encryptedInputs.errors);
+  const answer = withInputs(
+    secrets.withEncryptedInputs(launch.graph, paths),
+    encryptedInputs?.value ?? inputs,
+  );
   if (answer.kind === "invalid") throw invalid(answer.problems.join("; "));
   requireServices(services, answer.graph.requiredServices);
   const { configuration } = launch;
@@ -102,7 +105,7 @@ export async function submittedBundle(
     manifestJson: launch.manifestJson,
     bundleFingerprint: launch.fingerprint,
     hasOwnPayload: false,
-    // What the journal keeps has no secret in clear.
+    // What the journal keeps has no secret in plaintext.
     configurationJson: configuration === null ? null : JSON.stringify(secrets.encrypt(configuration, paths)),
   };
 }

@@ -150,9 +150,9 @@ test("an expected failure has its code; an unexpected one is internal, and the l
   assert.deepEqual(foreseen.error, { code: "disk_full", detail: "no room", retryable: true });
   assert.equal(foreseen.steps[0]?.status, "failed");
   assert.deepEqual(under.logged, []);
-  const unforeseen = await under.ended(await under.begin());
-  assert.equal(unforeseen.error?.code, "internal");
-  assert.doesNotMatch(unforeseen.error?.detail ?? "", /mistake in the code/);
+  const unexpected = await under.ended(await under.begin());
+  assert.equal(unexpected.error?.code, "internal");
+  assert.doesNotMatch(unexpected.error?.detail ?? "", /mistake in the code/);
   assert.match(under.logged[0] ?? "", /a mistake in the code/);
   assert.deepEqual(under.failures, ["disk_full", "internal"]);
 });

@@ -1,6 +1,6 @@
 // A queue of durable work: what operations, launches of runs and preparations of launches have in common.
 //
-// The queue knows keys alone. What is to be done for a key stands in the records, and `work` finds out what is left of
+// The queue knows keys alone. What is to be done for a key is in the records, and `work` finds out what is left of
 // it: so a restart loses nothing, and a key may be added as often as one likes.
 //
 // Q1. At most `atOnceMax` keys are worked on at the same time, in the order in which they came, and no key twice at once:

@@ -31,7 +31,7 @@ export interface Collected extends Counted {
   readonly refusal: Error | null;
 }
 
-/** What became of a blob: it was put lately, it is gone (its size in bytes), it was not there. */
+/** The outcome for a blob: it was put lately, it is gone (its size in bytes), it was not there. */
 export type BlobRemoval =
   | { readonly kind: "kept" }
   | { readonly kind: "removed"; readonly size: number }
@@ -42,7 +42,7 @@ export interface CleanupPorts {
   readonly retention: RetentionRecords;
   readonly engine: Engine;
   readonly clock: Clock;
-  /** Removes a blob unless it was put after `sinceMs`; a preview only says so. */
+  /** Removes a blob unless it was put after `sinceMs`; a preview removes nothing. */
   readonly removeBlob: (
     sha256: string,
     sinceMs: number,
@@ -157,7 +157,7 @@ export class Cleanup {
     return { kind: "missing" };
   }
 
-  /** Removes a blob that nothing names, unless it was put lately (U2). @param options.isPreview only says so */
+  /** Removes a blob that nothing names, unless it was put lately (U2). @param options.isPreview removes nothing */
   async removeUnnamedBlob(sha256: string, options: { readonly isPreview: boolean }): Promise<BlobRemoval> {
     const { engine, clock, removeBlob } = this.#ports;
     // While the store takes no writes, a commit that names it may be waiting for any time.

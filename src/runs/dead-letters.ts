@@ -57,7 +57,7 @@ export interface DeadLetterRecords {
   ): Promise<readonly DeadLetter[]>;
 }
 
-/** What came of a request to send letters again. */
+/** Result of the retry. */
 export interface Retried {
   readonly retried: number;
   /** Letters that would only become dead again: their agent does not exist, has ended or has no room. */

@@ -1,4 +1,4 @@
-// The live feed: tells whoever watches a job what has just been committed. It keeps nothing; a watcher that was
+// The live feed: publishes what has just been committed to the subscribers of a job. It keeps nothing; one that was
 // away reads the history.
 
 import type { Feed } from "../engine/ports.ts";

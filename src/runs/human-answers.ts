@@ -1,7 +1,7 @@
 // Answers of people to what workers asked.
 //
-// A1. The first answer stands. The same answer of the same person may be given again and finds the first one: whoever
-//     lost the reply to theirs may ask once more, also after a crash.
+// A1. The first answer counts. The same answer of the same person may be given again and finds the first one: a client
+//     that lost the reply may repeat its request, also after a crash.
 // A2. An answer is on disk before its caller hears of it.
 
 import { isDeepStrictEqual } from "node:util";

@@ -53,7 +53,7 @@ export interface RetentionRecords {
    */
   removeOwn(limit: number): Promise<readonly string[]>;
   /**
-   * Removes rows of removed jobs, in small statements until `isOver` says so; one transaction.
+   * Removes rows of removed jobs, in small statements until `isOver`; one transaction.
    * @returns whether there may be more
    */
   removeParts(isOver: () => boolean): Promise<boolean>;

@@ -324,7 +324,7 @@ export class Retention {
     this.#totals = { ...this.#totals, failures: this.#totals.failures + 1 };
     this.#ports.log.warn(
       { error: String(refusal) },
-      "something that belongs to nothing could not be removed; remove it by hand, or let a later sweep try again",
+      "something that belongs to nothing could not be removed; remove it manually, or let a later sweep try again",
     );
   }
 

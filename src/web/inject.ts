@@ -137,7 +137,7 @@ function webUiService(run: WebUiRun, address: string, publicUrl: string): JsonOb
         type: "http",
         path: "/healthz",
         expected_status: 200,
-        // Whoever else answers at this port is not this run's dashboard.
+        // Another program that answers at this port is not this run's dashboard.
         contains: runId,
         interval_ms: 1_000,
         timeout_ms: 2_000,

@@ -45,7 +45,7 @@ export class WebUiPorts {
   /**
    * The ports that a new run may be given, best first, for PortWrites.reserve.
    *
-   * @returns at most 256; an empty list when there is none (`refusal` says so). Runs that are accepted meanwhile may
+   * @returns at most 256; an empty list when there is none (see `refusal`). Runs that are accepted meanwhile may
    *   have taken some, or all, by the time of the reservation.
    */
   async candidates(): Promise<readonly number[]> {

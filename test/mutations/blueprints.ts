@@ -36,7 +36,7 @@ export const blueprintMutations: readonly Mutation[] = [
   {
     fault: "an input_schema that is not a JSON Schema is accepted",
     file: "src/blueprints/describe-manifest.ts",
-    search: 'manifest.fields.report(name, "invalid_schema", said);',
+    search: 'manifest.fields.report(name, "invalid_schema", clause);',
     replacement: "",
     tests: describePackage,
   },

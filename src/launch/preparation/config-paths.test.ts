@@ -66,7 +66,7 @@ test("a path through a text changes nothing; a blank one is nothing", () => {
   assert.deepEqual(withValueAt({ documents: " " }, "documents.folder", "x"), { documents: { folder: "x" } });
 });
 
-test("what is blank on the way to a path goes with it; what says something, and the items of lists, stay", () => {
+test("what is blank on the way to a path goes with it; values and the items of lists stay", () => {
   const at = (base: JsonObject, path = "documents.folder") => blanksTakenAt([path])(base);
   assert.deepEqual(at({ documents: "", note: "" }), { note: "" });
   assert.deepEqual(at({ documents: null }), {});

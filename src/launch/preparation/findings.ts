@@ -80,8 +80,8 @@ export class Findings {
 
   /** Says nothing against the launch: it is not known (`refuseUnchecked`). */
   addTimeout(timeoutMs: number): void {
-    const said = `The launch could not be checked within ${timeoutMs / 1_000} s`;
-    const message = `${said}: try again; if that does not help, choose a smaller or nearer folder, or make the package's validators faster.`;
+    const joined = `The launch could not be checked within ${timeoutMs / 1_000} s`;
+    const message = `${joined}: try again; if that does not help, choose a smaller or nearer folder, or make the package's validators faster.`;
     this.#errors.push({ part: "launch", path: "", code: CHECK_TIMEOUT, message });
   }
 
@@ -99,13 +99,13 @@ export class Findings {
    * @throws PreparationFailed with everything that was found
    */
   failIfAny(code: FailureCode): void {
-    const said = (problems: readonly LaunchProblem[]) => problems.map(({ message }) => message).join("; ");
+    const joined = (problems: readonly LaunchProblem[]) => problems.map(({ message }) => message).join("; ");
     const errors = distinct(this.#errors);
-    if (errors.length > 0) throw new PreparationFailed(code, said(errors));
+    if (errors.length > 0) throw new PreparationFailed(code, joined(errors));
     const unmet = distinct(this.#unmet);
     const [first] = unmet;
     if (first === undefined) return;
-    throw new PreparationFailed(failureOf(first.code), said(unmet));
+    throw new PreparationFailed(failureOf(first.code), joined(unmet));
   }
 }
 
@@ -167,6 +167,6 @@ const MESSAGES_MAX = 5;
 /** The first few messages in one line; the entries have all of them. */
 function messagesOf(entries: readonly { readonly message: string }[]): string {
   const left = entries.length - MESSAGES_MAX;
-  const said = entries.slice(0, MESSAGES_MAX).map(({ message }) => message.replace(/\.$/, ""));
-  return [...said, ...(left > 0 ? [`and ${left} more`] : [])].join("; ");
+  const messages = entries.slice(0, MESSAGES_MAX).map(({ message }) => message.replace(/\.$/, ""));
+  return [...messages, ...(left > 0 ? [`and ${left} more`] : [])].join("; ");
 }

@@ -35,7 +35,7 @@ interface Known {
 interface Mistake {
   readonly code: string;
   /** Completes "<path> …". */
-  readonly said: string;
+  readonly clause: string;
 }
 
 /**
@@ -55,15 +55,15 @@ export async function brokenRules(
     const value = valueAt(configuration, rule.path);
     const mistake = isBlank(value) ? missing(rule) : await firstMistake(rule, value!, known);
     if (mistake === null) continue;
-    const { code, said } = mistake;
-    const message = rule.message ?? `${rule.path} ${said}`;
+    const { code, clause } = mistake;
+    const message = rule.message ?? `${rule.path} ${clause}`;
     problems.push({ part: "configuration", path: pointerOf(rule.path), code, message });
   }
   return problems;
 }
 
 function missing({ required }: InputRule): Mistake | null {
-  return required ? { code: "required", said: "is required and has no value" } : null;
+  return required ? { code: "required", clause: "is required and has no value" } : null;
 }
 
 async function firstMistake(rule: InputRule, value: JsonValue, known: Known): Promise<Mistake | null> {
@@ -79,7 +79,7 @@ async function firstMistake(rule: InputRule, value: JsonValue, known: Known): Pr
 
 function wrongType({ type }: InputRule, value: JsonValue): Mistake | null {
   if (type === null || isOfType(value, type)) return null;
-  return { code: "wrong_type", said: `must be ${/^[aeiou]/.test(type) ? "an" : "a"} ${type}` };
+  return { code: "wrong_type", clause: `must be ${/^[aeiou]/.test(type) ? "an" : "a"} ${type}` };
 }
 
 function isOfType(value: JsonValue, type: NonNullable<InputRule["type"]>): boolean {
@@ -99,18 +99,18 @@ function notInEnum({ enum: allowed }: InputRule, value: JsonValue): Mistake | nu
   if (allowed === null || allowed.some((one) => isDeepStrictEqual(one, value))) return null;
   const shown = allowed.slice(0, LISTED_MAX).map((one) => JSON.stringify(one));
   const more = allowed.length > LISTED_MAX ? ", …" : "";
-  return { code: "not_allowed", said: `must be one of ${shown.join(", ")}${more}` };
+  return { code: "not_allowed", clause: `must be one of ${shown.join(", ")}${more}` };
 }
 
 function outOfRange({ min, max }: InputRule, value: JsonValue, { chars }: Known): Mistake | null {
   if (min === null && max === null) return null;
   const measured = measure(value, chars);
-  if (measured === null) return { code: "wrong_type", said: "must be a number, a text or a list" };
+  if (measured === null) return { code: "wrong_type", clause: "must be a number, a text or a list" };
   const { size, unit } = measured;
   if (min !== null && size < min)
-    return { code: "too_small", said: `must ${unit.have} at least ${min}${unit.name}` };
+    return { code: "too_small", clause: `must ${unit.have} at least ${min}${unit.name}` };
   if (max !== null && size > max)
-    return { code: "too_large", said: `must ${unit.have} at most ${max}${unit.name}` };
+    return { code: "too_large", clause: `must ${unit.have} at most ${max}${unit.name}` };
   return null;
 }
 
@@ -134,7 +134,7 @@ function charsOf(text: string): number {
 
 function differsFromPattern({ pattern }: InputRule, value: JsonValue, { patterns }: Known): Mistake | null {
   if (pattern === null) return null;
-  if (typeof value !== "string") return { code: "wrong_type", said: "must be a text" };
+  if (typeof value !== "string") return { code: "wrong_type", clause: "must be a text" };
   return mistakeOf(patterns.judge(pattern, value), pattern);
 }
 
@@ -143,16 +143,16 @@ function mistakeOf(verdict: PatternVerdict, pattern: string): Mistake | null {
     case "matches":
       return null;
     case "differs":
-      return { code: "pattern", said: `must match ${pattern}` };
+      return { code: "pattern", clause: `must match ${pattern}` };
     case "too_long": {
       const { textCharsMax, patternCharsMax } = patternLimits;
-      const said = `cannot be compared with its pattern: a text has at most ${textCharsMax} characters, a pattern ${patternCharsMax}`;
-      return { code: "pattern", said };
+      const clause = `cannot be compared with its pattern: a text has at most ${textCharsMax} characters, a pattern ${patternCharsMax}`;
+      return { code: "pattern", clause };
     }
     case "too_slow":
-      return { code: "pattern", said: "takes too long to be compared with its pattern" };
+      return { code: "pattern", clause: "takes too long to be compared with its pattern" };
     case "invalid_pattern":
-      return { code: "pattern", said: "has a rule whose pattern is no regular expression" };
+      return { code: "pattern", clause: "has a rule whose pattern is no regular expression" };
     default:
       return verdict satisfies never;
   }
@@ -160,9 +160,9 @@ function mistakeOf(verdict: PatternVerdict, pattern: string): Mistake | null {
 
 function wrongExtension({ extensions }: InputRule, value: JsonValue): Mistake | null {
   if (extensions === null) return null;
-  if (typeof value !== "string") return { code: "wrong_type", said: "must be a path" };
+  if (typeof value !== "string") return { code: "wrong_type", clause: "must be a path" };
   if (hasExtension(value, extensions)) return null;
-  return { code: "wrong_extension", said: `must end in ${extensions.join(" or ")}` };
+  return { code: "wrong_extension", clause: `must end in ${extensions.join(" or ")}` };
 }
 
 /** Whether a name ends in one of these, whatever its case. @param extensions lower case, with their dots */
@@ -178,14 +178,15 @@ async function notThere(
 ): Promise<Mistake | null> {
   if (exists === null) return null;
   if (typeof value !== "string" || value.includes("\0"))
-    return { code: "wrong_type", said: "must be a path" };
+    return { code: "wrong_type", clause: "must be a path" };
   if (!isAbsolute(value) && roots.length === 0) return null;
   const kinds = known.get(value) ?? (await kindsOf(value, roots));
   known.set(value, kinds);
   if (kinds.includes(exists)) return null;
   const where = isAbsolute(value) ? "on this machine" : "in the payload";
-  if (kinds.every((kind) => kind === null)) return { code: "not_found", said: `names no ${exists} ${where}` };
-  return { code: "not_found", said: `must name a ${exists} ${where}` };
+  if (kinds.every((kind) => kind === null))
+    return { code: "not_found", clause: `names no ${exists} ${where}` };
+  return { code: "not_found", clause: `must name a ${exists} ${where}` };
 }
 
 async function kindsOf(path: string, roots: readonly string[]): Promise<readonly Kind[]> {

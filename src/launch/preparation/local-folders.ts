@@ -3,7 +3,7 @@
 //
 // L1. A value is native (an absolute path on this machine) or staged (its runtime_path: the package ships the folder,
 //     or a launch has copied it); both are accepted, nothing else is.
-// L2. A blank value means that there is no such folder; whether that will do is for rules and schemas to say.
+// L2. A blank value means that there is no such folder; whether that will do is for rules and schemas to decide.
 // L3. The runtime's own home is never taken along, neither whole nor in parts.
 // L4. No message shows a value that has a secret's name: a caller who launches may declare folders, and must not learn
 //     the job's secrets by them.
@@ -88,8 +88,8 @@ function unsettable(declared: LocalFolder, configuration: JsonObject): readonly 
   return linkedConfigPaths
     .filter((path) => !canSetAt(configuration, path))
     .map((path) => {
-      const said = `${path} cannot be set to where ${configPath} is copied, as its linked_config_paths ask`;
-      const message = `${said}: on the way to it is a value that has no such part`;
+      const clause = `${path} cannot be set to where ${configPath} is copied, as its linked_config_paths ask`;
+      const message = `${clause}: on the way to it is a value that has no such part`;
       return { part: "configuration", path: pointerOf(path), code: "not_settable", message };
     });
 }
@@ -105,10 +105,10 @@ async function look(declared: LocalFolder, value: JsonValue, planning: FolderPla
   }
   if (isSamePath(value, runtimePath)) return lookAtShipped(declared, planning.payload);
   if (!isAbsolute(value)) {
-    const said = `${configPath} is ${shownValue(declared, value)}: it must be the absolute path of a folder on this machine`;
+    const clause = `${configPath} is ${shownValue(declared, value)}: it must be the absolute path of a folder on this machine`;
     throw new FolderRefused(
       "not_absolute",
-      `${said}, or ${JSON.stringify(runtimePath)}, if the package ships it`,
+      `${clause}, or ${JSON.stringify(runtimePath)}, if the package ships it`,
     );
   }
   const root = await findRoot(declared, value, planning.home);
@@ -137,8 +137,8 @@ async function lookAtShipped(declared: LocalFolder, payload: string | null): Pro
   const { configPath, payloadPath } = declared;
   const isThere = payload === null || (await isFolder(join(payload, payloadPath)));
   if (isThere) return { kind: "shipped", declared };
-  const said = `${configPath} names a folder that the package should ship at payloads/${payloadPath}, and it is not there`;
-  throw new FolderRefused("not_found", `${said}: give the absolute path of a folder on this machine`);
+  const clause = `${configPath} names a folder that the package should ship at payloads/${payloadPath}, and it is not there`;
+  throw new FolderRefused("not_found", `${clause}: give the absolute path of a folder on this machine`);
 }
 
 async function findRoot(declared: LocalFolder, value: string, home: string): Promise<string> {
@@ -154,23 +154,23 @@ async function findRoot(declared: LocalFolder, value: string, home: string): Pro
     if (error instanceof FolderRefused) throw error;
     const { code } = error as NodeJS.ErrnoException;
     const isMissing = code === "ENOENT" || code === "ENOTDIR";
-    const said = isMissing ? "does not exist on this machine" : `cannot be read (${code})`;
+    const clause = isMissing ? "does not exist on this machine" : `cannot be read (${code})`;
     throw new FolderRefused(
       isMissing ? "not_found" : "not_readable",
-      `${configPath} names a folder that ${said}: ${named}`,
+      `${configPath} names a folder that ${clause}: ${named}`,
     );
   }
   const realHome = await realpath(home);
   if (!isInside(root, realHome) && !isInside(realHome, root)) return root;
-  const said = `${configPath} names a folder that holds, or belongs to, the runtime's own files`;
-  throw new FolderRefused("not_allowed", `${said}; choose another one: ${named}`);
+  const clause = `${configPath} names a folder that holds, or belongs to, the runtime's own files`;
+  throw new FolderRefused("not_allowed", `${clause}; choose another one: ${named}`);
 }
 
 function checkTakeable(declared: LocalFolder, value: string, scan: FolderScan): void {
   const { configPath, allowedExtensions } = declared;
   const [first] = scan.problems;
   if (first !== undefined) {
-    const all = scan.problems.map(({ said }) => said).join("; ");
+    const all = scan.problems.map(({ clause }) => clause).join("; ");
     throw new FolderRefused(first.code, `${configPath} cannot be taken: ${all}`);
   }
   if (scan.files.length > 0) return;
@@ -187,8 +187,8 @@ function skippedIn(folder: UsedFolder): readonly LaunchProblem[] {
   const { declared, scan } = folder;
   const { byExtension, special } = scan.skipped;
   const found: LaunchProblem[] = [];
-  const add = (code: string, said: string) =>
-    found.push(problem(declared, code, `${declared.configPath}: ${said}`));
+  const add = (code: string, clause: string) =>
+    found.push(problem(declared, code, `${declared.configPath}: ${clause}`));
   if (byExtension > 0) {
     const taken = `${scan.files.length} ${scan.files.length === 1 ? "file is" : "files are"} taken`;
     const only = declared.allowedExtensions?.join(", ");

@@ -65,16 +65,16 @@ export async function buildPayload(
 function failureOf(error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOSPC" || code === "EDQUOT") {
-    const said = "The disk of SVC_HOME is full: free some space, then start a new run.";
-    return new PreparationFailed("preparation.folder_failed", said);
+    const message = "The disk of SVC_HOME is full: free some space, then start a new run.";
+    return new PreparationFailed("preparation.folder_failed", message);
   }
   if (code === "ENOTDIR" || code === "EEXIST") {
     return takenByFile();
   }
   if (code === "ENAMETOOLONG") {
-    const said =
+    const message =
       "A payload_path of local_inputs.folders is too long for this machine; give it a shorter one.";
-    return new PreparationFailed("preparation.folder_failed", said);
+    return new PreparationFailed("preparation.folder_failed", message);
   }
   // The snapshot is only read, and everything else has been made a moment ago.
   if (code !== "ENOENT") return error;
@@ -82,9 +82,9 @@ function failureOf(error: unknown): unknown {
 }
 
 function takenByFile(): PreparationFailed {
-  const said =
+  const message =
     "A payload_path of local_inputs.folders leads to, or through, a file of the package; give it another place.";
-  return new PreparationFailed("preparation.folder_failed", said);
+  return new PreparationFailed("preparation.folder_failed", message);
 }
 
 async function takeAlong(
@@ -107,8 +107,8 @@ async function takeAlong(
     await copyScanned(scan, target, { signal, copied });
   } catch (error) {
     if (!(error instanceof CopyFailed)) throw error;
-    const said = `${declared.configPath}: ${shown(error.path)} of the folder ${shown(name)} could not be copied`;
-    throw new PreparationFailed("preparation.folder_failed", `${said}: ${error.message}.`);
+    const message = `${declared.configPath}: ${shown(error.path)} of the folder ${shown(name)} could not be copied`;
+    throw new PreparationFailed("preparation.folder_failed", `${message}: ${error.message}.`);
   }
 }
 

@@ -1,4 +1,4 @@
-// What is said before a run is accepted: everything that stands against it at once, and nothing is changed.
+// The checks before a run is accepted: every problem at once, and nothing is changed.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -11,7 +11,7 @@ import { until } from "../../../test/support/until.ts";
 import type { JsonObject } from "../../engine/json.ts";
 
 /** Errors and unmet requirements as "path code". */
-async function said(place: LaunchPlace, subject: Parameters<LaunchPlace["preparation"]["check"]>[0]) {
+async function checkOf(place: LaunchPlace, subject: Parameters<LaunchPlace["preparation"]["check"]>[0]) {
   const { errors, unmet, warnings } = await place.preparation.check(subject);
   assert.deepEqual(await place.leftovers(), [], "a check leaves nothing");
   // Most of these subjects have it in the package's own file; a test of its own tells the files apart.
@@ -26,10 +26,10 @@ async function said(place: LaunchPlace, subject: Parameters<LaunchPlace["prepara
 
 async function ofFolder(place: LaunchPlace, value: unknown, config: JsonObject = folderConfig) {
   const overrides = { documents: { folder: value } } as JsonObject;
-  return said(place, await place.subject({ config }, { configOverrides: overrides }));
+  return checkOf(place, await place.subject({ config }, { configOverrides: overrides }));
 }
 
-test("what stands in the package's own file is told at that file, and what the run overrides at the run's", async () => {
+test("a value of the package's own file is reported at that file, and one that the run overrides at the run's", async () => {
   await using place = await makeLaunchPlace();
   const given = {
     manifest: { config_schema: { properties: { limit: { type: "number" }, mode: { enum: ["a"] } } } },
@@ -109,7 +109,7 @@ test("a folder that is looked for where the job has a secret does not tell the s
         jobConfiguration: secrets.encrypt(jobConfiguration(value)),
         configOverrides: { local_inputs: { folders } },
       });
-      const { errors, messages } = await said(place, subject);
+      const { errors, messages } = await checkOf(place, subject);
       assert.equal(errors.length, 1, value);
       assert.ok(!messages.join().includes(value), messages.join());
     }
@@ -121,14 +121,14 @@ test("a linked setting that cannot be set, and a value of any length, are told",
   const docs = await writeFiles(join(place.folder, "docs"), { "a.txt": "1" });
   const documents = { folder: docs };
   for (const reader of [7, true, ["x"], "text"]) {
-    const { errors } = await said(
+    const { errors } = await checkOf(
       place,
       await place.subject({ config: { ...folderConfig, documents, reader } }),
     );
     assert.deepEqual(errors, ["/reader/input not_settable"], JSON.stringify(reader));
   }
   for (const reader of [null, "", {}, { input: 7 }]) {
-    const { errors } = await said(
+    const { errors } = await checkOf(
       place,
       await place.subject({ config: { ...folderConfig, documents, reader } }),
     );
@@ -151,15 +151,15 @@ test("a blank value does not override a folder that a lower layer names, and eve
       configOverrides: { documents: { folder: " " } },
     },
   );
-  assert.deepEqual((await said(place, subject)).errors, ["/documents/folder not_found"]);
+  assert.deepEqual((await checkOf(place, subject)).errors, ["/documents/folder not_found"]);
 });
 
 test("the staged form is accepted when the package ships the folder, and only then", async () => {
   await using place = await makeLaunchPlace();
   const config = { ...folderConfig, documents: { folder: "mn_local_inputs/documents" } };
   const shipped = { "worker/mn_local_inputs/documents/sample.txt": "sample" };
-  assert.deepEqual((await said(place, await place.subject({ config, payload: shipped }))).errors, []);
-  const missing = await said(place, await place.subject({ config }));
+  assert.deepEqual((await checkOf(place, await place.subject({ config, payload: shipped }))).errors, []);
+  const missing = await checkOf(place, await place.subject({ config }));
   assert.deepEqual(missing.errors, ["/documents/folder not_found"]);
 });
 
@@ -177,7 +177,7 @@ test("schemas, rules, folders and validators speak at once, each with its path",
     },
     { configOverrides: { documents: { folder: "/no/such/folder" } }, inputs: { question: 1 } },
   );
-  assert.deepEqual((await said(place, subject)).errors, [
+  assert.deepEqual((await checkOf(place, subject)).errors, [
     "/title required",
     "/limit wrong_type",
     "/question wrong_type",
@@ -191,11 +191,11 @@ test("inputs that are addressed are checked one by one, and the manifest's own s
   await using place = await makeLaunchPlace();
   const input_schema = { type: "object", required: ["q"] };
   const bare = { manifest: { input_schema } };
-  assert.deepEqual((await said(place, await place.subject(bare))).errors, ["/q required"]);
+  assert.deepEqual((await checkOf(place, await place.subject(bare))).errors, ["/q required"]);
   const own = { manifest: { input_schema, initial_inputs: { read: [{ q: 1 }] } } };
-  assert.deepEqual((await said(place, await place.subject(own))).errors, []);
+  assert.deepEqual((await checkOf(place, await place.subject(own))).errors, []);
   const inputs = { $entrypoints: { read: [{ q: 1 }, {}] } };
-  const found = await said(place, await place.subject(own, { inputs }));
+  const found = await checkOf(place, await place.subject(own, { inputs }));
   assert.deepEqual(found.errors, ["/$entrypoints/read/1/q required"]);
 });
 
@@ -208,7 +208,7 @@ test("a schema's pattern that would take years is given up", async () => {
     config: { good: "b", bad: "b", text: `${"a".repeat(60)}b` },
     manifest: { config_schema },
   });
-  assert.deepEqual((await said(place, subject)).errors.toSorted(), ["/bad pattern", "/text pattern"]);
+  assert.deepEqual((await checkOf(place, subject)).errors.toSorted(), ["/bad pattern", "/text pattern"]);
 });
 
 test("every requirement that is not met has a sentence with the next step", async () => {
@@ -230,7 +230,7 @@ test("every requirement that is not met has a sentence with the next step", asyn
   const resources = [{ name: "index" }];
   const required_services = ["embedder"];
   const subject = await place.subject({ manifest: { requirements, resources, required_services } });
-  const { unmet, messages } = await said(place, { ...subject, blueprintId: "reader" });
+  const { unmet, messages } = await checkOf(place, { ...subject, blueprintId: "reader" });
   assert.deepEqual(unmet, [
     "command_missing",
     "variable_missing",
@@ -253,20 +253,20 @@ test("a blueprint that is not added is not asked for what its addition makes", a
   await using place = await makeLaunchPlace();
   const parts = { resources: [{ name: "index" }], models: [{ model_id: "tiny", path: "worker/run.py" }] };
   const subject = await place.subject({ manifest: { ...parts, requirements: { models: ["tiny"] } } });
-  assert.deepEqual((await said(place, { ...subject, fingerprint: null })).unmet, []);
-  assert.deepEqual((await said(place, subject)).unmet, ["model_missing", "resource_missing"]);
+  assert.deepEqual((await checkOf(place, { ...subject, fingerprint: null })).unmet, []);
+  assert.deepEqual((await checkOf(place, subject)).unmet, ["model_missing", "resource_missing"]);
 });
 
 test("a variable or a key that the configuration needs and the machine lacks is unmet", async () => {
   await using place = await makeLaunchPlace();
   const subject = await place.subject({ config: { key: { $env: "TROUPE_NO_SUCH_VARIABLE" } } });
-  assert.deepEqual((await said(place, subject)).unmet, ["configuration.variable_missing"]);
-  const sealed = { api_key: { $sealed: "v1:nonsense" } };
-  const unreadable = await place.subject({}, { jobConfiguration: sealed });
-  assert.deepEqual((await said(place, unreadable)).unmet, ["configuration.unreadable"]);
+  assert.deepEqual((await checkOf(place, subject)).unmet, ["configuration.variable_missing"]);
+  const encrypted = { api_key: { $sealed: "v1:nonsense" } };
+  const unreadable = await place.subject({}, { jobConfiguration: encrypted });
+  assert.deepEqual((await checkOf(place, unreadable)).unmet, ["configuration.unreadable"]);
 });
 
-test("a check that takes too long says so, beside what it has found by then", async () => {
+test("a check that takes too long is reported, beside what it has found by then", async () => {
   const timers: (() => void)[] = [];
   await using place = await makeLaunchPlace({
     clock: {

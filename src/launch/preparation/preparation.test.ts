@@ -62,7 +62,7 @@ test("the user's folder is copied into the payload, and the configuration names 
     reader: { input: "mn_local_inputs/documents", depth: 2 },
     api_key: "sk-0123456789",
   });
-  assert.ok(!launch.configurationJson?.includes("sk-0123456789"), "secrets are sealed");
+  assert.ok(!launch.configurationJson?.includes("sk-0123456789"), "secrets are encrypted");
   assert.equal(launch.hasOwnPayload, true);
   assert.equal(launch.graph, subject.definition.graph);
   assert.ok(labels.includes("Copying docs: 2 of 2 files, 7 bytes of 7 bytes"), labels.join("\n"));
@@ -184,7 +184,7 @@ test("the blueprint's resources are links to where they are now; one that is not
   await rm(made, { recursive: true });
 });
 
-test("models are links to their files, whoever has brought them; one whose file is gone fails the run", async () => {
+test("models are links to their files, whichever blueprint brought them; one whose file is gone fails the run", async () => {
   const model = (assetId: string, recipe: string) => (blueprintId: string) =>
     ({ blueprintId, kind: "model", assetId, recipe, ready: true, bytes: 1, createdAtMs: 0 }) as const;
   const owned: Readonly<Record<string, readonly ReturnType<typeof model>[]>> = {

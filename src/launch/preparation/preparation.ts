@@ -48,7 +48,7 @@ const ASKING_VALIDATORS = "Asking the package's validators";
 export interface PreparedLaunch {
   readonly graph: Graph;
   readonly manifestJson: string;
-  /** Sealed; null when there is none. */
+  /** Secrets encrypted; null when there is none. */
   readonly configurationJson: string | null;
   readonly hasOwnPayload: boolean;
   /** Without values that are blank where a folder was staged. */

@@ -1,7 +1,7 @@
 // Whether the machine has what a package requires; and the models among that.
 //
 // Q1. Every requirement that is not met is one sentence with what to do next.
-// Q2. Nothing of the machine is said that the package has not asked for.
+// Q2. Messages tell nothing of the machine that the package does not require.
 // Q3. Of several blueprints that have a model, the launch's own comes first; a package that declares what its file
 //     must be gets no other one.
 // Q4. No two models share a name in SVC_MODELS_DIR, and a name is one on every file system.
@@ -27,7 +27,7 @@ export interface ModelPlaces {
   readonly modelFile: (modelId: string, sha256: string) => Promise<string | null>;
 }
 
-/** Those of the services that are not passing, by name, each with a whole sentence that says why. */
+/** Those of the services that are not passing, by name, each with its reason as a whole sentence. */
 export type UnmetServices = (
   required: readonly RequiredService[],
 ) => readonly { readonly service: string; readonly reason: string }[];
@@ -89,9 +89,9 @@ async function unmetCommands(commands: readonly string[], { runtimeEnv }: Machin
     const places = folders.map((folder) => join(folder, command));
     const isThere = (await Promise.all(places.map(isProgram))).includes(true);
     if (isThere) continue;
-    const said = `The package needs the program "${command}", which is not on the runtime's PATH`;
+    const clause = `The package needs the program "${command}", which is not on the runtime's PATH`;
     missing.push(
-      unmet("command_missing", `${said}: install it, or start the runtime with a PATH that has it.`),
+      unmet("command_missing", `${clause}: install it, or start the runtime with a PATH that has it.`),
     );
   }
   return missing;
@@ -110,8 +110,8 @@ function unmetEnvironment(names: readonly string[], { runtimeEnv }: Machine): La
   return names
     .filter((name) => !Object.hasOwn(runtimeEnv, name) || (runtimeEnv[name] ?? "") === "")
     .map((name) => {
-      const said = `The package needs the variable ${name} in the runtime's environment`;
-      return unmet("variable_missing", `${said}: set it, and start the runtime again.`);
+      const clause = `The package needs the variable ${name} in the runtime's environment`;
+      return unmet("variable_missing", `${clause}: set it, and start the runtime again.`);
     });
 }
 
@@ -119,18 +119,18 @@ function unmetMachine(requirements: PackageDescription["requirements"]): LaunchP
   const { platforms, cpuCores, memoryBytes } = requirements;
   const found: LaunchProblem[] = [];
   if (platforms.length > 0 && !platforms.includes(process.platform)) {
-    const said = `The package runs on ${platforms.join(" or ")}, and this machine is ${process.platform}`;
-    found.push(unmet("wrong_platform", `${said}: launch it on another machine.`));
+    const clause = `The package runs on ${platforms.join(" or ")}, and this machine is ${process.platform}`;
+    found.push(unmet("wrong_platform", `${clause}: launch it on another machine.`));
   }
   const cores = availableParallelism();
   if (cpuCores !== null && cores < cpuCores) {
-    const said = `The package needs ${cpuCores} processor cores, and this machine has ${cores}`;
-    found.push(unmet("too_few_cores", `${said}: launch it on a larger one.`));
+    const clause = `The package needs ${cpuCores} processor cores, and this machine has ${cores}`;
+    found.push(unmet("too_few_cores", `${clause}: launch it on a larger one.`));
   }
   const memory = totalmem();
   if (memoryBytes !== null && memory < memoryBytes) {
-    const said = `The package needs ${bytesText(memoryBytes)} of memory, and this machine has ${bytesText(memory)}`;
-    found.push(unmet("too_little_memory", `${said}: launch it on a larger one.`));
+    const clause = `The package needs ${bytesText(memoryBytes)} of memory, and this machine has ${bytesText(memory)}`;
+    found.push(unmet("too_little_memory", `${clause}: launch it on a larger one.`));
   }
   return found;
 }
@@ -140,8 +140,8 @@ async function unmetDisk(neededBytes: number, { home }: Machine): Promise<Launch
   const { bavail, bsize } = await statfs(home);
   const freeBytes = bavail * bsize;
   if (freeBytes >= neededBytes) return [];
-  const said = `The launch needs ${bytesText(neededBytes)} on the disk of SVC_HOME, and ${bytesText(freeBytes)} are free`;
-  return [unmet("too_little_disk", `${said}: free some space (troupe gc), or choose a smaller folder.`)];
+  const clause = `The launch needs ${bytesText(neededBytes)} on the disk of SVC_HOME, and ${bytesText(freeBytes)} are free`;
+  return [unmet("too_little_disk", `${clause}: free some space (troupe gc), or choose a smaller folder.`)];
 }
 
 function unmetPools(required: Readonly<Record<string, number>>, { pools }: Machine): LaunchProblem[] {
@@ -149,9 +149,9 @@ function unmetPools(required: Readonly<Record<string, number>>, { pools }: Machi
     const capacity = Object.hasOwn(pools, pool) ? pools[pool]! : 0;
     if (capacity >= slots) return [];
     const has = capacity === 0 ? "there is no such pool" : `it has ${capacity}`;
-    const said = `The package needs ${slots} ${slots === 1 ? "slot" : "slots"} of the executor pool "${pool}", and ${has}`;
+    const clause = `The package needs ${slots} ${slots === 1 ? "slot" : "slots"} of the executor pool "${pool}", and ${has}`;
     return [
-      unmet("pool_too_small", `${said}: raise SVC_EXECUTOR_POOL_CAPACITIES and start the runtime again.`),
+      unmet("pool_too_small", `${clause}: raise SVC_EXECUTOR_POOL_CAPACITIES and start the runtime again.`),
     ];
   });
 }
@@ -168,13 +168,13 @@ async function unmetModels(subject: AssetsSubject, blueprints: PreparedAssets): 
   return found;
 }
 
-/** What is said of a model that is not installed. */
+/** The problem of a model that is not installed. */
 export function modelMissing(
   modelId: string,
   subject: Pick<RequirementsSubject, "blueprintId">,
 ): LaunchProblem {
-  const said = `The package needs the model "${modelId}", which is not installed`;
-  return unmet("model_missing", `${said}: ${addition(subject)}, or one that brings the model along.`);
+  const clause = `The package needs the model "${modelId}", which is not installed`;
+  return unmet("model_missing", `${clause}: ${addition(subject)}, or one that brings the model along.`);
 }
 
 async function unmetResources(subject: AssetsSubject, blueprints: PreparedAssets): Promise<LaunchProblem[]> {

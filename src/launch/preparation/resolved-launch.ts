@@ -3,7 +3,7 @@
 //
 // L1. Layers are merged as plaintext, so that a secret is replaced whole and never mixed with what is below it.
 // L2. A path that names a folder of the user's is never blanked: what a form sends for an untouched field does not
-//     hide what a lower layer says.
+//     hide what a lower layer has.
 
 import { readLocalFolders, readWebUi } from "../../blueprints/describe-configuration.ts";
 import type { LocalFolder, PackageDescription, WebUi } from "../../blueprints/package-description.ts";
@@ -78,7 +78,7 @@ export function mergedLayers(layers: Layers): JsonObject {
 }
 
 /**
- * Gives paths that a higher layer has blanked the value of the highest layer that says something.
+ * Gives paths that a higher layer has blanked the value of the highest layer that has one.
  *
  * @param resolved the merged layers
  * @param paths dotted
@@ -87,24 +87,24 @@ export function withoutBlanks(layers: Layers, resolved: JsonObject, paths: reado
   const settings: { path: string; value: JsonValue }[] = [];
   for (const path of paths) {
     if (!isBlank(valueAt(resolved, path))) continue;
-    const value = layers.map((layer) => valueAt(layer, path)).findLast((said) => !isBlank(said));
+    const value = layers.map((layer) => valueAt(layer, path)).findLast((found) => !isBlank(found));
     if (value !== undefined) settings.push({ path, value });
   }
   return withValuesAt(resolved, settings);
 }
 
-/** Whether the value stands in the package's own layer, and no other has a say in it. */
+/** Whether the value stands in the package's own layer, and no other layer sets it. */
 function isOfPackage({ part, path, code }: LaunchProblem, [own, ...later]: Layers): boolean {
   if (part !== "configuration" || path === "") return false;
   // What one of these lacks is a mistake of its declaration; what any other value lacks is for the caller to give.
   const isDeclaration = /^\/(?:local_inputs|web_ui)\//.test(path);
   if (code === "required" && !isDeclaration) return false;
   const place = isDeclaration ? path.split("/", 2).join("/") : path;
-  return hasSay(own ?? {}, place) === "whole" && later.every((layer) => hasSay(layer, path) === "none");
+  return setBy(own ?? {}, place) === "whole" && later.every((layer) => setBy(layer, path) === "none");
 }
 
 /** Whether a layer has the value at a pointer, or something in the place of an object on the way there. */
-function hasSay(layer: JsonObject, path: string): "none" | "whole" | "other" {
+function setBy(layer: JsonObject, path: string): "none" | "whole" | "other" {
   let value: JsonValue = layer;
   for (const part of path.split("/").slice(1)) {
     const key = part.replaceAll("~1", "/").replaceAll("~0", "~");

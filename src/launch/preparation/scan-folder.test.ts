@@ -75,7 +75,7 @@ for (const [what, links] of Object.entries({
     await using place = await scene({ "good.txt": "1" }, links);
     const { problems } = await place.scan();
     assert.ok(problems.length > 0 && problems.every(({ code }) => code === "symlink_leaves"));
-    assert.match(problems[0]!.said, new RegExp(`"${Object.keys(links)[0]}"`));
+    assert.match(problems[0]!.clause, new RegExp(`"${Object.keys(links)[0]}"`));
   });
 }
 

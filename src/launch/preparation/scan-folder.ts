@@ -46,7 +46,7 @@ export interface FolderScan {
     readonly special: number;
   };
   /** What forbids the folder, each a clause about a path in it; the first few. */
-  readonly problems: readonly { readonly code: string; readonly said: string }[];
+  readonly problems: readonly { readonly code: string; readonly clause: string }[];
 }
 
 export interface ScanOptions {
@@ -70,7 +70,7 @@ export async function scanFolder(root: string, options: ScanOptions): Promise<Fo
 class Scan implements FolderScan {
   readonly files: FoundFile[] = [];
   readonly links: FoundLink[] = [];
-  readonly problems: { code: string; said: string }[] = [];
+  readonly problems: { code: string; clause: string }[] = [];
   readonly skipped = { byExtension: 0, special: 0 };
   bytes = 0;
   readonly #root: string;
@@ -100,7 +100,7 @@ class Scan implements FolderScan {
       });
     }
     this.files.sort((a, b) => (a.path < b.path ? -1 : 1));
-    this.problems.sort((a, b) => (a.said < b.said ? -1 : 1));
+    this.problems.sort((a, b) => (a.clause < b.clause ? -1 : 1));
   }
 
   async #namesIn(folder: string): Promise<readonly string[]> {
@@ -120,7 +120,7 @@ class Scan implements FolderScan {
   /** @returns whether it is a folder to be listed */
   async #look(path: string): Promise<boolean> {
     const full = join(this.#root, path);
-    // A name that is not UTF-8 is not found under what became of it.
+    // A name that is not UTF-8 is not found under its decoded form.
     const found = await lstat(full).catch(() => null);
     if (found?.isDirectory()) return true;
     if (found?.isFile()) await this.#takeFile(path, full, found);
@@ -159,8 +159,8 @@ class Scan implements FolderScan {
     else this.skipped.special++;
   }
 
-  #forbid(code: string, said: string): void {
-    if (this.problems.length < NAMED_MAX) this.problems.push({ code, said });
+  #forbid(code: string, clause: string): void {
+    if (this.problems.length < NAMED_MAX) this.problems.push({ code, clause });
   }
 }
 

@@ -1,4 +1,4 @@
-// Schemas of packages over launches: what they cost whoever waits meanwhile, and what references in them lead to.
+// Schemas of packages over launches: how long they may take, and what references in them lead to.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -60,8 +60,8 @@ function problemOf(error: ErrorObject, { part, path }: Place): LaunchProblem {
   const { instancePath, keyword, params, message = "is not valid" } = error;
   const at = `${path}${instancePath}`;
   const inside = (name: string) => at + pointer([name]);
-  const problem = (where: string, code: string, said: string): LaunchProblem => {
-    return { part, path: where, code, message: `${where === "" ? "the whole" : where} ${said}` };
+  const problem = (where: string, code: string, clause: string): LaunchProblem => {
+    return { part, path: where, code, message: `${where === "" ? "the whole" : where} ${clause}` };
   };
   switch (keyword) {
     case "required":

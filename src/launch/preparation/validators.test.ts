@@ -94,8 +94,8 @@ sys.exit(0 if os.listdir(folder) == ["a.txt"] and os.path.isabs(folder) == (stag
 test("errors have the place that the validator names, as a dotted path or as a pointer, or none", async () => {
   await using place = await makeLaunchPlace();
   const report = { errors: [{ path: "a.b", message: "one" }, { path: "/c/d", message: "two" }, "three"] };
-  const said = await errorsOf(place, "v.sh", `echo noise; echo '${JSON.stringify(report)}'; exit 1\n`);
-  assert.deepEqual(said, [
+  const errors = await errorsOf(place, "v.sh", `echo noise; echo '${JSON.stringify(report)}'; exit 1\n`);
+  assert.deepEqual(errors, [
     ["/a/b", "validator_refused", "one"],
     ["/c/d", "validator_refused", "two"],
     ["", "validator_refused", "three"],
@@ -136,7 +136,7 @@ test("without a report the end of what it printed tells why, and nothing of the 
   assert.deepEqual(killed, [["", "validator_failed", "validators/v.sh was ended by a signal"]]);
 });
 
-test("secrets of the configuration are given in clear, and are redacted in what is shown", async () => {
+test("secrets of the configuration are given in plaintext, and are redacted in what is shown", async () => {
   await using place = await makeLaunchPlace({
     runtimeEnv: { PATH: process.env.PATH, KEY: "from-the-environment" },
   });
@@ -178,17 +178,17 @@ test("a validator that takes too long is ended, told as such, and the last one: 
 
 test("a configuration that is too large for an environment is told, not thrown", async () => {
   await using place = await makeLaunchPlace();
-  const said = await errorsOf(place, "v.sh", "exit 0\n", { text: "x".repeat(200_000) });
+  const errors = await errorsOf(place, "v.sh", "exit 0\n", { text: "x".repeat(200_000) });
   const message =
     "could not be started (E2BIG): make the configuration smaller, or put large data into a file";
-  assert.deepEqual(said, [["", "validator_failed", `validators/v.sh ${message}`]]);
+  assert.deepEqual(errors, [["", "validator_failed", `validators/v.sh ${message}`]]);
 });
 
 test("an interpreter that is not there is told, with what to do", async () => {
   await using place = await makeLaunchPlace({ runtimeEnv: { PATH: "/nowhere" } });
-  const said = await errorsOf(place, "v.py", "pass\n");
+  const errors = await errorsOf(place, "v.py", "pass\n");
   const message = "could not be started (ENOENT): install python3 where the runtime's PATH finds it";
-  assert.deepEqual(said, [["", "validator_failed", `validators/v.py ${message}`]]);
+  assert.deepEqual(errors, [["", "validator_failed", `validators/v.py ${message}`]]);
 });
 
 test("variables have every prefix that workers know", async () => {

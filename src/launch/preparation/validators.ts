@@ -36,7 +36,7 @@ export interface Validation {
   readonly payload: string;
   /** The folder of it in which runtime paths begin. */
   readonly folder: string;
-  /** In clear. */
+  /** In plaintext. */
   readonly configurationJson: string;
   /** Texts that must not be shown. */
   readonly secrets: readonly string[];
@@ -112,7 +112,7 @@ export class Validators {
 function reader({ payload, secrets, timeoutMs }: Validation) {
   const redactor = makeRedactor(secrets);
   /** For everybody to read: without secrets, and without the place of the copy. */
-  const said = (text: string, shortened: (text: string) => string = beginning) =>
+  const redacted = (text: string, shortened: (text: string) => string = beginning) =>
     shortened(redactor.text(text).replaceAll(`${payload}/`, "").replaceAll(payload, "payloads"));
   const failure = (name: string, message: string): Found => {
     const problem: LaunchProblem = { part: "configuration", path: "", code: "validator_failed", message };
@@ -123,10 +123,10 @@ function reader({ payload, secrets, timeoutMs }: Validation) {
       case "exited": {
         const report = reportIn(end.stdout);
         if (report === null) return failure(name, `printed a report of more than ${REPORT_KIB_MAX} KiB`);
-        const { errors, warnings } = findingsOf(report, said);
+        const { errors, warnings } = findingsOf(report, redacted);
         if (errors.length > 0 || end.code === 0) return { errors, warnings };
         const how = end.code === null ? "was ended by a signal" : `ended with exit code ${end.code}`;
-        const tail = said(end.stderr, lastLines) || said(end.stdout, lastLines);
+        const tail = redacted(end.stderr, lastLines) || redacted(end.stdout, lastLines);
         return { ...failure(name, tail === "" ? how : `${how}: ${tail}`), warnings };
       }
       case "timed_out":
@@ -168,14 +168,14 @@ function parsedObject(text: string): JsonObject | null {
   return isObject(parsed?.value) ? parsed.value : null;
 }
 
-function findingsOf(report: JsonObject, said: (text: string) => string): Found {
+function findingsOf(report: JsonObject, redacted: (text: string) => string): Found {
   const list = (value: JsonValue | undefined, code: string): LaunchProblem[] =>
     entriesIn(value)
       .slice(0, FINDINGS_MAX)
       .map((entry) => {
         const { path, message } = isObject(entry) ? entry : { path: "", message: entry };
         const text = typeof message === "string" && message.trim() !== "" ? message : JSON.stringify(entry);
-        return { part: "configuration", path: pathOf(path, said), code, message: said(text) };
+        return { part: "configuration", path: pathOf(path, redacted), code, message: redacted(text) };
       });
   return {
     errors: list(report.errors, "validator_refused"),
@@ -191,9 +191,9 @@ function entriesIn(value: JsonValue | undefined): readonly JsonValue[] {
 }
 
 /** A validator may name the place as a dotted path or as a JSON Pointer. */
-function pathOf(path: JsonValue | undefined, said: (text: string) => string): string {
+function pathOf(path: JsonValue | undefined, redacted: (text: string) => string): string {
   if (typeof path !== "string" || path === "") return "";
-  const shown = said(path);
+  const shown = redacted(path);
   return shown.startsWith("/") ? shown : pointerOf(shown);
 }
 

@@ -1,5 +1,5 @@
 // The human view of a run's history: what its workers ask people, and how it is answered, as the events tell it
-// (CONTRACTS §6 "Evidence", human request). What people said beside their decisions stands in the request's record.
+// (CONTRACTS §6 "Evidence", human request). Comments and data of answers are in the request's record.
 
 import { eventType } from "../../engine/event.ts";
 import type { JsonValue } from "../../engine/json.ts";

@@ -70,7 +70,7 @@ function timeTest(sinceMs: number | null, untilMs: number | null): LineTest | nu
   };
 }
 
-/** A record is more urgent than info only when its line says so; it is JSON, in which letters are never escaped. */
+/** A record is more urgent than info only when its line has such a word; it is JSON, in which letters are never escaped. */
 function levelTest(level: LogLevel | null): LineTest | null {
   if (level === null || !isUrgent(level)) return null;
   return (line) => URGENT_WORD.test(line);

@@ -18,7 +18,7 @@ export interface NodeEnd {
   readonly failure: Failure | null;
 }
 
-/** A node while its events are read, newest first; undefined: nothing has been said of it yet. */
+/** A node while its events are read, newest first; undefined: not known yet. */
 interface Seen {
   isCutOff?: boolean;
   attempt?: number | null;
@@ -61,7 +61,7 @@ export function tellsOfNodes(type: string): boolean {
 
 type Look = (node: Seen, event: ParsedEvent) => void;
 
-/** What each type says; of what has been said before, in the order of reading, nothing is changed. */
+/** What each type tells; what is known already, from newer events, is not changed. */
 const looks: ReadonlyMap<string, Look> = new Map<string, Look>([
   ["executor_lease_requested", cutOff],
   ["executor_lease_acquired", cutOff],
@@ -105,7 +105,7 @@ function leaseReleased(node: Seen, event: ParsedEvent): void {
 }
 
 function attemptEnded(node: Seen, event: ParsedEvent): void {
-  // The end of an older attempt: the newest one has begun, and has not ended if nothing was said of it.
+  // The end of an older attempt: the newest one has begun, and has not ended if no event tells its end.
   if (node.attemptStartedAt !== undefined) return;
   node.attempt ??= wholeField(fieldsOf(event), "attempt");
   node.attemptFinishedAt ??= event.timestamp;

@@ -129,7 +129,7 @@ test("a running attempt is shown with its number and its beginning; a failure at
   ]);
 });
 
-test("of a large graph, the nodes that something can be said of are shown, in its order", async () => {
+test("of a large graph, the nodes of most interest are shown, in its order", async () => {
   const count = 10_000;
   const nodes = Array.from({ length: count }, (_, i) => ({
     nodeId: `n${i}`,

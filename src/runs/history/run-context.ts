@@ -4,7 +4,7 @@ export interface RunContext {
   readonly runId: string;
   /** W3C trace id: 32 hex digits. */
   readonly traceId: string;
-  /** The span of whoever started the run, as its traceparent told: 16 hex digits; null without one. */
+  /** The caller's span, from its traceparent: 16 hex digits; null without one. */
   readonly parentSpanId: string | null;
 }
 

@@ -1,4 +1,4 @@
-// The timeline's spans in particular: leases, people, dead letters, and the trace of whoever started the run. The
+// The timeline's spans in particular: leases, people, dead letters, and the trace of the caller. The
 // histories are the real engine's.
 
 import assert from "node:assert/strict";

@@ -227,7 +227,7 @@ describe("the log", () => {
   });
 });
 
-test("a request to people is shown with what the worker said, and named by its event if the worker did not", async () => {
+test("a request to people is shown with what the worker asked, and named by its event if the worker did not", async () => {
   const h = new EngineHarness();
   await launch(h, graph("g", [executor("work", ["true"])]));
   const asks = [

@@ -38,7 +38,7 @@ const stableIds: readonly string[] = [
 const SEGMENT_ID = /^(events|logs|errors)_jsonl_(\d{3,9})$/;
 
 /**
- * Where an id stands in the order of a list, as a sort key that stays the same: stable ids, then segments by series,
+ * The place of an id in the order of a list, as a sort key that stays the same: stable ids, then segments by series,
  * oldest first. Empty for the ids of other artifacts.
  */
 export function historyPlace(artifactId: string): readonly number[] {

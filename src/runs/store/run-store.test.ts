@@ -43,7 +43,7 @@ const recordsIn = (text: Buffer | undefined) =>
     .map((line) => JSON.parse(line) as unknown);
 
 describe("what is listed", () => {
-  test("the stable ids stand in a fixed order, and what a run has not got yet is not listed", async () => {
+  test("the stable ids are listed in a fixed order, and what a run has not got yet is not listed", async () => {
     const run = newRun(mixed());
     const store = storeOf(home, run);
     const ids = async () => (await store.historyFiles(RUN_ID))?.map(({ artifactId }) => artifactId);
@@ -346,7 +346,7 @@ describe("removal", () => {
     assert.deepEqual(await pathsBelow(join(home, "evidence")), []);
   });
 
-  test("a run that is removed while it is projected leaves no folder, whoever asks meanwhile", async () => {
+  test("a run that is removed while it is projected leaves no folder, though others read it meanwhile", async () => {
     const run = newRun(Array.from({ length: 5_000 }, () => log("x".repeat(500))));
     const store = storeOf(home, run);
     const { promise: isRead, resolve } = Promise.withResolvers<void>();

@@ -1,10 +1,10 @@
 // One reading of a run's events for any number of browsers.
 //
-// H1. There is one connection to the source, whoever watches; a browser that wants events which are no longer kept
+// H1. There is one connection to the source for all browsers; one that wants events which are no longer kept
 //     gets a reading of its own.
 // H2. What is kept is bounded in number and bytes; the oldest go first.
 // H3. A browser gets the events behind the id that it names, once each, in order, with their ids, and at its own pace: what
-//     it has not taken yet stands in the history, not in memory of its own. One that stops reading is cut off.
+//     it has not taken yet is in the history, not in memory of its own. One that stops reading is cut off.
 // H4. After the last event a stream ends; who has that one already is told with 204 not to come back.
 
 import { once } from "node:events";

@@ -65,7 +65,7 @@ describe("the graph's layout", () => {
     );
   });
 
-  test("of a circle leads back where a reader would say so", () => {
+  test("of a circle leads back where a reader expects it", () => {
     const plan: Plan = layout(
       [node("in"), node("work"), node("check")],
       [

@@ -110,8 +110,8 @@ async function start() {
 }
 
 /**
- * This page's server ends with the run; the gateway's page of the run can be loaded again, and has all files. Whoever has
- * touched this page may be reading, and is told instead of taken along.
+ * This page's server ends with the run; the gateway's page of the run can be loaded again, and has all files. A reader who has
+ * touched this page may be reading, and gets a link instead.
  */
 async function goToGateway(page) {
   if (!page) return;

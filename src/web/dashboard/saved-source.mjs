@@ -17,7 +17,7 @@ const LF = 10;
 /** What is told of a run, in the folder of its events; what it made has other names. */
 const EVIDENCE =
   /^(?:(?:events|logs|errors|timeline)(?:\.\d+)?\.jsonl|(?:run|config|inputs|result|observability_summary|timeline|artifacts)\.json)$/;
-/** What may stand in a header. */
+/** What a header may hold. */
 const CONTENT_TYPE = /^[\w.+-]+\/[\w.+-]+(?:; ?[\w-]+=[\w-]+)*$/;
 /** As in addresses of this server. */
 const ARTIFACT_ID = /^[\w.-]{1,200}$/;
@@ -86,7 +86,7 @@ export class SavedSource {
     return { folder: this.#folder, items: Array.isArray(items) ? items.filter(isUsable) : [] };
   }
 
-  /** Without a history the folder is that of no saved run, and what lies in it is nobody's business. */
+  /** Without a history the folder is that of no saved run, and its files are not served. */
   async #filesThere() {
     if (this.#outputsFolder === null || !existsSync(this.#eventsFile)) return [];
     const isTold = (path) =>

@@ -362,7 +362,7 @@ describe("as a worker of a run", () => {
     const again = once(upstream.server, "asked");
     upstream.stream?.end("id: 6\nevent: lo");
     await again;
-    // A gateway that says again what was said before.
+    // A gateway that sends again what was sent before.
     upstream.send(4, 10);
     upstream.stream?.end();
     const texts = await Promise.all(browsers.map(async (browser) => (await browser).text()));
@@ -396,7 +396,7 @@ describe("as a worker of a run", () => {
     using lonely = await startUpstream();
     const alone = await start({ SVC_BLUEPRINT_RUN_EVENTS_URL: lonely.url });
     alone.process.kill("SIGTERM");
-    // It has not seen the run's end: whoever sent the signal, the runtime takes it for a failure if it did not.
+    // It has not seen the run's end: the runtime takes it for a failure if it did not.
     assert.deepEqual(await once(alone.process, "exit"), [143, null]);
 
     using upstream = await startUpstream();

@@ -186,7 +186,7 @@ function copyButton(text) {
       await navigator.clipboard.writeText(text);
       setText(button, "Copied");
     } catch {
-      setText(button, "Select it by hand");
+      setText(button, "Select it manually");
     }
     setTimeout(() => setText(button, "Copy"), 2_000);
   });
