@@ -2,7 +2,7 @@
 //
 // A1. Every asset has a row before its first byte (B2 in records.ts).
 // A2. What is there and has not changed is not made again; what an addition that was cut off has made is found.
-// A3. What a killed process had half-made is gone before the first addition of the next one looks at its blueprint: that
+// A3. What a killed process left incomplete is gone before the first addition of the next one looks at its blueprint: that
 //     may fail, or come to make something else.
 
 import { createHash } from "node:crypto";
@@ -134,7 +134,7 @@ export class AdditionAssets {
     }
   }
 
-  /** A model without a declared content is looked at again: its file may be another one by now. */
+  /** A model without a declared content is checked again: its file may be another one by now. */
   async #isInstalled(asset: BlueprintAsset, { modelId, sha256 }: DeclaredModel): Promise<boolean> {
     if (!asset.ready || sha256 === null || sha256 !== asset.recipe) return false;
     return (await this.#parts.models.bytes(modelId, sha256)) !== null;

@@ -1,7 +1,7 @@
 // Additions: a blueprint of the catalog becomes one that runs can be made of. Its package is taken in as a snapshot, its
 // resources are made and its models installed; then, in one transaction, it is added and the jobs that waited are ready.
 //
-// D1. Each step finds by itself what is done already, so that an addition which was cut off at any point goes on.
+// D1. Each step finds by itself what is done already, so that an addition which was cut off at any point continues.
 // D2. What was added before stays usable until the new one is whole; of an addition that fails nothing half-done stays.
 // D3. Before anything of what was added before is replaced, what replaces it is whole and written down: an addition that
 //     was cut off behind that finishes with it, whatever the catalog says by then.
@@ -203,7 +203,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
     return () => this.#onSettled(jobIds);
   }
 
-  /** Takes back what an addition that fails has taken in; its assets stay claimed, and the next one goes on with them. */
+  /** Takes back what an addition that fails has taken in; its assets stay claimed, and the next one continues with them. */
   async #forget({ blueprintId, fingerprint, takenAtMs }: Package): Promise<void> {
     const { bundles, records } = this.#parts;
     const isNamed = async () =>

@@ -1,7 +1,7 @@
 // Blueprints that are prepared on this machine: what jobs of them are made of, and the requests to add and remove them.
 //
 // P1. A blueprint is added or removed by one operation at a time; everything that it is, is in the records.
-// P2. A request is checked before it is written down, and what matters is looked at again in the transaction that
+// P2. A request is checked before it is written down, and what matters is checked again in the transaction that
 //     writes it.
 
 import type { Definition } from "../bundles/definition.ts";
@@ -55,12 +55,12 @@ export class Blueprints {
     });
   }
 
-  /** Takes up what a predecessor has left. */
+  /** Resumes what a predecessor has left. */
   recover(): Promise<void> {
     return this.#operations.recover();
   }
 
-  /** Interrupts what is under way, which goes on with the next start. */
+  /** Interrupts what is under way, which continues with the next start. */
   stop(): Promise<void> {
     return this.#operations.stop();
   }

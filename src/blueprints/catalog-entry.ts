@@ -163,7 +163,7 @@ export async function describeBroken(
   return { ...described, problems: eachOnce([...refused, ...described.problems]) };
 }
 
-/** A few fields are looked at by both. */
+/** A few fields are checked by both. */
 function eachOnce(problems: readonly BundleProblemEntry[]): readonly BundleProblemEntry[] {
   return [
     ...new Map(problems.toReversed().map((one) => [`${one.path} ${one.code}`, one])).values(),

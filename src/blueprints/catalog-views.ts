@@ -169,7 +169,7 @@ export class BlueprintViews {
   }
 }
 
-/** One that was added goes on being so when its folder breaks: runs have the package that was added. */
+/** One that was added stays so when its folder breaks: runs have the package that was added. */
 export function stateOf(entry: CatalogEntry | null, prepared: PreparedBlueprint | null): BlueprintState {
   const isBroken = entry?.kind === "broken";
   if (prepared === null) return isBroken ? "broken" : "available";

@@ -40,7 +40,7 @@ export interface ReadWebUi extends Findings {
 /**
  * The folders of the user's that a run takes: `local_inputs.folders`.
  *
- * @param configuration as it is resolved; nothing but these declarations is looked at
+ * @param configuration as it is resolved; nothing but these declarations is read
  * @param graph what the nodes upload: a folder that none of them uploads is a problem; null: nobody knows
  */
 export function readLocalFolders(configuration: JsonObject, graph: Graph | null): ReadFolders {

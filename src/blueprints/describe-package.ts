@@ -1,7 +1,7 @@
 // A package's description, read from its manifest and its configuration: everything beyond the graph that Troupe acts
 // on, with every mistake at once.
 //
-// D1. Pure and linear: nothing but the definition is looked at, and the same definition gives the same description.
+// D1. Pure and linear: nothing but the definition is read, and the same definition gives the same description.
 // D2. There is a description exactly when there is no problem, whatever the warnings.
 // D3. It is read once for each definition, so that asking for every run costs nothing.
 

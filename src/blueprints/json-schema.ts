@@ -36,7 +36,7 @@ export function schemaProblem(schema: JsonObject): string | null {
 /**
  * Asks a schema that can be used.
  *
- * @param ask synchronous; begins anew when it is called again
+ * @param ask synchronous; begins again when it is called again
  * @returns false when there was not enough time (J3)
  * @throws RangeError when the schema refers to itself without end for these values; MachineBusy
  */

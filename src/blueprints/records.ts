@@ -31,7 +31,7 @@ export interface BlueprintAsset {
   readonly kind: "resource" | "model";
   /** The name under which the manifest declares it. */
   readonly assetId: string;
-  /** Digest of what it is made from; another one means that it has to be made anew. */
+  /** Digest of what it is made from; another one means that it has to be made again. */
   readonly recipe: string;
   /** Whether it is complete. */
   readonly ready: boolean;

@@ -3,9 +3,9 @@
 //
 // V1. At most four at a time (operations/work-queue.ts).
 // V2. The result of one is kept until the launcher has used it; of many that are not used (their runs are paused) the
-//     oldest are forgotten, and prepared anew.
+//     oldest are forgotten, and prepared again.
 // V3. A run that is dropped is aborted. Its files are removed with the run's end, which is not done here.
-// V4. Nothing here survives the process: the next one prepares anew what was not submitted.
+// V4. Nothing here survives the process: the next one prepares again what was not submitted.
 // V5. One whose services are not there yet (after a restart their jobs are only being recovered) is tried again for a
 //     while; what is missing then fails the run.
 // V6. One that meets an unexpected error is tried again, and its run's label tells so; at the last try the error fails
@@ -106,7 +106,7 @@ export class PreparationQueue {
   }
 
   /**
-   * Asks for a run's preparation; one that is under way goes on.
+   * Asks for a run's preparation; one that is under way continues.
    * @returns false when there is no room; the same may be tried again
    */
   begin(runId: string): boolean {
@@ -195,7 +195,7 @@ export class PreparationQueue {
     return { kind: "prepared", launch, bundleFingerprint };
   }
 
-  /** Whether a blueprint's package was there at that time, and has not been made anew since. */
+  /** Whether a blueprint's package was there at that time, and has not been replaced since. */
   async #wasAdded(blueprintId: string | null, atMs: number): Promise<boolean> {
     if (blueprintId === null) return true;
     const addedAtMs = (await this.#parts.blueprints.prepared(blueprintId))?.addedAtMs ?? null;
@@ -279,7 +279,7 @@ function labelWriter({ records, clock, log }: PreparationQueueParts, runId: stri
     try {
       await records.write((writes) => writes.setLabel(runId, label, clock.nowMs()));
     } catch (error) {
-      // A store that takes nothing at the moment loses a label; the preparation goes on.
+      // A store that takes nothing at the moment loses a label; the preparation continues.
       log.warn({ run_id: runId, error: String(error) }, "a run's label could not be written");
     }
   };

@@ -212,7 +212,7 @@ export interface GatewayWrites extends Pick<GatewayRecords, "idempotency" | "job
   readonly blueprints: BlueprintWrites;
   readonly ports: PortWrites;
 
-  /** Does a part of the work that may fail alone: one that throws leaves nothing, and the others go on. */
+  /** Does a part of the work that may fail alone: one that throws leaves nothing, and the others continue. */
   apart<T>(work: () => Promise<T>): Promise<T>;
 
   saveIdempotency(record: IdempotencyRecord): Promise<void>;

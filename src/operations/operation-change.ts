@@ -71,31 +71,33 @@ export function running(before: Operation, nowMs: number): OperationChange {
 
 /** @returns null when the step was entered or passed before (C2) */
 export function entered(before: Operation, name: string, nowMs: number): OperationChange | null {
-  const { step, place } = placed(before, name);
+  const step = stepOf(before, name);
   if (step.status !== "pending") return null;
-  const steps = before.steps.map((one, i): OperationStep => {
-    if (i === place) return { ...one, status: "running" };
-    return i < place && one.status === "running" ? { ...one, status: "completed" } : one;
-  });
-  const changed = next(before, nowMs, {
-    steps,
-    step: name,
-    label: step.label,
-    percent: Math.max(before.percent, percentOf(steps, 0)),
-  });
-  return { type: "operation_progress", operation: changed };
+  return advanced(before, step, { status: "running", step: name, label: step.label }, nowMs);
 }
 
 /** There is nothing to do in this step. @returns null when it is through already (C2) */
 export function skipped(before: Operation, name: string, nowMs: number): OperationChange | null {
-  const { step, place } = placed(before, name);
+  const step = stepOf(before, name);
   if (step.status === "completed" || step.status === "skipped") return null;
+  return advanced(before, step, { status: "skipped", step: null, label: before.label }, nowMs);
+}
+
+/** A step gets a status; the ones before it that were running are completed. */
+function advanced(
+  before: Operation,
+  step: OperationStep,
+  to: Pick<OperationStep, "status" | "label"> & Pick<Operation, "step">,
+  nowMs: number,
+): OperationChange {
+  const place = before.steps.indexOf(step);
   const steps = before.steps.map((one, i): OperationStep => {
-    if (i === place) return { ...one, status: "skipped" };
+    if (one === step) return { ...one, status: to.status };
     return i < place && one.status === "running" ? { ...one, status: "completed" } : one;
   });
   const percent = Math.max(before.percent, percentOf(steps, 0));
-  return { type: "operation_progress", operation: next(before, nowMs, { steps, step: null, percent }) };
+  const changes = { steps, step: to.step, label: to.label, percent };
+  return { type: "operation_progress", operation: next(before, nowMs, changes) };
 }
 
 /**
@@ -164,14 +166,10 @@ function next(before: Operation, nowMs: number, changes: Partial<Operation>): Op
   return { ...before, ...changes, eventSeq: before.eventSeq + 1, updatedAtMs };
 }
 
-function placed(
-  { steps }: Operation,
-  name: string,
-): { readonly step: OperationStep; readonly place: number } {
-  const place = steps.findIndex((one) => one.name === name);
-  const step = steps[place];
+function stepOf({ steps }: Operation, name: string): OperationStep {
+  const step = steps.find((one) => one.name === name);
   if (step === undefined) throw new Error(`There is no step "${name}".`);
-  return { step, place };
+  return step;
 }
 
 /** All steps count alike; an operation is at 100 with its end alone. */

@@ -1,4 +1,4 @@
-// Operations on a real store, with handlers that the test lets go on when it likes.
+// Operations on a real store, with handlers that the test lets continue when it likes.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -113,7 +113,7 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
     this.#queue.add(operationId);
   }
 
-  /** Takes up what a predecessor has left. */
+  /** Resumes what a predecessor has left. */
   async recover(): Promise<void> {
     for (const operation of await this.#parts.records.openOperations()) this.begin(operation);
   }

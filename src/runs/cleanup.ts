@@ -1,7 +1,7 @@
 // Cleanup: removes finished jobs of the runtime's own API when it is asked to, and what any removed job has left.
 //
 // U1. Rows go first, and with them a note of everything that has become garbage; what is noted goes in pieces, and its
-//     note after it. A crash in between leaves notes, and the next start goes on with them.
+//     note after it. A crash in between leaves notes, and the next start continues with them.
 // U2. A blob is kept while an artifact names it, and for a while after it was put: its artifact may be about to
 //     be committed.
 // U3. A run's folders are removed after its last command has ended, so that nothing is written into them afterwards.

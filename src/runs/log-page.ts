@@ -17,7 +17,7 @@ export const logOrders = ["asc", "desc"] as const;
 /** asc: oldest first. desc: newest first. */
 export type LogOrder = (typeof logOrders)[number];
 
-/** Where a walk through a log goes on. */
+/** Where a walk through a log continues. */
 export interface LogPosition {
   /** The event behind which, or before which, the next page begins. */
   readonly seq: number;
@@ -40,7 +40,7 @@ export interface LogPage {
   /** Null when nothing is left at this moment. A page may be short, even empty, and have one. */
   readonly next: LogPosition | null;
   /**
-   * The event up to which the log was seen when the walk is over: a stream that goes on behind it misses nothing and
+   * The event up to which the log was seen when the walk is over: a stream that continues behind it misses nothing and
    * repeats nothing.
    */
   readonly seenSeq: number;

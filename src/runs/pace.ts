@@ -37,7 +37,7 @@ export class Pace {
     });
   }
 
-  /** No rest from now on; those that go on end at once. */
+  /** No rest from now on; those that continue end at once. */
   stop(): void {
     this.#isStopped = true;
     for (const end of this.#rests) end();

@@ -5,7 +5,7 @@
 // R2. A preview removes nothing, and says what the same request would remove at that moment.
 // R3. Sweeps and requests take turns: each sees what those before it have left.
 // R4. It takes a share of the thread, in steps of a few milliseconds (Pace), and memory for a page of ids.
-// R5. It may be killed at any point: what is half removed is seen by nobody, and the next start goes on (Cleanup, U1).
+// R5. It may be killed at any point: what is half removed is seen by nobody, and the next start continues (Cleanup, U1).
 // R6. A file that the system does not let go keeps nothing else: it is told, and tried again by a later sweep.
 // R7. What nothing names is left alone while it would be most of the home: the database is then likely not the one that
 //     belongs to it. Somebody has to confirm.

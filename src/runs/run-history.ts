@@ -1,7 +1,7 @@
 // Pages of a run's history, seen through a view that may leave most events out; forwards, or from the newest back.
 //
 // H1. A page costs a bounded amount of reading, whatever the view shows: one that finds little ends early, with the
-//     place where the next one goes on.
+//     place where the next one continues.
 // H2. Pages joined are the whole view, in order, each event once.
 // H3. Reading holds the thread for a slice at a time.
 

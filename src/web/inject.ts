@@ -3,7 +3,7 @@
 //
 // J1. The manifest is otherwise as it was: the same nodes in the same order, the same edges, the same result.
 // J2. Nothing of the run depends on the dashboard. It is a companion, which holds no job open; it is optional, so that a
-//     run whose dashboard cannot live goes on as if it had none; it takes its slot from a pool of its own, so that no
+//     run whose dashboard cannot live continues as if it had none; it takes its slot from a pool of its own, so that no
 //     worker waits for it; and one that dies is started again.
 // J3. The address that it binds, the one that is checked and the one that browsers are given are three things.
 

@@ -6,7 +6,7 @@
 export interface PortRecords {
   /** The ports of runs that have not ended. */
   portsInUse(): Promise<ReadonlySet<number>>;
-  /** Those that no open run has, of runs that ended at `sinceMs` or later: their dashboards may not be gone yet. */
+  /** Those that no open run has, of runs that ended at `sinceMs` or later: their dashboards may still be there. */
   portsFreedSince(sinceMs: number): Promise<ReadonlySet<number>>;
   /** The ports that a run was given, by label. */
   portsOf(runId: string): Promise<ReadonlyMap<string, number>>;

@@ -192,7 +192,7 @@ export async function copyScanned(scan: FolderScan, target: string, progress: Co
   }
 }
 
-/** A link to a folder is made anew between the copies, if the folder has come along. */
+/** A link to a folder is created between the copies, if the folder has come along. */
 async function link(path: string, linked: string): Promise<void> {
   const isThere = await stat(linked).then(
     (found) => found.isDirectory(),

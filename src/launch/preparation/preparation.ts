@@ -6,7 +6,7 @@
 //
 // N1. What the user can fix is returned as problems, all at once; `check` does not throw for it.
 // N2. A preparation leaves something only when it is whole: after a failure, an abort or a killed process nothing of it
-//     counts, and preparing again begins anew.
+//     counts, and preparing again starts from the beginning.
 // N3. No secret is written as plaintext: validators get the configuration through their environment, and it is encrypted in
 //     what comes back.
 // N4. `isNeeded` finds the packages that need none of this; they cost nothing further.

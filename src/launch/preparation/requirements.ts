@@ -231,7 +231,7 @@ export async function findModel(
     const assets = await blueprints.assets(owner);
     const model = assets.find(({ kind, assetId, ready }) => kind === "model" && assetId === modelId && ready);
     if (model === undefined) continue;
-    // An addition that goes on, or has failed, may have brought the next package's content beside this one's.
+    // An addition that continues, or has failed, may have brought the next package's content beside this one's.
     const sha256 = owner === blueprintId ? (wanted ?? model.recipe) : model.recipe;
     if (wanted !== null && sha256 !== wanted) continue;
     const file = await modelFile(modelId, sha256);

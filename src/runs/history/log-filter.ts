@@ -1,7 +1,7 @@
 // Which records of a run's log are shown.
 //
 // Most lines of a long log are left out by a filter, so they are turned away by what can be told from their text,
-// before they are parsed. What passes there is looked at once more as a record; each of the two may only turn away
+// before they are parsed. What passes there is checked once more as a record; each of the two may only turn away
 // what the other one would. The cost is bounded by the length of a line, live as well.
 
 import { eventType } from "../../engine/event.ts";

@@ -10,7 +10,7 @@ import { nodeEnds, tellsOfNodes } from "./node-ends.ts";
 import { nodesOf, type ProgressNode, type ProgressSource } from "./progress.ts";
 import { readFailure } from "./summary.ts";
 
-/** How far back a history is looked at, unless the end of its run has cut something off. */
+/** How far back a history is read, unless the end of its run has cut something off. */
 const LOOK_BACK_EVENTS = 2_000;
 const AGENTS_PER_READ = 200;
 /** Lines that are taken up; more than one look ever finds (H1 of run-history.ts). */

@@ -53,7 +53,7 @@ function askingWords({ pending, prompt }: AskedPeople): string {
   return `Waits for a person: ${cut}`;
 }
 
-/** How many of the newest completed runs are looked at. */
+/** How many of the newest completed runs are used. */
 export const ETA_RUNS = 10;
 
 /**

@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from "../../engine/json.ts";
 import { type SeriesName, seriesNames } from "./history-names.ts";
 import type { FilePart } from "./series-file.ts";
 
-/** To be raised with every change of what the files look like: those of another version are made anew. */
+/** To be raised with every change of what the files look like: those of another version are made again. */
 const VERSION = 2;
 const FILE = "state.json";
 

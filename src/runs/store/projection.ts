@@ -1,6 +1,6 @@
 // The history files of one run, below SVC_HOME/evidence: its history as series of lines.
 //
-// P1. It is a cache: whatever is missing, damaged or of another version is made anew from the run's history,
+// P1. It is a cache: whatever is missing, damaged or of another version is made again from the run's history,
 //     and is then the same, byte for byte.
 // P2. It may be made in any steps; the files are the same. A crash between two steps costs the last one at most.
 // P3. Memory is bounded whatever the run's size, and the thread is not held longer than a slice of work.
@@ -58,7 +58,7 @@ export class Projection {
     };
   }
 
-  /** Takes up what is on disk, or begins anew (P1). */
+  /** Resumes what is on disk, or begins again (P1). */
   static async open(place: ProjectionPlace): Promise<Projection> {
     const state = await readState(place.folder, place.run.runId);
     if (state !== null) {

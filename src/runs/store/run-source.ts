@@ -16,7 +16,7 @@ export interface RunSource extends RunContext {
 
 export interface RunDocument {
   readonly name: DocumentName;
-  /** Whether it stays as it is from the moment on at which it is there, though the run goes on. */
+  /** Whether it stays as it is from the moment on at which it is there, though the run continues. */
   readonly isFixed: boolean;
   /** JSON; null while there is none. Follows from the run's rows: it does not change by time alone. */
   text(): Promise<string | null>;

@@ -1,9 +1,9 @@
-// The agents of the run: as a graph that is looked at, and as a list that is read, searched and reached by keyboard.
+// The agents of the run: as a graph to look at, and as a list that is read, searched and reached by keyboard.
 //
 // A1. A picture only touches the agents that have changed since the last one.
 // A2. The list shows a bounded number of agents; of a large graph those of most interest.
 
-import { atMost, byId, element, scrollable, setAttribute, setText } from "./dom.js";
+import { atMost, byId, element, fill, scrollable, setAttribute, setText } from "./dom.js";
 import { nowText } from "./event-text.js";
 import { clean, count, ends, plural, start } from "./format.js";
 import { GraphView } from "./graph-view.js";
@@ -80,16 +80,11 @@ export class AgentsView {
       element("tr", {}, ...names.map((text) => element("th", { scope: "col", text }))),
     );
     const left = agents.size - shown.length;
-    byId("list").replaceChildren(
+    const more = `${count(left)} more are not listed: they wait, or are done.`;
+    fill(
+      byId("list"),
       element("table", {}, head, body),
-      ...(left === 0
-        ? []
-        : [
-            element("p", {
-              class: "muted",
-              text: `${count(left)} more are not listed: they wait, or are done.`,
-            }),
-          ]),
+      left === 0 ? null : element("p", { class: "muted", text: more }),
     );
   }
 

@@ -38,6 +38,11 @@ function filled(made, properties, children) {
   return made;
 }
 
+/** Replaces the content of an element; children that are null are left out. */
+export function fill(target, ...children) {
+  target.replaceChildren(...children.filter((child) => child !== null));
+}
+
 /** Sets a text, if it is another one: what does not change is not laid out again. */
 export function setText(target, text) {
   if (target.textContent !== text) target.textContent = text;

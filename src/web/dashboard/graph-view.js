@@ -118,12 +118,11 @@ export class GraphView {
       group: drawn("g", { class: isGroup ? "box many" : "box", transform: `translate(${x} ${y})` }),
     };
     const { width, height } = measure;
-    const shadow = isGroup ? drawn("rect", { class: "behind", x: 5, y: 5, width, height, rx: 10 }) : null;
+    made.group.append(made.title);
+    if (isGroup) made.group.append(drawn("rect", { class: "behind", x: 5, y: 5, width, height, rx: 10 }));
     made.group.append(
-      made.title,
-      ...(shadow === null ? [] : [shadow]),
       drawn("rect", { class: "face", width, height, rx: 10 }),
-      drawn("g", { class: "sign-frame", transform: "translate(12 11)" }, made.sign),
+      drawn("g", { transform: "translate(12 11)" }, made.sign),
       drawn("svg", { x: 36, width: width - 42, height }, made.name, made.state),
       made.bar,
     );

@@ -39,7 +39,7 @@ export class OutputsView {
     }
     byId("outputs-list").replaceChildren(...cards);
     byId("outputs-empty").hidden = cards.length > 0;
-    // What the run is for is looked at first.
+    // The primary output is previewed at once.
     const [first] = items;
     if (first?.primary === true) this.#preview(first, cards[0], true);
   }

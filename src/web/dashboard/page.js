@@ -3,7 +3,7 @@
 //
 // P1. The same page is served by a run's own dashboard and by the gateway; only config.json differs.
 // P2. Events change the model at once, and the page before the next picture: a burst costs one picture, not thousands.
-// P3. When the server goes away, as it does when a run ends, the browser goes on to the run's page at the gateway; where
+// P3. When the server goes away, as it does when a run ends, the browser continues to the run's page at the gateway; where
 //     it cannot, what was shown stays.
 
 import { AgentsView } from "./agents-view.js";

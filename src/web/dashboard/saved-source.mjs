@@ -123,7 +123,7 @@ export class SavedSource {
 }
 
 /**
- * Reads a file line by line, and goes on as it grows.
+ * Reads a file line by line, and continues as it grows.
  *
  * @param isFinished asked at the end of what is there
  */

@@ -9,7 +9,7 @@
 //   SVC_BLUEPRINT_RUN_EVENTS_URL        the run's event stream at the gateway; and
 //   SVC_BLUEPRINT_RUN_EVENTS_TOKEN      the token for it, which browsers are then asked for, too
 //   SVC_BLUEPRINT_RUN_EVENTS_FILE       without the URL: events.jsonl, which may grow; ./events.jsonl,
-//                                       ./evidence/events.jsonl and the run's own folder are looked at next
+//                                       ./evidence/events.jsonl and the run's own folder are checked next
 //
 // D1. Asked to end, it stays until those who watch have the run's end, three seconds at most.
 // D2. Its exit code is 0 when it has seen the run's end, and says SIGTERM otherwise: a signal that did not come from the

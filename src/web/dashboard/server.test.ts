@@ -346,7 +346,7 @@ async function startUpstream(): Promise<Upstream> {
   return upstream;
 }
 
-// Each with a gateway of its own: dashboards of other tests go on asking theirs.
+// Each with a gateway of its own: dashboards of other tests continue asking theirs.
 describe("as a worker of a run", () => {
   test("any number of browsers share one connection, which goes on where it broke off; none gets an event twice", async () => {
     using upstream = await startUpstream();

@@ -234,7 +234,7 @@ function refuse(response, { status, text }) {
   sendText(response, status, text);
 }
 
-/** A page that goes on by itself is asked for by this server, not by the site that the reader comes from. */
+/** A page that continues by itself is asked for by this server, not by the site that the reader comes from. */
 function redirect(response, { to, cookie, isForeign }) {
   const headers = { ...common, "set-cookie": cookie, "cache-control": "no-store" };
   // A path that begins with two slashes would lead to another host.

@@ -68,7 +68,7 @@ function parsed(json) {
   }
 }
 
-/** Also ends when the machine is back on the network, or the page is looked at again. */
+/** Also ends when the machine is back on the network, or the page becomes visible again. */
 function pause(ms) {
   return new Promise((resolve) => {
     const end = () => {

@@ -1,6 +1,6 @@
 // What a reader must know or do: why the run failed, and what waits for a person.
 
-import { byId, element, scrollable, setText } from "./dom.js";
+import { byId, element, fill, scrollable, setText } from "./dom.js";
 import { isObject, textOf } from "./event.js";
 import { clean, dayAndTime, start } from "./format.js";
 
@@ -44,14 +44,13 @@ export class TroubleView {
     const message = bounded(textOf(details.message));
     const next = bounded(textOf(failure.remediation));
     const stderr = bounded(textOf(details.stderr_tail));
-    byId("failure-body").replaceChildren(
+    fill(
+      byId("failure-body"),
       element("p", { class: "lead", dir: "auto", text: desc || message }),
-      ...(message !== "" && message !== desc
-        ? [element("p", { dir: "auto", class: "wrapped", text: message })]
-        : []),
-      ...(next === ""
-        ? []
-        : [element("p", { class: "next" }, element("strong", { text: "What to do: " }), next)]),
+      message === "" || message === desc
+        ? null
+        : element("p", { dir: "auto", class: "wrapped", text: message }),
+      next === "" ? null : element("p", {}, element("strong", { text: "What to do: " }), next),
       element(
         "dl",
         { class: "details" },
@@ -64,12 +63,8 @@ export class TroubleView {
           ),
         ),
       ),
-      ...(stderr === ""
-        ? []
-        : [
-            element("h3", { text: "The end of what it printed to stderr" }),
-            scrollable(element("pre", { text: stderr }), "The end of stderr"),
-          ]),
+      stderr === "" ? null : element("h3", { text: "The end of what it printed to stderr" }),
+      stderr === "" ? null : scrollable(element("pre", { text: stderr }), "The end of stderr"),
     );
     byId("failure").hidden = false;
   }
