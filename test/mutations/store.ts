@@ -25,6 +25,21 @@ export const storeMutations: readonly Mutation[] = [
     tests: ["test/integration/damaged-store.test.ts"],
   },
   {
+    fault: "commits are synced by checkpoints alone",
+    file: "src/store/sqlite/database.ts",
+    search: "PRAGMA synchronous = FULL;",
+    replacement: "PRAGMA synchronous = NORMAL;",
+    tests: ["test/simulation/disk.test.ts"],
+  },
+  {
+    fault: "a batch is written outside of its transaction",
+    file: "src/store/sqlite/journal.ts",
+    search: "const value = write();\n        this.#counter.raise();",
+    replacement:
+      "this.#sql.commit.run();\n        const value = write();\n        this.#sql.begin.run();\n        this.#counter.raise();",
+    tests: ["test/simulation/disk.test.ts"],
+  },
+  {
     fault: "commits are not synced",
     file: "src/store/sqlite/database.ts",
     search: "PRAGMA synchronous = FULL;",

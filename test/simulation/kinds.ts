@@ -36,7 +36,18 @@ export const kinds = [
   "service",
 ] as const;
 
-export type Kind = (typeof kinds)[number];
+/** What happens in worlds with a disk alone. */
+export const diskKinds = [
+  "power cut",
+  "power cut in a checkpoint",
+  "power cut in a log that begins again",
+  "commit that survived a power cut",
+  "commit lost in a power cut",
+] as const;
+
+export type Kind = (typeof kinds)[number] | (typeof diskKinds)[number];
+
+const allKinds: readonly Kind[] = [...kinds, ...diskKinds];
 
 export class Counts {
   readonly #counts = new Map<Kind, number>();
@@ -51,16 +62,17 @@ export class Counts {
 
   /** Adds what another world has counted. */
   addAll(other: Counts): void {
-    for (const kind of kinds) this.add(kind, other.of(kind));
+    for (const kind of allKinds) this.add(kind, other.of(kind));
   }
 
-  /** What has not happened. */
-  missing(): readonly Kind[] {
-    return kinds.filter((kind) => this.of(kind) === 0);
+  /** Those that have not happened. */
+  missing(promised: readonly Kind[]): readonly Kind[] {
+    return promised.filter((kind) => this.of(kind) === 0);
   }
 
   toString(): string {
-    return kinds.map((kind) => `${String(this.of(kind)).padStart(9)}  ${kind}`).join("\n");
+    const happened = allKinds.filter((kind) => this.of(kind) > 0);
+    return happened.map((kind) => `${String(this.of(kind)).padStart(9)}  ${kind}`).join("\n");
   }
 }
 

@@ -43,14 +43,19 @@ const STEPS_MAX = 20_000;
 const ROUNDS_MAX = 500;
 const DISASTER_SPAN_MS = 2_000;
 
+export interface Options {
+  /** Whether everything is written to the real store too, on a disk whose power is cut. */
+  readonly hasDisk?: boolean;
+}
+
 /** @throws AssertionError that says which invariant broke */
-export async function runSeed(seed: number): Promise<Outcome> {
+export async function runSeed(seed: number, options: Options = {}): Promise<Outcome> {
   const random = new Random(seed);
   const mailboxMax = random.chance(0.1) ? random.between(1, 6) : limits.mailboxMessagesMax;
   const usual = limits.mailboxMessagesMax;
   try {
     setMailboxMax(mailboxMax);
-    return await runWorld(random, mailboxMax < usual);
+    return await runWorld(random, mailboxMax < usual, options);
   } finally {
     setMailboxMax(usual);
   }
@@ -61,13 +66,14 @@ function setMailboxMax(count: number): void {
   (limits as { mailboxMessagesMax: number }).mailboxMessagesMax = count;
 }
 
-async function runWorld(random: Random, isCrowded: boolean): Promise<Outcome> {
+async function runWorld(random: Random, isCrowded: boolean, { hasDisk = false }: Options): Promise<Outcome> {
   const hard = random.chance(0.7);
   const faults = {
     commitFails: hard ? 0.05 : 0,
     crashAfterCommit: hard ? 0.01 : 0,
     commitUnknown: hard ? 0.03 : 0,
     jobUnwritable: random.chance(0.2) ? 0.02 : 0,
+    powerFails: hasDisk ? 0.05 : 0,
     jobUnreadable: random.chance(0.1) ? 0.05 : 0,
     recoveryFails: random.chance(0.3) ? 0.15 : 0,
     recoveryIsSlow: random.chance(0.5) ? 0.3 : 0,
@@ -75,7 +81,7 @@ async function runWorld(random: Random, isCrowded: boolean): Promise<Outcome> {
     taskAnswersTwice: 0.2,
     taskIsSlow: 0.1,
   };
-  const world = new World(random, faults, random.between(1, 4));
+  const world = new World(random, faults, random.between(1, 4), hasDisk);
   // What a checker finds in the middle of the engine's own work, for which nobody waits.
   const found = (error: unknown) => world.broken(error);
   process.on("unhandledRejection", found);
@@ -83,6 +89,7 @@ async function runWorld(random: Random, isCrowded: boolean): Promise<Outcome> {
     return await live(world, random, isCrowded, hard);
   } finally {
     process.off("unhandledRejection", found);
+    await world.disk?.close();
   }
 }
 
@@ -95,6 +102,7 @@ async function live(world: World, random: Random, isCrowded: boolean, hard: bool
   judgeIdle(world.journal.jobs);
   await makePeace(world, clients, people);
   for (const client of clients) judge(world, client, people);
+  await world.disk?.compare(world.journal);
   const stored = [...world.journal.jobs.values()];
   countStored(world.counts, stored);
   return {

@@ -9,6 +9,7 @@ import {
   type Journal,
   JournalUnavailable,
 } from "../../src/engine/journal.ts";
+import type { Disk } from "./disk.ts";
 import type { Process, World } from "./world.ts";
 
 export function simJournal(world: World, owned: () => Process): Journal {
@@ -38,18 +39,25 @@ export function simJournal(world: World, owned: () => Process): Journal {
         mayFail(world, "failing claim");
         // Which of two living processes may claim is decided outside: the home of a program is locked.
         if (owned() !== world.process) throw new JournalUnavailable("The home is another process's.");
-        return world.journal.claim(owner, limit);
+        return both(world, (journal) => journal.claim(owner, limit));
       }),
     load: (jobId) => later(slowlyMs("slow load"), () => load(world, jobId)),
     failDamaged: (jobId, owner, render) =>
       later(soonMs(), () => {
         if (world.random.chance(world.faults.commitFails)) throw new JournalUnavailable("The disk is full.");
-        return world.journal.failDamaged(jobId, owner, render);
+        return both(world, (journal) => journal.failDamaged(jobId, owner, render));
       }),
   };
 }
 
-function commit(world: World, process: Process, batch: readonly JobChanges[]): CommitAnswer {
+/** Asks the journal in memory, and the one on disk if there is one: they agree. */
+async function both<T>({ journal, disk }: World, ask: (journal: Journal) => Promise<T>): Promise<T> {
+  const answer = await ask(journal);
+  if (disk !== null) assert.deepEqual(await ask(disk.journal), answer, "the store answers as its model");
+  return answer;
+}
+
+async function commit(world: World, process: Process, batch: readonly JobChanges[]): Promise<CommitAnswer> {
   const { random, faults, counts } = world;
   if (random.chance(faults.commitFails)) {
     counts.add("failing commit");
@@ -63,10 +71,13 @@ function commit(world: World, process: Process, batch: readonly JobChanges[]): C
     world.unwritable.add(batch[random.below(batch.length)]!.jobId);
   }
   const taken = batch.filter(({ jobId }) => !world.unwritable.has(jobId));
-  world.checker.beforeCommit(taken);
-  const { lost, unwritable } = world.journal.apply(taken);
-  assert.deepEqual(unwritable, [], "no number and no id is used twice");
-  world.checker.afterCommit(taken, lost);
+  const { disk } = world;
+  if (disk !== null && process === world.process && random.chance(faults.powerFails)) {
+    return cutPower(world, disk, taken);
+  }
+  const { lost } = write(world, taken);
+  const stored = await disk?.commit(taken);
+  if (stored !== undefined) assert.deepEqual(stored.lost, lost, "the store answers as its model");
   // Written, but nobody learns of it: not the engine, not the clients, not the runner.
   if (process === world.process && random.chance(faults.crashAfterCommit)) {
     counts.add("crash behind a commit");
@@ -77,11 +88,30 @@ function commit(world: World, process: Process, batch: readonly JobChanges[]): C
   return { lost, unwritable: refused.map(({ jobId }) => ({ jobId, reason: "a key is taken" })) };
 }
 
+/** @returns the jobs of which nothing was written, since they are another's */
+function write(world: World, taken: readonly JobChanges[]): CommitAnswer {
+  world.checker.beforeCommit(taken);
+  const answer = world.journal.apply(taken);
+  assert.deepEqual(answer.unwritable, [], "no number and no id is used twice");
+  world.checker.afterCommit(taken, answer.lost);
+  return answer;
+}
+
+/** Nobody learns what became of the batch: no process outlives it. */
+async function cutPower(world: World, disk: Disk, taken: readonly JobChanges[]): Promise<never> {
+  world.counts.add("power cut");
+  if (await disk.cut(taken, world.journal)) write(world, taken);
+  await disk.compare(world.journal);
+  world.endZombie();
+  world.crash();
+  return await new Promise<never>(() => {});
+}
+
 function load(world: World, jobId: string): Promise<JobImage | null> {
   const { random, faults, counts, unreadable } = world;
   mayFail(world, "failing load");
   if (random.chance(faults.jobUnreadable)) unreadable.add(jobId);
-  if (!unreadable.has(jobId)) return world.journal.load(jobId);
+  if (!unreadable.has(jobId)) return both(world, (journal) => journal.load(jobId));
   counts.add("job that cannot be read");
   throw new SyntaxError("a row is no JSON");
 }

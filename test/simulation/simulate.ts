@@ -1,4 +1,5 @@
-// Runs many seeds: `npm run simulate -- --seeds 100000`, or one again: `npm run simulate -- --seed 4711`.
+// Runs many seeds: `npm run simulate -- --seeds 100000`, or one again: `npm run simulate -- --seed 4711`; with `--disk`
+// on the real store, whose power is cut.
 
 import { parseArgs } from "node:util";
 import { Counts } from "./kinds.ts";
@@ -9,6 +10,7 @@ const { values } = parseArgs({
     seeds: { type: "string", default: "2000" },
     from: { type: "string", default: "1" },
     seed: { type: "string" },
+    disk: { type: "boolean", default: false },
   },
 });
 const from = Number(values.seed ?? values.from);
@@ -17,12 +19,14 @@ const counts = new Counts();
 const total = { jobs: 0, events: 0 };
 for (let seed = from; seed < from + count; seed++) {
   try {
-    const outcome = await runSeed(seed);
+    const outcome = await runSeed(seed, { hasDisk: values.disk });
     total.jobs += outcome.jobs;
     total.events += outcome.events;
     counts.addAll(outcome.counts);
   } catch (error) {
-    console.error(`Seed ${seed} failed; again: npm run simulate -- --seed ${seed}`);
+    console.error(
+      `Seed ${seed} failed; again: npm run simulate --${values.disk ? " --disk" : ""} --seed ${seed}`,
+    );
     console.error(error);
     process.exit(1);
   }

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Counts } from "./kinds.ts";
+import { Counts, kinds } from "./kinds.ts";
 import { runSeed } from "./scenario.ts";
 
-const SEEDS = 2_000;
+const SEEDS = 1_500;
 
 test(`${SEEDS} seeds of crashes, partitions, failing disks and wrong answers break no invariant`, async () => {
   const counts = new Counts();
@@ -16,5 +16,9 @@ test(`${SEEDS} seeds of crashes, partitions, failing disks and wrong answers bre
     });
     counts.addAll(outcome.counts);
   }
-  assert.deepEqual(counts.missing(), [], "every kind of thing that the simulation promises has happened");
+  assert.deepEqual(
+    counts.missing(kinds),
+    [],
+    "every kind of thing that the simulation promises has happened",
+  );
 });

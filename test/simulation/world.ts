@@ -9,6 +9,7 @@ import type { Clock } from "../../src/engine/ports.ts";
 import { PoolSlots } from "../../src/execution/pools.ts";
 import { MemoryJournal } from "../support/memory-journal.ts";
 import { Checker } from "./checker.ts";
+import { Disk } from "./disk.ts";
 import { Counts } from "./kinds.ts";
 import type { Random } from "./random.ts";
 import { simJournal } from "./sim-journal.ts";
@@ -24,6 +25,8 @@ export interface Faults {
   readonly commitUnknown: number;
   /** Probability that a job is chosen whose commits are refused for good from now on, per commit. */
   readonly jobUnwritable: number;
+  /** Probability that the power is cut while a commit is written, per commit; only a world with a disk has power. */
+  readonly powerFails: number;
   /** Probability that a job's records turn out to be damaged, per load. */
   readonly jobUnreadable: number;
   /** Probability that a claim or a load fails, and that it takes long. */
@@ -39,6 +42,7 @@ export const noFaults: Faults = {
   crashAfterCommit: 0,
   commitUnknown: 0,
   jobUnwritable: 0,
+  powerFails: 0,
   jobUnreadable: 0,
   recoveryFails: 0,
   recoveryIsSlow: 0,
@@ -67,6 +71,8 @@ export class World {
   readonly journal = new MemoryJournal();
   readonly checker: Checker;
   readonly counts = new Counts();
+  /** The real store, which is told everything that the journal in memory is told; null in most worlds. */
+  readonly disk: Disk | null;
   faults: Faults;
   /** The time that passes. */
   nowMs = Date.UTC(2026, 0, 1);
@@ -89,8 +95,9 @@ export class World {
   #broken: unknown = null;
   readonly #id: () => string;
 
-  constructor(random: Random, faults: Faults, poolSlots: number) {
+  constructor(random: Random, faults: Faults, poolSlots: number, hasDisk: boolean) {
     this.random = random;
+    this.disk = hasDisk ? new Disk(random, this.counts) : null;
     this.faults = faults;
     this.#poolSlots = poolSlots;
     this.#id = idSource(
@@ -128,8 +135,9 @@ export class World {
   }
 
   #clock(owned: () => Process): Clock {
-    // What a process's steady clock says means nothing to the next one.
-    const aheadMs = this.random.between(0, 1_000_000) - this.nowMs;
+    // What a process's steady clock says means nothing to the next one. It is within hours of the wall clock, so that
+    // whoever confuses them waits too long or not at all.
+    const aheadMs = this.random.between(-10_000_000, 10_000_000);
     return {
       nowMs: () => this.#wallMs,
       steadyMs: () => this.nowMs + aheadMs,
@@ -153,9 +161,8 @@ export class World {
   /** kill -9: memory, timers and commands are gone; another process takes over. */
   crash(): void {
     this.counts.add("crash");
-    this.process.isAlive = false;
-    const dead = this.process;
-    this.#planned = this.#planned.filter((entry) => entry.process !== dead);
+    this.disk?.kill();
+    this.#end(this.process);
     const next = this.#start();
     this.process = next;
     this.plan(0, null, () => this.#recover(next));
@@ -170,10 +177,20 @@ export class World {
     this.process = next;
     this.plan(0, null, () => this.#recover(next));
     this.plan(this.random.between(5, 200), null, () => {
-      zombie.isAlive = false;
-      if (this.zombie === zombie) this.zombie = null;
-      this.#planned = this.#planned.filter((entry) => entry.process !== zombie);
+      if (this.zombie === zombie) this.endZombie();
+      else this.#end(zombie);
     });
+  }
+
+  endZombie(): void {
+    if (this.zombie !== null) this.#end(this.zombie);
+    this.zombie = null;
+  }
+
+  /** What it had planned never happens. */
+  #end(process: Process): void {
+    process.isAlive = false;
+    this.#planned = this.#planned.filter((entry) => entry.process !== process);
   }
 
   /** A program that cannot read what is open ends; whoever looks after it starts it again. */
