@@ -1,14 +1,22 @@
-// Runs every test file, or those whose path contains one of the given words: `npm test`, `npm test -- kill zip`.
+// Runs every test file, or those whose path contains one of the given words: `npm test`, `npm test -- kill zip`. With --long
+// (`npm run test:long`) every test has its long size, and all tests are followed by the mutations.
 // Temporary files lie in memory where there is room, unless TMPDIR says where.
 
 import { spawnSync } from "node:child_process";
-import { globSync, rmSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { globSync, mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { grouped } from "./support/groups.ts";
+import { LONG_VARIABLE } from "./support/long.ts";
 import { memoryFolder } from "./support/memory-folder.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const words = process.argv.slice(2);
+const { values, positionals: words } = parseArgs({
+  options: { long: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
 const LONGEST = /\/(simulation|kill|dashboard|cli-gateway|gateway-fire-[a-z]+|gateway-guide)\.test\.ts$/;
 const files = globSync(
   ["src/**/*.test.ts", "sdk/{generator,src,test}/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
@@ -20,21 +28,34 @@ const files = globSync(
 /** One more than there are cores: many tests wait, for a process to end or for a time to be over. */
 const FILES_AT_ONCE = availableParallelism() + 1;
 /** A test that hangs fails, instead of holding up everybody. */
-const FILE_MS_MAX = 240_000;
+const FILE_MS_MAX = values.long ? 1_200_000 : 240_000;
 // A runner without files would report success.
 if (files.length === 0) {
   console.error(`No test file matches ${words.join(" or ") || "the pattern"}.`);
   process.exit(1);
 }
 const folder = process.env.TMPDIR === undefined ? memoryFolder() : null;
-const { status } = spawnSync(
-  process.execPath,
-  ["--test", `--test-concurrency=${FILES_AT_ONCE}`, `--test-timeout=${FILE_MS_MAX}`, ...files],
-  {
+const groups = mkdtempSync(join(folder ?? tmpdir(), "troupe-groups-"));
+let status = node(
+  [
+    "--test",
+    `--test-concurrency=${FILES_AT_ONCE}`,
+    `--test-timeout=${FILE_MS_MAX}`,
+    ...grouped(root, files, groups),
+  ],
+  { ...(folder !== null && { TMPDIR: folder }), ...(values.long && { [LONG_VARIABLE]: "1" }) },
+);
+rmSync(groups, { recursive: true, force: true });
+if (folder !== null) rmSync(folder, { recursive: true, force: true });
+// They are what `npm test` must notice: its sizes, not the long ones.
+if (status === 0 && values.long && words.length === 0) status = node(["test/mutations/run.ts"], {});
+process.exit(status);
+
+function node(args: readonly string[], env: Readonly<Record<string, string>>): number {
+  const ended = spawnSync(process.execPath, args, {
     cwd: root,
     stdio: "inherit",
-    env: { ...process.env, ...(folder !== null && { TMPDIR: folder }) },
-  },
-);
-if (folder !== null) rmSync(folder, { recursive: true, force: true });
-process.exit(status ?? 1);
+    env: { ...process.env, ...env },
+  });
+  return ended.status ?? 1;
+}

@@ -1,19 +1,20 @@
-// kill -9, 50 times at random moments, with 200 jobs in flight whose commands are real: nothing that was
+// kill -9, many times at random moments, with many jobs in flight whose commands are real: nothing that was
 // acknowledged is lost, nothing is done twice by built-in agents, no history has a gap, and no process is left.
-// `KILLS=500 KILL_SEED=$RANDOM npm test -- kill` tries more moments, and others.
+// `npm run test:long -- kill` kills 50 times; `KILLS=500 KILL_SEED=$RANDOM npm test -- kill` at more moments, and others.
 
 import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { Random } from "../simulation/random.ts";
+import { sized } from "../support/long.ts";
 import { processesWith, seesProcesses } from "../support/processes.ts";
 import { startProgram, temporaryHome } from "../support/program.ts";
 import { call, historyOf, jobDetail } from "../support/runtime-api.ts";
 import { until } from "../support/until.ts";
 
-const JOBS = 200;
-const KILLS = Number(process.env.KILLS ?? 50);
+const JOBS = sized(100, 200);
+const KILLS = Number(process.env.KILLS ?? sized(10, 50));
 /** The first kills come while jobs are still added. */
 const JOBS_PER_KILL = JOBS / 10;
 

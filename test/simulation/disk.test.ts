@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sized } from "../support/long.ts";
 import { Counts, diskKinds } from "./kinds.ts";
 import { runSeed } from "./scenario.ts";
 
-const SEEDS = 40;
+const SEEDS = sized(40, 400);
 
 test(`what ${SEEDS} seeds of power cuts leave of the store is what was acknowledged`, async () => {
   const counts = new Counts();
