@@ -205,7 +205,7 @@ describe("a process that dies", () => {
       assert.ok(atWrite > 5 && atWrite < WRITES, String(atWrite));
     }));
 
-  test("while a blueprint is added anew, whose folder is gone by the next start: it is all as before, or all new", async () => {
+  test("while a blueprint is added again, whose folder is gone by the next start: it is all as before, or all new", async () => {
     const statuses = new Set<string>();
     for (let atWrite = 0; atWrite < WRITES; atWrite++) {
       const { status, hasDied } = await addWithoutFolder({ atWrite, isCommitted: true });
@@ -230,7 +230,7 @@ describe("a process that dies", () => {
     ));
 });
 
-test("what a killed process had half-made is gone after the next start, also when its addition fails", async () => {
+test("what a killed process left incomplete is gone after the next start, also when its addition fails", async () => {
   await using under = await testHome();
   await under.writeBlueprint("digest", files("alpha"));
   await survive(under, "addition", []);
@@ -330,7 +330,7 @@ test("of a model that two blueprints have with contents of their own, a removal 
   );
 });
 
-test("a resource whose link is ahead of its row is made anew when the package is what it was", async () => {
+test("a resource whose link is newer than its row is made again when the package is unchanged", async () => {
   await using under = await testHome();
   await under.writeBlueprint("digest", files("alpha"));
   await survive(under, "addition", []);
@@ -346,7 +346,7 @@ test("a resource whose link is ahead of its row is made anew when the package is
 });
 
 describe("what jobs are given", () => {
-  test("of an addition that fails, though the blueprint stays added: they cannot be prepared, and are told", async () => {
+  test("of an addition that fails, though the blueprint stays added: they cannot be prepared, and learn why", async () => {
     await using under = await testHome();
     await under.writeBlueprint("digest", files("alpha"));
     await survive(under, "addition", []);
@@ -403,7 +403,7 @@ describe("what jobs are given", () => {
     assert.equal((await under.records.job("job_0001"))?.bundleFingerprint, found.fingerprint);
   });
 
-  test("while it is being removed nobody gets it, and a run that begins first stops the removal", async () => {
+  test("while it is being removed it cannot be used, and a run that begins first stops the removal", async () => {
     await using under = await testHome();
     await under.writeBlueprint("digest", files("alpha"));
     await survive(under, "addition", []);

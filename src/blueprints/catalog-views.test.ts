@@ -132,7 +132,7 @@ test("filters look at category, state, and text in id, name, description and tag
   assert.deepEqual(await at.ids({ state: "available", category: "logs" }), []);
 });
 
-test("what was added is described, and a warning says how its folder has moved away from it", async () => {
+test("the added package is described, with a warning of how its folder differs from it", async () => {
   await using at = await place();
   await at.write("report", { name: "Before" });
   const fingerprint = await at.snapshot("report");
@@ -229,7 +229,7 @@ test("a package that somebody has removed from the disk does not keep the bluepr
   await assert.rejects(readDefinition("/nowhere"), BundleProblem);
 });
 
-test("a failed blueprint whose folder is broken too is broken, and both reasons are told", async () => {
+test("a failed blueprint whose folder is broken too is broken, with both reasons", async () => {
   await using at = await place();
   await at.write("report", {}, { nodes: [] });
   await at.save("report", {

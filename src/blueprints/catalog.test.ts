@@ -101,7 +101,7 @@ test("a broken one has an id, its name and all its problems, and hides no other"
   assert.deepEqual(codes(await catalog.find("known")), ["/config/default.json#/web_ui wrong_type"]);
 });
 
-test("of two with one id the first whole one is taken, and says where the other lies", async () => {
+test("of two with one id the first valid one is used, with a warning that names the other", async () => {
   const first = await folderWith(
     { "a/manifest.json": withId("same"), "b/manifest.json": withId("same") },
     "first",
@@ -278,7 +278,7 @@ test("a file that was replaced by one of the same size is read again", async () 
   assert.equal((await catalog.find("a"))?.identity.name, "two");
 });
 
-test("all who ask at once share one look", async () => {
+test("concurrent calls share one scan", async () => {
   const folder = await folderWith({ "a/manifest.json": manifest() });
   const { catalog } = catalogOf(folder);
   const answers = await Promise.all([catalog.entries(), catalog.entries(), catalog.find("a")]);

@@ -73,7 +73,7 @@ test("a runtime_path at which no node finds the folder is a warning with where i
   }
 });
 
-test("as many settings as there may be stand beside one another", () => {
+test("the maximum number of settings is accepted", () => {
   const folders = Array.from({ length: 100 }, (_, i) =>
     folder({
       config_path: `documents.folder_${i}`,

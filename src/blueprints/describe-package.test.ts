@@ -46,7 +46,7 @@ function doubled(times: number): JsonObject {
 const wrong = (manifest: JsonObject, configuration: JsonObject | null = null) =>
   described(manifest, configuration).problems.map(({ path, code }) => `${path} ${code}`);
 
-test("a package that says nothing is described by its folder and its graph", () => {
+test("a package without an identity is described by its folder and its graph", () => {
   const { description, problems, warnings } = described({}, null, "word-count");
   assert.deepEqual([problems, warnings], [[], []]);
   assert.deepEqual(description, {
@@ -232,11 +232,11 @@ for (const [manifest, expected] of manifestMistakes) {
   });
 }
 
-test("a schema that doubles at each step is looked at for a moment, and left to the launches", () => {
+test("a schema that doubles at each step is checked for a limited time, and accepted", () => {
   assert.deepEqual(wrong({ config_schema: doubled(40) }), []);
 });
 
-test("all mistakes are told at once, those of the manifest and those of the configuration", () => {
+test("all mistakes are reported at once, those of the manifest and those of the configuration", () => {
   const problems = wrong(
     { requirements: { cpu_cores: "two" }, models: {} },
     { identity: { blueprint_id: "A" }, web_ui: { enabled: "yes" } },
@@ -311,7 +311,7 @@ test("an unknown field of the graph is a warning, with the nearest name, and a n
   );
 });
 
-test("a slip is found behind any number of names that nobody could misspell", () => {
+test("a misspelt field is found after any number of names that are unlike a known one", () => {
   const names = Array.from({ length: 1_001 }, (_, i) => `n${i}`);
   const { warnings } = described({
     initial_inputs: Object.fromEntries(names.map((name) => [name, {}])),
@@ -374,7 +374,7 @@ test("mistakes of local folders have their places in the configuration", () => {
   }
 });
 
-test("a folder that no node uploads is told with what the nodes upload, and where it could lie", () => {
+test("a folder that no node uploads is a problem with what the nodes upload, and where it could be", () => {
   const [problem] = foldersOf(folder({ payload_path: "mn_local_inputs" })).problems;
   assert.match(problem?.message ?? "", /node "work" has the upload_path "worker"/);
   assert.match(problem?.message ?? "", /"worker\/mn_local_inputs" would be inside/);

@@ -80,7 +80,7 @@ describe("a job of a blueprint", () => {
     await assert.rejects(core.create(source), refused("validation_failed"));
   });
 
-  test("whose package goes between the look and the write waits for the one that comes", async () => {
+  test("whose package is removed between the check and the write waits for the next one", async () => {
     await using core = await startCore();
     await core.catalog("digest", quick);
     await core.add("digest");
@@ -216,7 +216,7 @@ describe("a run of a job whose blueprint is being removed", () => {
       await blueprints.save({ ...before, state: "removing" });
     });
 
-  test("is refused before it is looked at, and when the removal begins behind the look", async () => {
+  test("is refused before its check, and when the removal begins after the check", async () => {
     await using core = await startCore();
     for (const manifest of [slow, stored]) {
       const jobId = await readyJob(core, manifest);
@@ -228,7 +228,7 @@ describe("a run of a job whose blueprint is being removed", () => {
     }
   });
 
-  test("is refused when what it needs is gone, also when it went behind the look", async () => {
+  test("is refused when what it needs is gone, also when it was removed after the check", async () => {
     await using core = await startCore();
     const jobId = await readyJob(core, stored);
     const insert = await core.runs.prepare(jobId, asked);
@@ -247,7 +247,7 @@ describe("a run of a job whose blueprint is being removed", () => {
     assert.equal((await core.ended(run.runId)).status, "completed");
   });
 
-  test("of a launch waits for the next addition when the removal is through", async () => {
+  test("of a launch waits for the next addition once the removal has ended", async () => {
     await using core = await startCore();
     await readyJob(core, { ...quick, resources: [{ name: "words" }] });
     const insert = await core.launches.prepare("digest", { ...asked, name: null });
@@ -379,7 +379,7 @@ describe("a run with configuration overrides", () => {
     assert.equal((await core.ended((await core.start(jobId, {}, { a: 1 })).runId)).status, "completed");
   });
 
-  test("is refused with a place for each mask that stands for nothing", async () => {
+  test("is refused with the place of each mask that has no stored secret", async () => {
     await using core = await startCore();
     await core.catalog("digest", quick);
     const { jobId } = await core.create(source, { api_key: "s3cret" });
@@ -430,7 +430,7 @@ test("any order of additions, failures and new jobs leaves each job as the addit
   );
 });
 
-test("a launch makes a job and its run in one piece, or neither", async () => {
+test("a launch creates a job and its run atomically", async () => {
   await using core = await startCore();
   await core.catalog("digest", { ...quick, metadata: { name: "A digest" } });
   const request = { inputs: {}, configOverrides: null, name: null, trace: null };

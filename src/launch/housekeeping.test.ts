@@ -31,7 +31,7 @@ async function promise(core: TestCore, key: string): Promise<void> {
   );
 }
 
-test("promised answers go when they have expired, and not before", async () => {
+test("stored idempotency responses are removed when they have expired, and not before", async () => {
   await using core = await startCore();
   const keeper = housekeeper(core);
   await promise(core, "old");
@@ -48,7 +48,7 @@ test("promised answers go when they have expired, and not before", async () => {
   await keeper.stop();
 });
 
-test("what deleted jobs have left is removed at the start", async () => {
+test("what deleted jobs have left is removed at start", async () => {
   await using core = await startCore();
   const job = await core.job(graph("quick", [router("in")]));
   await core.records.write((writes) => writes.deleteJob(job.jobId, 1));
@@ -59,7 +59,7 @@ test("what deleted jobs have left is removed at the start", async () => {
   await keeper.stop();
 });
 
-test("a round that takes long is not joined by another one, and stopping waits for it", async () => {
+test("rounds do not overlap, and stopping waits for the current one", async () => {
   await using core = await startCore();
   const gate = Promise.withResolvers<number>();
   const reached = Promise.withResolvers<void>();
@@ -86,7 +86,7 @@ test("a round that takes long is not joined by another one, and stopping waits f
   assert.equal(core.clock.timers, 0, "and none is to come");
 });
 
-test("a round that fails is told, and the next one comes", async () => {
+test("a round that fails is logged, and the next one starts as usual", async () => {
   await using core = await startCore();
   const warned: string[] = [];
   const records: GatewayRecords = {
@@ -101,7 +101,7 @@ test("a round that fails is told, and the next one comes", async () => {
   assert.equal(core.clock.timers, 0);
 });
 
-test("old operations go with their events, unless everything is kept", async () => {
+test("old operations are removed with their events, unless everything is kept", async () => {
   await using core = await startCore();
   const operations = sqlOperationRecords(core.database);
   const finishedAtMs = core.clock.nowMs();

@@ -31,14 +31,14 @@ test("inputs are one body for all, or bodies for some; {} leaves the manifest's 
   assert.deepEqual(bodies({ $entrypoints: { a: [], b: 3 } }), [null, [3]]);
 });
 
-test("what would reach nobody is refused: names of no entrypoint, and what stands beside $entrypoints", () => {
+test("inputs that would reach no node are refused: unknown entrypoints, and fields beside $entrypoints", () => {
   assert.deepEqual(problems({ $entrypoints: { c: [1], b: [1] }, n: 1 }), [
     'inputs has "n" beside $entrypoints, which would reach nobody',
     'inputs.$entrypoints names "c", which is no entrypoint',
   ]);
 });
 
-test("of many problems the first hundred are told, and of a long name its beginning", () => {
+test("of many problems the first hundred are reported, and of a long name its beginning", () => {
   const names = Array.from({ length: 1_000 }, (_, i) => [`${i}${"x".repeat(10_000)}`, []]);
   const told = problems({ $entrypoints: Object.fromEntries(names) });
   assert.equal(told.length, 101);

@@ -25,7 +25,7 @@ async function configuration(core: TestCore, ofBundle: JsonObject | null, ofJob:
   return configurationJson === null ? null : core.secrets.decrypt(JSON.parse(configurationJson));
 }
 
-test("the job's configuration lies over the bundle's, key by key", async () => {
+test("the job's configuration overrides the bundle's, key by key", async () => {
   await using core = await startCore();
   assert.equal(await configuration(core, null, {}), null);
   assert.deepEqual(await configuration(core, { a: 1 }, {}), { a: 1 });

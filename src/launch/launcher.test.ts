@@ -183,7 +183,7 @@ describe("control and launch of one run take turns (L4)", () => {
     assert.equal(core.engine.openJobs, 0);
   });
 
-  test("a run that is paused, and let go on during the launch of others, is launched", async () => {
+  test("a run that is paused, and resumed during the launch of others, is launched", async () => {
     await using core = await startCore();
     const { jobId } = await core.job(quick);
     const run = await core.start(jobId);
@@ -215,7 +215,7 @@ describe("after a restart", () => {
     }
   });
 
-  test("a run that was paused before its launch goes on waiting", async () => {
+  test("a run that was paused before its launch still waits", async () => {
     await using first = await startCore();
     const run = await first.accept((await first.job(quick)).jobId);
     await first.runs.control(run.runId, "paused");
@@ -227,7 +227,7 @@ describe("after a restart", () => {
     assert.equal((await core.ended(run.runId)).status, "completed");
   });
 
-  test("what was asked of a run that waits is brought about, and it is not launched before (L6)", async () => {
+  test("a waiting run is brought to its desired state, and is not launched before (L6)", async () => {
     await using first = await startCore();
     const { jobId } = await first.job(held);
     const [cancelled, paused, resumed] = [
@@ -257,7 +257,7 @@ describe("after a restart", () => {
     );
   });
 
-  test("what was asked of a run, and did not reach the runtime, is brought about (R2)", async () => {
+  test("a desired state that did not reach the runtime is applied (R2)", async () => {
     await using first = await startCore();
     const { jobId } = await first.job(held);
     const [cancelled, paused, resumed] = [
@@ -296,7 +296,7 @@ describe("stopping", () => {
     assert.equal((await core.find(late.runId)).launched, false);
   });
 
-  test("takes the retry back: nothing is launched by a launcher that has stopped", async () => {
+  test("cancels the retry: a launcher that has stopped launches nothing", async () => {
     await using core = await startCore();
     core.plans.broken.add((await core.job(quick)).jobId);
     const run = await core.start([...core.plans.broken][0] ?? "");

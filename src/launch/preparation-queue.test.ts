@@ -154,7 +154,7 @@ describe("while a run is being prepared", () => {
     assert.equal(await core.journal.find(run.runtimeJobId), null);
   });
 
-  test("a pause lets it come to its end, and it is launched when the run goes on", async () => {
+  test("a pause lets it finish, and it is launched when the run is resumed", async () => {
     await using core = await startCore();
     const { job } = await readingJob(core);
     const hold = held(core);
@@ -201,7 +201,7 @@ describe("while a run is being prepared", () => {
     for (const { runId } of runs) assert.equal((await core.ended(runId)).status, "completed");
   });
 
-  test("a run that goes on at the moment in which its preparation finds it paused is prepared after all", async () => {
+  test("a run that is resumed while its preparation finds it paused is prepared after all", async () => {
     await using core = await startCore();
     const { job } = await readingJob(core);
     const hold = held(core);
@@ -234,7 +234,7 @@ describe("while a run is being prepared", () => {
     assert.equal(await core.records.run(run.runId), null);
   });
 
-  test("the end of the process ends it, and the next one prepares it anew (V4)", async () => {
+  test("the end of the process aborts it, and the next one prepares it again (V4)", async () => {
     await using first = await startCore();
     const { job } = await readingJob(first);
     const hold = held(first);
@@ -263,7 +263,7 @@ describe("while a run is being prepared", () => {
   });
 });
 
-test("an unexpected error is tried again; the others go on (L2)", async () => {
+test("after an unexpected error it is retried, and the others continue (L2)", async () => {
   await using core = await startCore();
   const { job } = await readingJob(core);
   core.preparation.hold = async () => {
@@ -279,7 +279,7 @@ test("an unexpected error is tried again; the others go on (L2)", async () => {
   await begunOf(core, run.runId);
 });
 
-test("an error that stays is told, and fails the run at the last try (V6)", async () => {
+test("a permanent error shows in the label, and fails the run at the last try (V6)", async () => {
   await using core = await startCore();
   const { job } = await readingJob(core);
   core.preparation.hold = async () => {
@@ -343,7 +343,7 @@ describe("a run whose services are not there yet, such as after a restart (V5)",
     assert.equal(core.launcher.waiting, others.length);
   });
 
-  test("may be paused meanwhile, and waits again when it goes on", async () => {
+  test("may be paused meanwhile, and waits again when it is resumed", async () => {
     await using core = await startCore();
     const runs = await waitingRuns(core);
     const { runId } = runs[0]!;

@@ -27,7 +27,7 @@ test("a run that is cancelled while it waits is asked for and ended in one write
   assert.equal((await core.records.job(jobId))?.activeRuns, 0);
 });
 
-test("those who watch a run are told its end, and its history is that one event", async () => {
+test("subscribers get the run's terminal event, which is its whole history", async () => {
   await using core = await startCore();
   const run = await core.accept((await core.job(quick)).jobId);
   const told: string[] = [];

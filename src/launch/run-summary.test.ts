@@ -38,7 +38,7 @@ const FAILURE = JSON.stringify({ code: "manifest.invalid", desc: "it is wrong", 
 const countsOf = (record: RunRecord) =>
   summaryOf({ job: summarizedRun(record), failure: null, nowMs: 9_000, artifactIds: [] }).counts;
 
-test("a run that waits has a summary of nothing", () => {
+test("a run that waits has an empty summary", () => {
   const summary = summaryOf({ job: summarizedRun(waiting), failure: null, nowMs: 9_000, artifactIds: [] });
   assert.deepEqual(
     [summary.status, summary.duration_ms, summary.trace_id],

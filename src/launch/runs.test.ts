@@ -132,7 +132,7 @@ describe("control of a run", () => {
     await assert.rejects(core.runs.control("run_0", "paused"), refused("run_not_found"));
   });
 
-  test("that ends at that moment is refused, and says what it has become", async () => {
+  test("that ends at that moment is refused, with its final status", async () => {
     await using core = await startCore();
     const run = await core.start((await core.job(slow)).jobId);
     await core.whenRun(run.runId, (one) => one.launched);
@@ -149,7 +149,7 @@ describe("control of a run", () => {
     );
   });
 
-  test("of one that was cancelled on the runtime's own API answers what it is", async () => {
+  test("of one that was cancelled on the runtime's own API returns its status", async () => {
     await using core = await startCore();
     const run = await core.start((await core.job(held)).jobId);
     await core.whenRun(run.runId, (one) => one.launched);
@@ -233,7 +233,7 @@ describe("control of all runs of a job", () => {
     assert.equal((await core.find(run.runId)).status, "completed");
   });
 
-  test("says of each run what it comes to, whether it is launched or waits", async () => {
+  test("returns the resulting status of each run, whether it is launched or waits", async () => {
     await using core = await startCore();
     const { jobId } = await core.job(held);
     const launched = await core.start(jobId);

@@ -101,7 +101,7 @@ async function everything(now: Start, run: AskedRun) {
 }
 
 describe("a run that the next start has not come to yet", () => {
-  test("takes nothing, says that it soon will, and takes it then", async () => {
+  test("takes nothing and asks to retry, and takes it then", async () => {
     const database = openSqlite(":memory:");
     const first = start(database);
     const jobId = await runInNeed(first);

@@ -86,7 +86,7 @@ test("age and size together: the stricter of the two counts", async () => {
   }
 });
 
-test("what is open stays, however old and large (R1)", async () => {
+test("open runs stay, however old and large (R1)", async () => {
   await using s = await retentionScene();
   const huge = { ...newTally(), historyChars: 1_000_000 };
   await s.journal.commit([changes({ jobId: "open", progress: progress({ updatedAtMs: 1, tally: huge }) })]);
@@ -144,7 +144,7 @@ async function everything(s: RetentionScene): Promise<void> {
     await utimes(join(s.home, place), 1, 1);
 }
 
-test("what nothing names is left alone while it is most of the home, until somebody confirms (R7)", async () => {
+test("what nothing names is kept while it is most of the home, until a request confirms (R7)", async () => {
   await using s = await retentionScene();
   await s.ended("known", HOUR_MS, { history: 1, artifact: "known" });
   // What a lost database has left: nobody names it any more.
@@ -167,7 +167,7 @@ test("what nothing names is left alone while it is most of the home, until someb
   assert.equal((await s.retention.collect(asked)).needsConfirmation, false);
 });
 
-test("a preview says exactly what the same request then removes, and removes nothing (R2)", async () => {
+test("a preview reports exactly what the same request then removes, and removes nothing (R2)", async () => {
   await using s = await retentionScene();
   await everything(s);
   s.pass(2 * DAY_MS);
@@ -193,7 +193,7 @@ test("a preview says exactly what the same request then removes, and removes not
   assert.deepEqual(await readdir(join(s.home, "tmp")), []);
 });
 
-test("what was made a moment ago belongs to somebody: blobs, snapshots, folders stay", async () => {
+test("what was just created is kept: blobs, snapshots, folders", async () => {
   await using s = await retentionScene();
   await s.blobs.putBytes(Buffer.from("about to be named"));
   await mkdir(join(s.home, "runs/run_new"), { recursive: true });
@@ -206,7 +206,7 @@ test("what was made a moment ago belongs to somebody: blobs, snapshots, folders 
   assert.ok((await readdir(join(s.home, "bundles"))).includes(fingerprint));
 });
 
-test("a snapshot goes a day after the last who had it let it go, and not while a job has it", async () => {
+test("a snapshot is removed a day after its last owner released it, and not while a job has it", async () => {
   await using s = await retentionScene();
   const source = await writeFiles(join(s.home, "source"), bundleFiles());
   const first = await s.bundles.registerFolder({ path: source, bundleId: "b" });
@@ -259,7 +259,7 @@ test("a snapshot stays for a run that was accepted and not launched yet, though 
   assert.equal((await collect(s, limits)).bundles.count, 1);
 });
 
-test("a snapshot that a reload lets go goes at once, however young it is", async () => {
+test("a snapshot that a reload releases is removed at once, however new it is", async () => {
   await using s = await retentionScene();
   const source = await writeFiles(join(s.home, "source"), bundleFiles());
   await s.bundles.registerFolder({ path: source, bundleId: "b" });
@@ -327,7 +327,7 @@ test("the folders of the home are walked by the second sweep, not right after a 
   assert.deepEqual(await sweep(), [1, 4]);
 });
 
-test("a sweep that fails is told and counted, and the next one comes", async () => {
+test("a sweep that fails is logged and counted, and the next one starts as usual", async () => {
   await using s = await retentionScene({ limits: { olderThanDays: 1, bytesMax: 0 } });
   await s.ended("old", 2 * DAY_MS, { history: 10 });
   const { connection } = s.database;
@@ -350,7 +350,7 @@ const refused = (path: string) =>
     syscall: "unlink",
   });
 
-test("what the system does not let go keeps nothing else: it is told, not counted, and tried again (R6)", async () => {
+test("a file that cannot be removed does not stop the others: it is logged, not counted, and retried (R6)", async () => {
   const held = new Set<string>();
   await using s = await retentionScene({
     mustRemove: (name) => {
@@ -397,7 +397,7 @@ test("requests take turns: the second one finds what the first has left (R3)", a
   assert.deepEqual([first.runs.count, preview.runs.count, second.runs.count], [120, 0, 0]);
 });
 
-test("a stop ends a removal between two of its transactions; the next program goes on with it (R5)", async () => {
+test("a stop ends a removal between two of its transactions; the next program continues it (R5)", async () => {
   await using s = await retentionScene();
   for (let i = 0; i < 300; i++) await s.ended(`j-${i}`, 2 * DAY_MS, { history: 1 });
   const collected = s.retention.collect({ limits: { ...keepAll, olderThanDays: 1 }, isPreview: false });
@@ -408,7 +408,7 @@ test("a stop ends a removal between two of its transactions; the next program go
   assert.ok(runs.count > 0);
 });
 
-test("free pages are given back to the disk, but for a reserve", async () => {
+test("free pages are returned to the disk, except for a reserve", async () => {
   await using s = await retentionScene();
   const { connection } = s.database;
   connection.exec("CREATE TABLE filler (text TEXT)");

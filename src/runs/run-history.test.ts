@@ -60,7 +60,7 @@ test("a page that holds exactly what is left is the last one", async () => {
   assert.deepEqual(page, { items: [1, 2, 3, 4], nextAfterSeq: null, seenSeq: 4 });
 });
 
-test("H1: a view that matches rarely ends its page early, and the next one goes on there", async () => {
+test("H1: a view that matches rarely ends its page early, and the next one continues there", async () => {
   const history = historyOf(50_000, [1_000]);
   const view = (seq: number) => (seq === 45_000 ? seq : null);
   const found: number[] = [];
@@ -77,7 +77,7 @@ test("H1: a view that matches rarely ends its page early, and the next one goes 
   assert.deepEqual(found, [45_000]);
 });
 
-test("H1: a page of long lines is short, and still goes forward", async () => {
+test("H1: a page of long lines is short, and still advances", async () => {
   const long = "x".repeat(3 * 1024 * 1024);
   const { read } = historyOf(20, [2], () => long);
   const first = await readHistory(read, { afterSeq: 0, limit: 200, view: (seq) => seq });
@@ -139,7 +139,7 @@ test("H1: backwards too, a view that matches rarely ends its page early", async 
   assert.deepEqual(third, { items: [5_000], nextBeforeSeq: null, newestSeq: 10_000 });
 });
 
-test("H3: what else there is to do has its turn while a page is read", async () => {
+test("H3: other work has its turn while a page is read", async () => {
   const busyUntil = (ms: number) => {
     while (performance.now() < ms);
     return null;

@@ -11,7 +11,7 @@ function stopTime(t: TestContext): { nowMs: number } {
   return time;
 }
 
-test("what waits for the thread has its turn while the work goes on", async (t) => {
+test("other work has its turn between slices", async (t) => {
   const time = stopTime(t);
   let isDone = false;
   let turns = 0;

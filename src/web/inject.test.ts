@@ -148,7 +148,7 @@ test("an author's own page is served from a copy of the folder it lies in, and f
   assert.throws(() => injectWebUi(manifest, { ...run, webUi: bare }, place), NoRoomForWebUi);
 });
 
-test("a package that has the dashboard's node or folder itself is told what to rename", async () => {
+test("a package that has the dashboard's node or folder itself is refused with what to rename", async () => {
   const taken = graph("g", [executor("blueprint_web_ui", ["true"])]);
   assert.throws(() => injectWebUi(taken, run, place), /Rename the node, or set web_ui\.enabled to false/);
   const payload = await mkdtemp(join(tmpdir(), "troupe-f-"));

@@ -40,7 +40,7 @@ async function listenInRow(
   return { start, servers };
 }
 
-test("in mode probe, ports on which a stranger listens are passed over, and come back when it has gone", async () => {
+test("in mode probe, ports on which another program listens are skipped, and come back when it has gone", async () => {
   const { start, servers } = await listenInRow(5);
   await closed(servers[1]!);
   await closed(servers[3]!);
@@ -50,14 +50,14 @@ test("in mode probe, ports on which a stranger listens are passed over, and come
   assert.deepEqual(await ports.candidates(), [start, start + 1, start + 2, start + 3, start + 4]);
 });
 
-test("in mode prepublished nobody looks: whatever no open run has is on offer", async () => {
+test("mode prepublished does not probe: every port that no open run has is on offer", async () => {
   const { start, servers } = await listenInRow(3);
   const ports = portsOf(start, start + 2, { mode: "prepublished", records: recordsOf([start + 1]) });
   assert.deepEqual(await ports.candidates(), [start, start + 2]);
   await Promise.all(servers.map(closed));
 });
 
-test("many who look at the same moment do not take each other for strangers", async () => {
+test("concurrent probes do not take each other for other programs", async () => {
   const { start, servers } = await listenInRow(20);
   await Promise.all(servers.map(closed));
   const ports = portsOf(start, start + 19);
@@ -81,7 +81,7 @@ test("no more than 256 of a large range are on offer", async () => {
   assert.equal(offer.length, 256);
 });
 
-test("an address that does not answer in time holds nobody up", async () => {
+test("an address that does not answer in time delays no caller", async () => {
   const late: (() => void)[] = [];
   const clock = {
     ...systemClock,
@@ -95,7 +95,7 @@ test("an address that does not answer in time holds nobody up", async () => {
   assert.equal(late.length, 1);
 });
 
-test("the refusal names the range, who may have the ports, and what to do", () => {
+test("the refusal names the range, what may use the ports, and what to do", () => {
   const probing = portsOf(61_000, 61_049).refusal();
   assert.equal(probing.code, "no_free_port");
   assert.match(

@@ -105,7 +105,7 @@ test("a large file leaves memory flat", { skip: canClone }, async () => {
   await rm(join(folder, "large.copy"));
 });
 
-test("an abort is heard within a piece, and leaves nothing", async () => {
+test("an abort takes effect within a chunk, and leaves nothing", async () => {
   const from = await hollow("aborted", 300 * MiB);
   const to = join(folder, "aborted.copy");
   const abort = new AbortController();
@@ -121,7 +121,7 @@ test("an abort is heard within a piece, and leaves nothing", async () => {
   await assert.rejects(stat(to), { code: "ENOENT" });
 });
 
-test("a file that changes while it is copied is not taken for whole", { skip: canClone }, async () => {
+test("a file that changes while it is copied is not accepted", { skip: canClone }, async () => {
   const from = await hollow("growing", 8 * MiB);
   const to = join(folder, "growing.copy");
   const copying = new FileCopier(never).copy(from, to, () => appendFileSync(from, "more"));
@@ -175,7 +175,7 @@ test("a folder's copy has its files and its inner links, and tells how far it is
   assert.deepEqual(told.at(-1), [3, 8]);
 });
 
-test("a file that holds less than it says comes to an end", { skip: !existsSync(CLAIMS_MORE) }, async () => {
+test("reading a file ends when it is shorter than its size", { skip: !existsSync(CLAIMS_MORE) }, async () => {
   const to = join(folder, "claims-more");
   await new FileCopier(never).copy(CLAIMS_MORE, to, () => {});
   assert.equal(await readFile(to, "utf8"), await readFile(CLAIMS_MORE, "utf8"));

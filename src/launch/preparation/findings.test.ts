@@ -15,7 +15,7 @@ const codeOf = (findings: Findings) => {
   }
 };
 
-test("a check whose time was over says try again, unless it has found a mistake by then", () => {
+test("a check that timed out asks to try again, unless it has found a mistake by then", () => {
   const findings = new Findings();
   assert.equal(codeOf(findings), "accepted");
   findings.addTimeout(10_000);

@@ -91,7 +91,7 @@ test("pattern: found anywhere unless it is anchored, unicode-aware, in texts onl
   assert.equal(await judge({ pattern: "a" }, "a".repeat(10_001)), "pattern");
 });
 
-test("a pattern that would take years is given up, and so is the rest of its kind", async () => {
+test("a pattern that would take years is aborted, and so are the remaining ones", async () => {
   const evil = { ...anything, path: "text", pattern: "^(a+)+$" };
   const rules = Array.from({ length: 50 }, () => evil);
   const problems = await brokenRules(rules, { text: `${"a".repeat(60)}b` }, []);
@@ -120,7 +120,7 @@ test("exists: an absolute path on this machine, a relative one inside the payloa
   assert.equal(await judge({ exists: "file" }, 7), "wrong_type");
 });
 
-test("a rule's own message takes the place of its sentence, which never shows the value", async () => {
+test("a rule's own message replaces the standard one, which never shows the value", async () => {
   const rules = [
     { ...anything, path: "api_key", min: 100 },
     { ...anything, path: "name", required: true, message: "Tell us your name." },
@@ -157,7 +157,7 @@ test("judge and model agree on any rule and any value", async () => {
   );
 });
 
-test("a long text is looked at once: it would take minutes, if each of its many rules did (I4)", async () => {
+test("a long text is measured once, however many rules it has (I4)", async () => {
   const text = "é".repeat(1_000_000);
   const rules = Array.from({ length: 10_000 }, (): InputRule => ({ ...anything, max: 9e6, exists: "file" }));
   const problems = await brokenRules(rules, { value: text }, [folder]);

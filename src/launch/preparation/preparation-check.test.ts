@@ -49,7 +49,7 @@ test("a value of the package's own file is reported at that file, and one that t
   ]);
 });
 
-test("a folder with files that will do passes, and tells how many others are skipped", async () => {
+test("a folder with allowed files passes, with a warning of how many others are skipped", async () => {
   await using place = await makeLaunchPlace();
   const docs = await writeFiles(join(place.folder, "docs"), { "a.txt": "1", "b.MD": "2", "c.png": "3" });
   const found = await ofFolder(place, docs);
@@ -57,7 +57,7 @@ test("a folder with files that will do passes, and tells how many others are ski
   assert.match(found.warnings.join(), /2 files are taken, 1 skipped, because only \.txt, \.md will do/);
 });
 
-test("a folder that will not do is named with its place and what is wrong", async () => {
+test("a folder that cannot be used is a problem with its place and reason", async () => {
   await using place = await makeLaunchPlace();
   const { folder, home } = place;
   const good = await writeFiles(join(folder, "good"), { "a.txt": "1" });
@@ -85,7 +85,7 @@ test("a folder that will not do is named with its place and what is wrong", asyn
   assert.deepEqual((await ofFolder(place, good)).errors, []);
 });
 
-test("a folder that is looked for where the job has a secret does not tell the secret", async () => {
+test("a folder setting at the place of a secret does not reveal the secret", async () => {
   await using place = await makeLaunchPlace();
   const { folder, secrets } = place;
   const leaking = await writeFiles(join(folder, "leaking"), { "a.txt": "1" });
@@ -116,7 +116,7 @@ test("a folder that is looked for where the job has a secret does not tell the s
   }
 });
 
-test("a linked setting that cannot be set, and a value of any length, are told", async () => {
+test("a linked setting that cannot be set, and a value of any length, are problems", async () => {
   await using place = await makeLaunchPlace();
   const docs = await writeFiles(join(place.folder, "docs"), { "a.txt": "1" });
   const documents = { folder: docs };
@@ -163,7 +163,7 @@ test("the staged form is accepted when the package ships the folder, and only th
   assert.deepEqual(missing.errors, ["/documents/folder not_found"]);
 });
 
-test("schemas, rules, folders and validators speak at once, each with its path", async () => {
+test("problems of schemas, rules, folders and validators are reported together, each with its path", async () => {
   await using place = await makeLaunchPlace();
   const subject = await place.subject(
     {
@@ -199,7 +199,7 @@ test("inputs that are addressed are checked one by one, and the manifest's own s
   assert.deepEqual(found.errors, ["/$entrypoints/read/1/q required"]);
 });
 
-test("a schema's pattern that would take years is given up", async () => {
+test("a schema's pattern that would take years is aborted", async () => {
   await using place = await makeLaunchPlace();
   const config_schema = {
     properties: { good: { pattern: "^b$" }, bad: { pattern: "^c$" }, text: { pattern: "^(a+)+$" } },
@@ -211,7 +211,7 @@ test("a schema's pattern that would take years is given up", async () => {
   assert.deepEqual((await checkOf(place, subject)).errors.toSorted(), ["/bad pattern", "/text pattern"]);
 });
 
-test("every requirement that is not met has a sentence with the next step", async () => {
+test("every unmet requirement has a message with the next step", async () => {
   await using place = await makeLaunchPlace({
     unmetServices: (required) =>
       required.map(({ name }) => ({ service: name, reason: `${name} does not pass.` })),
@@ -296,7 +296,7 @@ test("a check that takes too long is reported, beside what it has found by then"
   );
 });
 
-test("a validator that ignores its end is killed and named before the check's own time is over", {
+test("a validator that ignores SIGTERM is killed and named before the check itself times out", {
   timeout: 60_000,
 }, async () => {
   const timers = new Set<{ readonly atMs: number; readonly run: () => void }>();

@@ -68,7 +68,7 @@ test("the user's folder is copied into the payload, and the configuration names 
   assert.ok(labels.includes("Copying docs: 2 of 2 files, 7 bytes of 7 bytes"), labels.join("\n"));
 });
 
-test("a worker can change its copies without anybody noticing: neither the user nor the package", async () => {
+test("a worker can change its copies: the user's files and the package stay as they are", async () => {
   await using place = await makeLaunchPlace();
   const docs = await withDocs(place);
   const subject = await place.subject({ config: { ...folderConfig, documents: { folder: docs } } });
@@ -308,7 +308,7 @@ test("a payload_path that leads to or through a file of the package fails the ru
   }
 });
 
-test("rules judge the staged form: a native path must not be what they insist on", async () => {
+test("rules are applied to the staged configuration: one that requires a native path fails", async () => {
   await using place = await makeLaunchPlace();
   const docs = await withDocs(place);
   const rules = [{ path: "documents.folder", required: true, exists: "folder" }];
@@ -322,7 +322,7 @@ test("rules judge the staged form: a native path must not be what they insist on
   assert.deepEqual([code, message], ["preparation.input_invalid", "documents.folder must match ^/"]);
 });
 
-test("an abort in the middle of a copy is heard, and leaves nothing", async () => {
+test("an abort in the middle of a copy takes effect, and leaves nothing", async () => {
   await using place = await makeLaunchPlace();
   const docs = await withDocs(
     place,
@@ -338,7 +338,7 @@ test("an abort in the middle of a copy is heard, and leaves nothing", async () =
   assert.deepEqual(await place.leftovers(), []);
 });
 
-test("what a killed program has left counts for nothing: the next one prepares anew", async () => {
+test("what a killed program has left is ignored: the next one prepares again", async () => {
   await using place = await makeLaunchPlace();
   const docs = await withDocs(place);
   const half = join(place.home, "runs/run_1/prepared.tmp/payload/worker");

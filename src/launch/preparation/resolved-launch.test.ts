@@ -13,7 +13,7 @@ test("a higher layer wins, key by key; lists and null replace", () => {
   assert.deepEqual(mergedLayers(layers), { a: { x: 1, y: 2, z: 3 }, list: [3], gone: null });
 });
 
-test("a blank value does not hide what the highest of the lower layers says", () => {
+test("a blank value does not hide that of the highest lower layer", () => {
   const layers = [
     { documents: { folder: "shipped" }, note: "kept" },
     { documents: { folder: "/home/me" } },
@@ -23,7 +23,7 @@ test("a blank value does not hide what the highest of the lower layers says", ()
   assert.deepEqual(filled, { documents: { folder: "/home/me" }, note: "" });
 });
 
-test("a section that was blanked gets the path back, and a value that stands is not touched", () => {
+test("a section that was blanked gets the path back, and a value that is set is not touched", () => {
   for (const blank of [null, "", "  "]) {
     const layers = [{ documents: { folder: "shipped" } }, { documents: blank }];
     assert.deepEqual(withoutBlanks(layers, mergedLayers(layers), ["documents.folder"]), {

@@ -87,7 +87,7 @@ test("a link is followed to its end, however many others lie on its way", async 
   assert.deepEqual(scan.links, [{ path: "inside", target: "sub" }]);
 });
 
-test("links in circles, links to nothing inside, pipes and names that are not UTF-8 are passed over and counted", async () => {
+test("circular links, links to nothing inside, pipes and names that are not UTF-8 are skipped and counted", async () => {
   await using place = await scene(
     { "good.txt": "1" },
     { a: "b", b: "a", self: "self", later: "not-yet.txt" },

@@ -104,7 +104,7 @@ test("errors have the place that the validator names, as a dotted path or as a p
   assert.deepEqual(named, [["", "validator_refused", "no"]], "who names errors does not agree");
 });
 
-test("a no is heard behind megabytes of output, in whatever form it is written", async () => {
+test("a refusal after megabytes of output is recognised, in every form of a report", async () => {
   await using place = await makeLaunchPlace();
   const noise =
     'i=0; while [ $i -lt 5000 ]; do echo "a line of a log that nobody reads, one of very many lines"; i=$((i+1)); done\n';
@@ -122,7 +122,7 @@ test("a no is heard behind megabytes of output, in whatever form it is written",
   assert.deepEqual(await errorsOf(place, "v.sh", `echo '{"errors":{}}'\n`), []);
 });
 
-test("without a report the end of what it printed tells why, and nothing of the machine", async () => {
+test("without a report the reason is the end of its output, without paths of this machine", async () => {
   await using place = await makeLaunchPlace();
   const crash = await errorsOf(place, "v.py", "raise ValueError('the folder is upside down')\n");
   const [[path, code, message] = []] = crash;
@@ -149,7 +149,7 @@ test("secrets of the configuration are given in plaintext, and are redacted in w
   assert.deepEqual(inPath, [["/keys/[redacted]", "validator_refused", "no"]]);
 });
 
-test("a validator that takes too long is ended, told as such, and the last one: they share their time", async () => {
+test("a validator that takes too long is killed and reported, and none runs after it: they share one timeout", async () => {
   await using place = await makeLaunchPlace();
   const given: number[] = [];
   const validators = new Validators(
@@ -176,7 +176,7 @@ test("a validator that takes too long is ended, told as such, and the last one: 
   assert.ok(given.length === 2 && given[0]! <= 8_000 && given[1]! <= given[0]!);
 });
 
-test("a configuration that is too large for an environment is told, not thrown", async () => {
+test("a configuration that is too large for an environment variable is a problem, not an exception", async () => {
   await using place = await makeLaunchPlace();
   const errors = await errorsOf(place, "v.sh", "exit 0\n", { text: "x".repeat(200_000) });
   const message =
@@ -184,7 +184,7 @@ test("a configuration that is too large for an environment is told, not thrown",
   assert.deepEqual(errors, [["", "validator_failed", `validators/v.sh ${message}`]]);
 });
 
-test("an interpreter that is not there is told, with what to do", async () => {
+test("a missing interpreter is a problem with what to do", async () => {
   await using place = await makeLaunchPlace({ runtimeEnv: { PATH: "/nowhere" } });
   const errors = await errorsOf(place, "v.py", "pass\n");
   const message = "could not be started (ENOENT): install python3 where the runtime's PATH finds it";

@@ -120,7 +120,7 @@ describe("bytes", () => {
     await fc.assert(property, { numRuns: 200 });
   });
 
-  test("what was listed stays what is served, though the run has gone on", async () => {
+  test("what was listed stays what is served, though the run has continued", async () => {
     const run = newRun(mixed());
     const store = storeOf(home, run);
     const listed = (await store.historyFiles(RUN_ID)) ?? [];
@@ -278,7 +278,7 @@ describe("the cache", () => {
     });
   }
 
-  test("an open run of which somebody has changed a byte is made anew at the next start", async () => {
+  test("the files of an open run are made again at the next start when a byte of them was changed", async () => {
     for (const series of ["events", "logs", "errors", "timeline"]) {
       const run = newRun(mixed(), { runId: `run_${series}` });
       const path = join(home, "evidence", run.runId, `${series}.001.jsonl`);
@@ -292,7 +292,7 @@ describe("the cache", () => {
     }
   });
 
-  test("what a killed writer left behind a part is not in it when the part is full", async () => {
+  test("what a killed writer left at the end of a part is not in it when the part is full", async () => {
     const long = () => plain({ text: "x".repeat(60_000) });
     const run = newRun(Array.from({ length: 174 }, long));
     const store = storeOf(home, run);
@@ -305,7 +305,7 @@ describe("the cache", () => {
     assert.equal(recordsIn(found.get("events_jsonl")).length, 1);
   });
 
-  test("what a killed writer left behind its last state is written over", async () => {
+  test("what a killed writer wrote after its last state is overwritten", async () => {
     const run = newRun(mixed());
     await storeOf(home, run).historyFiles(RUN_ID);
     for (const series of ["events", "logs", "errors", "timeline"]) {
@@ -321,7 +321,7 @@ describe("the cache", () => {
 });
 
 describe("a disk that takes nothing", () => {
-  test("a look fails once, though several files could not be written; the next one makes up for it", async () => {
+  test("a read fails once, though several files could not be written; the next one succeeds", async () => {
     const run = newRun([]);
     const store = storeOf(home, run);
     await store.historyFiles(RUN_ID);
@@ -361,7 +361,7 @@ describe("removal", () => {
     assert.deepEqual(await pathsBelow(join(home, "evidence")), []);
   });
 
-  test("stopping gives up what is under way; the next start goes on, and comes to the same", async () => {
+  test("stopping aborts what is under way; the next start continues, with the same result", async () => {
     const run = newRun(Array.from({ length: 20_000 }, (_, i) => log(`${i} ${"x".repeat(900)}`)));
     const store = storeOf(home, run);
     let pages = 0;

@@ -49,7 +49,7 @@ const numbered = (event: Given, id: number) => ({
 const of = (type: string, payload: unknown = {}, agent_id = "b"): Given => ({ type, agent_id, payload });
 const stateOf = (model: { agents: Map<string, unknown> }, id = "b") => shownState(model.agents.get(id));
 
-test("a run that was paused is paused still after a restart, and one that ran goes on", () => {
+test("a run that was paused is still paused after a restart, and one that ran continues", () => {
   const begun = [of("job_running")];
   assert.equal(after([...begun, of("job_paused"), of("job_recovered")]).status, "paused");
   assert.equal(after([...begun, of("job_paused"), of("job_recovered"), of("job_resumed")]).status, "running");
@@ -104,7 +104,7 @@ describe("an agent's state", () => {
     test(`is ${state} when ${name}`, () => assert.equal(stateOf(after(events)), state));
   }
 
-  test("of a router is that it has done what there was, as soon as it has read", () => {
+  test("of a router is done so far, as soon as it has read", () => {
     const model = after([of("agent_started", {}, "a"), of("agent_message_received", {}, "a")]);
     assert.equal(stateOf(model, "a"), "idle");
     assert.deepEqual(progressOf(model), { percent: 50, done: 1, total: 2 });

@@ -162,7 +162,7 @@ describe("the feed's memory", () => {
   type Matches = readonly { readonly event: { readonly id: number } }[];
   const ids = (store: { matches: Matches }) => store.matches.map((entry) => entry.event.id);
 
-  test("keeps the latest events, and says how many it has dropped", () => {
+  test("keeps the latest events, and counts those it has dropped", () => {
     const store = new FeedStore();
     for (let id = 1; id <= 12_000; id++) store.add(event(id), 2, 100);
     assert.ok(store.kept <= 5_500 && store.kept >= 5_000);
@@ -171,7 +171,7 @@ describe("the feed's memory", () => {
     assert.equal(ids(store).length, store.kept);
   });
 
-  test("is bounded in characters, too, and one event that is larger than all of it does no harm", () => {
+  test("is bounded in characters, too, and keeps an event that is larger than the bound", () => {
     const store = new FeedStore();
     for (let id = 1; id <= 3_000; id++) store.add(event(id), 2, 64 * 1024);
     assert.ok(store.kept <= 256 + 500);
@@ -275,7 +275,7 @@ test("of a file whose server knows no parts no more is read than is shown", asyn
 });
 
 describe("text from workers", () => {
-  test("keeps no sign that a browser or terminal would obey", () => {
+  test("keeps no control character that a browser or terminal would obey", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
         assert.doesNotMatch(clean(text), /(?![\n\t])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/u);

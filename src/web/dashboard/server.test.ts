@@ -159,7 +159,7 @@ describe("beside a saved run", () => {
   });
 });
 
-test("of a long run that goes on, any number of browsers read all that has happened, and then with the others", async () => {
+test("of a long run that continues, any number of browsers read the whole history, and then follow it", async () => {
   const home = join(folder, "long and growing");
   await mkdir(home);
   const count = 23_000;
@@ -272,7 +272,7 @@ describe("beside a run that was saved with its outputs", () => {
     assert.equal((await outputsOf(url)).length, 1_000);
   });
 
-  test("pipes and hostile lists hold nothing up and break nothing", async () => {
+  test("pipes and hostile lists neither block nor break the server", async () => {
     const home = await savedRun("hostile");
     await Promise.all(upTo(8).map((i) => once(spawn("mkfifo", [join(home, `pipe${i}`)]), "exit")));
     const files = upTo(8).map((i) => ({ artifact_id: `p${i}`, name: `../pipe${i}` }));
@@ -348,7 +348,7 @@ async function startUpstream(): Promise<Upstream> {
 
 // Each with a gateway of its own: dashboards of other tests continue asking theirs.
 describe("as a worker of a run", () => {
-  test("any number of browsers share one connection, which goes on where it broke off; none gets an event twice", async () => {
+  test("any number of browsers share one connection, which resumes where it broke off; none gets an event twice", async () => {
     using upstream = await startUpstream();
     upstream.events[9] = line(10, "job_completed");
     const connected = once(upstream.server, "asked");
