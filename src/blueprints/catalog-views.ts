@@ -46,25 +46,23 @@ export interface BlueprintFilter {
   readonly state: BlueprintState | null;
 }
 
+export interface BlueprintViewsParts {
+  readonly catalog: Catalog;
+  readonly records: BlueprintRecords;
+  /** Reads a prepared package by its fingerprint. */
+  readonly packages: { definition(fingerprint: string): Promise<Definition> };
+}
+
 export class BlueprintViews {
-  readonly #catalog: Catalog;
-  readonly #records: BlueprintRecords;
-  readonly #packages: { definition(fingerprint: string): Promise<Definition> };
+  readonly #parts: BlueprintViewsParts;
   /** By blueprint: what the added package says that it is (V3). */
   readonly #identities = new Map<
     string,
     { readonly fingerprint: string; readonly identity: PackageIdentity }
   >();
 
-  /** @param parts.packages reads a prepared package by its fingerprint */
-  constructor(parts: {
-    readonly catalog: Catalog;
-    readonly records: BlueprintRecords;
-    readonly packages: { definition(fingerprint: string): Promise<Definition> };
-  }) {
-    this.#catalog = parts.catalog;
-    this.#records = parts.records;
-    this.#packages = parts.packages;
+  constructor(parts: BlueprintViewsParts) {
+    this.#parts = parts;
   }
 
   /**
@@ -76,7 +74,8 @@ export class BlueprintViews {
     filter: BlueprintFilter,
     page: { readonly limit: number; readonly after: string | null },
   ): Promise<readonly BlueprintView[]> {
-    const [entries, prepared] = await Promise.all([this.#catalog.entries(), this.#records.allPrepared()]);
+    const { catalog, records } = this.#parts;
+    const [entries, prepared] = await Promise.all([catalog.entries(), records.allPrepared()]);
     const entryOf = new Map(entries.map((entry) => [entry.blueprintId, entry]));
     const preparedOf = new Map(prepared.map((one) => [one.blueprintId, one]));
     const ids = [...new Set([...entryOf.keys(), ...preparedOf.keys()])].sort();
@@ -110,16 +109,15 @@ export class BlueprintViews {
 
   /** @throws DomainError `blueprint_not_found` when neither the catalog nor what was prepared, and may have been kept by a removal, has this id */
   async get(blueprintId: string): Promise<BlueprintDetail> {
-    const [entry, prepared] = await Promise.all([
-      this.#catalog.find(blueprintId),
-      this.#records.prepared(blueprintId),
-    ]);
-    const [assets, jobs] = await Promise.all([
-      this.#records.assets(blueprintId),
-      this.#records.jobsOf(blueprintId),
+    const { catalog, records } = this.#parts;
+    const [entry, prepared, assets, jobs] = await Promise.all([
+      catalog.find(blueprintId),
+      records.prepared(blueprintId),
+      records.assets(blueprintId),
+      records.jobsOf(blueprintId),
     ]);
     if (entry === null && prepared === null && assets.length === 0) {
-      throw await blueprintNotFound(blueprintId, this.#catalog);
+      throw await blueprintNotFound(blueprintId, catalog);
     }
     return { ...(await this.#view(blueprintId, entry, prepared)), assets, jobs };
   }
@@ -154,14 +152,14 @@ export class BlueprintViews {
     added: PreparedBlueprint | null,
   ): Promise<BundleProblemEntry | null> {
     if (entry !== null && (added === null || added.fingerprint === null)) return null;
-    return this.#catalog.difference(blueprintId, added?.fingerprint ?? "");
+    return this.#parts.catalog.difference(blueprintId, added?.fingerprint ?? "");
   }
 
   /** Null without one, or when somebody has removed it from the disk. */
   async #addedPackage({ fingerprint }: PreparedBlueprint): Promise<Definition | null> {
     if (fingerprint === null) return null;
     try {
-      return await this.#packages.definition(fingerprint);
+      return await this.#parts.packages.definition(fingerprint);
     } catch (error) {
       if (error instanceof BundleProblem) return null;
       throw error;

@@ -184,7 +184,7 @@ export class Acceptance {
     if (blueprintId === null) return;
     await this.#parts.blueprints.refuseRemoving(blueprintId, writes.blueprints);
     if (fingerprint === null || description === null) return;
-    const missing = await missingAssets({ blueprintId, isAdded: true, description }, writes.blueprints);
+    const missing = await missingAssets({ blueprintId, fingerprint, description }, writes.blueprints);
     if (missing.length === 0) return;
     // A job of the same transaction may have come to wait for the next addition, which makes them.
     if ((await writes.job(job.jobId))?.status === "preparing") return;

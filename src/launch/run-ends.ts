@@ -12,21 +12,23 @@ import type { SummarizedRow } from "../runs/history/summary.ts";
 import type { EventPage } from "../runs/job-records.ts";
 import type { GatewayRecords, RunRecord } from "./records.ts";
 
-export class RunEnds {
-  readonly #records: GatewayRecords;
-  readonly #feed: EventFeed;
-  readonly #clock: Clock;
+export interface RunEndsParts {
+  readonly records: GatewayRecords;
+  readonly feed: EventFeed;
+  readonly clock: Clock;
+}
 
-  constructor(parts: { readonly records: GatewayRecords; readonly feed: EventFeed; readonly clock: Clock }) {
-    this.#records = parts.records;
-    this.#feed = parts.feed;
-    this.#clock = parts.clock;
+export class RunEnds {
+  readonly #parts: RunEndsParts;
+
+  constructor(parts: RunEndsParts) {
+    this.#parts = parts;
   }
 
   /** Makes the failure of a run that is not launched; its terminal event is its only one. */
   makeFailure({ runId, traceId }: RunRecord, code: FailureCode, message: string): Failure {
     const place = { runId, traceId, spanId: runSpan(runId).id, eventId: 1 };
-    return makeFailure(code, message, this.#clock.nowMs(), place);
+    return makeFailure(code, message, this.#parts.clock.nowMs(), place);
   }
 
   /** Ends a run that was not launched, and publishes that. */
@@ -43,15 +45,15 @@ export class RunEnds {
     runId: string,
     end: { readonly status: "failed" | "cancelled"; readonly failureJson: string | null },
   ): Promise<void> {
-    const ended = await this.#records.write(async (writes) => {
+    const ended = await this.#parts.records.write(async (writes) => {
       const run = await writes.run(runId);
       if (run === null || run.launched || isOver(run)) return null;
-      const nowMs = this.#clock.nowMs();
+      const nowMs = this.#parts.clock.nowMs();
       if (end.status === "cancelled") await writes.setDesiredState(runId, "cancelled", nowMs);
       await writes.endUnlaunched(runId, end, nowMs);
       return writes.run(runId);
     });
-    if (ended !== null) this.#feed.published(ended.runtimeJobId, 1, [terminalLine(ended)], true);
+    if (ended !== null) this.#parts.feed.published(ended.runtimeJobId, 1, [terminalLine(ended)], true);
   }
 }
 

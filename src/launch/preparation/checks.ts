@@ -106,14 +106,7 @@ export class LaunchChecks {
     { subject, findings }: Pick<CheckedLaunch, "subject" | "findings">,
     used: readonly UsedFolder[],
   ): Promise<void> {
-    const { blueprintId, fingerprint, description } = subject;
-    const asked = {
-      blueprintId,
-      isAdded: fingerprint !== null,
-      description,
-      bytesToCopy: await this.#bytesToCopy(used),
-    };
-    findings.unmet(await unmetRequirements(asked, this.#parts));
+    findings.unmet(await unmetRequirements(subject, await this.#bytesToCopy(used), this.#parts));
   }
 
   /** 0 when the disk can clone: a copy takes no room then. */

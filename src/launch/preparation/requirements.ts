@@ -10,11 +10,12 @@ import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { availableParallelism, totalmem } from "node:os";
 import { delimiter, join } from "node:path";
-import type { PackageDescription } from "../../blueprints/package-description.ts";
+import type { PackageDescription, Requirements } from "../../blueprints/package-description.ts";
 import type { BlueprintRecords } from "../../blueprints/records.ts";
 import type { RequiredService } from "../../engine/service.ts";
 import { folderName } from "../../execution/runner/paths.ts";
 import { type LaunchProblem, SERVICE_UNAVAILABLE } from "./findings.ts";
+import type { LaunchPackage } from "./resolved-launch.ts";
 
 const NAME_CHARS_MAX = 200;
 
@@ -42,20 +43,16 @@ export interface Machine {
   readonly unmetServices: UnmetServices;
 }
 
-export interface RequirementsSubject {
-  readonly blueprintId: string | null;
-  /** False while the blueprint is not added: what its addition makes is not asked for. */
-  readonly isAdded: boolean;
-  readonly description: PackageDescription;
-  /** Bytes that will be copied beside what the package itself asks for. */
-  readonly bytesToCopy: number;
-}
+/** While the blueprint is not added, what its addition makes is not asked for. */
+type Subject = Pick<LaunchPackage, "blueprintId" | "fingerprint" | "description">;
 
-type AssetsSubject = Pick<RequirementsSubject, "blueprintId" | "isAdded" | "description">;
-
-/** @returns what is not met; empty when a run may be accepted */
+/**
+ * @param bytesToCopy bytes that will be copied beside what the package itself asks for
+ * @returns what is not met; empty when a run may be accepted
+ */
 export async function unmetRequirements(
-  subject: RequirementsSubject,
+  subject: Subject,
+  bytesToCopy: number,
   machine: Machine,
 ): Promise<readonly LaunchProblem[]> {
   const { requirements } = subject.description;
@@ -63,21 +60,21 @@ export async function unmetRequirements(
     unmetCommands(requirements.commands, machine),
     unmetEnvironment(requirements.environment, machine),
     unmetMachine(requirements),
-    unmetDisk((requirements.diskBytes ?? 0) + subject.bytesToCopy, machine),
+    unmetDisk((requirements.diskBytes ?? 0) + bytesToCopy, machine),
     unmetPools(requirements.pools, machine),
     missingAssets(subject, machine.blueprints),
-    unmetServices(subject, machine),
+    unmetServices(requirements, machine),
   ]);
   return found.flat();
 }
 
 /** What of the requirements additions of blueprints make, and removals take away; for a run's own transaction. */
 export async function missingAssets(
-  subject: AssetsSubject,
+  subject: Subject,
   assets: PreparedAssets,
 ): Promise<readonly LaunchProblem[]> {
   const models = await unmetModels(subject, assets);
-  return subject.isAdded ? [...models, ...(await unmetResources(subject, assets))] : models;
+  return subject.fingerprint === null ? models : [...models, ...(await unmetResources(subject, assets))];
 }
 
 const unmet = (code: string, message: string): LaunchProblem => ({ part: "launch", path: "", code, message });
@@ -115,8 +112,7 @@ function unmetEnvironment(names: readonly string[], { runtimeEnv }: Machine): La
     });
 }
 
-function unmetMachine(requirements: PackageDescription["requirements"]): LaunchProblem[] {
-  const { platforms, cpuCores, memoryBytes } = requirements;
+function unmetMachine({ platforms, cpuCores, memoryBytes }: Requirements): LaunchProblem[] {
   const found: LaunchProblem[] = [];
   if (platforms.length > 0 && !platforms.includes(process.platform)) {
     const clause = `The package runs on ${platforms.join(" or ")}, and this machine is ${process.platform}`;
@@ -156,28 +152,25 @@ function unmetPools(required: Readonly<Record<string, number>>, { pools }: Machi
   });
 }
 
-async function unmetModels(subject: AssetsSubject, blueprints: PreparedAssets): Promise<LaunchProblem[]> {
-  const { isAdded, description } = subject;
+async function unmetModels(subject: Subject, blueprints: PreparedAssets): Promise<LaunchProblem[]> {
+  const { fingerprint, description } = subject;
   const brought = description.models.map(({ modelId }) => modelId);
   const found: LaunchProblem[] = [];
   for (const modelId of modelIdsOf(description)) {
     // What an addition brings is there after it.
-    if (!isAdded && brought.includes(modelId)) continue;
+    if (fingerprint === null && brought.includes(modelId)) continue;
     if ((await blueprints.modelOwners(modelId)).length === 0) found.push(modelMissing(modelId, subject));
   }
   return found;
 }
 
 /** The problem of a model that is not installed. */
-export function modelMissing(
-  modelId: string,
-  subject: Pick<RequirementsSubject, "blueprintId">,
-): LaunchProblem {
+export function modelMissing(modelId: string, subject: Pick<LaunchPackage, "blueprintId">): LaunchProblem {
   const clause = `The package needs the model "${modelId}", which is not installed`;
   return unmet("model_missing", `${clause}: ${addition(subject)}, or one that brings the model along.`);
 }
 
-async function unmetResources(subject: AssetsSubject, blueprints: PreparedAssets): Promise<LaunchProblem[]> {
+async function unmetResources(subject: Subject, blueprints: PreparedAssets): Promise<LaunchProblem[]> {
   const { blueprintId, description } = subject;
   if (description.resources.length === 0) return [];
   const assets = blueprintId === null ? [] : await blueprints.assets(blueprintId);
@@ -192,14 +185,14 @@ async function unmetResources(subject: AssetsSubject, blueprints: PreparedAssets
 }
 
 /** What to do when something is missing that an addition makes. */
-function addition({ blueprintId }: Pick<RequirementsSubject, "blueprintId">): string {
+function addition({ blueprintId }: Pick<LaunchPackage, "blueprintId">): string {
   if (blueprintId !== null) return `add the blueprint ${blueprintId} again`;
   return "put the package into the catalog and add it as a blueprint";
 }
 
-function unmetServices({ description }: RequirementsSubject, machine: Machine): LaunchProblem[] {
+function unmetServices({ services }: Requirements, machine: Machine): LaunchProblem[] {
   return machine
-    .unmetServices(description.requirements.services)
+    .unmetServices(services)
     .map(({ service, reason }) =>
       unmet(SERVICE_UNAVAILABLE, `The package needs the service "${service}". ${reason}`),
     );
@@ -218,10 +211,7 @@ export function modelIdsOf({ models, requirements }: PackageDescription): readon
  */
 export async function findModel(
   modelId: string,
-  {
-    blueprintId,
-    description,
-  }: { readonly blueprintId: string | null; readonly description: PackageDescription },
+  { blueprintId, description }: Pick<LaunchPackage, "blueprintId" | "description">,
   { blueprints, modelFile }: ModelPlaces,
 ): Promise<string | null> {
   const wanted = description.models.find((one) => one.modelId === modelId)?.sha256 ?? null;

@@ -13,11 +13,7 @@ import { preparedFolders } from "../../execution/runner/paths.ts";
 import { syncFolder, syncTree } from "../../lib/files.ts";
 import { OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
-
-/** A run that has not ended; the feed knows it by `runtimeJobId`. */
-export interface OpenPreparedRun {
-  readonly runtimeJobId: string;
-}
+import type { OpenRun } from "../records.ts";
 
 export interface RunFoldersParts {
   /** SVC_HOME. */
@@ -25,8 +21,8 @@ export interface RunFoldersParts {
   readonly feed: {
     subscribe(jobId: string, listener: (page: { readonly lines: readonly string[] }) => void): () => void;
   };
-  /** Null when it has ended, or is gone. */
-  readonly openRun: (runId: string) => Promise<OpenPreparedRun | null>;
+  /** Null when it has ended, or is gone; the feed knows it by `runtimeJobId`. */
+  readonly openRun: (runId: string) => Promise<Pick<OpenRun, "runtimeJobId"> | null>;
   /** Resolves when no command of the run is under way. */
   readonly commandsEnded: (runId: string) => Promise<void>;
   readonly log: EngineLog;

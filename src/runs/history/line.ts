@@ -52,6 +52,11 @@ export function fieldsOf({ payload }: ParsedEvent): JsonObject {
   return isObject(payload) ? payload : {};
 }
 
+/** The agent that an event is about, for people. */
+export function nameOf({ agentId }: ParsedEvent): string {
+  return agentId === null ? "the run" : JSON.stringify(agentId);
+}
+
 export function textField(fields: JsonObject, name: string): string | null {
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
   return typeof value === "string" ? value : null;

@@ -5,7 +5,7 @@ import { eventType } from "../../engine/event.ts";
 import { type LogLevel, loggedEvents, logLevelOf } from "../../engine/event-types.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { agentSpan, attemptSpan, runSpan, type Span } from "../../engine/trace.ts";
-import { attemptOf, fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
+import { attemptOf, fieldsOf, nameOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
 import type { RunContext } from "./run-context.ts";
 
 export const logStreams = ["stdout", "stderr", "worker", "runtime"] as const;
@@ -109,10 +109,6 @@ function spanOf({ runId }: RunContext, event: ParsedEvent): Span {
   if (event.agentId === null) return runSpan(runId);
   const attempt = event.type === "log" ? null : attemptOf(fieldsOf(event));
   return attempt === null ? agentSpan(runId, event.agentId) : attemptSpan(runId, attempt);
-}
-
-function nameOf({ agentId }: ParsedEvent): string {
-  return agentId === null ? "the run" : JSON.stringify(agentId);
 }
 
 function causeOf({ failure }: ParsedEvent): string {

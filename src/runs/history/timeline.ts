@@ -18,7 +18,7 @@ import {
   type Span,
   taskSpan,
 } from "../../engine/trace.ts";
-import { attemptOf, fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
+import { attemptOf, fieldsOf, nameOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
 import { artifactUrl, type RunContext } from "./run-context.ts";
 
 export const timelineTypes = [
@@ -218,7 +218,7 @@ export function toTimeline(context: RunContext, seq: number, line: string): Time
     status: typeof shape.status === "string" ? shape.status : shape.status(fields),
     duration_ms:
       wholeField(fields, "duration_ms") ?? wholeField(fields, "wait_ms") ?? wholeField(fields, "held_ms"),
-    summary: shape.words(event.agentId === null ? "the run" : JSON.stringify(event.agentId), fields, event),
+    summary: shape.words(nameOf(event), fields, event),
     links: artifactId === null ? {} : { artifact: artifactUrl(context.runId, artifactId) },
     details: { event_id: seq, event_type: event.type, ...fields, ...leaseAhead(context, event, fields) },
   };

@@ -51,12 +51,6 @@ export function artifactEntry(
 }
 
 /** The name that an artifact is saved under. */
-export function fileNameOf({
-  name,
-  artifactId,
-}: {
-  readonly name: string;
-  readonly artifactId: string;
-}): string {
+export function fileNameOf({ name, artifactId }: Pick<StoredArtifact, "name" | "artifactId">): string {
   return name.split("/").at(-1) || artifactId;
 }
