@@ -70,9 +70,7 @@ const newestFinal = query(
   artifacts.toRecord,
 );
 
-export function artifactReads(
-  database: Database,
-): Pick<JobRecords, "artifact" | "artifactPage" | "outputPage" | "finalArtifact"> {
+export function artifactReads(database: Database) {
   const outputPage: JobRecords["outputPage"] = (runId, limit, after) =>
     outputs.all(database, runId, (after?.primary ?? true) ? 1 : 0, after?.artifactId ?? "", limit);
   return {
@@ -85,5 +83,5 @@ export function artifactReads(
       const [first, second] = await outputPage(runId, 2, null);
       return first !== undefined && (first.primary || second === undefined) ? first : null;
     },
-  };
+  } satisfies Partial<JobRecords>;
 }

@@ -93,13 +93,13 @@ const use = query(
   (row) => ({ jobs: Number(row.jobs), openRuns: Number(row.open_runs) }),
 );
 
-function readsOn(on: Session): Pick<BlueprintRecords, "prepared" | "assets" | "modelOwners" | "openRunsOf"> {
+function readsOn(on: Session) {
   return {
     prepared: (blueprintId) => byId.first(on, blueprintId),
     assets: (blueprintId) => assets.all(on, blueprintId),
     modelOwners: (modelId) => modelOwners.all(on, modelId),
     openRunsOf: async (blueprintId) => (await use.first(on, blueprintId))?.openRuns ?? 0,
-  };
+  } satisfies Partial<BlueprintRecords>;
 }
 
 export function sqlBlueprintRecords(database: Database): BlueprintRecords {

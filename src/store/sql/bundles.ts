@@ -87,18 +87,18 @@ export function sqlBundleRecords(database: Database): BundleRecords {
   };
 }
 
-export function bundleReads(database: Database): Pick<GatewayRecords, "bundles"> {
+export function bundleReads(database: Database) {
   return {
     bundles({ limit, after }) {
       const { createdAtMs, bundleId } = after ?? { createdAtMs: Number.MAX_SAFE_INTEGER, bundleId: "" };
       return newestFirst.all(database, createdAtMs, bundleId, limit);
     },
-  };
+  } satisfies Partial<GatewayRecords>;
 }
 
-export function bundleWrites(db: Transaction<Schema>): Pick<GatewayWrites, "bundle" | "saveBundle"> {
+export function bundleWrites(db: Transaction<Schema>) {
   return {
     bundle: (bundleId) => byId.first(db, bundleId),
     saveBundle: (record) => save(db, toRow(record)),
-  };
+  } satisfies Partial<GatewayWrites>;
 }

@@ -14,14 +14,27 @@ import type {
   JobView,
   RecordCounter,
   RunSummary,
+  RunTrigger,
 } from "../../launch/records.ts";
+import { columnsOf, json } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { atMost, BEHIND_ALL_IDS, type Db, insertion, listQuery, query } from "./query.ts";
-import { toTrigger } from "./runs.ts";
 import type { Schema } from "./schema.generated.ts";
 
 /** In place of a snapshot's fingerprint, while a job has none. */
 const NO_FINGERPRINT = "";
+
+const columns = columnsOf<Schema["job_definitions"], Omit<JobDefinition, "source" | "bundleFingerprint">>({
+  jobId: "job_id",
+  name: "name",
+  status: "status",
+  graphId: "graph_id",
+  configurationJson: "configuration_json",
+  extensions: json("extensions_json"),
+  revision: "revision",
+  createdAtMs: "created_at",
+  updatedAtMs: "updated_at",
+});
 
 /** Jobs that are not deleted. */
 const jobs = (db: Db) =>
@@ -47,17 +60,9 @@ type JobRow = InferResult<ReturnType<typeof jobs>>[number];
 
 function toJob(row: JobRow): JobView {
   return {
-    jobId: row.job_id,
-    name: row.name,
-    status: row.status as JobDefinition["status"],
+    ...columns.toRecord(row),
     source: sourceOf(row),
     bundleFingerprint: row.bundle_fingerprint === NO_FINGERPRINT ? null : row.bundle_fingerprint,
-    graphId: row.graph_id,
-    configurationJson: row.configuration_json,
-    extensions: JSON.parse(row.extensions_json) as string[],
-    revision: row.revision,
-    createdAtMs: row.created_at,
-    updatedAtMs: row.updated_at,
     latestRun: toLatestRun(row),
     activeRuns: row.active_runs,
   };
@@ -78,7 +83,7 @@ function toLatestRun(row: JobRow): RunSummary | null {
     jobId: row.job_id,
     status: row.latest_status as JobStatus,
     desiredState: row.latest_desired_state as DesiredState,
-    trigger: toTrigger(row.latest_trigger_kind!, row.latest_trigger_id),
+    trigger: { kind: row.latest_trigger_kind as RunTrigger["kind"], id: row.latest_trigger_id },
     createdAtMs: row.latest_created_at!,
     startedAtMs: row.latest_started_at,
     finishedAtMs: row.latest_finished_at,
@@ -86,21 +91,12 @@ function toLatestRun(row: JobRow): RunSummary | null {
   };
 }
 
-/** What a change of the definition may touch; the rest is derived from its runs, or never changes. */
-function changeable(job: JobDefinition) {
-  return {
-    name: job.name,
-    status: job.status,
-    bundle_id: job.source.kind === "bundle" ? job.source.bundleId : null,
-    blueprint_id: job.source.kind === "blueprint" ? job.source.blueprintId : null,
-    bundle_fingerprint: job.bundleFingerprint ?? NO_FINGERPRINT,
-    graph_id: job.graphId,
-    revision: job.revision,
-    updated_at: job.updatedAtMs,
-    extensions_json: JSON.stringify(job.extensions),
-    configuration_json: job.configurationJson,
-  };
-}
+const toRow = (job: JobDefinition) => ({
+  ...columns.toRow(job),
+  bundle_id: job.source.kind === "bundle" ? job.source.bundleId : null,
+  blueprint_id: job.source.kind === "blueprint" ? job.source.blueprintId : null,
+  bundle_fingerprint: job.bundleFingerprint ?? NO_FINGERPRINT,
+});
 
 const byId = query((db, jobId: string) => jobs(db).where("d.job_id", "=", jobId), toJob);
 
@@ -114,23 +110,21 @@ const list = listQuery(
   toJob,
 );
 
-export function definitionReads(database: Database): Pick<GatewayRecords, "job" | "jobs"> {
+export function definitionReads(database: Database) {
   return {
     job: (jobId) => byId.first(database, jobId),
     jobs: ({ includeTerminal, blueprintId = null, limit, after }) =>
       list(database, { isOpen: !includeTerminal, blueprintId }, after ?? BEHIND_ALL_IDS, limit),
-  };
+  } satisfies Partial<GatewayRecords>;
 }
 
 const insertJob = insertion("job_definitions");
 
-export function definitionWrites(
-  db: Transaction<Schema>,
-): Pick<GatewayWrites, "job" | "insertJob" | "updateJob" | "deleteJob"> {
+export function definitionWrites(db: Transaction<Schema>) {
   const change = async (
     jobId: string,
     expectedRevision: number,
-    values: ReturnType<typeof changeable> | { readonly deleted: 1 },
+    values: Partial<Schema["job_definitions"]>,
   ) => {
     const { numUpdatedRows } = await db
       .updateTable("job_definitions")
@@ -143,18 +137,14 @@ export function definitionWrites(
   };
   return {
     job: (jobId) => byId.first(db, jobId),
-    insertJob: (job) =>
-      insertJob(db, {
-        ...changeable(job),
-        job_id: job.jobId,
-        created_at: job.createdAtMs,
-        latest_terminal: 0,
-        active_runs: 0,
-        deleted: 0,
-      }),
-    updateJob: (job, expectedRevision) => change(job.jobId, expectedRevision, changeable(job)),
+    insertJob: (job) => insertJob(db, { ...toRow(job), latest_terminal: 0, active_runs: 0, deleted: 0 }),
+    updateJob(job, expectedRevision) {
+      // What is derived from the job's runs, or never changes, is not among the values.
+      const { job_id, created_at, ...values } = toRow(job);
+      return change(job_id, expectedRevision, values);
+    },
     deleteJob: (jobId, expectedRevision) => change(jobId, expectedRevision, { deleted: 1 }),
-  };
+  } satisfies Partial<GatewayWrites>;
 }
 
 const statuses = ["pending", "queued", "running", "paused", "completed", "failed", "cancelled"] as const;

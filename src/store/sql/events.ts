@@ -98,7 +98,7 @@ export async function newestEvents(database: Database, jobId: string, count: num
   return newest;
 }
 
-export function eventReads(database: Database): Pick<JobRecords, "events" | "eventsBefore" | "placeOfTime"> {
+export function eventReads(database: Database) {
   return {
     async events(jobId, afterSeq) {
       const wanted = afterSeq + 1;
@@ -130,5 +130,5 @@ export function eventReads(database: Database): Pick<JobRecords, "events" | "eve
         middle = low + Math.floor((toSeq - low) / 2);
       }
     },
-  };
+  } satisfies Partial<JobRecords>;
 }

@@ -125,9 +125,7 @@ const fileGarbage = query(
   (row) => row as FileGarbage,
 );
 
-export function garbageRecords(
-  database: Database,
-): Pick<RetentionRecords, "removeParts" | "fileGarbage" | "forgetGarbage"> {
+export function garbageRecords(database: Database) {
   return {
     async removeParts(isOver) {
       // Asked outside of a transaction first: there is nothing most of the time.
@@ -146,5 +144,5 @@ export function garbageRecords(
         }
       });
     },
-  };
+  } satisfies Partial<RetentionRecords>;
 }

@@ -25,9 +25,7 @@ const byKey = query(
 
 const save = insertion("idempotency", ["scope", "key"]);
 
-export function idempotencyReads(
-  database: Database,
-): Pick<GatewayRecords, "idempotency" | "forgetIdempotency"> {
+export function idempotencyReads(database: Database) {
   return {
     idempotency: (scope, key) => byKey.first(database, scope, key),
     forgetIdempotency: (beforeMs, limit) =>
@@ -41,14 +39,12 @@ export function idempotencyReads(
           .executeTakeFirst();
         return Number(numDeletedRows);
       }),
-  };
+  } satisfies Partial<GatewayRecords>;
 }
 
-export function idempotencyWrites(
-  db: Transaction<Schema>,
-): Pick<GatewayWrites, "idempotency" | "saveIdempotency"> {
+export function idempotencyWrites(db: Transaction<Schema>) {
   return {
     idempotency: (scope, key) => byKey.first(db, scope, key),
     saveIdempotency: (record) => save(db, columns.toRow(record)),
-  };
+  } satisfies Partial<GatewayWrites>;
 }

@@ -5,21 +5,54 @@
 // partial index asks for is written out (`sql.lit`), because SQLite chooses the index before it sees arguments.
 
 import { type ExpressionBuilder, type InferResult, sql, type Transaction } from "kysely";
-import type { JobStatus } from "../../engine/journal.ts";
 import type { AgentEnds } from "../../engine/tally.ts";
 import type {
-  DesiredState,
   GatewayRecords,
   GatewayWrites,
+  NewRun,
   OpenRun,
   RunRecord,
   RunSummary,
   RunTrigger,
 } from "../../launch/records.ts";
+import { columnsOf, flag } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { tallyOf } from "./jobs.ts";
 import { atMost, BEHIND_ALL_IDS, command, type Db, insertion, listQuery, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
+
+const triggerColumns = columnsOf<Schema["runs"], RunTrigger>({ kind: "trigger_kind", id: "trigger_id" });
+
+const newRunColumns = columnsOf<Schema["runs"], Omit<NewRun, "trigger">>({
+  runId: "run_id",
+  jobId: "job_id",
+  runtimeJobId: "runtime_job_id",
+  inputsJson: "inputs_json",
+  configOverridesJson: "config_overrides_json",
+  traceId: "trace_id",
+  parentSpanId: "parent_span_id",
+  agentsTotal: "agents_total",
+  label: "label",
+  createdAtMs: "created_at",
+});
+
+const summaryColumns = columnsOf<Schema["runs"], Omit<RunSummary, "trigger" | "updatedAtMs">>({
+  runId: "run_id",
+  jobId: "job_id",
+  status: "status",
+  desiredState: "desired_state",
+  createdAtMs: "created_at",
+  startedAtMs: "started_at",
+  finishedAtMs: "finished_at",
+});
+
+const openRunColumns = columnsOf<Schema["runs"], OpenRun>({
+  runId: "run_id",
+  runtimeJobId: "runtime_job_id",
+  status: "status",
+  desiredState: "desired_state",
+  launched: flag("launched"),
+});
 
 type RunExpression = ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">;
 
@@ -102,22 +135,10 @@ function toRun(row: RunRow): RunRecord {
   const launched = row.launched === 1;
   const agentEnds = endsOf(row, launched);
   return {
-    runId: row.run_id,
-    jobId: row.job_id,
-    runtimeJobId: row.runtime_job_id,
-    inputsJson: row.inputs_json,
-    configOverridesJson: row.config_overrides_json,
-    trigger: toTrigger(row.trigger_kind, row.trigger_id),
-    traceId: row.trace_id,
-    parentSpanId: row.parent_span_id,
-    agentsTotal: row.agents_total,
-    createdAtMs: row.created_at,
-    status: row.status as JobStatus,
-    desiredState: row.desired_state as DesiredState,
+    ...newRunColumns.toRecord(row),
+    ...summaryColumns.toRecord(row),
+    trigger: triggerColumns.toRecord(row),
     launched,
-    label: row.label,
-    startedAtMs: row.started_at,
-    finishedAtMs: row.finished_at,
     updatedAtMs: Math.max(row.updated_at, row.job_updated_at ?? 0),
     resultJson: row.result_json,
     failureJson: row.failure_json ?? row.job_failure_json,
@@ -145,10 +166,6 @@ function endsOf(row: RunRow, launched: boolean): AgentEnds | null {
   const counted = Object.values(ends).reduce((sum, count) => sum + count, 0);
   // A dashboard ends with its run, and so is among those that ended well.
   return { ...ends, done: Math.max(0, ends.done - Math.max(0, counted - total)) };
-}
-
-export function toTrigger(kind: string, id: string | null): RunTrigger {
-  return { kind: kind as RunTrigger["kind"], id };
 }
 
 const existing = (db: Db) => runs(db).where(definitionIsThere);
@@ -182,22 +199,16 @@ const newestOfJob = query(
     db
       .selectFrom("runs as r")
       .leftJoin("jobs as j", "j.job_id", "r.runtime_job_id")
-      .select(["r.run_id", "r.job_id", "r.status", "r.desired_state", "r.trigger_kind", "r.trigger_id"])
-      .select(["r.created_at", "r.started_at", "r.finished_at", "r.updated_at"])
+      .select([...summaryColumns.names, ...triggerColumns.names].map((name) => `r.${name}` as const))
+      .select("r.updated_at")
       .select("j.updated_at as job_updated_at")
       .where("r.job_id", "=", jobId)
       .where(definitionIsThere)
       .orderBy("r.run_id", "desc")
       .limit(atMost(limit)),
   (row): RunSummary => ({
-    runId: row.run_id,
-    jobId: row.job_id,
-    status: row.status as JobStatus,
-    desiredState: row.desired_state as DesiredState,
-    trigger: toTrigger(row.trigger_kind, row.trigger_id),
-    createdAtMs: row.created_at,
-    startedAtMs: row.started_at,
-    finishedAtMs: row.finished_at,
+    ...summaryColumns.toRecord(row),
+    trigger: triggerColumns.toRecord(row),
     updatedAtMs: Math.max(row.updated_at, row.job_updated_at ?? 0),
   }),
 );
@@ -218,22 +229,17 @@ const completedDurations = query(
 const openRuns = (db: Db) =>
   db
     .selectFrom("runs as r")
-    .select(["r.run_id", "r.runtime_job_id", "r.status", "r.desired_state", "r.launched"])
+    .select(openRunColumns.names.map((name) => `r.${name}` as const))
     .where("r.terminal", "=", sql.lit(0));
 
-const toOpenRun = (row: InferResult<ReturnType<typeof openRuns>>[number]): OpenRun => ({
-  runId: row.run_id,
-  runtimeJobId: row.runtime_job_id,
-  status: row.status as JobStatus,
-  desiredState: row.desired_state as DesiredState,
-  launched: row.launched === 1,
-});
-
-const openRun = query((db, runId: string) => openRuns(db).where("r.run_id", "=", runId), toOpenRun);
+const openRun = query(
+  (db, runId: string) => openRuns(db).where("r.run_id", "=", runId),
+  openRunColumns.toRecord,
+);
 
 const openRunsOfJob = query(
   (db, jobId: string) => openRuns(db).where("r.job_id", "=", jobId).orderBy("r.run_id"),
-  toOpenRun,
+  openRunColumns.toRecord,
 );
 
 /** Whether the job of the run in `r` waits for its blueprint. */
@@ -260,20 +266,15 @@ const unsettled = (db: Db, after: string, limit: number) =>
     .orderBy("r.run_id")
     .limit(atMost(limit));
 
-const unsettledRuns = query(unsettled, toOpenRun);
+const unsettledRuns = query(unsettled, openRunColumns.toRecord);
 
 const unsettledRunsOfJob = query(
   (db, after: string, limit: number, jobId: string) =>
     unsettled(db, after, limit).where("r.job_id", "=", jobId),
-  toOpenRun,
+  openRunColumns.toRecord,
 );
 
-export function runReads(
-  database: Database,
-): Pick<
-  GatewayRecords,
-  "run" | "runs" | "recentRuns" | "latestRun" | "completedDurations" | "openRun" | "unsettledRuns"
-> {
+export function runReads(database: Database) {
   return {
     run: (runId) => byId.first(database, runId),
     runs: ({ jobId, status, limit, after }) =>
@@ -286,7 +287,7 @@ export function runReads(
       jobId === null
         ? unsettledRuns.all(database, after ?? "", limit)
         : unsettledRunsOfJob.all(database, after ?? "", limit, jobId),
-  };
+  } satisfies Partial<GatewayRecords>;
 }
 
 /** The run becomes the latest one of its job, unless that is gone. */
@@ -316,19 +317,7 @@ const countEnd = command((db, runId: string, jobId: string) =>
 
 const insertRun = insertion("runs");
 
-export function runWrites(
-  db: Transaction<Schema>,
-): Pick<
-  GatewayWrites,
-  | "run"
-  | "insertRun"
-  | "openRuns"
-  | "setDesiredState"
-  | "setDesiredStates"
-  | "setWaiting"
-  | "setLabel"
-  | "endUnlaunched"
-> {
+export function runWrites(db: Transaction<Schema>) {
   const open = () => db.updateTable("runs").where("terminal", "=", sql.lit(0));
   const waiting = (runId: string) => open().where("run_id", "=", runId).where("launched", "=", 0);
   return {
@@ -337,23 +326,13 @@ export function runWrites(
     async insertRun(run) {
       if ((await countBegin(db, run.runId, run.jobId)) === 0) return false;
       await insertRun(db, {
-        run_id: run.runId,
-        job_id: run.jobId,
-        runtime_job_id: run.runtimeJobId,
+        ...newRunColumns.toRow(run),
+        ...triggerColumns.toRow(run.trigger),
         status: "pending",
         terminal: 0,
         desired_state: "running",
         launched: 0,
-        label: run.label,
-        trigger_kind: run.trigger.kind,
-        trigger_id: run.trigger.id,
-        trace_id: run.traceId,
-        parent_span_id: run.parentSpanId,
-        agents_total: run.agentsTotal,
-        created_at: run.createdAtMs,
         updated_at: run.createdAtMs,
-        config_overrides_json: run.configOverridesJson,
-        inputs_json: run.inputsJson,
       });
       return true;
     },
@@ -388,5 +367,5 @@ export function runWrites(
         .executeTakeFirst();
       if (ended !== undefined) await countEnd(db, runId, ended.job_id);
     },
-  };
+  } satisfies Partial<GatewayWrites>;
 }
