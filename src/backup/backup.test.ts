@@ -77,7 +77,7 @@ async function restored(file: string) {
   return { home, report: await restore({ file, home, signal: still }) };
 }
 
-test("everything that rows name comes back, private, and nothing else", async () => {
+test("all content that rows reference comes back, private, and nothing else", async () => {
   const { home, fingerprint, resource } = await newHome(50);
   const { file, report } = await backedUp(home);
   assert.deepEqual([report.missing, report.damaged, report.hasKey], [[], [], false]);
@@ -111,7 +111,7 @@ test("everything that rows name comes back, private, and nothing else", async ()
   );
 });
 
-test("what is removed while the backup is made is in no row of its database", async () => {
+test("content removed during the backup is not referenced by its database", async () => {
   const { home } = await newHome(50);
   const database = new DatabaseSync(join(home, "troupe.db"));
   const { signal } = new AbortController();
@@ -132,7 +132,7 @@ test("what is removed while the backup is made is in no row of its database", as
   assert.equal(names.length, 10);
 });
 
-test("what the home has lost, and what is damaged in it, is told; the rest is backed up", async () => {
+test("missing and damaged content of the home is reported; the rest is backed up", async () => {
   const { home } = await newHome(3);
   rmSync(join(home, blobPath("blob 0")));
   await rm(join(home, blobPath("blob 1")));
@@ -155,7 +155,7 @@ test("the key is in it only when it was asked for, and must be the one that the 
   assert.deepEqual((await readdir(other)).sort(), ["lock.db", "secret.key"]);
 });
 
-test("only an empty home is restored into; what a restore that was cut off has left is removed", async () => {
+test("a restore needs an empty home; the remains of an interrupted restore are removed", async () => {
   const { file } = await backedUp((await newHome(1)).home);
   const { home } = await restored(file);
   await assert.rejects(restore({ file, home, signal: still }), { message: /is not empty: it holds blobs/ });
@@ -208,7 +208,7 @@ test("an archive that is cut, changed or none at all is refused, and leaves the 
 
 type Part = readonly [path: string, content: string | Buffer, fileType?: number];
 
-/** An archive of these entries and the database of a home, made by hand so that it may be as wrong as it likes. */
+/** An archive of these entries and the database of a home, made here, so that it may be invalid in any way. */
 async function archiveOf(
   more: readonly Part[],
   { database, hasSums = true }: { database: Buffer; hasSums?: boolean },

@@ -1,11 +1,11 @@
 // A backup of a home, made by a process of its own while a program may be running in it.
 //
-// B1. The archive's database is one moment of the home's. Whatever its rows name is in the archive.
-// B2. Nobody is held up: rows are read as another reader of the same SQLite file, files as they lie there. What is
-//     removed meanwhile is no row's any more a little later, so another moment of the database is taken then; what it
-//     names, and is new, is added.
-// B3. What two moments in turn name, and is not there in either, the home itself has lost: it is reported.
-// B4. The archive appears under its name whole and on disk, or not at all.
+// B1. The archive's database is a consistent state of the home's. All content that its rows reference is in the archive.
+// B2. The running program is not blocked: the database is read by another reader of the SQLite file, files as they are.
+//     If files were removed meanwhile, a later state of the database, which does not reference them, is copied; new
+//     content that it references is added.
+// B3. Content that two states in a row reference, and that is missing both times, was lost by the home: it is reported.
+// B4. The archive appears under its name complete and on disk, or not at all.
 
 import { lstat, mkdtemp, opendir, readlink, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";

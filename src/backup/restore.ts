@@ -1,9 +1,9 @@
 // Restores a backup into an empty home.
 //
-// R1. Into an empty home only. What a restore that was cut off has left counts as nothing, and is removed.
-// R2. Everything is checked against the archive's hashes, and on disk, before anything is in its place.
-// R3. While SVC_HOME/restoring is there, no program starts (src/store/home.ts): it is the first thing made and the
-//     last thing removed, so a restore that is killed at any point leaves nothing that starts as if it were whole.
+// R1. Into an empty home only. What an interrupted restore has left does not count, and is removed.
+// R2. Everything is checked against the archive's hashes, and on disk, before anything is moved into place.
+// R3. While SVC_HOME/restoring exists, no program starts (src/store/home.ts): it is created first and removed last, so a
+//     restore that is killed at any point leaves nothing that could start.
 // R4. A restore that fails leaves the home as it was.
 
 import { createHash } from "node:crypto";
@@ -164,8 +164,8 @@ async function unpack(staging: string, { archive, file, signal }: Work) {
     const path = safePath(entry, file);
     if (path === SUMS_FILE) {
       const expected = sums.join("");
-      const said = (await bytesOf(archive, entry, Buffer.byteLength(expected))).toString();
-      const wrong = said === expected ? undefined : firstDifference(said, sums);
+      const found = (await bytesOf(archive, entry, Buffer.byteLength(expected))).toString();
+      const wrong = found === expected ? undefined : firstDifference(found, sums);
       if (wrong !== undefined) throw damaged(file, `${wrong} is not what ${SUMS_FILE} says`);
       isComplete = true;
       continue;
@@ -205,8 +205,8 @@ async function unpack(staging: string, { archive, file, signal }: Work) {
 }
 
 /** The name of the first entry whose line is another one. */
-function firstDifference(said: string, sums: readonly string[]): string {
-  const lines = said.split("\n");
+function firstDifference(found: string, sums: readonly string[]): string {
+  const lines = found.split("\n");
   const line = sums.find((sum, i) => sum !== `${lines[i]}\n`) ?? SUMS_FILE;
   return line.trim().split("  ").at(-1) ?? line;
 }
@@ -263,8 +263,8 @@ async function check(staging: string, file: string): Promise<readonly string[]> 
   return [...missing];
 }
 
-function damaged(file: string, said: string): RestoreRefused {
-  return new RestoreRefused(`${file} is damaged or is no backup of Troupe: ${said}. Nothing was restored.`);
+function damaged(file: string, reason: string): RestoreRefused {
+  return new RestoreRefused(`${file} is damaged or is no backup of Troupe: ${reason}. Nothing was restored.`);
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -153,7 +153,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
     const { blueprintId, fingerprint, sizeBytes, description } = taken;
     const before = await records.prepared(blueprintId);
     const replaced = before?.fingerprint !== fingerprint ? (before?.fingerprint ?? null) : null;
-    if (replaced !== null) await bundles.holdLettingGo(replaced);
+    if (replaced !== null) await bundles.holdForDetach(replaced);
     const made: BlueprintAsset[] = [];
     for (const { resource, recipe, version } of wanted) {
       const bytes = await resources.show(blueprintId, resource.name, version);

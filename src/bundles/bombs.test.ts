@@ -42,7 +42,7 @@ test("entries that each unpack to little, and together to more than 100 times th
   assert.deepEqual(await left(place), ["incoming"]);
 });
 
-test("what inflates a lot and is small, or is large and inflates little, is taken", async () => {
+test("a small zip with a high ratio, and a large one with a low ratio, are accepted", async () => {
   await using place = await makePlace({ bundleBytesMax: 64 * MiB });
   const small = withManifest([{ name: "payloads/zeros", content: Buffer.alloc(9 * MiB) }]);
   await place.bundles.registerZip(upload(small));
@@ -70,7 +70,7 @@ test("bundles over the quota together are refused, folders too; a deleted one ma
   const fresh = await place.reopen();
   await assert.rejects(fresh.registerZip(upload(bundleOf(30_000, "b"))), isFull);
   assert.deepEqual(await left(place), [first.fingerprint, "incoming"].sort());
-  await fresh.letGo(first, () => records.delete(first.bundleId));
+  await fresh.detach(first, () => records.delete(first.bundleId));
   assert.deepEqual(await left(place), ["incoming"]);
   await fresh.registerZip(upload(bundleOf(30_000, "b")));
 });
@@ -85,7 +85,7 @@ test("uploads that arrive together share one quota", async () => {
   assert.equal((await left(place)).length, 3);
 });
 
-test("what the disk has no room for is refused before a byte of it is unpacked", async () => {
+test("a bundle larger than the free space is refused before a byte is unpacked", async () => {
   await using place = await makePlace();
   const room = new DiskQuota(place.home, { bytesMax: 0, turns: new KeyedMutex() });
   await assert.rejects(room.reserve(Number.MAX_VALUE), { code: "ENOSPC", syscall: "statfs" });
@@ -98,21 +98,21 @@ test("a snapshot that a blueprint's addition or a submission holds stays until i
   const record = await bundles.registerZip(upload(zipOf(bundleFiles())));
   const launch = await bundles.launch(record.bundleId, {});
   assert.equal(launch?.fingerprint, record.fingerprint);
-  await bundles.letGo(record, () => records.delete(record.bundleId));
+  await bundles.detach(record, () => records.delete(record.bundleId));
   assert.ok((await left(place)).includes(record.fingerprint));
   assert.equal(await bundles.launch(record.bundleId, {}), null);
   await bundles.release(record);
   assert.deepEqual(await left(place), ["incoming"]);
 });
 
-test("what a process was letting go of when it was killed is freed by the next start, unless it is still named", async () => {
+test("a snapshot that a killed process was detaching is removed by the next start, unless it is still referenced", async () => {
   await using place = await makePlace();
   const { bundles, records } = place;
   const one = await bundles.registerZip(upload(zipOf(bundleFiles({ "payloads/n": "1" }))));
   const other = await bundles.registerZip(upload(zipOf(bundleFiles({ "payloads/n": "2" }))));
   // As far as a deletion comes before it is killed: before its commit, and behind it.
-  await bundles.holdLettingGo(one.fingerprint);
-  await bundles.holdLettingGo(other.fingerprint);
+  await bundles.holdForDetach(one.fingerprint);
+  await bundles.holdForDetach(other.fingerprint);
   await records.delete(other.bundleId);
   await place.reopen();
   assert.deepEqual(await left(place), [one.fingerprint, "incoming"].sort());

@@ -59,7 +59,7 @@ test("a snapshot does not share its bytes with the folder it came from", async (
   assert.equal((await stat(kept)).nlink, 1);
 });
 
-test("equal content is stored once, whatever it is called and wherever it comes from", async () => {
+test("equal content is stored once, whatever its id and source", async () => {
   await using place = await makePlace();
   const one = await writeFiles(join(place.folder, "one"), bundleFiles());
   const two = await writeFiles(join(place.folder, "two"), bundleFiles());
@@ -115,7 +115,7 @@ test("a name, a byte and the executable bit each make another fingerprint", asyn
   assert.equal(seen.size, 4);
 });
 
-test("what belongs to tools is left out, and payloads is always there", async () => {
+test("files of tools are left out, and payloads always exists", async () => {
   await using place = await makePlace();
   const path = await writeFiles(join(place.folder, "b"), {
     "manifest.json": manifestJson,
@@ -151,7 +151,7 @@ test("a symlink inside the folder becomes a copy of what it points to", async ()
   assert.equal(await readFile(join(payload, "worker/data.txt"), "utf8"), "data");
 });
 
-test("a reload of an unchanged folder says so", async () => {
+test("a reload of an unchanged folder reports that", async () => {
   await using place = await makePlace();
   const path = await writeFiles(join(place.folder, "b"), bundleFiles());
   const { fingerprint } = await place.bundles.registerFolder({ path });
@@ -209,7 +209,7 @@ test("a bundle from a zip reloads as unchanged", async () => {
   assert.equal(result?.previous_fingerprint, result?.current_fingerprint);
 });
 
-test("an id that nobody registered is null everywhere", async () => {
+test("an unknown id is null everywhere", async () => {
   await using place = await makePlace();
   assert.equal(await place.bundles.get("x"), null);
   assert.equal(await place.bundles.reload("x"), null);

@@ -1,12 +1,12 @@
 // Registered bundles: names for snapshots, taken from a folder on this machine or from a zip.
 //
 // B1. A record names a snapshot only after the snapshot is on disk; a crash in between leaves the old record.
-// B2. Registrations and reloads of one id happen one after the other. A received upload's record is saved by its
-//     receiver, in any order: its id stands for its content, so two of one id say the same.
+// B2. Registrations and reloads of one id are serialized. A received upload's record is saved by its receiver, in any
+//     order: its id is derived from its content, so two records of one id are equal.
 // B3. A job keeps the snapshot it was submitted with (it holds the fingerprint, not the id).
 // B4. What is refused changes nothing.
-// B5. A snapshot that nothing names any more goes at once, or when the last submission that has read its record has
-//     been written down or refused.
+// B5. An unreferenced snapshot is removed at once, or when the last submission that has read its record was stored or
+//     refused.
 
 import { createReadStream } from "node:fs";
 import { basename, join, resolve } from "node:path";
@@ -47,11 +47,11 @@ export interface BundleLaunch {
   readonly configuration: JsonObject | null;
 }
 
-/** An upload whose content is kept and whose record is still to be saved; `release` it then. */
+/** An upload whose content is stored, and whose record is not saved yet; `release` it afterwards. */
 export interface ReceivedBundle {
   /** As it would be saved; a record of the same id has the same content, and keeps its time of creation. */
   readonly record: BundleRecord;
-  /** Hex, of the zip's own bytes: what was sent, not what it holds. */
+  /** Hex, of the zip's own bytes, not of its content. */
   readonly uploadSha256: string;
 }
 
@@ -81,8 +81,8 @@ export class Bundles {
   readonly #snapshots: Snapshots;
   readonly #definitions: DefinitionCache;
   readonly #turns = new KeyedMutex();
-  /** Counts the records that were let go of. */
-  #lettingGo = 0;
+  /** Counts the records that dropped their snapshot. */
+  #detached = 0;
 
   private constructor(options: BundlesOptions) {
     this.#records = options.records;
@@ -126,8 +126,8 @@ export class Bundles {
   }
 
   /**
-   * Takes an uploaded zip in: checks it, and keeps its content. Saves no record: whoever calls it does, and then
-   * calls `release`, which removes a content that has no record. Memory stays flat, whatever the zip's size.
+   * Takes an uploaded zip in: checks it, and stores its content. Saves no record: the caller does, and then calls
+   * `release`, which removes content without a record. Memory stays flat, whatever the zip's size.
    *
    * @param file a path, or the upload itself, which is read to its end or destroyed
    * @throws BundleProblem with everything that is wrong with the zip; of the code `upload_too_large` when it has more
@@ -222,7 +222,7 @@ export class Bundles {
   /** @throws DomainError when no bundle of this id is registered, or a job uses it */
   async delete(bundleId: string): Promise<void> {
     const record = await this.existing(bundleId);
-    const outcome = await this.letGo(record, () => this.#records.deleteUnused(bundleId));
+    const outcome = await this.detach(record, () => this.#records.deleteUnused(bundleId));
     if (outcome === "missing") throw notFound(bundleId);
     if (outcome === "in_use") {
       throw new DomainError(
@@ -232,7 +232,7 @@ export class Bundles {
     }
   }
 
-  /** Ends what `receiveZip`, `launch` or `takeFolder` has begun: a snapshot that nothing names goes now (B5). */
+  /** Ends the hold of `receiveZip`, `launch` or `takeFolder`: an unreferenced snapshot is removed now (B5). */
   release({ fingerprint }: { readonly fingerprint: string }): Promise<void> {
     return this.#snapshots.release(fingerprint);
   }
@@ -242,15 +242,15 @@ export class Bundles {
     this.#snapshots.hold(fingerprint);
   }
 
-  /** To be called before what is written down lets go of a snapshot; `release` it once it has. */
-  async holdLettingGo(fingerprint: string): Promise<void> {
+  /** To be called before a record drops its reference to a snapshot; `release` it afterwards. */
+  async holdForDetach(fingerprint: string): Promise<void> {
     await this.#snapshots.holdMarked(fingerprint);
-    this.#lettingGo++;
+    this.#detached++;
   }
 
-  /** Does what makes a record let go of its snapshot, such as deleting it, and removes the snapshot if it may (B5). */
-  async letGo<Result>(record: BundleRecord, change: () => Promise<Result>): Promise<Result> {
-    await this.holdLettingGo(record.fingerprint);
+  /** Runs a change that drops a record's reference to its snapshot, and removes the snapshot if unreferenced (B5). */
+  async detach<Result>(record: BundleRecord, change: () => Promise<Result>): Promise<Result> {
+    await this.holdForDetach(record.fingerprint);
     try {
       return await change();
     } finally {
@@ -259,8 +259,8 @@ export class Bundles {
   }
 
   /**
-   * Takes a folder in without a record of it. The caller writes the fingerprint down within a day (S6 in snapshots.ts),
-   * and calls `release`.
+   * Takes a folder in without a record of it. The caller stores the fingerprint within a day (S6 in snapshots.ts), and
+   * calls `release`.
    *
    * @param path absolute
    * @throws BundleProblem with everything that is wrong with the folder; BundlesFull; errors of the system as they come
@@ -275,7 +275,7 @@ export class Bundles {
   }
 
   /**
-   * Removes one snapshot, unless something has its name, or it was given to anybody at `beforeMs` or later.
+   * Removes one snapshot, unless a record references it, or it was taken in or kept at `beforeMs` or later.
    *
    * @returns its bytes, 0 when it is not there; null when it stays
    */
@@ -283,7 +283,7 @@ export class Bundles {
     return this.#snapshots.removeOne(fingerprint, request);
   }
 
-  /** Removes the snapshots that nothing names any more; see Snapshots. */
+  /** Removes unreferenced snapshots; see Snapshots. */
   removeUnused(request: UnusedSnapshots): Promise<{ readonly count: number; readonly bytes: number }> {
     return this.#snapshots.removeUnused(request);
   }
@@ -293,14 +293,13 @@ export class Bundles {
     return this.#records.list(page);
   }
 
-  /** @returns where a snapshot's payloads are; the folder is there as long as the snapshot is */
+  /** @returns the folder of a snapshot's payloads, which exists as long as the snapshot */
   payloadFolder(fingerprint: string): string {
     return join(this.#snapshots.folder(fingerprint), PAYLOADS_FOLDER);
   }
 
   /**
-   * What a snapshot's JSON files say. Costs next to nothing when it was asked for lately, and is then the same object:
-   * nobody may change it.
+   * The content of a snapshot's JSON files. Cached: the same object may be returned again, so it must not be modified.
    *
    * @throws BundleProblem when the snapshot has been removed or damaged from outside
    */
@@ -330,13 +329,13 @@ export class Bundles {
     return { graph, manifest, manifestJson, fingerprint, configuration: resolved };
   }
 
-  /** A bundle's record, with its snapshot held. A record that was let go of while it was read is read again. */
+  /** A bundle's record, with its snapshot held. It is read again when a record dropped its snapshot meanwhile. */
   async #held(bundleId: string): Promise<BundleRecord | null> {
     for (;;) {
-      const before = this.#lettingGo;
+      const before = this.#detached;
       const record = await this.#records.get(bundleId);
       if (record === null) return null;
-      if (this.#lettingGo !== before) continue;
+      if (this.#detached !== before) continue;
       this.hold(record.fingerprint);
       return record;
     }
@@ -373,13 +372,13 @@ export class Bundles {
     });
   }
 
-  /** @returns the record as it is now: one of the same id lends it its time of creation */
+  /** @returns the record as it was saved: it keeps the time of creation of one with the same id */
   async #save(record: BundleRecord): Promise<BundleRecord> {
     const before = await this.#records.get(record.bundleId);
     const saved = { ...record, createdAtMs: before?.createdAtMs ?? record.createdAtMs };
     const save = () => this.#records.save(saved);
     if (before === null || before.fingerprint === record.fingerprint) await save();
-    else await this.letGo(before, save);
+    else await this.detach(before, save);
     return saved;
   }
 }

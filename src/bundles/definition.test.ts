@@ -31,7 +31,7 @@ test("a definition is read once and stays the same object (C1)", async () => {
   assert.deepEqual(reads, ["a1"]);
 });
 
-test("past the number of entries the least recently used goes (C2)", async () => {
+test("beyond the maximum the least recently used entry is removed (C2)", async () => {
   const { cache, reads } = makeCache({ entriesMax: 2 });
   for (const name of ["a1", "b1", "a1", "c1", "a1", "b1"]) await cache.get(name);
   assert.deepEqual(reads, ["a1", "b1", "c1", "b1"]);
@@ -49,7 +49,7 @@ test("one that is larger than all there is room for is kept until another is ask
   assert.deepEqual(reads, ["a500", "b1", "a500"]);
 });
 
-test("what has gone no longer counts (C2)", async () => {
+test("removed entries no longer count (C2)", async () => {
   const { cache, reads } = makeCache({ charsMax: 100 });
   for (const name of ["a90", "b90", "c5", "b90", "c5"]) await cache.get(name);
   assert.deepEqual(reads, ["a90", "b90", "c5"]);

@@ -1,4 +1,4 @@
-// What a bundle's JSON files say: the manifest with its graph, and the configuration for its workers.
+// The content of a bundle's JSON files: the manifest with its graph, and the configuration for its workers.
 
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -30,8 +30,8 @@ export async function readDefinition(folder: string): Promise<Definition> {
   const problems = new ProblemList();
   const found = await readObject(folder, MANIFEST_FILE, problems);
   if (found === null && problems.isEmpty) {
-    const said = "the bundle has no manifest.json: it belongs at its top, beside config/ and payloads/";
-    problems.add(MANIFEST_FILE, "missing_manifest", said);
+    const message = "the bundle has no manifest.json: it belongs at its top, beside config/ and payloads/";
+    problems.add(MANIFEST_FILE, "missing_manifest", message);
   }
   let configuration: JsonObject | null = null;
   let jsonChars = found?.text.length ?? 0;
@@ -105,7 +105,7 @@ function decode(bytes: Uint8Array): string | null {
   }
 }
 
-/** Where JSON.parse stumbles, for the message. */
+/** Where JSON.parse failed, for the message. */
 function whyNot(text: string): string {
   try {
     JSON.parse(text);
@@ -129,12 +129,12 @@ interface Entry {
 }
 
 /**
- * Definitions of snapshots at hand: every run of a job asks for the same few.
+ * A cache of snapshots' definitions: every run of a job needs the same few.
  *
  * C1. Snapshots never change, so a definition is read once for as long as it is kept.
  * C2. What is kept is bounded in number and in characters; the least recently used goes first, the last one asked for
  *     stays, whatever its size.
- * C3. Callers that ask while it is being read wait for that reading. A failure is not kept.
+ * C3. Concurrent callers share one read. A failure is not cached.
  */
 export class DefinitionCache {
   readonly #options: DefinitionCacheOptions;
@@ -146,7 +146,7 @@ export class DefinitionCache {
     this.#options = options;
   }
 
-  /** @returns the same object as long as it is kept; nobody may change it */
+  /** @returns the same object as long as it is cached; it must not be modified */
   get(fingerprint: string): Promise<Definition> {
     const known = this.#entries.get(fingerprint);
     if (known !== undefined) {

@@ -38,8 +38,8 @@ export class DiskQuota {
   async reserve(bytes: number): Promise<Disposable> {
     const { bavail, bsize } = await statfs(this.#root);
     if (bavail * bsize < bytes) {
-      const said = `ENOSPC: ${bytes} bytes are needed and ${bavail * bsize} are free`;
-      throw Object.assign(new Error(said), { code: "ENOSPC", syscall: "statfs" });
+      const message = `ENOSPC: ${bytes} bytes are needed and ${bavail * bsize} are free`;
+      throw Object.assign(new Error(message), { code: "ENOSPC", syscall: "statfs" });
     }
     if (this.#bytesMax > 0) {
       this.#measured ??= this.#measure();

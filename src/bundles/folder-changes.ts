@@ -1,10 +1,10 @@
 // Which files of a folder have changed since a snapshot was taken of it.
 //
-// G1. Files are compared by content and by whether they can be executed: one that was touched, or written again as it
-//     was, has not changed.
-// G2. Cheap to ask: a folder is listed once a second at most, and a file is read again only when its inode, size or one
+// G1. Files are compared by content and by whether they are executable: one that was touched, or rewritten with the same
+//     content, has not changed.
+// G2. Cheap to call: a folder is listed at most once a second, and a file is read again only when its inode, size or one
 //     of its times has changed.
-// G3. Whoever asks waits for a bounded number of bytes, the smallest files first. Larger files are compared in the
+// G3. A caller waits for a bounded number of bytes, the smallest files first. Larger files are compared in the
 //     background, one folder at a time; until then they count as unchanged.
 
 import { constants } from "node:fs";
@@ -53,7 +53,7 @@ export class FolderChanges {
   readonly #snapshots: string;
   readonly #bytesMax: number;
   readonly #nowMs: () => number;
-  /** By folder; those that were begun last. */
+  /** By folder; the latest ones. */
   readonly #comparisons = new Map<string, Comparison>();
   readonly #background = new Semaphore(1);
 
@@ -81,7 +81,7 @@ export class FolderChanges {
     const comparison = this.#comparison(folder, fingerprint);
     const nowMs = this.#nowMs();
     const age = nowMs - comparison.checkedAtMs;
-    // A clock that steps back makes nothing good for longer.
+    // A clock that steps back does not extend the cache.
     if (comparison.isLooking || (age >= 0 && age < LOOK_AGAIN_MS)) return comparison.changes;
     comparison.checkedAtMs = nowMs;
     comparison.isLooking = true;
@@ -98,18 +98,18 @@ export class FolderChanges {
   #comparison(folder: string, fingerprint: string): Comparison {
     const kept = this.#comparisons.get(folder);
     if (kept?.fingerprint === fingerprint) return kept;
-    const begun = new Comparison(fingerprint);
+    const comparison = new Comparison(fingerprint);
     this.#comparisons.delete(folder);
-    this.#comparisons.set(folder, begun);
+    this.#comparisons.set(folder, comparison);
     const [oldest] = this.#comparisons.keys();
     if (this.#comparisons.size > FOLDERS_KEPT && oldest !== undefined) this.#comparisons.delete(oldest);
-    return begun;
+    return comparison;
   }
 
   async #look(folder: string, comparison: Comparison): Promise<readonly string[]> {
     const files = await this.#list(folder);
     const originals = await this.#originals(comparison);
-    // It has gone: something newer was added meanwhile, and is compared from now on.
+    // The snapshot was removed: a newer one was added meanwhile, and is compared from now on.
     if (originals === null) return [];
     const pairs: Pair[] = [];
     const changed: string[] = [];
@@ -169,7 +169,7 @@ function isAlike(one: FoundFile, other: FoundFile): boolean {
 
 async function compareFiles(comparison: Comparison, { file, original }: Pair): Promise<void> {
   const isSame = await isSameContent(file.source, original.source).catch(() => null);
-  // Gone, or unreadable, since it was listed: the next look says so.
+  // Gone, or unreadable, since it was listed: the next look reports it.
   if (isSame === null) return;
   // A file that was written a moment ago may be written again without getting another time: it is read again.
   const isSettled = file.changedAtMs < comparison.checkedAtMs - LOOK_AGAIN_MS;

@@ -84,8 +84,12 @@ async function rootOf(path: string): Promise<string> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const isGone = code === "ENOENT" || code === "ENOTDIR";
-    const said = isGone ? "does not exist on the runtime's machine" : `cannot be read (${code})`;
-    throw BundleProblem.of("", isGone ? "folder_missing" : "unreadable", `the folder ${shown(path)} ${said}`);
+    const reason = isGone ? "does not exist on the runtime's machine" : `cannot be read (${code})`;
+    throw BundleProblem.of(
+      "",
+      isGone ? "folder_missing" : "unreadable",
+      `the folder ${shown(path)} ${reason}`,
+    );
   }
   throw BundleProblem.of(
     "",
@@ -148,9 +152,9 @@ async function walkEntry(
     }
   } catch (error) {
     const code = codeOf(error);
-    const said =
+    const reason =
       code === "ENOENT" ? "points to nothing, or has gone while it was read" : `cannot be read (${code})`;
-    problems.add(path, "unreadable", `${shown(path)} ${said}`);
+    problems.add(path, "unreadable", `${shown(path)} ${reason}`);
   }
 }
 

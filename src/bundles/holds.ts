@@ -1,9 +1,9 @@
-// Who is about to write down the name of a snapshot, or has just let go of it. Nothing that is held is removed, and
-// what nothing names is removed as soon as nobody holds it any more.
+// Holds on snapshots: by callers that are about to store a reference to one, or have just removed theirs. A held snapshot
+// is not removed; an unreferenced one is removed when its last hold ends.
 //
-// H1. A mark on disk says that a snapshot may be nobody's. It is there before the snapshot is, and before a record
-//     lets go of it; so what a killed process has left is found by the next start.
-// H2. A hold ends in one call, `release`; the last one settles a marked snapshot.
+// H1. A mark on disk says that a snapshot may be unreferenced. It is written before the snapshot, and before a record
+//     drops its reference, so the next start finds what a killed process has left.
+// H2. A hold ends with one call, `release`; the last one settles a marked snapshot.
 
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ export class Holds {
     return this.#counts.has(fingerprint);
   }
 
-  /** @returns whether nobody holds it any more and it is marked, so that it is to be settled */
+  /** @returns whether this was the last hold of a marked snapshot, which is to be settled now */
   release(fingerprint: string): boolean {
     const left = (this.#counts.get(fingerprint) ?? 0) - 1;
     if (left > 0) this.#counts.set(fingerprint, left);

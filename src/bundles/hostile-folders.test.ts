@@ -76,7 +76,7 @@ test("JSON files that cannot be read as JSON objects are refused, each", async (
   assert.deepEqual(await refusalsOf({ "manifest.json": "" }, toBytes), ["/manifest.json invalid_utf8"]);
 });
 
-test("JSON that cannot be read is told with the place where it is wrong", async () => {
+test("an error in JSON is reported with its position", async () => {
   await using place = await makePlace();
   const path = await writeFiles(join(place.folder, "b"), { "manifest.json": '{"graph_id": }' });
   await assert.rejects(place.bundles.registerFolder({ path }), {

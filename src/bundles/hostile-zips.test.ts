@@ -240,7 +240,7 @@ test("more than 20,000 entries are refused", async () => {
   ]);
 });
 
-test("what is no zip, is empty, or is cut off is refused", async () => {
+test("a file that is no zip, is empty, or is truncated is refused", async () => {
   assert.deepEqual(await refusalsOf(Buffer.from("hello")), [" not_a_zip"]);
   assert.deepEqual(await refusalsOf(Buffer.alloc(0)), [" not_a_zip"]);
   const zip = zipOf(bundleFiles());
@@ -262,7 +262,7 @@ test("a zip with an invalid manifest is refused with the manifest's problems", a
   );
 });
 
-test("random damage to a zip is a problem or goes unnoticed, and never anything else", async () => {
+test("random damage to a zip is a problem or has no effect, and never anything else", async () => {
   await using place = await makePlace();
   const zip = zipOf(bundleFiles());
   for (let at = 0; at < zip.length; at += 3) {

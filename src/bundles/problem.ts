@@ -7,11 +7,11 @@ export interface BundleProblemEntry {
   /** JSON Pointer into the manifest (`/nodes/0/node_id`), or `/` and the name of a file; empty for the whole. */
   readonly path: string;
   readonly code: string;
-  /** Stands by itself: what is wrong, where, and what is allowed. */
+  /** A full sentence: what is wrong, where, and what is allowed. */
   readonly message: string;
 }
 
-/** The bundle cannot be taken as it is; nothing was changed. Whoever made the bundle can mend it. */
+/** The bundle is invalid and its author can fix it; nothing was changed. */
 export class BundleProblem extends Error {
   override readonly name = "BundleProblem";
   readonly problems: readonly BundleProblemEntry[];
@@ -31,7 +31,7 @@ export class BundleProblem extends Error {
   }
 }
 
-/** All bundles together have no room for one more (SVC_BUNDLES_MAX_BYTES). Nothing was changed. */
+/** The quota of all bundles together is used up (SVC_BUNDLES_MAX_BYTES). Nothing was changed. */
 export class BundlesFull extends Error {
   override readonly name = "BundlesFull";
 
@@ -42,7 +42,7 @@ export class BundlesFull extends Error {
   }
 }
 
-/** A problem of the manifest among those of the bundle: the path leads inside, the message names the file. */
+/** A problem of the manifest as one of the bundle: the path points into the manifest, the message names the file. */
 export function inManifest({ path, code, message }: ManifestProblem): BundleProblemEntry {
   return { path, code, message: `${MANIFEST_FILE}: ${message}` };
 }

@@ -26,6 +26,6 @@ export interface BundleRecords {
   deleteUnused(bundleId: string): Promise<"deleted" | "in_use" | "missing">;
   /** In the order of their ids, those after `after`; null begins with the first. */
   list(page: { readonly limit: number; readonly after: string | null }): Promise<readonly BundleRecord[]>;
-  /** Whether anything that is written down has the snapshot: a bundle, a job, a run or a blueprint. */
+  /** Whether a stored bundle, job, run or blueprint references the snapshot. */
   isSnapshotNamed(fingerprint: string): Promise<boolean>;
 }

@@ -20,7 +20,7 @@ export interface BundleSource {
   close(): Promise<void>;
 }
 
-/** Files under way at the same time. The threads that wait for the disk are four, and serve others too. */
+/** Files written at the same time. Node has four threads for the disk, and others use them too. */
 export const FILES_AT_ONCE = 4;
 
 export class FileWriter {
@@ -74,7 +74,7 @@ export class FileWriter {
   async #note(path: string, error: unknown): Promise<void> {
     if (error instanceof BundleProblem) {
       for (const problem of error.problems) this.#problems.addEntry(problem);
-      // Half of a file says nothing.
+      // A part of a file is not kept.
       await rm(join(this.#content, path), { force: true });
     } else if (path === PAYLOADS_FOLDER) {
       this.#problems.add(
@@ -83,9 +83,9 @@ export class FileWriter {
         `${shown(path)} is a file, and must be the folder of the payload`,
       );
     } else if ((error as NodeJS.ErrnoException).code === "EEXIST") {
-      // Names were compared as they are; a disk may compare them in its own way.
-      const said = `${shown(path)} differs from another name in case or accents only, and this disk takes both for one`;
-      this.#problems.add(path, "duplicate_entry", said);
+      // Names were compared exactly; a disk may compare them differently.
+      const message = `${shown(path)} differs from another name in case or accents only, and this disk takes both for one`;
+      this.#problems.add(path, "duplicate_entry", message);
     } else throw error;
   }
 }

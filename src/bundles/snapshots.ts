@@ -1,15 +1,15 @@
 // Snapshots of bundles: <root>/<fingerprint>/, each written once and never changed.
 //
-// Owns: everything below its root. Does not own which snapshot a bundle's name stands for (BundleRecords).
+// Owns: everything below its root. Does not own which snapshot a bundle refers to (BundleRecords).
 //
 // S1. A snapshot's folder is complete, checked, read-only and on disk before its name exists.
 // S2. Its name is the SHA-256 over its files (name, executable or not, content), so equal bundles are stored once.
 // S3. A crash leaves at most something below <root>/incoming, which the next start removes.
-// S4. Files are copies (clones, where the file system can), never hard links: nobody else's write reaches them.
-// S5. Whoever is told a snapshot's name holds it until the name is written down (holds.ts). What is held stays; what
-//     nothing names goes when its last hold ends, or at the next start.
-// S6. A snapshot's folder has the time at which it was last taken in (`touch`). An addition of a blueprint that was cut
-//     off finds its snapshot again by it: the sweep leaves alone what is young.
+// S4. Files are copies (clones, where the file system can), never hard links: writes to the originals do not reach them.
+// S5. A caller that got a snapshot's name holds it until the name is stored (holds.ts). A held snapshot stays; an
+//     unreferenced one is removed when its last hold ends, or at the next start.
+// S6. A snapshot's folder has the time at which it was last taken in (`touch`). The sweep keeps young ones, so that an
+//     interrupted addition of a blueprint finds its snapshot again.
 
 import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -45,7 +45,7 @@ export interface SnapshotsOptions {
   readonly totalBytesMax: number;
   /** Wall time in ms since 1970. */
   readonly nowMs: () => number;
-  /** Whether anything that is written down has the snapshot. */
+  /** Whether a stored record references the snapshot. */
   readonly isNamed: (fingerprint: string) => Promise<boolean>;
 }
 
@@ -67,7 +67,7 @@ export class Snapshots {
     this.#quota = new DiskQuota(root, { bytesMax: options.totalBytesMax, turns: this.#turns });
   }
 
-  /** Makes the root, and removes what a crash left half-written or without a name. To be called once, before anything else. */
+  /** Makes the root, and removes what a crash left half-written or unreferenced. To be called once, first. */
   async open(): Promise<void> {
     const made = await mkdir(this.root, { recursive: true, mode: 0o700 });
     if (made !== undefined) await syncFolder(dirname(this.root));
@@ -126,7 +126,7 @@ export class Snapshots {
    * Takes a bundle in, and closes its source. The caller holds the snapshot (S5).
    *
    * @param folder an empty folder from `withTemporary`
-   * @param options.isMarked whether it goes with its last hold, and with a crash, unless its name is written down
+   * @param options.isMarked whether it is removed with its last hold, or after a crash, unless a record references it
    * @throws BundleProblem with everything that is wrong with it; BundlesFull. Nothing is kept then
    */
   async take(
@@ -166,7 +166,7 @@ export class Snapshots {
       total.update(`${JSON.stringify([file.path, file.isExecutable, sha256])}\n`);
       sizeBytes += fileBytes;
     }
-    // Looked at again: files of a folder may have grown since they were listed.
+    // Checked again: files of a folder may have grown since they were listed.
     const { bytesMax } = this.#options;
     if (sizeBytes > bytesMax) throw BundleProblem.of("", "too_large", tooLarge(bytesMax));
     return { fingerprint: total.digest("hex"), sizeBytes };
@@ -203,12 +203,12 @@ export class Snapshots {
     this.#holds.hold(fingerprint);
   }
 
-  /** Ends a hold: removes the snapshot when this was the last one and nothing that is written down has its name. */
+  /** Ends a hold: removes the snapshot when this was the last one and no record references it. */
   async release(fingerprint: string): Promise<void> {
     if (this.#holds.release(fingerprint)) await this.#settle(fingerprint);
   }
 
-  /** Holds a snapshot that a record is about to let go of. */
+  /** Holds a snapshot whose reference a record is about to drop. */
   async holdMarked(fingerprint: string): Promise<void> {
     this.hold(fingerprint);
     await this.#turns.run(fingerprint, () => this.#holds.mark(fingerprint));
@@ -220,10 +220,10 @@ export class Snapshots {
       try {
         const request = { isNamed, beforeMs: Number.POSITIVE_INFINITY, isPreview: false };
         await this.#removeUnused(fingerprint, request);
-        // Whoever holds it by now settles it.
+        // If it is held again by now, the last hold settles it.
         if (!this.#holds.isHeld(fingerprint)) await this.#holds.unmark(fingerprint);
       } catch (error) {
-        // What the system does not let go stays marked: the next start, or a sweep, tries again.
+        // After an error of the system it stays marked: the next start, or a sweep, tries again.
         if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
       }
     });
@@ -261,7 +261,7 @@ export class Snapshots {
   /**
    * Removes the snapshots that are not named, and that have not been touched since `beforeMs`.
    *
-   * @param request.isNamed whether anything that is written down has the snapshot
+   * @param request.isNamed whether a stored record references the snapshot
    * @param request.isPreview only counts them
    */
   async removeUnused(request: UnusedSnapshots): Promise<{ readonly count: number; readonly bytes: number }> {
@@ -287,10 +287,10 @@ export class Snapshots {
     const found = await stat(folder).catch(() => null);
     if (found === null || found.mtimeMs >= beforeMs) return null;
     const size = await bytesIn(folder);
-    // Looked at last, and no await from here to the removal.
+    // Checked last, with no await from here to the removal.
     if (this.#holds.isHeld(fingerprint)) return null;
     if (!isPreview) {
-      // Out of its place in one step, so that nobody ever finds half of it (S1, S3).
+      // Moved away in one step, so that it is never seen half removed (S1, S3).
       const removed = join(this.#incoming, String(++this.#incomingSeq));
       await rename(folder, removed);
       this.#quota.count(fingerprint, 0);
@@ -310,7 +310,7 @@ async function readChecked(content: string, known: readonly BundleProblemEntry[]
       throw error;
     },
   );
-  // A manifest that was refused is not missing: known problems of a file hide what follows from them.
+  // A manifest that was refused is not missing: known problems of a file hide those that follow from them.
   const added = further.filter((one) => !known.some(({ path }) => path.endsWith(one.path)));
   throw new BundleProblem([...known, ...added]);
 }
@@ -326,6 +326,6 @@ function byPath(a: BundleFile, b: BundleFile): number {
 }
 
 function uploadTooLarge(bytesMax: number): BundleProblem {
-  const said = `the upload is larger than ${bytesMax} bytes (SVC_BUNDLE_MAX_BYTES)`;
-  return BundleProblem.of("", "upload_too_large", said);
+  const message = `the upload is larger than ${bytesMax} bytes (SVC_BUNDLE_MAX_BYTES)`;
+  return BundleProblem.of("", "upload_too_large", message);
 }

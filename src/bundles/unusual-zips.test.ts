@@ -47,7 +47,7 @@ test("names that differ in case or accents only are two files where the disk kee
   }
 });
 
-test("two names that the disk takes for one are a problem of the bundle", async () => {
+test("two names that the disk treats as one are a problem of the bundle", async () => {
   await using place = await makePlace();
   const snapshots = new Snapshots(join(place.folder, "one-name"), {
     bytesMax: 1_000,

@@ -89,7 +89,7 @@ test("a definition is the same object every time, for launches too", async () =>
   assert.deepEqual(definition.configuration, { a: 1 }, "an override changes nothing that is shared");
 });
 
-test("a definition whose snapshot was removed or damaged says what to do, and is found again once it is back", async () => {
+test("the error for a removed or damaged snapshot has the remedy, and the definition is found again once it is back", async () => {
   await using place = await makePlace();
   const zip = zipOf(bundleFiles());
   const { record } = await place.bundles.receiveZip(Readable.from([zip]));

@@ -1,4 +1,4 @@
-// The bytes of a zip on this machine, read here and there.
+// Random access to the bytes of a zip on this machine.
 //
 // R1. Small reads that lie close together share one read of the disk: 20,000 entries cost hundreds of reads, not
 //     tens of thousands.
@@ -6,7 +6,7 @@
 
 import { type FileHandle, open } from "node:fs/promises";
 
-/** Small enough that what is done with its entries, all in one turn of the event loop, takes milliseconds. */
+/** Small enough that handling its entries, in one turn of the event loop, takes milliseconds. */
 const WINDOW_BYTES = 32 * 1024;
 const CHUNK_BYTES = 128 * 1024;
 

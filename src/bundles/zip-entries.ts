@@ -1,11 +1,11 @@
-// What a zip says that it holds, read from its central directory and judged before a byte is unpacked.
+// The entries of a zip, read from its central directory and checked before a byte is unpacked.
 //
 // Z1. Every name is relative and stays inside; links, special files, encrypted entries and duplicates are refused.
-//     Names that Windows reserves, or that differ in case or accents only, are names like others: whether this
-//     machine's disk takes two of them for one shows when they are written.
-// Z2. The declared sizes are within the limit and in proportion to the packed ones, and no two entries share bytes of the zip; unpacking holds each entry
-//     to what it declared.
-// Z3. Per entry a few numbers and a short name are kept, whatever the zip carries beside them.
+//     Names that Windows reserves, or that differ in case or accents only, are allowed: whether this machine's disk
+//     treats two of them as one shows when they are written.
+// Z2. The declared sizes are within the limit and in proportion to the packed ones, and no two entries share bytes of the
+//     zip; unpacking enforces the declared sizes.
+// Z3. Per entry a few numbers and a short name are kept, whatever else the zip contains.
 // Z4. The time it takes grows linearly with the directory, however deep its names nest.
 
 import {
@@ -62,7 +62,7 @@ interface Listing {
 }
 
 /**
- * Reads and judges all entries.
+ * Reads and checks all entries.
  *
  * @throws BundleProblem when it is no zip, its directory is damaged, or it holds too many entries to go on
  */
@@ -87,8 +87,8 @@ export async function listEntries(bytes: ZipBytes, bytesMax: number): Promise<Zi
     throw BundleProblem.of("", "invalid_zip", `the zip's directory is damaged (${(error as Error).message})`);
   }
   if (isInflated(listing)) {
-    const said = `the bundle's files unpack to ${listing.sizeBytes} bytes from ${listing.packedBytes}: more than ${INFLATION_SAID}`;
-    listing.problems.add("", "inflated", said);
+    const message = `the bundle's files unpack to ${listing.sizeBytes} bytes from ${listing.packedBytes}: more than ${INFLATION_LIMIT}`;
+    listing.problems.add("", "inflated", message);
   }
   if (listing.sizeBytes > bytesMax) listing.problems.add("", "too_large", tooLarge(bytesMax));
   const files = withoutFilesInFiles(listing);
@@ -98,16 +98,16 @@ export async function listEntries(bytes: ZipBytes, bytesMax: number): Promise<Zi
 
 async function openDirectory(bytes: ZipBytes): Promise<ZipFile> {
   try {
-    // Names and sizes are judged by us, so that all problems are reported, each with a code of ours.
+    // Names and sizes are checked here, so that all problems are reported, each with its own code.
     const options = { lazyEntries: true, autoClose: false, decodeStrings: false, validateEntrySizes: false };
     const zip = await fromRandomAccessReaderPromise(new DirectoryReader(bytes), bytes.sizeBytes, options);
-    // Errors reach us through the calls that cause them; the event without a listener would end the process.
+    // Errors come from the calls that cause them; the event without a listener would end the process.
     zip.on("error", () => {});
     return zip;
   } catch (error) {
     if (isFromSystem(error)) throw error;
-    const said = `the upload is not a zip, or is cut off (${(error as Error).message})`;
-    throw BundleProblem.of("", "not_a_zip", said);
+    const message = `the upload is not a zip, or is cut off (${(error as Error).message})`;
+    throw BundleProblem.of("", "not_a_zip", message);
   }
 }
 
@@ -133,14 +133,14 @@ class DirectoryReader extends RandomAccessReader {
   }
 }
 
-/** A full disk, say: nothing that whoever made the zip could mend. The zip's own faults carry no such code. */
+/** Whether it is an error such as a full disk, and not a fault of the zip, which has no such code. */
 export function isFromSystem(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).syscall !== undefined;
 }
 
 const DIRECTORY_ENTRY_SIGNATURE = 0x02014b50;
 
-/** Entries behind the last one that was counted would be seen by other programs, and never were judged. */
+/** Entries after the last counted one would be seen by other programs, and were not checked. */
 async function refuseFurtherEntries(bytes: ZipBytes, directoryEnd: number): Promise<void> {
   const next = await bytes.read(directoryEnd, 4);
   if (next.length === 4 && next.readUInt32LE(0) === DIRECTORY_ENTRY_SIGNATURE) {
@@ -154,7 +154,7 @@ function takeEntry(listing: Listing, entry: Entry): void {
   const path = isFolder ? name.slice(0, -1) : name;
   const refusal = nameRefusal(path) ?? entryRefusal(entry, isFolder) ?? duplicateRefusal(listing, path);
   if (refusal !== null) {
-    listing.problems.add(path, refusal.code, `the entry ${shown(name)} ${refusal.said}`);
+    listing.problems.add(path, refusal.code, `the entry ${shown(name)} ${refusal.reason}`);
     return;
   }
   listing.seen.set(path, !isFolder);
@@ -175,34 +175,35 @@ function takeEntry(listing: Listing, entry: Entry): void {
 }
 
 const { inflationMax, inflationFreeBytes } = bundleLimits;
-const INFLATION_SAID = `${inflationMax} times its packed size; leave out what only fills space, or store it without compression`;
+const INFLATION_LIMIT = `${inflationMax} times its packed size; leave out what only fills space, or store it without compression`;
 
-/** A bomb: little data that is said to be a lot. */
+/** A zip bomb: a little data that claims to be a lot. */
 function isInflated(size: { readonly sizeBytes: number; readonly packedBytes: number }): boolean {
   return size.sizeBytes > Math.max(inflationFreeBytes, inflationMax * size.packedBytes);
 }
 
-interface DomainError {
+interface Refusal {
   readonly code: string;
-  readonly said: string;
+  readonly reason: string;
 }
 
-function duplicateRefusal(listing: Listing, path: string): DomainError | null {
-  return listing.seen.has(path) ? { code: "duplicate_entry", said: "is there twice" } : null;
+function duplicateRefusal(listing: Listing, path: string): Refusal | null {
+  return listing.seen.has(path) ? { code: "duplicate_entry", reason: "is there twice" } : null;
 }
 
-function nameRefusal(path: string): DomainError | null {
-  if (path.includes("\\")) return { code: "invalid_name", said: "has a backslash in its name; names use /" };
+function nameRefusal(path: string): Refusal | null {
+  if (path.includes("\\"))
+    return { code: "invalid_name", reason: "has a backslash in its name; names use /" };
   if (path.startsWith("/") || /^[A-Za-z]:/.test(path)) {
-    return { code: "absolute_name", said: "has an absolute name; names are relative to the bundle" };
+    return { code: "absolute_name", reason: "has an absolute name; names are relative to the bundle" };
   }
   const parts = path.split("/");
-  if (parts.includes("..")) return { code: "leaves_bundle", said: "leaves the bundle through .." };
+  if (parts.includes("..")) return { code: "leaves_bundle", reason: "leaves the bundle through .." };
   if (parts.includes("") || parts.includes(".")) {
-    return { code: "invalid_name", said: "has an empty part, or one that is a dot" };
+    return { code: "invalid_name", reason: "has an empty part, or one that is a dot" };
   }
-  const said = nameProblem(path);
-  return said === null ? null : { code: "invalid_name", said };
+  const reason = nameProblem(path);
+  return reason === null ? null : { code: "invalid_name", reason };
 }
 
 const FILE_TYPE = 0o170000;
@@ -214,25 +215,25 @@ function unixMode(entry: Entry): number {
   return entry.externalFileAttributes >>> 16;
 }
 
-function entryRefusal(entry: Entry, isFolder: boolean): DomainError | null {
+function entryRefusal(entry: Entry, isFolder: boolean): Refusal | null {
   const fileType = unixMode(entry) & FILE_TYPE;
   if (fileType === LINK)
-    return { code: "symlink", said: "is a symlink; put a copy of the file in its place" };
+    return { code: "symlink", reason: "is a symlink; put a copy of the file in its place" };
   if (fileType !== 0 && fileType !== (isFolder ? FOLDER : REGULAR)) {
-    return { code: "special_file", said: "is neither a file nor a folder" };
+    return { code: "special_file", reason: "is neither a file nor a folder" };
   }
   if (entry.isEncrypted())
-    return { code: "encrypted", said: "is encrypted; make the zip without a password" };
+    return { code: "encrypted", reason: "is encrypted; make the zip without a password" };
   const { compressionMethod: method, compressedSize, uncompressedSize } = entry;
   if (method !== STORED && method !== DEFLATED) {
-    return { code: "unsupported_compression", said: `is compressed by method ${method}; use deflate` };
+    return { code: "unsupported_compression", reason: `is compressed by method ${method}; use deflate` };
   }
   if (isInflated({ sizeBytes: uncompressedSize, packedBytes: compressedSize })) {
-    return { code: "inflated", said: `unpacks to more than ${INFLATION_SAID}` };
+    return { code: "inflated", reason: `unpacks to more than ${INFLATION_LIMIT}` };
   }
   const isLying = method === STORED && compressedSize !== uncompressedSize;
   return isLying
-    ? { code: "size_mismatch", said: "declares two different sizes though it is not compressed" }
+    ? { code: "size_mismatch", reason: "declares two different sizes though it is not compressed" }
     : null;
 }
 
@@ -243,13 +244,13 @@ function withoutFilesInFiles(listing: Listing): readonly ZipEntryFile[] {
     if (listing.folders.size > bundleLimits.foldersMax)
       throw BundleProblem.of("", "too_many_entries", tooManyFolders());
     if (above === null) return true;
-    const said = `the entry ${shown(path)} lies in ${shown(above)}, which is a file`;
-    listing.problems.add(path, "duplicate_entry", said);
+    const message = `the entry ${shown(path)} lies in ${shown(above)}, which is a file`;
+    listing.problems.add(path, "duplicate_entry", message);
     return false;
   });
 }
 
-/** @returns the file in whose place a folder would have to be for `path` to lie in it; null when there is none */
+/** @returns the file that has the name of one of the folders above `path`; null when there is none */
 function fileAbove(listing: Listing, path: string): string | null {
   const end = path.lastIndexOf("/");
   if (end < 0) return null;
@@ -266,8 +267,8 @@ function refuseSharedBytes(listing: Listing): void {
   let end = 0;
   for (const file of listing.files.toSorted((a, b) => a.offset - b.offset)) {
     if (file.offset < end) {
-      const said = `the entry ${shown(file.path)} shares bytes of the zip with another entry`;
-      listing.problems.add(file.path, "shared_bytes", said);
+      const message = `the entry ${shown(file.path)} shares bytes of the zip with another entry`;
+      listing.problems.add(file.path, "shared_bytes", message);
     }
     end = Math.max(end, file.offset + ENTRY_HEADER_BYTES + file.packedBytes);
   }

@@ -14,7 +14,7 @@ import { ZipBytes } from "./zip-bytes.ts";
 import { DEFLATED, ENTRY_HEADER_BYTES, isFromSystem, listEntries, type ZipEntryFile } from "./zip-entries.ts";
 
 /**
- * Opens a zip and judges what it says that it holds.
+ * Opens a zip and checks its directory.
  *
  * @param bytesMax what the files may have together when they are unpacked
  * @returns the good entries, and what is wrong with the others; a file that lies about its size or content is found
@@ -87,14 +87,14 @@ async function contentStart(bytes: ZipBytes, file: ZipEntryFile): Promise<number
 }
 
 const SIZES_FOLLOW = 1 << 3;
-/** What stands in for a number that is somewhere else: after the content, or in a field for large zips. */
-const NOT_SAID: ReadonlySet<number> = new Set([0, 0xffffffff]);
+/** In place of a number that is somewhere else: after the content, or in a field for large zips. */
+const ELSEWHERE: ReadonlySet<number> = new Set([0, 0xffffffff]);
 
 function agrees(header: Buffer, file: ZipEntryFile): boolean {
   if ((header.readUInt16LE(6) & SIZES_FOLLOW) !== 0) return true;
   const says = (at: number, declared: number) => {
-    const said = header.readUInt32LE(at);
-    return said === declared || NOT_SAID.has(said);
+    const found = header.readUInt32LE(at);
+    return found === declared || ELSEWHERE.has(found);
   };
   return says(14, file.crc32) && says(18, file.packedBytes) && says(22, file.sizeBytes);
 }
@@ -126,15 +126,15 @@ async function* checked(
 }
 
 function sizeMismatch(file: ZipEntryFile, holds: string): BundleProblem {
-  const said = `the entry ${shown(file.path)} declares ${file.sizeBytes} bytes and holds ${holds}`;
-  return BundleProblem.of(`/${file.path}`, "size_mismatch", said);
+  const message = `the entry ${shown(file.path)} declares ${file.sizeBytes} bytes and holds ${holds}`;
+  return BundleProblem.of(`/${file.path}`, "size_mismatch", message);
 }
 
 function contradicts(file: ZipEntryFile, what: string): BundleProblem {
-  const said = `the entry ${shown(file.path)} has ${what} in its own header than in the zip's directory`;
-  return BundleProblem.of(`/${file.path}`, "contradictory_entry", said);
+  const message = `the entry ${shown(file.path)} has ${what} in its own header than in the zip's directory`;
+  return BundleProblem.of(`/${file.path}`, "contradictory_entry", message);
 }
 
-function damaged(file: ZipEntryFile, said: string): BundleProblem {
-  return BundleProblem.of(`/${file.path}`, "damaged_entry", `the entry ${shown(file.path)} ${said}`);
+function damaged(file: ZipEntryFile, reason: string): BundleProblem {
+  return BundleProblem.of(`/${file.path}`, "damaged_entry", `the entry ${shown(file.path)} ${reason}`);
 }

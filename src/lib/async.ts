@@ -17,7 +17,7 @@ export class Semaphore {
     try {
       return await work();
     } finally {
-      // Whoever waits longest takes the place over.
+      // The longest waiter takes the place over.
       const next = this.#waiting.shift();
       if (next === undefined) this.#free++;
       else next();
@@ -43,10 +43,10 @@ export class KeyedMutex {
 }
 
 /**
- * Does `work` for every item, at most `atOnce` of them at the same time, begun in their order.
+ * Does `work` for every item, at most `atOnce` of them at the same time, started in their order.
  *
- * After a failure nothing new is begun; it is thrown once everything that was begun has ended, so that whoever
- * cleans up afterwards finds nobody still at work.
+ * After a failure nothing new is started; the failure is thrown when everything that was started has ended, so that
+ * clean-up does not run beside it.
  */
 export async function forEachConcurrent<Item>(
   items: readonly Item[],
@@ -69,7 +69,7 @@ export async function forEachConcurrent<Item>(
   if (failures.length > 0) throw failures[0];
 }
 
-/** Nothing was found out: the machine had no time for it. The same may be tried again. */
+/** The machine had no CPU time for the work. The same may be tried again. */
 export class MachineBusy extends Error {
   override readonly name = "MachineBusy";
 
@@ -80,7 +80,7 @@ export class MachineBusy extends Error {
   }
 }
 
-/** A machine on which work does not get its CPU time within this time has no time for anything. */
+/** A machine on which work does not get its CPU time within this time is overloaded. */
 const WAIT_MS_MAX = 60_000;
 const MARGIN = 1.2;
 const GROWTH_MAX = 4;
@@ -113,7 +113,7 @@ export function runWithTimeout(cpuMs: number, work: () => void): boolean {
   throw new MachineBusy();
 }
 
-/** CPU time of this thread. @param before what `process.threadCpuUsage` said then */
+/** CPU time of this thread. @param before an earlier value of `process.threadCpuUsage` */
 export function cpuMsSince(before: NodeJS.CpuUsage): number {
   const { user, system } = process.threadCpuUsage(before);
   return (user + system) / 1_000;

@@ -1,9 +1,9 @@
-// Copies one file so that the copy is nobody else's: a clone where the file system can (a reflink: no bytes move, and
-// a write to either side is not seen by the other), otherwise its bytes. Never a hard link.
+// Copies one file: as a clone where the file system can (a reflink: no bytes move, and a write to either side is not seen
+// by the other), otherwise its bytes. Never a hard link.
 //
 // C1. The copy may be written by its owner, whatever the original's mode, and is executable if the original is.
-// C2. A large file is copied in pieces, so that memory stays flat and the signal is heard within one of them.
-// C3. A file that changed while it was copied, or that something else has replaced, is told, and not taken for whole.
+// C2. A large file is copied in pieces, so that memory stays flat and an abort takes effect within one of them.
+// C3. A file that changed or was replaced while it was copied is an error.
 
 import { constants, type Stats } from "node:fs";
 import { chmod, copyFile, type FileHandle, lstat, open, rm } from "node:fs/promises";
@@ -13,7 +13,7 @@ import { pathOfDescriptor } from "./open-folder.ts";
 const ONE_CALL_BYTES_MAX = 4 * 1024 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 const OWNER_ACCESS = 0o600;
-/** What systems say of a clone that their disk cannot make. */
+/** Error codes of a clone that the file system does not support. */
 const NO_CLONE: ReadonlySet<string> = new Set([
   "ENOTSUP",
   "EOPNOTSUPP",
@@ -52,7 +52,7 @@ export class FileCopier {
   /**
    * @param from a regular file, not a link
    * @param to a name that does not exist yet
-   * @param copied told of bytes as they arrive
+   * @param copied called with the number of bytes as they are copied
    * @throws FileChanged; the signal's reason when it is aborted; the system's errors. Nothing is left at `to` then.
    */
   async copy(from: string, to: string, copied: (bytes: number) => void): Promise<void> {

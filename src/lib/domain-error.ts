@@ -1,4 +1,4 @@
-// What a caller is told when a feature refuses a request: a code from the catalogue of problems
+// The error of a feature that refuses a request: a code from the catalogue of problems
 // (src/http/core/problem-codes.ts), a sentence with the next step, and for invalid input one entry per mistake. Nothing
 // was changed.
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { it } from "node:test";
 import { entriesOfSmall, isEmptyFolder } from "./files.ts";
 
-it("an empty folder is told from one with an entry, from a file and from nothing", () => {
+it("an empty folder differs from one with an entry, from a file and from a missing one", () => {
   const root = mkdtempSync(join(tmpdir(), "troupe-small-folder-"));
   try {
     assert.equal(isEmptyFolder(root), true);

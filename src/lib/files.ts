@@ -80,7 +80,7 @@ export async function namesIn(folder: string): Promise<readonly string[]> {
 /**
  * Unlike mkdir with `recursive`, it ends where a file system says ENOENT of a name whose parent is there, as /proc does.
  *
- * @throws the system's error; EEXIST when something else than a folder stands there
+ * @throws the system's error; EEXIST when something other than a folder has this name
  */
 export function makeFolder(path: string, mode = 0o777): void {
   try {
@@ -105,11 +105,11 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** The threads that wait for the disk are four, and serve others too. */
+/** Node has four threads for the disk, and others use them too. */
 const FILES_AT_ONCE = 3;
 
 /**
- * Links are not followed. A file that may not be opened, or is gone by now, is passed over: nobody will read it either.
+ * Links are not followed. A file that may not be opened, or is gone by now, is skipped.
  *
  * @throws the signal's reason when it is aborted; the system's errors
  */

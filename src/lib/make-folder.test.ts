@@ -18,7 +18,7 @@ test("a folder is made with those above it, and one that is there is left as it 
   await rm(root, { recursive: true });
 });
 
-test("what cannot be made is told", async () => {
+test("a folder that cannot be made is an error", async () => {
   const root = await mkdtemp(join(tmpdir(), "troupe-folder-"));
   await writeFile(join(root, "file"), "");
   assert.throws(() => makeFolder(join(root, "file")), { code: "EEXIST" });

@@ -30,7 +30,7 @@ function removeAsOrdinaryUser(path: string): void {
   execFileSync(file, args);
 }
 
-test("folders without any rights are removed, and what their links point to stays as it is", () => {
+test("folders without permissions are removed, and the targets of their links are unchanged", () => {
   const base = mkdtempSync(join(tmpdir(), "troupe-remove-"));
   try {
     const tree = join(base, "tree");
@@ -97,7 +97,7 @@ test("a tree deeper than a path can be is removed", () => {
   }
 });
 
-test("a folder that a symlink replaces while the tree is removed takes nothing else with it", async () => {
+test("when a symlink replaces a folder during the removal, nothing outside is removed", async () => {
   const base = mkdtempSync(join(tmpdir(), "troupe-remove-"));
   const outside = join(base, "outside");
   mkdirSync(outside);

@@ -11,11 +11,11 @@ import { lstat, opendir, rename, rmdir, unlink } from "node:fs/promises";
 import { forEachConcurrent } from "./async.ts";
 import { OpenFolder } from "./open-folder.ts";
 
-/** The threads that wait for the disk are four, and serve others too. */
+/** Node has four threads for the disk, and others use them too. */
 const FILES_AT_ONCE = 3;
 const ENTRIES_AT_ONCE = 256;
 const OWNER_ALL = 0o700;
-/** What has come in meanwhile, such as what another removal has moved, is looked for again. */
+/** Entries that were added meanwhile, such as by another removal, are looked for again. */
 const TRIES = 5;
 
 /**
@@ -88,7 +88,7 @@ async function openOwn(path: string): Promise<OpenFolder> {
   return (mode & OWNER_ALL) === OWNER_ALL ? OpenFolder.open(path) : OpenFolder.openWithAllRights(path);
 }
 
-/** Goes on after a failure, which is noted; what is gone already is none. */
+/** Records a failure and continues; a missing entry is none. */
 async function attempt(failures: unknown[], work: () => Promise<void>): Promise<void> {
   try {
     await work();

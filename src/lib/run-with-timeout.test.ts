@@ -7,12 +7,12 @@ import { PatternBudget } from "../blueprints/patterns.ts";
 import { schemaProblems } from "../launch/preparation/schemas.ts";
 import { runWithTimeout } from "./async.ts";
 
-/** The thread stands still, and uses no CPU time. */
+/** The thread sleeps, and uses no CPU time. */
 function standStill(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-test("work that is interrupted for longer than its time comes to its end (T2)", () => {
+test("work that is interrupted for longer than its time still completes (T2)", () => {
   let ends = 0;
   const work = () => {
     standStill(300);
@@ -35,7 +35,7 @@ test("work that uses its CPU time is ended, however often the machine interrupts
   assert.equal(runWithTimeout(50, work), false);
 });
 
-/** A text whose reader stands still for longer than all patterns have together. */
+/** A text whose reader sleeps for longer than all patterns may take together. */
 const slowText = (text: string) =>
   ({
     length: text.length,
@@ -45,7 +45,7 @@ const slowText = (text: string) =>
     },
   }) as unknown as string;
 
-test("a pattern is judged by its text on a busy machine, and takes nothing from those behind it", () => {
+test("a pattern gets its CPU time on a busy machine, and takes none from later ones", () => {
   const patterns = new PatternBudget();
   assert.equal(patterns.judge("^a+$", slowText("aaa")), "matches");
   assert.equal(patterns.judge("^a+$", slowText("b")), "differs");
@@ -53,7 +53,7 @@ test("a pattern is judged by its text on a busy machine, and takes nothing from 
   assert.equal(patterns.judge("a", "a"), "too_slow", "all is used");
 });
 
-test("a value is held against a schema on a busy machine, and each mistake is told once", async () => {
+test("a value is validated on a busy machine, and each mistake is reported once", async () => {
   const value = {
     get name() {
       standStill(700);

@@ -16,7 +16,7 @@ test("every file and folder is synced, and nothing that a link leads to", {
   await rm(root, { recursive: true });
 });
 
-test("an abort is heard between two files", async () => {
+test("an abort takes effect between two files", async () => {
   const root = await mkdtemp(join(tmpdir(), "troupe-sync-"));
   await writeTree(root);
   await assert.rejects(syncTree(root, AbortSignal.abort(new Error("enough"))), /enough/);

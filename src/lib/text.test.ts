@@ -16,7 +16,7 @@ test("a swap of neighbours is one slip", () => assert.equal(nearestName("jbo", k
 test("the nearest wins over the first near one", () =>
   assert.equal(nearestName("jobx", ["jobs!!", "jobs"], 3), "jobs"));
 
-test("what resembles nothing finds nothing", () => {
+test("an unrelated name finds nothing", () => {
   assert.equal(nearestName("launch", known), null);
   assert.equal(nearestName("", known), null);
 });

@@ -1,8 +1,8 @@
-// From what is stored to what a worker is given.
+// Decrypts a stored configuration for a worker.
 //
-// O1. A configuration is decrypted whole or not at all.
-// O2. No variable that holds a secret of the runtime itself is read, whoever names it.
-// O3. What an encrypted value holds is taken literally but for `{"$env": …}`: a `$sealed` inside it is never decrypted.
+// O1. A configuration is decrypted completely or not at all.
+// O2. A variable with a secret of the runtime itself is never read.
+// O3. The content of an encrypted value is literal except for `{"$env": …}`: a `$sealed` inside it is never decrypted.
 
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import { isWithheldVariable } from "../engine/graph.ts";
@@ -27,7 +27,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 const PLACES_SHOWN_MAX = 10;
 
-/** Where a value stands: under a secret's key or in an encrypted value (`secret`); in an encrypted value (`encrypted`). */
+/** Where a value is: under a secret's key or in an encrypted value (`secret`); in an encrypted value (`encrypted`). */
 interface Inside {
   readonly secret: boolean;
   readonly encrypted: boolean;
@@ -85,7 +85,7 @@ export class ConfigurationDecryption {
     );
   }
 
-  /** Decrypts a message's body: only what is encrypted in it is a secret, and a worker may have made what only looks so. */
+  /** Decrypts a message's body: only its encrypted values are secrets, and a worker may have made one that only looks so. */
   body(value: JsonValue): JsonValue {
     if (Array.isArray(value)) return value.map((item: JsonValue, index) => this.#within(index, item));
     if (!isObject(value)) return value;

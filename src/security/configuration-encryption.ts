@@ -1,9 +1,8 @@
-// From what a client sends to what is stored: secrets encrypted, masks replaced by what they stand for.
+// Prepares what a client sends for the store: secrets are encrypted, masks replaced by the stored values.
 //
-// S1. What is stored has no secret in plaintext: each value that is a secret is encrypted whole. There are only so many.
-// S2. Only this program encrypts: `{"$sealed": …}` from a client is refused, so nobody plants a ciphertext.
-// S3. A mask keeps the value that is stored at the same path, as it is; where there is none it is refused, never
-//     stored.
+// S1. The result has no secret in plaintext: each secret value is encrypted as a whole. Their number is limited.
+// S2. Only this program encrypts: `{"$sealed": …}` from a client is refused, so that no client can plant a ciphertext.
+// S3. A mask keeps the value that is stored at the same path; where there is none it is refused, never stored.
 // S4. Encrypting takes most of the time: it is done after the walk, a few secrets at a time, and only if nothing is wrong.
 
 import { scheduler } from "node:timers/promises";
@@ -108,7 +107,7 @@ export class ConfigurationEncryption {
   }
 
   #items(list: readonly JsonValue[], stored: JsonValue | undefined, paths: SecretPaths): JsonValue {
-    // In a list whose length has changed, nobody knows which item is which: a key could go to another's address.
+    // In a list whose length has changed, items cannot be matched: a key could be sent to another item's address.
     const before = Array.isArray(stored) && stored.length === list.length ? stored : [];
     return list.map((item, index) =>
       this.#inside(index, () => this.#value(item, before[index], false, paths)),
@@ -157,8 +156,8 @@ export class ConfigurationEncryption {
 
   #checkVariable(value: JsonValue): void {
     if (!isEnvReference(value) || !isWithheldVariable(value.$env)) return;
-    const said = `${value.$env} holds or leads to a secret of the runtime itself: no worker is given it.`;
-    this.#refuse("variable_withheld", said);
+    const message = `${value.$env} holds or leads to a secret of the runtime itself: no worker is given it.`;
+    this.#refuse("variable_withheld", message);
   }
 
   #refuseMask(): void {

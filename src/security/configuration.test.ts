@@ -1,5 +1,5 @@
 // Secrets in configurations: what is stored, what is shown, what a worker gets. Examples first, then the same
-// promises over random configurations.
+// properties over random configurations.
 
 import assert from "node:assert/strict";
 import { createCipheriv } from "node:crypto";
@@ -16,7 +16,7 @@ const key = new SecretKey(Buffer.alloc(32, 1));
 const secrets = new ConfigurationSecrets(key);
 const stranger = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 2)));
 
-async function sealed(sent: JsonObject, stored: JsonObject = {}): Promise<JsonObject> {
+async function encrypted(sent: JsonObject, stored: JsonObject = {}): Promise<JsonObject> {
   const result = await secrets.encryptGiven(sent, stored);
   assert.equal(result.kind, "encrypted", JSON.stringify(result));
   return result.kind === "encrypted" ? result.value : {};
@@ -30,7 +30,7 @@ async function errors(
   return result.kind === "invalid" ? result.errors.map(({ path, code }) => [path, code] as const) : [];
 }
 
-function opened(stored: JsonObject, env: Record<string, string> = {}): JsonValue {
+function decrypted(stored: JsonObject, env: Record<string, string> = {}): JsonValue {
   return JSON.parse(secrets.decryptForWorker(JSON.stringify(stored), env).json);
 }
 
@@ -43,32 +43,32 @@ describe("what a client sends", () => {
   };
 
   it("is stored with each secret encrypted whole, and everything else as it was", async () => {
-    const stored = await sealed(sent);
+    const stored = await encrypted(sent);
     assert.ok(!/hidden|12345678/.test(JSON.stringify(stored)));
     assert.equal(stored.model, "m-1");
     assert.deepEqual(Object.keys((stored.llm as JsonObject).cookie as JsonObject), ["$sealed"]);
-    assert.deepEqual(opened(stored), sent);
+    assert.deepEqual(decrypted(stored), sent);
     assert.deepEqual(secrets.decrypt(stored), sent);
   });
 
   it("is shown with a mask for each secret", async () => {
-    assert.deepEqual(secrets.mask(await sealed(sent)), {
+    assert.deepEqual(secrets.mask(await encrypted(sent)), {
       model: "m-1",
       api_key: MASK,
       llm: { token: MASK, cookie: MASK, password: MASK },
       providers: [{ url: "u", secret: MASK }],
     });
-    assert.deepEqual(secrets.mask(sent), secrets.mask(await sealed(sent)));
+    assert.deepEqual(secrets.mask(sent), secrets.mask(await encrypted(sent)));
   });
 
   it("is encrypted with another nonce each time", async () => {
-    const values = await Promise.all(Array.from({ length: 1_000 }, () => sealed({ token: "hidden-1" })));
+    const values = await Promise.all(Array.from({ length: 1_000 }, () => encrypted({ token: "hidden-1" })));
     const texts = values.map((value) => JSON.stringify(value));
     const nonces = texts.map((text) => text.slice(0, text.indexOf("$sealed") + '$sealed":"'.length + 22));
     assert.equal(new Set(nonces).size, texts.length);
   });
 
-  it("is encrypted a few secrets at a time, and everything else has its turn in between", async () => {
+  it("is encrypted a few secrets at a time, with pauses for other work", async () => {
     const many = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`token_${i}`, `hidden-${i}`]));
     let turns = 0;
     const count = () => {
@@ -76,42 +76,44 @@ describe("what a client sends", () => {
       immediate = setImmediate(count);
     };
     let immediate = setImmediate(count);
-    const stored = await sealed(many);
+    const stored = await encrypted(many);
     clearImmediate(immediate);
     assert.ok(turns >= 9, `${turns} turns`);
-    assert.deepEqual(opened(stored), many);
+    assert.deepEqual(decrypted(stored), many);
   });
 
-  it("keeps in plaintext what tells no secret: nothing, an empty text, a switch, the name of a variable", async () => {
+  it("keeps null, an empty text, a boolean and the name of a variable in plaintext", async () => {
     const plain = { a_token: null, b_token: "", c_token: true, d_token: { $env: "NAME" }, max_tokens: 5 };
-    assert.deepEqual(await sealed(plain), plain);
+    assert.deepEqual(await encrypted(plain), plain);
     assert.deepEqual(secrets.mask(plain), plain);
   });
 
   it("keeps a stored secret where it has a mask, without encrypting it again", async () => {
-    const stored = await sealed(sent);
-    const changed = await sealed({ ...secrets.mask(stored), model: "m-2", api_key: "sk-new" }, stored);
+    const stored = await encrypted(sent);
+    const changed = await encrypted({ ...secrets.mask(stored), model: "m-2", api_key: "sk-new" }, stored);
     assert.deepEqual(changed.llm, stored.llm);
     assert.deepEqual(changed.providers, stored.providers);
-    assert.deepEqual(opened(changed), { ...sent, model: "m-2", api_key: "sk-new" });
+    assert.deepEqual(decrypted(changed), { ...sent, model: "m-2", api_key: "sk-new" });
   });
 
   it("keeps whatever is stored under a secret's key: also a variable's name, and a secret still in plaintext", async () => {
-    assert.deepEqual(await sealed({ token: MASK }, { token: { $env: "NAME" } }), { token: { $env: "NAME" } });
-    const kept = await sealed({ token: MASK }, { token: "hidden-1" });
+    assert.deepEqual(await encrypted({ token: MASK }, { token: { $env: "NAME" } }), {
+      token: { $env: "NAME" },
+    });
+    const kept = await encrypted({ token: MASK }, { token: "hidden-1" });
     assert.ok(!JSON.stringify(kept).includes("hidden-1"));
-    assert.deepEqual(opened(kept), { token: "hidden-1" });
+    assert.deepEqual(decrypted(kept), { token: "hidden-1" });
   });
 
   it("keeps an encrypted value under a key that does not look like a secret", async () => {
-    const stored = { plain: (await sealed({ token: "hidden-1" })).token! };
+    const stored = { plain: (await encrypted({ token: "hidden-1" })).token! };
     assert.deepEqual(secrets.mask(stored), { plain: MASK });
-    assert.deepEqual(await sealed({ plain: MASK }, stored), stored);
+    assert.deepEqual(await encrypted({ plain: MASK }, stored), stored);
     assert.deepEqual(secrets.decryptForWorker(JSON.stringify(stored), {}).secrets, ["hidden-1"]);
   });
 
   it("may have the mask's text where no secret is", async () => {
-    assert.deepEqual(await sealed({ note: MASK }, { note: "other" }), { note: MASK });
+    assert.deepEqual(await encrypted({ note: MASK }, { note: "other" }), { note: MASK });
   });
 
   it("is refused with the place of each mask for which nothing is stored", async () => {
@@ -130,7 +132,7 @@ describe("what a client sends", () => {
   });
 
   it("does not hand the secret of one list item to another when the list's length changes", async () => {
-    const stored = await sealed({
+    const stored = await encrypted({
       list: [
         { url: "a", token: "hidden-a" },
         { url: "b", token: "hidden-b" },
@@ -141,8 +143,8 @@ describe("what a client sends", () => {
     ]);
   });
 
-  it("is refused where it brings an encrypted value of its own, be it a true one", async () => {
-    const stolen = (await sealed({ token: "hidden-1" })).token!;
+  it("is refused with an encrypted value of its own, even a valid one", async () => {
+    const stolen = (await encrypted({ token: "hidden-1" })).token!;
     const wrong = { token: stolen, plain: [stolen], cookie: { in: { $sealed: 1, more: 2 } } };
     assert.deepEqual(await errors(wrong), [
       ["/resolved_configuration/token", "sealed_not_accepted"],
@@ -168,12 +170,12 @@ describe("what a client sends", () => {
 
 describe("what a worker gets", () => {
   it("has variables of the runtime's environment in place of their names, inside secrets too", async () => {
-    const stored = await sealed({
+    const stored = await encrypted({
       region: { $env: "REGION" },
       db_password: { rw: { $env: "PW" }, list: [{ $env: "PW" }] },
     });
     const env = { REGION: "region-value", PW: "pw-value" };
-    assert.deepEqual(opened(stored, env), {
+    assert.deepEqual(decrypted(stored, env), {
       region: "region-value",
       db_password: { rw: "pw-value", list: ["pw-value"] },
     });
@@ -181,11 +183,11 @@ describe("what a worker gets", () => {
 
   it("has nothing else replaced that only resembles a variable's name", async () => {
     const plain = { a: { $env: "X", b: 1 }, c: { $env: 5 }, d: { env: "X" }, e: "$env" };
-    assert.deepEqual(opened(await sealed(plain), { X: "x-value" }), plain);
+    assert.deepEqual(decrypted(await encrypted(plain), { X: "x-value" }), plain);
   });
 
-  it("comes with every text that must not be shown, also as JSON spells it", async () => {
-    const stored = await sealed({
+  it("comes with every text to redact, also in its JSON form", async () => {
+    const stored = await encrypted({
       plain: { $env: "A" },
       api_key: 'with "quotes"',
       token: { deep: [123456789, "listed", true] },
@@ -200,14 +202,14 @@ describe("what a worker gets", () => {
     ]);
   });
 
-  it("is the stored text as it is when there is nothing to open; secrets in plaintext are known all the same", () => {
+  it("is the stored text when there is nothing to decrypt; plaintext secrets are still reported", () => {
     const json = '{ "a": 1.0, "token": {"x": "in-clear"} }';
     assert.deepEqual(secrets.decryptForWorker(json, {}), { json, secrets: ["in-clear"] });
   });
 
   it("is nothing when variables are missing; the error names each with its place", async () => {
     const json = JSON.stringify(
-      await sealed({ a: { $env: "ABSENT" }, list: [{ $env: "toString" }], ok: { $env: "SET" } }),
+      await encrypted({ a: { $env: "ABSENT" }, list: [{ $env: "toString" }], ok: { $env: "SET" } }),
     );
     assert.throws(() => secrets.decryptForWorker(json, { SET: "set-value" }), {
       name: "ConfigurationUnreadable",
@@ -217,11 +219,11 @@ describe("what a worker gets", () => {
   });
 
   it("may have an empty variable", () => {
-    assert.deepEqual(opened({ a: { $env: "EMPTY" } }, { EMPTY: "" }), { a: "" });
+    assert.deepEqual(decrypted({ a: { $env: "EMPTY" } }, { EMPTY: "" }), { a: "" });
   });
 
-  it("is nothing when secrets were encrypted with another key; the error names the places and no value", async () => {
-    const stored = await sealed({ llm: { api_key: "hidden-1" } });
+  it("fails when secrets were encrypted with another key; the error names the places and no value", async () => {
+    const stored = await encrypted({ llm: { api_key: "hidden-1" } });
     const unreadable = {
       name: "ConfigurationUnreadable",
       code: "configuration.unreadable",
@@ -230,10 +232,10 @@ describe("what a worker gets", () => {
     assert.throws(() => stranger.decryptForWorker(JSON.stringify(stored), {}), unreadable);
   });
 
-  it("is nothing when what is stored as encrypted has another form", async () => {
-    const good = (await sealed({ token: "hidden-1" })).token as JsonObject;
+  it("fails when an encrypted value has another form", async () => {
+    const good = (await encrypted({ token: "hidden-1" })).token as JsonObject;
     for (const value of [{ $sealed: 1 }, { $sealed: "" }, { $sealed: "AQ" }, { ...good, more: 1 }]) {
-      assert.throws(() => opened({ token: value }), { code: "configuration.unreadable" });
+      assert.throws(() => decrypted({ token: value }), { code: "configuration.unreadable" });
     }
   });
 });
@@ -242,7 +244,7 @@ describe("what the manifest names", () => {
   const paths = secretPathsIn({
     secrets: ["smtp.user", "accounts.pin", "a\\.b", "smtp.user.deeper", 5, "..", "x.__proto__"],
   });
-  const clear: JsonObject = {
+  const plaintext: JsonObject = {
     smtp: { user: { name: "hidden-1" }, host: "h" },
     accounts: [{ pin: "hidden-2", id: 1 }, [{ pin: "hidden-3" }]],
     "a.b": ["hidden-4"],
@@ -255,23 +257,23 @@ describe("what the manifest names", () => {
     user: "u",
   };
 
-  it("is encrypted, masked and kept as what names tell", async () => {
-    const given = await secrets.encryptGiven(clear, {}, { paths });
+  it("is encrypted, masked and kept like secrets by name", async () => {
+    const given = await secrets.encryptGiven(plaintext, {}, { paths });
     assert.ok(given.kind === "encrypted");
-    for (const stored of [given.value, secrets.encrypt(clear, paths)]) {
+    for (const stored of [given.value, secrets.encrypt(plaintext, paths)]) {
       assert.ok(!JSON.stringify(stored).includes("hidden"));
       assert.deepEqual(secrets.mask(stored), shown);
-      assert.deepEqual(opened(stored), clear);
+      assert.deepEqual(decrypted(stored), plaintext);
       assert.deepEqual(await secrets.encryptGiven(shown, stored, { paths }), {
         kind: "encrypted",
         value: stored,
       });
     }
-    assert.deepEqual(secrets.mask(clear, paths), shown);
+    assert.deepEqual(secrets.mask(plaintext, paths), shown);
   });
 
   it("is found in the bodies of inputs, whatever their nodes are called", async () => {
-    const inputs = { $entrypoints: { token: [clear, "text"], smtp: clear } };
+    const inputs = { $entrypoints: { token: [plaintext, "text"], smtp: plaintext } };
     const given = await secrets.encryptInputs(inputs, { paths });
     assert.ok(given.kind === "encrypted");
     assert.deepEqual(secrets.maskInputs(given.value), {
@@ -290,14 +292,14 @@ describe("what the manifest names", () => {
 
 describe("an address with a password", () => {
   const url = "postgres://user:pa55%2Fword@db/app";
-  const clear = { database: url, list: [`--db=${url} now`], note: "https://example.org/" };
+  const plaintext = { database: url, list: [`--db=${url} now`], note: "https://example.org/" };
 
   it("is a secret as a whole under any name; it and its password are redacted", async () => {
-    const stored = await sealed(clear);
-    assert.deepEqual(secrets.mask(stored), { database: MASK, list: [MASK], note: clear.note });
-    assert.deepEqual(secrets.mask(clear), secrets.mask(stored));
-    assert.deepEqual(opened(stored), clear);
-    for (const one of [stored, clear]) {
+    const stored = await encrypted(plaintext);
+    assert.deepEqual(secrets.mask(stored), { database: MASK, list: [MASK], note: plaintext.note });
+    assert.deepEqual(secrets.mask(plaintext), secrets.mask(stored));
+    assert.deepEqual(decrypted(stored), plaintext);
+    for (const one of [stored, plaintext]) {
       const found = secrets.decryptForWorker(JSON.stringify(one), {}).secrets;
       assert.ok(
         [url, "pa55%2Fword", "pa55/word"].every((text) => found.includes(text)),
@@ -308,15 +310,15 @@ describe("an address with a password", () => {
   });
 
   it("that was stored in plaintext by an older version is kept, encrypted, where a mask is sent back", async () => {
-    const kept = await sealed({ database: MASK }, { database: url });
+    const kept = await encrypted({ database: MASK }, { database: url });
     assert.ok(!JSON.stringify(kept).includes("pa55"));
-    assert.deepEqual(opened(kept), { database: url });
+    assert.deepEqual(decrypted(kept), { database: url });
   });
 });
 
-it("a message's body is opened where it is encrypted; what a worker made of the same form stays", async () => {
+it("encrypted values in a message's body are decrypted; values of a worker that only look so stay", async () => {
   const body = {
-    deep: [await sealed({ token: "hidden-1" })],
+    deep: [await encrypted({ token: "hidden-1" })],
     next_token: "not-sealed",
     fake: { $sealed: "x" },
     n: { $sealed: 5 },
@@ -348,11 +350,11 @@ describe("a configuration that is decrypted to be changed", () => {
       token: "hidden-1",
       list: [{ secret: 5 }],
     };
-    assert.deepEqual(secrets.decrypt(await sealed(sent)), sent);
+    assert.deepEqual(secrets.decrypt(await encrypted(sent)), sent);
   });
 
   it("is refused when it was encrypted with another key", async () => {
-    const stored = await sealed({ list: [{ token: "hidden-1" }] });
+    const stored = await encrypted({ list: [{ token: "hidden-1" }] });
     assert.throws(() => stranger.decrypt(stored), {
       name: "ConfigurationUnreadable",
       code: "configuration.unreadable",
@@ -361,29 +363,29 @@ describe("a configuration that is decrypted to be changed", () => {
   });
 
   it("keeps a stolen ciphertext closed, also when it is encrypted again", async () => {
-    const clear = { plain: (await sealed({ token: "hidden-1" })).token! };
-    const again = secrets.encrypt(secrets.decrypt(secrets.encrypt(clear)));
-    assert.deepEqual(opened(again), clear);
+    const plaintext = { plain: (await encrypted({ token: "hidden-1" })).token! };
+    const again = secrets.encrypt(secrets.decrypt(secrets.encrypt(plaintext)));
+    assert.deepEqual(decrypted(again), plaintext);
   });
 });
 
 describe("a configuration that is in plaintext", () => {
   it("is encrypted as what a client sends is, and may have the mask's text as a value", () => {
-    const clear = {
+    const plaintext = {
       api_key: "hidden-1",
       token: MASK,
       list: [{ secret: "hidden-2" }],
       ref_token: { $env: "A" },
     };
-    const stored = secrets.encrypt(clear);
+    const stored = secrets.encrypt(plaintext);
     assert.ok(!JSON.stringify(stored).includes("hidden"));
-    assert.deepEqual(opened(stored, { A: "a-value" }), { ...clear, ref_token: "a-value" });
+    assert.deepEqual(decrypted(stored, { A: "a-value" }), { ...plaintext, ref_token: "a-value" });
   });
 
-  it("gets no stolen ciphertext opened: its worker sees the ciphertext", async () => {
-    const stolen = (await sealed({ token: "hidden-1" })).token!;
-    const clear = { plain: stolen, token: stolen, list: [[stolen]], cookie: { deep: stolen } };
-    assert.deepEqual(opened(secrets.encrypt(clear)), clear);
+  it("does not decrypt a planted ciphertext: the worker sees the ciphertext", async () => {
+    const stolen = (await encrypted({ token: "hidden-1" })).token!;
+    const plaintext = { plain: stolen, token: stolen, list: [[stolen]], cookie: { deep: stolen } };
+    assert.deepEqual(decrypted(secrets.encrypt(plaintext)), plaintext);
   });
 });
 
@@ -425,7 +427,7 @@ describe("any configuration", () => {
     await fc.assert(
       fc.asyncProperty(jsonObject, async (sent) => {
         const expected = resolved(sent, true);
-        for (const stored of [await sealed(sent), secrets.encrypt(sent)]) {
+        for (const stored of [await encrypted(sent), secrets.encrypt(sent)]) {
           const { json } = secrets.decryptForWorker(JSON.stringify(stored), everyVariable);
           assert.equal(json, JSON.stringify(expected));
         }
@@ -433,10 +435,10 @@ describe("any configuration", () => {
     );
   });
 
-  it("has none of its secrets in what is stored or shown", async () => {
+  it("has no secret in its stored or masked form", async () => {
     await fc.assert(
       fc.asyncProperty(jsonObject, async (sent) => {
-        const stored = await sealed(sent);
+        const stored = await encrypted(sent);
         const visible = JSON.stringify(strip(sent));
         for (const secret of planted(sent)) {
           const spelled = JSON.stringify(secret).slice(1, -1);
@@ -455,11 +457,11 @@ describe("any configuration", () => {
     );
   });
 
-  it("changes in nothing when what is shown is sent back", async () => {
+  it("does not change when its masked form is sent back", async () => {
     await fc.assert(
       fc.asyncProperty(jsonObject, async (sent) => {
-        const stored = await sealed(sent);
-        assert.equal(JSON.stringify(await sealed(secrets.mask(stored), stored)), JSON.stringify(stored));
+        const stored = await encrypted(sent);
+        assert.equal(JSON.stringify(await encrypted(secrets.mask(stored), stored)), JSON.stringify(stored));
       }),
     );
   });
@@ -468,7 +470,7 @@ describe("any configuration", () => {
     await fc.assert(
       fc.asyncProperty(jsonObject, async (sent) => {
         const { secrets: found } = secrets.decryptForWorker(
-          JSON.stringify(await sealed(sent)),
+          JSON.stringify(await encrypted(sent)),
           everyVariable,
         );
         for (const secret of planted(sent)) assert.ok(found.includes(secret));

@@ -76,7 +76,7 @@ export class ConfigurationSecrets {
     return this.#encryptedGiven(sent, stored, { at, paths }) as Promise<EncryptedConfiguration>;
   }
 
-  /** Seals the body of a message that a client sent, as encryptGiven does where nothing is stored. */
+  /** Encrypts the body of a message that a client sent, as encryptGiven does where nothing is stored. */
   encryptBody(
     body: JsonValue,
     { at = "/body", paths = noPaths }: GivenPlace = {},
@@ -100,7 +100,7 @@ export class ConfigurationSecrets {
     return { kind: "encrypted", value: { ...inputs, $entrypoints: result.value } };
   }
 
-  /** Encrypts bodies by the node that they are for, whose name says nothing of what is in them. */
+  /** Encrypts bodies by the node that they are for; a node's name does not make them secret. */
   async encryptAddressed(
     addressed: JsonObject,
     { at = "", paths = noPaths }: GivenPlace = {},

@@ -1,8 +1,8 @@
-// Encryption of single values: what is stored tells nothing without the key, and what was changed is not decrypted.
+// Authenticated encryption of single values.
 //
 // L1. An encrypted value is base64url of version (1 byte, 2), key id (4), nonce (12), ciphertext, tag (16): AES-256-GCM over
 //     the value's JSON, version and key id authenticated with it. Version 1, of older programs, has no key id.
-// L2. Where the value stood is not part of it: a configuration may be rearranged.
+// L2. The value's place is not part of it: a configuration may be rearranged.
 
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import type { JsonValue } from "../engine/json.ts";
@@ -70,7 +70,7 @@ export class ValueCipher {
 let nonces = Buffer.alloc(0);
 let noncesUsed = 0;
 
-/** Drawn many at a time: a call for each costs as much as the encryption, and a document may have hundreds of secrets. */
+/** Generated many at a time: a call for each costs as much as the encryption, and a document may have hundreds of secrets. */
 function nextNonce(): Buffer {
   if (noncesUsed === nonces.length) {
     nonces = randomBytes(NONCE_BYTES * NONCES_DRAWN);
@@ -95,7 +95,7 @@ function bytesOf(text: JsonValue | undefined): Buffer | null {
   return bytes.toString("base64url") === text ? bytes : null;
 }
 
-/** @param head what is authenticated and stands before the nonce */
+/** @param head authenticated bytes before the nonce */
 function decryptedBytes(key: KeyObject, bytes: Buffer, head: Buffer): { readonly value: JsonValue } | null {
   const start = head.length + NONCE_BYTES;
   if (bytes.length < start + TAG_BYTES) return null;

@@ -1,17 +1,15 @@
-// What is a secret in a configuration, in inputs and in messages: by its name, by what a text holds, or because the
-// manifest says so.
+// Which values of configurations, inputs and messages are secrets: by name, by their text, or by the manifest.
 //
-// N1. A name is judged by its words, however they are joined: api_key, api-key, apiKey, API.KEY and "Api Key" are one.
+// N1. A name is checked by its words, however they are joined: api_key, api-key, apiKey, API.KEY and "Api Key" are one.
 //     Digits and versions do not count.
-// N2. A secret's word anywhere in a name makes it a secret (webhook_secret_v2), unless the next word says that it is
-//     about the secret (password_min_length, token_url), or the word before that it is a number of them (max_secrets).
-// N3. Words that are common without a secret (key, pass, tokens) count only together with one that says so (access_key).
+// N2. A secret's word anywhere in a name makes it a secret (webhook_secret_v2), unless the next word shows that it is
+//     about the secret (password_min_length, token_url), or the word before that it is a count of them (max_secrets).
+// N3. Words that are common without a secret (key, pass, tokens) count only together with a second word (access_key).
 // T1. A text with a password in an address, or with a private key, is a secret under any key. It is stored and masked as
-//     a whole. What is redacted of it is the address, and the password where it stands alone: a text may be long, and
-//     harmless but for that.
+//     a whole. Only the address, and the password alone, are redacted: the rest of the text may be long and harmless.
 // P1. A manifest's `"secrets": ["smtp.host", "accounts.pin"]` are dotted paths into the configuration and into the
 //     bodies of a run's inputs. A path leads through the items of a list: "accounts.pin" is the pin of each account.
-// V1. `{"$env": "NAME"}`, with no other key, stands for a variable of the runtime's environment.
+// V1. `{"$env": "NAME"}`, with no other key, refers to a variable of the runtime's environment.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { holdsSealed } from "../engine/sealed.ts";
@@ -39,11 +37,11 @@ const PASS_OF =
 const OTHERS =
   "creds?|jwts?|t?otp|bearer|basic_auth|auth_header|connection_?string|conn_?str|secret_id|seed_phrase|mnemonic";
 
-/** What follows a secret's word in a name that only speaks about the secret. */
+/** Words after a secret's word in a name that is only about the secret. */
 const ABOUT_IT =
   "age|algorithm|arn|attempts|audience|auth|authentication|backend|bits|budget|bytes|chars|charset|classification|consent|cost|count|counts|created|date|days|description|dir|directory|disabled|domain|enabled|encoding|endpoint|engine|env|environment|estimate|expiration|expire|expires|expiry|field|file|files|folder|format|generator|grant|header|hint|hours|http|id|ids|issued|issuer|jar|kind|label|last|len|length|lifetime|limit|limits|manager|max|method|min|minutes|mode|ms|name|names|optional|path|paths|pattern|per|placeholder|policy|prefix|price|prompt|provider|rate|ratio|ref|refs|regex|required|reset|retries|rotation|rules|same|scope|scopes|seconds|secure|server|size|source|state|status|store|strength|time|timeout|title|ttl|type|types|updated|uri|url|usage|valid|validation|validity|var|variable|version|window";
 
-/** What stands before a number of secrets, or before what a language model calls a token. */
+/** Words before a count of secrets, or before a language model's token. */
 const NUMBER_OF = "max|maximum|min|minimum|num|number|count|total|per";
 const MODEL_TOKEN = "bos|cls|eos|eot|mask|pad|sep|special|stop|unk";
 
@@ -81,7 +79,7 @@ export function holdsSecret(value: JsonValue | undefined): value is string {
   return value.includes(PRIVATE_KEY) || (value.includes("://") && addressesIn(value).length > 0);
 }
 
-/** The addresses with a password in a text, and the passwords themselves, as they stand there and decoded. */
+/** The addresses with a password in a text, and the passwords themselves, as they are and decoded. */
 export function secretsInText(text: string): readonly string[] {
   if (!text.includes("://")) return [];
   const found = addressesIn(text).flatMap(({ address, passwords }) => [address, ...passwords]);
@@ -140,7 +138,7 @@ function add(root: PathTree, parts: readonly string[]): void {
   let tree = root;
   for (const part of parts.slice(0, -1)) {
     const below = tree.get(part);
-    // What leads through a secret names nothing more: it is one whole.
+    // A path through a secret adds nothing: the secret is encrypted as a whole.
     if (below === null) return;
     const next: PathTree = below ?? new Map();
     tree.set(part, next);
@@ -156,13 +154,13 @@ export function ofEach(object: JsonObject, paths: SecretPaths): SecretPaths {
 
 // ------------------------------------------------------------------------------------------------- values
 
-/** Whether a value under a secret's key may be a secret: nothing, an empty text and a switch tell no secret. */
+/** Whether a value under a secret's key may be a secret: null, an empty text and a boolean are none. */
 export function mayBeSecret(value: JsonValue): boolean {
   if (value === null || value === "" || typeof value === "boolean") return false;
   return !isEnvReference(value);
 }
 
-/** Whether a value is a secret; `named` tells whether its key, or the manifest, says so. */
+/** Whether a value is a secret. @param named whether its key, or the manifest, marks it as one */
 export function isSecret(value: JsonValue, named: boolean): boolean {
   return (named && mayBeSecret(value)) || holdsSecret(value);
 }
@@ -211,7 +209,7 @@ export interface EnvReference extends JsonObject {
   readonly $env: string;
 }
 
-/** Whether the value stands for a variable (V1). */
+/** Whether the value refers to a variable (V1). */
 export function isEnvReference(value: JsonValue | undefined): value is EnvReference {
   return isObject(value) && typeof value.$env === "string" && Object.keys(value).length === 1;
 }

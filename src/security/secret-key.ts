@@ -1,11 +1,10 @@
-// The secret key of this installation: one key, from which every other one is derived; while it takes the place of
-// others, with those.
+// The secret key of this installation, from which all others are derived; during a rotation, with the older keys.
 //
 // K1. The key is on disk in one place, SVC_HOME/secret.key, readable by its user alone; with SVC_SECRET_KEY it is
 //     on disk nowhere.
 // K2. The file is there whole or not at all. One that is there is replaced by a rotation alone: what was encrypted with
 //     it could not be decrypted any more.
-// K3. A derived key tells nothing about the key it comes from, nor about others that are derived from it.
+// K3. A derived key reveals nothing about the key it comes from, nor about others derived from it.
 // K4. During a rotation the file always holds a key for each stored value: the new key is in it before the first value
 //     is encrypted with it, and the old one until the last value is.
 

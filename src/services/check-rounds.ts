@@ -1,10 +1,10 @@
-// The checks of all instances, again and again.
+// Runs the checks of all instances periodically.
 //
-// R1. A check is made at its interval, and never while it is still under way.
-// R2. Only so many are under way at a time, however many services there are; the others wait in turn, and no job's slow
-//     checks hold up those of another one (concurrency-limit.ts).
-// R3. Those that began together drift apart: each comes a little earlier than its interval, by chance.
-// R4. What is found out about an instance that is over counts for nothing, and no check of it goes on.
+// R1. A check runs at its interval, and never twice at the same time.
+// R2. The number of concurrent checks is limited; the others wait their turn, and slow checks of one job do not delay
+//     those of another (concurrency-limit.ts).
+// R3. Intervals have a random jitter, so that checks do not stay in step.
+// R4. A check of an instance that is over is aborted, and its result is ignored.
 
 import { type CheckParts, makeCheck } from "./check.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
@@ -13,13 +13,13 @@ import { type CheckState, delayMsAfter, type ServiceInstance } from "./instance.
 const CHECKS_AT_ONCE_MAX = 32;
 /** Programs cost more than connections. */
 const SCRIPTS_AT_ONCE_MAX = 4;
-/** At most this part of an interval is left out. */
-const DRIFT = 0.1;
+/** Checks come earlier by at most this part of the interval. */
+const JITTER = 0.1;
 
 export interface RoundsParts extends CheckParts {
   /** From 0 up to, not including, 1. */
   readonly fraction: () => number;
-  /** Told after every check. */
+  /** Called after every check. */
   readonly onChecked: (instance: ServiceInstance) => void;
 }
 
@@ -60,7 +60,7 @@ export class CheckRounds {
     onChecked(instance);
     // From the check's beginning.
     const tookMs = clock.steadyMs() - fromMs;
-    const delayMs = delayMsAfter(state, check) * (1 - DRIFT * fraction());
+    const delayMs = delayMsAfter(state, check) * (1 - JITTER * fraction());
     this.#later(instance, index, Math.max(0, delayMs - tookMs));
   }
 }

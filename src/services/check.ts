@@ -1,4 +1,4 @@
-// One check, made once: whatever happens, it ends in time and says what it found.
+// One run of a check: it always ends in time, with a result.
 
 import { tmpdir } from "node:os";
 import type { Clock } from "../engine/ports.ts";
@@ -19,7 +19,7 @@ export interface CheckParts {
   readonly clock: Clock;
   readonly run: RunSideCommand;
   readonly payloadOf: PayloadOf;
-  /** Takes the runtime's own secrets out of a text. */
+  /** Removes the runtime's own secrets from a text. */
   readonly redact: (text: string) => string;
 }
 
@@ -107,7 +107,7 @@ function probe(check: ConnectionCheck, target: Target, signal: AbortSignal): Pro
 const noPort = (label: string | null) =>
   label === null ? "it has no port" : `"${label}" has no number: give it one in resources.ports`;
 
-/** What the system says of an address is the code; the rest of its sentence repeats the address. */
+/** The system's message repeats the address; the code is enough. */
 function messageOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return code ?? message;

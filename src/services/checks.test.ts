@@ -163,12 +163,12 @@ test("nothing of a check stays with the service for which it was made, however o
   assert.ok(grownBytes < 4_000_000, `the heap has grown by ${grownBytes} bytes`);
 });
 
-test("a service whose port has a label and no number says what to do", async () => {
+test("a service whose port has a label and no number fails with the remedy", async () => {
   const output = '"later" has no number: give it one in resources.ports';
   assert.deepEqual(await checked({ type: "tcp" }, null), { passed: false, output });
 });
 
-test("tcp: a port that takes connections is well", async () => {
+test("tcp: a port that accepts connections passes", async () => {
   await using server = await serve(createTcpServer());
   const output = `127.0.0.1:${server.port} takes connections`;
   assert.deepEqual(await checked({ type: "tcp" }, server.port), { passed: true, output });
@@ -204,7 +204,7 @@ function respond(stream: http2.ServerHttp2Stream, message: readonly number[], gr
   stream.end(Buffer.from([0, 0, 0, 0, message.length, ...message]));
 }
 
-test("grpc: what the server says of itself, or of one of its services, counts", async () => {
+test("grpc: the health of the server, or of one of its services, counts", async () => {
   await using server = await serveHealth((service, stream) => {
     if (service === "") respond(stream, [8, 1]);
     else if (service === "asleep") respond(stream, [8, 2]);
@@ -252,7 +252,7 @@ test("grpc: whatever bytes a server answers with, they are read as a status or r
   assert.deepEqual([...long.subarray(0, 8)], [0, 0, 0, 1, 47, 0x0a, 0xac, 2]);
 });
 
-test("script: its exit code tells, it starts in the payload, and knows the service", async () => {
+test("script: the exit code counts; it starts in the payload, with the service in its environment", async () => {
   const ask = (script: string, more: JsonObject = {}) =>
     checked({ type: "script", command: ["sh", "-c", script], ...more }, 4711);
   const look = 'cat answer.txt && echo " $SVC_SERVICE_NAME $SVC_SERVICE_ADDRESS:$SVC_SERVICE_PORT"';

@@ -1,8 +1,7 @@
-// Work that waits for its turn, so that only so much of it goes on at a time.
+// Limits concurrent work fairly between its owners.
 //
-// L1. Those whose work waits take turns, and none has more than a quarter of the places: whose work is slow holds up
-//     nobody else's.
-// L2. What one of them asks for is done in the order of asking.
+// L1. Owners take turns, and none has more than a quarter of the places: slow work of one does not delay the others.
+// L2. Work of one owner runs in the order of its submission.
 
 import { Fifo } from "../engine/fifo.ts";
 
@@ -11,7 +10,7 @@ type Work = () => Promise<void>;
 export class ConcurrencyLimit {
   readonly #atOnceMax: number;
   readonly #ofOneMax: number;
-  /** By owner; who has had a turn goes to the end. */
+  /** By owner; one that had a turn moves to the end. */
   readonly #waiting = new Map<string, Fifo<Work>>();
   readonly #runningOf = new Map<string, number>();
   #running = 0;
@@ -37,7 +36,7 @@ export class ConcurrencyLimit {
     }
   }
 
-  /** Few are passed over: no more than four can have their quarter. */
+  /** Skips at most four owners: no more can have used up their quarter. */
   #nextOwner(): string | undefined {
     for (const owner of this.#waiting.keys()) {
       if ((this.#runningOf.get(owner) ?? 0) < this.#ofOneMax) return owner;

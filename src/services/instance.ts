@@ -1,5 +1,5 @@
-// One instance of a service: a service that a job, or a command of one of its agents, offers right now; and what each
-// of its checks knows of it, a state machine without a clock:
+// One instance of a service that a job, or a command of one of its agents, currently offers; and the state of each of its
+// checks, a state machine without a clock:
 //
 //   starting -> passing <-> critical
 //   starting -> critical
@@ -18,7 +18,7 @@ export type ServiceStatus = (typeof serviceStatuses)[number];
 
 export interface CheckResult {
   readonly passed: boolean;
-  /** For people: what was found. */
+  /** The result, for people. */
   readonly output: string;
 }
 
@@ -107,8 +107,8 @@ export class ServiceInstance implements ServiceView {
   readonly registeredAtMs: number;
   readonly order: number;
   updatedAtMs: number;
-  /** What the job's history was told of it. */
-  readonly told: { status: ServiceStatus | null; count: number } = { status: null, count: 0 };
+  /** What the job's history has of it. */
+  readonly recorded: { status: ServiceStatus | null; count: number } = { status: null, count: 0 };
   /** By the number of the check that waits for its next time. */
   readonly timers = new Map<number, () => void>();
   readonly #over = new AbortController();
@@ -164,7 +164,7 @@ export class ServiceInstance implements ServiceView {
     }));
   }
 
-  /** Why it is what it is, for people. */
+  /** The reason for its status, for people. */
   get reason(): string {
     if (this.#rounds.length === 0) return "it has no checks";
     const failing = this.#rounds.filter(({ state }) => state.kind !== "passing");

@@ -275,7 +275,7 @@ test("a list has filters by name, tag, status and run", async () => {
   assert.deepEqual(names({ name: "b" }), ["b"]);
 });
 
-test("what a service does all day does not fill its run's history", async () => {
+test("the changes of a service in its run's history are limited", async () => {
   const hand = handClock();
   using started = startRegistry(hand.clock);
   const { registry, changes, reasons } = started;
@@ -290,7 +290,7 @@ test("what a service does all day does not fill its run's history", async () => 
     while (answers === before || hand.waiting() !== 1) await new Promise((resolve) => setImmediate(resolve));
   }
   assert.equal(changes.length, 1_000);
-  assert.match(reasons.at(-1) ?? "", /further changes are not told here/);
+  assert.match(reasons.at(-1) ?? "", /further changes are not recorded/);
 });
 
 /** Timers that wait until the test fires them; timeouts of checks never come. */
@@ -318,7 +318,7 @@ function handClock() {
   };
 }
 
-test("beyond 10,000 services the next one is critical, and its history says why (G4)", async () => {
+test("beyond 10,000 services the next one is critical, and its history has the reason (G4)", async () => {
   using started = startRegistry();
   const { registry } = started;
   const many = Array.from({ length: 32 }, (_, i) => ({ name: `s${i}` }));

@@ -3,8 +3,8 @@
 // G1. An instance lives exactly as long as its job, or the command of its agent. Nothing of it is stored: after a restart
 //     the instances are those of the jobs that were taken over, and none is passing before it was checked again.
 // G2. An instance is passing only while all of its checks are (instance.ts); one without checks while it lives.
-// G3. What happens to an instance is told in its job's history; whether the store takes that does not matter here.
-// G4. Only so many instances are held; those beyond are critical, and their history says why.
+// G3. Changes of an instance are recorded in its job's history; a failure to do so changes nothing here.
+// G4. The number of instances is limited; those beyond are critical, and their history has the reason.
 
 import type { GraphNode } from "../engine/graph.ts";
 import { type RequiredService, type ServiceSpec, serviceId } from "../engine/service.ts";
@@ -15,8 +15,8 @@ import { ServiceInstance, type ServiceStatus, type ServiceView } from "./instanc
 import { ServiceIndex, type ServicePlace } from "./service-index.ts";
 
 const INSTANCES_MAX = 10_000;
-/** Of one instance; a service that comes and goes all day must not fill its run's history. */
-const CHANGES_TOLD_MAX = 1_000;
+/** Per instance: a service that fails and recovers all day must not fill its run's history. */
+const CHANGES_RECORDED_MAX = 1_000;
 
 export interface RegistryParts extends CheckParts {
   /** From 0 up to, not including, 1. */
@@ -63,10 +63,10 @@ export class ServiceRegistry implements ServiceBoard {
 
   constructor(parts: RegistryParts) {
     this.#parts = parts;
-    this.#rounds = new CheckRounds({ ...parts, onChecked: (instance) => this.#tell(instance) });
+    this.#rounds = new CheckRounds({ ...parts, onChecked: (instance) => this.#record(instance) });
   }
 
-  /** Ends all checks; services that are registered from now on are not looked at. */
+  /** Ends all checks; services registered from now on are not checked. */
   stop(): void {
     this.#isStopped = true;
     for (const jobId of [...this.#jobs.keys()]) this.jobClosed(jobId);
@@ -125,7 +125,7 @@ export class ServiceRegistry implements ServiceBoard {
       order: ++this.#order,
     });
     this.#index.add(instance);
-    if (spec.checks.length === 0) clock.soon(() => this.#tell(instance));
+    if (spec.checks.length === 0) clock.soon(() => this.#record(instance));
     else this.#rounds.begin(instance);
     return instance;
   }
@@ -138,20 +138,20 @@ export class ServiceRegistry implements ServiceBoard {
     instances.delete(agentId);
   }
 
-  /** Tells the history what it does not know yet; a service that is only starting is nothing to tell (G3). */
-  #tell(instance: ServiceInstance): void {
-    const { phase, job, agentId, serviceId: id, spec, reason, told } = instance;
-    if (instance.isOver || phase === "starting" || phase === told.status) return;
-    if (told.count >= CHANGES_TOLD_MAX) return;
-    told.status = phase;
-    told.count++;
-    const isLast = told.count === CHANGES_TOLD_MAX;
+  /** Records a status that the history does not have yet; a service that is starting has none (G3). */
+  #record(instance: ServiceInstance): void {
+    const { phase, job, agentId, serviceId: id, spec, reason, recorded } = instance;
+    if (instance.isOver || phase === "starting" || phase === recorded.status) return;
+    if (recorded.count >= CHANGES_RECORDED_MAX) return;
+    recorded.status = phase;
+    recorded.count++;
+    const isLast = recorded.count === CHANGES_RECORDED_MAX;
     this.#parts.report(job.jobId, {
       type: `service_${phase}`,
       agentId,
       serviceId: id,
       name: spec.name,
-      reason: isLast ? `${reason} (further changes are not told here)` : reason,
+      reason: isLast ? `${reason} (further changes are not recorded)` : reason,
     });
   }
 

@@ -1,5 +1,5 @@
-// All instances in the order of their names and then their ids: a page of them, or those of one name, is found without
-// looking at the others. The order is the same after a restart, so that a walk through pages carries on.
+// All instances sorted by name and id, so that a page, or all of one name, is found without scanning the others. The order
+// is the same after a restart, so that paging can continue.
 
 import type { ServiceInstance } from "./instance.ts";
 
@@ -32,7 +32,7 @@ export class ServiceIndex {
   }
 
   /**
-   * At most `limit` instances behind a place that a test lets through.
+   * At most `limit` instances after a place that pass a test.
    *
    * @param after null: from the first one
    */

@@ -45,7 +45,7 @@ describe("file blobs", () => {
     assert.equal((await lstat(found.path)).mode & 0o777, 0o400);
   });
 
-  it("has the bytes, their name and the names of new folders on disk when it says so", {
+  it("has synced the bytes, their name and the names of new folders when it resolves", {
     skip: !seesHandles,
   }, async () => {
     const path = join(folder, "report.md");
@@ -61,7 +61,7 @@ describe("file blobs", () => {
     assert.deepEqual(await kept(() => blobs.putBytes(other)), ["bytes", folderOf("another")]);
   });
 
-  it("keeps the same content once, also when it comes twice at the same time", async () => {
+  it("keeps the same content once, also when it is put twice at the same time", async () => {
     const put = await Promise.all([blobs.putBytes(Buffer.from("same")), blobs.putBytes(Buffer.from("same"))]);
     assert.deepEqual(put[0], put[1]);
     assert.deepEqual(await readdir(join(root(), put[0].sha256.slice(0, 2))), [put[0].sha256]);
@@ -74,7 +74,7 @@ describe("file blobs", () => {
     assert.equal((await blobs.open(blob.sha256))?.size, 0);
   });
 
-  it("copies a file that has another name, so that nobody can write into the blob", async () => {
+  it("copies a file with another hard link, so that the blob cannot be written through it", async () => {
     const path = join(folder, "a");
     await writeFile(path, "first");
     await link(path, join(folder, "b"));
@@ -134,7 +134,7 @@ describe("file blobs", () => {
     assert.ok(found.every((blob) => blob !== null));
   });
 
-  it("says what a removal would do, and does nothing, as a preview", async () => {
+  it("reports what a removal would do, and does nothing, in a preview", async () => {
     const { sha256 } = await blobs.putBytes(Buffer.from("shown"));
     const later = Date.now() + 60_000;
     const preview = (sinceMs: number) => blobs.removeUnlessPutSince(sha256, sinceMs, { isPreview: true });
@@ -157,7 +157,7 @@ describe("file blobs", () => {
     assert.deepEqual(pages.flat().sort(), put.map(({ sha256 }) => sha256).sort());
   });
 
-  it("heals a damaged blob when the content comes again", async () => {
+  it("repairs a damaged blob when the content is put again", async () => {
     const blob = await blobs.putBytes(Buffer.from("whole"));
     const path = (await blobs.open(blob.sha256))?.path ?? "";
     await rm(path);
@@ -166,7 +166,7 @@ describe("file blobs", () => {
     assert.equal(await readFile(path, "utf8"), "whole");
   });
 
-  it("sweeps what a crash left half-written, and keeps the blobs", async () => {
+  it("removes partial files of a crash, and keeps the blobs", async () => {
     const blob = await blobs.putBytes(Buffer.from("kept"));
     await writeFile(join(root(), "incoming", "999-1"), "half");
     await new FileBlobs(root()).sweep();

@@ -3,10 +3,10 @@
 // Owns: everything below its root. Does not own who refers to a blob, nor when one may be removed.
 //
 // B1. A blob's name is the hash of its bytes; the file is complete, read-only and on disk before its name exists.
-// B2. Nothing outside can write into a blob: a file with other hard links is copied, not moved. What has been put in the
-//     place of a file while it was taken (a symlink, a pipe) is refused, and not followed.
+// B2. Nothing outside can write into a blob: a file with other hard links is copied, not moved. A symlink or a pipe that
+//     replaced the file meanwhile is refused, and not followed.
 // B3. A crash leaves at most a temporary file below <root>/incoming, which the next sweep removes.
-// B4. Content that is put while it is being removed is there afterwards: the two take turns.
+// B4. Content that is put while it is being removed exists afterwards: the two are serialized.
 
 import { createHash } from "node:crypto";
 import { constants, createWriteStream } from "node:fs";
@@ -97,11 +97,11 @@ export class FileBlobs {
   }
 
   /**
-   * Removes a blob that nothing names any more, unless it was put again after `sinceMs`: a row that
-   * names it may follow.
+   * Removes a blob that is not referenced any more, unless it was put again after `sinceMs`: a row that references it may
+   * follow.
    *
    * @param sinceMs wall time in ms since 1970
-   * @param isPreview only says what would be
+   * @param isPreview only reports what would be removed
    */
   async removeUnlessPutSince(
     sha256: string,
@@ -232,7 +232,7 @@ async function hash(file: FileHandle): Promise<Blob> {
   return { sha256: digest.digest("hex"), size };
 }
 
-/** What is not there has nothing in it. */
+/** A missing folder counts as empty. */
 function orNone(error: unknown): [] {
   if (isMissing(error)) return [];
   throw error;

@@ -1,7 +1,7 @@
-// Files and folders of a home that no row names: what a crash, a restored backup or an operator has left in runs/ and
-// evidence/, and what lies in tmp/ unused.
+// Files and folders of a home that no row references: what a crash, a restored backup or an operator has left in runs/
+// and evidence/, and unused files in tmp/.
 //
-// L1. What changed a moment ago is no leftover: it may still be in the making.
+// L1. What changed recently is no leftover: it may still be written.
 // L2. Folders are read a bounded page at a time.
 
 import { lstat, opendir } from "node:fs/promises";

@@ -2,9 +2,9 @@
 //
 // H1. At most one program uses a home. The lock is the operating system's (an exclusive lock inside SQLite), so it
 //     ends with the process, however that ends.
-// H2. A home is private to its user: nobody else may enter it, whatever mode its folders were made with.
-// H3. Nothing starts in a home that is not whole. A database that is missing is not an empty home: everything beside it
-//     would belong to nothing, and be removed by the next sweep.
+// H2. A home is private to its user: others may not enter it, whatever mode its folders were created with.
+// H3. Nothing starts in an incomplete home. A missing database is not an empty home: everything beside it would be
+//     unreferenced, and the next sweep would remove it.
 
 import { chmodSync, lstatSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -21,7 +21,7 @@ export interface Home {
 
 /** Folders of a home whose content only rows of its database explain. */
 export const CONTENT_FOLDERS = ["blobs", "bundles", "runs", "evidence", "resources", "models"] as const;
-/** In a home: what a restore has not finished. While it is there, the home is not whole. */
+/** In a home: the folder of an unfinished restore. While it exists, the home is incomplete. */
 export const RESTORING = "restoring";
 /** Beside the folders, what must be private in a home. */
 const FILES = ["troupe.db", "troupe.db-wal", "troupe.db-shm", "lock.db", "lock.db-journal", "secret.key"];
@@ -123,7 +123,7 @@ export function checkHomeState(home: string, options: { readonly newDatabase?: b
   for (const lost of [`${file}-shm`, commitCountFile(file)]) rmSync(lost, { force: true });
 }
 
-/** Whether there is a file anywhere below; what is being received does not count. */
+/** Whether there is a file anywhere below; uploads in progress do not count. */
 function holdsFile(folder: string): boolean {
   const entries = readdirOf(folder).filter(({ name }) => name !== "incoming");
   return entries.some((entry) => !entry.isDirectory() || holdsFile(join(folder, entry.name)));

@@ -58,7 +58,7 @@ export function advance(
   return next(revision, { jobId: run.runtimeJobId, progress: progress(stand), ...given });
 }
 
-export function promise(given: Partial<IdempotencyRecord> = {}): IdempotencyRecord {
+export function idempotencyRecord(given: Partial<IdempotencyRecord> = {}): IdempotencyRecord {
   return {
     scope: "local POST /api/v1/jobs",
     key: "key-1",

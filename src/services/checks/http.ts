@@ -1,5 +1,5 @@
-// A check by HTTP: one request, whose status and perhaps whose body tell. Redirects are an answer, not a way. Nothing of
-// the body is shown, only whether it holds the text.
+// A check by HTTP: one request, judged by the response's status and, if asked for, a text in its body. Redirects are not
+// followed. Nothing of the body is shown.
 
 import type { IncomingMessage } from "node:http";
 import type { ServiceCheck } from "../../engine/service.ts";
@@ -7,7 +7,7 @@ import { request } from "../../lib/node-http.ts";
 import type { CheckResult } from "../instance.ts";
 import type { Target } from "./tcp.ts";
 
-/** How checks are known: no check can leave it out, and this program takes no change from one. */
+/** The user agent of all checks: this program itself accepts no changes from it. */
 export const CHECK_AGENT = "troupe-check";
 const BODY_BYTES_MAX = 64 * 1024;
 const HEAD_BYTES_MAX = 16 * 1024;
@@ -43,7 +43,7 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** A connection of its own, so that a service that takes no new ones is found out. */
+/** On a new connection, so that a service that accepts none fails the check. */
 function answer(asked: Asked): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = { "user-agent": CHECK_AGENT, accept: "*/*", connection: "close" };

@@ -1,4 +1,4 @@
-// A check by a program: exit code 0 means well. It is started in the job's payload, with the service's name, address and
+// A check by a program: exit code 0 means passing. It is started in the job's payload, with the service's name, address and
 // port in its environment.
 
 import { execPath } from "node:process";
@@ -10,7 +10,7 @@ export interface ScriptParts {
   readonly run: RunSideCommand;
   /** The folder it starts in. */
   readonly folder: string;
-  /** Takes the runtime's own secrets out of what it prints. */
+  /** Removes the runtime's own secrets from its output. */
   readonly redact: (text: string) => string;
 }
 
@@ -35,7 +35,7 @@ export async function checkScript(
         SVC_SERVICE_NAME: spec.name,
         SVC_SERVICE_ADDRESS: host,
         SVC_SERVICE_PORT: port === null ? "" : String(port),
-        // The payload of a bundle is shared: looking at it must not leave anything in it.
+        // The payload of a bundle is shared: the check must not write into it.
         PYTHONDONTWRITEBYTECODE: "1",
       },
       timeoutMs: check.timeoutMs,
@@ -44,9 +44,9 @@ export async function checkScript(
   );
   switch (end.kind) {
     case "exited": {
-      const said = redact(lastLine(end.stderr) || lastLine(end.stdout));
+      const output = redact(lastLine(end.stderr) || lastLine(end.stdout));
       const code = end.code === null ? "ended by a signal" : `exit code ${end.code}`;
-      return { passed: end.code === 0, output: said === "" ? code : `${code}: ${said}` };
+      return { passed: end.code === 0, output: output === "" ? code : `${code}: ${output}` };
     }
     case "timed_out":
       return { passed: false, output: `no end within ${check.timeoutMs} ms` };

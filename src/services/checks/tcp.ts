@@ -1,4 +1,4 @@
-// A check by TCP: the port takes a connection, which is closed at once. And where checks of connections look.
+// A check by TCP: the port accepts a connection, which is closed at once. And the target of checks by connection.
 
 import { connect } from "node:net";
 import type { CheckResult } from "../instance.ts";

@@ -48,7 +48,10 @@ contractOnEach("the records of blueprints", blueprintsOn, (test) => {
 });
 
 function blueprintTests(test: ContractTest<BlueprintsUnderTest>): void {
-  test("what was prepared comes back as it was written, and goes", async ({ gateway, blueprints }) => {
+  test("prepared blueprints and assets come back as they were written, and can be deleted", async ({
+    gateway,
+    blueprints,
+  }) => {
     const one = prepared("digest");
     const changed = prepared("digest", { state: "failed", fingerprint: null, addedAtMs: null, error: null });
     await gateway.write(async (writes) => {
@@ -85,7 +88,7 @@ function blueprintTests(test: ContractTest<BlueprintsUnderTest>): void {
     assert.deepEqual(await blueprints.assets("digest"), [resource, asset()]);
   });
 
-  test("a package is used by whatever else has its name, and retention leaves what a blueprint has", async (under) => {
+  test("a package is used by every record that references it, and retention keeps those of blueprints", async (under) => {
     const { gateway, blueprints } = under;
     const mine = "a".repeat(64);
     await gateway.write((writes) => writes.blueprints.save(prepared("digest", { fingerprint: mine })));
@@ -124,9 +127,7 @@ function jobTests(test: ContractTest<BlueprintsUnderTest>): void {
     assert.equal(await blueprints.jobsOf("nobody"), 0);
   });
 
-  test("the jobs that waited become ready with their package, or are told that they cannot be", async ({
-    gateway,
-  }) => {
+  test("waiting jobs become ready with their package, or fail their preparation", async ({ gateway }) => {
     await gateway.write(async (writes) => {
       await writes.insertJob(ofDigest(1, "preparing"));
       await writes.insertJob(ofDigest(2, "ready"));

@@ -1,4 +1,4 @@
-// Where the fields of records are stored: one list for each kind of record, by which it is read and written.
+// Where the fields of records are stored: one list per kind of record, used to read and to write it.
 
 /** A value in a row. */
 export type Stored = string | number | null;
@@ -38,7 +38,7 @@ export interface Columns<Row, Rec> {
   readonly toRecord: (row: Partial<Row>) => Rec;
   /** @returns the columns of the fields; the caller adds the others */
   readonly toRow: (record: Rec) => Row;
-  /** In the order of `names`. @param before what stands before them */
+  /** In the order of `names`. @param before values that come first */
   readonly toValues: (record: Rec, ...before: Stored[]) => Stored[];
 }
 

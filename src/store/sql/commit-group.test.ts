@@ -49,7 +49,7 @@ test("works asked for at one moment share a transaction, 256 at most", () =>
     assert.equal(transactions(), 3);
   }));
 
-test("a group is closed when what is under way has been handled: until then others join", () =>
+test("a group is closed after the current requests were handled; until then others join", () =>
   withGroup(async ({ database, counted, transactions }) => {
     const soon: (() => void)[] = [];
     const group = new CommitGroup(counted, (run) => void soon.push(run));

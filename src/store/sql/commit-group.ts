@@ -1,10 +1,9 @@
-// Group commit: writes that are asked for at the same moment share one transaction, and so one sync of the disk.
+// Group commit: writes submitted at the same moment share one transaction, and so one sync of the disk.
 //
-// C1. A work that resolved is on disk; one that rejected has left nothing.
-// C2. Works run one after the other, each to its end, in the order in which they were asked for; a later one sees what
-//     the earlier ones wrote.
-// C3. A work that throws is undone alone and rejects alone. When the transaction itself fails, all of them reject.
-// C4. Between two groups the database is free, so that the journal and others get their turn.
+// C1. A work that resolved is on disk; one that rejected has written nothing.
+// C2. Works run one after the other, in the order of their submission; a later one sees the writes of earlier ones.
+// C3. A work that throws is rolled back and rejects alone. When the transaction itself fails, all of them reject.
+// C4. Between two groups the database is free for the journal and others.
 
 import { CompiledQuery, type Transaction } from "kysely";
 import type { Clock } from "../../engine/ports.ts";
@@ -17,7 +16,7 @@ const SAVEPOINT = CompiledQuery.raw("savepoint work");
 const RELEASE = CompiledQuery.raw("release work");
 const ROLL_BACK = CompiledQuery.raw("rollback to work");
 
-/** Awaits nothing but `db`: everybody else waits for it. */
+/** Must await nothing but `db`, because it blocks all other writes. */
 export type Work<T> = (db: Transaction<Schema>) => Promise<T>;
 
 interface Waiting {
@@ -32,7 +31,7 @@ export class CommitGroup {
   #waiting: Waiting[] = [];
   #isUnderWay = false;
 
-  /** @param soon calls back when what is under way has been handled: the requests that have come in by then join */
+  /** @param soon calls back after the current requests were handled: those that arrive until then join the group */
   constructor(database: Database, soon: Clock["soon"]) {
     this.#database = database;
     this.#soon = soon;
@@ -68,7 +67,7 @@ export class CommitGroup {
     }
   }
 
-  /** @returns what is to be told each of them once the commit has returned */
+  /** @returns callbacks that settle each work, to be called after the commit */
   async #runEach(db: Transaction<Schema>, group: readonly Waiting[]): Promise<(() => void)[]> {
     const settlements: (() => void)[] = [];
     for (const { work, resolve, reject } of group) {

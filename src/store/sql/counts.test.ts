@@ -16,7 +16,7 @@ test("an empty database counts nothing", async () => {
   await database.close();
 });
 
-test("jobs and runs are counted by what they are; deleted jobs and ended runs do not count as open", async () => {
+test("jobs and runs are counted by status; deleted jobs and ended runs do not count as open", async () => {
   const database = openSqlite(":memory:");
   const records = sqlGatewayRecords(database, systemClock.soon);
   await records.write(async (writes) => {

@@ -1,5 +1,4 @@
-// The database as the families of tables see it, whatever its kind. A kind of database brings this handle, its
-// migrations and a journal.
+// The database as the families of tables use it. Each kind of database has this handle, its migrations and a journal.
 
 import type { Kysely, Transaction } from "kysely";
 import type { Page } from "../../lib/page.ts";
@@ -13,9 +12,9 @@ export interface Database {
   readWithin<Row>(charsMax: number, sql: string, parameters: readonly unknown[]): Promise<Page<Row>>;
   /** Runs `work` in one transaction: all of it, or nothing. */
   transaction<T>(work: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
-  /** What a caller is told of an error inside a transaction: JournalUnavailable for the store's, others as they are. */
+  /** The error that a caller gets for one inside a transaction: JournalUnavailable for the store's own, others unchanged. */
   explained(error: unknown): unknown;
-  /** Why nothing is written any more, for an operator; null while the store is whole. */
+  /** Why the store is read-only, for an operator; null while it is not damaged. */
   damage(): string | null;
 }
 

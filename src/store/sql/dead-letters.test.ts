@@ -62,7 +62,10 @@ contractOnEach(
       });
     });
 
-    test("a letter that was sent again says when, and is listed as such", async ({ journal, records }) => {
+    test("a letter that was sent again has its time, and is listed as retried", async ({
+      journal,
+      records,
+    }) => {
       await journal.commit([changes({ deadLetters: some })]);
       await journal.commit([next(1, { deadLettersRetried: [{ deadLetterId: "dl_2", retriedAtMs: 7 }] })]);
       const found = await records.deadLetter("g-1", "dl_2");
@@ -106,7 +109,7 @@ contractOnEach(
       assert.equal(await records.newestOpenLetter("nobody"), null);
     });
 
-    test("what is taken up at once is small, and at least one letter", async ({ journal, records }) => {
+    test("a pass of work is bounded in size, and has at least one letter", async ({ journal, records }) => {
       const message = { body: "x".repeat(200 * 1024) } as never;
       await journal.commit([changes({ deadLetters: [1, 2, 3].map((n) => letter(n, { message })) })]);
       const taken = await records.openLetters("g-1", { after: "", through: "dl_9", limit: 100 });

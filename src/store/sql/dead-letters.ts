@@ -1,5 +1,4 @@
-// The table dead_letters: messages that nobody could process. Every filter has an index that ends in what a page is
-// sorted by.
+// The table dead_letters: messages that could not be processed. Every filter has an index that ends in the sort key.
 
 import { sql } from "kysely";
 import type { DeadLetter, DeadLetterRecords } from "../../runs/dead-letters.ts";
@@ -17,7 +16,7 @@ import {
 } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
-/** Characters of the letters that are parsed and sent again at once, while everything else waits. */
+/** Characters of the letters that one pass parses and sends again: it blocks the event loop. */
 const WORK_CHARS_MAX = 256 * 1024;
 
 export const letters = columnsOf<Schema["dead_letters"], DeadLetter>({

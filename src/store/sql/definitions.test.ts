@@ -7,13 +7,13 @@ import {
   withJobs,
   withRuns,
 } from "../../../test/support/gateway-records.ts";
-import { job, promise, run } from "../../../test/support/gateway-samples.ts";
+import { idempotencyRecord, job, run } from "../../../test/support/gateway-samples.ts";
 
 gatewayContract(
   "the gateway's records",
   definitionsContract,
   groupsContract,
-  promisesContract,
+  idempotencyContract,
   bundlesContract,
 );
 
@@ -159,23 +159,23 @@ function groupsContract(test: ContractTest): void {
 
   test("G1: when the commit fails, every work of the moment rejects, and nothing of them is there", async (under) => {
     const { records, journal } = under;
-    const mend = under.breakCommits();
+    const repair = under.breakCommits();
     const answers = await Promise.allSettled([
-      records.write((writes) => writes.saveIdempotency(promise())),
+      records.write((writes) => writes.saveIdempotency(idempotencyRecord())),
       records.write((writes) => writes.insertJob(job(1))),
-      records.write((writes) => writes.saveIdempotency(promise({ key: "key-2" }))),
+      records.write((writes) => writes.saveIdempotency(idempotencyRecord({ key: "key-2" }))),
     ]);
     for (const answer of answers) assert.equal(answer.status, "rejected");
     assert.equal(await records.job("job_0001"), null);
-    assert.equal(await records.idempotency(promise().scope, "key-1"), null);
-    mend();
+    assert.equal(await records.idempotency(idempotencyRecord().scope, "key-1"), null);
+    repair();
     await withJobs(under, job(1));
     await withRuns(under, run(1, "job_0001"));
     assert.deepEqual(await journal.commit([]), { lost: [], unwritable: [] });
     assert.equal((await records.job("job_0001"))?.activeRuns, 1);
   });
 
-  test("nobody outside sees what a work has written before it is committed", async ({ records }) => {
+  test("writes of a work are not visible outside before the commit", async ({ records }) => {
     const seen: Promise<unknown>[] = [];
     await records.write(async (writes) => {
       await writes.insertJob(job(1));
@@ -186,9 +186,9 @@ function groupsContract(test: ContractTest): void {
   });
 }
 
-function promisesContract(test: ContractTest): void {
-  test("a promised answer is kept by scope and key, also after reopening", async (under) => {
-    const first = promise({ body: '"ä\\n"' });
+function idempotencyContract(test: ContractTest): void {
+  test("a stored response is found by scope and key, also after reopening", async (under) => {
+    const first = idempotencyRecord({ body: '"ä\\n"' });
     await under.records.write((writes) => writes.saveIdempotency(first));
     const { records } = await under.reopen();
     assert.deepEqual(await records.idempotency(first.scope, first.key), first);
@@ -196,9 +196,15 @@ function promisesContract(test: ContractTest): void {
     assert.equal(await records.idempotency("other", first.key), null);
   });
 
-  test("a new promise takes the place of an old one with its key", async ({ records }) => {
-    await records.write((writes) => writes.saveIdempotency(promise()));
-    const second = promise({ requestHash: "h2", status: 201, headersJson: "{}", body: "2", createdAtMs: 9 });
+  test("a new response replaces an old one with the same key", async ({ records }) => {
+    await records.write((writes) => writes.saveIdempotency(idempotencyRecord()));
+    const second = idempotencyRecord({
+      requestHash: "h2",
+      status: 201,
+      headersJson: "{}",
+      body: "2",
+      createdAtMs: 9,
+    });
     await records.write((writes) => writes.saveIdempotency(second));
     assert.deepEqual(await records.idempotency(second.scope, second.key), second);
   });
@@ -206,27 +212,28 @@ function promisesContract(test: ContractTest): void {
   test("two works with one key at one moment: the second sees the first one's answer", async ({
     records,
   }) => {
-    const { scope, key } = promise();
+    const { scope, key } = idempotencyRecord();
     const answer = (body: string) =>
       records.write(async (writes) => {
         const before = await writes.idempotency(scope, key);
         if (before !== null) return before.body;
-        await writes.saveIdempotency(promise({ body }));
+        await writes.saveIdempotency(idempotencyRecord({ body }));
         return body;
       });
     assert.deepEqual(await Promise.all([answer("1"), answer("2"), answer("3")]), ["1", "1", "1"]);
   });
 
-  test("old promises are forgotten, oldest first, a few at a time", async ({ records }) => {
+  test("old responses are removed, oldest first, a few at a time", async ({ records }) => {
     await records.write(async (writes) => {
-      for (const n of [3, 1, 2, 9]) await writes.saveIdempotency(promise({ key: `k${n}`, createdAtMs: n }));
+      for (const n of [3, 1, 2, 9])
+        await writes.saveIdempotency(idempotencyRecord({ key: `k${n}`, createdAtMs: n }));
     });
     assert.equal(await records.forgetIdempotency(9, 2), 2);
-    assert.equal(await records.idempotency(promise().scope, "k1"), null);
-    assert.notEqual(await records.idempotency(promise().scope, "k3"), null);
+    assert.equal(await records.idempotency(idempotencyRecord().scope, "k1"), null);
+    assert.notEqual(await records.idempotency(idempotencyRecord().scope, "k3"), null);
     assert.equal(await records.forgetIdempotency(9, 2), 1);
     assert.equal(await records.forgetIdempotency(9, 2), 0);
-    assert.notEqual(await records.idempotency(promise().scope, "k9"), null);
+    assert.notEqual(await records.idempotency(idempotencyRecord().scope, "k9"), null);
   });
 }
 

@@ -1,7 +1,7 @@
 // The table job_definitions: the gateway's durable jobs, each with its latest run.
 //
-// Pages go by id, newest first: ids are time-ordered texts, and every filter has an index that ends in the id. What a
-// partial index asks for is written out (`sql.lit`), because SQLite chooses the index before it sees arguments.
+// Pages go by id, newest first: ids are time-ordered texts, and every filter has an index that ends in the id. The
+// condition of a partial index is a literal (`sql.lit`), because SQLite chooses the index before it sees parameters.
 
 import { type InferResult, type SelectQueryBuilder, sql, type Transaction } from "kysely";
 import type { JobStatus } from "../../engine/journal.ts";
@@ -21,7 +21,7 @@ import type { Database } from "./database.ts";
 import { atMost, BEHIND_ALL_IDS, type Db, insertion, listQuery, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
-/** In place of a snapshot's fingerprint, while a job has none. */
+/** Stored for a job that has no snapshot yet. */
 const NO_FINGERPRINT = "";
 
 const columns = columnsOf<Schema["job_definitions"], Omit<JobDefinition, "source" | "bundleFingerprint">>({
@@ -74,7 +74,7 @@ function sourceOf(row: JobRow): JobSource {
   throw new Error(`Job ${row.job_id} has neither a bundle nor a blueprint.`);
 }
 
-/** The columns of a run are null together, when there is none. */
+/** Without a run, all of its columns are null. */
 function toLatestRun(row: JobRow): RunSummary | null {
   const { latest_run_id: runId, latest_updated_at: updatedAtMs } = row;
   if (runId === null || updatedAtMs === null) return null;
@@ -149,7 +149,7 @@ export function definitionWrites(db: Transaction<Schema>) {
 
 const statuses = ["pending", "queued", "running", "paused", "completed", "failed", "cancelled"] as const;
 
-/** Each count stops at its maximum, and reads an index without the rows behind it. */
+/** Each count stops at its maximum, and reads an index only. */
 const counts = query(
   (db, maximum: number) => {
     const one = sql.lit(1).as("one");

@@ -79,7 +79,7 @@ test("read from its end backwards, a history is the same as from its beginning",
   );
 });
 
-test("a time stands where no event before it is later, none behind it earlier, and one segment lies between", async () => {
+test("a time is found between the events before and after it, to within one segment", async () => {
   await fc.assert(
     fc.asyncProperty(segmentsOfTimes, async (segments) => {
       const { records, lines, close } = historyOf(segments);
@@ -103,7 +103,7 @@ test("a time stands where no event before it is later, none behind it earlier, a
   );
 });
 
-test("a page of large segments is short, and still goes forward", async () => {
+test("a page of large segments is short, and still makes progress", async () => {
   const segments = Array.from({ length: 8 }, (_, i) => [2 * i, 2 * i + 1]);
   const { records, lines, close } = historyOf(segments, "x".repeat(100_000));
   const forwards = await records.events("a-1", 0);

@@ -5,10 +5,10 @@ import type { EventPage, JobRecords } from "../../runs/job-records.ts";
 import type { Database } from "./database.ts";
 import { atMost, type Db, pageQuery, query } from "./query.ts";
 
-/** Segments of a page: a worker that prints now and then makes one of each line. */
+/** Segments of a page: a worker that prints rarely makes one per line. */
 const SEGMENTS_PER_PAGE = 128;
 const SEGMENTS_PER_LOOK_BACK = 4;
-/** Characters of a page of segments, unless one alone has more: nothing else runs while they are read. */
+/** Characters of a page of segments, unless a single one has more: reading them blocks the event loop. */
 const PAGE_CHARS_MAX = 512 * 1024;
 /** Where an event's line has its time (src/engine/event.ts), counted from 1. */
 const TIME_FROM = '{"timestamp":"'.length + 1;
@@ -24,11 +24,11 @@ const toSegment = (row: { readonly first_seq: number; readonly lines: string }):
   lines: row.lines.split("\n"),
 });
 
-/** Null without the job, whose events are then removed in pieces that no reader may see. */
+/** Null when the job was removed: its events are then deleted in batches, which no reader may see. */
 const eventSeqOf = (db: Db, jobId: string) =>
   db.selectFrom("jobs as j").select("j.event_seq").where("j.job_id", "=", jobId);
 
-/** No segment begins behind the job's last event, unless the database was changed from outside. */
+/** A segment after the job's last event exists only if the database was modified by another program. */
 const history = (db: Db, jobId: string) =>
   db.selectFrom("events").where("job_id", "=", jobId).where("first_seq", "<=", eventSeqOf(db, jobId));
 
@@ -110,7 +110,7 @@ export function eventReads(database: Database) {
 
     eventsBefore: (jobId, beforeSeq) => eventsBefore(database, jobId, beforeSeq, SEGMENTS_PER_PAGE),
 
-    /** Halves what is left of the history, by the first event of the segment in the middle. */
+    /** A binary search by the first event of the middle segment. */
     async placeOfTime(jobId, timeMs) {
       let fromSeq = 1;
       let toSeq: number | null = null;

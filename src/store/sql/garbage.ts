@@ -1,6 +1,6 @@
-// The table garbage: what is left of removed jobs. A job goes in one small step, whatever its size: its own row, which
-// everybody asks for first. The rest is noted as garbage and removed in pieces, because deleting a long history at once
-// would hold up everybody. Files follow when no row names them.
+// The table garbage: the remains of removed jobs. Removing a job deletes only its own row, which every reader checks
+// first. The rest is recorded as garbage and deleted in batches, because deleting a long history at once would block all
+// other work. Files follow once no row references them.
 
 import { type SqlBool, sql, type Transaction } from "kysely";
 import type { FileGarbage, Garbage, RetentionRecords } from "../../runs/retention-records.ts";

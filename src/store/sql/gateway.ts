@@ -1,5 +1,5 @@
-// The gateway's records: the families of tables that one transaction may write together. Writes that are asked for at
-// the same moment share a commit.
+// The gateway's records: the families of tables that one transaction may write together. Writes submitted at the same
+// moment share a commit.
 
 import type { Transaction } from "kysely";
 import type { Clock } from "../../engine/ports.ts";

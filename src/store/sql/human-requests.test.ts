@@ -69,7 +69,7 @@ contractOnEach(
       assert.deepEqual([rest.rows.length, rest.isCut], [1, false]);
     });
 
-    test("what a removed job asked is not found", async ({ journal, records, removeJob }) => {
+    test("requests of a removed job are not found", async ({ journal, records, removeJob }) => {
       await journal.commit([changes({ humanRequests: [humanRequest(1)] })]);
       await removeJob("g-1");
       assert.deepEqual((await records.humanRequests("g-1", { ...all, afterSeq: 0 })).rows, []);

@@ -1,4 +1,4 @@
-// The table human_requests: what workers asked people. Every filter has an index that ends in what a page is sorted by.
+// The table human_requests: requests of workers to people. Every filter has an index that ends in the sort key.
 
 import type { HumanRequest } from "../../engine/journal.ts";
 import type { HumanRequestRecords } from "../../runs/human-answers.ts";

@@ -13,7 +13,7 @@ import { eventReads, newestEvents } from "./events.ts";
 import { atMost, type Db, listQuery, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
-/** Characters of a page of jobs, unless one alone has more: nothing else runs while they are read. */
+/** Characters of a page of jobs, unless a single one has more: reading them blocks the event loop. */
 const PAGE_CHARS_MAX = 512 * 1024;
 
 const columns = columnsOf<Schema["jobs"], Omit<JobRecord, "trace" | "tally">>({
@@ -50,13 +50,13 @@ const toJob = (row: Pick<Schema["jobs"], (typeof selected)[number]>): JobRecord 
   tally: tallyOf(row.tally_json),
 });
 
-/** The trace of a runtime job; one from before traces were kept has its own. */
+/** The trace of a runtime job; one from before traces were stored has a trace of its own. */
 export function toTrace(row: Pick<Schema["jobs"], "run_id" | "trace_id" | "parent_span_id">): TraceContext {
   if (row.trace_id === "") return ownTrace(row.run_id);
   return { traceId: row.trace_id, parentSpanId: row.parent_span_id };
 }
 
-/** The counts of a job; zeros where they are damaged, so that one row does not fail a whole list. */
+/** The counts of a job; zeros if they are damaged, so that one row does not fail a whole list. */
 export function tallyOf(json: string): Tally {
   try {
     return readTally(json);

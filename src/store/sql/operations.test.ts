@@ -42,7 +42,7 @@ contractOnEach(
       assert.deepEqual(await events(2, 10), { firstSeq: 3, lines: [] });
     });
 
-    test("what is remembered without an event changes the record alone", async ({ gateway, operations }) => {
+    test("a change without an event changes the record alone", async ({ gateway, operations }) => {
       await gateway.write((writes) => writes.operations.insert(operation(1), "{}"));
       await gateway.write((writes) => writes.operations.save(operation(1, { result: { plan: [] } }), null));
       assert.deepEqual((await operations.operation("op_0001"))?.result, { plan: [] });
@@ -62,13 +62,13 @@ contractOnEach(
       assert.equal((await operations.operationEvents("op_0001", 0, 10)).lines.length, 2);
     });
 
-    test("a number that an event has is not given to another one (O3)", async ({ gateway, operations }) => {
+    test("the number of an event is not used twice (O3)", async ({ gateway, operations }) => {
       await gateway.write((writes) => writes.operations.insert(operation(1), "{}"));
       await assert.rejects(gateway.write((writes) => writes.operations.save(operation(1), "{}")));
       assert.equal((await operations.operation("op_0001"))?.eventSeq, 1);
     });
 
-    test("the one that is open of a target is found, inside the transaction too", async ({ gateway }) => {
+    test("the open operation of a target is found, also inside the transaction", async ({ gateway }) => {
       await gateway.write(async ({ operations }) => {
         assert.equal(await operations.open("target-1"), null);
         await operations.insert(operation(1), "{}");

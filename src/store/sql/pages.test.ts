@@ -89,7 +89,7 @@ async function pagesOf<Row>(
 }
 
 function sizesContract(test: ContractTest): void {
-  test("a page of runs ends before its texts are too long, wherever they stand, and the next one goes on behind it", async (under) => {
+  test("a page of runs ends before its texts are too long, in whatever column, and the next one continues after it", async (under) => {
     const { records, journal } = under;
     await withJobs(under, job(1), job(2));
     const inputs = run(1, "job_0001", { inputsJson: largeText(1, 5) });
@@ -143,7 +143,7 @@ function sizesContract(test: ContractTest): void {
 }
 
 function recoveryContract(test: ContractTest): void {
-  test("a run whose job is being prepared is unsettled only by what was asked of it", async (under) => {
+  test("a run whose job is being prepared is unsettled only by its desired state", async (under) => {
     const { records } = under;
     const blueprint = {
       source: { kind: "blueprint", blueprintId: "digest" },
@@ -271,7 +271,7 @@ class Walk {
   }
 }
 
-/** What the records ought to hold, kept by hand beside them. */
+/** The expected records, kept beside the real ones. */
 class Model {
   readonly #under: GatewayUnderTest;
   readonly #number: () => number;

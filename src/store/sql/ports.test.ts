@@ -47,7 +47,7 @@ contractOnEach(
     return { ports: sqlPortRecords(database), records, journal };
   },
   (test) => {
-    test("of 51 launches at once over 50 ports, 50 get one each and one gets none; the next end gives its port on", async (under) => {
+    test("of 51 launches at once over 50 ports, 50 get one each and one gets none; the next end frees its port", async (under) => {
       const given = await Promise.all(range(51, 1).map((n) => launchOne(under, n, range(50))));
       assert.deepEqual(given.filter((port) => port !== null).toSorted(), range(50));
       assert.equal(given.filter((port) => port === null).length, 1);
@@ -59,7 +59,7 @@ contractOnEach(
       assert.equal(await launchOne(under, 61, range(50)), null);
     });
 
-    test("candidates are taken in their order, and a port outside of them is never given", async (under) => {
+    test("candidates are taken in their order, and no other port is assigned", async (under) => {
       assert.equal(await launchOne(under, 1, [61_004, 61_001]), 61_004);
       assert.equal(await launchOne(under, 2, [61_004, 61_001]), 61_001);
       assert.equal(await launchOne(under, 3, [61_004, 61_001]), null);
@@ -83,7 +83,7 @@ contractOnEach(
       assert.deepEqual(await under.ports.portsOf(first.runId), new Map());
     });
 
-    test("a port that was given in a transaction which failed is as if it had never been", async (under) => {
+    test("a port that was assigned in a failed transaction stays free", async (under) => {
       const { records, ports } = under;
       const failing = records.write(async (writes) => {
         await writes.ports.reserve("run_0001", "web_ui", [61_000]);

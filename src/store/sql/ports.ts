@@ -1,5 +1,5 @@
-// The table run_ports: who was given a port last. Whether it is in use says that run's own row, so that the transaction
-// which ends a run gives its ports back (P1).
+// The table run_ports: the run that each port was assigned to last. A port is in use while that run is open, so the
+// transaction that ends a run releases its ports (P1).
 
 import { sql, type Transaction } from "kysely";
 import type { PortRecords, PortWrites } from "../../web/records.ts";
@@ -8,8 +8,8 @@ import { type Db, insertion, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 /**
- * Rows are as many as the ports that were ever given: the range of the settings, usually 50. A cross join begins with
- * them; of another one SQLite begins with the open runs, which may be many thousands.
+ * There are as many rows as ports in the configured range, usually 50. A cross join starts with them; with another join
+ * SQLite starts with the open runs, which may be many thousands.
  */
 const ports = (db: Db, terminal: 0 | 1) =>
   db

@@ -48,7 +48,7 @@ function contract(test: ContractTest): void {
     assert.notEqual(await under.records.run("run_0001"), null);
   });
 
-  test("what a deleted job has left is removed a few runs at a time, and its files are noted as garbage", async (under) => {
+  test("the runs of a deleted job are removed a few at a time, and their files are recorded as garbage", async (under) => {
     const { records, runtime } = under;
     await scene(under);
     await records.write((writes) => writes.deleteJob("job_0001", 1));

@@ -75,7 +75,7 @@ test("a read waits for the transaction under way, and sees all of it or nothing"
   await database.close();
 });
 
-test("a read answers at once while nobody is inside a transaction", async () => {
+test("a read runs at once while there is no transaction", async () => {
   const database = openSqlite(newFile());
   const order: string[] = [];
   const read = database.read("SELECT 1 AS one", []).then((rows) => order.push(`read ${rows.length}`));

@@ -1,5 +1,5 @@
-// Queries that are built and compiled once, when they are first asked: Kysely takes longer to compile a small query than
-// the database to run it.
+// Queries that are compiled once, when they first run: Kysely takes longer to compile a small query than the database
+// takes to run it.
 
 import {
   type Compilable,
@@ -14,20 +14,20 @@ import type { Page } from "../../lib/page.ts";
 import type { Database } from "./database.ts";
 import type { Schema } from "./schema.generated.ts";
 
-/** The tables, in a transaction or outside: what a query is built on. */
+/** The tables, in a transaction or outside: queries are built on it. */
 export type Db = Kysely<Schema>;
 
-/** Where a query runs: on what is committed, or inside a transaction, where it sees what that has written so far. */
+/** Where a query runs: on committed state, or inside a transaction, where it sees that transaction's writes. */
 export type Session = Database | Transaction<Schema>;
 
 /** Characters of the texts in one page of a list. */
 export const PAGE_CHARS_MAX = 8 * 1024 * 1024;
-/** Sorts behind every id. */
+/** Sorts after every id. */
 export const BEHIND_ALL_IDS = "\u{10ffff}";
 
 /**
- * Builds a query. Called once with something in place of each argument, so it must not look at them: they only become
- * values of the query.
+ * Builds a query. Called once, with placeholders for the arguments, so it must not inspect them: they only become
+ * parameters of the query.
  */
 type Build<Args extends readonly unknown[], Row> = (db: Db, ...args: Args) => Compilable<Row>;
 
@@ -38,9 +38,9 @@ export interface Query<Args extends readonly unknown[], Value> {
 }
 
 /**
- * A query that is asked again and again.
+ * A query that is compiled once and run many times.
  *
- * @param toValue what becomes of a row
+ * @param toValue converts a row
  *
  * @example
  * const statusOf = query(
@@ -55,7 +55,7 @@ export function query<Args extends readonly unknown[], Row, Value>(
 ): Query<Args, Value> {
   const compiled = compiledOnce(build);
   const rows = async (on: Session, args: Args): Promise<readonly Row[]> => {
-    // Reads of what is committed pass by Kysely's layers, which cost more than SQLite.
+    // Reads of committed state bypass Kysely's layers, which cost more than SQLite itself.
     if ("kysely" in on) {
       const { sql, parameters } = compiled(on.kysely);
       return on.read<Row>(sql, filled(parameters, args));
@@ -90,10 +90,10 @@ export function pageQuery<Args extends readonly unknown[], Row, Value>(
 type RowOf<List> = List extends Compilable<infer Row> ? Row : never;
 
 /**
- * The same for a list that its readers narrow: compiled once for each set of filters that they ask for.
+ * The same for a list with optional filters: compiled once for each combination that is used.
  *
- * @param filters by their names; each narrows the list to what has the value that is asked for
- * @returns a function to which the filters are given by name: null or false for one that is not asked for
+ * @param filters by name; each restricts the list to rows with the given value
+ * @returns a function that takes the filters by name: null or false for those not used
  */
 export function listQuery<Args extends readonly unknown[], List, Name extends string, Value>(
   build: (db: Db, ...args: Args) => List,
@@ -125,7 +125,7 @@ export function listQuery<Args extends readonly unknown[], List, Name extends st
   };
 }
 
-/** The same for what changes rows. @returns how many it has changed */
+/** The same for a statement that changes rows. @returns how many it changed */
 export function command<Args extends readonly unknown[]>(
   build: Build<Args, unknown>,
 ): (db: Transaction<Schema>, ...args: Args) => Promise<number> {
@@ -142,7 +142,7 @@ type Column<Table extends keyof Schema> = string & keyof Schema[Table];
 /**
  * Inserts rows that all have the same columns.
  *
- * @param key names a row: one that is there already is replaced, but for the columns in `kept`
+ * @param key identifies a row: an existing one is replaced, except for the columns in `kept`
  */
 export function insertion<Table extends keyof Schema>(
   table: Table,
@@ -169,22 +169,22 @@ export function insertion<Table extends keyof Schema>(
 }
 
 /**
- * An argument as a limit. Never the bare one: SQLite looks at such a value when it plans, and so would parse and plan
- * the query anew at each run.
+ * An argument as a limit. Never the bare argument: SQLite uses such a value for planning, and would parse and plan the
+ * query again at each run.
  */
 export function atMost(limit: number): Expression<number> {
   return sql<number>`${limit} + 0`;
 }
 
-/** The rest of a removed job is deleted in pieces, which no reader may see: its row went first. */
+/** A removed job's row is deleted first and the rest in batches, which no reader may see. */
 export function jobIsThere(db: Db, jobId: string) {
   return db.selectFrom("jobs as j").select("j.job_id").where("j.job_id", "=", jobId);
 }
 
-/** Without the hint SQLite reads everything of the job and compares the status, instead of using the index on it. */
+/** Without the hint SQLite reads all rows of the job and compares the status, instead of using the index on it. */
 export const rareStatus = (status: string) => sql<boolean>`unlikely(status = ${status})`;
 
-/** Stands for an argument while a query is built. */
+/** A placeholder for an argument while a query is built. */
 class Parameter {
   readonly index: number;
 
@@ -197,8 +197,10 @@ function compiledOnce<Args extends readonly unknown[], Row>(
   build: Build<Args, Row>,
   argCount = build.length - 1,
 ) {
-  const standIns = Array.from({ length: argCount }, (_, index) => new Parameter(index));
-  return compiledByKind((db): CompiledQuery<Row> => build(db, ...(standIns as unknown as Args)).compile());
+  const placeholders = Array.from({ length: argCount }, (_, index) => new Parameter(index));
+  return compiledByKind(
+    (db): CompiledQuery<Row> => build(db, ...(placeholders as unknown as Args)).compile(),
+  );
 }
 
 function filled(parameters: readonly unknown[], args: readonly unknown[]): readonly unknown[] {

@@ -1,5 +1,4 @@
-// Which rows of which tables still need what lies on disk: the content of a blob, the snapshot of a bundle, the folders
-// of a run.
+// Which rows still reference what is on disk: the content of a blob, the snapshot of a bundle, the folders of a run.
 
 import { type SqlBool, sql } from "kysely";
 import type { EndPosition } from "../../runs/retention-records.ts";

@@ -64,7 +64,7 @@ const removeAll = async (retention: RetentionRecords, through: EndPosition) => {
 gatewayContract("the records of retention", contract);
 
 function contract(test: ContractTest): void {
-  test("ended jobs of both APIs are listed from the newest end back, with what they have; open ones are not", async (under) => {
+  test("ended jobs of both APIs are listed with their sizes, newest end first; open ones are not", async (under) => {
     await withJobs(under, job(1));
     await endedRun(under, 1, 300);
     await endedRun(under, 2, 100);
@@ -78,7 +78,7 @@ function contract(test: ContractTest): void {
     assert.deepEqual(await pageOf(under, 9, at(200, "also-200")), ["g-0002 10"]);
   });
 
-  test("what ended at the cut or before goes, oldest first, a few at a time; nothing behind it, and nothing open (N2)", async (under) => {
+  test("jobs that ended up to a position are removed, oldest first, a few at a time; later and open ones stay (N2)", async (under) => {
     const { retention, runtime, records, journal } = under;
     await withJobs(under, job(1));
     for (const [n, ms] of [
@@ -127,7 +127,7 @@ function contract(test: ContractTest): void {
     assert.equal(await again.retention.isBlobNamed("sha-1", null), false);
   });
 
-  test("the rest of a removed job goes in pieces, each of them a transaction, and its files are noted at the end (N3)", async (under) => {
+  test("the rows of a removed job are deleted in batches, a transaction each, and its files are recorded at the end (N3)", async (under) => {
     const { retention, journal } = under;
     const artifacts = Array.from({ length: 500 }, (_, n) => artifact(`sha-${n % 300}`, n));
     await journal.commit([changes({ jobId: "large", artifacts })]);
@@ -149,7 +149,7 @@ function contract(test: ContractTest): void {
     assert.equal(await retention.removeParts(() => false), false);
   });
 
-  test("a job whose latest run goes has the latest of the others, and at last none; it is no open job for that", async (under) => {
+  test("a job whose latest run is removed points to the latest of the others, at last to none, and does not count as open", async (under) => {
     const { retention, records } = under;
     await withJobs(under, job(1));
     await endedRun(under, 1, 300);
@@ -172,7 +172,7 @@ function contract(test: ContractTest): void {
     assert.deepEqual([await latest(), await open()], ["run_0004", 1]);
   });
 
-  test("a job whose latest run goes while an earlier one is open is an open job", async (under) => {
+  test("a job whose latest run is removed while an earlier one is open counts as open", async (under) => {
     const { retention, records, journal } = under;
     const open = run(1, "job_0001");
     await withJobs(under, job(1));
@@ -187,7 +187,7 @@ function contract(test: ContractTest): void {
     assert.equal((await records.jobs({ includeTerminal: false, limit: 9, after: null })).rows.length, 0);
   });
 
-  test("a run that never came to the runtime goes by its own end; one that waits does not", async (under) => {
+  test("a run that was never launched is removed by its own end; a waiting one is not", async (under) => {
     const { retention, records } = under;
     await withJobs(under, job(1));
     await withRuns(under, run(1, "job_0001"), run(2, "job_0001"), run(3, "job_0001"));
@@ -208,7 +208,7 @@ function contract(test: ContractTest): void {
     assert.equal((await records.job("job_0001"))?.activeRuns, 1);
   });
 
-  test("a content that two runs have is named until the last of them goes", async (under) => {
+  test("content of two runs is referenced until the last of them is removed", async (under) => {
     const { retention } = under;
     await withJobs(under, job(1));
     await endedRun(under, 1, 100, "shared");
@@ -234,7 +234,7 @@ function contract(test: ContractTest): void {
     );
   });
 
-  test("whether a content is named is known, however many of those that go have it", async (under) => {
+  test("whether content is referenced is known, however many removed runs have it", async (under) => {
     const { retention, journal } = under;
     const many = Array.from({ length: 1_200 }, (_, n) => artifact("shared", n));
     await journal.commit([

@@ -1,4 +1,4 @@
-// Removal of what has ended, and of what deleted jobs have left, in small transactions.
+// Removal of ended runs and of deleted jobs' remains, in small transactions.
 
 import { type Kysely, type SqlBool, sql, type Transaction } from "kysely";
 import type { EndPosition, RetentionRecords } from "../../runs/retention-records.ts";
@@ -8,11 +8,11 @@ import { atMost, query } from "./query.ts";
 import { isBlobNamed, isRunThere, isSnapshotNamed } from "./references.ts";
 import type { Schema } from "./schema.generated.ts";
 
-/** Characters of inputs and results that go in one transaction; the first run goes whatever it has. */
+/** Characters of inputs and results deleted in one transaction; at least one run is deleted. */
 const REMOVED_CHARS_MAX = 4 * 1024 * 1024;
 const BEHIND_ALL_ENDS: EndPosition = { endedAtMs: Number.MAX_SAFE_INTEGER, id: "" };
 
-/** Ended runs that the runtime never had, the oldest end first. */
+/** Ended runs that were never launched, the oldest end first. */
 const unlaunched = (db: Kysely<Schema>) =>
   db
     .selectFrom("runs")
@@ -86,8 +86,8 @@ function withinChars(runs: readonly EndedRow[]): readonly EndedRow[] {
 }
 
 /**
- * Removes ended runs that may be the latest ones of their jobs; those jobs then have the latest of what is left. A job
- * without any is no open one: what it ran has ended.
+ * Removes ended runs, which may be the latest ones of their jobs: those jobs then point to the latest remaining run. A
+ * job without any counts as ended.
  */
 async function deleteRunRows(
   db: Transaction<Schema>,

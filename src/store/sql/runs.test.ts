@@ -86,7 +86,7 @@ function waitingContract(test: ContractTest): void {
     assert.equal(await records.run("run_0001"), null);
   });
 
-  test("a run that waits can be paused, told apart, and let go on", async (under) => {
+  test("a waiting run can be paused and resumed", async (under) => {
     const { records } = under;
     await scene(under);
     await records.write(async (writes) => {
@@ -103,7 +103,7 @@ function waitingContract(test: ContractTest): void {
     assert.deepEqual([pending?.status, pending?.label], ["pending", null]);
   });
 
-  test("a run that waits is told what for, from the beginning or later, whatever its status; one that is launched is not", async (under) => {
+  test("a waiting run has a label, set at its creation or later, whatever its status; a launched one has none", async (under) => {
     const { records, journal } = under;
     await withJobs(under, job(1));
     await withRuns(under, run(1, "job_0001", { label: "Waits" }), run(2, "job_0001"));
@@ -168,7 +168,7 @@ function waitingContract(test: ContractTest): void {
 }
 
 function askedContract(test: ContractTest): void {
-  test("what is asked of all open runs of a job stands in each of them, and in no other run", async (under) => {
+  test("a desired state for all open runs of a job is set in each of them, and in no other run", async (under) => {
     const { records, journal } = under;
     await withJobs(under, job(1), job(2));
     const runs = [1, 2, 3, 4].map((n) => run(n, n === 4 ? "job_0002" : "job_0001"));
@@ -296,7 +296,7 @@ function followerContract(test: ContractTest): void {
     assert.equal((await records.job("job_0001"))?.activeRuns, 1);
   });
 
-  test("G2: what a run waits for cannot be changed once it is launched", async (under) => {
+  test("G2: the label of a launched run cannot be changed", async (under) => {
     const { records, journal } = under;
     await scene(under);
     await journal.commit([launch(first)]);
@@ -340,7 +340,7 @@ function derivedContract(test: ContractTest): void {
     assert.deepEqual(JSON.parse((await under.records.latestRun("job_0001"))?.tallyJson ?? "null"), tally);
   });
 
-  test("a run that waits for one answer of a person says which; for several it says how many", async (under) => {
+  test("a run with one open human request has its prompt; with several it has their number", async (under) => {
     await scene(under);
     const prompt = "x".repeat(5_000);
     const ask = (n: number, given = {}) => humanRequest(n, { prompt, ...given });
@@ -377,7 +377,7 @@ function derivedContract(test: ContractTest): void {
     assert.deepEqual(await records.completedDurations("nobody", 10), []);
   });
 
-  test("reads inside a work see what it has written of jobs and runs", async (under) => {
+  test("reads inside a work see its own writes of jobs and runs", async (under) => {
     await withJobs(under, job(1));
     const seen = await under.records.write(async (writes) => {
       await writes.insertRun(first);

@@ -1,8 +1,8 @@
-// The table runs: the gateway's runs, with what their runtime jobs add. A run that was launched is written by the
-// journal, in the batch that changes its runtime job.
+// The table runs: the gateway's runs, joined with their runtime jobs. The journal writes a launched run in the batch that
+// changes its runtime job.
 //
-// Pages go by id, newest first: ids are time-ordered texts, and every filter has an index that ends in the id. What a
-// partial index asks for is written out (`sql.lit`), because SQLite chooses the index before it sees arguments.
+// Pages go by id, newest first: ids are time-ordered texts, and every filter has an index that ends in the id. The
+// condition of a partial index is a literal (`sql.lit`), because SQLite chooses the index before it sees parameters.
 
 import { type ExpressionBuilder, type InferResult, sql, type Transaction } from "kysely";
 import type { AgentEnds } from "../../engine/tally.ts";
@@ -56,10 +56,10 @@ const openRunColumns = columnsOf<Schema["runs"], OpenRun>({
 
 type RunExpression = ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">;
 
-/** Of a question, in what a run is told to wait for. */
+/** Of the question shown in a run's progress. */
 const PROMPT_CHARS = 200;
 
-/** Whether the job of the run in `r` is there. */
+/** Whether the job of the run in `r` exists. */
 const definitionIsThere = (eb: RunExpression) =>
   eb.exists(
     eb
@@ -70,8 +70,8 @@ const definitionIsThere = (eb: RunExpression) =>
   );
 
 /**
- * Agents that have done what there was for them so far: those that are done for good, and those that have processed
- * something, do nothing at the moment and have nothing in their mailbox. Failed ones are neither.
+ * Agents without work at the moment: those that are done, and idle ones that have processed a message and have an empty
+ * mailbox. Failed agents are neither.
  */
 const agentsDone = (eb: RunExpression) =>
   eb
@@ -92,7 +92,7 @@ const agentsDone = (eb: RunExpression) =>
       return agent.or([agent("a.status", "=", "done"), isIdle]);
     });
 
-/** What the only open request to a person asks. */
+/** The prompt of the only open human request. */
 const onlyPrompt = (eb: RunExpression) =>
   eb
     .selectFrom("human_requests as h")
@@ -102,7 +102,7 @@ const onlyPrompt = (eb: RunExpression) =>
     .where(sql<boolean>`unlikely(h.status = 'pending')`)
     .limit(sql.lit(1));
 
-/** What the runtime job adds is null until the journal has it. */
+/** The runtime job's columns are null until the journal has it. */
 const runs = (db: Db) =>
   db
     .selectFrom("runs as r")
@@ -144,7 +144,7 @@ function toRun(row: RunRow): RunRecord {
     failureJson: row.failure_json ?? row.job_failure_json,
     tallyJson: launched ? row.tally_json : null,
     progress: {
-      // An agent that was added to the run beside its graph, such as its dashboard, is not among the total.
+      // An agent added to the run's graph, such as its dashboard, is not part of the total.
       agentsDone: agentEnds?.done ?? Math.min(Number(row.agents_done), row.agents_total),
       agentEnds,
       messages: row.message_seq ?? 0,
@@ -164,7 +164,7 @@ function endsOf(row: RunRow, launched: boolean): AgentEnds | null {
   const ends = row.tally_json === null ? null : (tallyOf(row.tally_json).ends?.agents ?? null);
   if (ends === null) return null;
   const counted = Object.values(ends).reduce((sum, count) => sum + count, 0);
-  // A dashboard ends with its run, and so is among those that ended well.
+  // A dashboard ends with its run, so it is counted among those that are done.
   return { ...ends, done: Math.max(0, ends.done - Math.max(0, counted - total)) };
 }
 
@@ -225,7 +225,7 @@ const completedDurations = query(
   (row) => (row.finished_at ?? 0) - (row.started_at ?? 0),
 );
 
-/** Runs that have not ended, without anything large of them. */
+/** Runs that have not ended, without their large columns. */
 const openRuns = (db: Db) =>
   db
     .selectFrom("runs as r")
@@ -242,7 +242,7 @@ const openRunsOfJob = query(
   openRunColumns.toRecord,
 );
 
-/** Whether the job of the run in `r` waits for its blueprint. */
+/** Whether the job of the run in `r` waits for its blueprint's preparation. */
 const isBeingPrepared = (eb: RunExpression) =>
   eb.exists(
     eb
@@ -252,7 +252,7 @@ const isBeingPrepared = (eb: RunExpression) =>
       .where("d.status", "=", sql.lit("preparing")),
   );
 
-/** Open runs that are to be launched, or are not as they were asked to be. Oldest first. */
+/** Open runs that wait for their launch, or are not in their desired state. Oldest first. */
 const unsettled = (db: Db, after: string, limit: number) =>
   openRuns(db)
     .where((eb) =>
@@ -290,7 +290,7 @@ export function runReads(database: Database) {
   } satisfies Partial<GatewayRecords>;
 }
 
-/** The run becomes the latest one of its job, unless that is gone. */
+/** The run becomes the latest one of its job, unless the job was deleted. */
 const countBegin = command((db, runId: string, jobId: string) =>
   db
     .updateTable("job_definitions")
@@ -299,7 +299,7 @@ const countBegin = command((db, runId: string, jobId: string) =>
     .where("deleted", "=", sql.lit(0)),
 );
 
-/** As src/store/sqlite/run-follower.ts does it for the runs that were launched. */
+/** src/store/sqlite/run-follower.ts does the same for launched runs. */
 const countEnd = command((db, runId: string, jobId: string) =>
   db
     .updateTable("job_definitions")

@@ -44,7 +44,7 @@ test("while writes succeed there is no problem, and asking writes nothing (T1)",
   assert.equal(writes(), 1);
 });
 
-test("a write that fails is a problem until the store takes writes again, which asking finds out (T2)", async (t) => {
+test("a failed write is a problem until a check finds that the store takes writes again (T2)", async (t) => {
   let nowMs = 0;
   const { watch, write, other, writes } = await watched(t, () => nowMs);
   other.exec("BEGIN EXCLUSIVE");
@@ -68,7 +68,7 @@ test("anybody's write that succeeds ends the problem", async (t) => {
   assert.equal(await watch.problem(), null);
 });
 
-test("an error of the work itself says nothing about the store", async (t) => {
+test("an error of the work itself is no problem of the store", async (t) => {
   const { watch } = await watched(t, () => 0);
   const broken = watch.database.transaction(async () => {
     throw new Error("a mistake");

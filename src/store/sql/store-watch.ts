@@ -1,8 +1,8 @@
 // Whether the store takes writes, for health checks.
 //
-// T1. While writes succeed, knowing costs nothing: the last one tells.
-// T2. Once one has failed, a check tries a small write, at most once per PROBE_MS; so it reports the recovery even when
-//     nothing else writes.
+// T1. While writes succeed, a check costs nothing: it reports the last write.
+// T2. Once one has failed, a check tries a small write, at most once per PROBE_MS, so that it notices the recovery even
+//     when nothing else writes.
 
 import { sql } from "kysely";
 import { JournalUnavailable } from "../../engine/journal.ts";
@@ -21,7 +21,7 @@ export class StoreWatch {
   /** @param nowMs wall time in ms since 1970 */
   constructor(database: Database, nowMs: () => number) {
     this.#nowMs = nowMs;
-    // The transaction under way, with what a part of it met that was undone alone. Transactions never overlap.
+    // The current transaction, with the error of a part that was rolled back alone. Transactions never overlap.
     let underWay: { problem: string | null } = { problem: null };
     const noted = (error: unknown) => {
       if (error instanceof JournalUnavailable) underWay.problem = error.message;

@@ -41,7 +41,7 @@ const isRefused = {
     /lacks (\d+) of \d+ acknowledged commits.*troupe\.db-wal.*`troupe restore FILE`.*--accept-data-loss/,
 };
 
-test("after a kill, after a clean end and in a copy of what was closed nothing is missing", async () => {
+test("no commit is missing after a kill, after a clean end, and in a copy of a closed database", async () => {
   const file = await killedAfter(20);
   assert.equal(missingCommits(file), null);
   await openSqlite(file).close();
@@ -56,7 +56,7 @@ test("after a kill, after a clean end and in a copy of what was closed nothing i
   }
 });
 
-test("a removed write-ahead log is noticed, and what is left is not touched", async () => {
+test("a removed write-ahead log is noticed, and the rest is not touched", async () => {
   const file = await killedAfter(20);
   rmSync(`${file}-wal`);
   const before = readFileSync(file);
@@ -82,7 +82,7 @@ test("an older database in the place of the newer one is noticed", async () => {
   assert.throws(() => openSqlite(file), isRefused);
 });
 
-test("who accepts the loss goes on, and the next start asks nothing", async () => {
+test("a start that accepts the loss continues, and the next start does not ask", async () => {
   const file = await killedAfter(20);
   rmSync(`${file}-wal`);
   const database = openSqlite(file, { acceptDataLoss: true });

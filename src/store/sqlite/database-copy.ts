@@ -1,5 +1,5 @@
-// Copies of a home's database, made and read without the program that may be using it; and what the rows of a database,
-// also of an older version, name on disk: the files and folders that a home must have beside it.
+// Copies of a home's database, made and read without the program that may be using it; and the files and folders that
+// the rows of a database, also of an older version, reference in the home.
 
 import { rm } from "node:fs/promises";
 import { backup, DatabaseSync } from "node:sqlite";
@@ -71,7 +71,7 @@ const PAGES_PER_STEP = 2_000;
 const BUSY_TIMEOUT_MS = 5_000;
 
 /**
- * Copies one moment of a database that others may be writing to; they are not held up.
+ * Copies a consistent state of a database that others may be writing to, without blocking them.
  *
  * @param copy where it goes; what is there is replaced
  * @throws StoreUnusable when it cannot be read; the signal's reason when it is aborted
@@ -90,7 +90,7 @@ export async function copyDatabase(file: string, copy: string, signal: AbortSign
   }
 }
 
-/** What the rows of a database name, which may be in use. Each path may come several times. */
+/** The content that the rows of a database reference; it may be in use. A path may come several times. */
 export function* contentNamedIn(file: string): Generator<NamedContent> {
   using connection = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   const tables = new Map(tablesOf(connection).map(({ name, columns }) => [name, columns]));
@@ -108,7 +108,7 @@ export function needsKey(file: string): boolean {
   return holdsEncrypted(connection);
 }
 
-/** @returns what SQLite finds wrong with the file of a database that nobody uses; null when it is sound */
+/** @returns the damage that SQLite finds in a database file that is not in use; null when there is none */
 export function damageIn(file: string): string | null {
   // Opened for writing, so that nothing is left beside it.
   using connection = new DatabaseSync(file);

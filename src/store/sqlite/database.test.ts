@@ -52,7 +52,7 @@ test("a commit that returned is on disk: the log is synced with every one (D1)",
   }
 });
 
-test("what is stored is for its owner alone, whoever may look into the home", async () => {
+test("the database file is readable by its owner only", async () => {
   const file = newFile();
   const database = openSqlite(file);
   for (const one of [file, `${file}-wal`]) assert.equal(statSync(one).mode & 0o777, 0o600, one);
@@ -68,16 +68,17 @@ test("two programs that start at once on one file both find it migrated", async 
   );
   const outcomes = await Promise.all(
     children.map(async (child) => {
-      let said = "";
+      let output = "";
       child.stderr.on("data", (chunk) => {
-        said += chunk;
+        output += chunk;
       });
       const [code] = await once(child, "close");
-      return { code, said };
+      return { code, output };
     }),
   );
-  // A starter may find the file locked by the one that migrates: it says so, and never breaks anything.
-  for (const { code, said } of outcomes) if (code !== 0) assert.match(said, /is locked by another program/);
+  // A starter may find the file locked by the one that migrates: it reports that, and breaks nothing.
+  for (const { code, output } of outcomes)
+    if (code !== 0) assert.match(output, /is locked by another program/);
   assert.ok(outcomes.some(({ code }) => code === 0));
   assert.ok(tables(file).includes("jobs"));
 });
@@ -118,7 +119,7 @@ test("a database of the version before keeps what it has, and an open run its tr
   await database.close();
 });
 
-test("what older tokens were promised and what their holders answered belongs to the one holder of tokens", async () => {
+test("idempotency records and answers of older tokens belong to the one token principal", async () => {
   const file = newFile();
   const old = new DatabaseSync(file);
   old.exec("CREATE TABLE schema_migrations (name TEXT PRIMARY KEY)");
@@ -126,9 +127,9 @@ test("what older tokens were promised and what their holders answered belongs to
     old.exec(readFileSync(new URL(`./migrations/${name}`, import.meta.url), "utf8"));
     old.prepare("INSERT INTO schema_migrations VALUES (?)").run(name);
   }
-  const promise = old.prepare("INSERT INTO idempotency VALUES (?, 'k', 'h', 201, '{}', ?, 1)");
-  promise.run("token_0123456789abcdef POST /jobs", "of a token");
-  promise.run("anonymous POST /jobs", "of nobody");
+  const insert = old.prepare("INSERT INTO idempotency VALUES (?, 'k', 'h', 201, '{}', ?, 1)");
+  insert.run("token_0123456789abcdef POST /jobs", "of a token");
+  insert.run("anonymous POST /jobs", "of nobody");
   const answer = old.prepare(
     "INSERT INTO human_requests VALUES ('job', ?, ?, 'a', 1, 'p', '[]', NULL, 'answered', 1, NULL, ?)",
   );
@@ -215,7 +216,7 @@ test("a file that is no database, or a damaged one, is refused with what to do",
   assert.throws(() => openSqlite(join(folder, "missing", "x.db")), StoreUnusable);
 });
 
-test("a home is one program's at a time, and free again when that one lets go", () => {
+test("one program at a time has a home, and it is free again after the release", () => {
   const home = join(folder, "home");
   const first = openHome(home);
   assert.throws(() => openHome(home), { name: "StoreUnusable", message: /in use by another Troupe/ });
@@ -223,7 +224,7 @@ test("a home is one program's at a time, and free again when that one lets go", 
   openHome(home).release();
 });
 
-test("the gate lets one in at a time, in order, and goes on after a failure", async () => {
+test("the gate runs one work at a time, in order, and continues after a failure", async () => {
   const gate = new WriteGate();
   const order: string[] = [];
   const slow = gate.run(async () => {

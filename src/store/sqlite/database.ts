@@ -2,11 +2,11 @@
 //
 // D1. WAL with synchronous=FULL: a commit that returned is on disk.
 // D2. One transaction at a time: the journal's (synchronous) and Kysely's (a chain of promises) go through one gate,
-//     because they share the connection. A read outside of them waits for the transaction under way.
+//     because they share the connection. A read outside of them waits for the current transaction.
 // D3. No statement waits for a lock longer than BUSY_TIMEOUT_MS, because it would block the event loop; callers that
-//     must wait longer try again.
-// D4. A damaged file is written no more: the first error that shows damage makes the connection read-only until the
-//     program ends. Reading goes on.
+//     must wait longer retry.
+// D4. A damaged file is not written any more: the first error that shows damage makes the connection read-only until the
+//     program ends. Reads continue.
 
 import {
   accessSync,
@@ -41,7 +41,7 @@ export interface SqliteDatabase extends Database {
   setDamaged(reason: string): void;
   /** Raised and noted with every transaction (commit-counter.ts). */
   readonly counter: CommitCounter;
-  /** What the start went on without, because it was asked to. */
+  /** Commits that the start accepted as lost, because it was told to. */
   readonly missing: MissingCommits | null;
   /** Whether the last program that had it open did not close it. */
   readonly endedUncleanly: boolean;
@@ -73,7 +73,7 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
     else if (damage === null || scopeOf(error) === "row") return asUnavailable(error, basename(file));
     return new JournalUnavailable(damage ?? "", "damaged");
   };
-  /** Reading goes on in a damaged file; who meets the damage itself is told so. */
+  /** Reads of a damaged file continue; one that hits the damage itself gets the error that says so. */
   const reading = <T>(read: () => T): T => {
     try {
       return read();
@@ -128,7 +128,7 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
   };
 }
 
-/** Takes rows until their texts are too long; the one that is too much is read, and not kept. */
+/** Takes rows until their texts are too long; the row that exceeds the limit is read and dropped. */
 function within<Row>(rows: Iterable<Row>, charsMax: number): Page<Row> {
   const taken: Row[] = [];
   let chars = 0;
@@ -187,11 +187,11 @@ function makeOwn(file: string): void {
   try {
     closeSync(openSync(file, "a", 0o600));
   } catch {
-    // SQLite meets the same, and says what it is.
+    // SQLite gets the same error and reports it.
   }
 }
 
-/** Asked before SQLite opens it: beside a file that it may only read, it creates others that cannot be written. */
+/** Checked before SQLite opens it: beside a file that it may only read, it creates others that cannot be written. */
 function mustBeWritable(file: string): void {
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
     throw new StoreUnusable(`The database ${file} cannot be opened: it is a folder. Move it away.`);
@@ -235,7 +235,7 @@ function migrate(connection: DatabaseSync): void {
   }
 }
 
-/** Kysely compiles a query to text each time; what SQLite prepared from that text is kept. */
+/** Caches prepared statements by their text: Kysely compiles a query to text each time. */
 function statementCache(connection: DatabaseSync, reading: Reading): (sql: string) => SqliteStatement {
   const statements = new Map<string, SqliteStatement>();
   return (sql) => {
@@ -255,7 +255,7 @@ function statementCache(connection: DatabaseSync, reading: Reading): (sql: strin
   };
 }
 
-/** SQLite rolls back by itself when the disk is full; to do it again would be an error that hides the cause. */
+/** SQLite rolls back by itself when the disk is full; doing it again would raise an error that hides the cause. */
 function rollback(connection: DatabaseSync): SqliteStatement {
   const run = () => {
     if (connection.isTransaction) connection.exec("ROLLBACK");
@@ -264,7 +264,7 @@ function rollback(connection: DatabaseSync): SqliteStatement {
   return { reader: false, all: () => [], run, iterate: () => [][Symbol.iterator]() };
 }
 
-/** Calls back, and makes of an error that shows damage what its caller is to be told. */
+/** Calls back, and converts an error that shows damage. */
 type Reading = <T>(read: () => T) => T;
 
 /** node:sqlite's statement as Kysely's dialect wants it. */

@@ -1,8 +1,8 @@
-// The encrypted values of a database: whether it holds any, and writing them anew under another key.
+// The encrypted values of a database: whether there are any, and re-encrypting them with another key.
 //
-// E1. Every column of text is looked at, so that a table that is added later is not forgotten.
-// E2. Values are written anew in transactions of bounded size. Each value is whole at any time, so an interrupted
-//     rotation starts again and finds the rest.
+// E1. Every text column is searched, so that a table added later is not forgotten.
+// E2. Values are rewritten in transactions of bounded size. Each value is complete at any time, so an interrupted
+//     rotation can start again and find the rest.
 
 import type { DatabaseSync } from "node:sqlite";
 import { CompiledQuery } from "kysely";

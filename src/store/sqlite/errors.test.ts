@@ -29,7 +29,7 @@ function errorOf(statement: string): unknown {
   return assert.fail("no error");
 }
 
-test("what a row violates concerns that row; what the disk lacks passes; what is no database concerns the file", async () => {
+test("a violated constraint concerns the row; a full disk is transient; a file that is no database is damaged", async () => {
   for (const one of [
     "INSERT INTO t VALUES (1, 'two')",
     "INSERT INTO t VALUES (2, NULL)",
@@ -51,7 +51,7 @@ test("what a row violates concerns that row; what the disk lacks passes; what is
   assert.deepEqual([outcome(13), outcome(778), outcome(1034)], ["not_written", "not_written", "unknown"]);
 });
 
-test("a damaged page: what meets it says so and how to go back, nothing is written any more, the rest is read (D4)", async () => {
+test("a damaged page: reading it reports the damage and what to do, writing ends, other reads continue (D4)", async () => {
   const folder = await mkdtemp(join(tmpdir(), "troupe-damaged-"));
   const file = join(folder, "troupe.db");
   try {

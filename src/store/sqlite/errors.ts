@@ -33,7 +33,7 @@ const DAMAGE_EXTENDED: ReadonlySet<number> = new Set([1032, 8202, 8458]);
 /** IOERR_FSYNC, IOERR_DIR_FSYNC: everything was written, but whether it is on disk is unknown. */
 const SYNC_FAILED: ReadonlySet<number> = new Set([1034, 1290]);
 
-/** What an error concerns: it may pass by itself; the database file; the row or the work that met it. */
+/** What an error concerns: it may be transient; the database file; the row or the work that caused it. */
 export type ErrorScope = "passing" | "file" | "row";
 
 function codeOf(error: unknown): number | null {
@@ -75,7 +75,7 @@ export function readOnlyText(file: string): string {
   return `The database ${file} is read-only. Give this user write permission to the file and its folder.`;
 }
 
-/** Says in a sentence what SQLite's error means for an operator, and what to do. */
+/** Explains SQLite's error to an operator in a sentence, with what to do. */
 export function explain(error: unknown, file: string): string {
   const code = codeOf(error);
   const reason = error instanceof Error ? error.message : String(error);
@@ -96,7 +96,7 @@ export function explain(error: unknown, file: string): string {
   }
 }
 
-/** Turns an error of a rolled-back write that may pass into the port's own. Others pass as they are. */
+/** Converts a transient error of a rolled-back write into the port's own. Others stay unchanged. */
 export function asUnavailable(error: unknown, file: string): unknown {
   if (scopeOf(error) !== "passing") return error;
   const text = explain(error, file);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { StatementSync } from "node:sqlite";
 import { test } from "node:test";
-import { advance, job, launch, promise, run } from "../../../test/support/gateway-samples.ts";
+import { advance, idempotencyRecord, job, launch, run } from "../../../test/support/gateway-samples.ts";
 import { changes, progress } from "../../../test/support/journal-contract.ts";
 import { systemClock } from "../../app/clock.ts";
 import type { GatewayRecords } from "../../launch/records.ts";
@@ -30,7 +30,7 @@ async function withDatabase(
   }
 }
 
-test("a full disk rejects what was asked for at that moment as unavailable, and the next moment is served", () =>
+test("on a full disk the writes of the group are rejected as unavailable, and the next group is written", () =>
   withDatabase(async ({ connection }, records) => {
     await records.write((writes) => writes.insertJob(job(1)));
     const { page_count: pages } = connection.prepare("PRAGMA page_count").get() as { page_count: number };
@@ -38,10 +38,10 @@ test("a full disk rejects what was asked for at that moment as unavailable, and 
     const large = "x".repeat(200_000);
     const answers = await Promise.allSettled([
       records.write((writes) => writes.insertJob(job(2))),
-      records.write((writes) => writes.saveIdempotency(promise({ body: large }))),
+      records.write((writes) => writes.saveIdempotency(idempotencyRecord({ body: large }))),
       records.write((writes) => writes.insertJob(job(3))),
     ]);
-    // SQLite undoes either the statement or the transaction: who was told of success is there, who was not is not.
+    // SQLite undoes either the statement or the transaction: a write that resolved is there, one that rejected is not.
     assert.equal(answers[1]?.status, "rejected");
     for (const [n, answer] of [
       [2, answers[0]],
@@ -55,13 +55,16 @@ test("a full disk rejects what was asked for at that moment as unavailable, and 
       assert.equal((answer.reason as Error).name, "JournalUnavailable");
       assert.match((answer.reason as Error).message, /disk is full/);
     }
-    assert.equal(await records.idempotency(promise().scope, promise().key), null);
+    assert.equal(await records.idempotency(idempotencyRecord().scope, idempotencyRecord().key), null);
     connection.exec("PRAGMA max_page_count = 1000000");
-    await records.write((writes) => writes.saveIdempotency(promise({ body: large })));
-    assert.equal((await records.idempotency(promise().scope, promise().key))?.body, large);
+    await records.write((writes) => writes.saveIdempotency(idempotencyRecord({ body: large })));
+    assert.equal(
+      (await records.idempotency(idempotencyRecord().scope, idempotencyRecord().key))?.body,
+      large,
+    );
   }));
 
-test("a work that goes on after SQLite has given up the transaction takes nothing with it", () =>
+test("a work that continues after SQLite has rolled back the transaction writes nothing", () =>
   withDatabase(async ({ connection }, records) => {
     const answers = await Promise.allSettled([
       records.write((writes) => writes.insertJob(job(1))),
@@ -147,7 +150,7 @@ async function writeEverything(records: GatewayRecords): Promise<void> {
     await writes.setWaiting("run_0001", "paused", null, 1);
     await writes.setLabel("run_0001", "Copying", 1);
     await writes.endUnlaunched("run_0001", { status: "cancelled", failureJson: null }, 1);
-    await writes.saveIdempotency(promise());
+    await writes.saveIdempotency(idempotencyRecord());
     await writes.bundle("b");
     await writes.deleteJob("job_0001", 2);
   });

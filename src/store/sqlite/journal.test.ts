@@ -73,12 +73,12 @@ test("an image holds all requests that are open, and of the closed ones the late
   await database.close();
 });
 
-test("a row that recovery depends on and that has changed is not taken for what was stored", async () => {
+test("recovery detects a row that has changed since it was stored", async () => {
   const database = openSqlite(":memory:");
   const journal = new SqliteJournal(database);
-  const odd = agent(0, { lastError: "nul \u0000 and half a pair \ud800", unroutedJson: '"ä"' });
+  const unusual = agent(0, { lastError: "nul \u0000 and half a pair \ud800", unroutedJson: '"ä"' });
   const parts = {
-    agents: [odd, agent(1)],
+    agents: [unusual, agent(1)],
     messages: [message(1, 0)],
     items: [{ agentIndex: 1, firstSeq: 1, bodiesJson: ['{"a":1}'] }],
     tasks: [task(1)],

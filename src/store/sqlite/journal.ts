@@ -1,4 +1,4 @@
-// The journal on SQLite: the engine's hot path, written by hand. One transaction per batch, a handful of prepared
+// The journal on SQLite: the engine's hot path, without Kysely. One transaction per batch, a handful of prepared
 // statements per job. Its contract is the port's (J1 to J4); test/support/journal-contract.ts checks it.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";

@@ -4,7 +4,7 @@
 // F1. A run has the status of its runtime job as of the last batch.
 // F2. A run ends once: its end is counted at its definition then, and nothing changes it afterwards.
 // F3. A run that the runtime paused or resumed by itself (a manual recovery, its own API) is wanted so: a restart must not
-//     undo it. What the gateway asks for is in the row before the runtime is told, so this never overrides it.
+//     undo it. What the gateway asks for is in the row before the runtime gets it, so this never overrides it.
 // F4. A batch that changes no status writes nothing here: it costs one look at an index.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
