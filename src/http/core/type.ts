@@ -4,6 +4,8 @@
 // Every builder takes the description as text, other keywords of JSON Schema as an object, or both:
 // `Type.String("The run's id.", { minLength: 1 })`.
 
+import type { JsonObject } from "../../engine/json.ts";
+
 type Keywords = Readonly<Record<string, unknown>>;
 type About = string | Keywords;
 
@@ -96,9 +98,7 @@ export const Type = {
     >,
   /** Any JSON object. */
   JsonObject: (description: string, example: unknown = {}) =>
-    ({ type: "object", additionalProperties: true, description, examples: [example] }) as Schema<
-      Readonly<Record<string, unknown>>
-    >,
+    ({ type: "object", additionalProperties: true, description, examples: [example] }) as Schema<JsonObject>,
   /** An object of an answer; later versions may add fields. */
   Object: object,
   /** A body, query or headers. Bodies and queries take no other fields (spec "Endpoints"). */

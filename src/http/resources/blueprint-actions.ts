@@ -3,7 +3,6 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Blueprints, WriteOperation } from "../../blueprints/blueprints.ts";
-import type { JsonObject } from "../../engine/json.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
 import type { BlueprintLaunches, LaunchedBlueprint } from "../../launch/blueprint-launches.ts";
 import type { Operation } from "../../operations/records.ts";
@@ -156,13 +155,13 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       answers: { 200: RunSchema, 202: LaunchedBlueprintSchema },
       problems: startRunProblems,
       handle: (request, reply) => {
-        const { inputs, config_overrides: overrides, name } = request.body;
+        const { inputs = {}, config_overrides: configOverrides = null, name = null } = request.body;
         return sendStartedRun<LaunchedBlueprint>(parts, request, reply, {
           prepare: () =>
             launches.prepare(request.params.blueprint_id, {
-              inputs: (inputs ?? {}) as JsonObject,
-              configOverrides: (overrides as JsonObject | undefined) ?? null,
-              name: name ?? null,
+              inputs,
+              configOverrides,
+              name,
               trace: parseTraceparent(request.headers.traceparent),
             }),
           answer: ({ run: { runId, jobId }, warnings }) => ({
@@ -184,11 +183,8 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       answers: { 200: BlueprintValidationSchema },
       problems: ["blueprint_busy"],
       handle: async (request) => {
-        const { inputs, config } = request.body;
-        const { errors, warnings } = await launches.validate(request.params.blueprint_id, {
-          inputs: (inputs ?? {}) as JsonObject,
-          config: (config ?? {}) as JsonObject,
-        });
+        const { inputs = {}, config = {} } = request.body;
+        const { errors, warnings } = await launches.validate(request.params.blueprint_id, { inputs, config });
         return { valid: errors.length === 0, errors, warnings };
       },
     }),

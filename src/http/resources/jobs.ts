@@ -3,7 +3,6 @@
 
 import { scheduler } from "node:timers/promises";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { JsonObject } from "../../engine/json.ts";
 import type { CreatedJob, Definitions } from "../../launch/definitions.ts";
 import type { DesiredState, GatewayRecords, JobSource, JobView } from "../../launch/records.ts";
 import type { Runs } from "../../launch/runs.ts";
@@ -119,11 +118,11 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       handle: async (request, reply) => {
         let created: CreatedJob | null = null;
         const given = await answerIdempotent(parts, request, async () => {
-          const { name, resolved_configuration: configuration } = request.body;
+          const { name = null, resolved_configuration: configuration = {} } = request.body;
           const draft = await definitions.prepareCreate({
             source: sourceOf(request.body),
-            name: name ?? null,
-            configuration: (configuration ?? {}) as JsonObject,
+            name,
+            configuration,
           });
           return async (writes) => {
             created = await draft.insert(writes);
@@ -193,12 +192,9 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       handle: async (request, reply) => {
         const before = await findJob(parts, request.params.job_id);
         await requireCurrent(parts, request, before);
-        const { name, resolved_configuration: configuration } = request.body;
-        const changes = {
-          ...(name !== undefined && { name }),
-          ...(configuration !== undefined && { resolved_configuration: configuration as JsonObject | null }),
-        };
-        const job = await definitions.update(before, changes).catch((error) => asStale(parts, before, error));
+        const job = await definitions
+          .update(before, request.body)
+          .catch((error) => asStale(parts, before, error));
         const etag = await tagOf(parts, job);
         return sendJson(reply.header("etag", etag), renderJob(job, secrets));
       },

@@ -3,7 +3,6 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isTerminal } from "../../engine/journal.ts";
-import type { JsonObject } from "../../engine/json.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
 import type { GatewayRecords, GatewayWrites, NewRun } from "../../launch/records.ts";
 import type { InsertRun, Runs } from "../../launch/runs.ts";
@@ -131,15 +130,9 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       answers: { 200: RunSchema, 202: RunSchema },
       problems: startRunProblems,
       handle: (request, reply) => {
-        const { inputs, config_overrides: overrides } = request.body;
+        const trace = parseTraceparent(request.headers.traceparent);
         return sendStartedRun<NewRun>(parts, request, reply, {
-          prepare: () =>
-            runs.prepare(request.params.job_id, {
-              inputs: (inputs ?? {}) as JsonObject,
-              configOverrides: (overrides as JsonObject | undefined) ?? null,
-              trigger: { kind: "api", id: null },
-              trace: parseTraceparent(request.headers.traceparent),
-            }),
+          prepare: () => runs.prepare(request.params.job_id, runOf(request.body, trace)),
           answer: (run) => ({
             location: `/api/v1/runs/${run.runId}`,
             body: renderNewRun(run, secrets),
@@ -187,6 +180,11 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
   ]);
 }
 
+function runOf(body: Static<typeof CreateRunBody>, trace: ReturnType<typeof parseTraceparent>) {
+  const { inputs = {}, config_overrides: configOverrides = null } = body;
+  return { inputs, configOverrides, trigger: { kind: "api", id: null } as const, trace };
+}
+
 /** Checks the items. @param fresh filled with the runs that are made */
 async function prepare(
   parts: Parts,
@@ -205,13 +203,7 @@ async function prepare(
         if (item === null) throw notAnObject();
         const verdict = check(item) as unknown as true | { readonly error?: Problem };
         if (verdict !== true && verdict.error !== undefined) throw verdict.error;
-        const { inputs, config_overrides: overrides } = item as Static<typeof CreateRunBody>;
-        return parts.runs.prepareOf(job, {
-          inputs: (inputs ?? {}) as JsonObject,
-          configOverrides: (overrides as JsonObject | undefined) ?? null,
-          trigger: { kind: "api", id: null },
-          trace,
-        });
+        return parts.runs.prepareOf(job, runOf(item as Static<typeof CreateRunBody>, trace));
       }),
     );
   }
@@ -288,36 +280,23 @@ export interface StartedRuns {
 
 /** Launches runs and waits for their ends. @returns whether all of them have ended */
 export async function allEnded(
-  parts: WaitParts,
+  { records, waits }: WaitParts,
   reply: FastifyReply,
   { runIds, fresh, launch }: StartedRuns,
 ): Promise<boolean> {
-  if (fresh === undefined) return oldOnesEnded(parts, reply, runIds);
-  // Before the launch: none of them can have ended.
-  const watch = parts.waits.watch(
-    reply,
-    fresh.map(({ runtimeJobId }) => runtimeJobId),
-  );
-  launch();
-  await watch.over;
-  return watch.isComplete;
-}
-
-async function oldOnesEnded(
-  { records, waits }: WaitParts,
-  reply: FastifyReply,
-  runIds: readonly string[],
-): Promise<boolean> {
-  const open = (await Promise.all(runIds.map((runId) => records.openRun(runId)))).filter(
-    (run) => run !== null,
-  );
+  const runs = fresh ?? (await Promise.all(runIds.map((runId) => records.openRun(runId))));
+  const open = runs.filter((run) => run !== null);
+  // Before the launch: none of the fresh ones can have ended.
   const watch = waits.watch(
     reply,
     open.map(({ runtimeJobId }) => runtimeJobId),
   );
-  // Some may have ended between the read and the watch.
-  for (const { runId, runtimeJobId } of open) {
-    if ((await records.openRun(runId)) === null) watch.ended(runtimeJobId);
+  launch();
+  if (fresh === undefined) {
+    // Some may have ended between the read and the watch.
+    for (const { runId, runtimeJobId } of open) {
+      if ((await records.openRun(runId)) === null) watch.ended(runtimeJobId);
+    }
   }
   await watch.over;
   return watch.isComplete;
