@@ -49,11 +49,12 @@ interface Reader {
 export class LatestStreams {
   readonly #parts: LatestStreamsParts;
   readonly #channels = new Map<string, Channel>();
-  #stopBeat: (() => void) | null = null;
 
   constructor(parts: LatestStreamsParts) {
     this.#parts = parts;
-    parts.stopping.addEventListener("abort", () => this.#endAll(), { once: true });
+    parts.stopping.addEventListener("abort", () => {
+      for (const channel of this.#channels.values()) channel.end();
+    });
   }
 
   /** How many readers there are now. */
@@ -83,28 +84,6 @@ export class LatestStreams {
     });
     channel.add(reader);
     if (this.#parts.stopping.aborted) response.end();
-    else this.#stopBeat ??= this.#parts.thread.after(HEARTBEAT_MS, () => this.#beat());
-  }
-
-  #beat(): void {
-    for (const { readers } of this.#channels.values()) readers.forEach(beat);
-    const isUsed = this.#channels.size > 0;
-    this.#stopBeat = isUsed ? this.#parts.thread.after(HEARTBEAT_MS, () => this.#beat()) : null;
-  }
-
-  #endAll(): void {
-    this.#stopBeat?.();
-    for (const channel of this.#channels.values()) channel.end();
-  }
-}
-
-function beat(reader: Reader): void {
-  const { response } = reader;
-  if (!response.writableNeedDrain) {
-    reader.stalledBeats = 0;
-    response.write(": still here\n\n");
-  } else if (++reader.stalledBeats >= STALLED_BEATS) {
-    response.destroy();
   }
 }
 
@@ -118,12 +97,14 @@ class Channel {
   #readAtMs = Number.NEGATIVE_INFINITY;
   #isReading = false;
   #isStale = false;
-  #stopTimer: (() => void) | null = null;
+  #cancelRead: (() => void) | null = null;
+  #cancelBeat: () => void;
 
   constructor(view: LatestView, parts: LatestStreamsParts) {
     this.#view = view;
     this.#parts = parts;
     this.#unsubscribe = parts.feed.subscribe(view.jobId, () => this.#change());
+    this.#cancelBeat = parts.thread.after(HEARTBEAT_MS, this.#beat);
   }
 
   add(reader: Reader): void {
@@ -142,16 +123,21 @@ class Channel {
 
   close(): void {
     this.#unsubscribe();
-    this.#stopTimer?.();
-    this.#stopTimer = null;
+    this.#cancelBeat();
+    this.#cancelRead?.();
   }
+
+  readonly #beat = (): void => {
+    for (const reader of this.readers) beat(reader);
+    this.#cancelBeat = this.#parts.thread.after(HEARTBEAT_MS, this.#beat);
+  };
 
   #change(): void {
     this.#isStale = true;
-    if (this.#isReading || this.#stopTimer !== null) return;
+    if (this.#isReading || this.#cancelRead !== null) return;
     const waitMs = Math.max(0, this.#readAtMs + PERIOD_MS - this.#parts.thread.nowMs());
-    this.#stopTimer = this.#parts.thread.after(waitMs, () => {
-      this.#stopTimer = null;
+    this.#cancelRead = this.#parts.thread.after(waitMs, () => {
+      this.#cancelRead = null;
       void this.#read();
     });
   }
@@ -163,12 +149,9 @@ class Channel {
       this.#latest = await this.#view.read();
       if (this.#latest === null) this.end();
       for (const reader of this.readers) this.#send(reader);
-    } catch (error) {
-      const { jobId } = this.#view;
-      this.#parts.log.warn(
-        { jobId, err: error },
-        "a live record could not be made; its readers were cut off",
-      );
+    } catch (err) {
+      const message = "a live record could not be made; its readers were cut off";
+      this.#parts.log.warn({ jobId: this.#view.jobId, err }, message);
       for (const { response } of this.readers) response.destroy();
     }
     this.#isReading = false;
@@ -185,5 +168,15 @@ class Channel {
     reader.seq = latest.seq;
     response.write(frame(latest.seq, this.#view.type, latest.json));
     if (latest.isLast) response.end();
+  }
+}
+
+function beat(reader: Reader): void {
+  const { response } = reader;
+  if (!response.writableNeedDrain) {
+    reader.stalledBeats = 0;
+    response.write(": still here\n\n");
+  } else if (++reader.stalledBeats >= STALLED_BEATS) {
+    response.destroy();
   }
 }

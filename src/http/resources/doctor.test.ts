@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Check, Examination } from "./doctor.ts";
+import { type Check, examinationOf } from "./doctor.ts";
 
 const fine = (name: string): Check => ({ name, run: async () => [{ name, state: "ok", text: "fine" }] });
 
@@ -16,8 +16,8 @@ test("findings come in the order of the checks, whoever ends first", async () =>
       return fine("quick").run();
     },
   };
-  const examination = new Examination({ checks: [slow, quick], nowMs: () => 7 });
-  const { findings, checkedAtMs } = await examination.result();
+  const examine = examinationOf({ checks: [slow, quick], nowMs: () => 7 });
+  const { findings, checkedAtMs } = await examine();
   assert.deepEqual(
     findings.map(({ name }) => name),
     ["slow", "quick"],
@@ -35,18 +35,18 @@ test("one examination serves all who ask meanwhile, and those who ask within fiv
       return fine("counted").run();
     },
   };
-  const examination = new Examination({ checks: [check], nowMs: () => nowMs });
-  await Promise.all([examination.result(), examination.result()]);
+  const examine = examinationOf({ checks: [check], nowMs: () => nowMs });
+  await Promise.all([examine(), examine()]);
   assert.equal(runs, 1);
   nowMs += 4_999;
-  await examination.result();
+  await examine();
   assert.equal(runs, 1);
   nowMs += 1;
-  await examination.result();
+  await examine();
   assert.equal(runs, 2);
   // A clock that steps back makes no result good for longer.
   nowMs = 0;
-  await examination.result();
+  await examine();
   assert.equal(runs, 3);
 });
 
@@ -62,9 +62,9 @@ test("a check that hangs is reported, and not started again while it hangs (X2)"
       return fine("dead disk").run();
     },
   };
-  const examination = new Examination({ checks: [hanging, fine("x")], nowMs: () => nowMs, limitMs: 1 });
+  const examine = examinationOf({ checks: [hanging, fine("x")], nowMs: () => nowMs, limitMs: 1 });
   for (const round of [1, 2]) {
-    const { findings } = await examination.result();
+    const { findings } = await examine();
     assert.deepEqual(
       findings.map(({ state }) => state),
       ["fail", "ok"],
@@ -78,7 +78,7 @@ test("a check that hangs is reported, and not started again while it hangs (X2)"
   resolve();
   await promise;
   await new Promise((done) => setImmediate(done));
-  await examination.result();
+  await examine();
   nowMs += 10_000;
   assert.equal(started, 2, "once it has come back it is asked again");
 });
@@ -90,7 +90,7 @@ test("a check that breaks is a finding without its message, which may hold a pat
       throw Object.assign(new Error("EACCES: permission denied, open '/secret/place'"), { code: "EACCES" });
     },
   };
-  const { findings } = await new Examination({ checks: [broken], nowMs: () => 0 }).result();
+  const { findings } = await examinationOf({ checks: [broken], nowMs: () => 0 })();
   assert.equal(findings[0]?.state, "fail");
   assert.match(findings[0]?.text ?? "", /EACCES/);
   assert.doesNotMatch(JSON.stringify(findings), /secret/);

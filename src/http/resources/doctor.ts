@@ -5,6 +5,7 @@
 // X2. A check that hangs (a dead network disk) is reported as failed after `limitMs`, and not started again before it
 //     has come back.
 
+import { setTimeout } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import type { Catalog } from "../../blueprints/catalog.ts";
 import { isoTime } from "../../engine/event.ts";
@@ -48,7 +49,7 @@ export interface Parts extends HealthParts {
 }
 
 export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
-  const examination = new Examination({ checks: checksOf(parts), nowMs: parts.nowMs });
+  const examine = examinationOf({ checks: checksOf(parts), nowMs: parts.nowMs });
   addRoutes(api, "runtime", [
     get("/runtime/doctor", {
       operationId: "getRuntimeDoctor",
@@ -57,7 +58,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         "The disk, the store, and the programs that workers are run with. Each check is bounded in time; a result is good for a few seconds.",
       answers: { 200: DoctorSchema },
       handle: async () => {
-        const { findings, checkedAtMs } = await examination.result();
+        const { findings, checkedAtMs } = await examine();
         return {
           status: worst(findings),
           checked_at: isoTime(checkedAtMs),
@@ -137,69 +138,59 @@ export interface ExaminationResult {
   readonly checkedAtMs: number;
 }
 
-export class Examination {
-  readonly #checks: readonly Check[];
-  readonly #nowMs: () => number;
-  readonly #limitMs: number;
+/**
+ * Makes the examination.
+ *
+ * @param parts.nowMs wall time in ms since 1970
+ * @param parts.limitMs how long a check may take; more than 0
+ * @returns a function that returns the findings of all checks, in their order
+ */
+export function examinationOf({
+  checks,
+  nowMs,
+  limitMs = LIMIT_MS,
+}: {
+  readonly checks: readonly Check[];
+  readonly nowMs: () => number;
+  readonly limitMs?: number;
+}): () => Promise<ExaminationResult> {
   /** Checks that have not answered yet. */
-  readonly #pending = new Map<Check, Promise<readonly Finding[]>>();
-  #last: ExaminationResult | null = null;
-  #running: Promise<ExaminationResult> | null = null;
+  const pending = new Map<Check, Promise<readonly Finding[]>>();
+  let last: ExaminationResult | null = null;
+  let running: Promise<ExaminationResult> | null = null;
 
-  /**
-   * @param parts.limitMs how long a check may take; more than 0, LIMIT_MS without it
-   * @param parts.nowMs wall time in ms since 1970
-   */
-  constructor(parts: {
-    readonly checks: readonly Check[];
-    readonly nowMs: () => number;
-    readonly limitMs?: number;
-  }) {
-    this.#checks = parts.checks;
-    this.#nowMs = parts.nowMs;
-    this.#limitMs = parts.limitMs ?? LIMIT_MS;
-  }
-
-  /** The findings of all checks, in their order. */
-  result(): Promise<ExaminationResult> {
-    const last = this.#last;
-    const age = last === null ? Number.POSITIVE_INFINITY : this.#nowMs() - last.checkedAtMs;
-    // The clock may step back.
-    if (last !== null && age >= 0 && age < RESULT_MS) return Promise.resolve(last);
-    this.#running ??= this.#examine().finally(() => {
-      this.#running = null;
-    });
-    return this.#running;
-  }
-
-  async #examine(): Promise<ExaminationResult> {
-    const findings = (await Promise.all(this.#checks.map((check) => this.#bounded(check)))).flat();
-    this.#last = { findings, checkedAtMs: this.#nowMs() };
-    return this.#last;
-  }
-
-  async #bounded(check: Check): Promise<readonly Finding[]> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<readonly Finding[]>((resolve) => {
-      timer = setTimeout(() => resolve([hangs(check, this.#limitMs)]), this.#limitMs);
-    });
-    try {
-      return await Promise.race([this.#started(check), late]);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  #started(check: Check): Promise<readonly Finding[]> {
-    const pending = this.#pending.get(check);
-    if (pending !== undefined) return pending;
-    const started = check
+  function started(check: Check): Promise<readonly Finding[]> {
+    const before = pending.get(check);
+    if (before !== undefined) return before;
+    const findings = check
       .run()
       .catch((error: unknown) => [broke(check, error)])
-      .finally(() => this.#pending.delete(check));
-    this.#pending.set(check, started);
-    return started;
+      .finally(() => pending.delete(check));
+    pending.set(check, findings);
+    return findings;
   }
+
+  async function bounded(check: Check): Promise<readonly Finding[]> {
+    const limit = new AbortController();
+    const late = setTimeout(limitMs, [hangs(check, limitMs)], { signal: limit.signal });
+    return Promise.race([started(check), late]).finally(() => limit.abort());
+  }
+
+  async function examine(): Promise<ExaminationResult> {
+    const findings = (await Promise.all(checks.map(bounded))).flat();
+    last = { findings, checkedAtMs: nowMs() };
+    return last;
+  }
+
+  return async () => {
+    const ageMs = last === null ? Number.POSITIVE_INFINITY : nowMs() - last.checkedAtMs;
+    // The clock may step back.
+    if (last !== null && ageMs >= 0 && ageMs < RESULT_MS) return last;
+    running ??= examine().finally(() => {
+      running = null;
+    });
+    return running;
+  };
 }
 
 function hangs({ name }: Check, limitMs: number): Finding {
