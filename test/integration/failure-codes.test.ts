@@ -15,6 +15,7 @@ import { type Files, writeFolder } from "../support/bundle-files.ts";
 import { EngineHarness } from "../support/engine-harness.ts";
 import * as gateway from "../support/gateway-api.ts";
 import { executor, graph, module, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { ended, happens, type Run, submit } from "../support/job-watch.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { submitFolder } from "../support/runtime-api.ts";
@@ -202,7 +203,7 @@ describe("a failing run names its cause", () => {
     });
     await program.kill();
     const env = { SVC_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
-    program = await gateway.startGateway({ home, env });
+    program = await startGatewayHere({ home, env });
     runtime = await gateway.runtimeApiOf(program);
     await assertFails(interrupted, "runtime.recovered_interrupted");
     const { run, events } = await gateway.ended(program, await gateway.startRun(program, withSecret));

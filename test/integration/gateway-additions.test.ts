@@ -17,6 +17,7 @@ import {
   testCatalog,
 } from "../support/blueprint-operations.ts";
 import { ask, assertProblem, call, frames, startGateway, startRun } from "../support/gateway-api.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { oneCommand } from "../support/manifests.ts";
 import { asSeenBy, onOwnDisk, whyNoMounts } from "../support/mounts.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
@@ -28,7 +29,7 @@ const given: Promise<string>[] = [];
 let program: Program;
 before(async () => {
   await Promise.all(given);
-  program = await startGateway({ env: { SVC_BLUEPRINT_CATALOG: catalog.folder } });
+  program = await startGatewayHere({ env: { SVC_BLUEPRINT_CATALOG: catalog.folder } });
 });
 after(async () => {
   await program.stop();

@@ -24,6 +24,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { asSeenBy, onOwnDisk, whyNoMounts } from "../support/mounts.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { until } from "../support/until.ts";
@@ -72,7 +73,7 @@ const talking = (lines: number, chars = 100) =>
 describe("what is listed", () => {
   let program: Program;
   before(async () => {
-    program = await startGateway();
+    program = await startGatewayHere();
   });
   after(() => program.stop());
 
@@ -174,7 +175,7 @@ describe("what is listed", () => {
   test("a run that ended before its launch has evidence too", async () => {
     const home = await temporaryHome();
     try {
-      const keyed = (digit: string) => startGateway({ home, env: { SVC_SECRET_KEY: digit.repeat(64) } });
+      const keyed = (digit: string) => startGatewayHere({ home, env: { SVC_SECRET_KEY: digit.repeat(64) } });
       await using first = await keyed("1");
       const configuration = { resolved_configuration: { api_key: "sealed with the first key" } };
       const jobId = await createJob(first, graph("closed", [router("in")]), configuration);
@@ -234,7 +235,7 @@ describe("what is listed", () => {
 
 describe("the disk", () => {
   test("a run that nobody looked at has no evidence on disk; one that is deleted leaves none", async () => {
-    await using program = await startGateway();
+    await using program = await startGatewayHere();
     const jobId = await createJob(program, graph("quiet", [router("in")]));
     const { run } = await completed(program, jobId);
     const runId = String(run.run_id);
@@ -311,7 +312,7 @@ describe("kill -9", () => {
       const listed = await remade(program, runId);
       assert.ok(idsOf(listed).includes("events_jsonl_001") && idsOf(listed).includes("logs_jsonl_001"));
       await program.stop();
-      program = await startGateway({ home });
+      program = await startGatewayHere({ home });
       assert.deepEqual(await listOf(program, runId), listed);
       await assertServed(program, listed);
     } finally {

@@ -6,19 +6,11 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import {
-  type Answer,
-  ask,
-  assertProblem,
-  call,
-  createJob,
-  startGateway,
-  startRun,
-} from "../support/gateway-api.ts";
+import { type Answer, ask, assertProblem, call, createJob, startRun } from "../support/gateway-api.ts";
 import { graph, sensor } from "../support/graphs.ts";
+import { refusedStartHere, startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { exchange, type RawAnswer, request } from "../support/raw-http.ts";
-import { refusedStart } from "../support/refusal.ts";
 
 const TOKEN = "correct-horse-battery-staple-0123456789";
 const bearer = { authorization: `Bearer ${TOKEN}` };
@@ -30,8 +22,8 @@ let open: Program;
 let closed: Program;
 before(async () => {
   [open, closed] = await Promise.all([
-    startGateway(),
-    startGateway({
+    startGatewayHere(),
+    startGatewayHere({
       env: { SVC_ENV: "prod", SVC_API_TOKEN: TOKEN, SVC_CORS_ORIGINS: "https://app.example.org" },
     }),
   ]);
@@ -138,7 +130,7 @@ describe("protected deployments", () => {
   const refused = async (env: Readonly<Record<string, string>>) => {
     const home = await temporaryHome();
     try {
-      return await refusedStart({ args: ["up"], home, env });
+      return await refusedStartHere({ args: ["up"], home, env });
     } finally {
       await rm(home, { recursive: true, force: true });
     }
@@ -160,7 +152,7 @@ describe("protected deployments", () => {
     const home = await temporaryHome();
     const key = Buffer.alloc(32, 3).toString("base64");
     const start = (token: string | undefined) =>
-      startGateway({ home, env: { SVC_API_TOKEN: token, SVC_SECRET_KEY: key } });
+      startGatewayHere({ home, env: { SVC_API_TOKEN: token, SVC_SECRET_KEY: key } });
     try {
       let token: unknown;
       {
@@ -188,14 +180,14 @@ describe("protected deployments", () => {
     const as = (token: string) => ({ authorization: `Bearer ${token}` });
     const start = async (content: string) => {
       await writeFile(file, content);
-      return startGateway({ home, env: { SVC_ENV: "prod", SVC_API_TOKEN_FILE: file } });
+      return startGatewayHere({ home, env: { SVC_ENV: "prod", SVC_API_TOKEN_FILE: file } });
     };
     const [old, next] = ["the-token-of-last-year", "the-token-of-this-year"] as const;
     try {
       let jobId: string;
       let token: unknown;
       {
-        await using open = await startGateway({ home });
+        await using open = await startGatewayHere({ home });
         jobId = await createJob(open, graph("rotated", [sensor("s")]));
       }
       const run = (program: Program, with_: string) => {

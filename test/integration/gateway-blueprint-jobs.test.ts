@@ -19,6 +19,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 
 const quick = graph("quick", [router("in")]);
@@ -46,7 +47,7 @@ before(async () => {
     broken: { graph_id: "broken" },
   };
   for (const [id, manifest] of Object.entries(blueprints)) await catalog.write(id, manifest);
-  program = await startGateway({ env: { SVC_BLUEPRINT_CATALOG: catalog.folder } });
+  program = await startGatewayHere({ env: { SVC_BLUEPRINT_CATALOG: catalog.folder } });
 });
 after(async () => {
   await program.stop();
@@ -127,7 +128,7 @@ test("a job whose blueprint is being added is shown and run; a killed program's 
     const progress = await call(first, "GET", `/jobs/${jobId}/workflow-progress`);
     assert.equal((progress.progress as JsonObject).label, "Waiting for the blueprint to be added");
     await first.kill();
-    await using second = await startGateway({ env, home });
+    await using second = await startGatewayHere({ env, home });
     assert.equal((await call(second, "GET", `/jobs/${jobId}`)).status, "preparing");
     await writeFile(join(catalog.folder, "open"), "");
     assert.equal((await ended(second, runId)).run.status, "completed");

@@ -21,6 +21,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
@@ -56,7 +57,7 @@ before(async () => {
   await catalog.write("plain", graph("plain", [router("in")]));
   await catalog.write("cancelled", reader, waiting("never"));
   await catalog.write("killed", reader, waiting("open"));
-  program = await startGateway({ env: { SVC_BLUEPRINT_CATALOG: catalog.folder } });
+  program = await startGatewayHere({ env: { SVC_BLUEPRINT_CATALOG: catalog.folder } });
 });
 after(async () => {
   await program.stop();
@@ -228,7 +229,7 @@ describe("a launch that is being prepared", () => {
       await labelIs(first, runId, /validators/);
       await first.kill();
       await writeFile(join(users, "open"), "");
-      await using second = await startGateway({ env, home });
+      await using second = await startGatewayHere({ env, home });
       const { run } = await ended(second, runId);
       assert.equal(run.status, "completed", JSON.stringify(run.failure));
       assert.deepEqual((run.result as JsonObject).files, ["k.txt"]);

@@ -20,6 +20,8 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { type GivingUp, makeGivingUp, type Refusing, refusing } from "../support/giving-up.ts";
+import { startGatewayHere } from "../support/in-process.ts";
+import { rounds } from "../support/long-run.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 
 const retry = (program: Program, runId: string, what: string, headers = {}): Promise<Answer> =>
@@ -53,7 +55,7 @@ describe("a dead letter of a run that is open", () => {
   let givingUp: GivingUp;
   let gates: Gates;
   before(async () => {
-    program = await startGateway();
+    program = await startGatewayHere();
     givingUp = await makeGivingUp();
     gates = await makeGates();
   });
@@ -224,7 +226,7 @@ test("over kill -9 in the middle of sending many again, none is lost and none is
   const seed = Number(process.env.KILL_SEED ?? Math.floor(Date.now() % 1_000_000));
   console.log(`kill seed ${seed}; again: KILL_SEED=${seed}`);
   const random = new Random(seed);
-  const count = 600;
+  const count = rounds({ usually: 300, long: 600 });
   const home = await temporaryHome();
   let program = await startGateway({ home });
   // Also when the test fails: the file would wait for a program that goes on.
@@ -233,7 +235,7 @@ test("over kill -9 in the middle of sending many again, none is lost and none is
     await rm(home, { recursive: true, force: true });
   });
   const runId = await givenUp(program, refusing, count);
-  for (let kill = 0; kill < 3; kill++) {
+  for (let kill = 0; kill < rounds({ usually: 2, long: 10 }); kill++) {
     const cut = retry(program, runId, "", { "idempotency-key": "all" }).catch(() => null);
     // A moment from the seed, not a wait for anything.
     await delay(random.below(40));

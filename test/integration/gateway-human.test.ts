@@ -24,6 +24,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 
 const ship: Question = {
@@ -66,7 +67,7 @@ const labelOf = (run: JsonObject) => (run.progress as JsonObject).label;
 describe("a run that asks a person", () => {
   let program: Program;
   before(async () => {
-    program = await startGateway();
+    program = await startGatewayHere();
   });
   after(() => program.stop());
 
@@ -222,7 +223,7 @@ describe("a run that asks a person", () => {
 describe("an answer counts once", () => {
   let program: Program;
   before(async () => {
-    program = await startGateway();
+    program = await startGatewayHere();
   });
   after(() => program.stop());
 

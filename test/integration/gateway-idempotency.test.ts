@@ -23,11 +23,13 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { graph, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
+import { rounds } from "../support/long-run.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
 
 const AT_ONCE = 50;
-const KILLS = 6;
+const KILLS = rounds({ usually: 4, long: 12 });
 
 /** What a POST is to bring about once. */
 interface Effect {
@@ -80,7 +82,7 @@ describe(`the same POST sent ${AT_ONCE} times at once with one key`, () => {
   let program: Program;
   const effects = new Map<string, Effect>();
   before(async () => {
-    program = await startGateway();
+    program = await startGatewayHere();
     effects.set("bundle", upload);
     effects.set("job", jobOf(await uploadBundle(program, manifest)));
     effects.set("run", runOf(await createJob(program, manifest)));
@@ -160,8 +162,8 @@ const actions = [
   ["cancel", "cancelled"],
   ["pause", "paused"],
 ] as const;
-const CONTROL_KILLS = 4;
-const RUNS_EACH = 12;
+const CONTROL_KILLS = rounds({ usually: 2, long: 8 });
+const RUNS_EACH = 8;
 
 test(`${CONTROL_KILLS} times kill -9 around the control of whole jobs: a retry with the same key gives the answer that was promised, and it is kept`, async () => {
   const seed = Number(process.env.KILL_SEED ?? Math.floor(Date.now() % 1_000_000));

@@ -7,27 +7,18 @@ import type { Server } from "node:net";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
-import {
-  ask,
-  assertProblem,
-  call,
-  createJob,
-  ended,
-  happens,
-  startGateway,
-  startRun,
-} from "../support/gateway-api.ts";
+import { ask, assertProblem, call, createJob, ended, happens, startRun } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { refusedStartHere, startGatewayHere } from "../support/in-process.ts";
 import { closed, freePorts, listenAt } from "../support/ports.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { dial, read, request } from "../support/raw-http.ts";
-import { refusedStart } from "../support/refusal.ts";
 
 let program: Program;
 let gates: Gates;
 before(async () => {
   gates = await makeGates();
-  program = await startGateway({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
+  program = await startGatewayHere({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "4" } });
 });
 after(async () => {
   await program.stop();
@@ -100,7 +91,7 @@ describe("settings", () => {
   test('"a taken port names the port and who to ask", "exit code 1 for anything else that stops the start"', async () => {
     const home = await temporaryHome();
     try {
-      const { code, text } = await refusedStart({
+      const { code, text } = await refusedStartHere({
         args: ["gateway"],
         home,
         env: { SVC_API_PORT: String(port) },
@@ -115,8 +106,8 @@ describe("settings", () => {
 
   test('"The port is set by the environment variable SVC_API_PORT", for `troupe gateway` too', async () => {
     await closed(holder);
-    await using gateway = await startGateway({
-      args: ["gateway"],
+    await using gateway = await startGatewayHere({
+      command: "gateway",
       env: { SVC_API_PORT: String(port), SVC_ENV: "test" },
     });
     assert.equal(gateway.url, `http://127.0.0.1:${port}`);
@@ -125,7 +116,7 @@ describe("settings", () => {
   });
 
   test('"rate_limited 429 with Retry-After": off by default, by setting; health is never counted', async () => {
-    await using gateway = await startGateway({ args: ["gateway"], env: { SVC_RATE_LIMIT: "3" } });
+    await using gateway = await startGatewayHere({ command: "gateway", env: { SVC_RATE_LIMIT: "3" } });
     for (let i = 0; i < 3; i++) assert.equal((await ask(gateway, "GET", "/jobs")).status, 200);
     const limited = await ask(gateway, "GET", "/jobs");
     assertProblem(limited, 429, "rate_limited");

@@ -18,6 +18,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { Judge, openApiOf } from "../support/openapi.ts";
 import { freePorts } from "../support/ports.ts";
 import { processesWith } from "../support/processes.ts";
@@ -28,7 +29,7 @@ let program: Program;
 let runtime: Program;
 let judge: Judge;
 before(async () => {
-  program = await startGateway({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "16" } });
+  program = await startGatewayHere({ env: { SVC_EXECUTOR_MAX_CONCURRENCY: "16" } });
   runtime = await runtimeApiOf(program);
   judge = new Judge(await openApiOf(program));
 });

@@ -21,6 +21,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
@@ -28,7 +29,7 @@ let program: Program;
 let gates: Gates;
 before(async () => {
   gates = await makeGates();
-  program = await startGateway();
+  program = await startGatewayHere();
 });
 after(async () => {
   await program.stop();

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { zipOf } from "../support/bundle-files.ts";
-import { start } from "../support/command-line.ts";
+import { startHere } from "../support/command-line.ts";
 import {
   ask,
   assertProblem,
@@ -21,13 +21,17 @@ import {
   startRun,
   walk,
 } from "../support/gateway-api.ts";
-import { executor, graph, sensor } from "../support/graphs.ts";
+import { graph, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
+import { rounds } from "../support/long-run.ts";
 import { closed, freePorts, listenAt } from "../support/ports.ts";
 import { processesWith, runs } from "../support/processes.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
 import { until } from "../support/until.ts";
 
+/** Each dashboard is a process. */
+const PORTS = rounds({ usually: 8, long: 50 });
 const API_TOKEN = "a-token-of-the-tests-own";
 const webUi = { web_ui: { enabled: true, output: { title: "Held" } } };
 /** Its runs go on until they are cancelled, and cost nothing meanwhile. */
@@ -55,32 +59,35 @@ function passing(program: Program, runId: string): Promise<JsonObject> {
 const cancel = (program: Program, runId: string) =>
   call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
 
-describe("of 51 launches at once over 50 ports", () => {
+describe(`of ${PORTS + 1} launches at once over ${PORTS} ports`, () => {
   let program: Program;
   let first = 0;
   before(async () => {
-    first = await freePorts(50);
-    program = await startGateway({ env: rangeOf(first, 50) });
+    first = await freePorts(PORTS);
+    program = await startGatewayHere({ env: rangeOf(first, PORTS) });
   });
   after(() => program.stop());
 
-  test("50 get one each, the 51st is refused by name, and who ends gives its port on", async () => {
+  test("each gets one but the last, which is refused by name, and who ends gives its port on", async () => {
     const jobId = await heldJob(program);
     const answers = await Promise.all(
-      Array.from({ length: 51 }, () => ask(program, "POST", `/jobs/${jobId}/runs`, { body: {} })),
+      Array.from({ length: PORTS + 1 }, () => ask(program, "POST", `/jobs/${jobId}/runs`, { body: {} })),
     );
     const accepted = answers.filter(({ status }) => status === 202).map(({ body }) => String(body.run_id));
     const refused = answers.filter(({ status }) => status !== 202);
     assert.equal(refused.length, 1, refused.map(({ text }) => text).join("\n"));
     const { detail } = assertProblem(refused[0]!, 409, "no_free_port");
-    assert.match(String(detail), new RegExp(`All 50 ports .* \\(${first} to ${first + 49}\\)\\. Wait until`));
+    assert.match(
+      String(detail),
+      new RegExp(`All ${PORTS} ports .* \\(${first} to ${first + PORTS - 1}\\)\\. Wait until`),
+    );
     const ports = accepted.map((runId) => portOf(program, runId));
     assert.deepEqual(
       ports.toSorted((a, b) => a - b),
-      Array.from({ length: 50 }, (_, i) => first + i),
+      Array.from({ length: PORTS }, (_, i) => first + i),
     );
     // The refused one has left nothing behind.
-    assert.equal((await walk(program, `/jobs/${jobId}/runs`)).length, 50);
+    assert.equal((await walk(program, `/jobs/${jobId}/runs`)).length, PORTS);
     const [runId = "", ...others] = accepted;
     await cancel(program, runId);
     await ended(program, runId);
@@ -250,7 +257,9 @@ describe("with SVC_API_TOKEN", () => {
   let program: Program;
   const headers = { authorization: `Bearer ${API_TOKEN}` };
   before(async () => {
-    program = await startGateway({ env: { ...rangeOf(await freePorts(2), 2), SVC_API_TOKEN: API_TOKEN } });
+    program = await startGatewayHere({
+      env: { ...rangeOf(await freePorts(2), 2), SVC_API_TOKEN: API_TOKEN },
+    });
   });
   after(() => program.stop());
 
@@ -314,7 +323,7 @@ describe("troupe blueprint run and troupe services", () => {
     };
     const files = {
       "waiter/manifest.json": { ...graph("waiter", [work]), metadata: { blueprint_id: "waiter" } },
-      "hasty/manifest.json": { ...graph("hasty", [executor("work", ["true"])]) },
+      "hasty/manifest.json": graph("hasty", [work]),
       "hasty/config/default.json": webUi,
       "waiter/config/default.json": { ...webUi, depth: 1, place: { city: "Ghent" } },
     };
@@ -323,14 +332,14 @@ describe("troupe blueprint run and troupe services", () => {
       await writeFile(join(catalog, name), JSON.stringify(content));
     }
     env = { ...rangeOf(await freePorts(1), 1), SVC_BLUEPRINT_CATALOG: catalog };
-    program = await startGateway({ env });
+    program = await startGatewayHere({ env });
   });
   after(async () => {
     await program.stop();
     await rm(catalog, { recursive: true, force: true });
   });
 
-  const troupe = (...args: string[]) => start([...args, "--url", program.api], program.home);
+  const troupe = (...args: string[]) => startHere([...args, "--url", program.api], program.home);
 
   test("run adds what is not added, shows its dashboard's address, and takes settings", async () => {
     const running = troupe("blueprint", "run", "waiter", "--set", "depth=2", "--set", "place.zip=9000");
@@ -362,8 +371,12 @@ describe("troupe blueprint run and troupe services", () => {
   });
 
   test("a run that ends before its dashboard can be reached says where its page stays", async () => {
-    const runIt = troupe("blueprint", "run", "hasty");
-    const { code, out, err } = await runIt.ended;
+    const running = troupe("blueprint", "run", "hasty");
+    await running.shows("Run run_");
+    const [, runId = ""] = /^Run (run_[0-9a-z]+)$/m.exec(running.printed()) ?? [];
+    await happens(program, runId, "service_registered");
+    await writeFile(join(program.home, "runs", runId, "shared", "go"), "");
+    const { code, out, err } = await running.ended;
     assert.equal(code, 0, out + err);
     const page = /^Its page stays at (http:\S+)$/m.exec(out)?.[1] ?? assert.fail(out);
     assert.match(await (await fetch(page)).text(), /<html/);

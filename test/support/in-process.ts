@@ -15,7 +15,7 @@ export interface InProcessOptions {
   /** `troupe up` when absent, with the runtime API beside the gateway. */
   readonly command?: "up" | "gateway";
   /** Variables of the program (SVC_*); all ports are any free one. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
   /** An existing SVC_HOME, to carry on where another program ended; it is the caller's to remove. */
   readonly home?: string;
   /** What an operator allows for this start. */
