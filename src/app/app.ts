@@ -1,5 +1,5 @@
-// The composition root: a configuration goes in, a running program comes out. Only this file and its parts (app-core,
-// app-gateway, app-blueprints, app-serving) know what is plugged into which port.
+// The composition root: a configuration goes in, a running program comes out. Only this file and its parts (core,
+// gateway, blueprints, serving) know what is plugged into which port.
 
 import type { FastifyInstance } from "fastify";
 import { type DestinationStream, type Logger, pino } from "pino";

@@ -12,7 +12,7 @@ import { type BundleFile, PAYLOADS_FOLDER, VALIDATORS_FOLDER, validatorKinds } f
 import type { BundleProblemEntry } from "../bundles/problem.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { plural } from "./text.ts";
-import { type CheckResult, inspectFolder, payloadLookup } from "./validate.ts";
+import { type CheckResult, inspectFolder, missingPayload, payloadLookup } from "./validate.ts";
 
 export interface BlueprintInspection extends CheckResult {
   /** As far as it could be read. */
@@ -60,7 +60,7 @@ function inPayloads(
     ...missingFiles(manifest, isThere),
     ...(page === null || isThere(page)
       ? []
-      : [notThere("/config/default.json#/web_ui/output/page", "the web interface", page)]),
+      : [missingPayload("/config/default.json#/web_ui/output/page", "the web interface", page)]),
     ...unknownValidators(files),
   ];
 }
@@ -76,12 +76,12 @@ function missingFiles(
   const ofResources = readResources(new Reading(manifest)).flatMap(({ name, from }) => {
     if (from === null || isThere(from)) return [];
     const place = placeOf(manifest.resources, "name", name);
-    return [notThere(`/resources/${place}/from`, `the resource ${JSON.stringify(name)}`, from)];
+    return [missingPayload(`/resources/${place}/from`, `the resource ${JSON.stringify(name)}`, from)];
   });
   const ofModels = readModels(new Reading(manifest)).flatMap(({ modelId, path }) => {
     if (posix.isAbsolute(path) || isThere(path)) return [];
     const place = placeOf(manifest.models, "model_id", modelId);
-    return [notThere(`/models/${place}/path`, `the model ${JSON.stringify(modelId)}`, path)];
+    return [missingPayload(`/models/${place}/path`, `the model ${JSON.stringify(modelId)}`, path)];
   });
   return [...ofResources, ...ofModels];
 }
@@ -89,11 +89,6 @@ function missingFiles(
 /** What is read of a list leaves out the items that are wrong, and of one name all but the first. */
 function placeOf(list: JsonValue | undefined, field: string, name: string): number {
   return Array.isArray(list) ? list.findIndex((item) => isObject(item) && item[field] === name) : -1;
-}
-
-function notThere(path: string, what: string, name: string): BundleProblemEntry {
-  const message = `${what} needs ${JSON.stringify(name)}, which is not in payloads/`;
-  return { path, code: "missing_payload", message };
 }
 
 /** Files that look like validators, but would never be started. */

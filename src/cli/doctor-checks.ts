@@ -41,7 +41,7 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
         ...checkPrivacy(config.home),
       );
     }
-    findings.push(describeDoor(config));
+    findings.push(describeRuntimeApi(config));
     if (config.runtimeApi === "tcp") findings.push(await checkPort(config));
   }
   return [...findings, ...(await checkTools({ timeoutMs: LOOK_TIMEOUT_MS })), checkProc()];
@@ -122,7 +122,7 @@ function isInUse(home: string): boolean {
 }
 
 /** Who may give the runtime API work. */
-function describeDoor({ runtimeApi, runtimeApiTokens, home }: Config): Finding {
+function describeRuntimeApi({ runtimeApi, runtimeApiTokens, home }: Config): Finding {
   const text = {
     off: "off: work comes through the gateway only",
     socket: `the socket ${runtimeSocket(home)}, for this user alone`,

@@ -35,13 +35,14 @@ test("a dot goes one level deeper, and a dot in a name has a backslash (N2)", ()
     "v1.2": "x",
   });
   assert.deepEqual(base, { documents: { folder: "/a", depth: 1 }, other: 1 });
+  assert.deepEqual(withSettings({ list: [1, { a: 2 }] }, ["list.1.a=3"]), { list: [1, { a: 3 }] });
 });
 
 test("what is no setting, and what goes through a plain value, is refused by name", () => {
   for (const setting of ["", "a", "=1", "a.=1", ".a=1", "a..b=1", "__proto__.x=1", "a.__proto__=1"]) {
     assert.throws(() => withSettings({}, [setting]), UsageError, setting);
   }
-  assert.throws(() => withSettings({}, ["a=1", "a.b=2"]), /"a\.b=2": "a" is a value already/);
+  assert.throws(() => withSettings({}, ["a=1", "a.b=2"]), /"a\.b=2": the path goes through a value/);
 });
 
 test("what is set is what is there, and nothing else changes", () => {

@@ -1,11 +1,13 @@
 // What a person gives a command: JSON in files and options, and settings, `--set a.b=value`, merged over an object.
 //
 // N1. A value that is JSON is that JSON, and any other one is a text: depth=3 is a number, city=Ghent a text.
-// N2. A dot goes one level deeper; `\.` is a dot in a name.
+// N2. A dot goes one level deeper; `\.` is a dot in a name, and a number an item of a list.
 
 import { readFileSync } from "node:fs";
 import { isObject, isStringList, type JsonObject, type JsonValue, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
+import { canSetAt, withValuesAt } from "../launch/preparation/config-paths.ts";
+import { partsOf } from "../lib/text.ts";
 import { type Call, UsageError } from "./command.ts";
 
 const STDIN = 0;
@@ -62,39 +64,21 @@ export function jsonOption(call: Call, option: string, example: string): JsonVal
 /**
  * Merges settings over an object; later ones win. The given object is not changed.
  *
- * @throws UsageError that names a setting that has no name, or goes through a value that has no parts
+ * @throws UsageError that names a setting without a valid path, or whose path goes through a plain value
  */
 export function withSettings(base: JsonObject, settings: readonly string[]): JsonObject {
   return settings.reduce((object, setting) => {
-    const { path, value } = readSetting(setting);
-    return placed(object, path, value, setting);
+    const at = setting.indexOf("=");
+    const path = setting.slice(0, Math.max(0, at)).trim();
+    const shown = `--set ${JSON.stringify(setting)}`;
+    if (partsOf(path) === null) throw new UsageError(`${shown} is not of the form name=value or a.b=value.`);
+    if (!canSetAt(object, path)) {
+      throw new UsageError(`${shown}: the path goes through a value that has no parts of its own.`);
+    }
+    const text = setting.slice(at + 1);
+    const parsed = parseJson(text, limits.jsonDepthMax);
+    return withValuesAt(object, [{ path, value: parsed === null ? text : parsed.value }]);
   }, base);
-}
-
-function readSetting(setting: string): { readonly path: readonly string[]; readonly value: JsonValue } {
-  const at = setting.indexOf("=");
-  const path = setting
-    .slice(0, Math.max(0, at))
-    .split(/(?<!\\)\./)
-    .map((part) => part.replaceAll("\\.", ".").trim());
-  if (path.includes("") || path.includes("__proto__")) {
-    throw new UsageError(`--set ${JSON.stringify(setting)} is not of the form name=value or a.b=value.`);
-  }
-  const text = setting.slice(at + 1);
-  const parsed = parseJson(text, limits.jsonDepthMax);
-  return { path, value: parsed === null ? text : parsed.value };
-}
-
-function placed(object: JsonObject, path: readonly string[], value: JsonValue, setting: string): JsonObject {
-  const [name = "", ...rest] = path;
-  if (rest.length === 0) return { ...object, [name]: value };
-  const inner = Object.hasOwn(object, name) ? object[name] : {};
-  if (!isObject(inner)) {
-    throw new UsageError(
-      `--set ${JSON.stringify(setting)}: ${JSON.stringify(name)} is a value already, and has no parts of its own.`,
-    );
-  }
-  return { ...object, [name]: placed(inner, rest, value, setting) };
 }
 
 /**

@@ -163,14 +163,19 @@ export function payloadLookup(files: readonly BundleFile[]): (name: string) => b
   };
 }
 
+/** @param path in the file that names it. @param what needs it, for people */
+export function missingPayload(path: string, what: string, name: string): BundleProblemEntry {
+  const message = `${what} needs ${JSON.stringify(name)}, which is not in payloads/`;
+  return { path, code: "missing_payload", message };
+}
+
 /** What nodes name in payloads/ and is missing, or outside. */
 function missingPayloads(graph: Graph, files: readonly BundleFile[]): readonly BundleProblemEntry[] {
   const isThere = payloadLookup(files);
   return graph.nodes.flatMap((node) =>
     payloadNames(node).flatMap((name) => {
       if (isThere(name)) return [];
-      const message = `node ${JSON.stringify(node.nodeId)} needs ${JSON.stringify(name)}, which is not in payloads/`;
-      return [{ path: `/nodes/${node.index}/config`, code: "missing_payload", message }];
+      return [missingPayload(`/nodes/${node.index}/config`, `node ${JSON.stringify(node.nodeId)}`, name)];
     }),
   );
 }
