@@ -42,7 +42,7 @@ export async function readHistory<Item>(
   read: ReadEvents,
   { afterSeq, endSeq = Number.MAX_SAFE_INTEGER, limit, view }: HistoryRequest<Item>,
 ): Promise<HistoryPage<Item>> {
-  const scan = { from: afterSeq, step: 1, isBeyond: (seq: number) => seq >= endSeq, limit, view } as const;
+  const scan = { from: afterSeq, stop: endSeq, step: 1, limit, view } as const;
   const { items, next, reached } = await scanned(read, scan);
   return { items, nextAfterSeq: next, seenSeq: next ?? reached };
 }
@@ -78,7 +78,7 @@ export async function readNewest<Item>(
     return page;
   };
   const from = beforeSeq ?? Number.MAX_SAFE_INTEGER;
-  const scan = { from, step: -1, isBeyond: (seq: number) => seq < fromSeq, limit, view } as const;
+  const scan = { from, stop: fromSeq - 1, step: -1, limit, view } as const;
   const { items, next } = await scanned(read, scan);
   return { items, nextBeforeSeq: next, newestSeq };
 }
@@ -88,7 +88,8 @@ interface Scan<Item> {
   readonly from: number;
   /** 1: forwards; -1: backwards. */
   readonly step: 1 | -1;
-  readonly isBeyond: (seq: number) => boolean;
+  /** The first event, in its direction, that does not belong to the history any more. */
+  readonly stop: number;
   readonly limit: number;
   readonly view: EventView<Item>;
 }
@@ -99,7 +100,7 @@ interface Scan<Item> {
  */
 async function scanned<Item>(
   read: (seq: number) => Promise<EventPage>,
-  { from, step, isBeyond, limit, view }: Scan<Item>,
+  { from, stop, step, limit, view }: Scan<Item>,
 ) {
   const slices = new Slices();
   const items: Item[] = [];
@@ -111,16 +112,17 @@ async function scanned<Item>(
   for (;;) {
     const { firstSeq, lines } = await read(seq);
     if (lines.length === 0) return endAt(null);
-    for (let n = 0; n < lines.length; n++) {
-      const i = step === 1 ? n : lines.length - 1 - n;
+    const first = step === 1 ? 0 : lines.length - 1;
+    for (let i = first; i >= 0 && i < lines.length; i += step) {
       const line = lines[i]!;
-      if (isBeyond(firstSeq + i)) return endAt(null);
+      const at = firstSeq + i;
+      if ((at - stop) * step >= 0) return endAt(null);
       if (events >= SCANNED_EVENTS_MAX || chars >= SCANNED_CHARS_MAX) return endAt(seq);
       if (slices.isOver) await slices.breathe();
-      const item = view(firstSeq + i, line);
+      const item = view(at, line);
       // One more than fits is there: so there is a next page, and it begins behind what was shown.
       if (item !== null && items.length === limit) return endAt(lastShownSeq);
-      seq = firstSeq + i;
+      seq = at;
       events++;
       chars += line.length;
       if (item === null) continue;
