@@ -170,7 +170,7 @@ export class AdditionAssets {
     }
   }
 
-  /** Whether runs of other blueprints are open that may read any content of a model, also one that nobody has any more. */
+  /** Whether runs of other blueprints are open that may read any content of a model, also one without an owner. */
   async #isReadByOthers(blueprintId: string, modelId: string): Promise<boolean> {
     const { records } = this.#parts;
     for (const owner of await records.modelOwners(modelId)) {

@@ -44,7 +44,7 @@ export type CatalogEntry = ReadEntry &
 
 /** A folder that may be a blueprint's. */
 export interface Candidate {
-  /** Absolute, without symlinks; it may be missing when somebody names it. */
+  /** Absolute, without symlinks; it may be missing when an index names it. */
   readonly folder: string;
   readonly folderName: string;
   readonly place: string;
@@ -64,7 +64,7 @@ export async function versionOf(folder: string): Promise<string | null> {
 
 async function fileVersion(file: string): Promise<string | null> {
   try {
-    // Of the two times the one that nobody can set; it changes with the permissions too.
+    // Of the two times the one that users cannot set; it changes with the permissions too.
     const { ino, size, ctimeMs } = await stat(file);
     return `${ino}:${size}:${ctimeMs}`;
   } catch (error) {

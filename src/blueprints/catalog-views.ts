@@ -133,7 +133,7 @@ export class BlueprintViews {
     const difference = await this.#difference(blueprintId, entry, added === null ? null : prepared);
     return {
       blueprintId,
-      identity: { ...(described?.identity ?? nobody(blueprintId)), blueprintId },
+      identity: { ...(described?.identity ?? withoutIdentity(blueprintId)), blueprintId },
       state,
       definition: added ?? entry?.definition ?? null,
       description: described?.description ?? null,
@@ -155,7 +155,7 @@ export class BlueprintViews {
     return this.#parts.catalog.difference(blueprintId, added?.fingerprint ?? "");
   }
 
-  /** Null without one, or when somebody has removed it from the disk. */
+  /** Null without one, or when it was removed from the disk. */
   async #addedPackage({ fingerprint }: PreparedBlueprint): Promise<Definition | null> {
     if (fingerprint === null) return null;
     try {
@@ -174,7 +174,7 @@ export function stateOf(entry: CatalogEntry | null, prepared: PreparedBlueprint 
   return prepared.state === "failed" && isBroken ? "broken" : prepared.state;
 }
 
-function nobody(blueprintId: string): PackageIdentity {
+function withoutIdentity(blueprintId: string): PackageIdentity {
   return { blueprintId, name: blueprintId, description: "", version: null, category: null, tags: [] };
 }
 

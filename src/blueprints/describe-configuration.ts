@@ -41,7 +41,7 @@ export interface ReadWebUi extends Findings {
  * The folders of the user's that a run takes: `local_inputs.folders`.
  *
  * @param configuration as it is resolved; nothing but these declarations is read
- * @param graph what the nodes upload: a folder that none of them uploads is a problem; null: nobody knows
+ * @param graph what the nodes upload: a folder that none of them uploads is a problem; null: not known
  */
 export function readLocalFolders(configuration: JsonObject, graph: Graph | null): ReadFolders {
   const reading = new Reading(configuration);
@@ -203,7 +203,7 @@ export function readWebUi(configuration: JsonObject, identity: Pick<PackageIdent
     reading.warn(["web_ui", "enabled"], "missing", clause);
   }
   const enabled = webUi.boolean("enabled", false);
-  // What nobody will see is not judged: it may be half-written, or of a later version.
+  // What is not enabled is not checked: it may be half-written, or of a later version.
   const judged = enabled ? webUi.source : { ...webUi.source, output: null };
   warnOfUnknownFields(reading, configSchema, { web_ui: judged });
   if (!enabled) return { webUi: null, problems: reading.problems, warnings: reading.warnings };

@@ -46,7 +46,7 @@ export interface PackageText {
 /**
  * Reads what a package says of itself.
  *
- * @param folderName what a package without an id is called after; null where nobody knows a folder: after its graph
+ * @param folderName what a package without an id is called after; null without a folder: after its graph
  * @returns problems and warnings with their places: JSON Pointers into manifest.json, and behind
  *   `/config/default.json#` into the configuration
  */
@@ -115,7 +115,7 @@ function checkSecretCounts(
   }
 }
 
-/** What the package's own configuration declares for its launches, before anybody has changed it. */
+/** What the package's own configuration declares for its launches, before any change. */
 function launchFindings(configuration: JsonObject, graph: Graph | null, identity: PackageIdentity) {
   const folders = readLocalFolders(configuration, graph);
   const webUi = readWebUi(configuration, identity);
@@ -131,8 +131,8 @@ const TAGS_MAX = 50;
 /**
  * Who a package says it is: config `identity`, else manifest `metadata`, field by field; at last the folder's name.
  *
- * @param given.folderName used for an id and a name that the package does not give; null where nobody knows
- *   a folder, and nobody asks for the id
+ * @param given.folderName used for an id and a name that the package does not give; null without a
+ *   folder, where the id is not used
  * @param given.graph null when the manifest is none that can run
  */
 function readIdentity(

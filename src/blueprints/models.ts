@@ -2,7 +2,7 @@
 //
 // M1. A file is whole, on disk and of the content that its name says before that name exists.
 // M2. The blueprints' rows are the owners: a file goes with the last one that has it. Installing and removing a model
-//     take turns, so that nobody counts on a file that is about to go.
+//     take turns, so that no blueprint relies on a file that is about to go.
 
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -53,7 +53,7 @@ export class Models {
   /**
    * Sees to it that a model's file is there.
    *
-   * @param own writes down that it has an owner, before anybody else can take it away (M2)
+   * @param own writes down that it has an owner, before it can be removed as unowned (M2)
    * @throws OperationFailed `model_failed`; errors of the system as they come
    */
   install(

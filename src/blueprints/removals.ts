@@ -90,7 +90,7 @@ export class Removals implements OperationHandler<AdditionWrites> {
     return () => {};
   }
 
-  /** From here on nobody is given the blueprint, and no run of it is open nor accepted. */
+  /** From here on the blueprint cannot be used, and no run of it is open nor accepted. */
   #begin({ operationId, target: blueprintId }: Operation): Promise<void> {
     const { write, clock } = this.#parts;
     return write(async ({ blueprints }) => {
@@ -176,7 +176,7 @@ export class Removals implements OperationHandler<AdditionWrites> {
   }
 
   /**
-   * A snapshot that was given to somebody since the blueprint was added stays, though nothing names it yet: the caller
+   * A snapshot that was handed out since the blueprint was added stays, though nothing names it yet: the caller
    * that got it may be about to write its name down (S5 in bundles/snapshots.ts). Retention removes it a day later.
    *
    * @returns its bytes; null when it stays

@@ -102,7 +102,7 @@ function advanced(
 
 /**
  * @param fraction of the step under way, 0 to 1
- * @returns null when nobody would see a difference
+ * @returns null when there is no visible difference
  */
 export function progressed(
   before: Operation,

@@ -18,7 +18,7 @@ const LETTERS_AT_ONCE = 100;
 export type LetterStatus = "open" | "retried";
 export const letterStatuses: readonly LetterStatus[] = ["open", "retried"];
 
-/** A message that nobody could process. */
+/** A message that could not be processed. */
 export interface DeadLetter {
   /** `dl_` and a time-ordered id. */
   readonly deadLetterId: string;
@@ -159,6 +159,6 @@ function notDeliverable({ deadLetterId, agentId }: DeadLetter): DomainError {
   const whom = agentId === null ? "Whom it was for" : `Agent ${JSON.stringify(agentId)}`;
   return new DomainError(
     "conflict",
-    `Dead letter ${deadLetterId} stays open: it would only be given up again. ${whom} does not exist, has ended, or has no room for more messages now.`,
+    `Dead letter ${deadLetterId} stays open: it would only be dead-lettered again. ${whom} does not exist, has ended, or has no room for more messages now.`,
   );
 }

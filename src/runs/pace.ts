@@ -1,4 +1,4 @@
-// The pace of work in the background that nobody waits for: after each step it rests for as long as the step took, so
+// A throttle for background work: after each step it rests for as long as the step took, so
 // that it has half of the thread at most, and others write to the store in between.
 
 import type { Clock } from "../engine/ports.ts";

@@ -1,14 +1,14 @@
-// Retention: what has ended goes when it is old, or when there is too much of it, with everything that is its own; and
-// whatever lies in the home without belonging to anything goes too. In the background, and when somebody asks.
+// Retention: removes ended runs that are old, or too many for the disk, with everything that is theirs; and whatever in
+// the home belongs to nothing. In the background, and on request.
 //
 // R1. What has not ended is never touched, whatever its age and size.
 // R2. A preview removes nothing, and says what the same request would remove at that moment.
 // R3. Sweeps and requests take turns: each sees what those before it have left.
 // R4. It takes a share of the thread, in steps of a few milliseconds (Pace), and memory for a page of ids.
-// R5. It may be killed at any point: what is half removed is seen by nobody, and the next start continues (Cleanup, U1).
-// R6. A file that the system does not let go keeps nothing else: it is told, and tried again by a later sweep.
+// R5. It may be killed at any point: what is half removed is invisible, and the next start continues (Cleanup, U1).
+// R6. A file that cannot be removed does not stop the others: it is logged, and tried again by a later sweep.
 // R7. What nothing names is left alone while it would be most of the home: the database is then likely not the one that
-//     belongs to it. Somebody has to confirm.
+//     belongs to it. A request has to confirm.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import { type BlobRemoval, type Cleanup, type Counted, isSystemError } from "./cleanup.ts";
@@ -29,7 +29,7 @@ interface Removed {
   readonly runs: Counted;
   /** Contents of artifacts that nothing names. */
   readonly blobs: Counted;
-  /** Snapshots of bundles that nobody has. */
+  /** Snapshots of bundles that nothing uses. */
   readonly bundles: Counted;
   /** Folders and files in the home that belong to nothing. */
   readonly leftovers: Counted;
@@ -68,7 +68,7 @@ export interface RetentionPorts {
     /** How many runs' folders and snapshots of bundles there are, whether or not they belong to anything. */
     count(): Promise<number>;
   };
-  /** Removes snapshots that are not named and that nobody has touched since `beforeMs`; a preview only counts them. */
+  /** Removes snapshots that are not named and that were not touched since `beforeMs`; a preview only counts them. */
   readonly removeSnapshots: (request: {
     readonly isNamed: (fingerprint: string) => Promise<boolean>;
     readonly beforeMs: number;
@@ -89,7 +89,7 @@ const SWEEP_EVERY_MS = HOUR_MS;
 const SWEEPS_PER_WALK = 24;
 const LEFTOVER_AGE_MS = HOUR_MS;
 const SNAPSHOT_AGE_MS = DAY_MS;
-/** Of less than this nobody is asked (R7). */
+/** Fewer need no confirmation (R7). */
 const UNNAMED_ASKED_MIN = 3;
 const RUNS_PER_TRANSACTION = 25;
 const NONE: Counted = { count: 0, bytes: 0 };

@@ -4,7 +4,7 @@
 /** What a worker is told (SVC_BLUEPRINT_RUN_EVENTS_URL and _TOKEN). */
 export interface RunEventsAccess {
   readonly url: string;
-  /** Good for reading this run; null when nobody asks for one. */
+  /** Good for reading this run; null when none is required. */
   readonly token: string | null;
 }
 

@@ -1,7 +1,7 @@
 // A run's own payload, when its package's is not enough: a copy of it with the user's folders, and links to the
 // blueprint's resources and to models. And where in a payload relative paths begin.
 //
-// P1. Every file of it may be changed without anybody else noticing; nothing is linked hard, and no link leads to the
+// P1. Every file of it may be changed without effect on others; nothing is linked hard, and no link leads to the
 //     user's files.
 // P2. What the package ships at a payload_path is replaced by the user's folder, never mixed with it.
 

@@ -62,7 +62,7 @@ function ofWorker(run: RunContext, event: ParsedEvent): LogRecord {
     ? { ...others, truncated: true, chars: message.chars ?? null }
     : others;
   // Of a payload that was too large for an event, the longest values were replaced by their beginning.
-  const said = message ?? msg ?? (isObject(event.payload) ? textField(rest, "preview") : event.payload);
+  const text = message ?? msg ?? (isObject(event.payload) ? textField(rest, "preview") : event.payload);
   return {
     ts: event.timestamp,
     level: logLevelOf(level),
@@ -70,7 +70,7 @@ function ofWorker(run: RunContext, event: ParsedEvent): LogRecord {
     agent_id: event.agentId,
     attempt: wholeField({ attempt: attempt ?? null }, "attempt"),
     stream: stream === "stdout" || stream === "stderr" ? stream : "worker",
-    message: textOf(said ?? null),
+    message: textOf(text ?? null),
     fields: isObject(fields) ? { ...rest, ...fields } : fields === undefined ? rest : { ...rest, fields },
     trace_id: run.traceId,
     span_id: spanOf(run, event).id,

@@ -16,7 +16,7 @@ import { Slices } from "../slices.ts";
 import { textField } from "./line.ts";
 import type { NodeEnd } from "./node-ends.ts";
 
-/** Nodes that are shown; a graph may have many more than anybody looks at. */
+/** Nodes that are shown; a graph may have many more than are of use. */
 export const PROGRESS_NODES_MAX = 1_000;
 
 export interface ProgressNode {

@@ -1,10 +1,10 @@
-// What a person is told about where a run stands, and how long it will still take.
+// The label of a run for people, and how long it will still take.
 
 import type { JobStatus } from "../../engine/journal.ts";
 
-/** Of whom a run waits for an answer. */
+/** The questions to people that a run waits for. */
 export interface AskedPeople {
-  /** Requests that nobody has answered yet. */
+  /** Requests that are not answered yet. */
   readonly pending: number;
   /** What the only one of them asks, perhaps cut; null where that is not known. */
   readonly prompt: string | null;

@@ -158,7 +158,7 @@ export class Projection {
         const log = toLog(source, line);
         const failure = failureLine(line);
         const record = toTimeline(source, seq, line);
-        // One after the other: when one file cannot be written, none is being written that nobody waits for.
+        // One after the other: when one file cannot be written, no write is left running.
         for (const [series, shown] of [
           [events, renderEvent(source.runId, seq, line)],
           [logs, log && JSON.stringify(log)],

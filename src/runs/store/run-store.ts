@@ -2,7 +2,7 @@
 // ids) are made when they are asked for, the views kept below SVC_HOME/evidence; what workers left lies in the journal
 // and the blobs. Both APIs call history files "evidence".
 //
-// S1. Nothing of a run is written before somebody looks at it, nor after its rows are gone: a folder is made and
+// S1. Nothing of a run is written before it is asked for, nor after its rows are gone: a folder is made and
 //     removed in the run's turn, and in its turn the rows are checked first.
 // S2. What is listed is what is served: size and hash are of one reading of the run.
 // S3. A few runs are projected at a time, and of one run one step after the other.
@@ -143,7 +143,7 @@ export class RunStore {
   /**
    * The projection as far as this reading goes.
    *
-   * @param check whether files are checked that are not to be written: somebody may have touched them
+   * @param check whether files are checked that are not to be written: they may have been touched
    */
   async #caughtUp(source: RunSource, check = false): Promise<Projection> {
     const { runId } = source;

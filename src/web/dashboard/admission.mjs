@@ -1,6 +1,6 @@
 // Who may look at this dashboard.
 //
-// K1. With a key, who shows it is let in: once in the URL, from then on by a cookie; or as a bearer token.
+// K1. With a key, a request that has it is admitted: once in the URL, from then on by a cookie; or as a bearer token.
 // K2. Secrets are compared as digests, in constant time. The cookie is made from the key, and does not tell it.
 // K3. Without a key, only names that no web site can have reach this server: a page cannot come here through a name of
 //     its own that it points to this machine (DNS rebinding).
@@ -19,7 +19,7 @@ export const isLoopbackHost = (host) => LOOPBACK_HOST.test(host ?? "");
 /**
  * Makes the check of a request.
  *
- * @param key null: nobody is asked for one
+ * @param key null: no key is required
  * @param runId sets the cookies of several dashboards on one host apart
  * @param publicHosts further names, with their ports, under which this server is known
  * @returns {(request: import("node:http").IncomingMessage, url: URL) => Admission}

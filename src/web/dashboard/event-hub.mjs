@@ -5,7 +5,7 @@
 // H2. What is kept is bounded in number and bytes; the oldest go first.
 // H3. A browser gets the events behind the id that it names, once each, in order, with their ids, and at its own pace: what
 //     it has not taken yet is in the history, not in memory of its own. One that stops reading is cut off.
-// H4. After the last event a stream ends; who has that one already is told with 204 not to come back.
+// H4. After the last event a stream ends; a browser that has that one already is answered 204, so that it does not reconnect.
 
 import { once } from "node:events";
 
@@ -27,7 +27,7 @@ export class EventHub {
   #readers = new Set();
   #ownReadings = 0;
   #final = null;
-  /** Settles when there is something to tell, or a heartbeat is due. */
+  /** Settles when there is news for browsers, or a heartbeat is due. */
   #news = Promise.withResolvers();
   /** "connecting", "live", "reconnecting" or "ended". */
   state = "connecting";
@@ -198,11 +198,11 @@ export class EventHub {
 
 const notice = (event, data) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 
-/** A browser that is being told. */
+/** A browser that reads the stream. */
 class Reader {
   response;
   lastId;
-  /** Whether it is to be told how the source is reached. */
+  /** Whether the state of the connection to the source is to be sent. */
   isStateDue = true;
   #gone = new AbortController();
 

@@ -6,11 +6,11 @@ import { duration, plural, size } from "./format.js";
 /** @returns what happened, in a few words */
 export function eventText(event) {
   const payload = isObject(event.payload) ? event.payload : {};
-  const said = sentences.get(event.type)?.(payload, event);
-  if (said !== undefined) return said;
+  const text = sentences.get(event.type)?.(payload, event);
+  if (text !== undefined) return text;
   if (typeof payload.message === "string") return payload.message;
-  const text = JSON.stringify(event.payload ?? null);
-  return text === "{}" || text === "null" ? "" : text;
+  const json = JSON.stringify(event.payload ?? null);
+  return json === "{}" || json === "null" ? "" : json;
 }
 
 /** What there is to say of an agent beside its state. */
@@ -62,7 +62,7 @@ const sentences = new Map([
   ["sandbox_job_retry_scheduled", ({ delay_ms }) => `Tries again in ${duration(Number(delay_ms))}`],
   ["aggregator_received", ({ count: n, ...payload }) => `Collected ${of(payload)}, ${n} so far`],
   ["message_unrouted", (payload) => `Sent ${of(payload)}, which no edge carries on`],
-  ["message_dead_lettered", (payload) => withReason(`Gave up ${of(payload)}`, textOf(payload.reason))],
+  ["message_dead_lettered", (payload) => withReason(`Dead-lettered ${of(payload)}`, textOf(payload.reason))],
   ["message_retried", () => "A dead letter was sent again"],
   ["artifact_written", (payload) => `Wrote ${textOf(payload.name)}${inBrackets(size(payload.size))}`],
   ["human_input_requested", ({ prompt }) => withReason("Asks a person", textOf(prompt))],

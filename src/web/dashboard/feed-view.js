@@ -288,10 +288,11 @@ function firstBehind(matches, id) {
   return matches.findLastIndex(({ event }) => event.id <= id) + 1;
 }
 
-/** A log says what it says; of any other event the type comes first. */
+/** A log is shown as its message; of any other event the type comes first. */
 function what({ event }, text) {
-  const said = element("span", { class: "said", dir: "auto", text: start(text, TEXT_CHARS_MAX) });
-  return event.type === "log" ? [said] : [element("code", { class: "type", text: event.type }), " ", said];
+  const message = element("span", { class: "message", dir: "auto", text: start(text, TEXT_CHARS_MAX) });
+  if (event.type === "log") return [message];
+  return [element("code", { class: "type", text: event.type }), " ", message];
 }
 
 /** Opens the whole of an event below its line, or closes it. */

@@ -1,5 +1,5 @@
 // The top of the page: what runs, how it is, for how long, how far, and whether what is shown is up to date. It also
-// speaks: changes of state, and nothing else, are announced to those who listen to the page.
+// announces changes of state, and nothing else, to screen readers.
 
 import { byId, setAttribute, setText } from "./dom.js";
 import { clean, duration, plural } from "./format.js";
@@ -36,7 +36,7 @@ const connectionNames = new Map([
 export class HeaderView {
   #page;
   #offsetMs;
-  #said = { status: null, connection: null };
+  #announced = { status: null, connection: null };
 
   constructor(page) {
     this.#page = page;
@@ -85,13 +85,13 @@ export class HeaderView {
   }
 
   #announce(status, connection) {
-    const said = this.#said;
+    const last = this.#announced;
     const news = [];
-    if (said.status !== null && said.status !== status) news.push(`The run is now: ${status}.`);
+    if (last.status !== null && last.status !== status) news.push(`The run is now: ${status}.`);
     // A connection that is made says nothing new, unless one was lost; and of the end, the run's status tells.
-    const isNews = ![null, "Connecting"].includes(said.connection) && !connection.startsWith("Ended");
-    if (isNews && said.connection !== connection) news.push(`Connection: ${connection}.`);
-    this.#said = { status, connection };
+    const isNews = ![null, "Connecting"].includes(last.connection) && !connection.startsWith("Ended");
+    if (isNews && last.connection !== connection) news.push(`Connection: ${connection}.`);
+    this.#announced = { status, connection };
     if (news.length > 0) setText(byId("announcer"), news.join(" "));
   }
 }

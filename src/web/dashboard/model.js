@@ -70,7 +70,7 @@ function addAgent(model, id, type, role) {
     type: typeof type === "string" ? type : "",
     role: typeof role === "string" ? role : "",
     state: "pending",
-    /** Questions of this agent that nobody has answered. */
+    /** Questions of this agent that are not answered. */
     open: 0,
     attempt: null,
     messages: 0,

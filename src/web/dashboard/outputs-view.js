@@ -194,7 +194,7 @@ async function beginning(url, bytes) {
   }
 }
 
-/** The beginning of a body. Not every server knows parts, and nobody waits for gigabytes to see a page of them. */
+/** The beginning of a body. Not every server supports ranges, and a preview must not load gigabytes. */
 export async function textBefore(body, charsMax) {
   let text = "";
   for await (const part of body.pipeThrough(new TextDecoderStream())) {

@@ -44,11 +44,11 @@ export async function followStream(stream) {
 async function readOnce({ url, headers, endings, signal, onLive, onFrames }, place) {
   const silence = new AbortController();
   let watchdog;
-  const heard = () => {
+  const onBytes = () => {
     clearTimeout(watchdog);
     watchdog = setTimeout(() => silence.abort(), SILENCE_MS);
   };
-  heard();
+  onBytes();
   try {
     let isOver = false;
     const resume = place.lastId > 0 ? { "last-event-id": String(place.lastId) } : {};
@@ -59,7 +59,7 @@ async function readOnce({ url, headers, endings, signal, onLive, onFrames }, pla
       return endings.get(answer.status) ?? null;
     }
     onLive();
-    for await (const frames of framesOf(answer.body, heard)) {
+    for await (const frames of framesOf(answer.body, onBytes)) {
       const news = [];
       for (const frame of frames) {
         if (frame.id !== null) {
@@ -78,12 +78,12 @@ async function readOnce({ url, headers, endings, signal, onLive, onFrames }, pla
 }
 
 /** The frames of a body, as many at a time as are whole. */
-export async function* framesOf(body, heard = () => {}) {
+export async function* framesOf(body, onBytes = () => {}) {
   const frames = new FrameReader();
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      heard();
+      onBytes();
       yield frames.push(read.value);
     }
   } finally {

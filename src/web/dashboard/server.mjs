@@ -157,9 +157,9 @@ const server = createServer({ headersTimeout: 20_000, requestTimeout: 60_000 }, 
 });
 server.maxConnections = CONNECTIONS_MAX;
 
-/** D1. There is nobody to tell when the gateway itself goes away. */
+/** D1. It does not wait for browsers when the gateway itself goes away. */
 async function leave() {
-  // Looks, not the clock: while this process is held up, nobody is told anything.
+  // Looks, not the clock: while this process is held up, no browser gets anything.
   for (let looks = 0; looks < LEAVE_MS / LEAVE_LOOK_MS; looks++) {
     const isQuiet = underWay === 0 && performance.now() - lastAskedMs > QUIET_MS;
     if (isQuiet || hub.state === "reconnecting") break;
@@ -170,7 +170,7 @@ async function leave() {
 
 process.once("SIGTERM", () => void leave());
 process.once("SIGINT", () => process.exit(130));
-// A worker's messages come here; nobody sends any, and none may pile up.
+// A worker's messages come here; none are expected, and none may pile up.
 if (!process.stdin.isTTY) process.stdin.resume().on("error", () => {});
 
 const address = await listen(server, env.SVC_WEB_UI_HOST || "127.0.0.1", Number(env.SVC_WEB_UI_PORT || 0));

@@ -1,4 +1,4 @@
-// What the dashboard's server answers. Beside /healthz, everything is for those who are let in (admission.mjs):
+// What the dashboard's server answers. Beside /healthz, everything needs admission (admission.mjs):
 //
 //   adapter dashboard     the page and its parts, and beside them the run's data
 //   adapter static_html   the blueprint's own page and what lies beside it; the run's data below /_run/
@@ -24,7 +24,7 @@ const common = {
   "x-content-type-options": "nosniff",
 };
 
-/** Of the blueprint's own page, which may bring its own styles and scripts, but reaches nobody else. */
+/** Of the blueprint's own page, which may bring its own styles and scripts, but connects to no other host. */
 const sitePolicy =
   "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; frame-ancestors 'self'; base-uri 'none'; form-action 'self'";
 const downloadPolicy = "default-src 'none'; sandbox";
@@ -174,7 +174,7 @@ class RunData {
       response.end();
       return;
     }
-    // Who goes away in the middle is no mistake, and a source that breaks off breaks off the download.
+    // A client may leave in the middle, and a source that breaks off breaks off the download.
     await pipeline(body, response).catch(() => response.destroy());
   }
 }

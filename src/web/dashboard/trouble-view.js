@@ -69,7 +69,7 @@ export class TroubleView {
     byId("failure").hidden = false;
   }
 
-  /** The item of a question stays as long as the question: somebody may be writing in it. */
+  /** The item of a question stays as long as the question: a reader may be typing an answer. */
   #showRequests(requests) {
     const { config } = this.#page;
     byId("people").hidden = requests.length === 0;
@@ -122,9 +122,9 @@ function gatewayLink({ gateway_page: page }) {
   return element("p", {}, element("a", { href: page, text: "Answer on the run's page at the gateway" }));
 }
 
-/** A button for each decision, or a field for any; what the agent is told beside it is optional. */
+/** A button for each decision, or a field for any; the comment is optional. */
 function answerForm(answers, { id, decisions }) {
-  const said = element("p", { role: "status", class: "wrapped" });
+  const outcome = element("p", { role: "status", class: "wrapped" });
   const comment = element("input", { name: "comment", autocomplete: "off" });
   const free = element("input", { name: "decision", autocomplete: "off", required: true });
   const buttons = (decisions.length === 0 ? ["Answer"] : decisions.slice(0, SHOWN_MAX)).map((decision) =>
@@ -136,7 +136,7 @@ function answerForm(answers, { id, decisions }) {
     decisions.length === 0 ? element("label", {}, "Answer ", free) : null,
     element("label", {}, "Comment ", comment),
     element("div", { class: "tools" }, ...buttons),
-    said,
+    outcome,
   );
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -147,7 +147,7 @@ function answerForm(answers, { id, decisions }) {
       ...(comment.value !== "" && { comment: comment.value }),
     });
     // An answer that was taken removes the question, when its event comes.
-    setText(said, failure ?? "Sent.");
+    setText(outcome, failure ?? "Sent.");
     for (const button of buttons) button.disabled = failure === null;
   });
   return form;
