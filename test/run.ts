@@ -17,7 +17,8 @@ const { values, positionals: words } = parseArgs({
   options: { long: { type: "boolean", default: false } },
   allowPositionals: true,
 });
-const LONGEST = /\/(simulation|kill|dashboard|cli-gateway|gateway-fire-[a-z]+|gateway-guide)\.test\.ts$/;
+const LONGEST =
+  /\/(simulation|kill|package|dashboard|waiting-stops|retention|traces|hostile-workers|gateway-fire-[a-z]+)\.test\.ts$/;
 const files = globSync(
   ["src/**/*.test.ts", "sdk/{generator,src,test}/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
   { cwd: root },

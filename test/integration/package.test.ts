@@ -10,6 +10,7 @@ import { delimiter, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { sized } from "../support/long.ts";
 import { freePorts } from "../support/ports.ts";
 import { programEnvironment } from "../support/program.ts";
 import { until } from "../support/until.ts";
@@ -22,6 +23,8 @@ after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retry
 /** Ends a test that would hang; none asserts on time. */
 const limit = { timeout: 200_000 };
 const home = join(folder, "home");
+const prefix = join(folder, "prefix");
+const troupe = join(prefix, "bin", "troupe");
 const environment = () =>
   programEnvironment(join(home, "troupe"), {
     HOME: home,
@@ -51,26 +54,30 @@ before(async () => {
   symlinkSync(join(stdout.trim(), "_cacache"), join(folder, "npm", "_cacache"));
   await run(root, "npm", "pack", "--pack-destination", folder);
   await run(join(root, "sdk"), "npm", "pack", "--pack-destination", folder);
+  await run(folder, "npm", "install", "--global", "--prefix", prefix, `./troupe-${version}.tgz`);
 }, limit);
 
 test("installed globally from its tarball, `troupe demo` writes the report", limit, async () => {
-  const prefix = join(folder, "prefix");
   const empty = join(folder, "empty");
   await mkdir(empty);
-  await run(folder, "npm", "install", "--global", "--prefix", prefix, `./troupe-${version}.tgz`);
-  const troupe = join(prefix, "bin", "troupe");
   assert.equal(await run(empty, troupe, "version"), `${version}\n`);
   await run(empty, troupe, "demo", "--save", "digest");
   assert.deepEqual((await readdir(join(empty, "digest"))).sort(), ["report.html", "report.md"]);
   assert.match(await readFile(join(empty, "digest", "report.md"), "utf8"), /\n## Write it down first\n/);
 });
 
+/** npx installs everything once more. */
+const [how, program, words] = sized<readonly [string, string, readonly string[]]>(
+  ["installed globally", troupe, []],
+  ["by npx", "npx", ["--yes", "--package", `./troupe-${version}.tgz`, "troupe"]],
+);
+
 test(
-  "by npx it serves the API and the docs, and the SDK from its tarball runs a blueprint there",
+  `${how} it serves the API and the docs, and the SDK from its tarball runs a blueprint there`,
   limit,
   async () => {
     const port = await freePorts(1);
-    const child = spawn("npx", ["--yes", "--package", `./troupe-${version}.tgz`, "troupe", "up"], {
+    const child = spawn(program, [...words, "up"], {
       cwd: folder,
       env: { ...environment(), SVC_API_PORT: String(port) },
       stdio: ["ignore", "pipe", "pipe"],

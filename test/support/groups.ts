@@ -1,38 +1,32 @@
 // Which test files share a process. A process of its own costs a file a third of a second of the processor, most of it for
-// loading what its neighbours load as well; so the unit tests of one part of the program share one.
+// loading what its neighbours load as well; so the unit tests of one folder share one.
 
 import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /** A file that changes or measures its process has one of its own. */
 const TOUCHES_ITS_PROCESS =
   /process\.(?:env\.\w+ = |chdir\(|umask\(|on\(|once\(|memoryUsage|cpuUsage|exitCode = )|\.mock\.|setFlagsFromString|\/proc\/self/;
 
-/** The parts: src/engine, src/http, …, sdk/src. */
-const PART = /^(?:src|sdk(?=\/src))\/[^/]+(?=\/)/;
+const isUnitTest = (file: string) => /^(?:src|sdk\/src)\//.test(file);
 
 /**
- * Files as the runner is to be given them, each of which gets a process.
+ * Files as the runner is to be given them, each of which gets a process: a folder's file stands where the first of its
+ * members stood.
  *
  * @param files relative to `root`
- * @param folder where a file is made for each group
+ * @param into where a file is made for each folder
  */
-export function grouped(root: string, files: readonly string[], folder: string): readonly string[] {
-  const alone: string[] = [];
-  const groups = new Map<string, string[]>();
-  for (const file of files) {
-    const part = PART.exec(file)?.[0];
-    if (part === undefined || TOUCHES_ITS_PROCESS.test(readFileSync(join(root, file), "utf8")))
-      alone.push(file);
-    else groups.set(part, [...(groups.get(part) ?? []), file]);
-  }
-  for (const [part, members] of groups) {
-    const path = join(folder, `${part.replaceAll("/", "-")}.test.mjs`);
+export function grouped(root: string, files: readonly string[], into: string): readonly string[] {
+  const touches = (file: string) => TOUCHES_ITS_PROCESS.test(readFileSync(join(root, file), "utf8"));
+  const processes = Map.groupBy(files, (file) => (isUnitTest(file) && !touches(file) ? dirname(file) : file));
+  return [...processes].map(([name, members]) => {
+    if (members.length === 1) return String(members[0]);
+    const path = join(into, `${name.replaceAll("/", "-")}.test.mjs`);
     writeFileSync(path, groupSource(root, members));
-    alone.push(path);
-  }
-  return alone;
+    return path;
+  });
 }
 
 /** One after the other, each in a suite of its own: its hooks are for its own tests. */
