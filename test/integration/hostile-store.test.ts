@@ -169,7 +169,7 @@ test("a store that takes no writes when the program is asked to stop: it stops, 
       await writeFile(gate, "");
       await until("the command has ended", async () => (await children(first)) === 0);
       assert.deepEqual(await first.stop(), { code: 0, signal: null });
-      assert.match(first.output(), /what could not be written is done again/);
+      assert.match(first.output(), /what could not be written is repeated at the next start/);
     }
     await using second = await startProgram({ home });
     await endedWell(second, waiting);
