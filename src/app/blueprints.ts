@@ -48,7 +48,7 @@ export function openBlueprints(config: Config, core: Core) {
   );
   const preparation = new Preparation({
     home,
-    snapshotPayload: (fingerprint) => bundles.payloadFolder(fingerprint),
+    snapshotPayload: (fingerprint) => bundles.snapshots.payloads(fingerprint),
     resourceFolders: (blueprintId) => resources.folders(blueprintId),
     modelFile: (modelId, sha256) => models.file(modelId, sha256),
     blueprints: blueprintRecords,

@@ -109,7 +109,7 @@ export async function openCore(
   const dashboardsAsk = config.apiTokens.length > 0 || !isLoopback(config.webUiHost);
   const dashboardKey = (runId: string) => (dashboardsAsk ? runTokens.of(runId) : null);
   const runEvents = new RunEvents(dashboardKey);
-  const payloadOf = payloadsIn(home.path, (fingerprint) => bundles.payloadFolder(fingerprint));
+  const payloadOf = payloadsIn(home.path, (fingerprint) => bundles.snapshots.payloads(fingerprint));
   const runner = new LocalTaskRunner({
     home: home.path,
     blobs,
@@ -170,7 +170,7 @@ export async function openCore(
       isRunThere: (runId) => retentionRecords.isRunThere(runId),
       remove: removeTree,
     }),
-    removeSnapshots: (request) => bundles.removeUnused(request),
+    removeSnapshots: (request) => bundles.snapshots.removeUnused(request),
     shrinkDatabase: () => freeSpace.shrink(),
     clock: systemClock,
     log: engineLog,

@@ -79,7 +79,7 @@ export class AdditionAssets {
       context.progress(i / missing.length, `Making ${title ?? name}${place}`);
       if (!known.has(name)) await this.#claim({ blueprintId, kind: "resource", assetId: name, recipe });
       const { signal } = context;
-      const payload = bundles.payloadFolder(fingerprint);
+      const payload = bundles.snapshots.payloads(fingerprint);
       await resources.make({ blueprintId, resource, version, payload, configuration, signal });
     }
     return wanted;
@@ -108,7 +108,7 @@ export class AdditionAssets {
     const { models, bundles } = this.#parts;
     const { signal } = context;
     const { blueprintId, description, fingerprint } = taken;
-    const payload = bundles.payloadFolder(fingerprint);
+    const payload = bundles.snapshots.payloads(fingerprint);
     const known = await this.#assetsByName(blueprintId, "model");
     const force = context.operation.request.force === true;
     const missing: DeclaredModel[] = [];

@@ -55,7 +55,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
       if (whole === null) await context.remember({ taken: taken.fingerprint, size: taken.sizeBytes });
       return await this.#finish(taken, wanted);
     } catch (error) {
-      await this.#parts.bundles.release(taken);
+      await this.#parts.bundles.snapshots.release(taken.fingerprint);
       const isOver = !(context.signal.aborted || error instanceof JournalUnavailable);
       if (isOver) await this.#forget(taken).catch(() => {});
       throw isDiskFull(error) ? diskFull(blueprintId) : error;
@@ -84,14 +84,14 @@ export class Additions implements OperationHandler<AdditionWrites> {
     if (typeof result?.taken !== "string") return null;
     const { bundles } = this.#parts;
     const fingerprint = result.taken;
-    const takenAtMs = await bundles.keep(fingerprint);
+    const takenAtMs = await bundles.snapshots.touch(fingerprint);
     if (takenAtMs === null) return null;
     try {
       const definition = await bundles.definition(fingerprint);
       const { description } = descriptionOf(definition, blueprintId);
       if (description === null) return null;
       const sizeBytes = Number(result.size);
-      bundles.hold(fingerprint);
+      bundles.snapshots.hold(fingerprint);
       return { blueprintId, fingerprint, sizeBytes, definition, description, takenAtMs };
     } catch (error) {
       if (error instanceof BundleProblem) return null;
@@ -136,11 +136,11 @@ export class Additions implements OperationHandler<AdditionWrites> {
       if (description.identity.blueprintId !== blueprintId) {
         throw broken(blueprintId, `its folder now has the id ${description.identity.blueprintId}`);
       }
-      const takenAtMs = await bundles.keep(fingerprint);
+      const takenAtMs = await bundles.snapshots.touch(fingerprint);
       if (takenAtMs === null) throw new OperationInterrupted("the snapshot was removed meanwhile");
       return { blueprintId, fingerprint, sizeBytes, definition, description, takenAtMs };
     } catch (error) {
-      if (taken !== null) await bundles.release(taken);
+      if (taken !== null) await bundles.snapshots.release(taken.fingerprint);
       if (error instanceof BundlesFull) throw new OperationFailed("disk_full", error.message);
       if (error instanceof BundleProblem)
         throw broken(blueprintId, messagesOf(error.problems).replaceAll(folder, "its folder"));
@@ -161,7 +161,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
       made.push({ ...asset, ready: true, bytes, createdAtMs: this.#parts.clock.nowMs() });
     }
     await this.#assets.tidy(blueprintId, description);
-    const addedAtMs = await bundles.keep(fingerprint);
+    const addedAtMs = await bundles.snapshots.touch(fingerprint);
     if (addedAtMs === null) throw new OperationInterrupted("the snapshot was removed meanwhile");
     const { version } = description.identity;
     return {
@@ -172,7 +172,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
           told();
           // A commit that fails leaves them held: the next start finds out whose they are.
           for (const one of [fingerprint, ...(replaced === null ? [] : [replaced])])
-            void bundles.release({ fingerprint: one });
+            void bundles.snapshots.release(one);
         };
       },
     };
@@ -210,7 +210,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
       (await records.prepared(blueprintId))?.fingerprint === fingerprint ||
       (await records.isPackageUsed(fingerprint, blueprintId));
     const beforeMs = takenAtMs + 1;
-    await bundles.removeSnapshot(fingerprint, { isNamed, beforeMs, isPreview: false });
+    await bundles.snapshots.removeOne(fingerprint, { isNamed, beforeMs, isPreview: false });
   }
 }
 

@@ -189,7 +189,7 @@ export class Removals implements OperationHandler<AdditionWrites> {
     const { bundles, records } = this.#parts;
     const isNamed = () => records.isPackageUsed(fingerprint, prepared.blueprintId);
     const beforeMs = (prepared.addedAtMs ?? 0) + 1;
-    return bundles.removeSnapshot(fingerprint, { isNamed, beforeMs, isPreview });
+    return bundles.snapshots.removeOne(fingerprint, { isNamed, beforeMs, isPreview });
   }
 }
 

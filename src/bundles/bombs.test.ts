@@ -101,7 +101,7 @@ test("a snapshot that a blueprint's addition or a submission holds stays until i
   await bundles.detach(record, () => records.delete(record.bundleId));
   assert.ok((await left(place)).includes(record.fingerprint));
   assert.equal(await bundles.launch(record.bundleId, {}), null);
-  await bundles.release(record);
+  await bundles.snapshots.release(record.fingerprint);
   assert.deepEqual(await left(place), ["incoming"]);
 });
 

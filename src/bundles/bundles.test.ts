@@ -41,7 +41,7 @@ test("a folder becomes a read-only snapshot and a record", async () => {
   });
   assert.match(record.fingerprint, /^[0-9a-f]{64}$/);
   assert.deepEqual(await place.bundles.get("digest"), record);
-  const payload = place.bundles.payloadFolder(record.fingerprint);
+  const payload = place.bundles.snapshots.payloads(record.fingerprint);
   assert.equal(payload, join(place.home, "bundles", record.fingerprint, "payloads"));
   assert.equal(await readFile(join(payload, "worker/run.py"), "utf8"), "print(1)\n");
   assert.equal((await stat(join(payload, "worker/run.py"))).mode & 0o777, 0o400);
@@ -54,7 +54,7 @@ test("a snapshot does not share its bytes with the folder it came from", async (
   const path = await writeFiles(join(place.folder, "b"), bundleFiles());
   const { fingerprint } = await place.bundles.registerFolder({ path });
   await writeFile(join(path, "payloads/worker/run.py"), "changed");
-  const kept = join(place.bundles.payloadFolder(fingerprint), "worker/run.py");
+  const kept = join(place.bundles.snapshots.payloads(fingerprint), "worker/run.py");
   assert.equal(await readFile(kept, "utf8"), "print(1)\n");
   assert.equal((await stat(kept)).nlink, 1);
 });
@@ -146,7 +146,7 @@ test("a symlink inside the folder becomes a copy of what it points to", async ()
   await symlink("../shared", join(path, "payloads/shared"));
   await symlink("../../shared/data.txt", join(path, "payloads/worker/data.txt"));
   const { fingerprint } = await place.bundles.registerFolder({ path });
-  const payload = place.bundles.payloadFolder(fingerprint);
+  const payload = place.bundles.snapshots.payloads(fingerprint);
   assert.equal(await readFile(join(payload, "shared/data.txt"), "utf8"), "data");
   assert.equal(await readFile(join(payload, "worker/data.txt"), "utf8"), "data");
 });
@@ -180,9 +180,9 @@ test("a reload reaches later submissions, and the old snapshot stays until an ea
   const launch = await place.bundles.launch("b", {});
   assert.equal(launch?.fingerprint, result.current_fingerprint);
   assert.deepEqual(launch.configuration, { a: 1 });
-  const old = join(place.bundles.payloadFolder(before.fingerprint), "worker/run.py");
+  const old = join(place.bundles.snapshots.payloads(before.fingerprint), "worker/run.py");
   assert.equal(await readFile(old, "utf8"), "print(1)\n");
-  await place.bundles.release(earlier);
+  await place.bundles.snapshots.release(before.fingerprint);
   assert.deepEqual(await snapshots(place.home), [result.current_fingerprint]);
   const record = await place.bundles.get("b");
   assert.deepEqual([record?.createdAtMs, record?.updatedAtMs], [1_000, 1_001]);
@@ -276,7 +276,7 @@ test("a zip that yazl makes is taken, from its single top folder, with its execu
   const record = await place.bundles.registerZip({ file: Readable.from(zip.outputStream), bundleId: "mine" });
   assert.equal(record.bundleId, "mine");
   assert.deepEqual(record.source, { kind: "zip" });
-  const payload = place.bundles.payloadFolder(record.fingerprint);
+  const payload = place.bundles.snapshots.payloads(record.fingerprint);
   assert.equal((await stat(join(payload, "go.sh"))).mode & 0o777, 0o500);
   assert.deepEqual((await readdir(join(place.home, "bundles", record.fingerprint))).sort(), [
     "manifest.json",
@@ -293,7 +293,7 @@ test("a large entry is unpacked whole", async () => {
     { name: "payloads/none", content: "" },
   ];
   const { fingerprint } = await place.bundles.registerZip({ file: Readable.from([makeZip(entries)]) });
-  assert.ok((await readFile(join(place.bundles.payloadFolder(fingerprint), "big"))).equals(content));
+  assert.ok((await readFile(join(place.bundles.snapshots.payloads(fingerprint), "big"))).equals(content));
 });
 
 test("an upload that breaks off leaves nothing behind", async () => {
@@ -372,6 +372,6 @@ test("a snapshot that somebody removed is named as missing", async () => {
 test("only a fingerprint names a payload folder", async () => {
   await using place = await makePlace();
   for (const bad of ["", "..", "../../etc", "A".repeat(64)]) {
-    assert.throws(() => place.bundles.payloadFolder(bad), /not a fingerprint/);
+    assert.throws(() => place.bundles.snapshots.payloads(bad), /not a fingerprint/);
   }
 });

@@ -9,7 +9,7 @@
 //     refused.
 
 import { createReadStream } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { isoTime } from "../engine/event.ts";
 import type { Graph } from "../engine/graph.ts";
@@ -18,11 +18,11 @@ import { KeyedMutex } from "../lib/async.ts";
 import { DomainError } from "../lib/domain-error.ts";
 import { type Definition, DefinitionCache, readDefinition } from "./definition.ts";
 import { openFolder } from "./folder-source.ts";
-import { bundleLimits, PAYLOADS_FOLDER } from "./layout.ts";
+import { bundleLimits } from "./layout.ts";
 import { merged } from "./merge.ts";
 import { BundleProblem, messagesOf, shown } from "./problem.ts";
 import type { BundleOrigin, BundleRecord, BundleRecords } from "./records.ts";
-import { type Snapshot, Snapshots, type UnusedSnapshots } from "./snapshots.ts";
+import { type Snapshot, Snapshots } from "./snapshots.ts";
 import { openZip } from "./zip-source.ts";
 
 export interface BundlesOptions {
@@ -37,7 +37,7 @@ export interface BundlesOptions {
   readonly bundlesBytesMax: number;
 }
 
-/** What a submission needs of a bundle, all from one snapshot; `release` it once the submission has ended. */
+/** What a submission needs of a bundle, all from one held snapshot: release it once the submission has ended. */
 export interface BundleLaunch {
   readonly graph: Graph;
   readonly manifest: JsonObject;
@@ -47,7 +47,7 @@ export interface BundleLaunch {
   readonly configuration: JsonObject | null;
 }
 
-/** An upload whose content is stored, and whose record is not saved yet; `release` it afterwards. */
+/** An upload whose content is stored and held, and whose record is not saved yet: release the snapshot afterwards. */
 export interface ReceivedBundle {
   /** As it would be saved; a record of the same id has the same content, and keeps its time of creation. */
   readonly record: BundleRecord;
@@ -78,7 +78,8 @@ export class Bundles {
   readonly #nowMs: () => number;
   readonly #uploadBytesMax: number;
   readonly #bytesMax: number;
-  readonly #snapshots: Snapshots;
+  /** Where holds on snapshots end, and unreferenced ones are removed. */
+  readonly snapshots: Snapshots;
   readonly #definitions: DefinitionCache;
   readonly #turns = new KeyedMutex();
   /** Counts the records that dropped their snapshot. */
@@ -89,7 +90,7 @@ export class Bundles {
     this.#nowMs = options.nowMs;
     this.#uploadBytesMax = options.bundleBytesMax;
     this.#bytesMax = options.bundleBytesMax * bundleLimits.expansionMax;
-    this.#snapshots = new Snapshots(resolve(options.home, "bundles"), {
+    this.snapshots = new Snapshots(resolve(options.home, "bundles"), {
       bytesMax: this.#bytesMax,
       totalBytesMax: options.bundlesBytesMax,
       nowMs: options.nowMs,
@@ -105,7 +106,7 @@ export class Bundles {
   /** Opens the folder of snapshots, and removes what a crash left there half-written. */
   static async open(options: BundlesOptions): Promise<Bundles> {
     const bundles = new Bundles(options);
-    await bundles.#snapshots.open();
+    await bundles.snapshots.open();
     return bundles;
   }
 
@@ -134,11 +135,11 @@ export class Bundles {
    *   bytes than SVC_BUNDLE_MAX_BYTES. BundlesFull over SVC_BUNDLES_MAX_BYTES. Errors of the system (ENOSPC on a full disk) as they come. Nothing is kept then.
    */
   async receiveZip(file: string | Readable): Promise<ReceivedBundle> {
-    return this.#snapshots.withTemporary(async (folder) => {
+    return this.snapshots.withTemporary(async (folder) => {
       const upload = typeof file === "string" ? createReadStream(file) : file;
-      const { path, sha256 } = await this.#snapshots.receive(upload, folder, this.#uploadBytesMax);
+      const { path, sha256 } = await this.snapshots.receive(upload, folder, this.#uploadBytesMax);
       const source = await openZip(path, this.#bytesMax);
-      const snapshot = await this.#snapshots.take(source, folder, { isMarked: true });
+      const snapshot = await this.snapshots.take(source, folder, { isMarked: true });
       const bundleId = `bundle_${snapshot.fingerprint.slice(0, FINGERPRINT_CHARS_IN_ID)}`;
       return {
         record: recordOf(snapshot, { bundleId, source: { kind: "zip" }, nowMs: this.#nowMs() }),
@@ -164,7 +165,7 @@ export class Bundles {
     try {
       return await this.#turns.run(bundleId, () => this.#save({ ...record, bundleId }));
     } finally {
-      await this.release(record);
+      await this.snapshots.release(record.fingerprint);
     }
   }
 
@@ -232,19 +233,9 @@ export class Bundles {
     }
   }
 
-  /** Ends the hold of `receiveZip`, `launch` or `takeFolder`: an unreferenced snapshot is removed now (B5). */
-  release({ fingerprint }: { readonly fingerprint: string }): Promise<void> {
-    return this.#snapshots.release(fingerprint);
-  }
-
-  /** Keeps a snapshot where it is until `release`. */
-  hold(fingerprint: string): void {
-    this.#snapshots.hold(fingerprint);
-  }
-
   /** To be called before a record drops its reference to a snapshot; `release` it afterwards. */
   async holdForDetach(fingerprint: string): Promise<void> {
-    await this.#snapshots.holdMarked(fingerprint);
+    await this.snapshots.holdMarked(fingerprint);
     this.#detached++;
   }
 
@@ -254,7 +245,7 @@ export class Bundles {
     try {
       return await change();
     } finally {
-      await this.release(record);
+      await this.snapshots.release(record.fingerprint);
     }
   }
 
@@ -269,33 +260,9 @@ export class Bundles {
     return this.#takeFolder(path, { isMarked: false });
   }
 
-  /** Keeps a snapshot for another day. @returns the time it has now, in ms since 1970; null when it is not there */
-  keep(fingerprint: string): Promise<number | null> {
-    return this.#snapshots.touch(fingerprint);
-  }
-
-  /**
-   * Removes one snapshot, unless a record references it, or it was taken in or kept at `beforeMs` or later.
-   *
-   * @returns its bytes, 0 when it is not there; null when it stays
-   */
-  removeSnapshot(fingerprint: string, request: UnusedSnapshots): Promise<number | null> {
-    return this.#snapshots.removeOne(fingerprint, request);
-  }
-
-  /** Removes unreferenced snapshots; see Snapshots. */
-  removeUnused(request: UnusedSnapshots): Promise<{ readonly count: number; readonly bytes: number }> {
-    return this.#snapshots.removeUnused(request);
-  }
-
   /** In the order of their ids, those after `after`; null begins with the first. */
   list(page: { readonly limit: number; readonly after: string | null }): Promise<readonly BundleRecord[]> {
     return this.#records.list(page);
-  }
-
-  /** @returns the folder of a snapshot's payloads, which exists as long as the snapshot */
-  payloadFolder(fingerprint: string): string {
-    return join(this.#snapshots.folder(fingerprint), PAYLOADS_FOLDER);
   }
 
   /**
@@ -320,7 +287,7 @@ export class Bundles {
     const { fingerprint } = record;
     const { graph, manifest, manifestJson, configuration } = await this.definition(fingerprint).catch(
       async (error) => {
-        await this.release(record);
+        await this.snapshots.release(record.fingerprint);
         throw error;
       },
     );
@@ -336,14 +303,14 @@ export class Bundles {
       const record = await this.#records.get(bundleId);
       if (record === null) return null;
       if (this.#detached !== before) continue;
-      this.hold(record.fingerprint);
+      this.snapshots.hold(record.fingerprint);
       return record;
     }
   }
 
   async #readDefinition(fingerprint: string): Promise<Definition> {
     try {
-      return await readDefinition(this.#snapshots.folder(fingerprint));
+      return await readDefinition(this.snapshots.folder(fingerprint));
     } catch (error) {
       if (!(error instanceof BundleProblem)) throw error;
       throw new BundleProblem(
@@ -361,14 +328,14 @@ export class Bundles {
     try {
       return await this.#save(recordOf(snapshot, { bundleId, source, nowMs: this.#nowMs() }));
     } finally {
-      await this.release(snapshot);
+      await this.snapshots.release(snapshot.fingerprint);
     }
   }
 
   #takeFolder(path: string, options: { readonly isMarked: boolean }): Promise<Snapshot> {
-    return this.#snapshots.withTemporary(async (folder) => {
-      const limits = { bytesMax: this.#bytesMax, keepOut: this.#snapshots.root };
-      return this.#snapshots.take(await openFolder(path, limits), folder, options);
+    return this.snapshots.withTemporary(async (folder) => {
+      const limits = { bytesMax: this.#bytesMax, keepOut: this.snapshots.root };
+      return this.snapshots.take(await openFolder(path, limits), folder, options);
     });
   }
 

@@ -22,7 +22,14 @@ import { bytesIn, syncFolder } from "../lib/files.ts";
 import { type Definition, readDefinition } from "./definition.ts";
 import { DiskQuota } from "./disk-quota.ts";
 import { Holds } from "./holds.ts";
-import { type BundleFile, CONFIG_FILES, FINGERPRINT_PATTERN, MANIFEST_FILE, tooLarge } from "./layout.ts";
+import {
+  type BundleFile,
+  CONFIG_FILES,
+  FINGERPRINT_PATTERN,
+  MANIFEST_FILE,
+  PAYLOADS_FOLDER,
+  tooLarge,
+} from "./layout.ts";
 import { BundleProblem, type BundleProblemEntry } from "./problem.ts";
 import { type BundleSource, FILES_AT_ONCE, FileWriter } from "./snapshot-files.ts";
 
@@ -83,6 +90,11 @@ export class Snapshots {
   folder(fingerprint: string): string {
     if (!FINGERPRINT_PATTERN.test(fingerprint)) throw new Error(`"${fingerprint}" is not a fingerprint.`);
     return join(this.root, fingerprint);
+  }
+
+  /** @returns the folder of a snapshot's payloads, which exists as long as the snapshot */
+  payloads(fingerprint: string): string {
+    return join(this.folder(fingerprint), PAYLOADS_FOLDER);
   }
 
   /** Gives `use` an empty folder of its own, which is removed afterwards. */

@@ -135,7 +135,7 @@ test("large entries, packed and not, are unpacked whole", async () => {
   ]);
   const { record } = await place.bundles.receiveZip(Readable.from([zip]));
   for (const name of ["packed", "stored"]) {
-    const kept = await readFile(join(place.bundles.payloadFolder(record.fingerprint), name));
+    const kept = await readFile(join(place.bundles.snapshots.payloads(record.fingerprint), name));
     assert.ok(kept.equals(content), name);
   }
 });

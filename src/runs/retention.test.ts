@@ -134,7 +134,8 @@ async function everything(s: RetentionScene): Promise<void> {
     await s.bundles.registerFolder({ path: source, bundleId });
   }
   await writeFiles(source, bundleFiles({ "payloads/n.txt": "another" }));
-  await s.bundles.release(await s.bundles.takeFolder(source));
+  const { fingerprint: unnamed } = await s.bundles.takeFolder(source);
+  await s.bundles.snapshots.release(unnamed);
   for (const place of ["runs/run_gone/shared", "evidence/run_gone", "tmp/old", "runs/run_own-0"]) {
     await mkdir(join(s.home, place), { recursive: true });
     await writeFile(join(s.home, place, "file"), "12345");
@@ -199,7 +200,7 @@ test("what was just created is kept: blobs, snapshots, folders", async () => {
   await mkdir(join(s.home, "runs/run_new"), { recursive: true });
   const source = await writeFiles(join(s.home, "source"), bundleFiles());
   const taken = await s.bundles.takeFolder(source);
-  await s.bundles.release(taken);
+  await s.bundles.snapshots.release(taken.fingerprint);
   const { fingerprint } = taken;
   const { blobs, bundles, leftovers } = await collect(s, keepAll);
   assert.deepEqual([blobs.count, bundles.count, leftovers.count], [0, 0, 0]);
@@ -277,11 +278,11 @@ test("an upload keeps its snapshot however long its record takes, and loses it w
   const { record } = await s.bundles.receiveZip(zip());
   s.pass(3 * DAY_MS);
   assert.equal((await collect(s, keepAll)).bundles.count, 0);
-  await s.bundles.release(record);
+  await s.bundles.snapshots.release(record.fingerprint);
   assert.deepEqual(await readdir(join(s.home, "bundles")), ["incoming"]);
   await s.bundles.receiveZip(zip());
   await s.gateway.write((writes) => writes.saveBundle(record));
-  await s.bundles.release(record);
+  await s.bundles.snapshots.release(record.fingerprint);
   s.pass(3 * DAY_MS);
   assert.equal((await collect(s, keepAll)).bundles.count, 0);
   assert.notEqual(await s.bundles.launch(record.bundleId, {}), null);
@@ -292,10 +293,14 @@ test("a snapshot that is taken in while it is being removed is there afterwards"
   for (let turn = 0; turn < 20; turn++) {
     const zip = () => Readable.from([zipOf(bundleFiles({ "payloads/n.txt": String(turn) }))]);
     const { record } = await s.bundles.receiveZip(zip());
-    await Promise.all([s.bundles.receiveZip(zip()), s.bundles.release(record), collect(s, keepAll)]);
+    await Promise.all([
+      s.bundles.receiveZip(zip()),
+      s.bundles.snapshots.release(record.fingerprint),
+      collect(s, keepAll),
+    ]);
     assert.notEqual(await s.bundles.definition(record.fingerprint), null);
     assert.ok((await readdir(join(s.home, "bundles"))).includes(record.fingerprint));
-    await s.bundles.release(record);
+    await s.bundles.snapshots.release(record.fingerprint);
     assert.deepEqual(await readdir(join(s.home, "bundles")), ["incoming"]);
   }
 });

@@ -98,7 +98,7 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
   );
   const preparation = new TestPreparation({
     home,
-    snapshotPayload: (fingerprint) => bundles.payloadFolder(fingerprint),
+    snapshotPayload: (fingerprint) => bundles.snapshots.payloads(fingerprint),
     resourceFolders: (blueprintId) => resources.folders(blueprintId),
     modelFile: (modelId, sha256) => models.file(modelId, sha256),
     blueprints: blueprintRecords,

@@ -104,7 +104,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
   const openRuns = new Map<string, string>([["run_1", "reader-1"]]);
   const parts: PreparationParts = {
     home,
-    snapshotPayload: (fingerprint) => bundles.payloadFolder(fingerprint),
+    snapshotPayload: (fingerprint) => bundles.snapshots.payloads(fingerprint),
     resourceFolders: async () => new Map(),
     modelFile: async () => null,
     blueprints: sqlBlueprintRecords(database),

@@ -89,7 +89,7 @@ export async function retentionScene(
         await removeTree(path);
       },
     }),
-    removeSnapshots: (request) => bundles.removeUnused(request),
+    removeSnapshots: (request) => bundles.snapshots.removeUnused(request),
     shrinkDatabase: () => freeSpace.shrink(),
     clock,
     log: { warn: (_fields, message) => void warned.push(message), error: () => {} },

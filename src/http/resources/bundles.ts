@@ -93,7 +93,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
             uploadSha256,
           );
         } finally {
-          await bundles.release(record);
+          await bundles.snapshots.release(record.fingerprint);
         }
       },
     }),
@@ -173,7 +173,7 @@ async function receive({ bundles }: Parts, request: FastifyRequest): Promise<Rec
     if (problems.length > 0) throw new BundleProblem(problems);
     return received;
   } catch (error) {
-    if (received !== null) await bundles.release(received.record);
+    if (received !== null) await bundles.snapshots.release(received.record.fingerprint);
     throw error;
   }
 }

@@ -125,7 +125,7 @@ async function holding<Result>(
   try {
     return await work(held);
   } finally {
-    for (const fingerprint of held) await bundles.release({ fingerprint });
+    for (const fingerprint of held) await bundles.snapshots.release(fingerprint);
   }
 }
 
