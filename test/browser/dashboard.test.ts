@@ -191,7 +191,7 @@ describe("the dashboard", { skip: noChromium }, () => {
     await page.locator("#feed li", { hasText: "<script>window.hacked=1</script>" }).waitFor();
     await page.locator("#feed li", { hasText: "\ufffdgnp.exe red" }).waitFor();
     const longest = await page
-      .locator("#feed li .said")
+      .locator("#feed li .message")
       .evaluateAll((rows) => Math.max(...rows.map((row) => String(row.textContent).length)));
     assert.ok(longest <= 600);
     assert.equal(
