@@ -26,7 +26,7 @@ import { cleanText } from "./text.ts";
 
 const COMMIT_WARN_MS = 20;
 /** Long, because on a busy machine an answer may be late. */
-const LOOK_TIMEOUT_MS = 10_000;
+const CHECK_TIMEOUT_MS = 10_000;
 
 /** @param config null when it is not valid; what depends on it is left out */
 export async function checkMachine(config: Config | null): Promise<readonly Finding[]> {
@@ -44,7 +44,7 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
     findings.push(describeRuntimeApi(config));
     if (config.runtimeApi === "tcp") findings.push(await checkPort(config));
   }
-  return [...findings, ...(await checkTools({ timeoutMs: LOOK_TIMEOUT_MS })), checkProc()];
+  return [...findings, ...(await checkTools({ timeoutMs: CHECK_TIMEOUT_MS })), checkProc()];
 }
 
 /** Opens the store of the home, and times synced commits beside it, on the same disk. */
@@ -160,6 +160,6 @@ async function runningVersion(config: Config): Promise<string | null> {
   if (address === null) return null;
   const { baseUrl, fetch } = address;
   const runtime = new TroupeRuntime({ baseUrl, fetch, retries: 0 });
-  const health = await runtime.health({ signal: AbortSignal.timeout(LOOK_TIMEOUT_MS) }).catch(() => null);
+  const health = await runtime.health({ signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) }).catch(() => null);
   return typeof health?.version === "string" ? cleanText(health.version) : null;
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { testCall } from "../../test/support/test-call.ts";
 import { type Listing, printList, printStream } from "./lists.ts";
+import { colourPaint } from "./terminal.ts";
 
 /** A list of so many numbers that remembers how far it was walked, and in what pages. */
 function numbers(count: number, limit: number | null = null) {
@@ -50,6 +51,18 @@ describe("a list", () => {
     const { listing, asked } = numbers(1, 5_000);
     await printList(testCall(), listing);
     assert.equal(asked.pageSize, 200);
+  });
+  test("paints the rows of items that have a style, and ends with its hint", async () => {
+    const { listing } = numbers(2);
+    const call = testCall();
+    const terminal = { ...call.terminal, paint: colourPaint };
+    const style = ({ n }: { readonly n: number }) => (n === 1 ? ("red" as const) : null);
+    await printList({ ...call, terminal }, { ...listing, style, hint: "See also." });
+    assert.deepEqual(call.out, ["N  SQUARE", "\x1b[31m1  1\x1b[39m", "2  4"]);
+    assert.deepEqual(call.err, ["See also."]);
+    const json = testCall({ json: true });
+    await printList(json, { ...listing, hint: "See also." });
+    assert.deepEqual(json.err, []);
   });
   test("that is empty has a notice on stderr", async () => {
     const call = testCall();

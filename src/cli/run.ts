@@ -43,13 +43,13 @@ export async function run(call: Call): Promise<number> {
     config: readObject(call, "config"),
     watches: watchesAsked(call, true),
   };
-  noteLeftOut(call, plan.target);
+  noteMissingPayloads(call, plan.target);
   if (call.flag("runtime")) return withServer(call, (server) => runOnRuntime(server, plan));
   if (call.text("url") !== null) return withServer(call, (server) => runOnGateway(server, plan));
   // Until the program of our own has stopped, not only while it is used.
   const interrupts = listenForInterrupts(() => process.exit(exitCodes.interrupted));
   try {
-    const own = await startMissing(call, interrupts.signal);
+    const own = await startOwnGateway(call, interrupts.signal);
     if (own === null) return await withServer(call, (server) => runOnGateway(server, plan));
     const there = { ...call, text: (name: string) => (name === "url" ? own.gatewayUrl : call.text(name)) };
     try {
@@ -66,7 +66,7 @@ export async function run(call: Call): Promise<number> {
 }
 
 /** A manifest in a bundle's folder is mostly meant to be run with its payloads. */
-function noteLeftOut({ terminal }: Call, { kind, path }: Target): void {
+function noteMissingPayloads({ terminal }: Call, { kind, path }: Target): void {
   const folder = dirname(path);
   if (kind !== "manifest" || basename(path) !== "manifest.json" || !existsSync(join(folder, "payloads")))
     return;
@@ -140,10 +140,10 @@ async function submit(call: ServerCall, { target, inputs, config }: RunPlan) {
 // ------------------------------------------------------------------------------ a gateway of our own (R1)
 
 /** @returns the program that was started, or null when a gateway answers */
-async function startMissing(call: Call, signal: AbortSignal): Promise<RunningProgram | null> {
+async function startOwnGateway(call: Call, signal: AbortSignal): Promise<RunningProgram | null> {
   const config = configFor(call, "gateway");
   // No gateway listens at a port that the system will choose.
-  const missing = config.apiPort === 0 ? "SVC_API_PORT is 0." : await whyMissing(call, signal);
+  const missing = config.apiPort === 0 ? "SVC_API_PORT is 0." : await whyUnreachable(call, signal);
   if (missing === null) return null;
   const own = await startServer({
     ...config,
@@ -155,7 +155,7 @@ async function startMissing(call: Call, signal: AbortSignal): Promise<RunningPro
 }
 
 /** @returns null when a gateway answers, or another program does, which is for the run to meet; else that none does */
-async function whyMissing(call: Call, signal: AbortSignal): Promise<string | null> {
+async function whyUnreachable(call: Call, signal: AbortSignal): Promise<string | null> {
   const { baseUrl, fetch } = gatewayAddress(call);
   try {
     await new TroupeClient({ baseUrl, fetch, signal, retries: 0 }).system.health();

@@ -29,9 +29,9 @@ async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise
       acceptDataLoss: call.flag("accept-data-loss") === true,
     });
     announce(call, config, server);
-    if (server.gatewayUrl !== null) await warnOfCatalog(call, config);
+    if (server.gatewayUrl !== null) await warnAboutCatalog(call, config);
     await aborted(interrupts.signal);
-    terminal.note(farewell(server));
+    terminal.note(stopNotice(server));
     await server.close();
     terminal.note("Stopped.");
     return exitCodes.success;
@@ -103,7 +103,7 @@ function announce(call: Call, config: Config, { gatewayUrl, runtimeUrl, runtimeS
 }
 
 /** The gateway serves the valid part of the catalog; a wrong folder or index shows nowhere else. */
-async function warnOfCatalog({ terminal }: Call, { blueprintCatalog }: Config): Promise<void> {
+async function warnAboutCatalog({ terminal }: Call, { blueprintCatalog }: Config): Promise<void> {
   const { lookInto } = await import("../blueprints/catalog-folder.ts");
   for (const folder of blueprintCatalog) {
     const { problems } = await lookInto(folder);
@@ -111,7 +111,7 @@ async function warnOfCatalog({ terminal }: Call, { blueprintCatalog }: Config): 
   }
 }
 
-function farewell({ openJobs }: RunningProgram): string {
+function stopNotice({ openJobs }: RunningProgram): string {
   const open = openJobs();
   if (open === 0) return "Stopping: no job is open.";
   return `Stopping: ${plural(open, "open job")} will resume at the next start.`;

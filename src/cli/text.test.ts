@@ -77,6 +77,10 @@ describe("widths (T2)", () => {
   });
 });
 
+test("a table cleans its cells; null is an empty one, and what is no text is JSON (T1)", () => {
+  assert.deepEqual(table(["A", "B", "C"], [["a\x1b[2J\u202e", null, 7]]), ["A  B  C", "a     7"]);
+});
+
 test("a table aligns its columns and leaves the last one as it is", () => {
   assert.deepEqual(table(["A", "NAME", "TEXT"], [["日本", "x", "long ".repeat(30).trim()], ["1"]]), [
     "A     NAME  TEXT",

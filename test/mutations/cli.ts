@@ -43,6 +43,13 @@ export const cliMutations: readonly Mutation[] = [
     tests: text,
   },
   {
+    fault: "cells of tables are not cleaned",
+    file: "src/cli/text.ts",
+    search: 'row.map((cell) => cleanText(cell ?? ""))',
+    replacement: 'row.map((cell) => String(cell ?? ""))',
+    tests: text,
+  },
+  {
     fault: "JSON is printed with characters that reorder text",
     file: "src/cli/text.ts",
     search: "unitEscape(hidden.charCodeAt(i))",
