@@ -524,7 +524,7 @@ export type Doctor = {
     readonly text: string;
 
     /** What to do about it. */
-    readonly mend?: string | undefined;
+    readonly fix?: string | undefined;
   }[];
 };
 
@@ -619,7 +619,7 @@ export type HumanRequest = {
     /** Any JSON; null without any. */
     readonly data: unknown;
 
-    /** Who answered: anonymous, or token for whoever has one; null after the time. */
+    /** Who answered: anonymous, or token for a caller with one; null after a timeout. */
     readonly principal: string | null;
 
     /** When it was answered, or its time was over. */
@@ -643,7 +643,7 @@ export type Job = {
 
   /**
    * preparing: its blueprint is being added. failed_preparation: that failed, and a later addition may
-   * mend it.
+   * fix it.
    */
   readonly status: "ready" | "preparing" | "failed_preparation";
 
@@ -699,7 +699,7 @@ export type JobDetail = {
 
   /**
    * preparing: its blueprint is being added. failed_preparation: that failed, and a later addition may
-   * mend it.
+   * fix it.
    */
   readonly status: "ready" | "preparing" | "failed_preparation";
 
@@ -859,7 +859,7 @@ export type LogRecord = {
   /** Of the task, from 1. */
   readonly attempt: number | null;
 
-  /** worker: reported by the worker as an event. runtime: said by the runtime itself. */
+  /** worker: reported by the worker as an event. runtime: logged by the runtime itself. */
   readonly stream: "stdout" | "stderr" | "worker" | "runtime";
 
   readonly message: string;
@@ -1980,7 +1980,7 @@ export const problemCodes = [
   "bundle_in_use",
   /** The machine has no free port for the run; end other runs first. */
   "no_free_port",
-  /** The blueprint's folder has mistakes; GET the blueprint lists them. Mend them, then try again. */
+  /** The blueprint's folder has mistakes; GET the blueprint lists them. Fix them, then try again. */
   "blueprint_broken",
   /** The blueprint is being added or removed; wait for the operation that the detail names. */
   "blueprint_busy",
@@ -2417,7 +2417,7 @@ export interface Operations {
   };
 
   /**
-   * Look at the machine, and say how to mend what is wrong (GET /api/v1/runtime/doctor)
+   * Check the machine, with a fix for each problem (GET /api/v1/runtime/doctor)
    *
    * The disk, the store, and the programs that workers are run with. Each check is bounded in time; a
    * result is good for a few seconds.

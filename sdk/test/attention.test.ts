@@ -57,7 +57,7 @@ test("dead letters are found and sent again, one or all", async (t) => {
   const [letter] = await Array.fromAsync(client.runs.deadLetters(runId, { status: "open" }));
   const id = letter?.dead_letter_id ?? "";
   assert.deepEqual(await client.runs.deadLetter(runId, id), letter);
-  await givingUp.mend();
+  await givingUp.fix();
   assert.equal((await client.runs.retryDeadLetter(runId, id)).retried, 1);
   await assert.rejects(client.runs.retryDeadLetter(runId, id), { code: "already_retried" });
   await happens(runId, "sandbox_job_completed");

@@ -63,8 +63,8 @@ async function checkStore(home: string): Promise<Finding> {
     const medianMs = await medianCommitMs(nearestExisting(home));
     const text = `SQLite opens; a synced commit takes ${medianMs.toFixed(2)} ms`;
     if (medianMs < COMMIT_WARN_MS) return { name: "store", state: "ok", text };
-    const mend = "The disk syncs slowly; a local SSD makes every job faster.";
-    return { name: "store", state: "warn", text, mend };
+    const fix = "The disk syncs slowly; a local SSD makes every job faster.";
+    return { name: "store", state: "warn", text, fix };
   } catch (error) {
     // The store's own errors say how to fix them.
     return { name: "store", state: "fail", text: error instanceof Error ? error.message : String(error) };
@@ -76,8 +76,8 @@ function checkPrivacy(home: string): readonly Finding[] {
   const open = pathsOpenToOthers(home, { fix: false });
   if (open.length === 0) return [];
   const text = `other users of this machine may read or enter ${open.slice(0, PATHS_SHOWN).join(", ")}`;
-  const mend = `Run \`chmod -R go= ${home}\` as its owner, or start Troupe as its owner, which does the same.`;
-  return [{ name: "privacy", state: "warn", text, mend }];
+  const fix = `Run \`chmod -R go= ${home}\` as its owner, or start Troupe as its owner, which does the same.`;
+  return [{ name: "privacy", state: "warn", text, fix }];
 }
 
 const PATHS_SHOWN = 3;
@@ -93,9 +93,9 @@ function checkContent(home: string): readonly Finding[] {
     if (paths.length === 0)
       return [{ name, state: "ok", text: "every file that the database names is there" }];
     const text = `${paths.length} of the files that the database names are missing: ${paths.slice(0, PATHS_SHOWN).join(", ")}${paths.length > PATHS_SHOWN ? ", …" : ""}`;
-    const mend =
+    const fix =
       "Put them back from a backup (`troupe restore` into an empty folder brings them), or upload their bundles again.";
-    return [{ name, state: "fail", text, mend }];
+    return [{ name, state: "fail", text, fix }];
   } catch {
     // The store's own check reports what is wrong with the database.
     return [];
@@ -141,18 +141,18 @@ async function checkPort(config: Config): Promise<Finding> {
   const refused = await tryToListen(config.runtimeApiHost, port);
   if (refused === null) return { name, state: "ok", text: `${port} is free` };
   if (refused !== "EADDRINUSE") {
-    const mend = "Choose another address with SVC_RUNTIME_API_HOST and SVC_RUNTIME_API_PORT.";
+    const fix = "Choose another address with SVC_RUNTIME_API_HOST and SVC_RUNTIME_API_PORT.";
     return {
       name,
       state: "fail",
       text: `${config.runtimeApiHost}:${port} cannot be used (${refused})`,
-      mend,
+      fix,
     };
   }
   const version = await runningVersion(config);
   if (version !== null) return { name, state: "ok", text: `${port} is held by a running Troupe ${version}` };
-  const mend = "End the program that listens there, or set SVC_RUNTIME_API_PORT.";
-  return { name, state: "fail", text: `${port} is held by another program`, mend };
+  const fix = "End the program that listens there, or set SVC_RUNTIME_API_PORT.";
+  return { name, state: "fail", text: `${port} is held by another program`, fix };
 }
 
 async function runningVersion(config: Config): Promise<string | null> {

@@ -20,16 +20,16 @@ export async function doctor(call: Call): Promise<number> {
           name: "configuration",
           state: "fail",
           text: problem,
-          mend: "`troupe config` lists every setting.",
+          fix: "`troupe config` lists every setting.",
         }));
   findings.push(...loaded.warnings.map((text) => ({ name: "configuration", state: "warn" as const, text })));
   // `troupe config` needs none of what the checks load.
   const { checkMachine } = await import("./doctor-checks.ts");
   findings.push(...(await checkMachine(loaded.kind === "ok" ? loaded.config : null)));
   printAnswer(call, findings, () =>
-    findings.flatMap(({ name, state, text, mend }) => [
+    findings.flatMap(({ name, state, text, fix }) => [
       `${call.terminal.paint(styles[state], pad(state, 4))}  ${pad(name, NAME_COLUMNS)}  ${cleanText(text)}`,
-      ...(mend === undefined ? [] : [`      ${" ".repeat(NAME_COLUMNS)}  → ${mend}`]),
+      ...(fix === undefined ? [] : [`      ${" ".repeat(NAME_COLUMNS)}  → ${fix}`]),
     ]),
   );
   return findings.some(({ state }) => state === "fail") ? exitCodes.failure : exitCodes.success;

@@ -33,7 +33,7 @@ export interface ExternalMessage {
   readonly ttlMs: number | null;
 }
 
-/** The job is terminal, or another owner's: what it is now stands in the journal. */
+/** The job is terminal, or another owner's: the journal has its state. */
 interface NotOpen {
   readonly kind: "not_open";
 }
@@ -129,7 +129,7 @@ export class Engine implements TaskListener {
   /**
    * Accepts a job. When the promise resolves the job is on disk, with all the work it could do at once.
    *
-   * @throws EngineUnavailable; the same submission may be made again if `mayRetry` says so, and nothing was accepted
+   * @throws EngineUnavailable; the same submission may be made again if `mayRetry`, and nothing was accepted
    *   then. JobUnwritable when nothing was accepted, nor ever will be
    */
   async submit(submission: Submission): Promise<SubmittedJob> {

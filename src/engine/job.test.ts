@@ -299,7 +299,7 @@ describe("tasks", () => {
     );
   });
 
-  test("a failure that no retry can mend is final at once", async () => {
+  test("a failure that no retry can fix is final at once", async () => {
     const h = new EngineHarness();
     const job = await h.submit(graph([executor("x", { max_attempts: 3 })]));
     await h.end("x", failed("executor.spawn_failed"));

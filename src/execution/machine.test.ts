@@ -33,7 +33,7 @@ test("findings name the home as they are told to, and no path beside (D2)", asyn
   const findings = await checkHome(join(file, "home"), "SVC_HOME");
   assert.equal(findings[0]?.state, "fail");
   assert.ok(!JSON.stringify(findings).includes(folder), JSON.stringify(findings));
-  assert.match(findings[0]?.mend ?? "", /SVC_HOME/);
+  assert.match(findings[0]?.fix ?? "", /SVC_HOME/);
   await rm(file);
 });
 
@@ -72,7 +72,7 @@ test("programs are looked for on the PATH; one that is missing says what needs i
     const findings = await checkTools(patient);
     const python = findings.find(({ name }) => name === "python3");
     assert.deepEqual([python?.state, python?.text], ["warn", "not found on the PATH"]);
-    assert.match(python?.mend ?? "", /apt install python3/);
+    assert.match(python?.fix ?? "", /apt install python3/);
     assert.equal(findings.find(({ name }) => name === "mkfifo")?.state, "fail");
   } finally {
     process.env.PATH = path;

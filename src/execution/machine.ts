@@ -15,7 +15,7 @@ export interface Finding {
   readonly state: "ok" | "warn" | "fail";
   readonly text: string;
   /** What to do about it. */
-  readonly mend?: string;
+  readonly fix?: string;
 }
 
 const NODE_MAJOR = 26;
@@ -36,7 +36,7 @@ export function checkNode(): Finding {
     name: "node",
     state: "fail",
     text: `${process.version} is too old`,
-    mend: `Install Node ${NODE_MAJOR}, or run \`npm ci\` without --omit=optional: it brings one.`,
+    fix: `Install Node ${NODE_MAJOR}, or run \`npm ci\` without --omit=optional: it brings one.`,
   };
 }
 
@@ -55,8 +55,8 @@ export async function checkHome(home: string, shown: string): Promise<readonly F
     const { bavail, bsize } = await statfs(present);
     return [{ name: "home", state: "ok", text }, checkSpace(bavail * bsize)];
   } catch (error) {
-    const mend = `Give this user write permission to ${shown}, or point SVC_HOME at another folder.`;
-    return [{ name: "home", state: "fail", text: `${shown} cannot be written (${codeOf(error)})`, mend }];
+    const fix = `Give this user write permission to ${shown}, or point SVC_HOME at another folder.`;
+    return [{ name: "home", state: "fail", text: `${shown} cannot be written (${codeOf(error)})`, fix }];
   }
 }
 
@@ -74,7 +74,7 @@ function checkSpace(freeBytes: number): Finding {
     name: "disk",
     state: freeBytes < SPACE_FAIL_BYTES ? "fail" : "warn",
     text,
-    mend: "Free some space, lower SVC_RETENTION_DAYS, or point SVC_HOME at a larger disk.",
+    fix: "Free some space, lower SVC_RETENTION_DAYS, or point SVC_HOME at a larger disk.",
   };
 }
 
@@ -104,8 +104,8 @@ export async function checkDiskSync(folder: string): Promise<Finding> {
 function syncFinding(medianMs: number): Finding {
   const text = `a synced write takes ${medianMs.toFixed(2)} ms`;
   if (medianMs < SYNC_WARN_MS) return { name: "disk sync", state: "ok", text };
-  const mend = "The disk syncs slowly; a local SSD makes every job faster.";
-  return { name: "disk sync", state: "warn", text, mend };
+  const fix = "The disk syncs slowly; a local SSD makes every job faster.";
+  return { name: "disk sync", state: "warn", text, fix };
 }
 
 /**
@@ -169,10 +169,10 @@ function checkTool({ name, args, missing, need }: Tool, timeoutMs: number): Prom
     execFile(name, args, { timeout: timeoutMs, killSignal: "SIGKILL" }, (error, stdout) => {
       // One that is there but complains (a mkfifo without --version) is there.
       if (error !== null && typeof error.code === "string") {
-        resolve({ name, state: missing, text: "not found on the PATH", mend: need });
+        resolve({ name, state: missing, text: "not found on the PATH", fix: need });
       } else if (error?.killed === true) {
         const text = `did not answer within ${timeoutMs / 1_000} s`;
-        resolve({ name, state: missing, text, mend: need });
+        resolve({ name, state: missing, text, fix: need });
       } else {
         const [line = ""] = stdout.split("\n", 1);
         resolve({ name, state: "ok", text: line.slice(0, TOOL_TEXT_CHARS_MAX) || "present" });
@@ -186,14 +186,14 @@ export function checkProc(): Finding {
   const name = "orphans";
   if (!existsSync("/proc/self/limits")) {
     const text = "there is no /proc: a worker's processes are found by their process group only";
-    return { name, state: "warn", text, mend: "On Linux, mount /proc; elsewhere nothing is to be done." };
+    return { name, state: "warn", text, fix: "On Linux, mount /proc; elsewhere nothing is to be done." };
   }
   if (canMark()) return { name, state: "ok", text: "found by a limit that they inherit (of file locks)" };
   return {
     name,
     state: "warn",
     text: "found by their process group and their parents only: limits cannot be set",
-    mend: "Use Node 26.9 or newer, with node:ffi, such as the one that npm installs with Troupe.",
+    fix: "Use Node 26.9 or newer, with node:ffi, such as the one that npm installs with Troupe.",
   };
 }
 

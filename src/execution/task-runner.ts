@@ -269,7 +269,7 @@ export class LocalTaskRunner implements TaskRunner {
   }
 }
 
-/** What a worker or a module said of its failure may be of any length. */
+/** The message of a worker or a module about its failure may be of any length. */
 function bounded(outcome: TaskOutcome): TaskOutcome {
   return outcome.kind === "failed" ? { ...outcome, message: failureMessage(outcome.message) } : outcome;
 }

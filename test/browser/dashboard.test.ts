@@ -250,7 +250,7 @@ describe("the dashboard", { skip: noChromium }, () => {
     for (const one of [page, other]) await one.context().close();
   });
 
-  test("is walked by keyboard, says how a person answers, and has nothing that axe would mend, light and dark, wide and narrow", async () => {
+  test("is walked by keyboard, says how a person answers, and has no violation that axe finds, light and dark, wide and narrow", async () => {
     const question = { request_id: "ship", prompt: "Ship it?", allowed_decisions: ["yes", "no"] };
     const gate = gates.pipe("asked");
     const { runId, url } = await runWithDashboard(

@@ -103,7 +103,7 @@ for (const [name, which] of [
       const letters = await json(program, "dead-letters", id);
       assert.equal(letters.length, 3);
       assert.equal((await json(program, "dead-letters", id, "--limit", "2")).length, 2);
-      await givingUp.mend();
+      await givingUp.fix();
       const one = letters[1].dead_letter_id;
       assert.equal((await done(program, "dead-letters", id, "--retry", one)).out, "1 message sent again\n");
       const again = await at(program, "dead-letters", id, "--retry", one).ended;

@@ -65,7 +65,7 @@ describe("a dead letter of a run that is open", () => {
     await gates.remove();
   });
 
-  test("says whose message it was and why, and is sent again once its cause is mended", async () => {
+  test("names its agent and reason, and is sent again once its cause is fixed", async () => {
     const broken = await makeGivingUp();
     const runId = await givenUp(program, broken, 3);
     const letters = await lettersOf(program, runId, "", 1);
@@ -90,7 +90,7 @@ describe("a dead letter of a run that is open", () => {
     const { job_id: jobId } = await call(program, "GET", `/runs/${runId}`);
     assert.deepEqual(await walk(program, `/jobs/${jobId}/dead-letters`, 2), letters);
 
-    await broken.mend();
+    await broken.fix();
     const answer = await retry(program, runId, `/${id}`);
     assert.deepEqual([answer.status, answer.body], [202, { run_id: runId, retried: 1, not_deliverable: 0 }]);
     await happens(program, runId, "sandbox_job_completed");
@@ -131,7 +131,7 @@ describe("a dead letter of a run that is open", () => {
     const broken = await makeGivingUp();
     const runId = await givenUp(program, broken, 30);
     const some = (await lettersOf(program, runId)).slice(0, 5).map((one) => `/${one.dead_letter_id}`);
-    await broken.mend();
+    await broken.fix();
     const asks = ["", "", ...some, ...some, "", ""];
     const answers = await Promise.all(asks.map((what) => retry(program, runId, what)));
     const retried = answers.reduce((sum, { body }) => sum + Number(body.retried ?? 0), 0);

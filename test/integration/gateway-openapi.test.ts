@@ -193,7 +193,7 @@ test("dead letters are as the document says, and so is sending them again", asyn
   const run = await judged("POST", `/jobs/${body.job_id}/runs`, { body: {} });
   const letters = `/runs/${run.body.run_id}/dead-letters`;
   await happens(program, String(run.body.run_id), "message_dead_lettered");
-  await givingUp.mend();
+  await givingUp.fix();
   const { items } = (await judged("GET", `${letters}?status=open`)).body as {
     items: { dead_letter_id: string }[];
   };

@@ -73,7 +73,7 @@ describe("the runtime", () => {
     assert.deepEqual([status, body], [200, { status: "ok", checks: { store: "ok", runtime: "ok" } }]);
   });
 
-  test("its doctor looks at the machine, says how to mend what is wrong, and names no path of it", async () => {
+  test("its doctor checks the machine, names a fix for each problem, and shows no path of it", async () => {
     const { text, body } = await ask(program, "GET", "/runtime/doctor");
     const checks = body.checks as readonly JsonObject[];
     const names = checks.map(({ name }) => name);
@@ -83,7 +83,7 @@ describe("the runtime", () => {
     for (const check of checks) {
       assert.match(String(check.status), /^(ok|warn|fail)$/);
       assert.ok(String(check.text).length > 0);
-      if (check.status !== "ok") assert.ok(String(check.mend).length > 10, String(check.name));
+      if (check.status !== "ok") assert.ok(String(check.fix).length > 10, String(check.name));
     }
     assert.equal(checks.find(({ name }) => name === "store")?.status, "ok");
     assert.ok(!text.includes(program.home) && !text.includes("troupe home"), text);

@@ -125,14 +125,14 @@ test("a program that is killed in the middle of a removal has whole runs, and fi
   const home = await newHome();
   await seedOldRuns({ home, count: 300, agoMs: (i) => 2 * DAY_MS + i, events: 40, of: "gateway" });
   // The removal never comes farther than this: it is inside a transaction until the program is killed.
-  const mend = holdRemovalAt(home, 150);
+  const repair = holdRemovalAt(home, 150);
   await using first = await startGateway({ home });
   const open = await startRun(first, await createJob(first, graph("waits", [sensor("s")])));
   const asked = gc(first, { older_than_days: 1 }).catch(() => null);
   await until("a part of the runs is gone", () => count(home, "runs") < 250);
   await first.kill();
   await asked;
-  mend();
+  repair();
 
   const left = count(home, "runs");
   assert.ok(left >= 150, `${left} runs are left`);

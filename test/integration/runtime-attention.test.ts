@@ -142,7 +142,7 @@ test("dead letters are listed and sent again, one or all", async (t) => {
   );
   const one = `/runs/${runId}/dead-letters/${letters[1]?.dead_letter_id}`;
   assert.deepEqual(await call(program, "GET", one), letters[1]);
-  await givingUp.mend();
+  await givingUp.fix();
   const answer = await request(program, "POST", `${one}/retry`);
   assert.deepEqual([answer.status, answer.body], [202, { run_id: runId, retried: 1, not_deliverable: 0 }]);
   const again = await request(program, "POST", `${one}/retry`);

@@ -250,7 +250,7 @@ export const engineMutations: readonly Mutation[] = [
   },
   ...forgotten,
   {
-    fault: "a failure that no further attempt would mend is retried",
+    fault: "a failure that no further attempt would fix is retried",
     file: "src/engine/job/attempts.ts",
     search: "failureCatalogue[code].retryable && ",
     replacement: "",

@@ -17,7 +17,7 @@ export interface Refusing {
 
 export interface GivingUp extends Refusing {
   /** From now on the worker does what it is asked. */
-  mend(): Promise<void>;
+  fix(): Promise<void>;
   remove(): Promise<void>;
 }
 
@@ -35,10 +35,10 @@ export const refusing: Refusing = {
 
 export async function makeGivingUp(): Promise<GivingUp> {
   const folder = await mkdtemp(join(tmpdir(), "troupe-giving-up-"));
-  const mended = join(folder, "mended");
+  const fixed = join(folder, "fixed");
   return {
-    manifest: manifestWith(executor("worker", ["test", "-e", mended])),
-    mend: () => writeFile(mended, ""),
+    manifest: manifestWith(executor("worker", ["test", "-e", fixed])),
+    fix: () => writeFile(fixed, ""),
     remove: () => rm(folder, { recursive: true, force: true }),
   };
 }

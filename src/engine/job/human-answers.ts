@@ -86,7 +86,7 @@ function attemptToCome(job: Job, request: HumanRequest): number {
   return task.state.kind === "running" ? task.attempt : task.attempt + 1;
 }
 
-/** Hands an answer to whoever waits for it (H2); from here on nothing but a question asked again gives it again. */
+/** Hands an answer to its waiting worker (H2); from here on nothing but a question asked again gives it again. */
 export function handOver(
   job: Job,
   agent: AgentState,

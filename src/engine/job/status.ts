@@ -1,5 +1,5 @@
 // The legal changes of a job's status: how it is held and let go, how it ends, and what it then says of its agents
-// and outputs: a graph that stops short says so.
+// and outputs: a graph that stops early has warnings.
 //
 //   running  -> paused -> running
 //   running, paused -> completed | failed | cancelled, once and for good
@@ -25,7 +25,7 @@ const NAMES_MAX = 20;
 /**
  * A value that is no object is wrapped as {value}. Secrets that came with the inputs are no part of a result.
  *
- * @param isQuiescent whether the job ends because nothing is left to do, and not because an agent says so
+ * @param isQuiescent whether the job ends because nothing is left to do, and not because an agent completed it
  */
 export function complete(job: Job, result: JsonValue, isQuiescent = false): void {
   const shown = withoutSealed(result);
@@ -117,7 +117,7 @@ function endOf(job: Job, agent: AgentState, isQuiescent: boolean): keyof AgentEn
   return isAtWork ? "cancelled" : "done";
 }
 
-/** Outputs that the manifest promises and nobody wrote. */
+/** Outputs that the manifest lists and no worker wrote. */
 export function missingOutputs({ graph, tally }: Job): readonly string[] {
   return graph.outputs.filter((_, index) => !tally.outputs.includes(index)).map(outputName);
 }

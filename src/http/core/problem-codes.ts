@@ -70,7 +70,7 @@ export const problemCodes = {
   no_free_port: kind(409, "The machine has no free port for the run; end other runs first."),
   blueprint_broken: kind(
     409,
-    "The blueprint's folder has mistakes; GET the blueprint lists them. Mend them, then try again.",
+    "The blueprint's folder has mistakes; GET the blueprint lists them. Fix them, then try again.",
   ),
   blueprint_busy: kind(
     409,

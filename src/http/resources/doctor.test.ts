@@ -71,7 +71,7 @@ test("a check that hangs is reported, and not started again while it hangs (X2)"
       `round ${round}`,
     );
     assert.match(findings[0]?.text ?? "", /did not answer within/);
-    assert.ok(findings[0]?.mend);
+    assert.ok(findings[0]?.fix);
     nowMs += 10_000;
   }
   assert.equal(started, 1);

@@ -31,7 +31,7 @@ const DoctorSchema = Type.Object(
         name: Type.String({ examples: ["disk"] }),
         status: Type.OneOf(["ok", "warn", "fail"]),
         text: Type.String("What was found.", { examples: ["76.5 GiB free"] }),
-        mend: Type.Optional(Type.String("What to do about it.")),
+        fix: Type.Optional(Type.String("What to do about it.")),
       }),
     ),
   },
@@ -53,7 +53,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
   addRoutes(api, "runtime", [
     get("/runtime/doctor", {
       operationId: "getRuntimeDoctor",
-      summary: "Look at the machine, and say how to mend what is wrong",
+      summary: "Check the machine, with a fix for each problem",
       description:
         "The disk, the store, and the programs that workers are run with. Each check is bounded in time; a result is good for a few seconds.",
       answers: { 200: DoctorSchema },
@@ -93,7 +93,7 @@ function storeFinding(problem: string | null): Finding {
     name: "store",
     state: "fail",
     text: problem,
-    mend: "Runs carry on by themselves once it is mended.",
+    fix: "Runs resume automatically once it is fixed.",
   };
 }
 
@@ -106,15 +106,15 @@ async function catalogFinding({ catalog }: Parts): Promise<Finding> {
   if (broken.length > 0) problems.push(`${broken.length} broken: ${broken.slice(0, NAMED_MAX).join(", ")}`);
   const count = `${entries.length} blueprint${entries.length === 1 ? "" : "s"}`;
   if (problems.length === 0) return { name: "catalog", state: "ok", text: count };
-  const mend = "GET /api/v1/blueprints/{blueprint_id} lists the mistakes of a broken one.";
-  return { name: "catalog", state: "warn", text: [count, ...problems.slice(0, NAMED_MAX)].join("; "), mend };
+  const fix = "GET /api/v1/blueprints/{blueprint_id} lists the mistakes of a broken one.";
+  return { name: "catalog", state: "warn", text: [count, ...problems.slice(0, NAMED_MAX)].join("; "), fix };
 }
 
 async function freePort(): Promise<Finding> {
   const refused = await tryToListen("127.0.0.1", 0);
   if (refused === null) return { name: "ports", state: "ok", text: "a free port can be had" };
-  const mend = "Services need ports of their own: end programs that hold many, or raise the system's limits.";
-  return { name: "ports", state: "fail", text: `no free port can be had (${refused})`, mend };
+  const fix = "Services need ports of their own: end programs that hold many, or raise the system's limits.";
+  return { name: "ports", state: "fail", text: `no free port can be had (${refused})`, fix };
 }
 
 function worst(findings: readonly Finding[]): Finding["state"] {
@@ -198,11 +198,11 @@ function hangs({ name }: Check, limitMs: number): Finding {
     name,
     state: "fail",
     text: `did not answer within ${limitMs / 1_000} s`,
-    mend: "The machine is overloaded, or a disk hangs: look at its load and its log.",
+    fix: "The machine is overloaded, or a disk hangs: look at its load and its log.",
   };
 }
 
 function broke({ name }: Check, error: unknown): Finding {
   const code = (error as NodeJS.ErrnoException).code ?? (error as Error).name;
-  return { name, state: "fail", text: `could not be checked (${code})`, mend: "Look at the server's log." };
+  return { name, state: "fail", text: `could not be checked (${code})`, fix: "Look at the server's log." };
 }

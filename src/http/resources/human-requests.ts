@@ -41,7 +41,7 @@ const HumanResponseSchema = Type.Object({
   comment: Type.Nullable(Type.String("In the person's own words.")),
   data: Type.Unknown("Any JSON; null without any."),
   principal: Type.Nullable(
-    Type.String("Who answered: anonymous, or token for whoever has one; null after the time."),
+    Type.String("Who answered: anonymous, or token for a caller with one; null after a timeout."),
   ),
   responded_at: Type.Time("When it was answered, or its time was over."),
 });

@@ -38,7 +38,7 @@ const compact = {
   name: Type.String(),
   status: Type.OneOf(
     ["ready", "preparing", "failed_preparation"],
-    "preparing: its blueprint is being added. failed_preparation: that failed, and a later addition may mend it.",
+    "preparing: its blueprint is being added. failed_preparation: that failed, and a later addition may fix it.",
   ),
   source: Source,
   graph_id: Type.String(),

@@ -168,7 +168,7 @@ describe("POST /jobs under a key", () => {
     );
   });
 
-  test("that was refused may be sent again, mended", async () => {
+  test("that was refused may be sent again, corrected", async () => {
     await using routes = await startRoutes();
     const { bundleId } = await routes.core.bundle(quick);
     const headers = { "idempotency-key": "k" };

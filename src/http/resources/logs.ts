@@ -38,7 +38,7 @@ const LogSchema = Type.Object({
   attempt: Type.Nullable(Type.Integer("Of the task, from 1.")),
   stream: Type.OneOf(
     logStreams,
-    "worker: reported by the worker as an event. runtime: said by the runtime itself.",
+    "worker: reported by the worker as an event. runtime: logged by the runtime itself.",
   ),
   message: Type.String(),
   fields: Type.JsonObject("What was logged beside the message.", { rows: 42 }),
