@@ -1,8 +1,8 @@
 // Launching: hands accepted runs to the runtime, a few at a time, in the order of their acceptance; and brings runs to
 // the state that was asked for.
 //
-// The path of a launch: acceptance.ts (checks a request), runs.ts (writes the run), this file (takes it up and submits it),
-// preparation-queue.ts and preparation/preparation.ts (what its package needs more than its snapshot).
+// The path of a launch: blueprint-launches.ts (or runs.ts, for a job that exists), acceptance.ts, this file,
+// preparation-queue.ts, preparation/preparation.ts. docs/architecture.md draws it.
 //
 // L1. A run is launched once: its runtime job has an id that was fixed with the run, and whether the journal has it
 //     is kept in the run's own row, written with the job's first batch.
