@@ -21,7 +21,7 @@ import {
 } from "../support/gateway-api.ts";
 import { type GivingUp, makeGivingUp, type Refusing, refusing } from "../support/giving-up.ts";
 import { startGatewayHere } from "../support/in-process.ts";
-import { rounds } from "../support/long-run.ts";
+import { sized } from "../support/long.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 
 const retry = (program: Program, runId: string, what: string, headers = {}): Promise<Answer> =>
@@ -226,7 +226,7 @@ test("over kill -9 in the middle of sending many again, none is lost and none is
   const seed = Number(process.env.KILL_SEED ?? Math.floor(Date.now() % 1_000_000));
   console.log(`kill seed ${seed}; again: KILL_SEED=${seed}`);
   const random = new Random(seed);
-  const count = rounds({ usually: 300, long: 600 });
+  const count = sized(300, 600);
   const home = await temporaryHome();
   let program = await startGateway({ home });
   // Also when the test fails: the file would wait for a program that goes on.
@@ -235,7 +235,7 @@ test("over kill -9 in the middle of sending many again, none is lost and none is
     await rm(home, { recursive: true, force: true });
   });
   const runId = await givenUp(program, refusing, count);
-  for (let kill = 0; kill < rounds({ usually: 2, long: 10 }); kill++) {
+  for (let kill = 0; kill < sized(2, 10); kill++) {
     const cut = retry(program, runId, "", { "idempotency-key": "all" }).catch(() => null);
     // A moment from the seed, not a wait for anything.
     await delay(random.below(40));

@@ -9,15 +9,15 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { call, createJob, happens, startGateway, startRun, walk } from "../support/gateway-api.ts";
 import { answer, executor, graph, router } from "../support/graphs.ts";
-import { rounds } from "../support/long-run.ts";
+import { sized } from "../support/long.ts";
 import { memoryOf, seesProcesses } from "../support/processes.ts";
 import type { Program } from "../support/program.ts";
 import { type ReadOptions, readStream, toEvent } from "../support/wire-stream.ts";
 
 const MiB = 1024 * 1024;
-const STREAMS = rounds({ usually: 500, long: 2_000 });
+const STREAMS = sized(500, 2_000);
 /** Of those that stop reading: how many read on in the end. */
-const RETURNING = rounds({ usually: 10, long: 100 });
+const RETURNING = sized(10, 100);
 
 let program: Program;
 let gates: Gates;

@@ -7,14 +7,14 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { Random } from "../simulation/random.ts";
 import { createJob, startGateway, startRun, walk } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
-import { rounds } from "../support/long-run.ts";
+import { sized } from "../support/long.ts";
 import type { Program } from "../support/program.ts";
 import { readPiece, type WireEvent } from "../support/wire-stream.ts";
 
-const CUTS = rounds({ usually: 100, long: 500 });
-const EVENTS = rounds({ usually: 4_000, long: 20_000 });
+const CUTS = sized(100, 500);
+const EVENTS = sized(4_000, 20_000);
 const WIDTH = 20;
-const OBSERVATIONS = rounds({ usually: 200, long: 500 });
+const OBSERVATIONS = sized(200, 500);
 const LINES = OBSERVATIONS;
 
 /** Half of its events at once, the others over some seconds; the log's lines have characters of 1 to 4 bytes. */

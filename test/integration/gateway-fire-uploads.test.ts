@@ -21,7 +21,7 @@ import {
 } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
-import { rounds } from "../support/long-run.ts";
+import { sized } from "../support/long.ts";
 import { asSeenBy, onOwnDisk, whyNoMounts } from "../support/mounts.ts";
 import { memoryOf, processesWith, seesProcesses } from "../support/processes.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
@@ -30,8 +30,8 @@ import { readStream } from "../support/wire-stream.ts";
 
 const MiB = 1024 * 1024;
 /** More than it may take of memory. */
-const LARGE_MB = rounds({ usually: 200, long: 500 });
-const TORN = rounds({ usually: 20, long: 50 });
+const LARGE_MB = sized(200, 500);
+const TORN = sized(20, 50);
 const manifest = graph("large", [router("in")]);
 
 /** Names of what lies in the folder for uploads that are not yet taken. */

@@ -24,12 +24,12 @@ import {
 } from "../support/gateway-api.ts";
 import { graph, router, sensor } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
-import { rounds } from "../support/long-run.ts";
+import { sized } from "../support/long.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
 
 const AT_ONCE = 50;
-const KILLS = rounds({ usually: 4, long: 12 });
+const KILLS = sized(4, 12);
 
 /** What a POST is to bring about once. */
 interface Effect {
@@ -162,7 +162,7 @@ const actions = [
   ["cancel", "cancelled"],
   ["pause", "paused"],
 ] as const;
-const CONTROL_KILLS = rounds({ usually: 2, long: 8 });
+const CONTROL_KILLS = sized(2, 8);
 const RUNS_EACH = 8;
 
 test(`${CONTROL_KILLS} times kill -9 around the control of whole jobs: a retry with the same key gives the answer that was promised, and it is kept`, async () => {

@@ -6,17 +6,10 @@ import { after, before, test } from "node:test";
 import { askingGraph } from "../support/asking.ts";
 import { type TestCatalog, testCatalog } from "../support/blueprint-catalog.ts";
 import { zipOf } from "../support/bundle-files.ts";
-import {
-  type Answer,
-  type Asked,
-  ask,
-  ended,
-  happens,
-  sendBundle,
-  startGateway,
-} from "../support/gateway-api.ts";
+import { type Answer, type Asked, ask, ended, happens, sendBundle } from "../support/gateway-api.ts";
 import { makeGivingUp } from "../support/giving-up.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { Judge, openApiOf } from "../support/openapi.ts";
 import type { Program } from "../support/program.ts";
 
@@ -29,7 +22,7 @@ before(async () => {
   await catalog.write("broken", { graph_id: "broken" });
   await catalog.write("needy", { ...graph("needy", [router("in")]), required_services: ["index"] });
   const env = { SVC_BLUEPRINT_CATALOG: catalog.folder };
-  program = await startGateway({ args: ["gateway"], env });
+  program = await startGatewayHere({ command: "gateway", env });
   judge = new Judge(await openApiOf(program));
 });
 after(async () => {

@@ -23,7 +23,7 @@ import {
 } from "../support/gateway-api.ts";
 import { graph, sensor } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
-import { rounds } from "../support/long-run.ts";
+import { sized } from "../support/long.ts";
 import { closed, freePorts, listenAt } from "../support/ports.ts";
 import { processesWith, runs } from "../support/processes.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
@@ -31,7 +31,7 @@ import { rowsOf } from "../support/stored-rows.ts";
 import { until } from "../support/until.ts";
 
 /** Each dashboard is a process. */
-const PORTS = rounds({ usually: 8, long: 50 });
+const PORTS = sized(8, 50);
 const API_TOKEN = "a-token-of-the-tests-own";
 const webUi = { web_ui: { enabled: true, output: { title: "Held" } } };
 /** Its runs go on until they are cancelled, and cost nothing meanwhile. */

@@ -12,7 +12,7 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { Random } from "../simulation/random.ts";
 import { executor, graph } from "../support/graphs.ts";
 import { startRuntimeHere } from "../support/in-process.ts";
-import { rounds } from "../support/long-run.ts";
+import { sized } from "../support/long.ts";
 import { type Program, startProgram, temporaryHome } from "../support/program.ts";
 import {
   call,
@@ -25,7 +25,7 @@ import {
 } from "../support/runtime-api.ts";
 
 const workersPage = fileURLToPath(new URL("../../docs/workers.md", import.meta.url));
-const KILLS = rounds({ usually: 4, long: 20 });
+const KILLS = sized(4, 20);
 const REQUESTED = "human_input_requested";
 
 /** Waits for the n-th event of a job that fits. */

@@ -16,7 +16,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { graph, router, sensor } from "../support/graphs.ts";
-import { rounds } from "../support/long-run.ts";
+import { sized } from "../support/long.ts";
 import { temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
 import { until } from "../support/until.ts";
@@ -104,7 +104,7 @@ test("kill -9 while a request waits: a retry with the same key waits for the sam
   }
 });
 
-const KILLS = rounds({ usually: 4, long: 12 });
+const KILLS = sized(4, 12);
 const ITEMS = 200;
 
 test(`${KILLS} times kill -9 around batches: all of one or nothing is there, and a retry with the same key completes it`, async () => {

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { type Answer, ask, call, runtimeApiOf, walk } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
 import { type JobsGateway, startJobsGateway } from "../support/jobs-gateway.ts";
-import { rounds } from "../support/long-run.ts";
+import { sized } from "../support/long.ts";
 import type { Program } from "../support/program.ts";
 import { dial, read, request } from "../support/raw-http.ts";
 import { until } from "../support/until.ts";
@@ -30,7 +30,7 @@ function assertNotApplied(answer: Answer, status: number): void {
   assert.equal(header(answer, "vary"), "Prefer");
 }
 
-const AT_ONCE = rounds({ usually: 500, long: 2_000 });
+const AT_ONCE = sized(500, 2_000);
 
 describe("a request that waits", () => {
   let gateway: JobsGateway;
