@@ -87,13 +87,13 @@ export const blueprintMutations: readonly Mutation[] = [
     file: "src/http/resources/bundles.ts",
     search: "if (problems.length > 0) throw new BundleProblem(problems);",
     replacement: "",
-    tests: ["test/integration/gateway-bundles.test.ts"],
+    tests: ["test/gateway/bundles.test.ts"],
   },
   {
     fault: "a mistake of a whole upload points to no field of the form",
     file: "src/http/core/problem-answers.ts",
     search: '(one.path === "" ? { ...one, path: "/bundle" } : one)',
     replacement: "one",
-    tests: ["test/integration/gateway-bundles.test.ts"],
+    tests: ["test/gateway/bundles.test.ts"],
   },
 ];

@@ -5,7 +5,7 @@ import type { Mutation } from "./mutation.ts";
 const etag = ["src/http/core/etag.test.ts"];
 const idempotency = ["src/http/core/idempotency.test.ts"];
 const paging = ["src/http/core/paging.test.ts"];
-const auth = ["test/integration/gateway-auth.test.ts"];
+const auth = ["test/gateway/auth.test.ts"];
 const runToken = ["src/http/core/run-token.test.ts"];
 const originPolicy = ["src/http/core/origin-policy.test.ts"];
 const fileAnswer = ["src/http/core/file-answer.test.ts"];
@@ -51,21 +51,21 @@ export const httpMutations: readonly Mutation[] = [
     file: "src/http/resources/jobs.ts",
     search: "const etag = etagOf(versioned(job), body);",
     replacement: 'const etag = etagOf(versioned(job), "");',
-    tests: ["test/integration/gateway-job-changes.test.ts"],
+    tests: ["test/gateway/job-changes.test.ts"],
   },
   {
     fault: "the answer of a PATCH has another ETag than the GET after it",
     file: "src/http/resources/jobs.ts",
     search: "return etagOf(versioned(job), await renderCompactJob(parts, job));",
     replacement: "return etagOf(versioned(job), renderJob(job, parts.secrets));",
-    tests: ["test/integration/gateway-job-changes.test.ts"],
+    tests: ["test/gateway/job-changes.test.ts"],
   },
   {
     fault: "a job is deleted without If-Match",
     file: "src/http/resources/jobs.ts",
     search: "await requireCurrent(parts, request, before);\n        const force",
     replacement: "const force",
-    tests: ["test/integration/gateway-job-changes.test.ts"],
+    tests: ["test/gateway/job-changes.test.ts"],
   },
   {
     fault: "a file that the client has is sent again",
@@ -135,7 +135,7 @@ export const httpMutations: readonly Mutation[] = [
     file: "src/http/resources/bundles.ts",
     search: "          uploadSha256,\n",
     replacement: "",
-    tests: ["test/integration/gateway-bundles.test.ts"],
+    tests: ["test/gateway/bundles.test.ts"],
   },
   {
     fault: "a page token is good for everybody",
@@ -228,7 +228,7 @@ export const httpMutations: readonly Mutation[] = [
     replacement: 'if (headers["user-agent"] === "")',
     tests: [
       ...originPolicy,
-      "test/integration/gateway-service.test.ts",
+      "test/gateway/service.test.ts",
       "test/integration/runtime-door.test.ts",
     ],
   },
@@ -272,21 +272,21 @@ export const httpMutations: readonly Mutation[] = [
     file: "src/http/resources/lists.ts",
     search: "export const BATCH_ITEMS_MAX = 1_000;",
     replacement: "export const BATCH_ITEMS_MAX = 1_000_000;",
-    tests: ["test/integration/batches.test.ts"],
+    tests: ["test/gateway/batches.test.ts"],
   },
   {
     fault: "an item of a batch is not held to the schema of a single run",
     file: "src/http/resources/run-starts.ts",
     search: "if (verdict !== true && verdict.error !== undefined) throw verdict.error;",
     replacement: "",
-    tests: ["test/integration/batches.test.ts"],
+    tests: ["test/gateway/batches.test.ts"],
   },
   {
     fault: "an unknown parameter of a query is ignored",
     file: "src/http/core/strict-validation.ts",
     search: "route.schema = { ...schema, querystring: NO_PARAMETERS };",
     replacement: "",
-    tests: ["src/http/core/strict-validation.test.ts", "test/integration/gateway-conventions.test.ts"],
+    tests: ["src/http/core/strict-validation.test.ts", "test/gateway/conventions.test.ts"],
   },
   {
     fault: "a body that is full of mistakes is read to its end",
