@@ -16,6 +16,7 @@ import {
 } from "../support/gateway-api.ts";
 import { graph, router } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
+import { sized } from "../support/long.ts";
 import type { Program } from "../support/program.ts";
 
 let program: Program;
@@ -128,14 +129,14 @@ function encode(text: string): string {
 test("random walks of creates, deletes and pages never lose or repeat a job", async () => {
   const list = jobsOf(await uploadBundle(program, graph("paged", [router("in")])));
   const property = fc.asyncProperty(fc.nat(8), moves, (existing, taken) => walkWhile(list, existing, taken));
-  await fc.assert(property, { numRuns: 20, endOnFailure: true });
+  await fc.assert(property, { numRuns: sized(8, 40), endOnFailure: true });
 });
 
 test("random walks of creates, deletes and pages never lose or repeat a bundle", async () => {
   const property = fc.asyncProperty(fc.nat(4), moves, (existing, taken) =>
     walkWhile(bundleList, existing, taken),
   );
-  await fc.assert(property, { numRuns: 10, endOnFailure: true });
+  await fc.assert(property, { numRuns: sized(5, 20), endOnFailure: true });
 });
 
 test("random tampering of page tokens never gives anything but 400", async () => {
@@ -166,7 +167,7 @@ test("random tampering of page tokens never gives anything but 400", async () =>
       assert.equal(answer.status, 400, answer.text);
       assertProblem(answer, 400, "invalid_page_token");
     }),
-    { numRuns: 200 },
+    { numRuns: sized(80, 400) },
   );
   assert.equal(
     (await ask(program, "GET", `${list}?page_token=${token}`)).status,

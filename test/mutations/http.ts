@@ -226,11 +226,7 @@ export const httpMutations: readonly Mutation[] = [
     file: "src/http/core/origin-policy.ts",
     search: 'if (headers["user-agent"] === CHECK_AGENT)',
     replacement: 'if (headers["user-agent"] === "")',
-    tests: [
-      ...originPolicy,
-      "test/gateway/service.test.ts",
-      "test/integration/runtime-door.test.ts",
-    ],
+    tests: [...originPolicy, "test/gateway/service.test.ts", "test/integration/runtime-door.test.ts"],
   },
   {
     fault: "the runtime API lets in who has no token",

@@ -1,5 +1,6 @@
 // Which test files share a process. A process of its own costs a file a third of a second of the processor, most of it for
-// loading what its neighbours load as well; so the unit tests of one folder share one.
+// loading what its neighbours load as well; so the unit tests of one folder share one, and
+// those of an API.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -9,7 +10,8 @@ import { pathToFileURL } from "node:url";
 const TOUCHES_ITS_PROCESS =
   /process\.(?:env\.\w+ = |chdir\(|umask\(|on\(|once\(|memoryUsage|cpuUsage|exitCode = )|\.mock\.|setFlagsFromString|\/proc\/self/;
 
-const isUnitTest = (file: string) => /^(?:src|sdk\/src)\//.test(file);
+/** Unit tests, and those of the APIs, whose servers run in the process of their test. */
+const mayShare = (file: string) => /^(?:src|sdk\/src|test\/gateway|test\/runtime)\//.test(file);
 
 /**
  * Files as the runner is to be given them, each of which gets a process: a folder's file stands where the first of its
@@ -20,7 +22,7 @@ const isUnitTest = (file: string) => /^(?:src|sdk\/src)\//.test(file);
  */
 export function grouped(root: string, files: readonly string[], into: string): readonly string[] {
   const touches = (file: string) => TOUCHES_ITS_PROCESS.test(readFileSync(join(root, file), "utf8"));
-  const processes = Map.groupBy(files, (file) => (isUnitTest(file) && !touches(file) ? dirname(file) : file));
+  const processes = Map.groupBy(files, (file) => (mayShare(file) && !touches(file) ? dirname(file) : file));
   return [...processes].map(([name, members]) => {
     if (members.length === 1) return String(members[0]);
     const path = join(into, `${name.replaceAll("/", "-")}.test.mjs`);
