@@ -7,9 +7,9 @@
 // B3. Content that two states in a row reference, and that is missing both times, was lost by the home: it is reported.
 // B4. The archive appears under its name complete and on disk, or not at all.
 
-import { lstat, mkdtemp, opendir, readlink, rename, rm, stat } from "node:fs/promises";
+import { lstat, mkdtemp, opendir, readlink, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { syncFolder } from "../lib/files.ts";
+import { exists, isMissing, syncFolder } from "../lib/files.ts";
 import { databaseFile } from "../store/home.ts";
 import { StoreUnusable } from "../store/sql/database.ts";
 import { contentNamedIn, copyDatabase, type NamedContent } from "../store/sqlite/database-copy.ts";
@@ -45,8 +45,8 @@ export interface BackupReport {
 export async function backUp(request: BackupRequest): Promise<BackupReport> {
   const { home, signal } = request;
   const file = resolve(request.file);
-  const hasKey = request.withKey && (await isThere(join(home, KEY_FILE)));
-  if (!(await isThere(databaseFile(home)))) {
+  const hasKey = request.withKey && (await exists(join(home, KEY_FILE)));
+  if (!(await exists(databaseFile(home)))) {
     throw new StoreUnusable(`SVC_HOME ${home} has no database: there is nothing to back up.`);
   }
   // Beside the archive, so that a rename puts it into its place; the first moment needs as much room as the database.
@@ -108,7 +108,7 @@ class Content {
         await this.#add(content);
         this.#done.add(content.path);
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+        if (!isMissing(error)) throw error;
         missing.add(content.path);
       }
     }
@@ -141,8 +141,4 @@ class Content {
     if (isEmpty && !this.#archive.has(path)) this.#archive.addEmptyFolder(path);
     return null;
   }
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => null)) !== null;
 }

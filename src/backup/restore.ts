@@ -8,11 +8,11 @@
 
 import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { openPromise, type Entry as ZipEntry, type ZipFile } from "yauzl";
-import { syncFolder, syncTree } from "../lib/files.ts";
+import { exists, syncFolder, syncTree } from "../lib/files.ts";
 import { CONTENT_FOLDERS, databaseFile, openHome, RESTORING } from "../store/home.ts";
 import { contentNamedIn, damageIn, needsKey } from "../store/sqlite/database-copy.ts";
 import {
@@ -103,11 +103,11 @@ async function restoreInto(home: string, work: Work): Promise<RestoreReport> {
     });
     await checkKey(home);
     const missing = await check(staging, work.file);
-    const hasKey = unpacked.about.has_key || (await isThere(join(home, KEY_FILE)));
+    const hasKey = unpacked.about.has_key || (await exists(join(home, KEY_FILE)));
     const lacksKey = !hasKey && needsKey(join(staging, DATABASE_FILE));
     await syncTree(staging, work.signal);
     for (const name of CONTENT_FOLDERS) await moveInto(home, name);
-    if (!(await isThere(join(home, KEY_FILE)))) await moveInto(home, KEY_FILE);
+    if (!(await exists(join(home, KEY_FILE)))) await moveInto(home, KEY_FILE);
     await moveInto(home, DATABASE_FILE);
     await syncFolder(home);
     await rm(staging, { recursive: true });
@@ -121,7 +121,7 @@ async function restoreInto(home: string, work: Work): Promise<RestoreReport> {
 
 /** Removes all that a restore which has not ended has made; the home was empty when it began. */
 async function removeCutRestore(home: string): Promise<void> {
-  if (!(await isThere(join(home, RESTORING)))) return;
+  if (!(await exists(join(home, RESTORING)))) return;
   const database = databaseFile(home);
   const made = [
     ...CONTENT_FOLDERS.map((name) => join(home, name)),
@@ -135,7 +135,7 @@ async function removeCutRestore(home: string): Promise<void> {
 
 async function moveInto(home: string, name: string): Promise<void> {
   const from = join(home, RESTORING, name);
-  if (await isThere(from)) await rename(from, join(home, name));
+  if (await exists(from)) await rename(from, join(home, name));
 }
 
 /** A key that the home has already must be the one of the archive. */
@@ -253,20 +253,16 @@ function aboutOf(text: string, file: string): About {
 /** Checks the database. @returns what it names and is not there */
 async function check(staging: string, file: string): Promise<readonly string[]> {
   const path = join(staging, DATABASE_FILE);
-  if (!(await isThere(path))) throw damaged(file, `it has no ${DATABASE_FILE}`);
+  if (!(await exists(path))) throw damaged(file, `it has no ${DATABASE_FILE}`);
   const damage = damageIn(path);
   if (damage !== null) throw damaged(file, `its database is damaged (${damage})`);
   const missing = new Set<string>();
   for (const content of contentNamedIn(path)) {
-    if (!(await isThere(join(staging, content.path)))) missing.add(content.path);
+    if (!(await exists(join(staging, content.path)))) missing.add(content.path);
   }
   return [...missing];
 }
 
 function damaged(file: string, reason: string): RestoreRefused {
   return new RestoreRefused(`${file} is damaged or is no backup of Troupe: ${reason}. Nothing was restored.`);
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => null)) !== null;
 }

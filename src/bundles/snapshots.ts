@@ -18,7 +18,7 @@ import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { forEachConcurrent, KeyedMutex } from "../lib/async.ts";
-import { bytesIn, syncFolder } from "../lib/files.ts";
+import { bytesIn, exists, isMissing, syncFolder } from "../lib/files.ts";
 import { type Definition, readDefinition } from "./definition.ts";
 import { DiskQuota } from "./disk-quota.ts";
 import { Holds } from "./holds.ts";
@@ -253,7 +253,7 @@ export class Snapshots {
       await utimes(this.folder(fingerprint), now, now);
       return nowMs;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      if (!isMissing(error)) throw error;
       return null;
     }
   }
@@ -265,8 +265,7 @@ export class Snapshots {
    */
   removeOne(fingerprint: string, request: UnusedSnapshots): Promise<number | null> {
     return this.#turns.run(fingerprint, async () => {
-      const isThere = (await stat(this.folder(fingerprint)).catch(() => null)) !== null;
-      return isThere ? this.#removeUnused(fingerprint, request) : 0;
+      return (await exists(this.folder(fingerprint))) ? this.#removeUnused(fingerprint, request) : 0;
     });
   }
 

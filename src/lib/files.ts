@@ -1,7 +1,7 @@
 // Folders: walking through them, their size, making them, and putting them on disk.
 
 import { constants, type Dirent, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
-import { lstat, open, opendir, readdir } from "node:fs/promises";
+import { lstat, open, opendir, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { forEachConcurrent } from "./async.ts";
 
@@ -67,12 +67,22 @@ export function isEmptyFolder(path: string): boolean {
   return entriesOfSmall(path)?.length === 0;
 }
 
+/** Whether the error of a call says that the file or folder does not exist. */
+export function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === "ENOENT";
+}
+
+/** Whether there is a file or folder at a path. A link without a target is not. */
+export async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null)) !== null;
+}
+
 /** @returns the names in a folder, in no order; none when there is no such folder */
 export async function namesIn(folder: string): Promise<readonly string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    if (!isMissing(error)) throw error;
     return [];
   }
 }

@@ -14,6 +14,7 @@ import {
   realpathSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { isMissing } from "./files.ts";
 
 const DESCRIPTORS = "/proc/self/fd";
 const hasDescriptorPaths = existsSync(DESCRIPTORS);
@@ -81,7 +82,7 @@ export class OpenFolder implements Disposable {
     try {
       return this.folder(way);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      if (!isMissing(error)) throw error;
       using above = this.made(dirname(way));
       try {
         mkdirSync(above.path(basename(way)), { mode: OWNER_ALL });

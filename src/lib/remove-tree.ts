@@ -9,6 +9,7 @@
 import { randomBytes } from "node:crypto";
 import { lstat, opendir, rename, rmdir, unlink } from "node:fs/promises";
 import { forEachConcurrent } from "./async.ts";
+import { isMissing } from "./files.ts";
 import { OpenFolder } from "./open-folder.ts";
 
 /** Node has four threads for the disk, and others use them too. */
@@ -93,6 +94,6 @@ async function attempt(failures: unknown[], work: () => Promise<void>): Promise<
   try {
     await work();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") failures.push(error);
+    if (!isMissing(error)) failures.push(error);
   }
 }

@@ -25,7 +25,7 @@ import {
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { KeyedMutex } from "../lib/async.ts";
-import { syncFolder } from "../lib/files.ts";
+import { isMissing, syncFolder } from "../lib/files.ts";
 import type { BlobRemoval } from "../runs/cleanup.ts";
 
 export interface Blob {
@@ -236,8 +236,4 @@ async function hash(file: FileHandle): Promise<Blob> {
 function orNone(error: unknown): [] {
   if (isMissing(error)) return [];
   throw error;
-}
-
-function isMissing(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === "ENOENT";
 }

@@ -6,7 +6,7 @@
 
 import { lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";
-import { bytesIn } from "../lib/files.ts";
+import { bytesIn, isMissing } from "../lib/files.ts";
 
 export interface LeftoverPlaces {
   /** SVC_HOME. */
@@ -61,7 +61,7 @@ async function* namesIn(folder: string): AsyncGenerator<string> {
   try {
     for await (const { name } of await opendir(folder)) yield name;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    if (!isMissing(error)) throw error;
   }
 }
 

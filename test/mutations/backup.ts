@@ -8,8 +8,8 @@ export const backupMutations: readonly Mutation[] = [
   {
     fault: "the secret key is put into every backup",
     file: "src/backup/backup.ts",
-    search: "const hasKey = request.withKey && (await isThere(join(home, KEY_FILE)));",
-    replacement: "const hasKey = await isThere(join(home, KEY_FILE));",
+    search: "const hasKey = request.withKey && (await exists(join(home, KEY_FILE)));",
+    replacement: "const hasKey = await exists(join(home, KEY_FILE));",
     tests,
   },
   {
@@ -93,7 +93,7 @@ export const backupMutations: readonly Mutation[] = [
     fault: "a program starts in a home whose restore was interrupted",
     file: "src/store/home.ts",
     search: "if (isThere(join(home, RESTORING)))",
-    replacement: "if (!isThere(home))",
+    replacement: "if (!exists(home))",
     tests,
   },
   {
