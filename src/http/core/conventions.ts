@@ -5,18 +5,17 @@
 // V2. Then the host name, preflights, the token, the rate limit, and last the origin of the page that sent the request.
 // V3. Requests that the framework cannot route (an undecodable URL) pass the same checks.
 
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
 import { ANONYMOUS, authenticator, crossSiteBasic } from "./auth.ts";
 import { acceptJson } from "./json-body.ts";
-import { answerOneAtATime } from "./one-at-a-time.ts";
 import { hasTwoHosts, isUnsafe, OriginPolicy, type OriginSettings } from "./origin-policy.ts";
 import { answerBrokenRequest, answerConnect, badUrl } from "./outside-routes.ts";
 import { PROBLEM_TYPE, Problem, problemText } from "./problem.ts";
 import { answerProblems, sendProblem } from "./problem-answers.ts";
 import { callerOf, RateLimit } from "./rate-limit.ts";
 import { continueWhenAllowed } from "./read-rest.ts";
-import { requestIds } from "./request-id.ts";
 import { openedByKey } from "./run-key.ts";
 import type { RunTokens } from "./run-token.ts";
 import { validateStrictly } from "./strict-validation.ts";
@@ -107,6 +106,36 @@ export function gatewayConventions(settings: ConventionSettings): Conventions {
       });
       app.server.on("connect", (_request, socket) => answerConnect(socket as Socket, write));
     },
+  };
+}
+
+/**
+ * Handles the pipelined requests of a connection one after the other. Node would handle all of them at once and buffer
+ * every answer, so that a few kilobytes of requests for large pages would fill the memory. To be called before any other
+ * hook: a request that waits must not have passed one.
+ */
+function answerOneAtATime(app: FastifyInstance): void {
+  app.addHook("onRequest", (_request, { raw }, done) => {
+    // A response gets its socket once those before it have been sent; never when the client has left, and then it is
+    // collected with its request.
+    if (raw.socket === null) raw.once("socket", () => done());
+    else done();
+  });
+}
+
+const SANE = /^[A-Za-z0-9._-]{1,128}$/;
+
+/**
+ * Makes the source of request ids: the client's own if it is well-formed, else a new one.
+ *
+ * @param processId makes the ids unique among processes; letters and digits
+ */
+function requestIds(processId: string): (request: Pick<IncomingMessage, "headers">) => string {
+  let count = 0;
+  return ({ headers }) => {
+    const given = headers["x-request-id"];
+    if (typeof given === "string" && SANE.test(given)) return given;
+    return `req_${processId}_${(++count).toString(36)}`;
   };
 }
 
