@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import type { FastifyInstance } from "fastify";
-import { contentTag, notModified } from "../core/etag.ts";
+import { type Content, contentOf, madeOnce, sendContent } from "../core/content.ts";
 import { OPEN_API_PATH } from "./openapi.ts";
 
 const DOCS_PATH = "/docs";
@@ -33,7 +33,7 @@ const settings = {
 };
 
 export function docsRoutes(app: FastifyInstance): void {
-  let script: Promise<Script> | null = null;
+  const script = madeOnce(takeOutScript);
   const schema = { hide: true };
 
   app.get(DOCS_PATH, { schema }, async (_request, reply) => {
@@ -44,24 +44,14 @@ export function docsRoutes(app: FastifyInstance): void {
   app.get(`${DOCS_PATH}/`, { schema }, async (_request, reply) => reply.redirect(DOCS_PATH, 308));
 
   app.get(SCRIPT_PATH, { schema }, async (request, reply) => {
-    script ??= takeOutScript().catch((error: unknown) => {
-      script = null;
-      throw error;
-    });
-    const { gzipped, etag } = await script;
-    reply.headers({
-      etag,
-      "cache-control": "no-cache",
-      "x-content-type-options": "nosniff",
-      vary: "Accept-Encoding",
-    });
-    if (notModified(request, etag)) return reply.code(304).send();
-    reply.type("text/javascript; charset=utf-8");
+    const gzipped = await script();
     const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(
       request.headers["accept-encoding"] ?? "",
     );
-    if (!takesGzip) return promisify(gunzip)(gzipped);
-    return reply.header("content-encoding", "gzip").send(gzipped);
+    const vary = "Accept-Encoding";
+    if (takesGzip) return sendContent(request, reply, gzipped, { vary, "content-encoding": "gzip" });
+    const body = await promisify(gunzip)(gzipped.body);
+    return sendContent(request, reply, { ...gzipped, body }, { vary });
   });
 }
 
@@ -87,20 +77,15 @@ export function frontPageRoute(app: FastifyInstance, version: string): void {
   });
 }
 
-interface Script {
-  readonly gzipped: Buffer;
-  readonly etag: string;
-}
-
 /** The package is large: loaded here, it would block the event loop and stay in memory. */
-async function takeOutScript(): Promise<Script> {
+async function takeOutScript(): Promise<Content> {
   const { stdout: gzipped } = await promisify(execFile)(process.execPath, [UNPACKER], {
     encoding: "buffer",
     env: {},
     maxBuffer: UNPACKED_BYTES_MAX,
     timeout: UNPACK_TIMEOUT_MS,
   });
-  return { gzipped, etag: contentTag(gzipped) };
+  return contentOf("text/javascript; charset=utf-8", gzipped);
 }
 
 const policy = [

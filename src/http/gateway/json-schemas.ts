@@ -4,7 +4,7 @@
 import type { FastifyInstance } from "fastify";
 import { configSchema, indexSchema } from "../../blueprints/schema-config.ts";
 import { manifestSchema } from "../../blueprints/schema-manifest.ts";
-import { contentTag, notModified } from "../core/etag.ts";
+import { type Content, contentOf, sendContent } from "../core/content.ts";
 
 const documents = {
   "manifest.json": manifestSchema,
@@ -14,22 +14,11 @@ const documents = {
 
 export function jsonSchemaRoutes(app: FastifyInstance): void {
   for (const [name, document] of Object.entries(documents)) {
-    let made: { readonly text: string; readonly etag: string } | null = null;
+    let content: Content | null = null;
 
     app.get(`/schemas/${name}`, { schema: { hide: true } }, async (request, reply) => {
-      made ??= make(document);
-      reply.headers({
-        etag: made.etag,
-        "cache-control": "public, max-age=3600",
-        "x-content-type-options": "nosniff",
-      });
-      if (notModified(request, made.etag)) return reply.code(304).send();
-      return reply.type("application/schema+json; charset=utf-8").send(made.text);
+      content ??= contentOf("application/schema+json; charset=utf-8", JSON.stringify(document));
+      return sendContent(request, reply, content, { "cache-control": "public, max-age=3600" });
     });
   }
-}
-
-function make(document: object) {
-  const text = JSON.stringify(document);
-  return { text, etag: contentTag(text) };
 }

@@ -1,7 +1,7 @@
 // GET /openapi.json: the OpenAPI document, made from the routes at the first request and kept as text.
 
 import type { FastifyInstance } from "fastify";
-import { contentTag, notModified } from "../core/etag.ts";
+import { type Content, contentOf, sendContent } from "../core/content.ts";
 import { type DocumentedRoute, openApiDocument } from "./openapi-document.ts";
 
 export const OPEN_API_PATH = "/openapi.json";
@@ -9,7 +9,7 @@ export const OPEN_API_PATH = "/openapi.json";
 /** Serves the document of every route that is registered on `app`, or inside it, after this call. */
 export function describeRoutes(app: FastifyInstance, version: string): void {
   const routes: DocumentedRoute[] = [];
-  const made: { full?: Made; signedIn?: Made } = {};
+  const made: { full?: Content; signedIn?: Content } = {};
 
   app.addHook("onRoute", ({ method, url, schema = {} }) => {
     for (const name of [method].flat()) {
@@ -24,20 +24,13 @@ export function describeRoutes(app: FastifyInstance, version: string): void {
     const isSignedIn = /^basic /i.test(request.headers.authorization ?? "");
     if (isSignedIn) made.signedIn ??= make(routes, version, false);
     else made.full ??= make(routes, version, true);
-    const { text, etag } = (isSignedIn ? made.signedIn : made.full) as Made;
-    reply.headers({ etag, "cache-control": "no-cache", vary: "Authorization" });
-    if (notModified(request, etag)) return reply.code(304).send();
-    return reply.type("application/json; charset=utf-8").send(text);
+    const document = (isSignedIn ? made.signedIn : made.full) as Content;
+    return sendContent(request, reply, document, { vary: "Authorization" });
   });
 }
 
-interface Made {
-  readonly text: string;
-  readonly etag: string;
-}
-
-function make(routes: readonly DocumentedRoute[], version: string, hasSecurity: boolean): Made {
+function make(routes: readonly DocumentedRoute[], version: string, hasSecurity: boolean): Content {
   const { security, ...document } = openApiDocument(routes, version);
   const text = JSON.stringify(hasSecurity ? { ...document, security } : document);
-  return { text, etag: contentTag(text) };
+  return contentOf("application/json; charset=utf-8", text);
 }

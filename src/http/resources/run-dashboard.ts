@@ -16,7 +16,7 @@ import type { RunStore } from "../../runs/store/run-store.ts";
 import served from "../../web/dashboard/served.json" with { type: "json" };
 import { graphPicture } from "../../web/inject.ts";
 import { webUiFiles } from "../../web/write-web-ui.ts";
-import { contentTag, notModified } from "../core/etag.ts";
+import { type Content, contentOf, madeOnce, sendContent } from "../core/content.ts";
 import { Problem, shown } from "../core/problem.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
@@ -42,18 +42,11 @@ type FileParams = { Params: { run_id: string; file: string } };
 type PreviewParams = { Params: { run_id: string; artifact_id: string } };
 
 export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
-  let files: Promise<ReadonlyMap<string, PagePart>> | null = null;
-  const pageParts = () => {
-    files ??= readParts().catch((error: unknown) => {
-      files = null;
-      throw error;
-    });
-    return files;
-  };
+  const pageParts = madeOnce(readParts);
   const send = async (request: FastifyRequest, reply: FastifyReply, name: string) => {
     const part = (await pageParts()).get(name);
     if (part === undefined) throw new Problem("not_found", `The dashboard has no file ${shown(name)}.`);
-    return sendPart(request, reply, part);
+    return sendContent(request, reply, part, pageHeaders);
   };
 
   addRoutes(api, "runs", [
@@ -97,36 +90,23 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
 
 // ----------------------------------------------------------------------------------------------- the page
 
-interface PagePart {
-  readonly content: Buffer;
-  readonly contentType: string;
-  readonly etag: string;
-}
+const pageHeaders = {
+  "content-security-policy": served.pagePolicy,
+  "referrer-policy": "no-referrer",
+};
 
-async function readParts(): Promise<ReadonlyMap<string, PagePart>> {
+async function readParts(): Promise<ReadonlyMap<string, Content>> {
   const pageFiles = new RegExp(served.pageFiles);
   const names = (await webUiFiles()).filter((name) => pageFiles.test(name));
-  const parts = names.map(async (name): Promise<[string, PagePart]> => {
+  const parts = names.map(async (name): Promise<[string, Content]> => {
     const bytes = await readFile(new URL(name, FOLDER));
     // The page's own path has no slash at its end: what lies beside it lies below it.
     const content =
       name === PAGE ? Buffer.from(bytes.toString("utf8").replaceAll('="./', '="dashboard/')) : bytes;
     const contentType = contentTypes[extname(name)] ?? "application/octet-stream";
-    return [name, { content, contentType, etag: contentTag(content) }];
+    return [name, contentOf(contentType, content)];
   });
   return new Map(await Promise.all(parts));
-}
-
-function sendPart(request: FastifyRequest, reply: FastifyReply, part: PagePart): FastifyReply {
-  reply.headers({
-    etag: part.etag,
-    "cache-control": "no-cache",
-    "content-security-policy": served.pagePolicy,
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-  });
-  if (notModified(request, part.etag)) return reply.code(304).send();
-  return reply.type(part.contentType).send(part.content);
 }
 
 /** What the page shows, and where it reads it; relative to this document. */

@@ -1,0 +1,40 @@
+// Content that stays the same while the program runs, such as a page or a document, answered with its ETag.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { contentTag, notModified } from "./etag.ts";
+
+export interface Content {
+  /** Its media type. */
+  readonly type: string;
+  readonly body: string | Buffer;
+  readonly etag: string;
+}
+
+export const contentOf = (type: string, body: string | Buffer): Content => ({
+  type,
+  body,
+  etag: contentTag(body),
+});
+
+/** Sends the content, or 304 to a client that has it. @param headers besides those that every content has */
+export function sendContent(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { type, body, etag }: Content,
+  headers: Readonly<Record<string, string>> = {},
+): FastifyReply {
+  reply.headers({ etag, "cache-control": "no-cache", "x-content-type-options": "nosniff", ...headers });
+  return notModified(request, etag) ? reply.code(304).send() : reply.type(type).send(body);
+}
+
+/** A function that makes a value when it is first called, and again after a failure. */
+export function madeOnce<Value>(make: () => Promise<Value>): () => Promise<Value> {
+  let made: Promise<Value> | null = null;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = null;
+      throw error;
+    });
+    return made;
+  };
+}
