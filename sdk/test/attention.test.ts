@@ -5,13 +5,14 @@ import { after, before, test } from "node:test";
 import { askingGraph } from "../../test/support/asking.ts";
 import { zipOf } from "../../test/support/bundle-files.ts";
 import { makeGivingUp } from "../../test/support/giving-up.ts";
-import { type Program, startProgram } from "../../test/support/program.ts";
+import { startGatewayHere } from "../../test/support/in-process.ts";
+import type { Program } from "../../test/support/program.ts";
 import { TroupeClient, type TroupeProblem } from "../src/index.ts";
 
 let program: Program;
 let client: TroupeClient;
 before(async () => {
-  program = await startProgram({ args: ["gateway"] });
+  program = await startGatewayHere({ command: "gateway" });
   client = new TroupeClient({ baseUrl: program.url });
 });
 after(async () => void (await program.stop()));

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { startGatewayHere } from "../../test/support/in-process.ts";
 import { type Program, startProgram, temporaryHome } from "../../test/support/program.ts";
 import { operations } from "../src/generated.ts";
 import { type RunEvent, TroupeClient, type TroupeProblem } from "../src/index.ts";
@@ -17,7 +18,7 @@ let program: Program;
 let client: TroupeClient;
 
 before(async () => {
-  program = await startProgram({ args: ["gateway"] });
+  program = await startGatewayHere({ command: "gateway" });
   client = new TroupeClient({ baseUrl: program.url });
 });
 after(async () => void (await program.stop()));
@@ -315,7 +316,10 @@ describe("the gateway itself", () => {
   });
 
   test("with a token accepts only requests with it, and reports its health without it", async () => {
-    await using guarded = await startProgram({ args: ["gateway"], env: { SVC_API_TOKEN: "open-sesame" } });
+    await using guarded = await startGatewayHere({
+      command: "gateway",
+      env: { SVC_API_TOKEN: "open-sesame" },
+    });
     const stranger = new TroupeClient({ baseUrl: guarded.url });
     await assert.rejects(stranger.runs.list().page(), { code: "unauthorized", status: 401 });
     assert.equal((await stranger.system.health()).status, "ok");

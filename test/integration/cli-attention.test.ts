@@ -9,8 +9,9 @@ import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { askingGraph, type Question } from "../support/asking.ts";
 import { startHere } from "../support/command-line.ts";
-import { call, createJob, happens, runtimeApiOf, startGateway, startRun } from "../support/gateway-api.ts";
+import { call, createJob, happens, runtimeApiOf, startRun } from "../support/gateway-api.ts";
 import { makeGivingUp } from "../support/giving-up.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { follow } from "../support/runtime-api.ts";
 
@@ -21,7 +22,7 @@ let runtime: Program;
 let folder = "";
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "troupe cli attention "));
-  gateway = await startGateway();
+  gateway = await startGatewayHere();
   runtime = await runtimeApiOf(gateway);
 });
 after(async () => {

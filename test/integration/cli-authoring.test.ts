@@ -9,8 +9,9 @@ import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { writeFolder } from "../support/bundle-files.ts";
 import { closedPort, type Ended, startHere } from "../support/command-line.ts";
-import { ask, call, ended, startGateway } from "../support/gateway-api.ts";
+import { ask, call, ended } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
@@ -232,7 +233,7 @@ describe("pack", () => {
 describe("what the templates make runs", () => {
   let program: Program;
   before(async () => {
-    program = await startGateway({ env: { SVC_BLUEPRINT_CATALOG: at("made") } });
+    program = await startGatewayHere({ env: { SVC_BLUEPRINT_CATALOG: at("made") } });
   });
   after(() => program.stop());
 

@@ -9,6 +9,7 @@ import { after, before, test } from "node:test";
 import { writeFolder } from "../support/bundle-files.ts";
 import { closedPort, oneCommand, startHere } from "../support/command-line.ts";
 import { happens, startGateway } from "../support/gateway-api.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { temporaryHome } from "../support/program.ts";
 
 let folder = "";
@@ -23,7 +24,7 @@ const bundle = (name: string, command: string): Promise<string> =>
 
 test("a token is taken from SVC_API_TOKEN, and missed with words", async () => {
   const token = "correct-horse-battery-staple";
-  await using program = await startGateway({ env: { SVC_API_TOKEN: token } });
+  await using program = await startGatewayHere({ env: { SVC_API_TOKEN: token } });
   const troupe = (env: Record<string, string>, ...args: string[]) =>
     startHere([...args, "--url", program.api], program.home, env).ended;
   const command = `echo made > "$SVC_OUTPUT_DIR/final_artifact.txt"`;

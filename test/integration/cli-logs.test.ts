@@ -6,8 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { startHere } from "../support/command-line.ts";
-import { createJob, ended, happens, startGateway, startRun } from "../support/gateway-api.ts";
+import { createJob, ended, happens, startRun } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 
 describe("troupe logs", () => {
@@ -19,7 +20,7 @@ describe("troupe logs", () => {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "troupe-cli-logs-"));
-    program = await startGateway();
+    program = await startGatewayHere();
     // 250 lines, so that the newest of them need more than one page; then it waits, and says one thing more.
     const script = `seq -f 'line %g' 1 250; echo 'WARN It is Odd' >&2; while [ ! -e '${gate()}' ]; do sleep 0.05; done; echo last`;
     jobId = await createJob(program, graph("talks", [executor("work", script)]));

@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { testCatalog } from "../support/blueprint-catalog.ts";
 import { startHere } from "../support/command-line.ts";
-import { call, startGateway } from "../support/gateway-api.ts";
+import { call } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
@@ -23,7 +24,7 @@ before(async () => {
   const command = executor("work", ["sh", "say.sh"], { upload_path: "work", workdir: "work" });
   await catalog.write("speaker", graph("speaker", [command]), { "payloads/work/say.sh": says("old") });
   work = join(catalog.folder, "speaker/payloads/work/say.sh");
-  program = await startGateway({ env: { SVC_BLUEPRINT_CATALOG: catalog.folder } });
+  program = await startGatewayHere({ env: { SVC_BLUEPRINT_CATALOG: catalog.folder } });
 });
 after(async () => {
   await program.stop();

@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { Random } from "../../../test/simulation/random.ts";
 import { executor, graph, module, router, sensor } from "../../../test/support/graphs.ts";
+import { sized } from "../../../test/support/long.ts";
 import { MemoryJournal } from "../../../test/support/memory-journal.ts";
 import { PoolSlots } from "../../execution/pools.ts";
 import { Fifo } from "../fifo.ts";
@@ -393,7 +394,7 @@ class Driver {
 }
 
 const nothingSaid = { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1 } as const;
-const SEEDS = 150;
+const SEEDS = sized(50, 500);
 
 test(`after every batch the journal holds the whole state (${SEEDS} random jobs)`, async () => {
   for (let seed = 1; seed <= SEEDS; seed++) {
