@@ -15,6 +15,7 @@ import type { Random } from "./random.ts";
 import { simJournal } from "./sim-journal.ts";
 import { SimRunner } from "./sim-runner.ts";
 import { SimServices } from "./sim-services.ts";
+import { Timeline } from "./timeline.ts";
 
 export interface Faults {
   /** Probability that a commit fails once, per commit. */
@@ -51,14 +52,6 @@ export const noFaults: Faults = {
   taskIsSlow: 0,
 };
 
-interface Planned {
-  readonly atMs: number;
-  readonly order: number;
-  /** Which process this belongs to; what a dead process had planned never happens. */
-  readonly process: Process | null;
-  readonly run: () => void;
-}
-
 /** One life of the runtime's process. */
 export interface Process {
   readonly name: string;
@@ -74,8 +67,7 @@ export class World {
   /** The real store, which is told everything that the journal in memory is told; null in most worlds. */
   readonly disk: Disk | null;
   faults: Faults;
-  /** The time that passes. */
-  nowMs = Date.UTC(2026, 0, 1);
+  readonly #timeline = new Timeline();
   /** How far the wall clock was set ahead of it, or back. */
   #wallAheadMs = 0;
   process: Process;
@@ -89,8 +81,6 @@ export class World {
   /** When the files appear that sensors watch, by job and agent. */
   readonly filesAtMs = new Map<string, number>();
   readonly #poolSlots: number;
-  #planned: Planned[] = [];
-  #order = 0;
   #lives = 0;
   #broken: unknown = null;
   readonly #id: () => string;
@@ -148,14 +138,14 @@ export class World {
     };
   }
 
+  /** The time that passes. */
+  get nowMs(): number {
+    return this.#timeline.nowMs;
+  }
+
   /** @returns how to take it back */
   plan(delayMs: number, process: Process | null, run: () => void): () => void {
-    const entry: Planned = { atMs: this.nowMs + Math.max(0, delayMs), order: this.#order++, process, run };
-    this.#planned.push(entry);
-    return () => {
-      const at = this.#planned.indexOf(entry);
-      if (at >= 0) this.#planned.splice(at, 1);
-    };
+    return this.#timeline.plan(delayMs, process, run);
   }
 
   /** kill -9: memory, timers and commands are gone; another process takes over. */
@@ -190,7 +180,7 @@ export class World {
   /** What it had planned never happens. */
   #end(process: Process): void {
     process.isAlive = false;
-    this.#planned = this.#planned.filter((entry) => entry.process !== process);
+    this.#timeline.drop(process);
   }
 
   /** A program that cannot read what is open ends; whoever looks after it starts it again. */
@@ -226,26 +216,6 @@ export class World {
   /** Lets the earliest planned thing happen. @returns false when nothing is planned */
   async step(): Promise<boolean> {
     if (this.#broken !== null) throw this.#broken;
-    let next: Planned | undefined;
-    for (const entry of this.#planned) {
-      if (
-        next === undefined ||
-        entry.atMs < next.atMs ||
-        (entry.atMs === next.atMs && this.#before(entry, next))
-      ) {
-        next = entry;
-      }
-    }
-    if (next === undefined) return false;
-    this.#planned.splice(this.#planned.indexOf(next), 1);
-    this.nowMs = Math.max(this.nowMs, next.atMs);
-    if (next.process === null || next.process.isAlive) next.run();
-    // Every promise that can settle now settles before the next thing happens.
-    await new Promise((resolve) => setImmediate(resolve));
-    return true;
-  }
-
-  #before(a: Planned, b: Planned): boolean {
-    return a.order < b.order;
+    return this.#timeline.step();
   }
 }

@@ -1,0 +1,52 @@
+// Simulated time: it leaps from one planned thing to the next, and everything that can settle has settled in between.
+
+/** A process, or whatever else plans things: what a dead one had planned never happens. */
+export interface Living {
+  readonly isAlive: boolean;
+}
+
+interface Planned {
+  readonly atMs: number;
+  readonly order: number;
+  readonly by: Living | null;
+  readonly run: () => void;
+}
+
+export class Timeline {
+  nowMs = Date.UTC(2026, 0, 1);
+  #planned: Planned[] = [];
+  #order = 0;
+
+  /** @returns how to take it back */
+  plan(delayMs: number, by: Living | null, run: () => void): () => void {
+    const entry: Planned = { atMs: this.nowMs + Math.max(0, delayMs), order: this.#order++, by, run };
+    this.#planned.push(entry);
+    return () => {
+      const at = this.#planned.indexOf(entry);
+      if (at >= 0) this.#planned.splice(at, 1);
+    };
+  }
+
+  drop(by: Living): void {
+    this.#planned = this.#planned.filter((entry) => entry.by !== by);
+  }
+
+  /** Lets the earliest planned thing happen. @returns false when nothing is planned */
+  async step(): Promise<boolean> {
+    let next: Planned | undefined;
+    for (const entry of this.#planned) {
+      const isEarlier =
+        next === undefined ||
+        entry.atMs < next.atMs ||
+        (entry.atMs === next.atMs && entry.order < next.order);
+      if (isEarlier) next = entry;
+    }
+    if (next === undefined) return false;
+    this.#planned.splice(this.#planned.indexOf(next), 1);
+    this.nowMs = Math.max(this.nowMs, next.atMs);
+    if (next.by === null || next.by.isAlive) next.run();
+    // Every promise that can settle now settles before the next thing happens.
+    await new Promise((resolve) => setImmediate(resolve));
+    return true;
+  }
+}
