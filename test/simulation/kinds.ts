@@ -45,9 +45,29 @@ export const diskKinds = [
   "commit lost in a power cut",
 ] as const;
 
-export type Kind = (typeof kinds)[number] | (typeof diskKinds)[number];
+/** What happens in worlds of the gateway. */
+export const gatewayKinds = [
+  "crash of the gateway",
+  "crash behind a write of the gateway",
+  "store that failed the gateway",
+  "answer that was given again",
+  "key that was used for something else",
+  "run without a free port",
+  "run that completed",
+  "run that was cut short",
+  "run that was cancelled before its launch",
+  "run that failed in its preparation",
+  "preparation of a launch",
+  "preparation that failed",
+  "operation that completed",
+  "operation that failed",
+  "operation that was done again",
+  "operation on a busy target",
+] as const;
 
-const allKinds: readonly Kind[] = [...kinds, ...diskKinds];
+export type Kind = (typeof kinds)[number] | (typeof diskKinds)[number] | (typeof gatewayKinds)[number];
+
+const allKinds: readonly Kind[] = [...kinds, ...diskKinds, ...gatewayKinds];
 
 export class Counts {
   readonly #counts = new Map<Kind, number>();

@@ -1,7 +1,8 @@
 // Runs many seeds: `npm run simulate -- --seeds 100000`, or one again: `npm run simulate -- --seed 4711`; with `--disk`
-// on the real store, whose power is cut.
+// on the real store, whose power is cut, and with `--gateway` the gateway's half.
 
 import { parseArgs } from "node:util";
+import { runGatewaySeed } from "./gateway-scenario.ts";
 import { Counts } from "./kinds.ts";
 import { runSeed } from "./scenario.ts";
 
@@ -11,24 +12,34 @@ const { values } = parseArgs({
     from: { type: "string", default: "1" },
     seed: { type: "string" },
     disk: { type: "boolean", default: false },
+    gateway: { type: "boolean", default: false },
   },
 });
 const from = Number(values.seed ?? values.from);
 const count = values.seed === undefined ? Number(values.seeds) : 1;
 const counts = new Counts();
 const total = { jobs: 0, events: 0 };
+
+async function simulate(seed: number): Promise<void> {
+  if (values.gateway) {
+    counts.addAll(await runGatewaySeed(seed));
+    return;
+  }
+  const outcome = await runSeed(seed, { hasDisk: values.disk });
+  total.jobs += outcome.jobs;
+  total.events += outcome.events;
+  counts.addAll(outcome.counts);
+}
+
 for (let seed = from; seed < from + count; seed++) {
   try {
-    const outcome = await runSeed(seed, { hasDisk: values.disk });
-    total.jobs += outcome.jobs;
-    total.events += outcome.events;
-    counts.addAll(outcome.counts);
+    await simulate(seed);
   } catch (error) {
-    console.error(
-      `Seed ${seed} failed; again: npm run simulate --${values.disk ? " --disk" : ""} --seed ${seed}`,
-    );
+    const world = values.gateway ? " --gateway" : values.disk ? " --disk" : "";
+    console.error(`Seed ${seed} failed; again: npm run simulate --${world} --seed ${seed}`);
     console.error(error);
     process.exit(1);
   }
 }
-console.log(`${count} seeds passed: ${total.jobs} jobs, ${total.events} events\n${counts}`);
+const what = values.gateway ? "" : `: ${total.jobs} jobs, ${total.events} events`;
+console.log(`${count} seeds passed${what}\n${counts}`);

@@ -1,0 +1,376 @@
+// One life of the gateway's process: launcher, preparations, operations and idempotency as the program wires them, over
+// the world's database. What is made up: packages (two, in memory), what a preparation copies, and commands.
+
+import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { descriptionOf } from "../../src/blueprints/describe-package.ts";
+import type { Definition } from "../../src/bundles/definition.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import { type Journal, JournalUnavailable } from "../../src/engine/journal.ts";
+import { parseManifest } from "../../src/engine/manifest.ts";
+import { noServiceBoard } from "../../src/engine/service-port.ts";
+import { noActions, type TaskOutcome, type TaskRef, type TaskStart } from "../../src/engine/task-port.ts";
+import { PoolSlots } from "../../src/execution/pools.ts";
+import { preparedFolders } from "../../src/execution/runner/paths.ts";
+import { IdempotentRequests } from "../../src/http/core/idempotency.ts";
+import { type AcceptableRun, Acceptance, type AcceptanceParts } from "../../src/launch/acceptance.ts";
+import { type LaunchPlan, LaunchPlans, type LaunchPlansParts } from "../../src/launch/launch-plans.ts";
+import { Launcher } from "../../src/launch/launcher.ts";
+import { PreparationFailed } from "../../src/launch/preparation/findings.ts";
+import type { PreparationProgress } from "../../src/launch/preparation/payload.ts";
+import type { PreparedLaunch, PreparingRun } from "../../src/launch/preparation/preparation.ts";
+import type { LaunchSubject } from "../../src/launch/preparation/resolved-launch.ts";
+import { RunFolders } from "../../src/launch/preparation/run-folders.ts";
+import type { GatewayRecords, GatewayWrites, JobDefinition } from "../../src/launch/records.ts";
+import { RunEnds } from "../../src/launch/run-ends.ts";
+import { Runs } from "../../src/launch/runs.ts";
+import { KeyedMutex } from "../../src/lib/async.ts";
+import { DomainError } from "../../src/lib/domain-error.ts";
+import { OperationFailed, OperationInterrupted } from "../../src/operations/failures.ts";
+import { type OperationHandler, Operations } from "../../src/operations/operations.ts";
+import type { OperationContext } from "../../src/operations/progress.ts";
+import { EventFeed } from "../../src/runs/feed.ts";
+import { ConfigurationSecrets } from "../../src/security/configuration.ts";
+import { SecretKey } from "../../src/security/secret-key.ts";
+import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
+import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
+import { sqlPortRecords } from "../../src/store/sql/ports.ts";
+import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
+import { WEB_UI_PORT } from "../../src/web/ports.ts";
+import { executor, graph } from "../support/graphs.ts";
+import type { GatewayWorld } from "./gateway-world.ts";
+
+const PORTS: readonly number[] = [9_001, 9_002];
+const noLog = { warn: () => {}, error: () => {} };
+
+/** What every job is made of; a job whose id ends in "prepared" needs preparation. */
+const definition = definitionOf();
+
+export class GatewayProcess {
+  isAlive = true;
+  readonly runs: Runs;
+  readonly idempotency: IdempotentRequests;
+  readonly operations: Operations<GatewayWrites>;
+  readonly launcher: Launcher;
+  readonly records: GatewayRecords;
+  readonly feed = new EventFeed();
+  readonly #world: GatewayWorld;
+  readonly #engine: Engine;
+  readonly #folders: RunFolders;
+  readonly #stopped = new Set<string>();
+
+  constructor(world: GatewayWorld, name: string) {
+    this.#world = world;
+    const { database, newId, home } = world;
+    const clock = world.clockOf(this);
+    const log = noLog;
+    const stored = sqlGatewayRecords(database, clock.soon);
+    const records = this.#recordsOf(stored);
+    this.records = records;
+    const secrets = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 7)));
+    this.#engine = new Engine({
+      owner: name,
+      clock,
+      randomness: { id: newId, fraction: () => world.random.fraction() },
+      journal: this.#journalOf(new SqliteJournal(database)),
+      runner: {
+        start: (task) => this.#startCommand(task),
+        stop: (ref) => void this.#stopped.add(keyOf(ref)),
+        send: () => {},
+        respond: () => {},
+      },
+      slots: new PoolSlots({ default: 3 }, newId),
+      feed: this.feed,
+      services: noServiceBoard,
+      log,
+    });
+    this.#folders = new RunFolders({
+      home,
+      feed: this.feed,
+      // Time stands still for those who work on files.
+      openRun: (runId) => stored.openRun(runId),
+      // They take a while to end behind their run; but time stands still while files are worked on.
+      commandsEnded: async () => {
+        if (!world.isOnFiles) await world.pause(this, world.random.between(0, 300));
+      },
+      log,
+    });
+    const ends = new RunEnds({ records, feed: this.feed, clock });
+    const turns = new KeyedMutex();
+    const plans = new SimPlans();
+    this.launcher = new Launcher({
+      records,
+      plans,
+      preparation: {
+        prepare: (run, subject, progress) => this.#prepare(run, subject, progress),
+        missingServices: () => (world.random.chance(world.faults.preparationFails) ? ["a service"] : []),
+      },
+      blueprints: { prepared: async () => null },
+      ports: sqlPortRecords(database),
+      webUiPorts: { candidates: async () => PORTS, refusal: noFreePort },
+      secrets,
+      engine: this.#engine,
+      ends,
+      turns,
+      clock,
+      log,
+    });
+    const newTraceId = () => "4bf92f3577b34da6a3ce929d0e0e4736";
+    const acceptance = new SimAcceptance();
+    const { launcher } = this;
+    this.runs = new Runs({ records, acceptance, launcher, turns, clock, newId, newTraceId });
+    this.idempotency = new IdempotentRequests({ records, nowMs: clock.nowMs });
+    const handler = this.#handler();
+    this.operations = new Operations<GatewayWrites>({
+      records: sqlOperationRecords(database),
+      write: (work) => records.write(work),
+      handlers: { blueprint_addition: handler, blueprint_removal: handler },
+      feed: this.feed,
+      clock,
+      newId,
+      log,
+    });
+    this.feed.subscribeAll((id, firstSeq, lines) => this.#published(id, firstSeq, lines));
+  }
+
+  /** As src/app starts: runtime jobs first, then launches, operations, and what was prepared for ended runs. */
+  async recover(): Promise<void> {
+    await this.#engine.recover();
+    await this.launcher.recover();
+    await this.operations.recover();
+    await this.#world.onFiles(this.#folders.sweep());
+  }
+
+  /** Nothing is published before it is stored. */
+  #published(id: string, firstSeq: number, lines: readonly string[]): void {
+    if (!id.startsWith("op_")) return;
+    const sql = "SELECT line FROM operation_events WHERE operation_id = ? AND seq = ?";
+    const stored = this.#world.database.connection.prepare(sql);
+    for (const [i, line] of lines.entries()) {
+      const row = stored.get(id, firstSeq + i);
+      if (row?.line === line) continue;
+      this.#world.broken(new Error(`W3: event ${firstSeq + i} of ${id} was published before it was stored`));
+    }
+  }
+
+  #recordsOf(real: GatewayRecords): GatewayRecords {
+    const world = this.#world;
+    const read =
+      <Arguments extends readonly unknown[], T>(reading: (...given: Arguments) => Promise<T>) =>
+      async (...given: Arguments): Promise<T> => {
+        await world.pause(this, world.random.between(0, 2));
+        world.mayFail();
+        return reading(...given);
+      };
+    return {
+      ...real,
+      job: read(real.job),
+      run: read(real.run),
+      openRun: read(real.openRun),
+      unsettledRuns: read(real.unsettledRuns),
+      idempotency: read(real.idempotency),
+      write: async (work) => {
+        await world.pause(this, world.random.between(0, 5));
+        world.mayFail();
+        const value = await real.write(work);
+        await world.mayCrash(this);
+        return value;
+      },
+    };
+  }
+
+  #journalOf(real: Journal): Journal {
+    const world = this.#world;
+    return {
+      commit: async (batch) => {
+        await world.pause(this, world.random.between(0, 2));
+        world.mayFail();
+        const isUnknown = world.random.chance(world.faults.storeFails);
+        const answer = await real.commit(batch);
+        await world.mayCrash(this);
+        if (isUnknown) throw new JournalUnavailable("The disk failed.", "unknown");
+        return answer;
+      },
+      claim: (owner, limit) => real.claim(owner, limit),
+      load: (jobId) => real.load(jobId),
+      failDamaged: (jobId, owner, render) => real.failDamaged(jobId, owner, render),
+    };
+  }
+
+  #startCommand(task: TaskStart): void {
+    const { random, faults, home } = this.#world;
+    const { root } = preparedFolders(home, task.runId);
+    if (task.hasOwnPayload && !existsSync(join(root, "payload"))) {
+      this.#world.broken(new Error(`W5: a command of ${task.runId} does not find what was prepared for it`));
+    }
+    this.#world.plan(random.between(0, 400), this, () => {
+      const fails = random.chance(faults.commandFails);
+      const isStopped = this.#stopped.has(keyOf(task.ref));
+      this.#engine.taskEnded(task.ref, isStopped ? interrupted : fails ? commandFailed : commandDone);
+    });
+  }
+
+  async #prepare(
+    { runId }: PreparingRun,
+    { definition: { graph, manifestJson }, inputs }: LaunchSubject,
+    { signal, report }: PreparationProgress,
+  ): Promise<PreparedLaunch> {
+    const { random, faults, counts, home } = this.#world;
+    const world = this.#world;
+    counts.add("preparation of a launch");
+    try {
+      await world.onFiles(this.#folders.begin(runId));
+      report("Copying");
+      await world.pause(this, random.between(0, 300));
+      signal.throwIfAborted();
+      if (random.chance(faults.preparationFails)) {
+        counts.add("preparation that failed");
+        if (random.chance(0.3))
+          throw new PreparationFailed("preparation.requirement_unmet", "It lacks something.");
+        throw new Error("an unexpected error");
+      }
+      writeFileSync(join(`${preparedFolders(home, runId).root}.tmp`, "payload"), runId);
+      await world.onFiles(this.#folders.finish(runId, signal));
+    } catch (error) {
+      await world.onFiles(this.#folders.discard(runId));
+      throw error;
+    }
+    return { graph, manifestJson, configurationJson: null, hasOwnPayload: true, inputs };
+  }
+
+  #handler(): OperationHandler<GatewayWrites> {
+    return {
+      steps: ["look", "copy", "check"].map((name) => ({ name, label: name })),
+      run: async (context) => {
+        await this.#work(context);
+        const { target, operationId } = context.operation;
+        return {
+          result: { target },
+          commit: async (writes) => {
+            await writes.insertJob(jobOf(`job_of_${operationId}`, this.#world.nowMs));
+            return () => {};
+          },
+        };
+      },
+      fail: async () => () => {},
+    };
+  }
+
+  async #work(context: OperationContext): Promise<void> {
+    const { random, faults, counts } = this.#world;
+    if (context.operation.status === "running" && context.operation.step !== null) {
+      counts.add("operation that was done again");
+    }
+    for (const name of ["look", "copy", "check"]) {
+      if (random.chance(0.2)) {
+        await context.skip(name);
+        continue;
+      }
+      await context.step(name);
+      for (const share of [0.3, 0.7]) {
+        await this.#world.pause(this, random.between(0, 400));
+        context.signal.throwIfAborted();
+        context.progress(share, `${name} ${share}`);
+        if (!random.chance(faults.handlerFails)) continue;
+        if (random.chance(0.5)) throw new OperationInterrupted();
+        throw random.chance(0.5) ? new OperationFailed("disk_full", "no room") : new Error("unexpected");
+      }
+    }
+  }
+}
+
+/** Everything that is made up of a package. */
+class SimPlans extends LaunchPlans {
+  constructor() {
+    super({} as LaunchPlansParts);
+  }
+
+  override async of(job: JobDefinition): Promise<LaunchPlan> {
+    const isPrepared = job.jobId.endsWith("prepared");
+    const { description } = descriptionOf(definition);
+    assert.ok(description !== null);
+    return {
+      definition,
+      graph: definition.graph,
+      bundleFingerprint: job.bundleFingerprint!,
+      configurationJson: null,
+      preparation: isPrepared ? description : null,
+    };
+  }
+}
+
+/** Accepts everything, as long as there are ports for runs that are prepared. */
+class SimAcceptance extends Acceptance {
+  constructor() {
+    super({} as AcceptanceParts);
+  }
+
+  override async check(
+    { jobId }: JobDefinition,
+    { inputs }: Parameters<Acceptance["check"]>[1],
+  ): Promise<AcceptableRun> {
+    return {
+      graphId: definition.graph.graphId,
+      agentsTotal: 1,
+      inputsJson: JSON.stringify(inputs),
+      configOverridesJson: null,
+      label: null,
+      settle: async (writes, runId) => {
+        if (!jobId.endsWith("prepared")) return;
+        if ((await writes.ports.reserve(runId, WEB_UI_PORT, PORTS)) === null) throw noFreePort();
+      },
+    };
+  }
+}
+
+export function jobOf(jobId: string, nowMs: number): JobDefinition {
+  return {
+    jobId,
+    name: jobId,
+    status: "ready",
+    source: { kind: "bundle", bundleId: "bundle_1" },
+    bundleFingerprint: "fingerprint",
+    graphId: definition.graph.graphId,
+    configurationJson: "{}",
+    extensions: [],
+    revision: 1,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+  };
+}
+
+function definitionOf(): Definition {
+  const manifest = graph("worker", [executor("work", ["true"], { max_attempts: 2, retry_backoff_ms: 50 })]);
+  const parsed = parseManifest(manifest);
+  assert.equal(parsed.kind, "valid");
+  assert.ok(parsed.kind === "valid");
+  const manifestJson = JSON.stringify(manifest);
+  return {
+    graph: parsed.graph,
+    manifest,
+    manifestJson,
+    configuration: null,
+    jsonChars: manifestJson.length,
+  };
+}
+
+const noFreePort = () => new DomainError("no_free_port", "All ports are in use.");
+const keyOf = ({ jobId, taskSeq, attempt }: TaskRef) => `${jobId}/${taskSeq}/${attempt}`;
+
+const interrupted: TaskOutcome = { kind: "interrupted", reason: "stopped" };
+const command = { exitCode: 0, signal: null, stdout: "", stderr: "", durationMs: 1, usage: null };
+const commandDone: TaskOutcome = {
+  kind: "succeeded",
+  actions: noActions,
+  command,
+  artifacts: [],
+  observation: null,
+};
+const commandFailed: TaskOutcome = {
+  kind: "failed",
+  code: "executor.exit_nonzero",
+  message: "exit 1",
+  command: { ...command, exitCode: 1 },
+  artifacts: [],
+};
