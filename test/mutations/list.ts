@@ -9,6 +9,7 @@ import { executionMutations } from "./execution.ts";
 import { httpMutations } from "./http.ts";
 import { launchMutations } from "./launch.ts";
 import type { Mutation } from "./mutation.ts";
+import { simulatedGatewayMutations } from "./simulated-gateway.ts";
 import { storeMutations } from "./store.ts";
 
 export const mutations: readonly Mutation[] = [
@@ -21,4 +22,5 @@ export const mutations: readonly Mutation[] = [
   ...blueprintMutations,
   ...backupMutations,
   ...cliMutations,
+  ...simulatedGatewayMutations,
 ];
