@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sized } from "../support/long.ts";
 import { runGatewaySeed } from "./gateway-scenario.ts";
 import { Counts, gatewayKinds } from "./kinds.ts";
 
-const SEEDS = 60;
+const SEEDS = sized(60, 600);
 
 test(`${SEEDS} seeds of crashes, failing stores and impatient clients break no promise of the gateway`, async () => {
   const counts = new Counts();
