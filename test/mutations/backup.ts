@@ -93,7 +93,7 @@ export const backupMutations: readonly Mutation[] = [
     fault: "a program starts in a home whose restore was interrupted",
     file: "src/store/home.ts",
     search: "if (isThere(join(home, RESTORING)))",
-    replacement: "if (!exists(home))",
+    replacement: "if (!isThere(home))",
     tests,
   },
   {
