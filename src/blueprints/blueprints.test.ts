@@ -10,6 +10,7 @@ import { type Death, type TestHome, testHome } from "../../test/support/blueprin
 import { writeFolder } from "../../test/support/bundle-files.ts";
 import { fc } from "../../test/support/fast-check.ts";
 import { job, run } from "../../test/support/gateway-samples.ts";
+import { sized } from "../../test/support/long.ts";
 import { until } from "../../test/support/until.ts";
 import { DomainError } from "../lib/domain-error.ts";
 import type { Operation } from "../operations/records.ts";
@@ -225,7 +226,7 @@ describe("a process that dies", () => {
           }),
           async (deaths) => void (await cycle(under, expected, deaths)),
         ),
-        { numRuns: 6 },
+        { numRuns: sized(3, 12) },
       ),
     ));
 });

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
+import { sized } from "../../test/support/long.ts";
 import { boundedValue } from "./bounded-value.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 
@@ -34,6 +35,7 @@ test("whatever goes in, what comes out fits, and cutting it again changes nothin
       assert.ok(bytesOf(once) <= bytesMax, `${bytesOf(once)} > ${bytesMax}`);
       assert.deepEqual(boundedValue(once, bytesMax), once);
     }),
+    { numRuns: sized(30, 300) },
   );
 });
 

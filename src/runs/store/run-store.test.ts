@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { fc } from "../../../test/support/fast-check.ts";
+import { sized } from "../../../test/support/long.ts";
 import {
   bytesOf,
   contentsOf,
@@ -117,7 +118,7 @@ describe("bytes", () => {
       const part = await buffer(await artifact.open(first, last));
       assert.deepEqual(part, wholes.get(artifact)?.subarray(first, last + 1));
     });
-    await fc.assert(property, { numRuns: 200 });
+    await fc.assert(property, { numRuns: sized(50, 400) });
   });
 
   test("what was listed stays what is served, though the run has continued", async () => {
@@ -156,7 +157,7 @@ describe("bytes", () => {
       assert.deepEqual([...inSteps.keys()], [...atOnce.keys()]);
       for (const [id, bytes] of atOnce) assert.ok(bytes.equals(inSteps.get(id)!), id);
     });
-    await fc.assert(property, { numRuns: 30 });
+    await fc.assert(property, { numRuns: sized(10, 60) });
   });
 });
 
