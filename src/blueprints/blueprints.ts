@@ -193,7 +193,7 @@ function broken(
   blueprintId: string,
   problems: readonly BundleProblemEntry[],
 ): DomainError {
-  const detail = `Blueprint ${blueprintId} cannot be used as it is: ${messagesOf(problems)}. GET /api/v1/blueprints/${blueprintId} lists its mistakes.`;
+  const detail = `Blueprint ${blueprintId} cannot be used as it is: ${messagesOf(problems)}. Its detail lists its mistakes.`;
   return new DomainError(code, detail, problems);
 }
 

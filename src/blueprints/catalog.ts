@@ -139,6 +139,6 @@ export async function blueprintNotFound(blueprintId: string, catalog: Catalog): 
   const hint = nearest === null ? "" : ` Did you mean ${quoted(nearest)}?`;
   return new DomainError(
     "blueprint_not_found",
-    `Blueprint ${blueprintId} was not found.${hint} GET /api/v1/blueprints lists the blueprints there are; SVC_BLUEPRINT_CATALOG names their folders.`,
+    `Blueprint ${blueprintId} was not found.${hint} List the blueprints to find its id; SVC_BLUEPRINT_CATALOG names their folders.`,
   );
 }

@@ -228,7 +228,7 @@ export class Bundles {
     if (outcome === "in_use") {
       throw new DomainError(
         "bundle_in_use",
-        `Bundle ${bundleId} is used by at least one job. Delete those jobs first: GET /api/v1/jobs lists them.`,
+        `Bundle ${bundleId} is used by at least one job. Delete those jobs first.`,
       );
     }
   }
@@ -378,7 +378,7 @@ function checkedId(bundleId: string): string {
 function notFound(bundleId: string): DomainError {
   return new DomainError(
     "bundle_not_found",
-    `Bundle ${bundleId} was not found. GET /api/v1/bundles lists the bundles there are.`,
+    `Bundle ${bundleId} was not found. List the bundles to find its id.`,
   );
 }
 

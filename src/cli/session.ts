@@ -117,22 +117,13 @@ export function explained(error: unknown, server: ServerAddress): unknown {
   }
   if (!(error instanceof TroupeProblem)) return error;
   const text = [
-    `${withCommands(error.detail || error.title || error.message)} (HTTP ${error.status})`,
+    `${error.detail || error.title || error.message} (HTTP ${error.status})`,
     ...entryLines(error),
     ...adviceFor(error, server),
   ].join("\n");
   return server.name === "gateway" && inputStatuses.has(error.status)
     ? new UsageError(text)
     : new CommandFailed(text);
-}
-
-/** The API names its own paths as the next step; here it is a command. */
-function withCommands(detail: string): string {
-  return detail
-    .replace(/GET \/api\/v1\/(jobs|runs|bundles)(?=[ ,.;:)]|$)/g, "`troupe $1 list`")
-    .replace(/GET \/api\/v1\/operations(?=[ ,.;:)]|$)/g, "`troupe operations`")
-    .replace(/GET \/api\/v1\/blueprints(?=[ ,.;:)]|$)/g, "`troupe blueprint list`")
-    .replace(/GET \/api\/v1\/blueprints\/([a-z0-9_-]+)(?=[ ,.;:)]|$)/g, "`troupe blueprint show $1`");
 }
 
 /** Of the gateway: what was sent is invalid, so that sending it again cannot help. */
@@ -146,6 +137,17 @@ function entryLines({ errors }: TroupeProblem): readonly string[] {
   return more > 0 ? [...lines, `  … and ${plural(more, "more error")}`] : lines;
 }
 
+/** The command that is the next step, by the problem's code. */
+const nextCommands: Readonly<Record<string, string>> = {
+  job_not_found: "`troupe jobs list` lists the jobs.",
+  run_not_found: "`troupe runs list` lists the runs.",
+  bundle_not_found: "`troupe bundles list` lists the bundles.",
+  bundle_in_use: "`troupe jobs list` lists the jobs.",
+  operation_not_found: "`troupe operations` lists the operations.",
+  blueprint_not_found: "`troupe blueprint list` lists the blueprints.",
+  blueprint_broken: "`troupe blueprint show <id>` lists the mistakes.",
+};
+
 function adviceFor(problem: TroupeProblem, { name, token }: ServerAddress): readonly string[] {
   if (problem.status === 401) {
     const variable = name === "gateway" ? "SVC_API_TOKEN" : "SVC_RUNTIME_API_TOKEN";
@@ -153,6 +155,8 @@ function adviceFor(problem: TroupeProblem, { name, token }: ServerAddress): read
       ? [`Set ${variable} to the token that the ${name} was started with.`]
       : [`${variable} is set here, but the ${name} has another token. Set it to the ${name}'s own.`];
   }
+  const next = nextCommands[problem.code];
+  if (next !== undefined) return [next];
   if (problem.status < 500 || problem.requestId === "") return [];
   return [`The ${name}'s log has the cause under the request id ${problem.requestId}.`];
 }

@@ -149,6 +149,6 @@ function unknownBlueprint(blueprintId: string): DomainErrorEntry {
   return {
     path: "/blueprint_id",
     code: "unknown_blueprint",
-    message: `there is no blueprint ${JSON.stringify(blueprintId)} in the catalog; GET /api/v1/blueprints lists those there are`,
+    message: `there is no blueprint ${JSON.stringify(blueprintId)} in the catalog; list the blueprints to find its id`,
   };
 }

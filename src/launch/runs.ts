@@ -202,17 +202,11 @@ export class Runs {
 }
 
 export function jobNotFound(jobId: string): DomainError {
-  return new DomainError(
-    "job_not_found",
-    `Job ${jobId} was not found. GET /api/v1/jobs lists the jobs there are.`,
-  );
+  return new DomainError("job_not_found", `Job ${jobId} was not found. List the jobs to find its id.`);
 }
 
 export function runNotFound(runId: string): DomainError {
-  return new DomainError(
-    "run_not_found",
-    `Run ${runId} was not found. GET /api/v1/runs lists the runs there are.`,
-  );
+  return new DomainError("run_not_found", `Run ${runId} was not found. List the runs to find its id.`);
 }
 
 function invalidTransition(run: RunRecord, desired: DesiredState): DomainError {

@@ -146,7 +146,7 @@ const tooLate = (run: AskedRun) => runEnded(run, run.status, NOTHING_TAKEN);
 function notFound({ runId }: AskedRun, deadLetterId: string): DomainError {
   return new DomainError(
     "dead_letter_not_found",
-    `Run ${runId} has no dead letter ${JSON.stringify(deadLetterId.slice(0, 200))}. GET /api/v1/runs/${runId}/dead-letters lists them.`,
+    `Run ${runId} has no dead letter ${JSON.stringify(deadLetterId.slice(0, 200))}. List its dead letters.`,
   );
 }
 

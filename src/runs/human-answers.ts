@@ -154,6 +154,6 @@ function mustBeAllowed({ allowedDecisions }: HumanRequest, { decision, comment, 
 function notFound({ runId }: AskedRun, requestId: string): DomainError {
   return new DomainError(
     "human_request_not_found",
-    `Run ${runId} has asked nothing under the id ${JSON.stringify(requestId.slice(0, 200))}. GET /api/v1/runs/${runId}/human lists what it asks.`,
+    `Run ${runId} has asked nothing under the id ${JSON.stringify(requestId.slice(0, 200))}. List its questions.`,
   );
 }

@@ -221,7 +221,7 @@ describe("with a gateway that is up", () => {
   test("the runs of a job that does not exist are a mistake, whose next step is a command", async () => {
     const { code, out, err } = await troupe("runs", "list", "--job", "nope").ended;
     assert.deepEqual([code, out], [1, ""]);
-    assert.match(err, /Job nope .*`troupe jobs list`/);
+    assert.match(err, /Job nope .*\n`troupe jobs list`/);
     const blueprint = await troupe("blueprint", "show", "nope").ended;
     assert.match(blueprint.err, /nope/);
     for (const text of [err, blueprint.err]) assert.doesNotMatch(text, /\/api\/v1/);

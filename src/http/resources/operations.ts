@@ -148,7 +148,7 @@ async function findOperation({ operationRecords }: Parts, operationId: string): 
   if (operation !== null) return operation;
   throw new DomainError(
     "operation_not_found",
-    `Operation ${operationId} was not found, or was removed with age. GET /api/v1/operations lists those there are.`,
+    `Operation ${operationId} was not found, or was removed with age. List the operations to find its id.`,
   );
 }
 
