@@ -25,6 +25,12 @@ export interface RunningProgram extends Served {
   close(): Promise<void>;
 }
 
+/** What a program that does not have its process to itself is given in place of the process's. */
+export interface Surroundings {
+  readonly logTo?: DestinationStream;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
 /** The program's own log. Libraries log headers at the level trace: no secret of the runtime is written. */
 function openLog({ logLevel, secretTexts }: Config, to: DestinationStream): Logger {
   const redactor = makeRedactor(secretTexts);
@@ -44,22 +50,23 @@ const LAST_SPANS_MS = 2_000;
  * Starts the program: opens the home and the store, ends what a dead predecessor left running, serves the APIs of
  * the command, and recovers the jobs that are open.
  *
- * @param logTo where the log goes; to stderr when absent
+ * @param surroundings.logTo where the log goes; to stderr when absent
+ * @param surroundings.env what says whether and how traces are exported; the process's own when absent
  * @throws StartFailed, StoreUnusable, SecretKeyUnusable
  */
 export async function startProgram(
   config: Config,
   options: StartOptions = {},
-  logTo: DestinationStream = pino.destination(2),
+  surroundings: Surroundings = {},
 ): Promise<RunningProgram> {
   await using undo = new AsyncDisposableStack();
   // What the program and its commands write is for its user alone.
   const umask = process.umask(0o077);
   undo.defer(() => void process.umask(umask));
-  const log = openLog(config, logTo);
+  const log = openLog(config, surroundings.logTo ?? pino.destination(2));
   const core = await openCore(config, options, log, undo);
   const { engine, runner, cleanup } = core;
-  await exportTraces(core, undo);
+  await exportTraces(core, surroundings.env ?? process.env, undo);
   const gateway = openGateway(config, core);
   const stopping = new AbortController();
   const waits = new Waits({ feed: core.feed, clock: systemClock, stopping: stopping.signal });
@@ -121,9 +128,9 @@ function checkDatabase({ database, engine, log }: Core, stopping: AbortSignal): 
 /** Sends traces to a collector when OTEL_* variables enable it; loaded only then. */
 async function exportTraces(
   { feed, records, engineLog, log }: Core,
+  env: NodeJS.ProcessEnv,
   undo: AsyncDisposableStack,
 ): Promise<void> {
-  const { env } = process;
   const settings = readTelemetry(env);
   for (const warning of settings.warnings) log.warn(warning);
   if (settings.kind === "off") return;

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
+import { sized } from "../support/long.ts";
 import { executor, graph, oneCommand } from "../support/manifests.ts";
 import { withoutPrivileges } from "../support/privileges.ts";
 import { memoryOf, seesProcesses } from "../support/processes.ts";
@@ -22,6 +23,9 @@ import {
 import { until } from "../support/until.ts";
 
 const MiB = 1024 * 1024;
+const FILES = sized(1_000, 5_000);
+/** Far more than is kept of a run's logs. */
+const FLOOD_MB = sized(400, 1_000);
 
 /** A job of two agents that must not notice anything. */
 const bystander = graph(
@@ -150,7 +154,7 @@ describe("workers that misbehave", { concurrency: 2 }, () => {
     assert.ok(total(said) < 64 * 1024, "garbage is not kept");
   });
 
-  test("leaves links, pipes and 5,000 files as output: regular files are kept, the others are named", async () => {
+  test(`leaves links, pipes and ${FILES} files as output: regular files are kept, the others are named`, async () => {
     const command = [
       'cd "$SVC_OUTPUT_DIR"',
       "ln -s /etc/passwd secrets.txt",
@@ -158,12 +162,12 @@ describe("workers that misbehave", { concurrency: 2 }, () => {
       "mkfifo pipe",
       "mkdir -p deep/er",
       "echo deep > deep/er/file.txt",
-      "i=0; while [ $i -lt 5000 ]; do : > file-$i.txt; i=$((i+1)); done",
+      `i=0; while [ $i -lt ${FILES} ]; do : > file-$i.txt; i=$((i+1)); done`,
     ];
     const ended = await run(program, oneCommand("littering", command.join("; ")));
     completed(ended);
     const names = new Set((await artifactsOf(program, ended.runId)).map(({ name }) => name));
-    assert.equal(names.size, 5_001);
+    assert.equal(names.size, FILES + 1);
     assert.ok(names.has("deep/er/file.txt"));
     for (const name of ["secrets.txt", "up", "pipe"]) {
       assert.ok(!names.has(name), name);
@@ -245,11 +249,11 @@ describe("workers that misbehave", { concurrency: 2 }, () => {
   }
 });
 
-test("prints 1 GB: memory and logs stay bounded, and other jobs go on beside it", async () => {
+test(`prints ${FLOOD_MB} MB: memory and logs stay bounded, and other jobs go on beside it`, async () => {
   await using program = await startProgram();
   const idle = seesProcesses ? memoryOf(program.pid).nowBytes : 0;
   const line = "x".repeat(999);
-  const manifest = oneCommand("flooding", `yes ${line} | head -c 1000000000`);
+  const manifest = oneCommand("flooding", `yes ${line} | head -c ${FLOOD_MB}000000`);
   const flooding = String((await call(program, "POST", "/jobs", manifest)).id);
   const beside = await endOf(program, String((await call(program, "POST", "/jobs", bystander)).id));
   completed(beside);

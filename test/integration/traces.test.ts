@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Collector, type SeenSpan, startCollector } from "../support/collector.ts";
-import { start } from "../support/command-line.ts";
+import { startHere } from "../support/command-line.ts";
 import { makeGates } from "../support/gates.ts";
 import {
   ask,
@@ -21,6 +21,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { freePorts } from "../support/ports.ts";
 import { type Program, startProgram, temporaryHome } from "../support/program.ts";
 import { historyOf, request } from "../support/runtime-api.ts";
@@ -67,7 +68,7 @@ describe("with a collector", () => {
   let program: Program;
   before(async () => {
     collector = await startCollector();
-    program = await startGateway({
+    program = await startGatewayHere({
       env: exporting(collector, {
         OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20of-the-collector",
         OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=testing",
@@ -226,7 +227,7 @@ test("a restart in the middle of a run loses no span that was open, and sends no
     );
     await until("the first task has arrived", () => named(collector.spans, "task quick").length > 0);
     await first.kill();
-    await using second = await startGateway({ home, env });
+    await using second = await startGatewayHere({ home, env });
     await happens(second, runId, "executor_interrupted");
     await gates.open(gate);
     assert.equal((await ended(second, runId)).run.status, "completed");
@@ -266,7 +267,7 @@ describe("a collector that is of no use", () => {
     const port = await freePorts(1);
     // One attempt, so that the exporter does not try a batch for seconds before it gives it up.
     const env = exporting({ url: `http://127.0.0.1:${port}` }, { OTEL_EXPORTER_OTLP_TIMEOUT: "500" });
-    await using program = await startGateway({ env });
+    await using program = await startGatewayHere({ env });
     const jobId = await createJob(program, graph("alone", [teller("work")]));
     for (let n = 0; n < 3; n++) await completed(program, jobId);
     await until("the failure is logged", () => linesOfTraces(program).length > 0);
@@ -290,7 +291,7 @@ describe("a collector that is of no use", () => {
   test("never answers: runs do not notice, and the program stops all the same", async () => {
     await using collector = await startCollector();
     collector.answering = "never";
-    await using program = await startGateway({ env: exporting(collector) });
+    await using program = await startGatewayHere({ env: exporting(collector) });
     const jobId = await createJob(program, graph("patient", [teller("work")]));
     await completed(program, jobId);
     await until("it is asked", () => collector.requests.length > 0);
@@ -303,7 +304,7 @@ describe("a collector that is of no use", () => {
   test("refuses: it is logged once, with the reason, and the program stays as it is", async () => {
     await using collector = await startCollector();
     collector.answering = 401;
-    await using program = await startGateway({ env: exporting(collector) });
+    await using program = await startGatewayHere({ env: exporting(collector) });
     const jobId = await createJob(program, graph("refused", [teller("work")]));
     await completed(program, jobId);
     await until("it is asked", () => collector.requests.length > 0);
@@ -321,7 +322,7 @@ test("a program that stops sends what has ended until then", async () => {
   // A full batch is sent immediately: when it has arrived the exporter is there, and the other spans wait. A program that
   // stops has little time for them, and none for an exporter that still begins.
   const waiting = { OTEL_BSP_SCHEDULE_DELAY: "60000", OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "8" };
-  await using program = await startGateway({ env: exporting(collector, waiting) });
+  await using program = await startGatewayHere({ env: exporting(collector, waiting) });
   const jobId = await createJob(program, graph("last", [teller("work")]));
   await completed(program, jobId);
   const { run } = await completed(program, jobId);
@@ -335,7 +336,7 @@ test("a program that stops sends what has ended until then", async () => {
 test("samplers keep whole traces, or nothing of them", async () => {
   await using collector = await startCollector();
   const sampling = { OTEL_TRACES_SAMPLER: "parentbased_always_off" };
-  await using program = await startGateway({ env: exporting(collector, sampling) });
+  await using program = await startGatewayHere({ env: exporting(collector, sampling) });
   const jobId = await createJob(program, graph("samples", [teller("work")]));
   await completed(program, jobId);
   const answer = await ask(program, "POST", `/jobs/${jobId}/runs`, {
@@ -398,16 +399,16 @@ describe("troupe config", () => {
   test("tells whether and where traces are sent, and shows no header's value", async () => {
     const home = await temporaryHome();
     try {
-      const off = await start(["config"], home).ended;
+      const off = await startHere(["config"], home).ended;
       assert.match(off.out, /Traces are not exported: OTEL_EXPORTER_OTLP_ENDPOINT is not set\./);
       const env = {
         OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector.example:4318",
         OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20correct-horse",
       };
-      const on = await start(["config"], home, env).ended;
+      const on = await startHere(["config"], home, env).ended;
       assert.match(on.out, /Traces are sent to http:\/\/collector\.example:4318\/v1\/traces\./);
       assert.match(on.out, /authorization=\*{8}/);
-      const json = await start(["config", "--json"], home, env).ended;
+      const json = await startHere(["config", "--json"], home, env).ended;
       const rows = JSON.parse(json.out) as readonly JsonObject[];
       assert.ok(rows.some(({ variable }) => variable === "OTEL_EXPORTER_OTLP_ENDPOINT"));
       assert.doesNotMatch(on.out + on.err + json.out, /correct-horse/);

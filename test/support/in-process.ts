@@ -14,7 +14,7 @@ import { assertRefusal, type DomainError } from "./refusal.ts";
 export interface InProcessOptions {
   /** `troupe up` when absent, with the runtime API beside the gateway. */
   readonly command?: "up" | "gateway";
-  /** Variables of the program (SVC_*); all ports are any free one. */
+  /** Variables of the program (SVC_*, OTEL_*), not of its commands; all ports are any free one. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** An existing SVC_HOME, to carry on where another program ended; it is the caller's to remove. */
   readonly home?: string;
@@ -35,15 +35,16 @@ export const startRuntimeHere = (options: Omit<InProcessOptions, "command"> = {}
 
 async function start(command: "up" | "gateway" | "runtime", options: InProcessOptions): Promise<Program> {
   const home = options.home ?? (await temporaryHome());
-  const loaded = loadConfig(programEnvironment(home, options.env), command);
+  const env = programEnvironment(home, options.env);
+  const loaded = loadConfig(env, command);
   if (loaded.kind === "invalid") throw new Error(loaded.problems.join("\n"));
   let output = "";
-  const log = {
+  const logTo = {
     write(line: string) {
       output += line;
     },
   };
-  const running = await startProgram(loaded.config, options.allowing, log);
+  const running = await startProgram(loaded.config, options.allowing, { logTo, env });
   const { gatewayUrl, runtimeUrl } = running;
   // As the command prints them; the lines of the log follow.
   output = `  gateway      ${gatewayUrl}\n  runtime API  ${runtimeUrl}\n${output}`;
