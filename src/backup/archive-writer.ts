@@ -8,7 +8,7 @@ import { dirname, isAbsolute, relative } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { ZipFile } from "yazl";
-import { isInside } from "../execution/runner/paths.ts";
+import { isInside } from "../lib/paths.ts";
 import { type EntryKind, fileTypes, SUMS_FILE, storedName, sumLine } from "./layout.ts";
 
 const READ_CHUNK_BYTES = 1024 * 1024;

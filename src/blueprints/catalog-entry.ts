@@ -12,7 +12,7 @@ import { merged } from "../bundles/merge.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import { isObject, type JsonObject, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
-import { isInside } from "../execution/runner/paths.ts";
+import { isInside } from "../lib/paths.ts";
 import { type DescribedPackage, describePackage, descriptionOf } from "./describe-package.ts";
 import type { PackageDescription, PackageIdentity } from "./package-description.ts";
 

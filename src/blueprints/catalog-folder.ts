@@ -9,7 +9,7 @@ import { basename, join } from "node:path";
 import { isObject, type JsonValue, parseJson } from "../engine/json.ts";
 import { staysInside } from "../engine/manifest/fields.ts";
 import { quoted } from "../engine/manifest/problems.ts";
-import { isInside, joinInside } from "../execution/runner/paths.ts";
+import { isInside, joinInside } from "../lib/paths.ts";
 import { type Candidate, isGone, placeName } from "./catalog-entry.ts";
 
 export interface CatalogProblem {

@@ -8,10 +8,10 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, open, realpath, rename, rm, rmdir, stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
-import { folderName, isInside, joinInside } from "../execution/runner/paths.ts";
 import { KeyedMutex } from "../lib/async.ts";
 import { FileChanged, FileCopier } from "../lib/copy-file.ts";
 import { namesIn, syncFolder } from "../lib/files.ts";
+import { folderName, isInside, joinInside } from "../lib/paths.ts";
 import { OperationFailed } from "../operations/failures.ts";
 import type { DeclaredModel } from "./package-description.ts";
 

@@ -14,10 +14,10 @@ import { lstat, mkdir, readlink, rename, rm, rmdir, symlink } from "node:fs/prom
 import { basename, join } from "node:path";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import type { RunSideCommand, SideCommandEnd } from "../execution/process/side-command.ts";
-import { folderName, joinInside } from "../execution/runner/paths.ts";
 import { StagingError, stage } from "../execution/runner/staging.ts";
 import { bytesIn, namesIn, syncFolder, syncTree } from "../lib/files.ts";
 import { OpenFolder } from "../lib/open-folder.ts";
+import { folderName, joinInside } from "../lib/paths.ts";
 import { removeTree } from "../lib/remove-tree.ts";
 import { OperationFailed, OperationInterrupted } from "../operations/failures.ts";
 import type { DeclaredResource } from "./package-description.ts";

@@ -6,7 +6,8 @@
 
 import { constants } from "node:fs";
 import { access, copyFile, opendir, realpath, stat } from "node:fs/promises";
-import { isAbsolute, join, sep } from "node:path";
+import { isAbsolute, join } from "node:path";
+import { isInside } from "../lib/paths.ts";
 import { type BundleFile, bundleLimits, isLeftOut, nameProblem, tooLarge, tooManyEntries } from "./layout.ts";
 import { BundleProblem, ProblemList, shown } from "./problem.ts";
 import { type BundleSource, finishCopy } from "./snapshot-files.ts";
@@ -170,11 +171,6 @@ async function copy(source: string, target: string, path: string): Promise<void>
       `${shown(path)} has gone or changed while it was copied (${code})`,
     );
   }
-}
-
-/** Whether `path` is `folder` or lies in it; both without symlinks. */
-function isInside(folder: string, path: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
 function codeOf(error: unknown): string {

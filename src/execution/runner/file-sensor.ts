@@ -6,9 +6,10 @@ import type { SensorConfig } from "../../engine/graph.ts";
 import type { Clock } from "../../engine/ports.ts";
 import type { TaskOutcome, TaskStart } from "../../engine/task-port.ts";
 import { noActions } from "../../engine/task-port.ts";
+import { joinInside } from "../../lib/paths.ts";
 import { logEvent } from "../output/event-stream.ts";
 import { type AttemptControl, AttemptFailure, type AttemptReport, interrupted } from "./attempt.ts";
-import { joinInside, type PayloadOf } from "./paths.ts";
+import type { PayloadOf } from "./paths.ts";
 
 const POLL_MS = 500;
 

@@ -12,6 +12,7 @@ import { isObject, type JsonValue, parseJson } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";
 import type { Clock } from "../../engine/ports.ts";
 import { noActions, type TaskOutcome, type TaskStart, type WorkerActions } from "../../engine/task-port.ts";
+import { isInside, joinInside } from "../../lib/paths.ts";
 import { AttemptOutput, redactActions } from "../output/attempt-output.ts";
 import { type Redactor, Redactors, secretsOfModule } from "../output/redaction.ts";
 import { checkEmit, checkList, listed, oversized, own } from "../output/result.ts";
@@ -25,7 +26,7 @@ import {
 } from "./attempt.ts";
 import { ModulePool, type ModuleThread } from "./module-pool.ts";
 import type { ThreadReply, ThreadTask } from "./module-thread.ts";
-import { isInside, joinInside, type PayloadOf } from "./paths.ts";
+import type { PayloadOf } from "./paths.ts";
 import { contextOf } from "./worker-contract.ts";
 
 const THREADS_MAX = 4;

@@ -1,4 +1,4 @@
-// Where execution keeps things below SVC_HOME, and names that are safe to use there.
+// Where execution keeps things below SVC_HOME.
 //
 //   runs/<run>/shared/                                 SVC_RUN_DIR, for all workers of a run
 //   runs/<run>/prepared/payload/                       what the run uploads from, when that is not the bundle's own
@@ -6,17 +6,11 @@
 //   runs/<run>/prepared/models/<model>                 links to the files of models that its package works with
 //   runs/<run>/agents/<agent>/work/                    the agent's own workspace
 //   runs/<run>/agents/<agent>/attempts/<task>-<n>/     one attempt's files, gone when it is over
-//
-// H1. A folder name made from an id is safe on every file system, and no two ids share one.
 
-import { createHash } from "node:crypto";
-import { isAbsolute, join, normalize, relative, sep } from "node:path";
+import { join, relative } from "node:path";
 import type { TaskStart } from "../../engine/task-port.ts";
 import { OpenFolder } from "../../lib/open-folder.ts";
-
-const PLAIN_NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
-const SLUG_CHARS_MAX = 40;
-const HASH_CHARS = 24;
+import { folderName } from "../../lib/paths.ts";
 
 /** The folders of one agent in one run. */
 export interface AgentFolders {
@@ -69,27 +63,4 @@ export function payloadsIn(home: string, snapshotPayload: (fingerprint: string) 
 /** Opens a folder below SVC_HOME, which itself may be reached through symlinks. @throws SymlinkInPath */
 export function openBelow(home: string, path: string): OpenFolder {
   return OpenFolder.below(home, relative(home, path));
-}
-
-/** A folder name for any id: short plain ids as they are, others readable and with a hash (H1). */
-export function folderName(id: string): string {
-  if (PLAIN_NAME.test(id)) return id;
-  const slug = id.toLowerCase().replace(/[^a-z0-9]+/g, "-");
-  const hash = createHash("sha256").update(id).digest("hex");
-  return `${slug.replace(/^-/, "").slice(0, SLUG_CHARS_MAX)}~${hash.slice(0, HASH_CHARS)}`;
-}
-
-/** Joins a path from outside to a root; null when it is absolute, has a NUL, or leaves the root by its words. */
-export function joinInside(root: string, path: string): string | null {
-  if (isAbsolute(path) || path.includes("\0")) return null;
-  const inside = normalize(path);
-  if (inside === ".." || inside.startsWith(`..${sep}`)) return null;
-  const joined = join(root, inside);
-  return joined.endsWith(sep) ? joined.slice(0, -1) : joined;
-}
-
-/** Whether `path` is `root` or lies below it; both absolute and resolved. */
-export function isInside(root: string, path: string): boolean {
-  const way = relative(root, path);
-  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
 }

@@ -10,7 +10,7 @@ import { basename, dirname, isAbsolute, join, relative, resolve } from "node:pat
 import type { Upload } from "../../engine/graph.ts";
 import { FileChanged, FileCopier } from "../../lib/copy-file.ts";
 import { OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
-import { isInside, joinInside } from "./paths.ts";
+import { isInside, joinInside } from "../../lib/paths.ts";
 
 /** Entries that one agent's uploads may have together. */
 const ENTRIES_MAX = 100_000;

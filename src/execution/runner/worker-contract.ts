@@ -12,9 +12,10 @@ import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isWithheldVariable } from "../../engine/graph.ts";
 import type { TaskStart } from "../../engine/task-port.ts";
 import type { OpenFolder } from "../../lib/open-folder.ts";
+import { isInside, joinInside } from "../../lib/paths.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { inheritedFrom, valuesOf } from "../process/side-command.ts";
-import { isInside, joinInside, preparedFolders } from "./paths.ts";
+import { preparedFolders } from "./paths.ts";
 import { StagingError } from "./staging.ts";
 
 const WORKSPACE_ALIAS = "/sandbox/job";

@@ -12,7 +12,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { InputRule } from "../../blueprints/package-description.ts";
 import { PatternBudget, type PatternVerdict, patternLimits } from "../../blueprints/patterns.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
-import { isInside, joinInside } from "../../execution/runner/paths.ts";
+import { isInside, joinInside } from "../../lib/paths.ts";
 import { isBlank, pointerOf, valueAt } from "./config-paths.ts";
 import type { LaunchProblem } from "./findings.ts";
 

@@ -14,7 +14,7 @@ import type { LocalFolder } from "../../blueprints/package-description.ts";
 import { shown } from "../../bundles/problem.ts";
 import type { JsonObject, JsonValue } from "../../engine/json.ts";
 import { MASK } from "../../engine/sealed.ts";
-import { isInside } from "../../execution/runner/paths.ts";
+import { isInside } from "../../lib/paths.ts";
 import { partsOf } from "../../lib/text.ts";
 import { holdsSecret, looksSecret } from "../../security/secret-detection.ts";
 import { canSetAt, isBlank, pointerOf, valueAt, withValuesAt } from "./config-paths.ts";

@@ -13,7 +13,7 @@ import { delimiter, join } from "node:path";
 import type { PackageDescription, Requirements } from "../../blueprints/package-description.ts";
 import type { BlueprintRecords } from "../../blueprints/records.ts";
 import type { RequiredService } from "../../engine/service.ts";
-import { folderName } from "../../execution/runner/paths.ts";
+import { folderName } from "../../lib/paths.ts";
 import { type LaunchProblem, SERVICE_UNAVAILABLE } from "./findings.ts";
 import type { LaunchPackage } from "./resolved-launch.ts";
 

@@ -11,8 +11,8 @@ import { constants, type Stats } from "node:fs";
 import { access, lstat, opendir, readlink, realpath, stat } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { shown } from "../../bundles/problem.ts";
-import { isInside } from "../../execution/runner/paths.ts";
 import { forEachConcurrent } from "../../lib/async.ts";
+import { isInside } from "../../lib/paths.ts";
 import { hasExtension } from "./input-rules.ts";
 
 const ENTRIES_MAX = 100_000;

@@ -3,7 +3,7 @@
 
 import { rm } from "node:fs/promises";
 import { backup, DatabaseSync } from "node:sqlite";
-import { folderName } from "../../execution/runner/paths.ts";
+import { folderName } from "../../lib/paths.ts";
 import { StoreUnusable } from "../sql/database.ts";
 import { holdsEncrypted } from "./encrypted-values.ts";
 import { explain } from "./errors.ts";
