@@ -12,6 +12,7 @@ import { labelIs, readyJob, type TestCatalog, testCatalog } from "../support/blu
 import type { Files } from "../support/bundle-files.ts";
 import { ask, assertProblem, call, ended, pathsOf, startGateway, startRun } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { slowReads } from "../support/slow-reads.ts";
 import { until } from "../support/until.ts";
@@ -191,7 +192,7 @@ test("a program that is killed in the middle of a copy leaves nothing that count
     );
     await first.kill();
     await writeFile(go, "");
-    await using second = await startGateway({ env: env(), home });
+    await using second = await startGatewayHere({ env: env(), home });
     assert.deepEqual((await resultOf(second, runId)).files, ["large.bin"]);
     await nothingPrepared(home, runId);
   } finally {
@@ -231,7 +232,7 @@ test("a run that waits for its launch when the program is killed waits for its s
     await first.kill();
     await rm(portFile);
     await writeFile(go, "");
-    await using second = await startGateway({ env: env(), home });
+    await using second = await startGatewayHere({ env: env(), home });
     const { run } = await ended(second, runId);
     assert.equal(run.status, "completed", JSON.stringify(run.failure));
   } finally {

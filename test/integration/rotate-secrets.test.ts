@@ -12,10 +12,11 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { ValueCipher } from "../../src/security/encryption.ts";
 import { keyOfText, SecretKey } from "../../src/security/secret-key.ts";
 import { databaseFile, openHome } from "../../src/store/home.ts";
-import { type Ended, start } from "../support/command-line.ts";
+import { type Ended, start, startHere } from "../support/command-line.ts";
 import { call, createJob, ended, happens, startGateway, startRun } from "../support/gateway-api.ts";
 import { aggregator, executor, graph } from "../support/graphs.ts";
-import { type Program, temporaryHome } from "../support/program.ts";
+import { startGatewayHere } from "../support/in-process.ts";
+import { temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
 import { until } from "../support/until.ts";
 
@@ -57,7 +58,7 @@ const filesWith = (home: string, text: string) =>
   });
 
 const rotate = (home: string, env: Readonly<Record<string, string>> = {}): Promise<Ended> =>
-  start(["secrets", "rotate", "--json"], home, env).ended;
+  startHere(["secrets", "rotate", "--json"], home, env).ended;
 
 const PLACES = [
   "dead_letters.message_json",
@@ -73,7 +74,6 @@ describe("a home with open jobs, after its program was killed", { concurrency: 1
   let home = "";
   let runId = "";
   let oldKey = "";
-  const up = (): Promise<Program> => startGateway({ home });
 
   before(async () => {
     home = await temporaryHome();
@@ -95,7 +95,7 @@ describe("a home with open jobs, after its program was killed", { concurrency: 1
       ],
       { entrypoints: ["hold", "fails", "collects"], policies: { failure_policy: "continue" } },
     );
-    await using program = await up();
+    await using program = await startGateway({ home });
     const jobId = await createJob(program, manifest, { resolved_configuration: configuration });
     runId = await startRun(program, jobId, {
       inputs: {
@@ -167,7 +167,7 @@ describe("a home with open jobs, after its program was killed", { concurrency: 1
   });
 
   test("starts, and its workers get what they got before, dead letters included", async () => {
-    await using program = await up();
+    await using program = await startGatewayHere({ home });
     const { items } = (await call(program, "GET", `/runs/${runId}/dead-letters`)) as {
       items: readonly JsonObject[];
     };
@@ -209,8 +209,8 @@ test("a home without a database is not made", async () => {
     assert.equal(code, 1);
     assert.match(err, /has no database/);
     assert.deepEqual(readdirSync(home), []);
-    assert.equal((await start(["secrets"], home).ended).code, 2);
-    assert.equal((await start(["secrets", "rotated"], home).ended).code, 2);
+    assert.equal((await startHere(["secrets"], home).ended).code, 2);
+    assert.equal((await startHere(["secrets", "rotated"], home).ended).code, 2);
   } finally {
     await rm(home, { recursive: true, force: true });
   }
