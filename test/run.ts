@@ -28,8 +28,8 @@ const files = globSync(
   .sort((a, b) => Number(LONGEST.test(b)) - Number(LONGEST.test(a)) || (a < b ? -1 : 1));
 /** One more than there are cores: many tests wait, for a process to end or for a time to be over. */
 const FILES_AT_ONCE = availableParallelism() + 1;
-/** A test that hangs fails, instead of holding up everybody. */
-const FILE_MS_MAX = values.long ? 1_200_000 : 240_000;
+/** A test that hangs fails, instead of holding up everybody. The files of a folder are one to the runner. */
+const FILE_MS_MAX = values.long ? 1_800_000 : 480_000;
 // A runner without files would report success.
 if (files.length === 0) {
   console.error(`No test file matches ${words.join(" or ") || "the pattern"}.`);

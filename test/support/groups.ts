@@ -1,6 +1,5 @@
 // Which test files share a process. A process of its own costs a file a third of a second of the processor, most of it for
-// loading what its neighbours load as well; so the unit tests of one folder share one, and
-// those of an API.
+// loading what its neighbours load as well; so the unit tests of one folder share one, and so do those of an API.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
