@@ -25,6 +25,7 @@ import {
 } from "../support/gateway-api.ts";
 import { graph, router } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
+import { sized } from "../support/long.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 
 const ship: Question = {
@@ -320,7 +321,7 @@ describe("an answer counts once, over restarts", () => {
     const seed = Number(process.env.KILL_SEED ?? Math.floor(Date.now() % 1_000_000));
     console.log(`kill seed ${seed}; again: KILL_SEED=${seed}`);
     const random = new Random(seed);
-    const kills = 4;
+    const kills = sized(3, 12);
     const questions = Array.from({ length: kills }, (_, n) => ({ request_id: `q${n}`, prompt: `${n}?` }));
     const runId = await asking(program, ...questions);
     for (let n = 0; n < kills; n++) {
