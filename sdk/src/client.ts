@@ -1,7 +1,7 @@
 // The client of one gateway.
 //
-// C1. It runs wherever fetch does, in Node and in browsers, and depends on nothing else.
-// C2. Every method takes a `signal`; what it throws is TroupeProblem, TroupeUnreachable or the signal's reason.
+// - It runs wherever fetch does, in Node and in browsers, and depends on nothing else.
+// - Every method takes a `signal`; what it throws is TroupeProblem, TroupeUnreachable or the signal's reason.
 
 import { BlueprintsResource } from "./blueprints.ts";
 import { BundlesResource } from "./bundles.ts";

@@ -32,14 +32,14 @@ test("the terminal types are the engine's", () => {
 });
 
 describe("following a run", () => {
-  test("ends with the terminal event, though the stream stays open (F2)", async (t) => {
+  test("ends with the terminal event, though the stream stays open", async (t) => {
     const { client, requests } = await serving(t, stream(frame(1) + frame(2, "job_completed"), "open"));
     assert.deepEqual(await Array.fromAsync(client.runs.follow("r")), [event(1), event(2, "job_completed")]);
     assert.equal(requests[0]?.url, "/api/v1/runs/r/events/stream");
     assert.equal(requests.length, 1);
   });
 
-  test("ends at an id that stands alone: a view left the terminal event out (F2)", async (t) => {
+  test("ends at an id that stands alone: a view left the terminal event out", async (t) => {
     const { client, requests } = await serving(t, stream(`${frame(3)}id: 7\n\n`, "open"));
     const seen = await Array.fromAsync(client.runs.followLogs("r", { filters: { level: "warn" }, after: 2 }));
     assert.deepEqual(seen, [event(3)]);
@@ -48,7 +48,7 @@ describe("following a run", () => {
     assert.equal(requests.length, 1);
   });
 
-  test("asks again from the last event when the connection is lost, and shows nothing twice (F1)", async (t) => {
+  test("asks again from the last event when the connection is lost, and shows nothing twice", async (t) => {
     const { client, requests, pauses } = await serving(
       t,
       stream(`retry: 1000\n\n${frame(1)}${frame(2)}id: 3\ndata: {"ty`, "cut"),
@@ -63,7 +63,7 @@ describe("following a run", () => {
     assert.deepEqual(pauses, [250, 250], "an event in between starts the pauses anew");
   });
 
-  test("continues after the event that the caller names, and ends at 204 (F2)", async (t) => {
+  test("continues after the event that the caller names, and ends at 204", async (t) => {
     const { client, requests } = await serving(t, stream(frame(6)), nothing);
     assert.deepEqual(await collect(client.runs.follow("r", { after: 5 })), ["6 log"]);
     assert.deepEqual(
@@ -72,7 +72,7 @@ describe("following a run", () => {
     );
   });
 
-  test("an event that is missing is asked for again, not skipped (F1)", async (t) => {
+  test("an event that is missing is asked for again, not skipped", async (t) => {
     const { client, requests } = await serving(
       t,
       stream(frame(1) + frame(3, "job_completed"), "open"),
@@ -82,12 +82,12 @@ describe("following a run", () => {
     assert.equal(requests[1]?.headers["last-event-id"], "1");
   });
 
-  test("an event that is no JSON is asked for again (F1)", async (t) => {
+  test("an event that is no JSON is asked for again", async (t) => {
     const { client } = await serving(t, stream("id: 1\ndata: {oops\n\n"), stream(frame(1, "job_completed")));
     assert.deepEqual(await collect(client.runs.follow("r")), ["1 job_completed"]);
   });
 
-  test("a connection that falls silent is lost (F4)", async (t) => {
+  test("a connection that falls silent is lost", async (t) => {
     const { client, requests, beSilent } = await serving(
       t,
       stream(frame(1), "open"),
@@ -104,14 +104,14 @@ describe("following a run", () => {
     assert.equal(requests.length, 2);
   });
 
-  test("waits longer and longer while the gateway is unreachable, then fails (F3)", async (t) => {
+  test("waits longer and longer while the gateway is unreachable, then fails", async (t) => {
     const { client, pauses } = await serving(t, stream(frame(1)), hangUp);
     await assert.rejects(collect(client.runs.follow("r")), { name: "TroupeUnreachable" });
     assert.deepEqual(pauses.slice(0, 7), [250, 500, 1_000, 2_000, 4_000, 8_000, 8_000]);
     assert.equal(pauses.length, 12);
   });
 
-  test("streams that keep ending without an event are an error (F3)", async (t) => {
+  test("streams that keep ending without an event are an error", async (t) => {
     const { client, requests } = await serving(t, stream(": nothing\n\n"));
     await assert.rejects(collect(client.runs.follow("r")), {
       name: "TroupeUnreachable",
@@ -120,7 +120,7 @@ describe("following a run", () => {
     assert.equal(requests.length, 13);
   });
 
-  test("a busy gateway is waited for, as long as it asks (F3)", async (t) => {
+  test("a busy gateway is waited for, as long as it asks", async (t) => {
     const stopping = problem(503, "unavailable", { "retry-after": "3" });
     const limited = problem(429, "rate_limited", { "retry-after": "2" });
     const { client, pauses } = await serving(
@@ -135,7 +135,7 @@ describe("following a run", () => {
     assert.deepEqual(pauses, [3_250, 250, 2_500, 4_000]);
   });
 
-  test("a refusal ends it, at first and later: the run may have been deleted (F3)", async (t) => {
+  test("a refusal ends it, at first and later: the run may have been deleted", async (t) => {
     const gone = problem(404, "run_not_found");
     for (const answers of [[gone], [stream(frame(1)), gone]]) {
       const { client, requests } = await serving(t, ...answers);
@@ -144,7 +144,7 @@ describe("following a run", () => {
     }
   });
 
-  test("a gateway that was never there is an error after the usual retries (F3)", async () => {
+  test("a gateway that was never there is an error after the usual retries", async () => {
     const { client, pauses } = clientOf(`http://127.0.0.1:${await freePorts(1)}`);
     await assert.rejects(collect(client.runs.follow("r")), { name: "TroupeUnreachable" });
     assert.equal(pauses.length, 4);
@@ -177,7 +177,7 @@ describe("following a run", () => {
     await closed;
   });
 
-  test("cut at 500 places of a history, it has exactly the history (F1)", async (t) => {
+  test("cut at 500 places of a history, it has exactly the history", async (t) => {
     const count = 2_000;
     const frames = Array.from({ length: count }, (_, i) =>
       frame(i + 1, i + 1 === count ? "job_completed" : "log"),

@@ -1,11 +1,11 @@
 // Following a run's events over however many connections it takes.
 //
-// F1. Every event comes once and in order: a lost connection is reopened after the last event that was yielded.
-// F2. It ends after the terminal event, or its id alone where a view leaves the event out, or when the gateway
-//     answers that there is nothing more (204).
-// F3. It fails: on a rejected request; when the first connection fails, after the client's usual retries; and later after
-//     FRUITLESS_CONNECTIONS_MAX connections in a row without an event.
-// F4. A connection without any bytes for SILENCE_MS counts as lost: the gateway writes every 15 s.
+// - Every event comes once and in order: a lost connection is reopened after the last event that was yielded.
+// - It ends after the terminal event, or its id alone where a view leaves the event out, or when the gateway
+//   answers that there is nothing more (204).
+// - It fails: on a rejected request; when the first connection fails, after the client's usual retries; and later after
+//   FRUITLESS_CONNECTIONS_MAX connections in a row without an event.
+// - A connection without any bytes for SILENCE_MS counts as lost: the gateway writes every 15 s.
 
 import { reasonOf, TroupeProblem, TroupeUnreachable } from "./errors.ts";
 import { readBlocks } from "./sse.ts";
@@ -104,7 +104,6 @@ function givenUp(lost: unknown): Error {
   return new TroupeUnreachable(`The event stream keeps ending (${reason}).`, { cause: lost });
 }
 
-/** F4 */
 async function within<T>(ms: number, promise: Promise<T>, timing: Timing): Promise<T> {
   const settled = new AbortController();
   const silence = timing.pause(ms, settled.signal).then(() => {

@@ -1,7 +1,7 @@
 // Server-sent events as they come off the wire: bytes in, events out.
 //
-// X1. Memory is bounded: an event larger than EVENT_CHARS_MAX ends the stream with an error.
-// X2. An event that the connection cut short is not reported; the next connection asks for it again by id.
+// - Memory is bounded: an event larger than EVENT_CHARS_MAX ends the stream with an error.
+// - An event that the connection cut short is not reported; the next connection asks for it again by id.
 
 /** More than the largest event: its payload has 64 KiB of characters at most, its failure 16 KiB. */
 const EVENT_CHARS_MAX = 4 * 1024 * 1024;

@@ -18,7 +18,7 @@ const halfJson: Answer = (_request, response) => {
 };
 const shortJson: Answer = (_request, response) => void response.end('{"run_id":"r');
 
-describe("reading is tried again (T1)", () => {
+describe("reading is tried again", () => {
   for (const [name, answer] of Object.entries({
     "a connection that is lost": hangUp,
     "an answer that is cut in the middle": halfJson,
@@ -35,7 +35,7 @@ describe("reading is tried again (T1)", () => {
     });
   }
 
-  test("a few times, then the last error is thrown (T2)", async (t) => {
+  test("a few times, then the last error is thrown", async (t) => {
     const { client, requests, pauses } = await serving(t, html);
     await assert.rejects(client.runs.get("r"), { name: "TroupeUnreachable", status: 502 });
     assert.equal(requests.length, 5);
@@ -57,7 +57,7 @@ describe("reading is tried again (T1)", () => {
     assert.deepEqual(pauses, [2_250, 7_500]);
   });
 
-  test("but not when the server asks for a longer pause than a call should take (T2)", async (t) => {
+  test("but not when the server asks for a longer pause than a call should take", async (t) => {
     const { client, requests } = await serving(t, problem(503, "unavailable", { "retry-after": "31" }));
     await assert.rejects(client.runs.get("r"), { code: "unavailable", retryAfterMs: 31_000 });
     assert.equal(requests.length, 1);
@@ -65,7 +65,7 @@ describe("reading is tried again (T1)", () => {
 });
 
 describe("writing", () => {
-  test("under a key is tried again with the same key (T1)", async (t) => {
+  test("under a key is tried again with the same key", async (t) => {
     const { client, requests } = await serving(
       t,
       hangUp,
@@ -95,7 +95,7 @@ describe("writing", () => {
     "deleting a job": (client: TroupeClient) => client.jobs.delete({ job_id: "j", etag: '"1"' }),
     "deleting a bundle": (client: TroupeClient) => client.bundles.delete("b"),
   })) {
-    test(`without a key is not tried again: ${name} (T1)`, async (t) => {
+    test(`without a key is not tried again: ${name}`, async (t) => {
       for (const answer of [hangUp, problem(503, "unavailable")]) {
         const { client, requests } = await serving(t, answer);
         await assert.rejects(call(client));
@@ -104,7 +104,7 @@ describe("writing", () => {
     });
   }
 
-  test("without a key is retried when the server did nothing (T1)", async (t) => {
+  test("without a key is retried when the server did nothing", async (t) => {
     const { client, requests } = await serving(t, problem(429, "rate_limited"), json(200, { revision: 2 }));
     await client.jobs.update({ job_id: "j", etag: '"1"' }, { name: "x" });
     assert.equal(requests.length, 2);
@@ -280,7 +280,7 @@ describe("addresses", () => {
     );
   });
 
-  test("the token goes to the gateway and not to where a link leads (T3)", async (t) => {
+  test("the token goes to the gateway and not to where a link leads", async (t) => {
     const elsewhere = await serving(t, json(200, {}));
     const { url, requests } = await serving(t, json(200, {}));
     const { client } = clientOf(`${url}/team`, { token: "secret" });

@@ -1,11 +1,11 @@
 // One request: its URL, token, idempotency key, retries and errors.
 //
-// T1. What can be repeated without a second effect is retried while the gateway is unreachable or busy: reading, and
-//     POSTs under an Idempotency-Key, which is the same for all attempts. Anything else is retried only when the
-//     gateway says that it did nothing (429).
-// T2. It ends after `retries` further attempts, at an error that another attempt would not help, or when the gateway asks
-//     for a pause longer than RETRY_AFTER_MAX_MS.
-// T3. The token goes to the gateway's own origin and nowhere else.
+// - What can be repeated without a second effect is retried while the gateway is unreachable or busy: reading, and
+//   POSTs under an Idempotency-Key, which is the same for all attempts. Anything else is retried only when the
+//   gateway says that it did nothing (429).
+// - It ends after `retries` further attempts, at an error that another attempt would not help, or when the gateway asks
+//   for a pause longer than RETRY_AFTER_MAX_MS.
+// - The token goes to the gateway's own origin and nowhere else.
 
 import { isObject, readRetryAfter, reasonOf, TroupeProblem, TroupeUnreachable } from "./errors.ts";
 import { type Followed, type FollowOptions, followEvents } from "./follow.ts";
@@ -237,7 +237,7 @@ export class Transport {
     });
   }
 
-  /** Makes attempts until one succeeds, or another one would not help (T1, T2). */
+  /** Makes attempts until one succeeds, or another one would not help. */
   async #repeat<Result>(
     repeat: Repeat,
     signal: AbortSignal | undefined,

@@ -1,10 +1,10 @@
 // The configuration: every SVC_* variable, in one table, read once.
 //
-// C1. The type, the defaults, the checks and what `troupe config` prints all come from the table in config-table.ts.
-// C2. Every wrong value is reported, each in one line that names the variable, the problem and an example.
-// C3. The result is frozen; nothing reads the environment after it.
-// C4. An empty variable counts as unset.
-// C5. A secret is never shown: not by describeConfig, and not in a problem.
+// - The type, the defaults, the checks and what `troupe config` prints all come from the table in config-table.ts.
+// - Every wrong value is reported, each in one line that names the variable, the problem and an example.
+// - The result is frozen; nothing reads the environment after it.
+// - An empty variable counts as unset.
+// - A secret is never shown: not by describeConfig, and not in a problem.
 
 import { nearestName } from "../lib/text.ts";
 import { isLoopback, WrongValue } from "./config-parsers.ts";

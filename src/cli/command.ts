@@ -1,8 +1,8 @@
 // What a command is, and how its words become options.
 //
-// A1. An unknown option, a missing value or too many words is refused with the nearest right thing.
-// A2. A command returns an exit code; it never exits the process.
-// A3. A command's name is one word, or two, of which the first is its group's: `up`, `runs start`.
+// - An unknown option, a missing value or too many words is refused with the nearest right thing.
+// - A command returns an exit code; it never exits the process.
+// - A command's name is one word, or two, of which the first is its group's: `up`, `runs start`.
 
 import { parseArgs } from "node:util";
 import { nearestName } from "../lib/text.ts";

@@ -78,7 +78,7 @@ test("the zip holds the bundle's files in order, executable ones marked, and not
   ]);
 });
 
-test("equal folders make equal bytes, whenever and wherever they are (Z2)", async () => {
+test("equal folders make equal bytes, whenever and wherever they are", async () => {
   const files = { "manifest.json": "{}", "payloads/b": "b".repeat(100_000), "payloads/a": "a" };
   const one = await bundle("one", files);
   const other = await bundle("other", Object.fromEntries(Object.entries(files).toReversed()));
@@ -105,7 +105,7 @@ function hashIn(zone: string, root: string): string {
   return execFileSync(process.execPath, args, { encoding: "utf8", env });
 }
 
-test("what cannot be uploaded is refused before anything is sent, with every problem in one message (Z1)", async () => {
+test("what cannot be uploaded is refused before anything is sent, with every problem in one message", async () => {
   const secret = await bundle("secret", { "key.pem": "x" });
   const bad = await bundle("bad", { "manifest.json": "{}", "payloads/a\\b": "x", "C:x": "x" });
   await assert.rejects(zipFolder(bad, config()), {

@@ -1,10 +1,10 @@
 // A bundle's folder as a zip that is made while it is read.
 //
-// Z1. Nothing outside the folder is read, and only regular files: the folder is listed and checked first, as when the
-//     runtime takes it by path (src/bundles/folder-source.ts), and every problem is reported before anything is sent.
-// Z2. Equal folders make equal bytes, on any machine: names in order, one date, and of the mode only whether a file is
-//     executable.
-// Z3. A file is open only while it is sent; memory stays flat.
+// - Nothing outside the folder is read, and only regular files: the folder is listed and checked first, as when the
+//   runtime takes it by path (src/bundles/folder-source.ts), and every problem is reported before anything is sent.
+// - Equal folders make equal bytes, on any machine: names in order, one date, and of the mode only whether a file is
+//   executable.
+// - A file is open only while it is sent; memory stays flat.
 
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { join, sep } from "node:path";

@@ -10,7 +10,7 @@ import { readTarget } from "./bundles.ts";
 import { UsageError } from "./command.ts";
 import { readObject, withInputs, withSettings } from "./input.ts";
 
-test("a value that is JSON is that JSON, any other one a text (N1)", () => {
+test("a value that is JSON is that JSON, any other one a text", () => {
   const settings = ["n=3", "t=Ghent", "b=true", "l=[1,2]", "o={}", 'q="3"', "e=", "eq=a=b", "z=null"];
   assert.deepEqual(withSettings({}, settings), {
     n: 3,
@@ -25,7 +25,7 @@ test("a value that is JSON is that JSON, any other one a text (N1)", () => {
   });
 });
 
-test("a dot goes one level deeper, and a dot in a name has a backslash (N2)", () => {
+test("a dot goes one level deeper, and a dot in a name has a backslash", () => {
   const base: JsonObject = { documents: { folder: "/a", depth: 1 }, other: 1 };
   const found = withSettings(base, ["documents.folder=/srv/my docs", "new.a.b=1", "new.a.c=2", "v1\\.2=x"]);
   assert.deepEqual(found, {

@@ -1,7 +1,7 @@
 // What a person gives a command: JSON in files and options, and settings, `--set a.b=value`, merged over an object.
 //
-// N1. A value that is JSON is that JSON, and any other one is a text: depth=3 is a number, city=Ghent a text.
-// N2. A dot goes one level deeper; `\.` is a dot in a name, and a number an item of a list.
+// - A value that is JSON is that JSON, and any other one is a text: depth=3 is a number, city=Ghent a text.
+// - A dot goes one level deeper; `\.` is a dot in a name, and a number an item of a list.
 
 import { readFileSync } from "node:fs";
 import { isObject, isStringList, type JsonObject, type JsonValue, parseJson } from "../engine/json.ts";

@@ -1,7 +1,7 @@
 // Ctrl-C and SIGTERM: the first one shuts down gracefully, a second one immediately.
 //
-// I1. Repeats within 500 ms count as the first: one Ctrl-C reaches a program twice when a launcher between it and
-//     the terminal passes the signal on.
+// - Repeats within 500 ms count as the first: one Ctrl-C reaches a program twice when a launcher between it and
+//   the terminal passes the signal on.
 
 const REPEAT_MS = 500;
 

@@ -99,7 +99,7 @@ describe("how a run ended", () => {
   });
 });
 
-describe("names of saved files (S1)", () => {
+describe("names of saved files", () => {
   const names: readonly (readonly [string, string])[] = [
     ["report.html", "report.html"],
     ["a/b.txt", "a/b.txt"],

@@ -1,8 +1,8 @@
 // `troupe run`: from a folder, a zip or a manifest on this machine to the outputs of a run, in one command; and `troupe
 // demo`, which runs an example that ships with the program.
 //
-// R1. When no gateway answers, one is started in this process until the run ends, unless --url names one.
-// R2. Everything is read from this machine before anything is started or sent.
+// - When no gateway answers, one is started in this process until the run ends, unless --url names one.
+// - Everything is read from this machine before anything is started or sent.
 
 import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -137,7 +137,7 @@ async function submit(call: ServerCall, { target, inputs, config }: RunPlan) {
   return runtime.submit(inputs === undefined ? manifest : withInputs(manifest, inputs));
 }
 
-// ------------------------------------------------------------------------------ a gateway of our own (R1)
+// ------------------------------------------------------------------------------ a gateway of our own
 
 /** @returns the program that was started, or null when a gateway answers */
 async function startOwnGateway(call: Call, signal: AbortSignal): Promise<RunningProgram | null> {

@@ -45,7 +45,7 @@ describe("saving files", () => {
     assert.equal(places.get("art_1"), join(root, "a/report.md"));
     assert.deepEqual((await readdir(root)).sort(), ["a", "x", "x.part"]);
   });
-  test("no file is written through a link in the folder, nor through one that it is to replace (S3)", async () => {
+  test("no file is written through a link in the folder, nor through one that it is to replace", async () => {
     const [root, outside] = [join(folder, "new", "links"), join(folder, "new", "outside")];
     for (const path of [root, outside]) await mkdir(path, { recursive: true });
     await writeFile(join(outside, "kept"), "own");
@@ -64,7 +64,7 @@ describe("saving files", () => {
     assert.deepEqual(await found(outside), { kept: "own" });
     assert.equal(await readFile(join(root, "file"), "utf8"), "new");
   });
-  test("of several files of one name the newest has it, in whatever order they come (S1)", async () => {
+  test("of several files of one name the newest has it, in whatever order they come", async () => {
     const root = join(folder, "new", "again");
     const files = [
       file("art_1", "summary", "old"),
@@ -74,7 +74,7 @@ describe("saving files", () => {
     await saveFiles(files, download, root);
     assert.deepEqual(await found(root), { summary: "new", "art_1/summary": "old", "art_2/summary": "mid" });
   });
-  test("no name leads out of the folder, an id neither (S1)", async () => {
+  test("no name leads out of the folder, an id neither", async () => {
     const root = join(folder, "hostile");
     const names = ["../../out", "/etc/out", "a/../../../out", "..", "", "out/", "out/deeper"];
     const files = names.map((name, i) => file(`../../${i}`, name, String(i)));
@@ -83,7 +83,7 @@ describe("saving files", () => {
     assert.equal(Object.keys(await found(root)).length, names.length);
     assert.deepEqual(await readdir(folder), ["hostile", "new"]);
   });
-  test("a file whose checksum does not match does not appear (S2)", async () => {
+  test("a file whose checksum does not match does not appear", async () => {
     const root = join(folder, "changed");
     await assert.rejects(saveFiles([{ ...file("art_1", "a", "good"), content: "evil" }], download, root), {
       name: "CommandFailed",
@@ -91,7 +91,7 @@ describe("saving files", () => {
     });
     assert.deepEqual(await readdir(root), []);
   });
-  test("a connection that is lost half way leaves the old file and no partial one (S2)", async () => {
+  test("a connection that is lost half way leaves the old file and no partial one", async () => {
     const root = join(folder, "lost");
     await saveFiles([file("art_1", "a", "old")], download, root);
     const lost = async () =>

@@ -1,9 +1,9 @@
 // Saving a run's files into a folder: `--save` and `troupe runs save`.
 //
-// S1. A name from a worker never leads out of the folder, and no file overwrites another one of the run.
-//     Of several files of one name the newest has it; the others are in folders named after their ids.
-// S2. A file appears under its name only when it is complete and matches the server's SHA-256.
-// S3. Nothing that was in the folder before is replaced without --force, and nothing is ever written through a link in it.
+// - A name from a worker never leads out of the folder, and no file overwrites another one of the run.
+//   Of several files of one name the newest has it; the others are in folders named after their ids.
+// - A file appears under its name only when it is complete and matches the server's SHA-256.
+// - Nothing that was in the folder before is replaced without --force, and nothing is ever written through a link in it.
 
 import { createHash } from "node:crypto";
 import { createWriteStream, readdirSync } from "node:fs";
@@ -115,7 +115,7 @@ export async function saveFiles<File extends SavedFile>(
   }
 }
 
-/** Makes the folders of a relative path, none of which may be a link (S3). */
+/** Makes the folders of a relative path, none of which may be a link. */
 async function makeFolders(root: string, path: string): Promise<void> {
   let folder = root;
   for (const part of path.split(sep)) {
@@ -144,7 +144,7 @@ async function doing<T>(place: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Writes a file and checks that it is what it should be (S2). */
+/** Writes a file and checks that it is what it should be. */
 async function write(bytes: AsyncIterable<Uint8Array>, path: string, sha256: string): Promise<void> {
   const hash = createHash("sha256");
   const hashed = async function* (chunks: AsyncIterable<Uint8Array>) {
@@ -158,7 +158,7 @@ async function write(bytes: AsyncIterable<Uint8Array>, path: string, sha256: str
 }
 
 /**
- * A relative name inside the folder that leaves every earlier file where it is (S1); without regard to case, as some
+ * A relative name inside the folder that leaves every earlier file where it is; without regard to case, as some
  * disks have none.
  *
  * @param taken the names given so far, and their folders with a slash appended

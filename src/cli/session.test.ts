@@ -52,7 +52,7 @@ async function look(url: string, env: NodeJS.ProcessEnv = {}) {
   }
 }
 
-describe("what the gateway refuses becomes lines and an exit code (S3)", () => {
+describe("what the gateway refuses becomes lines and an exit code", () => {
   test("a validation problem has each error on its own line, with its path: exit code 2", async (t) => {
     const errors = [
       { path: "/a", code: "x", message: "is wrong" },
@@ -105,7 +105,7 @@ describe("what the gateway refuses becomes lines and an exit code (S3)", () => {
   });
 });
 
-describe("finding the gateway (S1)", () => {
+describe("finding the gateway", () => {
   test("an unreachable one is reported after a single attempt", async () => {
     const port = await freePorts(1);
     const expected = [

@@ -1,8 +1,8 @@
 // A command's conversation with a server: whom it talks to, and how it ends.
 //
-// S1. An unreachable server fails immediately; one that has answered may be unreachable for a moment.
-// S2. Ctrl-C ends every request and wait with exit code 130; what the server has started continues.
-// S3. An error of the server becomes lines that tell what happened, where, and what to do next.
+// - An unreachable server fails immediately; one that has answered may be unreachable for a moment.
+// - Ctrl-C ends every request and wait with exit code 130; what the server has started continues.
+// - An error of the server becomes lines that tell what happened, where, and what to do next.
 
 import {
   TroupeClient,
@@ -69,7 +69,7 @@ export async function withServer(
   }
 }
 
-/** A client's options, with a fetch that aborts everything when its first request finds no server (S1). */
+/** A client's options, with a fetch that aborts everything when its first request finds no server. */
 function contactOptions(server: ServerAddress, interrupt: AbortSignal): TroupeClientOptions {
   const { baseUrl, token, fetch } = server;
   const failing = new AbortController();

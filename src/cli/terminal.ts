@@ -1,8 +1,8 @@
 // Where the command writes: results to stdout, notices and errors to stderr, and a part of the screen that is
 // drawn again in place.
 //
-// W1. Escape codes are written only to a terminal, colours only without NO_COLOR and TERM=dumb.
-// W2. When the reader has closed the pipe (`troupe events … | head`), the program ends quietly.
+// - Escape codes are written only to a terminal, colours only without NO_COLOR and TERM=dumb.
+// - When the reader has closed the pipe (`troupe events … | head`), the program ends quietly.
 
 import type { Writable } from "node:stream";
 import type { WriteStream } from "node:tty";

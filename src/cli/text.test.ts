@@ -17,7 +17,7 @@ import {
   writeFailure,
 } from "./text.ts";
 
-describe("cleanText (T1)", () => {
+describe("cleanText", () => {
   const hostile: readonly (readonly [string, string, string])[] = [
     ["a colour", "\x1b[31mred\x1b[0m", "red"],
     ["a cursor move", "a\x1b[2J\x1b[1;1Hb", "ab"],
@@ -46,7 +46,7 @@ describe("cleanText (T1)", () => {
   });
 });
 
-describe("widths (T2)", () => {
+describe("widths", () => {
   test("a wide character takes two columns, a combining one none", () => {
     assert.equal(displayWidth("日本"), 4);
     assert.equal(displayWidth("e\u0301"), 1);
@@ -77,7 +77,7 @@ describe("widths (T2)", () => {
   });
 });
 
-test("a table cleans its cells; null is an empty one, and what is no text is JSON (T1)", () => {
+test("a table cleans its cells; null is an empty one, and what is no text is JSON", () => {
   assert.deepEqual(table(["A", "B", "C"], [["a\x1b[2J\u202e", null, 7]]), ["A  B  C", "a     7"]);
 });
 

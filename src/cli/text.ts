@@ -1,8 +1,8 @@
 // Text for people: cleaned, measured, cut, aligned. Pure functions.
 //
-// T1. What comes from workers or the network passes cleanText before it is shown: no control or escape
-//     characters, nothing that reorders or hides text, no line breaks.
-// T2. Widths are columns of a terminal, not characters: a wide character counts two, a combining one none.
+// - What comes from workers or the network passes cleanText before it is shown: no control or escape
+//   characters, nothing that reorders or hides text, no line breaks.
+// - Widths are columns of a terminal, not characters: a wide character counts two, a combining one none.
 
 import { stripVTControlCharacters } from "node:util";
 
@@ -119,7 +119,7 @@ const CELL_COLUMNS_MAX = 60;
  * Rows as aligned columns, two spaces apart; the last column is not padded and not cut.
  *
  * @param head column titles
- * @param rows cells, which are cleaned here (T1); null is an empty one, and what is no text is shown as JSON
+ * @param rows cells, which are cleaned here; null is an empty one, and what is no text is shown as JSON
  */
 export function table(head: readonly string[], rows: readonly (readonly unknown[])[]): readonly string[] {
   const all = [head, ...rows].map((row) => row.map((cell) => cleanText(cell ?? "")));

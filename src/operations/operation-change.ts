@@ -1,8 +1,8 @@
 // The changes of an operation, one named function each, with their events. Pure.
 //
-// C1. A change adds one to the number of the last event, and its event has that number (O3).
-// C2. Neither the percentage nor a step's status goes back: of an operation that is done again after a restart, what
-//     it has done already writes no event.
+// - A change adds one to the number of the last event, and its event has that number.
+// - Neither the percentage nor a step's status goes back: of an operation that is done again after a restart, what
+//   it has done already writes no event.
 
 import { isoTime } from "../engine/event.ts";
 import type { JsonObject } from "../engine/json.ts";
@@ -69,14 +69,14 @@ export function running(before: Operation, nowMs: number): OperationChange {
   return { type: "operation_running", operation: changed };
 }
 
-/** @returns null when the step was entered or passed before (C2) */
+/** @returns null when the step was entered or passed before */
 export function entered(before: Operation, name: string, nowMs: number): OperationChange | null {
   const step = stepOf(before, name);
   if (step.status !== "pending") return null;
   return advanced(before, step, { status: "running", step: name, label: step.label }, nowMs);
 }
 
-/** There is nothing to do in this step. @returns null when it is through already (C2) */
+/** There is nothing to do in this step. @returns null when it is through already */
 export function skipped(before: Operation, name: string, nowMs: number): OperationChange | null {
   const step = stepOf(before, name);
   if (step.status === "completed" || step.status === "skipped") return null;

@@ -123,7 +123,7 @@ test("an operation is worked on to its end, and every event is published behind 
   await until("all are published", () => published.length === 4);
 });
 
-test("of one target one operation is open, and the refusal names it; other targets are free (A1)", async () => {
+test("of one target one operation is open, and the refusal names it; other targets are free", async () => {
   await using under = start(async () => ({}));
   const first = await under.request();
   await assert.rejects(under.request(), (error: unknown) => {
@@ -137,7 +137,7 @@ test("of one target one operation is open, and the refusal names it; other targe
   await under.ended(await under.begin());
 });
 
-test("an expected failure has its code; an unexpected one is internal, and the log has its cause (A4)", async () => {
+test("an expected failure has its code; an unexpected one is internal, and the log has its cause", async () => {
   const errors: Error[] = [
     new OperationFailed("disk_full", "no room"),
     new TypeError("a mistake in the code"),
@@ -157,7 +157,7 @@ test("an expected failure has its code; an unexpected one is internal, and the l
   assert.deepEqual(under.failures, ["disk_full", "internal"]);
 });
 
-test("a store that takes nothing delays an operation, wherever it is, and never fails it (A4)", async () => {
+test("a store that takes nothing delays an operation, wherever it is, and never fails it", async () => {
   let calls = 0;
   await using under = start(async (context) => {
     calls++;
@@ -197,7 +197,7 @@ test("work that was interrupted from outside is done again", async () => {
   assert.equal((await under.ended(operation)).status, "completed");
 });
 
-test("stopping interrupts what is under way, and the next process does it again from its beginning (A2)", async () => {
+test("stopping interrupts what is under way, and the next process does it again from its beginning", async () => {
   const gate = new Gate();
   let calls = 0;
   await using under = start(async (context) => {
@@ -222,7 +222,7 @@ test("stopping interrupts what is under way, and the next process does it again 
   await next.stop();
 });
 
-test("four are worked on at a time, in the order of their requests (A5)", async () => {
+test("four are worked on at a time, in the order of their requests", async () => {
   const gates = new Map<string, Gate>();
   const begun: string[] = [];
   await using under = start(async ({ operation: { target } }) => {

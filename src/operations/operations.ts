@@ -1,11 +1,11 @@
 // Operations: takes requests for long work, does the work with the handler of its kind, and sees it to its end.
 //
-// A1. Of one target at most one operation is open; a request for another one is refused.
-// A2. An operation that is on disk is worked on until it has ended, over any number of restarts: the handler is called
-//     again from its beginning, and finds out what is done already.
-// A3. What its end brings about is in the transaction of its end.
-// A4. A store that takes nothing delays an operation and does not fail it; an unexpected error fails it.
-// A5. At most AT_ONCE_MAX are worked on at the same time, in the order of their requests (work-queue.ts).
+// - Of one target at most one operation is open; a request for another one is refused.
+// - An operation that is on disk is worked on until it has ended, over any number of restarts: the handler is called
+//   again from its beginning, and finds out what is done already.
+// - What its end brings about is in the transaction of its end.
+// - A store that takes nothing delays an operation and does not fail it; an unexpected error fails it.
+// - At most AT_ONCE_MAX are worked on at the same time, in the order of their requests (work-queue.ts).
 
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
@@ -37,7 +37,7 @@ const AT_ONCE_MAX = 4;
 /** The result of the work. */
 export interface OperationEnd<Writes> {
   readonly result: JsonObject;
-  /** What belongs to the operation's end, in its transaction (A3). @returns what is to be done after the commit */
+  /** What belongs to the operation's end, in its transaction. @returns what is to be done after the commit */
   commit?(writes: Writes, nowMs: number): Promise<() => void>;
 }
 
@@ -90,7 +90,7 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
   /**
    * Writes an operation down, in a gateway transaction; `begin` is to be called after its commit.
    *
-   * @throws DomainError `blueprint_busy` that names the operation which is open (A1)
+   * @throws DomainError `blueprint_busy` that names the operation which is open
    */
   async request(writes: Writes, { kind, target, request }: OperationRequest): Promise<Operation> {
     const { clock, newId, handlers } = this.#parts;

@@ -61,7 +61,7 @@ test("progress goes on being reported when the clock is set back", async () => {
   await progress.close();
 });
 
-test("the longer an operation takes, the less often its progress is reported (P2)", async () => {
+test("the longer an operation takes, the less often its progress is reported", async () => {
   const { time, progress, report } = start();
   await report(0.1);
   assert.equal(await report(0.2), 250, "a new one, four times a second");

@@ -1,9 +1,9 @@
 // One operation under way: its record as it is on disk, and the changes that its handler makes to it.
 //
-// P1. Changes are written one after the other, each in a transaction of its own, and published after their commit (O1).
-// P2. Progress is written at most every PROGRESS_EVERY_MS, and less often the longer the operation takes, so that its
-//     history stays a few thousand events long; of what comes faster the latest counts.
-// P3. Progress that cannot be written is forgotten; any other change that cannot be written stops the handler.
+// - Changes are written one after the other, each in a transaction of its own, and published after their commit.
+// - Progress is written at most every PROGRESS_EVERY_MS, and less often the longer the operation takes, so that its
+//   history stays a few thousand events long; of what comes faster the latest counts.
+// - Progress that cannot be written is forgotten; any other change that cannot be written stops the handler.
 
 import { JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
@@ -30,7 +30,7 @@ export interface ProgressParts {
 export class OperationProgress {
   readonly #parts: ProgressParts;
   #operation: Operation;
-  /** Changes are made one after the other (P1). */
+  /** Changes are made one after the other. */
   readonly #turns = new Semaphore(1);
   readonly #throttle: Throttle<{ readonly fraction: number; readonly label: string }>;
 

@@ -1,9 +1,9 @@
 // Operations: long work that a client asked for and can follow (spec gateway-api "Operation", CONTRACTS §3).
 // Ports, implemented in src/store.
 //
-// O1. An operation is on disk before its work begins, and every change of it before it is published.
-// O2. It ends once, as completed or failed; nothing changes afterwards.
-// O3. Its history is gapless: the n-th event has the number n, and the last one is the terminal one.
+// - An operation is on disk before its work begins, and every change of it before it is published.
+// - It ends once, as completed or failed; nothing changes afterwards.
+// - Its history is gapless: the n-th event has the number n, and the last one is the terminal one.
 
 import type { JsonObject } from "../engine/json.ts";
 import type { Page } from "../lib/page.ts";

@@ -30,7 +30,7 @@ function start(work: WorkQueueParts["work"], parts: Partial<WorkQueueParts> = {}
   return { queue, clock, logged, begun, idle: () => until("an idle queue", () => queue.size === 0) };
 }
 
-test("keys are worked on in their order, no more at once than may be, each once (Q1)", async () => {
+test("keys are worked on in their order, no more at once than may be, each once", async () => {
   const gates = new Map(["a", "b", "c"].map((key) => [key, new Gate()]));
   const { queue, begun, idle } = start(async (key) => gates.get(key)?.pass());
   for (const key of ["a", "b", "c", "c", "b"]) queue.add(key);
@@ -43,7 +43,7 @@ test("keys are worked on in their order, no more at once than may be, each once 
   assert.deepEqual(begun, ["a", "b", "c", "b"], "what was added while it was under way is worked on again");
 });
 
-test("a key is not worked on twice at once, though there is room (Q1)", async () => {
+test("a key is not worked on twice at once, though there is room", async () => {
   const gate = new Gate();
   const { queue, begun, idle } = start(() => gate.pass());
   queue.add("a");
@@ -54,7 +54,7 @@ test("a key is not worked on twice at once, though there is room (Q1)", async ()
   assert.deepEqual(begun, ["a", "a"]);
 });
 
-test("a key that fails is tried again later, and alone; the log tells of it (Q2)", async () => {
+test("a key that fails is tried again later, and alone; the log tells of it", async () => {
   const failing = new Set(["a"]);
   const { queue, clock, logged, begun, idle } = start(async (key) => {
     if (failing.has(key)) throw new TypeError("a mistake");
@@ -70,7 +70,7 @@ test("a key that fails is tried again later, and alone; the log tells of it (Q2)
   assert.deepEqual(logged, ["a"]);
 });
 
-test("work is told how many unexpected errors it has met in a row; an interruption is none (Q2)", async () => {
+test("work is told how many unexpected errors it has met in a row; an interruption is none", async () => {
   const told: number[] = [];
   const { queue, clock, idle } = start(async (_key, _signal, errors) => {
     told.push(errors);
@@ -88,7 +88,7 @@ test("work is told how many unexpected errors it has met in a row; an interrupti
   assert.deepEqual(told, [0, 1, 2, 2, 0]);
 });
 
-test("a key that waits for its retry is not worked on before, however often it is added (Q2)", async () => {
+test("a key that waits for its retry is not worked on before, however often it is added", async () => {
   const { queue, clock, begun, idle } = start(async () => {
     if (begun.length === 1) throw new TypeError("a mistake");
   });
@@ -101,7 +101,7 @@ test("a key that waits for its retry is not worked on before, however often it i
   assert.deepEqual(begun, ["a", "a"]);
 });
 
-test("while the store takes nothing all keys wait, and then keep their order (Q2)", async () => {
+test("while the store takes nothing all keys wait, and then keep their order", async () => {
   const store = { isBroken: true };
   const { queue, clock, logged, begun, idle } = start(async () => {
     if (store.isBroken) throw new JournalUnavailable("the test has broken the store");
@@ -117,7 +117,7 @@ test("while the store takes nothing all keys wait, and then keep their order (Q2
   assert.deepEqual(logged, []);
 });
 
-test("work that was interrupted is done again, and nobody is told (Q2)", async () => {
+test("work that was interrupted is done again, and nobody is told", async () => {
   const errors = [new OperationInterrupted("a command was ended")];
   const { queue, clock, logged, idle } = start(async () => {
     const error = errors.shift();
@@ -130,7 +130,7 @@ test("work that was interrupted is done again, and nobody is told (Q2)", async (
   assert.deepEqual(logged, []);
 });
 
-test("keys beyond the queue's bound are read from the records, also when reading fails once (Q3)", async () => {
+test("keys beyond the queue's bound are read from the records, also when reading fails once", async () => {
   const open = new Set(Array.from({ length: 5_000 }, (_, i) => `key ${i}`));
   let reads = 0;
   const gate = new Gate();
@@ -157,7 +157,7 @@ test("keys beyond the queue's bound are read from the records, also when reading
   assert.deepEqual(logged, ["more work for the test could not be read yet"]);
 });
 
-test("a key that is dropped is aborted, and neither tried again nor begun (Q4)", async () => {
+test("a key that is dropped is aborted, and neither tried again nor begun", async () => {
   const { queue, clock, begun, logged, idle } = start(async (_, signal) => {
     const aborted = Promise.withResolvers<never>();
     signal.addEventListener("abort", () => aborted.reject(signal.reason));
@@ -169,7 +169,7 @@ test("a key that is dropped is aborted, and neither tried again nor begun (Q4)",
   assert.deepEqual([begun, logged, clock.timers], [["a", "b"], [], 0]);
 });
 
-test("a key that is dropped while it waits for the retry is not tried again (Q4)", async () => {
+test("a key that is dropped while it waits for the retry is not tried again", async () => {
   const { queue, clock, begun } = start(() => Promise.reject(new Error("a mistake")));
   queue.add("a");
   await until("the retry", () => clock.timers === 1);
@@ -178,7 +178,7 @@ test("a key that is dropped while it waits for the retry is not tried again (Q4)
   assert.deepEqual([begun, queue.size], [["a"], 0]);
 });
 
-test("stopping aborts what is under way, waits for its end, and takes the retry back (Q4)", async () => {
+test("stopping aborts what is under way, waits for its end, and takes the retry back", async () => {
   const gate = new Gate();
   const { queue, clock, begun } = start(async (key, signal) => {
     if (key === "bad") throw new Error("a mistake");

@@ -3,13 +3,13 @@
 // The queue knows keys alone. What is to be done for a key is in the records, and `work` finds out what is left of
 // it: so a restart loses nothing, and a key may be added as often as one likes.
 //
-// Q1. At most `atOnceMax` keys are worked on at the same time, in the order in which they came, and no key twice at once:
-//     one that is added meanwhile is worked on again afterwards.
-// Q2. Work that fails is done again after RETRY_MS, and so is work that waits for something else and throws
-//     OperationInterrupted. While the store or the engine takes nothing, the whole queue waits; after any other error
-//     the key waits alone.
-// Q3. Keys beyond KEYS_MAX are read from the records, once the queue is empty.
-// Q4. A key that is dropped is not worked on; what is under way is aborted, and not tried again.
+// - At most `atOnceMax` keys are worked on at the same time, in the order in which they came, and no key twice at once:
+//   one that is added meanwhile is worked on again afterwards.
+// - Work that fails is done again after RETRY_MS, and so is work that waits for something else and throws
+//   OperationInterrupted. While the store or the engine takes nothing, the whole queue waits; after any other error
+//   the key waits alone.
+// - Keys beyond KEYS_MAX are read from the records, once the queue is empty.
+// - A key that is dropped is not worked on; what is under way is aborted, and not tried again.
 
 import { EngineUnavailable } from "../engine/batch.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
@@ -27,7 +27,7 @@ export interface WorkQueueParts {
   readonly atOnceMax: number;
   /** Does what is left to do for a key. @param errors how many unexpected errors it has met in a row before */
   readonly work: (key: string, signal: AbortSignal, errors: number) => Promise<void>;
-  /** All keys with something to do, oldest first, page by page (Q3); absent where callers keep their number small. */
+  /** All keys with something to do, oldest first, page by page; absent where callers keep their number small. */
   readonly recorded?: () => AsyncIterable<readonly string[]>;
   readonly clock: Clock;
   readonly log: EngineLog;
@@ -74,7 +74,7 @@ export class WorkQueue {
     this.#fill();
   }
 
-  /** There is nothing to do for the key any more (Q4). */
+  /** There is nothing to do for the key any more. */
   drop(key: string): void {
     this.#waiting.delete(key);
     this.#failed.delete(key);

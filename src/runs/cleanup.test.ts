@@ -69,7 +69,7 @@ function artifact(sha256: string): ArtifactRecord {
 
 const LONG_MS = 2 * 60 * 60 * 1_000;
 
-test("a blob that was put lately is kept, noted, and removed once it is old enough (U2)", async () => {
+test("a blob that was put lately is kept, noted, and removed once it is old enough", async () => {
   const s = await scene();
   await s.finish("j-1");
   const cleanup = s.cleanup();
@@ -83,7 +83,7 @@ test("a blob that was put lately is kept, noted, and removed once it is old enou
   assert.equal(await s.notes(), 0);
 });
 
-test("what a killed cleanup had noted is removed by the next start (U1)", async () => {
+test("what a killed cleanup had noted is removed by the next start", async () => {
   const s = await scene();
   await s.finish("j-1");
   await s.retention.removeOwn(10);
@@ -95,7 +95,7 @@ test("what a killed cleanup had noted is removed by the next start (U1)", async 
   assert.equal(await s.notes(), 0);
 });
 
-test("a cleanup that was killed while it removed a job's rows goes on with them (U1)", async () => {
+test("a cleanup that was killed while it removed a job's rows goes on with them", async () => {
   const s = await scene();
   await s.finish("j-1");
   await s.retention.removeOwn(10);
@@ -106,7 +106,7 @@ test("a cleanup that was killed while it removed a job's rows goes on with them 
   assert.equal(await s.isThere(), false);
 });
 
-test("a blob that another job's artifact names is kept until that job goes too (U2)", async () => {
+test("a blob that another job's artifact names is kept until that job goes too", async () => {
   const s = await scene();
   await s.finish("j-1");
   await s.retention.removeOwn(10);
@@ -118,7 +118,7 @@ test("a blob that another job's artifact names is kept until that job goes too (
   assert.equal(await s.isThere(), false);
 });
 
-test("a content that is put again while it is garbage stays for who put it (U2)", async () => {
+test("a content that is put again while it is garbage stays for who put it", async () => {
   const s = await scene();
   await s.finish("j-1");
   await s.retention.removeOwn(10);
@@ -132,7 +132,7 @@ test("a content that is put again while it is garbage stays for who put it (U2)"
   assert.equal(await s.isThere(), true);
 });
 
-test("no blob is removed while the store takes no writes: a commit that names it may be waiting (U2)", async () => {
+test("no blob is removed while the store takes no writes: a commit that names it may be waiting", async () => {
   const s = await scene();
   await s.finish("j-1");
   await s.retention.removeOwn(10);
@@ -143,7 +143,7 @@ test("no blob is removed while the store takes no writes: a commit that names it
   assert.equal(await s.notes(), 1);
 });
 
-test("a stop does not wait for commands of a removed run; its folders are left to the next start (U3)", async () => {
+test("a stop does not wait for commands of a removed run; its folders are left to the next start", async () => {
   const s = await scene();
   await s.finish("j-1");
   const reached = Promise.withResolvers<void>();

@@ -1,12 +1,12 @@
 // Cleanup: removes finished jobs of the runtime's own API when it is asked to, and what any removed job has left.
 //
-// U1. Rows go first, and with them a note of everything that has become garbage; what is noted goes in pieces, and its
-//     note after it. A crash in between leaves notes, and the next start continues with them.
-// U2. A blob is kept while an artifact names it, and for a while after it was put: its artifact may be about to
-//     be committed.
-// U3. A run's folders are removed after its last command has ended, so that nothing is written into them afterwards.
-// U4. Removing takes a share of the thread, and a small one at a time.
-// U5. What the system does not let go (a worker's files may be another user's) stays noted, and keeps nothing else.
+// - Rows go first, and with them a note of everything that has become garbage; what is noted goes in pieces, and its
+//   note after it. A crash in between leaves notes, and the next start continues with them.
+// - A blob is kept while an artifact names it, and for a while after it was put: its artifact may be about to
+//   be committed.
+// - A run's folders are removed after its last command has ended, so that nothing is written into them afterwards.
+// - Removing takes a share of the thread, and a small one at a time.
+// - What the system does not let go (a worker's files may be another user's) stays noted, and keeps nothing else.
 
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../engine/ports.ts";
@@ -157,7 +157,7 @@ export class Cleanup {
     return { kind: "missing" };
   }
 
-  /** Removes a blob that nothing names, unless it was put lately (U2). @param options.isPreview removes nothing */
+  /** Removes a blob that nothing names, unless it was put lately. @param options.isPreview removes nothing */
   async removeUnnamedBlob(sha256: string, options: { readonly isPreview: boolean }): Promise<BlobRemoval> {
     const { engine, clock, removeBlob } = this.#ports;
     // While the store takes no writes, a commit that names it may be waiting for any time.

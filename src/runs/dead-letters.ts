@@ -1,7 +1,7 @@
 // Dead letters that are sent again: as new messages to the same agents, while the run is open.
 //
-// L1. A letter is sent again once: requests for one run take turns, and each looks at what is on disk then.
-// L2. Memory and work are bounded: letters are taken up a few at a time, each on disk before the next.
+// - A letter is sent again once: requests for one run take turns, and each looks at what is on disk then.
+// - Memory and work are bounded: letters are taken up a few at a time, each on disk before the next.
 
 import type { Engine } from "../engine/engine.ts";
 import { isoTime } from "../engine/event.ts";

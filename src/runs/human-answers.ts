@@ -1,8 +1,8 @@
 // Answers of people to what workers asked.
 //
-// A1. The first answer counts. The same answer of the same person may be given again and finds the first one: a client
-//     that lost the reply may repeat its request, also after a crash.
-// A2. An answer is on disk before its caller hears of it.
+// - The first answer counts. The same answer of the same person may be given again and finds the first one: a client
+//   that lost the reply may repeat its request, also after a crash.
+// - An answer is on disk before its caller hears of it.
 
 import { isDeepStrictEqual } from "node:util";
 import type { Engine } from "../engine/engine.ts";
@@ -102,7 +102,7 @@ export class HumanAnswers {
   }
 }
 
-/** What a closed request says to one more answer (A1). */
+/** What a closed request says to one more answer. */
 function standing(request: HumanRequest, given: GivenAnswer): HumanRequest {
   const { requestId, status, response } = request;
   if (response === null) throw new Error(`Request ${requestId} is ${status} and has no response.`);

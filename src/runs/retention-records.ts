@@ -1,10 +1,10 @@
 // What is removed of jobs and runs that have ended, and what tells whether a file is still needed: a port, implemented
 // in src/store.
 //
-// N1. A removal takes the rows away that everybody looks for first, in one transaction: from then on the run is gone
-//     for every reader. What else there is of it (history, agents, artifacts, …) is noted as garbage, and removed in pieces.
-// N2. Only what has ended is ever removed.
-// N3. A file is deleted after every row that names it; a crash leaves a note, and the next start continues from it.
+// - A removal takes the rows away that everybody looks for first, in one transaction: from then on the run is gone
+//   for every reader. What else there is of it (history, agents, artifacts, …) is noted as garbage, and removed in pieces.
+// - Only what has ended is ever removed.
+// - A file is deleted after every row that names it; a crash leaves a note, and the next start continues from it.
 
 /** A position in the order of ends: by time, then by id. */
 export interface EndPosition {

@@ -86,7 +86,7 @@ test("age and size together: the stricter of the two counts", async () => {
   }
 });
 
-test("open runs stay, however old and large (R1)", async () => {
+test("open runs stay, however old and large", async () => {
   await using s = await retentionScene();
   const huge = { ...newTally(), historyChars: 1_000_000 };
   await s.journal.commit([changes({ jobId: "open", progress: progress({ updatedAtMs: 1, tally: huge }) })]);
@@ -145,7 +145,7 @@ async function everything(s: RetentionScene): Promise<void> {
     await utimes(join(s.home, place), 1, 1);
 }
 
-test("what nothing names is kept while it is most of the home, until a request confirms (R7)", async () => {
+test("what nothing names is kept while it is most of the home, until a request confirms", async () => {
   await using s = await retentionScene();
   await s.ended("known", HOUR_MS, { history: 1, artifact: "known" });
   // What a lost database has left: nobody names it any more.
@@ -168,7 +168,7 @@ test("what nothing names is kept while it is most of the home, until a request c
   assert.equal((await s.retention.collect(asked)).needsConfirmation, false);
 });
 
-test("a preview reports exactly what the same request then removes, and removes nothing (R2)", async () => {
+test("a preview reports exactly what the same request then removes, and removes nothing", async () => {
   await using s = await retentionScene();
   await everything(s);
   s.pass(2 * DAY_MS);
@@ -355,7 +355,7 @@ const refused = (path: string) =>
     syscall: "unlink",
   });
 
-test("a file that cannot be removed does not stop the others: it is logged, not counted, and retried (R6)", async () => {
+test("a file that cannot be removed does not stop the others: it is logged, not counted, and retried", async () => {
   const held = new Set<string>();
   await using s = await retentionScene({
     mustRemove: (name) => {
@@ -379,7 +379,7 @@ test("a file that cannot be removed does not stop the others: it is logged, not 
   assert.ok(s.removedRuns.includes("run_own-4"));
 });
 
-test("a preview knows what removed jobs have left, also when nothing goes for its age or size (R2)", async () => {
+test("a preview knows what removed jobs have left, also when nothing goes for its age or size", async () => {
   await using s = await retentionScene();
   await s.ended("own", HOUR_MS, { history: 10, artifact: "its artifact" });
   s.pass(2 * HOUR_MS);
@@ -390,7 +390,7 @@ test("a preview knows what removed jobs have left, also when nothing goes for it
   assert.deepEqual(await collect(s, keepAll), preview);
 });
 
-test("requests take turns: the second one finds what the first has left (R3)", async () => {
+test("requests take turns: the second one finds what the first has left", async () => {
   await using s = await retentionScene();
   for (let i = 0; i < 120; i++) await s.ended(`j-${i}`, 2 * DAY_MS, { history: 1 });
   const limits = { ...keepAll, olderThanDays: 1 };
@@ -402,7 +402,7 @@ test("requests take turns: the second one finds what the first has left (R3)", a
   assert.deepEqual([first.runs.count, preview.runs.count, second.runs.count], [120, 0, 0]);
 });
 
-test("a stop ends a removal between two of its transactions; the next program continues it (R5)", async () => {
+test("a stop ends a removal between two of its transactions; the next program continues it", async () => {
   await using s = await retentionScene();
   for (let i = 0; i < 300; i++) await s.ended(`j-${i}`, 2 * DAY_MS, { history: 1 });
   const collected = s.retention.collect({ limits: { ...keepAll, olderThanDays: 1 }, isPreview: false });

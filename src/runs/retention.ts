@@ -1,14 +1,14 @@
 // Retention: removes ended runs that are old, or too many for the disk, with everything that is theirs; and whatever in
 // the home belongs to nothing. In the background, and on request.
 //
-// R1. What has not ended is never touched, whatever its age and size.
-// R2. A preview removes nothing, and says what the same request would remove at that moment.
-// R3. Sweeps and requests take turns: each sees what those before it have left.
-// R4. It takes a share of the thread, in steps of a few milliseconds (Pace), and memory for a page of ids.
-// R5. It may be killed at any point: what is half removed is invisible, and the next start continues (Cleanup, U1).
-// R6. A file that cannot be removed does not stop the others: it is logged, and tried again by a later sweep.
-// R7. What nothing names is left alone while it would be most of the home: the database is then likely not the one that
-//     belongs to it. A request has to confirm.
+// - What has not ended is never touched, whatever its age and size.
+// - A preview removes nothing, and says what the same request would remove at that moment.
+// - Sweeps and requests take turns: each sees what those before it have left.
+// - It takes a share of the thread, in steps of a few milliseconds (Pace), and memory for a page of ids.
+// - It may be killed at any point: what is half removed is invisible, and the next start continues (cleanup.ts).
+// - A file that cannot be removed does not stop the others: it is logged, and tried again by a later sweep.
+// - What nothing names is left alone while it would be most of the home: the database is then likely not the one that
+//   belongs to it. A request has to confirm.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import { type BlobRemoval, type Cleanup, type Counted, isSystemError } from "./cleanup.ts";
@@ -38,7 +38,7 @@ interface Removed {
 export interface RetentionReport extends Removed {
   readonly limits: RetentionLimits;
   readonly isPreview: boolean;
-  /** Whether what nothing names was left alone, because it is most of the home (R7); in a preview: would be. */
+  /** Whether what nothing names was left alone, because it is most of the home; in a preview: would be. */
   readonly needsConfirmation: boolean;
 }
 
@@ -89,7 +89,7 @@ const SWEEP_EVERY_MS = HOUR_MS;
 const SWEEPS_PER_WALK = 24;
 const LEFTOVER_AGE_MS = HOUR_MS;
 const SNAPSHOT_AGE_MS = DAY_MS;
-/** Fewer need no confirmation (R7). */
+/** Fewer need no confirmation. */
 const UNNAMED_ASKED_MIN = 3;
 const RUNS_PER_TRANSACTION = 25;
 const NONE: Counted = { count: 0, bytes: 0 };
@@ -150,7 +150,7 @@ export class Retention {
    * Removes what the limits do not keep, and everything that belongs to nothing; waits for its turn first.
    *
    * @param request.isPreview removes nothing, and tells what would go
-   * @param request.isConfirmed removes what nothing names even if it is most of the home (R7)
+   * @param request.isConfirmed removes what nothing names even if it is most of the home
    */
   collect(request: {
     readonly limits: RetentionLimits;
@@ -191,7 +191,7 @@ export class Retention {
     return { limits, isPreview, ...found, needsConfirmation };
   }
 
-  /** Whether a walk would remove most of what is in the home, for no other reason than that nothing names it (R7). */
+  /** Whether a walk would remove most of what is in the home, for no other reason than that nothing names it. */
   async #isMostUnnamed(): Promise<boolean> {
     const { leftovers, clock, log } = this.#ports;
     let folders = 0;
@@ -309,7 +309,7 @@ export class Retention {
     return removed;
   }
 
-  /** Does what the system may refuse (R6); `refused` is what comes of it then. */
+  /** Does what the system may refuse; `refused` is what comes of it then. */
   async #orTell<Result>(refused: Result, work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();

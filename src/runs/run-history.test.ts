@@ -1,4 +1,4 @@
-// Pages of a history, in either direction: H1, bounded work, H2, nothing lost or repeated, and H3, slices.
+// Pages of a history, in either direction: bounded work, nothing lost or repeated, and slices.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -25,7 +25,7 @@ function historyOf(count: number, pieces: readonly number[] = [3], lineOf = (seq
   };
 }
 
-test("H2: pages of any size joined are the whole view, in order, each event once", async () => {
+test("pages of any size joined are the whole view, in order, each event once", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 0, max: 120 }),
@@ -60,7 +60,7 @@ test("a page that holds exactly what is left is the last one", async () => {
   assert.deepEqual(page, { items: [1, 2, 3, 4], nextAfterSeq: null, seenSeq: 4 });
 });
 
-test("H1: a view that matches rarely ends its page early, and the next one continues there", async () => {
+test("a view that matches rarely ends its page early, and the next one continues there", async () => {
   const history = historyOf(50_000, [1_000]);
   const view = (seq: number) => (seq === 45_000 ? seq : null);
   const found: number[] = [];
@@ -77,7 +77,7 @@ test("H1: a view that matches rarely ends its page early, and the next one conti
   assert.deepEqual(found, [45_000]);
 });
 
-test("H1: a page of long lines is short, and still advances", async () => {
+test("a page of long lines is short, and still advances", async () => {
   const long = "x".repeat(3 * 1024 * 1024);
   const { read } = historyOf(20, [2], () => long);
   const first = await readHistory(read, { afterSeq: 0, limit: 200, view: (seq) => seq });
@@ -86,7 +86,7 @@ test("H1: a page of long lines is short, and still advances", async () => {
   assert.deepEqual(second.items, [4, 5, 6]);
 });
 
-test("H2: pages from the newest back are the same view in the other order", async () => {
+test("pages from the newest back are the same view in the other order", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 0, max: 120 }),
@@ -127,7 +127,7 @@ test("a part of a history is read as if it were all there is, in either directio
   assert.deepEqual(back, { items: [12, 11, 10], nextBeforeSeq: null, newestSeq: 12 });
 });
 
-test("H1: backwards too, a view that matches rarely ends its page early", async () => {
+test("backwards too, a view that matches rarely ends its page early", async () => {
   const history = historyOf(50_000, [1_000]);
   const view = (seq: number) => (seq === 5_000 ? seq : null);
   const first = await readNewest(history.readBefore, { beforeSeq: null, limit: 50, view });
@@ -139,7 +139,7 @@ test("H1: backwards too, a view that matches rarely ends its page early", async 
   assert.deepEqual(third, { items: [5_000], nextBeforeSeq: null, newestSeq: 10_000 });
 });
 
-test("H3: other work has its turn while a page is read", async () => {
+test("other work has its turn while a page is read", async () => {
   const busyUntil = (ms: number) => {
     while (performance.now() < ms);
     return null;

@@ -1,9 +1,9 @@
 // Pages of a run's history, seen through a view that may leave most events out; forwards, or from the newest back.
 //
-// H1. A page costs a bounded amount of reading, whatever the view shows: one that finds little ends early, with the
-//     place where the next one continues.
-// H2. Pages joined are the whole view, in order, each event once.
-// H3. Reading holds the thread for a slice at a time.
+// - A page costs a bounded amount of reading, whatever the view shows: one that finds little ends early, with the
+//   place where the next one continues.
+// - Pages joined are the whole view, in order, each event once.
+// - Reading holds the thread for a slice at a time.
 
 import type { EventPage } from "./job-records.ts";
 import { Slices } from "./slices.ts";

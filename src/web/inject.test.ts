@@ -1,4 +1,4 @@
-// The dashboard's node (J1 to J3), and its files.
+// The dashboard's node and its files.
 
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
@@ -34,7 +34,7 @@ function dashboardOf(given: JsonObject) {
   return { node, config: node.config as Extract<typeof node.config, { kind: "executor" }> };
 }
 
-test("the manifest is as it was, with one node more (J1)", () => {
+test("the manifest is as it was, with one node more", () => {
   const before = structuredClone(manifest);
   const injected = injectWebUi(manifest, run, place);
   assert.deepEqual(manifest, before);
@@ -50,7 +50,7 @@ test("the manifest is as it was, with one node more (J1)", () => {
   assert.deepEqual(full.entrypoints, plain.entrypoints);
 });
 
-test("the node is an optional companion with a pool of its own, that is started again when it dies (J2)", () => {
+test("the node is an optional companion with a pool of its own, that is started again when it dies", () => {
   const { node, config } = dashboardOf(injectWebUi(manifest, run, place));
   assert.deepEqual(
     {
@@ -120,7 +120,7 @@ test("its service has a stable name, the run's identity, and a check that only t
   assert.equal(ofBundle.meta.blueprint_id, null);
 });
 
-test("bind host, check address and public URL are three things (J3)", () => {
+test("bind host, check address and public URL are three things", () => {
   for (const [host, checked] of [
     ["0.0.0.0", "127.0.0.1"],
     ["::", "::1"],

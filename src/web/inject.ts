@@ -1,11 +1,11 @@
 // The dashboard of a run as a part of its graph: one more node, its port, its service and that service's check
 // (spec "packaging" 9 and 11).
 //
-// J1. The manifest is otherwise as it was: the same nodes in the same order, the same edges, the same result.
-// J2. Nothing of the run depends on the dashboard. It is a companion, which holds no job open; it is optional, so that a
-//     run whose dashboard cannot live continues as if it had none; it takes its slot from a pool of its own, so that no
-//     worker waits for it; and one that dies is started again.
-// J3. The address that it binds, the one that is checked and the one that browsers are given are three things.
+// - The manifest is otherwise as it was: the same nodes in the same order, the same edges, the same result.
+// - Nothing of the run depends on the dashboard. It is a companion, which holds no job open; it is optional, so that a
+//   run whose dashboard cannot live continues as if it had none; it takes its slot from a pool of its own, so that no
+//   worker waits for it; and one that dies is started again.
+// - The address that it binds, the one that is checked and the one that browsers are given are three things.
 
 import { isIPv6 } from "node:net";
 import { posix } from "node:path";

@@ -1,4 +1,4 @@
-// Which ports are on offer (P3 to P5), with real sockets; who gets one is the store's business (port-records.test.ts).
+// Which ports are on offer, with real sockets; who gets one is the store's business (port-records.test.ts).
 
 import assert from "node:assert/strict";
 import type { Server } from "node:net";

@@ -1,11 +1,11 @@
 // The ports of dashboards: which of the range in the settings a new run may be given. Who gets one is decided by the
 // transaction that makes the run (PortWrites); this only says what to ask for.
 //
-// P3. What is on offer is ordered: lower ports first, and last those whose former run has just ended, because its
-//     dashboard may still be on its way out; the next one waits for it.
-// P4. Mode probe passes over ports on which something else listens. Mode prepublished does not look: a container
-//     runtime listens on every port that it publishes, and passes on what comes.
-// P5. A look at the ports is bounded: so many at once, so many in all, and so long.
+// - What is on offer is ordered: lower ports first, and last those whose former run has just ended, because its
+//   dashboard may still be on its way out; the next one waits for it.
+// - Mode probe passes over ports on which something else listens. Mode prepublished does not look: a container
+//   runtime listens on every port that it publishes, and passes on what comes.
+// - A look at the ports is bounded: so many at once, so many in all, and so long.
 
 import { createServer } from "node:net";
 import type { Clock } from "../engine/ports.ts";
@@ -73,7 +73,7 @@ export class WebUiPorts {
     );
   }
 
-  /** Those of the ports on which nothing listens, in their order, as far as there is time to look (P5). */
+  /** Those of the ports on which nothing listens, in their order, as far as there is time to look. */
   async #free(ports: readonly number[]): Promise<readonly number[]> {
     let cancel = () => {};
     const late = new Promise<"late">((resolve) => {

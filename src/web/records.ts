@@ -1,7 +1,7 @@
 // Which run has which port. Ports, implemented in src/store.
 //
-// P1. A port is in use as long as the run that was given it has not ended; the end of the run releases it.
-// P2. Giving one away is a write like any other, so no two open runs ever have the same.
+// - A port is in use as long as the run that was given it has not ended; the end of the run releases it.
+// - Giving one away is a write like any other, so no two open runs ever have the same.
 
 export interface PortRecords {
   /** The ports of runs that have not ended. */

@@ -1,7 +1,7 @@
 // Authentication: by an API token, by a run's token for reading that run, or, where no API token is set, as anonymous.
 //
-// A1. Secrets are compared in constant time (token-check.ts).
-// A2. All tokens are one principal, so that rotating a token takes nothing away from its caller.
+// - Secrets are compared in constant time (token-check.ts).
+// - All tokens are one principal, so that rotating a token takes nothing away from its caller.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { Problem } from "./problem.ts";

@@ -1,9 +1,9 @@
 // The conventions of the gateway: what happens to every request before its route, in one hook made of the modules beside
 // this file. The order matters:
 //
-// V1. Request id and CORS headers come first: every answer has them.
-// V2. Then the host name, preflights, the token, the rate limit, and last the origin of the page that sent the request.
-// V3. Requests that the framework cannot route (an undecodable URL) pass the same checks.
+// - Request id and CORS headers come first: every answer has them.
+// - Then the host name, preflights, the token, the rate limit, and last the origin of the page that sent the request.
+// - Requests that the framework cannot route (an undecodable URL) pass the same checks.
 
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
@@ -89,7 +89,7 @@ export function gatewayConventions(settings: ConventionSettings): Conventions {
       return503OnClosing: false,
       // An id of any length is answered with 404.
       routerOptions: { maxParamLength: URL_CHARS_MAX },
-      // Node's own answer has no body; that of V2 has one.
+      // Node's own answer has no body.
       http: { requireHostHeader: false },
     },
     install(app) {

@@ -1,9 +1,9 @@
 // Conditional requests (RFC 9110, section 13) on resources with a revision.
 //
-// E1. An ETag is strong and covers the whole answer: "7-x", where x is a hash of the answer at revision 7.
-// E2. If-Match compares revisions only: what a client may change depends on the definition, not on the state shown
-//     with it.
-// E3. A tag that was never sent is stale. A check sum in the tag reveals it, so that nothing is stored.
+// - An ETag is strong and covers the whole answer: "7-x", where x is a hash of the answer at revision 7.
+// - If-Match compares revisions only: what a client may change depends on the definition, not on the state shown
+//   with it.
+// - A tag that was never sent is stale. A check sum in the tag reveals it, so that nothing is stored.
 
 import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";

@@ -1,9 +1,9 @@
 // Sends a stored file, whole or in part; clients may have it already (304) or leave in the middle.
 //
-// D1. What is sent has the size and the hash that the headers say: the bytes of a stored file never change.
-// D2. A file is open only while it is sent; it is closed when the client has it or has left.
-// D3. A worker's file never runs with the gateway's rights: it is an attachment, its type is not sniffed, and it is
-//     sandboxed if a browser shows it nevertheless.
+// - What is sent has the size and the hash that the headers say: the bytes of a stored file never change.
+// - A file is open only while it is sent; it is closed when the client has it or has left.
+// - A worker's file never runs with the gateway's rights: it is an attachment, its type is not sniffed, and it is
+//   sandboxed if a browser shows it nevertheless.
 
 import type { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";

@@ -60,7 +60,7 @@ describe("a key that is used again", () => {
     assert.deepEqual([first.isReplay, count()], [false, 1]);
   });
 
-  test("50 times at once: one effect, 50 equal answers (I2)", async () => {
+  test("50 times at once: one effect, 50 equal answers", async () => {
     await using core = await startCore();
     const requests = idempotency(core);
     const { prepare, count } = counted();
@@ -104,7 +104,7 @@ describe("a key that is used again", () => {
     });
   }
 
-  test("in the next process gets the answer of the one before (I1)", async () => {
+  test("in the next process gets the answer of the one before", async () => {
     await using first = await startCore();
     const { prepare, count } = counted();
     const { answer } = await idempotency(first).answer(request, prepare);
@@ -113,7 +113,7 @@ describe("a key that is used again", () => {
     assert.equal(count(), 1);
   });
 
-  test("a day later is fresh, whatever it asks for, and is good for a day again (I4)", async () => {
+  test("a day later is fresh, whatever it asks for, and is good for a day again", async () => {
     await using core = await startCore();
     const requests = idempotency(core);
     const { prepare, count } = counted();
@@ -130,7 +130,7 @@ describe("a key that is used again", () => {
 });
 
 describe("a request that does not succeed", () => {
-  test("is not remembered: the next one with its key tries again (I3)", async () => {
+  test("is not remembered: the next one with its key tries again", async () => {
     await using core = await startCore();
     const requests = idempotency(core);
     const { prepare } = counted();
@@ -141,7 +141,7 @@ describe("a request that does not succeed", () => {
     assert.equal((await requests.answer({ ...request, content: { a: 2 } }, prepare)).isReplay, false);
   });
 
-  test("lets those who waited for it try themselves (I2)", async () => {
+  test("lets those who waited for it try themselves", async () => {
     await using core = await startCore();
     const requests = idempotency(core);
     const { prepare, count } = counted();
@@ -152,7 +152,7 @@ describe("a request that does not succeed", () => {
     assert.equal(count(), 1);
   });
 
-  test("leaves neither its effect nor a record when the promise cannot be kept (I1)", async () => {
+  test("leaves neither its effect nor a record when the promise cannot be kept", async () => {
     await using core = await startCore();
     const { prepare, count } = counted();
     const write = core.records.write.bind(core.records);

@@ -1,9 +1,9 @@
 // Idempotency-Key (CONTRACTS §2): a repeated request has one effect.
 //
-// I1. The answer is stored in the transaction of the effect: a crash keeps both or neither.
-// I2. Requests with one key run one after the other; later ones find the first one's answer, or try themselves.
-// I3. Only success is kept: any other answer means that nothing happened.
-// I4. A record is good for 24 hours.
+// - The answer is stored in the transaction of the effect: a crash keeps both or neither.
+// - Requests with one key run one after the other; later ones find the first one's answer, or try themselves.
+// - Only success is kept: any other answer means that nothing happened.
+// - A record is good for 24 hours.
 
 import { createHash } from "node:crypto";
 import { isObject, type JsonValue } from "../../engine/json.ts";

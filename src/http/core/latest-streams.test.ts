@@ -72,7 +72,7 @@ async function serve() {
 
 const idsIn = (bytes: string) => [...bytes.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
 
-test("a reader that does not read costs one record, and gets the newest when it reads again (L2)", async () => {
+test("a reader that does not read costs one record, and gets the newest when it reads again", async () => {
   await using served = await serve();
   const { socket, response } = await served.open();
   for (let i = 0; i < 50; i++) {
@@ -89,7 +89,7 @@ test("a reader that does not read costs one record, and gets the newest when it 
   assert.equal(served.streams.readers, 0);
 });
 
-test("the record is made once for all readers, 200 ms after the one before, and not while nobody reads (L1)", async () => {
+test("the record is made once for all readers, 200 ms after the one before, and not while nobody reads", async () => {
   await using served = await serve();
   const sockets = [await served.open(), await served.open(), await served.open()].map(({ socket }) => socket);
   const texts = sockets.map((socket) => text(socket));
@@ -109,7 +109,7 @@ test("the record is made once for all readers, 200 ms after the one before, and 
   assert.equal(served.job.reads, 3);
 });
 
-test("readers are cut off when the record cannot be made, and their streams end when the job is gone or the server stops (L3)", async () => {
+test("readers are cut off when the record cannot be made, and their streams end when the job is gone or the server stops", async () => {
   await using served = await serve();
   const failing = await served.open();
   const { read } = served.job;

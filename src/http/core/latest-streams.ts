@@ -1,9 +1,9 @@
 // A record that changes while its job runs, as server-sent events: readers get the newest state, never a backlog.
 //
-// L1. The record is made once for all its readers, after its job has published something, and not more often than
-//     every PERIOD_MS.
-// L2. A reader whose connection is slow misses what came in between; what it takes next is the newest.
-// L3. The stream ends after the record of the job's end, or when the job is removed.
+// - The record is made once for all its readers, after its job has published something, and not more often than
+//   every PERIOD_MS.
+// - A reader whose connection is slow misses what came in between; what it takes next is the newest.
+// - The stream ends after the record of the job's end, or when the job is removed.
 
 import type { ServerResponse } from "node:http";
 import type { EventFeed } from "../../runs/feed.ts";
@@ -163,7 +163,7 @@ class Channel {
     const { response } = reader;
     const latest = this.#latest;
     if (latest === null || latest.seq <= reader.seq || response.writableEnded) return;
-    // What a slow connection has not taken is not added to (L2); "drain" comes back here.
+    // What a slow connection has not taken is not added to; "drain" comes back here.
     if (response.writableNeedDrain) return;
     reader.seq = latest.seq;
     response.write(frame(latest.seq, this.#view.type, latest.json));

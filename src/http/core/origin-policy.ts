@@ -1,12 +1,12 @@
 // Which web pages may talk to an API.
 //
-// O1. Without a token, only requests to a name of this server are answered: a loopback name, the bound address, or one in
-//     SVC_ALLOWED_HOSTS. A page cannot get here through a name of its own that it points to this machine (DNS rebinding).
-// O2. A page of another origin changes nothing, unless its origin is in SVC_CORS_ORIGINS. It reads nothing either; links
-//     may be followed.
-// O3. Answers allow an allowed origin to read them; credentials are never allowed.
-// O4. All of this holds whatever address is bound.
-// O5. A health check, which a manifest may point at any address, changes nothing.
+// - Without a token, only requests to a name of this server are answered: a loopback name, the bound address, or one in
+//   SVC_ALLOWED_HOSTS. A page cannot get here through a name of its own that it points to this machine (DNS rebinding).
+// - A page of another origin changes nothing, unless its origin is in SVC_CORS_ORIGINS. It reads nothing either; links
+//   may be followed.
+// - Answers allow an allowed origin to read them; credentials are never allowed.
+// - All of this holds whatever address is bound.
+// - A health check, which a manifest may point at any address, changes nothing.
 
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { CHECK_AGENT } from "../../services/checks/http.ts";
@@ -68,7 +68,7 @@ export class OriginPolicy {
       : null;
   }
 
-  /** O1. A client without a Host header is no browser. */
+  /** A client without a Host header is no browser. */
   refuseHost({ headers: { host }, socket }: IncomingMessage): Problem | null {
     if (this.#hasToken || host === undefined) return null;
     const name = nameOf(host);
@@ -81,7 +81,7 @@ export class OriginPolicy {
     );
   }
 
-  /** O2, for a request of an unsafe method. */
+  /** Of a request of an unsafe method. */
   refuseChange({ headers }: IncomingMessage): Problem | null {
     if (headers["user-agent"] === CHECK_AGENT) {
       return new Problem("forbidden", "A service's health check may only read here: give it the method GET.");
@@ -91,7 +91,7 @@ export class OriginPolicy {
     return isForeign ? otherSites("take changes from") : null;
   }
 
-  /** O2, for any other request. */
+  /** Of any other request. */
   refuseRead({ headers }: IncomingMessage): Problem | null {
     if (!isCrossSite(headers) || headers["sec-fetch-mode"] === "navigate") return null;
     const { origin } = headers;

@@ -1,8 +1,8 @@
 // Page tokens: where the next page of a list begins.
 //
-// T1. A token is valid for the principal and the query that it was made for, for 24 hours, and authenticated. The
-//     server stores nothing.
-// T2. A token has one spelling: another text that decodes to the same bytes is refused.
+// - A token is valid for the principal and the query that it was made for, for 24 hours, and authenticated. The
+//   server stores nothing.
+// - A token has one spelling: another text that decodes to the same bytes is refused.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Problem } from "./problem.ts";
@@ -36,7 +36,7 @@ export function encodePageToken(key: Buffer, walk: Walk, state: PageState, nowMs
   return token;
 }
 
-/** @throws Problem `invalid_page_token` (T1, T2) */
+/** @throws Problem `invalid_page_token` */
 export function decodePageToken(key: Buffer, walk: Walk, token: string, nowMs: number): PageState {
   if (token.length > TOKEN_CHARS_MAX) throw invalid();
   const bytes = Buffer.from(token, "base64url");

@@ -1,8 +1,8 @@
 // Lists in pages (CONTRACTS §2 "Pages"), by key and not by number: the next page begins behind the last item shown.
 //
-// G1. An item that exists throughout is on exactly one page, whatever is added or removed meanwhile: its sort key never
-//     changes.
-// G2. A page's size may change from page to page; filters, limit and principal may not.
+// - An item that exists throughout is on exactly one page, whatever is added or removed meanwhile: its sort key never
+//   changes.
+// - A page's size may change from page to page; filters, limit and principal may not.
 
 import { decodePageToken, encodePageToken, type Position } from "./page-token.ts";
 

@@ -1,7 +1,7 @@
 // Turns errors into problems, and problems into answers.
 //
-// P1. Everything that a route, a hook or the framework throws is answered as application/problem+json.
-// P2. An unexpected error is `internal`: logged with its stack and the request id, answered without the stack.
+// - Everything that a route, a hook or the framework throws is answered as application/problem+json.
+// - An unexpected error is `internal`: logged with its stack and the request id, answered without the stack.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { BundleProblem } from "../../bundles/problem.ts";

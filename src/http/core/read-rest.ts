@@ -1,8 +1,8 @@
 // Answers to requests whose body is refused before it has come.
 //
-// B1. The answer is sent at once; nothing waits for a client that expects 100 Continue.
-// B2. The rest of the body is read before the connection is closed: with bytes unread, the client would see a reset
-//     connection instead of the answer.
+// - The answer is sent at once; nothing waits for a client that expects 100 Continue.
+// - The rest of the body is read before the connection is closed: with bytes unread, the client would see a reset
+//   connection instead of the answer.
 
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";

@@ -1,9 +1,9 @@
 // A run's token as browsers carry it: once in a link (`?key=…`), from then on in a cookie. With such a link
 // a browser can load the run's page, files and events, and nothing else.
 //
-// Y1. The key is removed from the address at once: it would stay in histories and be copied along.
-// Y2. A redirect stays below the run's own path, also with dots in the address.
-// Y3. The cookie is limited to the run's own path, and scripts cannot read it.
+// - The key is removed from the address at once: it would stay in histories and be copied along.
+// - A redirect stays below the run's own path, also with dots in the address.
+// - The cookie is limited to the run's own path, and scripts cannot read it.
 
 import type { AskedOfRun, RunTokens } from "./run-token.ts";
 

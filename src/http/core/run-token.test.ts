@@ -1,4 +1,4 @@
-// Run tokens (U1 to U3), by themselves and over real sockets.
+// Run tokens, by themselves and over real sockets.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";

@@ -1,9 +1,9 @@
 // Run tokens: bearer tokens for reading one run. A dashboard has its run's token, so that neither it nor its browser ever
 // sees the API token.
 //
-// U1. It admits GET and HEAD at and below /api/v1/runs/<that run>. Elsewhere it is refused like a wrong token.
-// U2. It is derived from the installation's key and the run's id: nothing is stored, and it survives restarts.
-// U3. It is compared in constant time.
+// - It admits GET and HEAD at and below /api/v1/runs/<that run>. Elsewhere it is refused like a wrong token.
+// - It is derived from the installation's key and the run's id: nothing is stored, and it survives restarts.
+// - It is compared in constant time.
 
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 
@@ -30,7 +30,7 @@ export class RunTokens {
     return PREFIX + createHmac("sha256", this.#key).update(runId).digest("base64url");
   }
 
-  /** @returns the run that the request reads with its own token; null when the secret is anything else (U1) */
+  /** @returns the run that the request reads with its own token; null when the secret is anything else */
   runRead({ method, url }: AskedOfRun, secret: string): string | null {
     if (!secret.startsWith(PREFIX) || (method !== "GET" && method !== "HEAD")) return null;
     const runId = OF_RUN.exec(url ?? "")?.[1];

@@ -30,7 +30,7 @@ function channels() {
   return { memory, open, publish };
 }
 
-test("N1: a channel keeps the newest events up to its bound", () => {
+test("a channel keeps the newest events up to its bound", () => {
   const { memory, open, publish } = channels();
   const { channel } = open("a");
   for (let seq = 1; seq <= 1_000; seq += 7) publish("a", seq, 7);
@@ -39,7 +39,7 @@ test("N1: a channel keeps the newest events up to its bound", () => {
   assert.ok(memory.usedBytes > MIB / 2 && memory.usedBytes <= MIB, String(memory.usedBytes));
 });
 
-test("N1: pages of the store are held beside them, up to a bound of their own", () => {
+test("pages of the store are held beside them, up to a bound of their own", () => {
   const { memory, open, publish } = channels();
   const { channel } = open("a");
   publish("a", 5_001, 200);
@@ -54,7 +54,7 @@ test("N1: pages of the store are held beside them, up to a bound of their own", 
   assert.ok(memory.usedBytes <= 2 * MIB, String(memory.usedBytes));
 });
 
-test("N1: all channels together hold no more than their common bound, and give it back", () => {
+test("all channels together hold no more than their common bound, and give it back", () => {
   const { memory, open, publish } = channels();
   const opened = Array.from({ length: 100 }, (_, i) => open(`job-${i}`));
   for (let i = 0; i < 100; i++) publish(`job-${i}`, 1, 200);
@@ -63,7 +63,7 @@ test("N1: all channels together hold no more than their common bound, and give i
   assert.equal(memory.usedBytes, 0);
 });
 
-test("N2: nothing is kept once every reader has everything", () => {
+test("nothing is kept once every reader has everything", () => {
   const { memory, open, publish } = channels();
   const { channel, reader } = open("a");
   publish("a", 1, 20);

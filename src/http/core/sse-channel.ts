@@ -1,11 +1,11 @@
 // Readers of live streams, and what the readers of one view of one job share: the newest events, pages of the history,
 // and how far the history is known to go.
 //
-// N1. Memory is bounded, per channel and over all of them. What does not fit is dropped, oldest first, and read again
-//     from the store when a reader needs it.
-// N2. Nothing is kept while every reader has everything.
-// N3. A reader is written nothing before its connection has taken the last write: one that stops reading costs one
-//     write of shared bytes and what its socket holds.
+// - Memory is bounded, per channel and over all of them. What does not fit is dropped, oldest first, and read again
+//   from the store when a reader needs it.
+// - Nothing is kept while every reader has everything.
+// - A reader is written nothing before its connection has taken the last write: one that stops reading costs one
+//   write of shared bytes and what its socket holds.
 
 import type { ServerResponse } from "node:http";
 import { terminalEventTypes } from "../../engine/event-types.ts";
@@ -113,7 +113,7 @@ export class Channel {
     if (this.#endSeq === knownEndSeq) this.#endSeq = seq;
   }
 
-  /** The reader has everything; once all have, nothing needs to be kept (N2). */
+  /** The reader has everything; once all have, nothing needs to be kept. */
   rest(reader: Reader): void {
     this.idle.add(reader);
     if (this.#heldBytes > 0 && this.idle.size === this.readers.size) this.#drop();

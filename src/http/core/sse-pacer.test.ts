@@ -81,7 +81,7 @@ function occasional() {
 const isAbout = (value: number, wanted: number) =>
   assert.ok(Math.abs(value - wanted) <= wanted * 0.1, `${value} is not about ${wanted}`);
 
-test("C2: endless work takes three hundredths of a thread that is busy with runs", async () => {
+test("endless work takes three hundredths of a thread that is busy with runs", async () => {
   const { pacer, state } = endless(0.1);
   pacer.wake();
   for (let i = 0; i < 1_000; i++) {
@@ -91,7 +91,7 @@ test("C2: endless work takes three hundredths of a thread that is busy with runs
   isAbout(state.workedMs, 300);
 });
 
-test("C2: a thread that only waits for the runs' commands gives no more than that", async () => {
+test("a thread that only waits for the runs' commands gives no more than that", async () => {
   const { pacer, state } = endless(0.1);
   pacer.wake();
   for (let i = 0; i < 1_000; i++) {
@@ -101,7 +101,7 @@ test("C2: a thread that only waits for the runs' commands gives no more than tha
   isAbout(state.workedMs, 300);
 });
 
-test("C2: while no run makes progress, idle time is used as well, busy time is not", async () => {
+test("while no run makes progress, idle time is used as well, busy time is not", async () => {
   for (const [busyShare, wanted] of [
     [0, 3_400],
     [1, 300],
@@ -113,7 +113,7 @@ test("C2: while no run makes progress, idle time is used as well, busy time is n
   }
 });
 
-test("C1: news is not kept waiting until the loop comes round, unless its time is to be earned first", async () => {
+test("news is not kept waiting until the loop comes round, unless its time is to be earned first", async () => {
   const { thread, times, pacer } = occasional();
   pacer.wakeAtOnce();
   pacer.wakeAtOnce();
@@ -131,7 +131,7 @@ test("C1: news is not kept waiting until the loop comes round, unless its time i
   assert.equal(times.length, 2);
 });
 
-test("C2: a long rest saves up a few milliseconds only", async () => {
+test("a long rest saves up a few milliseconds only", async () => {
   const { pacer, state } = endless(0.1);
   await state.thread.pass(100_000, 0);
   pacer.wake();
@@ -139,14 +139,14 @@ test("C2: a long rest saves up a few milliseconds only", async () => {
   isAbout(state.workedMs, 300);
 });
 
-test("C1: work that has no end is cut into slices", async () => {
+test("work that has no end is cut into slices", async () => {
   const { pacer, state } = endless(0.1);
   pacer.wake();
   await state.thread.pass(1_000, 0);
   assert.ok(state.longestMs < 2.2, String(state.longestMs));
 });
 
-test("C2: a little work is done at once, again and again, however busy the thread is", async () => {
+test("a little work is done at once, again and again, however busy the thread is", async () => {
   const { thread, times, pacer } = occasional();
   for (let i = 1; i <= 500; i++) {
     pacer.wake();
@@ -157,7 +157,7 @@ test("C2: a little work is done at once, again and again, however busy the threa
   }
 });
 
-test("C3: work outside of slices is charged, and what overlaps is charged once", async () => {
+test("work outside of slices is charged, and what overlaps is charged once", async () => {
   const { thread, times, pacer } = occasional();
   for (let i = 0; i < 10; i++) {
     const from = thread.busyMs();
@@ -172,7 +172,7 @@ test("C3: work outside of slices is charged, and what overlaps is charged once",
   isAbout(times[0]! - startMs, 627);
 });
 
-test("C3: what held the thread up for long is not the streams' to pay", async () => {
+test("what held the thread up for long is not the streams' to pay", async () => {
   const { thread, times, pacer } = occasional();
   for (let i = 0; i < 5; i++) {
     const from = thread.busyMs();

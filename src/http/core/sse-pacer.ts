@@ -1,12 +1,12 @@
 // Limits the CPU time of live streams. Thousands of readers could use the whole thread; the runs come first.
 //
-// C1. Work is done in slices of about SLICE_MS, with the loop's other work between them. Only the first slice after
-//     news comes at once: a busy loop may take tens of milliseconds to come round.
-// C2. Time is earned before it is used: SHARE of all time and, while no run makes progress, QUIET_SHARE of the time
-//     in which the thread has nothing to do. Up to BURST_MS are kept, so that a few readers never wait. An idle
-//     thread alone says little: the runs' commands need the machine, not the thread.
-// C3. What a slice took too long, or was done for the streams outside of slices, is earned before the next slice.
-//     Measured is time, not work: of what a collection of garbage or another process took, little is charged.
+// - Work is done in slices of about SLICE_MS, with the loop's other work between them. Only the first slice after
+//   news comes at once: a busy loop may take tens of milliseconds to come round.
+// - Time is earned before it is used: SHARE of all time and, while no run makes progress, QUIET_SHARE of the time
+//   in which the thread has nothing to do. Up to BURST_MS are kept, so that a few readers never wait. An idle
+//   thread alone says little: the runs' commands need the machine, not the thread.
+// - What a slice took too long, or was done for the streams outside of slices, is earned before the next slice.
+//   Measured is time, not work: of what a collection of garbage or another process took, little is charged.
 
 /** The thread's clocks and timers; tests replace them. */
 export interface Thread {

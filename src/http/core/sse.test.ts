@@ -152,7 +152,7 @@ function manualTime() {
   return { time, thread, pass };
 }
 
-test("S1: what is published while the store is read, and was read as well, is sent once", async () => {
+test("what is published while the store is read, and was read as well, is sent once", async () => {
   const [asked, read] = [gate<void>(), gate<EventPage>()];
   await using served = await serve({
     last: 4,
@@ -171,7 +171,7 @@ test("S1: what is published while the store is read, and was read as well, is se
   assert.deepEqual(await stream.ids(), upTo(4));
 });
 
-test("S1: an empty answer of the store does not outweigh what was published meanwhile", async () => {
+test("an empty answer of the store does not outweigh what was published meanwhile", async () => {
   const [asked, read] = [gate<void>(), gate<EventPage>()];
   await using served = await serve({
     last: 3,
@@ -189,7 +189,7 @@ test("S1: an empty answer of the store does not outweigh what was published mean
   assert.deepEqual(await stream.ids(), upTo(3));
 });
 
-test("S1: a reader that comes back gets what follows its id, also from the middle of what others share", async () => {
+test("a reader that comes back gets what follows its id, also from the middle of what others share", async () => {
   await using served = await serve({ last: 300 });
   const first = await open(served);
   served.grow(200);
@@ -201,7 +201,7 @@ test("S1: a reader that comes back gets what follows its id, also from the middl
   }
 });
 
-test("S2: a reader that fell behind what is kept gets the rest from the store, without a gap", async () => {
+test("a reader that fell behind what is kept gets the rest from the store, without a gap", async () => {
   const padding = "x".repeat(1_000);
   await using served = await serve({ last: 12_000, padding, thread: manualTime().thread });
   const socket = await openSocket(served);
@@ -217,7 +217,7 @@ test("S2: a reader that fell behind what is kept gets the rest from the store, w
   assert.ok(served.reads.length > before);
 });
 
-test("S2: readers that do not read cost one write each, and the others get everything", async () => {
+test("readers that do not read cost one write each, and the others get everything", async () => {
   // Nor is anybody cut off for not reading, however long the others take.
   const { thread } = manualTime();
   await using served = await serve({ last: 12_000, padding: "x".repeat(1_000), thread });
@@ -231,7 +231,7 @@ test("S2: readers that do not read cost one write each, and the others get every
     assert.ok(response.writableLength < 70_000, String(response.writableLength));
 });
 
-test("S3: nothing is sent after the terminal event, though more is published", async () => {
+test("nothing is sent after the terminal event, though more is published", async () => {
   await using served = await serve({ last: 2 });
   const stream = await open(served);
   served.grow(2);
@@ -239,7 +239,7 @@ test("S3: nothing is sent after the terminal event, though more is published", a
   assert.deepEqual(await stream.ids(), upTo(2));
 });
 
-test("S4: an event is rendered once for all readers of a view", async () => {
+test("an event is rendered once for all readers of a view", async () => {
   await using served = await serve({ last: 2_000, thread: manualTime().thread });
   const streams = await Promise.all(Array.from({ length: 30 }, () => open(served)));
   served.grow(2_000, 10);
@@ -247,7 +247,7 @@ test("S4: an event is rendered once for all readers of a view", async () => {
   assert.equal(served.job.renders, 2_000);
 });
 
-test("S4: readers at one place of the history share one read", async () => {
+test("readers at one place of the history share one read", async () => {
   const [asked, read] = [gate<void>(), gate<EventPage>()];
   let reads = 0;
   await using served = await serve({
@@ -267,7 +267,7 @@ test("S4: readers at one place of the history share one read", async () => {
   assert.equal(reads, 1);
 });
 
-test("S4: few reads run at once, and who left while they ran does not hold up the others", async () => {
+test("few reads run at once, and who left while they ran does not hold up the others", async () => {
   const reads: { readonly afterSeq: number; readonly answer: (page: EventPage) => void }[] = [];
   await using served = await serve({
     last: 9,
@@ -328,7 +328,7 @@ test("a reader to whom its view has shown nothing yet goes on waiting", async ()
   assert.deepEqual(await stream.ids(), [3]);
 });
 
-test("S5: a view that leaves nearly everything out looks at no more in one turn than one that shows it", async () => {
+test("a view that leaves nearly everything out looks at no more in one turn than one that shows it", async () => {
   let sinceTurn = 0;
   let most = 0;
   await using served = await serve({

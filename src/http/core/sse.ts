@@ -1,11 +1,11 @@
 // Server-sent events from a gapless history: any number of readers, each at its own speed, at a small cost to the runs.
 //
-// S1. An event's id is its sequence number; a reader that comes back with Last-Event-ID gets exactly what follows.
-// S2. A reader is fed from the live feed while it keeps up, and from the store whenever it does not: a slow one
-//     costs one write of memory and slows nobody.
-// S3. The stream ends after the terminal event.
-// S4. An event is read and rendered once for all readers of a view; per reader it is only written.
-// S5. Writing takes its turn in slices that the Pacer allows, for all streams of the process together.
+// - An event's id is its sequence number; a reader that comes back with Last-Event-ID gets exactly what follows.
+// - A reader is fed from the live feed while it keeps up, and from the store whenever it does not: a slow one
+//   costs one write of memory and slows nobody.
+// - The stream ends after the terminal event.
+// - An event is read and rendered once for all readers of a view; per reader it is only written.
+// - Writing takes its turn in slices that the Pacer allows, for all streams of the process together.
 
 import type { ServerResponse } from "node:http";
 import type { EventFeed } from "../../runs/feed.ts";

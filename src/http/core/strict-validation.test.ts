@@ -121,7 +121,7 @@ test("wrong and unknown query values are 400 invalid_parameter, each by its name
   }
 });
 
-test("a described route without a schema of its query takes no parameter (W5)", async () => {
+test("a described route without a schema of its query takes no parameter", async () => {
   let calls = 0;
   await using app = await startApp({}, (api) => {
     const body = { type: "object", properties: { dry_run: { type: "boolean" } } };

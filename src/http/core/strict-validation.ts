@@ -1,13 +1,13 @@
 // Requests against their schemas. The schemas of answers are documentation: answers are not checked or reshaped.
 //
-// W1. Bodies are taken as they are: no value is converted, no field is dropped, unknown ones are mistakes.
-// W2. Query values, path parameters and headers are text; those that the schema calls integer, number or boolean are
-//     converted when they look exactly so.
-// W3. All mistakes are reported at once, and a bounded number of them, however many a large body holds.
-// W4. A schema is compiled by the first request that needs it, in a turn of the event loop of its own: it may take 8 ms.
-//     Starting is not slowed by routes that nobody calls.
-// W5. A described route without a query schema takes no parameters: `?dry_run=true` where the body has that field is
-//     refused instead of ignored.
+// - Bodies are taken as they are: no value is converted, no field is dropped, unknown ones are mistakes.
+// - Query values, path parameters and headers are text; those that the schema calls integer, number or boolean are
+//   converted when they look exactly so.
+// - All mistakes are reported at once, and a bounded number of them, however many a large body holds.
+// - A schema is compiled by the first request that needs it, in a turn of the event loop of its own: it may take 8 ms.
+//   Starting is not slowed by routes that nobody calls.
+// - A described route without a query schema takes no parameters: `?dry_run=true` where the body has that field is
+//   refused instead of ignored.
 
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import type { FastifyInstance } from "fastify";
@@ -15,7 +15,7 @@ import { formats } from "./formats.ts";
 import { invalidBody, invalidParameters, type Mistakes, type Problem, type ProblemEntry } from "./problem.ts";
 import { bodyEntries, parameterEntries } from "./validation-entries.ts";
 
-/** Of the query of a route that describes none (W5). */
+/** Of the query of a route that describes none. */
 const NO_PARAMETERS = { type: "object", additionalProperties: false, properties: {} };
 
 /** Mistakes after which the rest of a body is not checked. */
@@ -151,7 +151,7 @@ const converters: Readonly<Record<string, (text: string) => unknown>> = {
   boolean: (text) => (text === "true" ? true : text === "false" ? false : text),
 };
 
-/** W2. What does not look like its type stays text, which the schema then refuses. */
+/** What does not look like its type stays text, which the schema then refuses. */
 function conversion(schema: object): (data: Record<string, unknown>) => void {
   const { properties = {} } = schema as { properties?: Record<string, { type?: unknown }> };
   const typed = Object.entries(properties).flatMap(([name, { type }]) => {

@@ -1,9 +1,9 @@
 // GET /docs: the interactive documentation. Everything it needs comes from this server; a content security policy forbids
 // anything else.
 //
-// N1. The page asks no other host for anything: not for fonts, not for a proxy, not for its telemetry.
-// N2. Nothing is loaded before the first request; then a child process extracts the script from its package, and only its
-//     compressed bytes are kept.
+// - The page asks no other host for anything: not for fonts, not for a proxy, not for its telemetry.
+// - Nothing is loaded before the first request; then a child process extracts the script from its package, and only its
+//   compressed bytes are kept.
 
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -25,7 +25,7 @@ test("findings come in the order of the checks, whoever ends first", async () =>
   assert.equal(checkedAtMs, 7);
 });
 
-test("one examination serves all who ask meanwhile, and those who ask within five seconds (X1)", async () => {
+test("one examination serves all who ask meanwhile, and those who ask within five seconds", async () => {
   let runs = 0;
   let nowMs = 1_000;
   const check: Check = {
@@ -50,7 +50,7 @@ test("one examination serves all who ask meanwhile, and those who ask within fiv
   assert.equal(runs, 3);
 });
 
-test("a check that hangs is reported, and not started again while it hangs (X2)", async () => {
+test("a check that hangs is reported, and not started again while it hangs", async () => {
   let nowMs = 0;
   let started = 0;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -83,7 +83,7 @@ test("a check that hangs is reported, and not started again while it hangs (X2)"
   assert.equal(started, 2, "once it has come back it is asked again");
 });
 
-test("a check that breaks is a finding without its message, which may hold a path (D1)", async () => {
+test("a check that breaks is a finding without its message, which may hold a path", async () => {
   const broken: Check = {
     name: "broken",
     async run() {

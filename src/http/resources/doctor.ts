@@ -1,9 +1,9 @@
 // GET /runtime/doctor: checks of the machine by the running server, bounded in time; requests within a few seconds share
 // a result.
 //
-// X1. One examination runs at a time, and its result is reused for RESULT_MS.
-// X2. A check that hangs (a dead network disk) is reported as failed after `limitMs`, and not started again before it
-//     has come back.
+// - One examination runs at a time, and its result is reused for RESULT_MS.
+// - A check that hangs (a dead network disk) is reported as failed after `limitMs`, and not started again before it
+//   has come back.
 
 import { setTimeout } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";

@@ -124,7 +124,7 @@ export function routes(api: Api, parts: Parts): void {
       answers: { 200: HumanRequestSchema },
       problems: ["already_answered", "human_request_timed_out", "run_ended"],
       handle: (request, reply) =>
-        // Answered before the answer is stored: after a crash between the two, the same answer may be given again (A1).
+        // Answered before the answer is stored: after a crash between the two, the same answer may be given again.
         api.sendOnce(request, reply, async () => {
           const given = api.name === "runtime" ? readAnswer(request.body) : answerOf(request);
           const run = await api.findRun(request.params.run_id);

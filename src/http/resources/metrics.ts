@@ -1,10 +1,10 @@
 // GET /metrics: what the process, the runtime, its pools and the gateway are doing. In the gateway as JSON, or as text for
 // Prometheus when that is asked for; in the runtime API, as an addition to its specification, as text alone.
 //
-// C1. A request counts once its answer has been sent; one whose client has left does not.
-// C2. Event streams, and requests that wait for a run (`Prefer: wait`), count as requests, but have no duration: they
-//     last as long as a run.
-// C3. Counting allocates nothing per request.
+// - A request counts once its answer has been sent; one whose client has left does not.
+// - Event streams, and requests that wait for a run (`Prefer: wait`), count as requests, but have no duration: they
+//   last as long as a run.
+// - Counting allocates nothing per request.
 
 import type { FastifyInstance } from "fastify";
 import type { Engine } from "../../engine/engine.ts";

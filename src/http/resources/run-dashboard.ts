@@ -1,8 +1,8 @@
 // GET /runs/{run_id}/dashboard: the page of a run's dashboard (src/web/dashboard), for any run, also after its end. It
 // reads the run's record, outputs and events through this API.
 //
-// W1. A content security policy allows the page's own files only.
-// W2. A worker's page is shown without scripts and sandboxed, and only if its type is text/html.
+// - A content security policy allows the page's own files only.
+// - A worker's page is shown without scripts and sandboxed, and only if its type is text/html.
 
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";

@@ -1,10 +1,10 @@
 // Requests that start something and wait for its end: `Prefer: wait=N`, for both APIs.
 //
-// N1. A waiting request costs its connection, a timer and an entry for each job. Nothing polls: the feed reports an end
-//     after its commit.
-// N2. Waiting is over when the last job has ended, the time is up, the client has left or the program stops. What has
-//     ended by then is answered as ended, everything else as without waiting.
-// N3. The time counts from the arrival of the request.
+// - A waiting request costs its connection, a timer and an entry for each job. Nothing polls: the feed reports an end
+//   after its commit.
+// - Waiting is over when the last job has ended, the time is up, the client has left or the program stops. What has
+//   ended by then is answered as ended, everything else as without waiting.
+// - The time counts from the arrival of the request.
 
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
@@ -90,7 +90,7 @@ const waitMs = ({ request }: FastifyReply) =>
 
 /** One request's waiting. */
 export class Watch {
-  /** Resolves when the waiting is over (N2). */
+  /** Resolves when the waiting is over. */
   readonly over: Promise<void>;
   isOver = false;
   /** How to stop listening to each job that has not ended. */

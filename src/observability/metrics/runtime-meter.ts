@@ -1,8 +1,8 @@
 // What the runtime does, counted since this process started. Fed by the ports that app.ts wraps (metered-ports.ts), so
 // that neither the engine nor the store knows of it.
 //
-// R1. A run counts as started, and as ended, when the batch that contains it is on disk.
-// R2. Cardinality is bounded: pools, statuses and outcomes, never ids.
+// - A run counts as started, and as ended, when the batch that contains it is on disk.
+// - Cardinality is bounded: pools, statuses and outcomes, never ids.
 
 import { isTerminal, type JobChanges } from "../../engine/journal.ts";
 import { Histogram } from "./histogram.ts";

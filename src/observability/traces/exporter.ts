@@ -2,11 +2,11 @@
 // processor gathers and sends. Making requests of spans costs the runtime's thread nothing then, and a thread can be
 // terminated whatever its retries are doing.
 //
-// X1. Adding never waits and never throws. Only so many spans may be unsettled, neither sent nor lost: more are dropped.
-// X2. The SDK is loaded in the thread alone, which starts immediately: it is ready when a run of one second ends.
-// X3. A thread that fails loses its spans; the next spans get a new one.
-// X4. A failure is logged once when it begins, and once, with the number of spans lost, when it is over.
-// X5. Closing sends what waits, for as long as it is given; not at all while the collector does not answer.
+// - Adding never waits and never throws. Only so many spans may be unsettled, neither sent nor lost: more are dropped.
+// - The SDK is loaded in the thread alone, which starts immediately: it is ready when a run of one second ends.
+// - A thread that fails loses its spans; the next spans get a new one.
+// - A failure is logged once when it begins, and once, with the number of spans lost, when it is over.
+// - Closing sends what waits, for as long as it is given; not at all while the collector does not answer.
 
 import { Worker } from "node:worker_threads";
 import type { Clock, EngineLog } from "../../engine/ports.ts";
@@ -51,7 +51,7 @@ export class SpanExporter {
     if (this.#unposted.push(span) === 1) this.#parts.clock.soon(() => this.#post());
   };
 
-  /** Sends what waits (X5), and ends the thread. May be called twice. @param isLate resolves when it has taken too long */
+  /** Sends what waits, and ends the thread. May be called twice. @param isLate resolves when it has taken too long */
   async close(isLate: Promise<void>): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;

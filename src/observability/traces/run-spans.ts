@@ -1,9 +1,9 @@
 // One run's events become spans: run > agent > task > lease and attempt, and what people were asked. The ids are those
 // of src/engine/trace.ts, so that timeline, logs, failures and workers speak of the same spans.
 //
-// R1. A span is emitted once, when it ends. What is still open at the run's end ends with it.
-// R2. A span whose beginning was not seen is left out.
-// R3. What is kept are open spans alone: agents, each with its one task, and questions to people.
+// - A span is emitted once, when it ends. What is still open at the run's end ends with it.
+// - A span whose beginning was not seen is left out.
+// - What is kept are open spans alone: agents, each with its one task, and questions to people.
 
 import { eventType } from "../../engine/event.ts";
 import { timelineEventTypes } from "../../engine/event-types.ts";

@@ -1,9 +1,9 @@
 // Whether and where traces are exported: the standard OTEL_* variables, read once.
 //
-// S1. Nothing is exported unless an endpoint is named.
-// S2. An invalid value never prevents the start: the default is used, or
-//     nothing is exported, with a warning.
-// S3. Headers and passwords in addresses are never shown.
+// - Nothing is exported unless an endpoint is named.
+// - An invalid value never prevents the start: the default is used, or
+//   nothing is exported, with a warning.
+// - Headers and passwords in addresses are never shown.
 
 export type Env = Readonly<Record<string, string | undefined>>;
 

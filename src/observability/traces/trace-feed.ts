@@ -1,10 +1,10 @@
 // Published events become spans: pages of events are taken from the feed as they come, and processed later.
 //
-// F1. Publishing only checks the types of the events; everything else happens later, in slices.
-// F2. What waits is bounded. Beyond it pages are dropped, and with them the spans that they would have ended; the
-//     run's later spans are right again, from its history.
-// F3. The runs that are followed are open ones. A run that is met in its middle (after a restart, or after a dropped
-//     page) is made up from a bounded look at its history; what ended in there is not sent again.
+// - Publishing only checks the types of the events; everything else happens later, in slices.
+// - What waits is bounded. Beyond it pages are dropped, and with them the spans that they would have ended; the
+//   run's later spans are right again, from its history.
+// - The runs that are followed are open ones. A run that is met in its middle (after a restart, or after a dropped
+//   page) is made up from a bounded look at its history; what ended in there is not sent again.
 
 import { eventType } from "../../engine/event.ts";
 import { terminalEventTypes } from "../../engine/event-types.ts";
@@ -99,7 +99,7 @@ export class TraceFeed {
     return this.#followed.size;
   }
 
-  /** Takes what was published of a job (F1). */
+  /** Takes what was published of a job. */
   readonly published: FeedObserver = (jobId, firstSeq, lines) => {
     const events: NumberedLine[] = [];
     let chars = 0;
@@ -192,7 +192,7 @@ export class TraceFeed {
     return followed;
   }
 
-  /** Applies the history up to this event (F3). */
+  /** Applies the history up to this event. */
   async #lookBack(jobId: string, lastSeq: number, spans: RunSpans, slices: Slices): Promise<void> {
     let seq = Math.max(0, lastSeq - this.#lookBackEvents);
     while (seq < lastSeq) {

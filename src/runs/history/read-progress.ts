@@ -13,7 +13,7 @@ import { readFailure } from "./summary.ts";
 /** How far back a history is read, unless the end of its run has cut something off. */
 const LOOK_BACK_EVENTS = 2_000;
 const AGENTS_PER_READ = 200;
-/** Lines that are taken up; more than one look ever finds (H1 of run-history.ts). */
+/** Lines that are taken up; more than one look ever finds (run-history.ts). */
 const LINES_MAX = 20_000;
 
 export interface JournalProgress extends ProgressSource {

@@ -1,8 +1,8 @@
 // The summary of a run, svc.observability_summary.v1 (CONTRACTS §6 "Evidence"): what happened, in numbers, and where to
 // read on. It is made of the job's row and of the tally that the row carries; no history is read for it.
 //
-// S1. The summary of a run that has ended is always the same, byte for byte, whenever it is asked for.
-// S2. It is small whatever the run did: at most OUTPUT_LINKS_MAX of its outputs are named.
+// - The summary of a run that has ended is always the same, byte for byte, whenever it is asked for.
+// - It is small whatever the run did: at most OUTPUT_LINKS_MAX of its outputs are named.
 
 import type { Failure } from "../../engine/failure.ts";
 import { isTerminal, type JobStatus } from "../../engine/journal.ts";

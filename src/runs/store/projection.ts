@@ -1,10 +1,10 @@
 // The history files of one run, below SVC_HOME/evidence: its history as series of lines.
 //
-// P1. It is a cache: whatever is missing, damaged or of another version is made again from the run's history,
-//     and is then the same, byte for byte.
-// P2. It may be made in any steps; the files are the same. A crash between two steps costs the last one at most.
-// P3. Memory is bounded whatever the run's size, and the thread is not held longer than a slice of work.
-// P4. Once the run has ended and all is written, nothing changes.
+// - It is a cache: whatever is missing, damaged or of another version is made again from the run's history,
+//   and is then the same, byte for byte.
+// - It may be made in any steps; the files are the same. A crash between two steps costs the last one at most.
+// - Memory is bounded whatever the run's size, and the thread is not held longer than a slice of work.
+// - Once the run has ended and all is written, nothing changes.
 //
 // One caller at a time: run-store.ts sees to it.
 
@@ -58,7 +58,7 @@ export class Projection {
     };
   }
 
-  /** Resumes what is on disk, or begins again (P1). */
+  /** Resumes what is on disk, or begins again. */
   static async open(place: ProjectionPlace): Promise<Projection> {
     const state = await readState(place.folder, place.run.runId);
     if (state !== null) {

@@ -2,10 +2,10 @@
 // ids) are made when they are asked for, the views kept below SVC_HOME/evidence; what workers left lies in the journal
 // and the blobs. Both APIs call history files "evidence".
 //
-// S1. Nothing of a run is written before it is asked for, nor after its rows are gone: a folder is made and
-//     removed in the run's turn, and in its turn the rows are checked first.
-// S2. What is listed is what is served: size and hash are of one reading of the run.
-// S3. A few runs are projected at a time, and of one run one step after the other.
+// - Nothing of a run is written before it is asked for, nor after its rows are gone: a folder is made and
+//   removed in the run's turn, and in its turn the rows are checked first.
+// - What is listed is what is served: size and hash are of one reading of the run.
+// - A few runs are projected at a time, and of one run one step after the other.
 
 import { rm } from "node:fs/promises";
 import { join } from "node:path";

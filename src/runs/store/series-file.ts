@@ -1,9 +1,9 @@
 // One series of a run's history files: lines that are appended, in parts of at most PART_BYTES_MAX.
 //
-// F1. A part is only ever appended to, so that a reader of its first n bytes is not disturbed; one that is full is on
-//     disk, and is never touched again.
-// F2. Where parts end follows from the lines alone, not from when they were written.
-// F3. Size and hash are those of what was flushed.
+// - A part is only ever appended to, so that a reader of its first n bytes is not disturbed; one that is full is on
+//   disk, and is never touched again.
+// - Where parts end follows from the lines alone, not from when they were written.
+// - Size and hash are those of what was flushed.
 
 import { createHash, type Hash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";

@@ -1,10 +1,10 @@
 // Who may look at this dashboard.
 //
-// K1. With a key, a request that has it is admitted: once in the URL, from then on by a cookie; or as a bearer token.
-// K2. Secrets are compared as digests, in constant time. The cookie is made from the key, and does not tell it.
-// K3. Without a key, only names that no web site can have reach this server: a page cannot come here through a name of
-//     its own that it points to this machine (DNS rebinding).
-// K4. Pages of other sites read nothing and embed nothing, with or without a key. Following a link is no reading by a page.
+// - With a key, a request that has it is admitted: once in the URL, from then on by a cookie; or as a bearer token.
+// - Secrets are compared as digests, in constant time. The cookie is made from the key, and does not tell it.
+// - Without a key, only names that no web site can have reach this server: a page cannot come here through a name of
+//   its own that it points to this machine (DNS rebinding).
+// - Pages of other sites read nothing and embed nothing, with or without a key. Following a link is no reading by a page.
 
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 
@@ -29,7 +29,7 @@ export function admission({ key, runId, publicHosts }) {
   return (request, url) => (isOtherSite(request.headers, publicHosts) ? OTHER_SITE : admit(request, url));
 }
 
-/** K4. A browser that sends no Sec-Fetch-Site still sends Origin along with what a page's scripts read. */
+/** A browser that sends no Sec-Fetch-Site still sends Origin along with what a page's scripts read. */
 function isOtherSite({ host, origin, "sec-fetch-site": site, "sec-fetch-mode": mode }, publicHosts) {
   if (site === "cross-site" && mode !== "navigate") return true;
   if (origin === undefined) return false;

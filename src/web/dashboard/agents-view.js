@@ -1,7 +1,7 @@
 // The agents of the run: as a graph to look at, and as a list that is read, searched and reached by keyboard.
 //
-// A1. A picture only touches the agents that have changed since the last one.
-// A2. The list shows a bounded number of agents; of a large graph those of most interest.
+// - A picture only touches the agents that have changed since the last one.
+// - The list shows a bounded number of agents; of a large graph those of most interest.
 
 import { atMost, byId, element, fill, scrollable, setAttribute, setText } from "./dom.js";
 import { nowText } from "./event-text.js";

@@ -1,6 +1,6 @@
 // The few things that this page does to the document.
 //
-// D1. Text is only ever set as text: nothing here takes HTML.
+// - Text is only ever set as text: nothing here takes HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 

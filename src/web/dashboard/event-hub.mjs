@@ -1,11 +1,11 @@
 // One reading of a run's events for any number of browsers.
 //
-// H1. There is one connection to the source for all browsers; one that wants events which are no longer kept
-//     gets a reading of its own.
-// H2. What is kept is bounded in number and bytes; the oldest go first.
-// H3. A browser gets the events behind the id that it names, once each, in order, with their ids, and at its own pace: what
-//     it has not taken yet is in the history, not in memory of its own. One that stops reading is cut off.
-// H4. After the last event a stream ends; a browser that has that one already is answered 204, so that it does not reconnect.
+// - There is one connection to the source for all browsers; one that wants events which are no longer kept
+//   gets a reading of its own.
+// - What is kept is bounded in number and bytes; the oldest go first.
+// - A browser gets the events behind the id that it names, once each, in order, with their ids, and at its own pace: what
+//   it has not taken yet is in the history, not in memory of its own. One that stops reading is cut off.
+// - After the last event a stream ends; a browser that has that one already is answered 204, so that it does not reconnect.
 
 import { once } from "node:events";
 
@@ -160,7 +160,7 @@ export class EventHub {
   }
 
   /**
-   * A reading of its own (H1), from as far back as it wants up to where the history that is kept begins; from there on it
+   * A reading of its own, from as far back as it wants up to where the history that is kept begins; from there on it
    * is fed like all others. The source waits while the browser does.
    */
   async #feedAlone(reader) {

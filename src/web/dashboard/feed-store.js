@@ -1,7 +1,7 @@
 // The events that the feed can show: the latest ones, and which of them pass its filter. Pure.
 //
-// S1. What is kept is bounded in number and in characters, whatever the run does: the oldest go first.
-// S2. A new event costs one look at the filter; only a changed filter looks at all that is kept.
+// - What is kept is bounded in number and in characters, whatever the run does: the oldest go first.
+// - A new event costs one look at the filter; only a changed filter looks at all that is kept.
 
 import { eventText } from "./event-text.js";
 import { clean } from "./format.js";

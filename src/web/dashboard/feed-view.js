@@ -1,9 +1,9 @@
 // The feed: events as they come, newest last. While it follows, the newest is in sight; as soon as a reader scrolls back
 // it stands still, and only counts what comes.
 //
-// F1. The document never holds more than ROWS_MAX of them, whatever the run does.
-// F2. While it does not follow, nothing in it moves.
-// F3. It is one stop of the Tab key, however many events it shows.
+// - The document never holds more than ROWS_MAX of them, whatever the run does.
+// - While it does not follow, nothing in it moves.
+// - It is one stop of the Tab key, however many events it shows.
 
 import { atMost, byId, element, scrollable, setAttribute, setText } from "./dom.js";
 import { levelNames, levelOf } from "./event.js";

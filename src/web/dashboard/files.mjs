@@ -1,8 +1,8 @@
 // Files of a folder as answers.
 //
-// F1. No path leads out of the folder: not by dots, not by symlinks, not by encodings. Names that begin with a dot are
-//     not served.
-// F2. Only regular files are opened: what waits for a writer, such as a pipe, holds nothing up.
+// - No path leads out of the folder: not by dots, not by symlinks, not by encodings. Names that begin with a dot are
+//   not served.
+// - Only regular files are opened: what waits for a writer, such as a pipe, holds nothing up.
 
 import { constants, createReadStream } from "node:fs";
 import { lstat, open, opendir, realpath } from "node:fs/promises";
@@ -17,7 +17,7 @@ export const contentTypeOf = (name) =>
   served.contentTypes[extname(name).toLowerCase()] ?? "application/octet-stream";
 
 /**
- * Finds a regular file below a folder (F1).
+ * Finds a regular file below a folder.
  *
  * @param path relative, with slashes; already decoded
  * @returns {path, size}; null when there is none
@@ -43,7 +43,7 @@ export async function fileInside(folder, path) {
 
 /**
  * Lists the regular files of a folder and of those below it, in the order of their names. Symlinks are not followed, names
- * that begin with a dot are left out, and of very many files only some are found (F1).
+ * that begin with a dot are left out, and of very many files only some are found.
  *
  * @param isWanted asked of each path, relative and with slashes, of files and folders alike
  * @returns [{name, size}], where `name` is such a path; at most 1,000

@@ -1,6 +1,6 @@
 // How values are written for people. Pure.
 //
-// T1. Text from workers is hostile: signs that a terminal or a browser would obey are taken out or made visible.
+// - Text from workers is hostile: signs that a terminal or a browser would obey are taken out or made visible.
 
 const counts = new Intl.NumberFormat("en");
 
@@ -61,7 +61,7 @@ const CONTROLS = /(?![\n\t])\p{Cc}/gu;
 /** Marks that turn the direction of the text behind them, beyond their own element's end if they could. */
 const TURNS = /[\u202a-\u202e\u2066-\u2069]/g;
 
-/** Text as it may be shown: terminal sequences gone, other controls as a sign that is seen (T1). */
+/** Text as it may be shown: terminal sequences gone, other controls as a sign that is seen. */
 export function clean(text) {
   return String(text)
     .replace(TERMINAL_SEQUENCES, "")

@@ -1,6 +1,6 @@
 // How large the graph is drawn, and which part of it is in sight: zoom, fit, and following the agents that work.
 //
-// V1. While it follows, a working agent is in sight if there is one. Moving the graph stops that.
+// - While it follows, a working agent is in sight if there is one. Moving the graph stops that.
 
 import { byId, setAttribute } from "./dom.js";
 import { box as measure } from "./graph-layout.js";

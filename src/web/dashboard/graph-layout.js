@@ -1,10 +1,10 @@
 // Where the boxes of a graph are drawn: in layers from left to right, as far from the start as their longest way. Pure.
 //
-// G1. Time and space are linear in nodes and edges, but for sorting.
-// G2. The same graph gives the same picture, and nothing in it depends on how far the run is: boxes never move.
-// G3. Large graphs stay readable: nodes of one kind with neighbours of the same kinds share a box; if that is not
-//     enough, all of one kind in one layer do; and if that is not, several layers become one. There are never more than
-//     BOXES_MAX boxes.
+// - Time and space are linear in nodes and edges, but for sorting.
+// - The same graph gives the same picture, and nothing in it depends on how far the run is: boxes never move.
+// - Large graphs stay readable: nodes of one kind with neighbours of the same kinds share a box; if that is not
+//   enough, all of one kind in one layer do; and if that is not, several layers become one. There are never more than
+//   BOXES_MAX boxes.
 
 const GROUPED_FROM = 40;
 const BOXES_MAX = 120;

@@ -1,8 +1,8 @@
 // What a run's history comes to: a fold over its events, with no clock, no document and no network.
 //
-// M1. The model depends on the events alone, in their order; an event whose id is not above the last one changes nothing.
-// M2. One event costs the same however long the history is; only the last one looks at every agent.
-// M3. Whatever events hold is data: names of agents are keys of maps, and values of a wrong kind count as not given.
+// - The model depends on the events alone, in their order; an event whose id is not above the last one changes nothing.
+// - One event costs the same however long the history is; only the last one looks at every agent.
+// - Whatever events hold is data: names of agents are keys of maps, and values of a wrong kind count as not given.
 
 import { isObject, levelOf, textOf } from "./event.js";
 import { terminalTypes } from "./run-stream.mjs";
@@ -109,7 +109,7 @@ export function shownState(agent) {
 
 const isFinal = (state) => ["done", "failed", "cancelled", "skipped", "not_reached"].includes(state);
 
-/** Lets an event change the model. @returns false for one that it had already (M1) */
+/** Lets an event change the model. @returns false for one that it had already */
 export function apply(model, event) {
   if (!(event.id > model.lastId)) return false;
   model.lastId = event.id;

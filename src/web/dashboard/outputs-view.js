@@ -1,8 +1,8 @@
 // What the run made: each file with its size and a way to save it, the one that matters first. Images, text and pages can
 // be looked at right here.
 //
-// O1. What a worker wrote never runs in this page: text is set as text, images are images, and pages are shown by the
-//     server without scripts, in a frame that has no rights.
+// - What a worker wrote never runs in this page: text is set as text, images are images, and pages are shown by the
+//   server without scripts, in a frame that has no rights.
 
 import { byId, element, scrollable, setText } from "./dom.js";
 import { clean, size, start } from "./format.js";

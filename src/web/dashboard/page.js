@@ -1,10 +1,10 @@
 // The dashboard of one run: reads what to show from config.json beside this script, follows the run's events, and lets
 // each part of the page show its part of the model.
 //
-// P1. The same page is served by a run's own dashboard and by the gateway; only config.json differs.
-// P2. Events change the model at once, and the page before the next picture: a burst costs one picture, not thousands.
-// P3. When the server goes away, as it does when a run ends, the browser continues to the run's page at the gateway; where
-//     it cannot, what was shown stays.
+// - The same page is served by a run's own dashboard and by the gateway; only config.json differs.
+// - Events change the model at once, and the page before the next picture: a burst costs one picture, not thousands.
+// - When the server goes away, as it does when a run ends, the browser continues to the run's page at the gateway; where
+//   it cannot, what was shown stays.
 
 import { AgentsView } from "./agents-view.js";
 import { atMost, byId, element, onceAFrame, setText } from "./dom.js";

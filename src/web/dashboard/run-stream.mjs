@@ -1,9 +1,9 @@
 // Following a run's event stream: for the page in a browser, and for the server that relays it.
 //
-// L1. Events are handed over once each and in order, whatever happens to connections: each one resumes after the last id
-//     that was handed over, and an id that was is passed over.
-// L2. A connection that is silent for longer than the server's heartbeat is given up.
-// L3. What one frame may hold is bounded.
+// - Events are handed over once each and in order, whatever happens to connections: each one resumes after the last id
+//   that was handed over, and an id that was is passed over.
+// - A connection that is silent for longer than the server's heartbeat is given up.
+// - What one frame may hold is bounded.
 
 const SILENCE_MS = 45_000;
 const FRAME_CHARS_MAX = 4 * 1024 * 1024;

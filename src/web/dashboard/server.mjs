@@ -11,9 +11,9 @@
 //   SVC_BLUEPRINT_RUN_EVENTS_FILE       without the URL: events.jsonl, which may grow; ./events.jsonl,
 //                                       ./evidence/events.jsonl and the run's own folder are checked next
 //
-// D1. Asked to end, it stays until those who watch have the run's end, three seconds at most.
-// D2. Its exit code is 0 when it has seen the run's end, and says SIGTERM otherwise: a signal that did not come from the
-//     runtime must look like a failure, so that the dashboard is started again.
+// - Asked to end, it stays until those who watch have the run's end, three seconds at most.
+// - Its exit code is 0 when it has seen the run's end, and says SIGTERM otherwise: a signal that did not come from the
+//   runtime must look like a failure, so that the dashboard is started again.
 
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -157,7 +157,7 @@ const server = createServer({ headersTimeout: 20_000, requestTimeout: 60_000 }, 
 });
 server.maxConnections = CONNECTIONS_MAX;
 
-/** D1. It does not wait for browsers when the gateway itself goes away. */
+/** It does not wait for browsers when the gateway itself goes away. */
 async function leave() {
   // Looks, not the clock: while this process is held up, no browser gets anything.
   for (let looks = 0; looks < LEAVE_MS / LEAVE_LOOK_MS; looks++) {

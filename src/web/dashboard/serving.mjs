@@ -5,9 +5,9 @@
 //
 // The run's data: config.json, graph.json, run, outputs, events (a stream), files/<artifact>, preview/<artifact>.
 //
-// R1. Nothing is changed by any request: there are GET and HEAD.
-// R2. What a worker wrote is downloaded, or shown without scripts and without rights; its type is never guessed.
-// R3. What browsers ask together is asked of the source once.
+// - Nothing is changed by any request: there are GET and HEAD.
+// - What a worker wrote is downloaded, or shown without scripts and without rights; its type is never guessed.
+// - What browsers ask together is asked of the source once.
 
 import { pipeline } from "node:stream/promises";
 import { isLoopbackHost } from "./admission.mjs";
