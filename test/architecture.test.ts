@@ -161,3 +161,28 @@ test("nothing waits by wall time: it moves when somebody sets the clock", () => 
 test("every file under src belongs to a layer, and every layer has files", () => {
   assert.deepEqual(new Set(files.map(partOf)), new Set(layerOf.keys()));
 });
+
+test("a label of an invariant (E1, J2) is defined once, and another file cites it", () => {
+  const texts = ["src", "sdk/src", "test", "docs"].flatMap((folder) =>
+    readdirSync(join(src, "..", folder), { recursive: true, encoding: "utf8" })
+      .filter((name) => /\.(ts|js|mjs|md)$/.test(name) && !name.startsWith("node_modules"))
+      .map((name) => ({
+        name: join(folder, name),
+        text: readFileSync(join(src, "..", folder, name), "utf8"),
+      })),
+  );
+  const defined = new Map<string, string>();
+  for (const { name, text } of texts) {
+    for (const [, label = ""] of text.matchAll(/^ *(?:\/\/|\*) ([A-Z]\d{1,2})[.:] /gm)) {
+      assert.ok(!defined.has(label), `${label} is defined in ${defined.get(label)} and in ${name}.`);
+      defined.set(label, name);
+    }
+  }
+  // Those of the simulation (I1, …) are cited by the failures that it prints.
+  const uncited = [...defined].filter(
+    ([label, home]) =>
+      !label.startsWith("I") &&
+      !texts.some(({ name, text }) => name !== home && new RegExp(`\\b${label}\\b`).test(text)),
+  );
+  assert.deepEqual(uncited, []);
+});

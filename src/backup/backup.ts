@@ -1,11 +1,11 @@
 // A backup of a home, made by a process of its own while a program may be running in it.
 //
-// B1. The archive's database is a consistent state of the home's. All content that its rows reference is in the archive.
-// B2. The running program is not blocked: the database is read by another reader of the SQLite file, files as they are.
-//     If files were removed meanwhile, a later state of the database, which does not reference them, is copied; new
-//     content that it references is added.
-// B3. Content that two states in a row reference, and that is missing both times, was lost by the home: it is reported.
-// B4. The archive appears under its name complete and on disk, or not at all.
+// - The archive's database is a consistent state of the home's. All content that its rows reference is in the archive.
+// - The running program is not blocked: the database is read by another reader of the SQLite file, files as they are.
+//   If files were removed meanwhile, a later state of the database, which does not reference them, is copied; new
+//   content that it references is added.
+// - Content that two states in a row reference, and that is missing both times, was lost by the home: it is reported.
+// - The archive appears under its name complete and on disk, or not at all.
 
 import { lstat, mkdtemp, opendir, readlink, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
@@ -86,7 +86,7 @@ class Content {
     this.#signal = signal;
   }
 
-  /** Leaves at `copy` a moment of the database all of whose content is in the archive (B1, B2). */
+  /** Leaves at `copy` a moment of the database all of whose content is in the archive. */
   async collect(copy: string) {
     let missing: ReadonlySet<string> = new Set();
     for (let moment = 1; ; moment++) {

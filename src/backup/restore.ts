@@ -1,10 +1,10 @@
 // Restores a backup into an empty home.
 //
-// R1. Into an empty home only. What an interrupted restore has left does not count, and is removed.
-// R2. Everything is checked against the archive's hashes, and on disk, before anything is moved into place.
-// R3. While SVC_HOME/restoring exists, no program starts (src/store/home.ts): it is created first and removed last, so a
-//     restore that is killed at any point leaves nothing that could start.
-// R4. A restore that fails leaves the home as it was.
+// - Into an empty home only. What an interrupted restore has left does not count, and is removed.
+// - Everything is checked against the archive's hashes, and on disk, before anything is moved into place.
+// - While SVC_HOME/restoring exists, no program starts (src/store/home.ts): it is created first and removed last, so a
+//   restore that is killed at any point leaves nothing that could start.
+// - A restore that fails leaves the home as it was.
 
 import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";

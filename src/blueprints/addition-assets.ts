@@ -1,9 +1,9 @@
 // What an addition makes beside the package's snapshot: resources and models.
 //
-// A1. Every asset has a row before its first byte (B2 in records.ts).
-// A2. What is there and has not changed is not made again; what an addition that was cut off has made is found.
-// A3. What a killed process left incomplete is gone before the first addition of the next one looks at its blueprint: that
-//     may fail, or come to make something else.
+// - Every asset has a row before its first byte (records.ts).
+// - What is there and has not changed is not made again; what an addition that was cut off has made is found.
+// - What a killed process left incomplete is gone before the first addition of the next one looks at its blueprint: that
+//   may fail, or come to make something else.
 
 import { createHash } from "node:crypto";
 import type { Definition } from "../bundles/definition.ts";
@@ -42,7 +42,7 @@ export class AdditionAssets {
     this.#parts = parts;
   }
 
-  /** Removes, once, what a killed process has left half-made, of any blueprint (A3). */
+  /** Removes, once, what a killed process has left half-made, of any blueprint. */
   sweep(): Promise<void> {
     const { resources, models } = this.#parts;
     // What cannot be removed matters only if it is in the way of what is made: then that fails.
@@ -184,7 +184,7 @@ export class AdditionAssets {
     return new Map(assets.filter((one) => one.kind === kind).map((one) => [one.assetId, one]));
   }
 
-  /** Writes down that something is about to be made (A1). */
+  /** Writes down that something is about to be made. */
   #claim(asset: Pick<BlueprintAsset, "blueprintId" | "kind" | "assetId" | "recipe">): Promise<void> {
     const { write, clock } = this.#parts;
     const row = { ...asset, ready: false, bytes: 0, createdAtMs: clock.nowMs() };

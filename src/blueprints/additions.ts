@@ -1,10 +1,10 @@
 // Additions: a blueprint of the catalog becomes one that runs can be made of. Its package is taken in as a snapshot, its
 // resources are made and its models installed; then, in one transaction, it is added and the jobs that waited are ready.
 //
-// D1. Each step finds by itself what is done already, so that an addition which was cut off at any point continues.
-// D2. What was added before stays usable until the new one is whole; of an addition that fails nothing half-done stays.
-// D3. Before anything of what was added before is replaced, what replaces it is whole and written down: an addition that
-//     was cut off behind that finishes with it, whatever the catalog says by then.
+// - Each step finds by itself what is done already, so that an addition which was cut off at any point continues.
+// - What was added before stays usable until the new one is whole; of an addition that fails nothing half-done stays.
+// - Before anything of what was added before is replaced, what replaces it is whole and written down: an addition that
+//   was cut off behind that finishes with it, whatever the catalog says by then.
 
 import { extensionsOf } from "../bundles/definition.ts";
 import { BundleProblem, BundlesFull, messagesOf } from "../bundles/problem.ts";
@@ -79,7 +79,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
     return this.#take(found);
   }
 
-  /** The package that an earlier run of this operation has made whole (D3); null when there is none, or it is gone. */
+  /** The package that an earlier run of this operation has made whole; null when there is none, or it is gone. */
   async #whole({ target: blueprintId, result }: Operation): Promise<Package | null> {
     if (typeof result?.taken !== "string") return null;
     const { bundles } = this.#parts;

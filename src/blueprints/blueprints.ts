@@ -1,8 +1,8 @@
 // Blueprints that are prepared on this machine: what jobs of them are made of, and the requests to add and remove them.
 //
-// P1. A blueprint is added or removed by one operation at a time; everything that it is, is in the records.
-// P2. A request is checked before it is written down, and what matters is checked again in the transaction that
-//     writes it.
+// - A blueprint is added or removed by one operation at a time; everything that it is, is in the records.
+// - A request is checked before it is written down, and what matters is checked again in the transaction that
+//   writes it.
 
 import type { Definition } from "../bundles/definition.ts";
 import { BundleProblem, type BundleProblemEntry, messagesOf } from "../bundles/problem.ts";

@@ -1,8 +1,8 @@
 // One blueprint of the catalog, as its folder says it: read whole, or broken with everything that is wrong.
 //
-// E1. Nothing outside the folder is read, and only regular files: a JSON file that is a link to elsewhere, a pipe or a
-//     device is a problem.
-// E2. A broken one has an id and a name all the same, so that a person sees which one it is.
+// - Nothing outside the folder is read, and only regular files: a JSON file that is a link to elsewhere, a pipe or a
+//   device is a problem.
+// - A broken one has an id and a name all the same, so that a person sees which one it is.
 
 import { readFile, realpath, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
@@ -108,7 +108,7 @@ function broken(
   return { ...read, kind: "broken", problems, description: null, definition: null };
 }
 
-/** What of the JSON files must not be opened (E1). */
+/** What of the JSON files must not be opened. */
 async function unsafeFiles(folder: string): Promise<readonly BundleProblemEntry[]> {
   const found = await Promise.all(JSON_FILES.map((name) => unsafeFile(folder, name)));
   return found.filter((problem) => problem !== null);

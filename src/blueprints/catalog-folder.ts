@@ -1,8 +1,8 @@
 // One folder of SVC_BLUEPRINT_CATALOG: which folders in it may be blueprints. All that hold a manifest.json are; or, with
 // an index.json, those that it names, in its order.
 //
-// L1. Nothing outside the catalog folder is taken: a link, and a path of the index, leads to a place inside it.
-// L2. What is wrong with the folder or its index is told, and takes nothing from the other folders.
+// - Nothing outside the catalog folder is taken: a link, and a path of the index, leads to a place inside it.
+// - What is wrong with the folder or its index is told, and takes nothing from the other folders.
 
 import { opendir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -94,7 +94,7 @@ function candidate(look: Look, path: string, folder: string, isNamed: boolean): 
   return { folder, folderName: basename(path), place: placeName(look.catalog, path), isNamed };
 }
 
-/** Where a link leads, when that is a folder inside the catalog; the link to somewhere else is told (L1). */
+/** Where a link leads, when that is a folder inside the catalog; the link to somewhere else is told. */
 async function linkedFolder(look: Look, name: string): Promise<string | null> {
   try {
     const folder = await realpath(join(look.root, name));

@@ -201,7 +201,7 @@ test("a payload that was edited, added, removed or made executable marks the blu
   assert.equal(listed?.isModified, true);
 });
 
-test("a search reads each added package once, and again when another one was added; a state is no search (V3)", async () => {
+test("a search reads each added package once, and again when another one was added; a state is no search", async () => {
   await using at = await place();
   await at.write("one", { name: "First" });
   await at.write("two", { name: "Second" });

@@ -1,9 +1,9 @@
 // Blueprints as clients see them: what the catalog's folder says, with what was prepared of it.
 //
-// V1. Everything that is in the catalog or prepared is shown, also when its folder is broken or has gone.
-// V2. What is described is what a run would get: the package that was added, else the folder. Where the two differ, there
-//     is a warning.
-// V3. A search reads each added package once: its identity is kept as long as it is the blueprint's.
+// - Everything that is in the catalog or prepared is shown, also when its folder is broken or has gone.
+// - What is described is what a run would get: the package that was added, else the folder. Where the two differ, there
+//   is a warning.
+// - A search reads each added package once: its identity is kept as long as it is the blueprint's.
 
 import type { Definition } from "../bundles/definition.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
@@ -55,7 +55,7 @@ export interface BlueprintViewsParts {
 
 export class BlueprintViews {
   readonly #parts: BlueprintViewsParts;
-  /** By blueprint: what the added package says that it is (V3). */
+  /** By blueprint: what the added package says that it is. */
   readonly #identities = new Map<
     string,
     { readonly fingerprint: string; readonly identity: PackageIdentity }
@@ -145,7 +145,7 @@ export class BlueprintViews {
     };
   }
 
-  /** How the folder has moved away from what was added (V2). */
+  /** How the folder has moved away from what was added. */
   async #difference(
     blueprintId: string,
     entry: CatalogEntry | null,

@@ -1,10 +1,10 @@
 // The catalog: the blueprints in the folders of SVC_BLUEPRINT_CATALOG.
 //
-// C1. One that is broken is shown as broken, and hides no other: of two with one id the first whole one is taken, in the
-//     order of the folders, and says where the other one lies.
-// C2. A folder is read again when one of its JSON files has changed, and looked at again no more than once a second, so
-//     that asking is cheap. What was read never changes: later calls get the same objects.
-// C3. A few files at a time are open, whatever the size of the catalog.
+// - One that is broken is shown as broken, and hides no other: of two with one id the first whole one is taken, in the
+//   order of the folders, and says where the other one lies.
+// - A folder is read again when one of its JSON files has changed, and looked at again no more than once a second, so
+//   that asking is cheap. What was read never changes: later calls get the same objects.
+// - A few files at a time are open, whatever the size of the catalog.
 
 import type { FolderChanges } from "../bundles/folder-changes.ts";
 import type { BundleProblemEntry } from "../bundles/problem.ts";
@@ -114,7 +114,7 @@ export class Catalog {
   }
 }
 
-/** One entry for each id (C1). */
+/** One entry for each id. */
 function chosen(entries: readonly CatalogEntry[]): readonly CatalogEntry[] {
   const byId = Map.groupBy(entries, ({ blueprintId }) => blueprintId);
   return [...byId.values()].map((same) => {

@@ -1,9 +1,9 @@
 // A package's description, read from its manifest and its configuration: everything beyond the graph that Troupe acts
 // on, with every mistake at once.
 //
-// D1. Pure and linear: nothing but the definition is read, and the same definition gives the same description.
-// D2. There is a description exactly when there is no problem, whatever the warnings.
-// D3. It is read once for each definition, so that asking for every run costs nothing.
+// - Pure and linear: nothing but the definition is read, and the same definition gives the same description.
+// - There is a description exactly when there is no problem, whatever the warnings.
+// - It is read once for each definition, so that asking for every run costs nothing.
 
 import type { Definition } from "../bundles/definition.ts";
 import type { BundleProblemEntry } from "../bundles/problem.ts";
@@ -82,7 +82,7 @@ export function describePackage(text: PackageText, folderName: string | null): D
 }
 
 /**
- * The same, remembered for as long as the definition is (D3).
+ * The same, remembered for as long as the definition is.
  *
  * @param name as `folderName` of describePackage
  */

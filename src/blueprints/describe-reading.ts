@@ -1,7 +1,7 @@
 // How what a package declares is read: field by field, every mistake at once.
 //
-// R1. A known field that is wrong is a problem; an unknown one is a warning (unknown-fields.ts).
-// R2. Reading never throws and is linear in what is read; lists have a bound.
+// - A known field that is wrong is a problem; an unknown one is a warning (unknown-fields.ts).
+// - Reading never throws and is linear in what is read; lists have a bound.
 
 import type { BundleProblemEntry } from "../bundles/problem.ts";
 import type { JsonObject } from "../engine/json.ts";

@@ -1,11 +1,11 @@
 // JSON Schemas that packages bring along: whether one can be used, and asking it. They are read as draft 2020-12, whatever
 // draft they name.
 //
-// J1. A schema names nothing outside itself: a reference that leads elsewhere is a mistake of the schema, and nothing
-//     is ever fetched.
-// J2. The library is loaded for the first schema. A schema is compiled once, and kept as long as its package's description.
-// J3. However large the values and whatever the schema, one question uses BUDGET_MS of CPU time at most; all of its
-//     patterns together have the same bound as those of rules.
+// - A schema names nothing outside itself: a reference that leads elsewhere is a mistake of the schema, and nothing
+//   is ever fetched.
+// - The library is loaded for the first schema. A schema is compiled once, and kept as long as its package's description.
+// - However large the values and whatever the schema, one question uses BUDGET_MS of CPU time at most; all of its
+//   patterns together have the same bound as those of rules.
 
 import { createRequire } from "node:module";
 import type { Ajv, Options, ValidateFunction } from "ajv";
@@ -37,7 +37,7 @@ export function schemaProblem(schema: JsonObject): string | null {
  * Asks a schema that can be used.
  *
  * @param ask synchronous; begins again when it is called again
- * @returns false when there was not enough time (J3)
+ * @returns false when there was not enough time
  * @throws RangeError when the schema refers to itself without end for these values; MachineBusy
  */
 export function askSchema(schema: JsonObject, ask: (validate: ValidateFunction) => void): boolean {

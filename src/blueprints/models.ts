@@ -1,8 +1,8 @@
 // Models on disk: models/<model>/<sha256>, each file written once, and shared by all blueprints that bring the same.
 //
-// M1. A file is whole, on disk and of the content that its name says before that name exists.
-// M2. The blueprints' rows are the owners: a file goes with the last one that has it. Installing and removing a model
-//     take turns, so that no blueprint relies on a file that is about to go.
+// - A file is whole, on disk and of the content that its name says before that name exists.
+// - The blueprints' rows are the owners: a file goes with the last one that has it. Installing and removing a model
+//   take turns, so that no blueprint relies on a file that is about to go.
 
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -53,7 +53,7 @@ export class Models {
   /**
    * Sees to it that a model's file is there.
    *
-   * @param own writes down that it has an owner, before it can be removed as unowned (M2)
+   * @param own writes down that it has an owner, before it can be removed as unowned
    * @throws OperationFailed `model_failed`; errors of the system as they come
    */
   install(
@@ -91,17 +91,17 @@ export class Models {
     return (await this.#found(modelId, sha256))?.bytes ?? null;
   }
 
-  /** Where a model's file is; null when it is not there. It is there for as long as it has an owner (M2). */
+  /** Where a model's file is; null when it is not there. It is there for as long as it has an owner. */
   async file(modelId: string, sha256: string): Promise<string | null> {
     const found = await this.#found(modelId, sha256);
     return found === null ? null : join(this.#folder(modelId), sha256);
   }
 
   /**
-   * Removes the files of a model that have no owner (M2).
+   * Removes the files of a model that have no owner.
    *
    * @param hasOwner whether any blueprint has the content
-   * @param letGo called last, in the same turn: a row outlives what it owns (B2 in records.ts)
+   * @param letGo called last, in the same turn: a row outlives what it owns (records.ts)
    */
   removeUnowned(
     modelId: string,

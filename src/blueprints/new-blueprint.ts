@@ -1,7 +1,7 @@
 // A new blueprint, written from one of the templates in the folder `templates` beside this file.
 //
-// N1. Nothing is overwritten: the folder must not exist, or be empty; and every file is created or not at all.
-// N2. {{blueprint_id}}, {{name}} and {{schemas}} stand for what was asked for, in every text of the template's files.
+// - Nothing is overwritten: the folder must not exist, or be empty; and every file is created or not at all.
+// - {{blueprint_id}}, {{name}} and {{schemas}} stand for what was asked for, in every text of the template's files.
 
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";

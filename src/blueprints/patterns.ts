@@ -1,7 +1,7 @@
 // Regular expressions from packages, on texts from users: some pairs of them take years.
 //
-// R1. However many there are in one check, they use BUDGET_MS of CPU time together at most; the rest is not judged then,
-//     which the caller reports as a mistake. It is CPU time, so a busy machine changes nothing.
+// - However many there are in one check, they use BUDGET_MS of CPU time together at most; the rest is not judged then,
+//   which the caller reports as a mistake. It is CPU time, so a busy machine changes nothing.
 
 import { cpuMsSince, MachineBusy, runWithTimeout } from "../lib/async.ts";
 

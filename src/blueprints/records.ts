@@ -1,9 +1,9 @@
 // What is kept of blueprints beside the catalog's folders: which are prepared, and what was prepared for them. Ports,
 // implemented in src/store.
 //
-// B1. A blueprint without a row is only in the catalog: `available`.
-// B2. An asset's row is written before its first byte and removed after its last one, so that nothing on disk is
-//     without an owner, whatever moment the process is killed at.
+// - A blueprint without a row is only in the catalog: `available`.
+// - An asset's row is written before its first byte and removed after its last one, so that nothing on disk is
+//   without an owner, whatever moment the process is killed at.
 
 import type { OperationError, OperationWrites } from "../operations/records.ts";
 

@@ -1,10 +1,10 @@
 // Removals: what was prepared of a blueprint goes. The catalog's folder stays: it may be added again.
 //
-// M1. A preview and the removal work with one function, so that what the preview shows is what goes.
-// M2. What goes is decided once and on disk before anything goes: a removal that was cut off ends with what it has
-//     removed in all.
-// M3. Nothing goes that another one needs: a package while a job, a run or a bundle has it, a model while another
-//     blueprint has it. While runs of the blueprint are open, nothing goes at all.
+// - A preview and the removal work with one function, so that what the preview shows is what goes.
+// - What goes is decided once and on disk before anything goes: a removal that was cut off ends with what it has
+//   removed in all.
+// - Nothing goes that another one needs: a package while a job, a run or a bundle has it, a model while another
+//   blueprint has it. While runs of the blueprint are open, nothing goes at all.
 
 import { isObject, type JsonObject } from "../engine/json.ts";
 import { OperationFailed } from "../operations/failures.ts";
@@ -177,7 +177,7 @@ export class Removals implements OperationHandler<AdditionWrites> {
 
   /**
    * A snapshot that was handed out since the blueprint was added stays, though nothing names it yet: the caller
-   * that got it may be about to write its name down (S5 in bundles/snapshots.ts). Retention removes it a day later.
+   * that got it may be about to write its name down (bundles/snapshots.ts). Retention removes it a day later.
    *
    * @returns its bytes; null when it stays
    */
@@ -212,7 +212,7 @@ function planOf(resources: readonly PlannedItem[], jobs_affected: number): Remov
   return { resources, jobs_affected, bytes_freed: going.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 
-/** What an earlier run of this operation has decided (M2). */
+/** What an earlier run of this operation has decided. */
 function remembered({ result }: Operation): RemovalPlan | null {
   return result !== null && isObject(result.removed) ? (result.removed as unknown as RemovalPlan) : null;
 }

@@ -5,10 +5,10 @@
 //   resources/<blueprint>/<name>~<version>.part/, .payload/   one that is being made; gone when that has ended, and of
 //                                             a killed process with the next addition
 //
-// R1. A version is complete and on disk before its name exists, and is never changed afterwards by anybody here.
-// R2. The link is moved from version to version in one step: it never leads to nothing, nor to half of something.
-// R3. A run keeps the version that it has found (`folders`): versions go when no run of the blueprint is open.
-// R4. What prepares a resource works in the resource's own folder and on a copy of the payload.
+// - A version is complete and on disk before its name exists, and is never changed afterwards by anybody here.
+// - The link is moved from version to version in one step: it never leads to nothing, nor to half of something.
+// - A run keeps the version that it has found (`folders`): versions go when no run of the blueprint is open.
+// - What prepares a resource works in the resource's own folder and on a copy of the payload.
 
 import { lstat, mkdir, readlink, rename, rm, rmdir, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -98,7 +98,7 @@ export class Resources {
     }
   }
 
-  /** Lets runs that come find this version (R2). @returns its bytes */
+  /** Lets runs that come find this version. @returns its bytes */
   async show(blueprintId: string, name: string, version: string): Promise<number> {
     const root = this.#folder(blueprintId);
     const bytes = await bytesIn(join(root, versionName(name, version)));
@@ -129,7 +129,7 @@ export class Resources {
 
   /**
    * Removes what is neither the version that runs find nor the one that is about to be; to be called while no run of
-   * the blueprint is open (R3).
+   * the blueprint is open.
    *
    * @param coming null when there is none
    */
@@ -140,7 +140,7 @@ export class Resources {
     }
   }
 
-  /** Where a blueprint's resources are now, by name; later versions change nothing of these folders (R3). */
+  /** Where a blueprint's resources are now, by name; later versions change nothing of these folders. */
   async folders(blueprintId: string): Promise<ReadonlyMap<string, string>> {
     const root = this.#folder(blueprintId);
     const names = (await namesIn(root)).filter((name) => !name.includes("~"));

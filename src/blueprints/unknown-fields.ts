@@ -1,9 +1,9 @@
 // Fields that are not known, and therefore ignored: misspelt ones, and those of other programs. What is known
 // is what the JSON Schemas name, so that a person is told what an editor would have completed.
 //
-// U1. Notes of one's own have names that begin with "x-", "_" or "$", in objects that allow other fields; there is no
-//     warning of them, nor of anything in `metadata`.
-// U2. Where fields of one's own have a use (the configuration of a module), only what looks misspelt is a warning.
+// - Notes of one's own have names that begin with "x-", "_" or "$", in objects that allow other fields; there is no
+//   warning of them, nor of anything in `metadata`.
+// - Where fields of one's own have a use (the configuration of a module), only what looks misspelt is a warning.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { quoted } from "../engine/manifest/problems.ts";

@@ -1,12 +1,12 @@
 // Registered bundles: names for snapshots, taken from a folder on this machine or from a zip.
 //
-// B1. A record names a snapshot only after the snapshot is on disk; a crash in between leaves the old record.
-// B2. Registrations and reloads of one id are serialized. A received upload's record is saved by its receiver, in any
-//     order: its id is derived from its content, so two records of one id are equal.
-// B3. A job keeps the snapshot it was submitted with (it holds the fingerprint, not the id).
-// B4. What is refused changes nothing.
-// B5. An unreferenced snapshot is removed at once, or when the last submission that has read its record was stored or
-//     refused.
+// - A record names a snapshot only after the snapshot is on disk; a crash in between leaves the old record.
+// - Registrations and reloads of one id are serialized. A received upload's record is saved by its receiver, in any
+//   order: its id is derived from its content, so two records of one id are equal.
+// - A job keeps the snapshot it was submitted with (it holds the fingerprint, not the id).
+// - What is refused changes nothing.
+// - An unreferenced snapshot is removed at once, or when the last submission that has read its record was stored or
+//   refused.
 
 import { createReadStream } from "node:fs";
 import { basename, resolve } from "node:path";
@@ -239,7 +239,7 @@ export class Bundles {
     this.#detached++;
   }
 
-  /** Runs a change that drops a record's reference to its snapshot, and removes the snapshot if unreferenced (B5). */
+  /** Runs a change that drops a record's reference to its snapshot, and removes the snapshot if unreferenced. */
   async detach<Result>(record: BundleRecord, change: () => Promise<Result>): Promise<Result> {
     await this.holdForDetach(record.fingerprint);
     try {
@@ -250,7 +250,7 @@ export class Bundles {
   }
 
   /**
-   * Takes a folder in without a record of it. The caller stores the fingerprint within a day (S6 in snapshots.ts), and
+   * Takes a folder in without a record of it. The caller stores the fingerprint within a day (snapshots.ts), and
    * calls `release`.
    *
    * @param path absolute

@@ -24,38 +24,38 @@ function makeCache(limits: { entriesMax?: number; charsMax?: number }) {
   return { cache, reads };
 }
 
-test("a definition is read once and stays the same object (C1)", async () => {
+test("a definition is read once and stays the same object", async () => {
   const { cache, reads } = makeCache({});
   const first = await cache.get("a1");
   assert.equal(await cache.get("a1"), first);
   assert.deepEqual(reads, ["a1"]);
 });
 
-test("beyond the maximum the least recently used entry is removed (C2)", async () => {
+test("beyond the maximum the least recently used entry is removed", async () => {
   const { cache, reads } = makeCache({ entriesMax: 2 });
   for (const name of ["a1", "b1", "a1", "c1", "a1", "b1"]) await cache.get(name);
   assert.deepEqual(reads, ["a1", "b1", "c1", "b1"]);
 });
 
-test("past the number of characters the least recently used go (C2)", async () => {
+test("past the number of characters the least recently used go", async () => {
   const { cache, reads } = makeCache({ charsMax: 100 });
   for (const name of ["a40", "b40", "c40", "b40", "a40", "c40"]) await cache.get(name);
   assert.deepEqual(reads, ["a40", "b40", "c40", "a40", "c40"]);
 });
 
-test("one that is larger than all there is room for is kept until another is asked for (C2)", async () => {
+test("one that is larger than all there is room for is kept until another is asked for", async () => {
   const { cache, reads } = makeCache({ charsMax: 100 });
   for (const name of ["a500", "a500", "b1", "b1", "a500"]) await cache.get(name);
   assert.deepEqual(reads, ["a500", "b1", "a500"]);
 });
 
-test("removed entries no longer count (C2)", async () => {
+test("removed entries no longer count", async () => {
   const { cache, reads } = makeCache({ charsMax: 100 });
   for (const name of ["a90", "b90", "c5", "b90", "c5"]) await cache.get(name);
   assert.deepEqual(reads, ["a90", "b90", "c5"]);
 });
 
-test("who asks while it is read waits for that reading, and a failure is not kept (C3)", async () => {
+test("who asks while it is read waits for that reading, and a failure is not kept", async () => {
   let reads = 0;
   const cache = new DefinitionCache({
     entriesMax: 2,

@@ -131,10 +131,10 @@ interface Entry {
 /**
  * A cache of snapshots' definitions: every run of a job needs the same few.
  *
- * C1. Snapshots never change, so a definition is read once for as long as it is kept.
- * C2. What is kept is bounded in number and in characters; the least recently used goes first, the last one asked for
- *     stays, whatever its size.
- * C3. Concurrent callers share one read. A failure is not cached.
+ * - Snapshots never change, so a definition is read once for as long as it is kept.
+ * - What is kept is bounded in number and in characters; the least recently used goes first, the last one asked for
+ *   stays, whatever its size.
+ * - Concurrent callers share one read. A failure is not cached.
  */
 export class DefinitionCache {
   readonly #options: DefinitionCacheOptions;

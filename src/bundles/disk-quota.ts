@@ -1,7 +1,7 @@
 // How much disk space bundles may take: a quota for all snapshots together, and the space that is free.
 //
-// M1. Bytes are reserved before the first of them is unpacked, so uploads that arrive together share one quota.
-// M2. What is stored is measured once, when the first bundle is taken in; after that it is counted.
+// - Bytes are reserved before the first of them is unpacked, so uploads that arrive together share one quota.
+// - What is stored is measured once, when the first bundle is taken in; after that it is counted.
 
 import { readdir, statfs } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,11 +1,11 @@
 // Which files of a folder have changed since a snapshot was taken of it.
 //
-// G1. Files are compared by content and by whether they are executable: one that was touched, or rewritten with the same
-//     content, has not changed.
-// G2. Cheap to call: a folder is listed at most once a second, and a file is read again only when its inode, size or one
-//     of its times has changed.
-// G3. A caller waits for a bounded number of bytes, the smallest files first. Larger files are compared in the
-//     background, one folder at a time; until then they count as unchanged.
+// - Files are compared by content and by whether they are executable: one that was touched, or rewritten with the same
+//   content, has not changed.
+// - Cheap to call: a folder is listed at most once a second, and a file is read again only when its inode, size or one
+//   of its times has changed.
+// - A caller waits for a bounded number of bytes, the smallest files first. Larger files are compared in the
+//   background, one folder at a time; until then they count as unchanged.
 
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
@@ -140,7 +140,7 @@ export class FolderChanges {
     return comparison.originals;
   }
 
-  /** Compares what is not known yet (G2, G3). */
+  /** Compares what is not known yet. */
   async #read(comparison: Comparison, pairs: readonly Pair[]): Promise<void> {
     const unknown = pairs
       .filter(({ file }) => comparison.compared.get(file.path)?.version !== file.version)

@@ -1,8 +1,8 @@
 // A bundle's files from a folder on this machine.
 //
-// F1. Nothing outside the folder is read: a symlink is followed, as a copy, only to a target inside it.
-// F2. Only regular files are opened; a pipe or a device is a problem, not a wait.
-// F3. Everything wrong with the folder is reported at once, and before anything is copied.
+// - Nothing outside the folder is read: a symlink is followed, as a copy, only to a target inside it.
+// - Only regular files are opened; a pipe or a device is a problem, not a wait.
+// - Everything wrong with the folder is reported at once, and before anything is copied.
 
 import { constants } from "node:fs";
 import { access, copyFile, opendir, realpath, stat } from "node:fs/promises";

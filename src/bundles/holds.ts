@@ -1,9 +1,9 @@
 // Holds on snapshots: by callers that are about to store a reference to one, or have just removed theirs. A held snapshot
 // is not removed; an unreferenced one is removed when its last hold ends.
 //
-// H1. A mark on disk says that a snapshot may be unreferenced. It is written before the snapshot, and before a record
-//     drops its reference, so the next start finds what a killed process has left.
-// H2. A hold ends with one call, `release`; the last one settles a marked snapshot.
+// - A mark on disk says that a snapshot may be unreferenced. It is written before the snapshot, and before a record
+//   drops its reference, so the next start finds what a killed process has left.
+// - A hold ends with one call, `release`; the last one settles a marked snapshot.
 
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,9 +1,9 @@
 // What a bundle may consist of, whether it comes from a folder or from a zip.
 //
-// L1. Left out: everything named .git or __pycache__; and at the top, names that begin with a dot, node_modules
-//     and __MACOSX. (node_modules further down is kept: it may be what a worker needs.)
-// L2. Empty folders are left out. `payloads` is always there.
-// L3. Only a file's name, bytes and whether it is executable count; a folder and a zip of it are the same bundle.
+// - Left out: everything named .git or __pycache__; and at the top, names that begin with a dot, node_modules
+//   and __MACOSX. (node_modules further down is kept: it may be what a worker needs.)
+// - Empty folders are left out. `payloads` is always there.
+// - Only a file's name, bytes and whether it is executable count; a folder and a zip of it are the same bundle.
 
 export const MANIFEST_FILE = "manifest.json";
 export const CONFIG_FILES = ["config/default.json", "config/overwrite.json"] as const;

@@ -2,14 +2,14 @@
 //
 // Owns: everything below its root. Does not own which snapshot a bundle refers to (BundleRecords).
 //
-// S1. A snapshot's folder is complete, checked, read-only and on disk before its name exists.
-// S2. Its name is the SHA-256 over its files (name, executable or not, content), so equal bundles are stored once.
-// S3. A crash leaves at most something below <root>/incoming, which the next start removes.
-// S4. Files are copies (clones, where the file system can), never hard links: writes to the originals do not reach them.
-// S5. A caller that got a snapshot's name holds it until the name is stored (holds.ts). A held snapshot stays; an
-//     unreferenced one is removed when its last hold ends, or at the next start.
-// S6. A snapshot's folder has the time at which it was last taken in (`touch`). The sweep keeps young ones, so that an
-//     interrupted addition of a blueprint finds its snapshot again.
+// - A snapshot's folder is complete, checked, read-only and on disk before its name exists.
+// - Its name is the SHA-256 over its files (name, executable or not, content), so equal bundles are stored once.
+// - A crash leaves at most something below <root>/incoming, which the next start removes.
+// - Files are copies (clones, where the file system can), never hard links: writes to the originals do not reach them.
+// - A caller that got a snapshot's name holds it until the name is stored (holds.ts). A held snapshot stays; an
+//   unreferenced one is removed when its last hold ends, or at the next start.
+// - A snapshot's folder has the time at which it was last taken in (`touch`). The sweep keeps young ones, so that an
+//   interrupted addition of a blueprint finds its snapshot again.
 
 import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -135,7 +135,7 @@ export class Snapshots {
   }
 
   /**
-   * Takes a bundle in, and closes its source. The caller holds the snapshot (S5).
+   * Takes a bundle in, and closes its source. The caller holds the snapshot.
    *
    * @param folder an empty folder from `withTemporary`
    * @param options.isMarked whether it is removed with its last hold, or after a crash, unless a record references it
@@ -197,7 +197,7 @@ export class Snapshots {
           await rename(content, this.folder(fingerprint));
         } catch (error) {
           const { code } = error as NodeJS.ErrnoException;
-          // The same content is there already (S2); it is whole, because its name exists (S1).
+          // The same content is there already; it is whole, because its name exists.
           if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
           await this.touch(fingerprint);
         }
@@ -210,7 +210,7 @@ export class Snapshots {
     }
   }
 
-  /** Keeps a snapshot where it is until `release` (S5). */
+  /** Keeps a snapshot where it is until `release`. */
   hold(fingerprint: string): void {
     this.#holds.hold(fingerprint);
   }
@@ -242,7 +242,7 @@ export class Snapshots {
   }
 
   /**
-   * Makes the snapshot young (S6).
+   * Makes the snapshot young.
    *
    * @returns the time that it has now, wall time in ms since 1970; null when it is not there, which is no error
    */
@@ -301,7 +301,7 @@ export class Snapshots {
     // Checked last, with no await from here to the removal.
     if (this.#holds.isHeld(fingerprint)) return null;
     if (!isPreview) {
-      // Moved away in one step, so that it is never seen half removed (S1, S3).
+      // Moved away in one step, so that it is never seen half removed.
       const removed = join(this.#incoming, String(++this.#incomingSeq));
       await rename(folder, removed);
       this.#quota.count(fingerprint, 0);

@@ -1,8 +1,8 @@
 // Random access to the bytes of a zip on this machine.
 //
-// R1. Small reads that lie close together share one read of the disk: 20,000 entries cost hundreds of reads, not
-//     tens of thousands.
-// R2. What is kept in memory is one window, whatever the zip's size; a stream has one chunk at a time.
+// - Small reads that lie close together share one read of the disk: 20,000 entries cost hundreds of reads, not
+//   tens of thousands.
+// - What is kept in memory is one window, whatever the zip's size; a stream has one chunk at a time.
 
 import { type FileHandle, open } from "node:fs/promises";
 

@@ -1,12 +1,12 @@
 // The entries of a zip, read from its central directory and checked before a byte is unpacked.
 //
-// Z1. Every name is relative and stays inside; links, special files, encrypted entries and duplicates are refused.
-//     Names that Windows reserves, or that differ in case or accents only, are allowed: whether this machine's disk
-//     treats two of them as one shows when they are written.
-// Z2. The declared sizes are within the limit and in proportion to the packed ones, and no two entries share bytes of the
-//     zip; unpacking enforces the declared sizes.
-// Z3. Per entry a few numbers and a short name are kept, whatever else the zip contains.
-// Z4. The time it takes grows linearly with the directory, however deep its names nest.
+// - Every name is relative and stays inside; links, special files, encrypted entries and duplicates are refused.
+//   Names that Windows reserves, or that differ in case or accents only, are allowed: whether this machine's disk
+//   treats two of them as one shows when they are written.
+// - The declared sizes are within the limit and in proportion to the packed ones, and no two entries share bytes of the
+//   zip; unpacking enforces the declared sizes.
+// - Per entry a few numbers and a short name are kept, whatever else the zip contains.
+// - The time it takes grows linearly with the directory, however deep its names nest.
 
 import {
   type Entry,
@@ -165,7 +165,7 @@ function takeEntry(listing: Listing, entry: Entry): void {
     path,
     isExecutable: (unixMode(entry) & 0o111) !== 0,
     sizeBytes: entry.uncompressedSize,
-    // A copy: the original is part of a buffer with the extra fields and comments (Z3).
+    // A copy: the original is part of a buffer with the extra fields and comments.
     rawName: Buffer.from(entry.fileNameRaw),
     method: entry.compressionMethod === DEFLATED ? DEFLATED : STORED,
     packedBytes: entry.compressedSize,

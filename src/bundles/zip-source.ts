@@ -1,9 +1,9 @@
 // A bundle's files from a zip on this machine, unpacked and checked against what the zip's directory declared.
 //
-// U1. Only the directory is believed. An entry whose own header says otherwise is refused: another program would
-//     unpack something else.
-// U2. Unpacking stops as soon as an entry holds more than it declared.
-// U3. Memory stays flat: small entries are unpacked whole, others chunk by chunk.
+// - Only the directory is believed. An entry whose own header says otherwise is refused: another program would
+//   unpack something else.
+// - Unpacking stops as soon as an entry holds more than it declared.
+// - Memory stays flat: small entries are unpacked whole, others chunk by chunk.
 
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -71,7 +71,7 @@ async function unpack(bytes: ZipBytes, file: ZipEntryFile, target: string): Prom
 
 const ENTRY_SIGNATURE = 0x04034b50;
 
-/** @returns where the content begins, after the entry's own header (U1) */
+/** @returns where the content begins, after the entry's own header */
 async function contentStart(bytes: ZipBytes, file: ZipEntryFile): Promise<number> {
   const header = await bytes.read(file.offset, ENTRY_HEADER_BYTES + file.rawName.length);
   if (header.length < ENTRY_HEADER_BYTES || header.readUInt32LE(0) !== ENTRY_SIGNATURE) {

@@ -1,9 +1,9 @@
 // Values and texts cut down to a number of bytes as JSON (CONTRACTS §5 "Failure"). What is too long inside a value is
 // replaced by {truncated, chars, preview}, and what stands beside it stays; a text keeps its beginning or its end.
 //
-// V1. What comes out has at most as many bytes as JSON as were asked for.
-// V2. A value that fits comes out as it went in; so cutting twice is cutting once.
-// V3. Of what is replaced, the largest goes first: small members beside it stay.
+// - What comes out has at most as many bytes as JSON as were asked for.
+// - A value that fits comes out as it went in; so cutting twice is cutting once.
+// - Of what is replaced, the largest goes first: small members beside it stay.
 
 import { isObject, type JsonValue } from "./json.ts";
 

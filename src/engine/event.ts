@@ -1,8 +1,8 @@
 // Events: the append-only history of a job.
 //
-// V1. An event is kept as the line of JSON that every reader will see; nothing renders it twice.
-// V2. The n-th event of a job has the sequence number n, from 1, without a gap. The number is not in the line.
-// V3. Nothing follows the terminal event.
+// - An event is kept as the line of JSON that every reader will see; nothing renders it twice.
+// - The n-th event of a job has the sequence number n, from 1, without a gap. The number is not in the line.
+// - Nothing follows the terminal event.
 
 import { boundedValue } from "./bounded-value.ts";
 import type { Failure } from "./failure.ts";

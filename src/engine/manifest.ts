@@ -1,8 +1,8 @@
 // The manifest: JSON from outside, checked whole and compiled into the graph that a job runs.
 //
-// M1. parseManifest never throws, whatever JSON it is given, and either compiles a graph or names every problem.
-// M2. Unknown fields are ignored. A known field with a wrong value is a problem, never a guess.
-// M3. The time it takes grows linearly with the manifest.
+// - parseManifest never throws, whatever JSON it is given, and either compiles a graph or names every problem.
+// - Unknown fields are ignored. A known field with a wrong value is a problem, never a guess.
+// - The time it takes grows linearly with the manifest.
 
 import type { AgentConfig, DeclaredOutput, Graph, GraphNode } from "./graph.ts";
 import { isObject, type JsonValue } from "./json.ts";

@@ -1,8 +1,8 @@
 // The tally: what a job's history amounts to, counted while it is written, so that a summary costs nothing to read.
 //
-// T1. A count is the number of records that the view of that name has: `logs` that of the log view, `timeline` that
-//     of the timeline, `errors` that of errors.jsonl (the events that carry a failure).
-// T2. It is part of the batch that adds the events, so that it is never ahead of them or behind.
+// - A count is the number of records that the view of that name has: `logs` that of the log view, `timeline` that
+//   of the timeline, `errors` that of errors.jsonl (the events that carry a failure).
+// - It is part of the batch that adds the events, so that it is never ahead of them or behind.
 
 import { loggedEvents, logLevelOf, timelineEventTypes } from "./event-types.ts";
 import { isObject } from "./json.ts";

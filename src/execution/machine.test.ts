@@ -27,7 +27,7 @@ test("a home that does not exist yet is judged by the folder above it", async ()
   assert.deepEqual([home?.state, home?.text], ["ok", "SVC_HOME will be made at the first start"]);
 });
 
-test("findings name the home as they are told to, and no path beside (D2)", async () => {
+test("findings name the home as they are told to, and no path beside", async () => {
   const file = join(folder, "a-file");
   await writeFile(file, "");
   const findings = await checkHome(join(file, "home"), "SVC_HOME");

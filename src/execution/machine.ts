@@ -1,7 +1,7 @@
 // What Troupe needs of the machine: checks that `troupe doctor` and a running server share.
 //
-// D1. A check never throws: an error is its finding. It removes everything it made.
-// D2. A finding names folders as the caller calls them, so that a server's answer does not show its paths.
+// - A check never throws: an error is its finding. It removes everything it made.
+// - A finding names folders as the caller calls them, so that a server's answer does not show its paths.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";

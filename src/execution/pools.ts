@@ -2,11 +2,11 @@
 //
 // Owns: capacities, leases, and one queue per pool. Does not own processes or rows, and has no clock.
 //
-// P1. Granted slots never exceed a pool's capacity.
-// P2. A pool's queue is first in, first out: its head blocks those behind it, so that small requests never
-//     starve a large one.
-// P3. Nothing waits while it could be granted: whatever frees slots serves the queue before it returns.
-// P4. A key holds one lease or waits once; releasing it again changes nothing.
+// - Granted slots never exceed a pool's capacity.
+// - A pool's queue is first in, first out: its head blocks those behind it, so that small requests never
+//   starve a large one.
+// - Nothing waits while it could be granted: whatever frees slots serves the queue before it returns.
+// - A key holds one lease or waits once; releasing it again changes nothing.
 
 import { Fifo } from "../engine/fifo.ts";
 import type { Grant, Slots } from "../engine/ports.ts";
@@ -142,7 +142,7 @@ export class PoolSlots implements Slots {
     return snapshot;
   }
 
-  /** Grants from the head of the queue for as long as the head fits (P2, P3). */
+  /** Grants from the head of the queue for as long as the head fits. */
   #serve(pool: Pool): void {
     if (pool.serving) return;
     pool.serving = true;

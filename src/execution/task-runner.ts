@@ -1,8 +1,8 @@
 // Runs tasks outside the engine: the TaskRunner port over commands, modules and file sensors.
 //
-// Y1. Every `start` is answered by exactly one `taskEnded`, and by no call from within `start` itself.
-// Y2. After `drain` nothing runs: no process, thread or timer of any attempt is left.
-// Y3. Before the first start, `endPredecessors` ends what an earlier runtime of this home had left running.
+// - Every `start` is answered by exactly one `taskEnded`, and by no call from within `start` itself.
+// - After `drain` nothing runs: no process, thread or timer of any attempt is left.
+// - Before the first start, `endPredecessors` ends what an earlier runtime of this home had left running.
 
 import { join } from "node:path";
 import { failureMessage } from "../engine/failure.ts";
@@ -107,7 +107,7 @@ export class LocalTaskRunner implements TaskRunner {
     }
     const control = new AttemptControl();
     if (this.#draining) control.end("draining");
-    // The promise job runs after `start` has returned (Y1).
+    // The promise job runs after `start` has returned.
     const ended = Promise.resolve().then(() => this.#run(task, control));
     this.#running.set(key, { task, control, ended });
   }

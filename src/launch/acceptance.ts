@@ -1,12 +1,12 @@
 // Acceptance: the checks before a run is accepted, in ten seconds at most, and what the run's transaction then
 // needs.
 //
-// A1. A package that asks for nothing costs nothing here: what is to be known of it is remembered with its job.
-// A2. A run with configuration overrides uses the blueprint's package as it is now: a job that was made from an older
-//     one is brought up to date in the run's transaction.
-// A3. A run and the removal of its blueprint exclude each other, each in its transaction: a run that was accepted keeps
-//     what was prepared for it, and none is accepted once the removal has begun.
-// A4. What else can change until the launch is checked again then; the first check refuses runs that could only fail.
+// - A package that asks for nothing costs nothing here: what is to be known of it is remembered with its job.
+// - A run with configuration overrides uses the blueprint's package as it is now: a job that was made from an older
+//   one is brought up to date in the run's transaction.
+// - A run and the removal of its blueprint exclude each other, each in its transaction: a run that was accepted keeps
+//   what was prepared for it, and none is accepted once the removal has begun.
+// - What else can change until the launch is checked again then; the first check refuses runs that could only fail.
 
 import type { Blueprints } from "../blueprints/blueprints.ts";
 import { descriptionOf } from "../blueprints/describe-package.ts";
@@ -67,7 +67,7 @@ export interface AcceptableRun {
 interface Package extends Omit<LaunchPackage, "description"> {
   /** What the run is checked against; null: nothing. */
   readonly description: PackageDescription | null;
-  /** Whether the job is brought up to date with it (A2). */
+  /** Whether the job is brought up to date with it. */
   readonly isNewer: boolean;
 }
 
@@ -175,7 +175,7 @@ export class Acceptance {
     return ports;
   }
 
-  /** In the run's transaction (A3). */
+  /** In the run's transaction. */
   async #refuseRemoved(
     writes: GatewayWrites,
     job: JobDefinition,
@@ -191,7 +191,7 @@ export class Acceptance {
     refuseFailed({ errors: [], unmet: missing }, "");
   }
 
-  /** In the run's transaction (A2): the job may have changed since it was checked, and keeps what it has otherwise. */
+  /** In the run's transaction: the job may have changed since it was checked, and keeps what it has otherwise. */
   async #bringUpToDate(
     writes: GatewayWrites,
     jobId: string,

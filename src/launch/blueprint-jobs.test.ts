@@ -345,7 +345,7 @@ describe("a run with configuration overrides", () => {
     assert.doesNotMatch((await core.find(run.runId)).configOverridesJson ?? "", /s3cret/);
   });
 
-  test("brings the job up to the blueprint's present package; one without them leaves it (A2)", async () => {
+  test("brings the job up to the blueprint's present package; one without them leaves it", async () => {
     await using core = await startCore();
     await core.catalog("digest", quick);
     const { jobId } = await core.create(source, { kept: true });

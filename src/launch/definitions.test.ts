@@ -55,7 +55,7 @@ describe("creating a job", () => {
     await assert.rejects(core.records.write(draft.insert), refused("validation_failed"));
   });
 
-  test("holds the snapshot that the bundle had then (J1)", async () => {
+  test("holds the snapshot that the bundle had then", async () => {
     await using core = await startCore();
     const job = await core.job(quick);
     const { bundleId } = job.source as { readonly bundleId: string };
@@ -97,7 +97,7 @@ describe("changing a job", () => {
     assert.deepEqual(stored(none), {});
   });
 
-  test("lands on the revision it was made for or not at all (J2)", async () => {
+  test("lands on the revision it was made for or not at all", async () => {
     await using core = await startCore();
     const before = await core.job(quick);
     const answers = await Promise.allSettled(
@@ -220,7 +220,7 @@ describe("deleting a job", () => {
     assert.equal((await core.find(run.runId)).status, "pending");
   });
 
-  test("leaves nothing behind when the process ends before the removal (J3)", async () => {
+  test("leaves nothing behind when the process ends before the removal", async () => {
     await using first = await startCore();
     const job = await first.job(quick);
     const run = await first.start(job.jobId);

@@ -1,9 +1,9 @@
 // Definitions: durable jobs, made from uploaded bundles or from blueprints of the catalog.
 //
-// J1. A definition holds the snapshot it was made from; what happens to the bundle or the blueprint later does not
-//     change it. A blueprint that is not added yet is: until then, its job has no snapshot and is not ready.
-// J2. A change names the revision it was made for; it lands on that revision or not at all.
-// J3. A deleted job is invisible at once; what it leaves is removed in the background, also after a restart.
+// - A definition holds the snapshot it was made from; what happens to the bundle or the blueprint later does not
+//   change it. A blueprint that is not added yet is: until then, its job has no snapshot and is not ready.
+// - A change names the revision it was made for; it lands on that revision or not at all.
+// - A deleted job is invisible at once; what it leaves is removed in the background, also after a restart.
 
 import type { Blueprints } from "../blueprints/blueprints.ts";
 import type { Bundles } from "../bundles/bundles.ts";

@@ -31,7 +31,7 @@ describe("a run that was accepted", () => {
     assert.deepEqual([runtimeJob?.runId, runtimeJob?.definitionId], [run.runId, job.jobId]);
   });
 
-  test("is launched once, however often it is announced (L1)", async () => {
+  test("is launched once, however often it is announced", async () => {
     await using core = await startCore();
     const run = await core.accept((await core.job(held)).jobId);
     for (let i = 0; i < 5; i++) core.launcher.enqueue(run.runId);
@@ -46,7 +46,7 @@ describe("a run that was accepted", () => {
     assert.equal(core.plans.begun.length, 1);
   });
 
-  test("fails with the reason when the store will never take its job (L2)", async () => {
+  test("fails with the reason when the store will never take its job", async () => {
     await using core = await startCore();
     const run = await core.accept((await core.job(quick)).jobId);
     const other = await core.accept((await core.job(quick)).jobId);
@@ -63,7 +63,7 @@ describe("a run that was accepted", () => {
     assert.equal((await core.ended(other.runId)).status, "completed");
   });
 
-  test("fails with the reason when its bundle is gone, and its history has the reason (L2)", async () => {
+  test("fails with the reason when its bundle is gone, and its history has the reason", async () => {
     await using first = await startCore();
     const job = await first.job(quick);
     const run = await first.accept(job.jobId);
@@ -97,7 +97,7 @@ describe("a run that was accepted", () => {
 });
 
 describe("while the runtime takes nothing", () => {
-  test("all runs wait, and are then launched in the order of their acceptance (L2)", async () => {
+  test("all runs wait, and are then launched in the order of their acceptance", async () => {
     await using core = await startCore();
     const jobs = [];
     for (let n = 0; n < 3; n++) jobs.push(await core.job(quick));
@@ -133,7 +133,7 @@ describe("while the runtime takes nothing", () => {
   });
 });
 
-test("a run that meets an unexpected error waits alone, and is tried again (L2)", async () => {
+test("a run that meets an unexpected error waits alone, and is tried again", async () => {
   await using core = await startCore();
   const [bad, good] = [await core.job(quick), await core.job(quick)];
   core.plans.broken.add(bad.jobId);
@@ -147,7 +147,7 @@ test("a run that meets an unexpected error waits alone, and is tried again (L2)"
   assert.equal((await core.ended(waiting.runId)).status, "completed");
 });
 
-describe("control and launch of one run take turns (L4)", () => {
+describe("control and launch of one run take turns", () => {
   for (const [desired, status] of [
     ["cancelled", "cancelled"],
     ["paused", "paused"],
@@ -200,7 +200,7 @@ describe("control and launch of one run take turns (L4)", () => {
 });
 
 describe("after a restart", () => {
-  test("what was accepted only is launched, and what was launched is not launched again (L1, L3)", async () => {
+  test("what was accepted only is launched, and what was launched is not launched again", async () => {
     await using first = await startCore();
     const { jobId } = await first.job(slow);
     const launched = await first.start(jobId);
@@ -227,7 +227,7 @@ describe("after a restart", () => {
     assert.equal((await core.ended(run.runId)).status, "completed");
   });
 
-  test("a waiting run is brought to its desired state, and is not launched before (L6)", async () => {
+  test("a waiting run is brought to its desired state, and is not launched before", async () => {
     await using first = await startCore();
     const { jobId } = await first.job(held);
     const [cancelled, paused, resumed] = [
@@ -257,7 +257,7 @@ describe("after a restart", () => {
     );
   });
 
-  test("a desired state that did not reach the runtime is applied (R2)", async () => {
+  test("a desired state that did not reach the runtime is applied", async () => {
     await using first = await startCore();
     const { jobId } = await first.job(held);
     const [cancelled, paused, resumed] = [
@@ -328,7 +328,7 @@ const crowds = [
 ];
 
 for (const { what, count, hold, release } of crowds) {
-  test(`more runs than there is room for ${what} are all launched, and not remembered all at once (L5)`, async () => {
+  test(`more runs than there is room for ${what} are all launched, and not remembered all at once`, async () => {
     await using core = await startCore();
     const { jobId } = await core.job(quick);
     const accepted: NewRun[] = [];

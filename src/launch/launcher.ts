@@ -4,18 +4,18 @@
 // The path of a launch: blueprint-launches.ts (or runs.ts, for a job that exists), acceptance.ts, this file,
 // preparation-queue.ts, preparation/preparation.ts. docs/architecture.md draws it.
 //
-// L1. A run is launched once: its runtime job has an id that was fixed with the run, and whether the journal has it
-//     is kept in the run's own row, written with the job's first batch.
-// L2. A run that cannot be launched for a reason of its own ends as failed, with the reason. When the runtime takes
-//     nothing at the moment, all runs wait; when a run meets an unexpected error, it waits alone.
-// L3. Nothing is remembered here that a restart would miss: `recover` finds what is open in the records.
-// L4. A launch takes its turn among the requests that control the run: it sees what they have written, and they see
-//     a run that is launched or is not.
-// L5. Memory is bounded: runs that find no room in the queue are read from the records when it is empty.
-// L6. A run whose desired state is on disk is brought to it, in its turn: at once, or with the next start.
-// L7. A run whose package needs more than its snapshot is prepared first, outside its turn and beside the launches of
-//     others (preparation-queue.ts); then it takes its turn again, and is submitted if it is still to be launched.
-// L8. A run whose job waits for its blueprint waits with it: `settle` finds it when the job's addition has ended.
+// - A run is launched once: its runtime job has an id that was fixed with the run, and whether the journal has it
+//   is kept in the run's own row, written with the job's first batch.
+// - A run that cannot be launched for a reason of its own ends as failed, with the reason. When the runtime takes
+//   nothing at the moment, all runs wait; when a run meets an unexpected error, it waits alone.
+// - Nothing is remembered here that a restart would miss: `recover` finds what is open in the records.
+// - A launch takes its turn among the requests that control the run: it sees what they have written, and they see
+//   a run that is launched or is not.
+// - Memory is bounded: runs that find no room in the queue are read from the records when it is empty.
+// - A run whose desired state is on disk is brought to it, in its turn: at once, or with the next start.
+// - A run whose package needs more than its snapshot is prepared first, outside its turn and beside the launches of
+//   others (preparation-queue.ts); then it takes its turn again, and is submitted if it is still to be launched.
+// - A run whose job waits for its blueprint waits with it: `settle` finds it when the job's addition has ended.
 
 import { JobUnwritable } from "../engine/batch.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -41,7 +41,7 @@ const RECORDS_PAGE = 500;
 export interface LauncherParts extends PreparationQueueParts {
   readonly engine: Engine;
   readonly ends: RunEnds;
-  /** Shared with those who control runs (L4). */
+  /** Shared with those who control runs. */
   readonly turns: KeyedMutex;
 }
 
@@ -197,7 +197,7 @@ export class Launcher {
     else await this.#submitAs(run, plan.bundleFingerprint, launchOf(plan, run));
   }
 
-  /** Uses the result of the run's preparation (L7), or begins it. */
+  /** Uses the result of the run's preparation, or begins it. */
   async #submitPrepared(run: RunRecord): Promise<void> {
     const { runId } = run;
     const outcome = this.#preparations.outcomeOf(runId);

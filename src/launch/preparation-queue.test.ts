@@ -90,7 +90,7 @@ test("a run of a package that needs it is prepared, and its worker gets what was
   await leavesNothing(core, run.runId);
 });
 
-test("a run of a package that does not is launched without, from the snapshot that all share (U1)", async () => {
+test("a run of a package that does not is launched without, from the snapshot that all share", async () => {
   await using core = await startCore();
   await core.catalog("reader", reader);
   const job = await core.create(source);
@@ -100,7 +100,7 @@ test("a run of a package that does not is launched without, from the snapshot th
   assert.deepEqual(core.preparation.begun, []);
 });
 
-test("four slow preparations hold up the fifth, and no run that needs none (V1, L7)", async () => {
+test("four slow preparations hold up the fifth, and no run that needs none", async () => {
   await using core = await startCore();
   const { job } = await readingJob(core);
   const hold = held(core);
@@ -141,7 +141,7 @@ describe("while a run is being prepared", () => {
     assert.equal((await core.find(run.runId)).label, null);
   });
 
-  test("a request to cancel it is answered at once, and nothing of it is left (V3)", async () => {
+  test("a request to cancel it is answered at once, and nothing of it is left", async () => {
     await using core = await startCore();
     const { job } = await readingJob(core);
     const hold = held(core);
@@ -173,7 +173,7 @@ describe("while a run is being prepared", () => {
     await leavesNothing(core, run.runId);
   });
 
-  test("a pause and a cancellation leave nothing of what was prepared (V3)", async () => {
+  test("a pause and a cancellation leave nothing of what was prepared", async () => {
     await using core = await startCore();
     const { job } = await readingJob(core);
     const hold = held(core);
@@ -234,7 +234,7 @@ describe("while a run is being prepared", () => {
     assert.equal(await core.records.run(run.runId), null);
   });
 
-  test("the end of the process aborts it, and the next one prepares it again (V4)", async () => {
+  test("the end of the process aborts it, and the next one prepares it again", async () => {
     await using first = await startCore();
     const { job } = await readingJob(first);
     const hold = held(first);
@@ -263,7 +263,7 @@ describe("while a run is being prepared", () => {
   });
 });
 
-test("after an unexpected error it is retried, and the others continue (L2)", async () => {
+test("after an unexpected error it is retried, and the others continue", async () => {
   await using core = await startCore();
   const { job } = await readingJob(core);
   core.preparation.hold = async () => {
@@ -279,7 +279,7 @@ test("after an unexpected error it is retried, and the others continue (L2)", as
   await begunOf(core, run.runId);
 });
 
-test("a permanent error shows in the label, and fails the run at the last try (V6)", async () => {
+test("a permanent error shows in the label, and fails the run at the last try", async () => {
   await using core = await startCore();
   const { job } = await readingJob(core);
   core.preparation.hold = async () => {
@@ -300,7 +300,7 @@ test("a permanent error shows in the label, and fails the run at the last try (V
   await leavesNothing(core, run.runId);
 });
 
-describe("a run whose services are not there yet, such as after a restart (V5)", () => {
+describe("a run whose services are not there yet, such as after a restart", () => {
   const missing = [
     { service: "index", reason: "Its job is only being recovered." },
     { service: "pages", reason: "So is its." },
@@ -450,7 +450,7 @@ describe("what has changed since a run was accepted fails it with the reason, an
 });
 
 describe("before a run is accepted", () => {
-  test("a folder that is not there is refused, with its place in the request (A3)", async () => {
+  test("a folder that is not there is refused, with its place in the request", async () => {
     await using core = await startCore();
     const { job } = await readingJob(core);
     const overrides = { documents: { folder: "/nowhere/at/all" } };

@@ -1,15 +1,15 @@
 // Preparations of launches: what happens between a run's acceptance and its submission when its package needs more
 // than its snapshot. It may take long, and happens outside the run's turn.
 //
-// V1. At most four at a time (operations/work-queue.ts).
-// V2. The result of one is kept until the launcher has used it; of many that are not used (their runs are paused) the
-//     oldest are forgotten, and prepared again.
-// V3. A run that is dropped is aborted. Its files are removed with the run's end, which is not done here.
-// V4. Nothing here survives the process: the next one prepares again what was not submitted.
-// V5. One whose services are not there yet (after a restart their jobs are only being recovered) is tried again for a
-//     while; what is missing then fails the run.
-// V6. One that meets an unexpected error is tried again, and its run's label tells so; at the last try the error fails
-//     the run.
+// - At most four at a time (operations/work-queue.ts).
+// - The result of one is kept until the launcher has used it; of many that are not used (their runs are paused) the
+//   oldest are forgotten, and prepared again.
+// - A run that is dropped is aborted. Its files are removed with the run's end, which is not done here.
+// - Nothing here survives the process: the next one prepares again what was not submitted.
+// - One whose services are not there yet (after a restart their jobs are only being recovered) is tried again for a
+//   while; what is missing then fails the run.
+// - One that meets an unexpected error is tried again, and its run's label tells so; at the last try the error fails
+//   the run.
 
 import { getSystemErrorMessage } from "node:util";
 import { descriptionOf } from "../blueprints/describe-package.ts";
@@ -74,7 +74,7 @@ export class PreparationQueue {
   readonly #onOutcome: (runId: string) => void;
   readonly #queue: WorkQueue;
   readonly #outcomes = new Map<string, PreparationOutcome>();
-  /** Runs that wait for their services (V5). */
+  /** Runs that wait for their services. */
   readonly #waits = new Map<string, { readonly isMissing: () => boolean; looks: number }>();
 
   /** @param onOutcome called when there is an outcome */
@@ -121,7 +121,7 @@ export class PreparationQueue {
     this.#outcomes.delete(runId);
   }
 
-  /** The run will not be launched: ends its preparation, and forgets its result (V3). */
+  /** The run will not be launched: ends its preparation, and forgets its result. */
   drop(runId: string): void {
     this.#queue.drop(runId);
     this.#waits.delete(runId);

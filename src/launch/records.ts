@@ -4,11 +4,11 @@
 // Two words, two things: a *job* here is the gateway's durable definition; the runtime executes a *runtime job*, of
 // which a run has exactly one. `runtimeJobId` never leaves the process (spec gateway-api "Run").
 //
-// G1. A `write` is one transaction: all of its work or none, on disk when it resolves. Writes that are asked for at
-//     the same moment share a commit.
-// G2. A run's status is written by the journal in the batch that changes the runtime job's; before the runtime has
-//     the job, and only then, by the functions below.
-// G3. A run is either waiting to be launched (launched = false) or known to the journal, or it ended before that.
+// - A `write` is one transaction: all of its work or none, on disk when it resolves. Writes that are asked for at
+//   the same moment share a commit.
+// - A run's status is written by the journal in the batch that changes the runtime job's; before the runtime has
+//   the job, and only then, by the functions below.
+// - A run is either waiting to be launched (launched = false) or known to the journal, or it ended before that.
 //
 // Heavy parts stay JSON text (names end in Json): they were written as JSON and are answered as JSON.
 

@@ -1,9 +1,9 @@
 // Runs: one execution of a job each. Accepting, and control by desired state.
 //
-// R1. A run that was accepted is on disk; it is launched afterwards, by this process or by the next one.
-// R2. What was asked of a run (its desired state) is on disk before the runtime is asked for it, so that a restart in
-//     between still brings it about.
-// R3. Requests to control one run, and its launch, take effect one after the other.
+// - A run that was accepted is on disk; it is launched afterwards, by this process or by the next one.
+// - What was asked of a run (its desired state) is on disk before the runtime is asked for it, so that a restart in
+//   between still brings it about.
+// - Requests to control one run, and its launch, take effect one after the other.
 
 import { EngineUnavailable } from "../engine/batch.ts";
 import { isTerminal, type JobStatus } from "../engine/journal.ts";
@@ -29,7 +29,7 @@ export interface RunsParts {
   readonly records: GatewayRecords;
   readonly acceptance: Acceptance;
   readonly launcher: Launcher;
-  /** Shared with the launcher (R3). */
+  /** Shared with the launcher. */
   readonly turns: KeyedMutex;
   readonly clock: Clock;
   readonly newId: () => string;

@@ -1,9 +1,9 @@
 // Copies one file: as a clone where the file system can (a reflink: no bytes move, and a write to either side is not seen
 // by the other), otherwise its bytes. Never a hard link.
 //
-// C1. The copy may be written by its owner, whatever the original's mode, and is executable if the original is.
-// C2. A large file is copied in pieces, so that memory stays flat and an abort takes effect within one of them.
-// C3. A file that changed or was replaced while it was copied is an error.
+// - The copy may be written by its owner, whatever the original's mode, and is executable if the original is.
+// - A large file is copied in pieces, so that memory stays flat and an abort takes effect within one of them.
+// - A file that changed or was replaced while it was copied is an error.
 
 import { constants, type Stats } from "node:fs";
 import { chmod, copyFile, type FileHandle, lstat, open, rm } from "node:fs/promises";

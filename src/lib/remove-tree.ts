@@ -1,10 +1,10 @@
 // Removes what a worker has left, whatever modes it has given to its folders, and however much and deep it is.
 //
-// T1. Nothing is removed but what is in the tree: folders are held open, so a symlink that takes the place of one
-//     meanwhile leads nowhere.
-// T2. Two folders are open at a time, however deep the tree: what is in a folder's folders is moved up.
-// T3. It ends, also while somebody goes on making folders: those that came later are left, and that is a failure. Two
-//     removals of one tree at a time both end, and nothing is left.
+// - Nothing is removed but what is in the tree: folders are held open, so a symlink that takes the place of one
+//   meanwhile leads nowhere.
+// - Two folders are open at a time, however deep the tree: what is in a folder's folders is moved up.
+// - It ends, also while somebody goes on making folders: those that came later are left, and that is a failure. Two
+//   removals of one tree at a time both end, and nothing is left.
 
 import { randomBytes } from "node:crypto";
 import { lstat, opendir, rename, rmdir, unlink } from "node:fs/promises";
@@ -46,7 +46,7 @@ async function removeOnce(path: string): Promise<readonly unknown[]> {
   return failures;
 }
 
-/** Removes what is in a folder. What its folders hold is moved into the folder itself, until nothing is left (T2). */
+/** Removes what is in a folder. What its folders hold is moved into the folder itself, until nothing is left. */
 async function empty(root: OpenFolder, failures: unknown[]): Promise<void> {
   const prefix = `${randomBytes(8).toString("hex")}-`;
   const seen = new Set<string>();

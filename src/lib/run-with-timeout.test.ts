@@ -12,7 +12,7 @@ function standStill(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-test("work that is interrupted for longer than its time still completes (T2)", () => {
+test("work that is interrupted for longer than its time still completes", () => {
   let ends = 0;
   const work = () => {
     standStill(300);
@@ -23,7 +23,7 @@ test("work that is interrupted for longer than its time still completes (T2)", (
   assert.ok(ends >= 1);
 });
 
-test("work that uses its CPU time is ended, however often the machine interrupts it (T1)", () => {
+test("work that uses its CPU time is ended, however often the machine interrupts it", () => {
   let isFirst = true;
   const work = () => {
     if (isFirst) {

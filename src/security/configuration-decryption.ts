@@ -1,8 +1,8 @@
 // Decrypts a stored configuration for a worker.
 //
-// O1. A configuration is decrypted completely or not at all.
-// O2. A variable with a secret of the runtime itself is never read.
-// O3. The content of an encrypted value is literal except for `{"$env": …}`: a `$sealed` inside it is never decrypted.
+// - A configuration is decrypted completely or not at all.
+// - A variable with a secret of the runtime itself is never read.
+// - The content of an encrypted value is literal except for `{"$env": …}`: a `$sealed` inside it is never decrypted.
 
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import { isWithheldVariable } from "../engine/graph.ts";

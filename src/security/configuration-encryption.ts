@@ -1,9 +1,9 @@
 // Prepares what a client sends for the store: secrets are encrypted, masks replaced by the stored values.
 //
-// S1. The result has no secret in plaintext: each secret value is encrypted as a whole. Their number is limited.
-// S2. Only this program encrypts: `{"$sealed": …}` from a client is refused, so that no client can plant a ciphertext.
-// S3. A mask keeps the value that is stored at the same path; where there is none it is refused, never stored.
-// S4. Encrypting takes most of the time: it is done after the walk, a few secrets at a time, and only if nothing is wrong.
+// - The result has no secret in plaintext: each secret value is encrypted as a whole. Their number is limited.
+// - Only this program encrypts: `{"$sealed": …}` from a client is refused, so that no client can plant a ciphertext.
+// - A mask keeps the value that is stored at the same path; where there is none it is refused, never stored.
+// - Encrypting takes most of the time: it is done after the walk, a few secrets at a time, and only if nothing is wrong.
 
 import { scheduler } from "node:timers/promises";
 import { isWithheldVariable } from "../engine/graph.ts";

@@ -1,11 +1,11 @@
 // Secrets in configurations and in runs' inputs: encrypted where they are stored, masked where they are shown, plaintext
 // for workers alone. secret-detection.ts says what is a secret.
 //
-// C1. What this module hands out to be stored has no secret in plaintext; what it hands out to be shown has neither a
-//     secret nor a ciphertext.
-// C2. What is decrypted for a worker comes with the texts that must not be shown, for redaction.
-// C3. What is shown can be sent back as it is, and changes nothing.
-// C4. Each function is one walk: the cost is linear, and the depth is that of the JSON that was let in.
+// - What this module hands out to be stored has no secret in plaintext; what it hands out to be shown has neither a
+//   secret nor a ciphertext.
+// - What is decrypted for a worker comes with the texts that must not be shown, for redaction.
+// - What is shown can be sent back as it is, and changes nothing.
+// - Each function is one walk: the cost is linear, and the depth is that of the JSON that was let in.
 
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";

@@ -1,8 +1,8 @@
 // Authenticated encryption of single values.
 //
-// L1. An encrypted value is base64url of version (1 byte, 2), key id (4), nonce (12), ciphertext, tag (16): AES-256-GCM over
-//     the value's JSON, version and key id authenticated with it. Version 1, of older programs, has no key id.
-// L2. The value's place is not part of it: a configuration may be rearranged.
+// - An encrypted value is base64url of version (1 byte, 2), key id (4), nonce (12), ciphertext, tag (16): AES-256-GCM over
+//   the value's JSON, version and key id authenticated with it. Version 1, of older programs, has no key id.
+// - The value's place is not part of it: a configuration may be rearranged.
 
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import type { JsonValue } from "../engine/json.ts";

@@ -1,15 +1,15 @@
 // Which values of configurations, inputs and messages are secrets: by name, by their text, or by the manifest.
 //
-// N1. A name is checked by its words, however they are joined: api_key, api-key, apiKey, API.KEY and "Api Key" are one.
-//     Digits and versions do not count.
-// N2. A secret's word anywhere in a name makes it a secret (webhook_secret_v2), unless the next word shows that it is
-//     about the secret (password_min_length, token_url), or the word before that it is a count of them (max_secrets).
-// N3. Words that are common without a secret (key, pass, tokens) count only together with a second word (access_key).
-// T1. A text with a password in an address, or with a private key, is a secret under any key. It is stored and masked as
-//     a whole. Only the address, and the password alone, are redacted: the rest of the text may be long and harmless.
-// P1. A manifest's `"secrets": ["smtp.host", "accounts.pin"]` are dotted paths into the configuration and into the
-//     bodies of a run's inputs. A path leads through the items of a list: "accounts.pin" is the pin of each account.
-// V1. `{"$env": "NAME"}`, with no other key, refers to a variable of the runtime's environment.
+// - A name is checked by its words, however they are joined: api_key, api-key, apiKey, API.KEY and "Api Key" are one.
+//   Digits and versions do not count.
+// - A secret's word anywhere in a name makes it a secret (webhook_secret_v2), unless the next word shows that it is
+//   about the secret (password_min_length, token_url), or the word before that it is a count of them (max_secrets).
+// - Words that are common without a secret (key, pass, tokens) count only together with a second word (access_key).
+// - A text with a password in an address, or with a private key, is a secret under any key. It is stored and masked as
+//   a whole. Only the address, and the password alone, are redacted: the rest of the text may be long and harmless.
+// - A manifest's `"secrets": ["smtp.host", "accounts.pin"]` are dotted paths into the configuration and into the
+//   bodies of a run's inputs. A path leads through the items of a list: "accounts.pin" is the pin of each account.
+// - `{"$env": "NAME"}`, with no other key, refers to a variable of the runtime's environment.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { holdsSealed } from "../engine/sealed.ts";
@@ -209,7 +209,7 @@ export interface EnvReference extends JsonObject {
   readonly $env: string;
 }
 
-/** Whether the value refers to a variable (V1). */
+/** Whether the value refers to a variable. */
 export function isEnvReference(value: JsonValue | undefined): value is EnvReference {
   return isObject(value) && typeof value.$env === "string" && Object.keys(value).length === 1;
 }

@@ -1,12 +1,12 @@
 // The secret key of this installation, from which all others are derived; during a rotation, with the older keys.
 //
-// K1. The key is on disk in one place, SVC_HOME/secret.key, readable by its user alone; with SVC_SECRET_KEY it is
-//     on disk nowhere.
-// K2. The file is there whole or not at all. One that is there is replaced by a rotation alone: what was encrypted with
-//     it could not be decrypted any more.
-// K3. A derived key reveals nothing about the key it comes from, nor about others derived from it.
-// K4. During a rotation the file always holds a key for each stored value: the new key is in it before the first value
-//     is encrypted with it, and the old one until the last value is.
+// - The key is on disk in one place, SVC_HOME/secret.key, readable by its user alone; with SVC_SECRET_KEY it is
+//   on disk nowhere.
+// - The file is there whole or not at all. One that is there is replaced by a rotation alone: what was encrypted with
+//   it could not be decrypted any more.
+// - A derived key reveals nothing about the key it comes from, nor about others derived from it.
+// - During a rotation the file always holds a key for each stored value: the new key is in it before the first value
+//   is encrypted with it, and the old one until the last value is.
 
 import { hkdfSync, randomBytes } from "node:crypto";
 import { chmod, chown, link, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
@@ -33,7 +33,7 @@ export class SecretKey {
     this.older = older;
   }
 
-  /** @returns 32 bytes for one purpose (K3): the same for the same label, others for another */
+  /** @returns 32 bytes for one purpose: the same for the same label, others for another */
   derive(label: string): Buffer {
     return Buffer.from(hkdfSync("sha256", this.#bytes, "", `troupe ${label}`, KEY_BYTES));
   }
@@ -131,7 +131,7 @@ async function closeToOthers(path: string): Promise<void> {
 
 async function makeKey(path: string, home: string): Promise<SecretKey> {
   const bytes = randomBytes(KEY_BYTES);
-  // A link, unlike a rename, replaces nothing (K2).
+  // A link, unlike a rename, replaces nothing.
   await putKeys(path, [bytes.toString("base64")], (temporary) => link(temporary, path));
   await syncFolder(home);
   return new SecretKey(bytes);

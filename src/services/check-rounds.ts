@@ -1,10 +1,10 @@
 // Runs the checks of all instances periodically.
 //
-// R1. A check runs at its interval, and never twice at the same time.
-// R2. The number of concurrent checks is limited; the others wait their turn, and slow checks of one job do not delay
-//     those of another (concurrency-limit.ts).
-// R3. Intervals have a random jitter, so that checks do not stay in step.
-// R4. A check of an instance that is over is aborted, and its result is ignored.
+// - A check runs at its interval, and never twice at the same time.
+// - The number of concurrent checks is limited; the others wait their turn, and slow checks of one job do not delay
+//   those of another (concurrency-limit.ts).
+// - Intervals have a random jitter, so that checks do not stay in step.
+// - A check of an instance that is over is aborted, and its result is ignored.
 
 import { type CheckParts, makeCheck } from "./check.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";

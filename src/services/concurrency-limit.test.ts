@@ -25,14 +25,14 @@ function works(limit: ConcurrencyLimit) {
   };
 }
 
-test("no owner has more than a quarter of the places, so that slow work leaves room for that of others (L1)", () => {
+test("no owner has more than a quarter of the places, so that slow work leaves room for that of others", () => {
   const { add, begun } = works(new ConcurrencyLimit(8));
   for (let i = 0; i < 100; i++) add("slow", `slow ${i}`);
   add("other", "other 0");
   assert.deepEqual(begun, ["slow 0", "slow 1", "other 0"]);
 });
 
-test("owners take turns, and each one's work is done in the order of asking (L1, L2)", async () => {
+test("owners take turns, and each one's work is done in the order of asking", async () => {
   const { add, begun, end } = works(new ConcurrencyLimit(1));
   for (const name of ["a 0", "a 1", "a 2", "b 0", "c 0", "b 1"]) add(name.slice(0, 1), name);
   for (let i = 0; i < 6; i++) await end(begun.at(-1) ?? "");

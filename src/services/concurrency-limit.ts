@@ -1,7 +1,7 @@
 // Limits concurrent work fairly between its owners.
 //
-// L1. Owners take turns, and none has more than a quarter of the places: slow work of one does not delay the others.
-// L2. Work of one owner runs in the order of its submission.
+// - Owners take turns, and none has more than a quarter of the places: slow work of one does not delay the others.
+// - Work of one owner runs in the order of its submission.
 
 import { Fifo } from "../engine/fifo.ts";
 

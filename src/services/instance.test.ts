@@ -13,7 +13,7 @@ const timing = fc.record({
 const run = (results: readonly boolean[], given: Parameters<typeof afterCheck>[2]): CheckState =>
   results.reduce((state, passed) => afterCheck(state, passed, given), newCheck);
 
-test("a check is passing exactly when it has passed before, and has failed less often in a row than it may (K1, K2)", () => {
+test("a check is passing exactly when it has passed before, and has failed less often in a row than it may", () => {
   fc.assert(
     fc.property(fc.array(fc.boolean()), timing, (results, given) => {
       const lastPass = results.lastIndexOf(true);
@@ -26,7 +26,7 @@ test("a check is passing exactly when it has passed before, and has failed less 
   );
 });
 
-test("a check that has never passed is repeated ever later, until it is critical and keeps to its interval (K3)", () => {
+test("a check that has never passed is repeated ever later, until it is critical and keeps to its interval", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 40 }), timing, (failures, given) => {
       const delays = Array.from({ length: failures }, (_, i) =>
@@ -46,7 +46,7 @@ test("a passing check that fails is made at its interval, not in quick successio
   assert.equal(delayMsAfter(run([true, false], given), given), 10_000);
 });
 
-test("checks together pass only if all do, and are critical as soon as one is (K1)", () => {
+test("checks together pass only if all do, and are critical as soon as one is", () => {
   const kinds = fc.constantFrom("starting", "passing", "critical");
   fc.assert(
     fc.property(fc.array(kinds), (all) => {

@@ -4,11 +4,11 @@
 //   starting -> passing <-> critical
 //   starting -> critical
 //
-// K1. A service is passing only while all of its checks are, and no check is before it has passed once.
-// K2. A check that was passing is critical after so many failures in a row as it allows; one pass makes it
-//     healthy again.
-// K3. A check that has never passed is repeated in quick succession first, each time after twice the time, because a
-//     program that was just started is seldom reachable at once; after that it is critical, and keeps to its interval.
+// - A service is passing only while all of its checks are, and no check is before it has passed once.
+// - A check that was passing is critical after so many failures in a row as it allows; one pass makes it
+//   healthy again.
+// - A check that has never passed is repeated in quick succession first, each time after twice the time, because a
+//   program that was just started is seldom reachable at once; after that it is critical, and keeps to its interval.
 
 import type { ServiceCheck, ServiceSpec } from "../engine/service.ts";
 import type { ServiceJob } from "../engine/service-port.ts";

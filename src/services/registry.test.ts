@@ -61,7 +61,7 @@ const quick = (type: string, more: JsonObject = {}) => ({
   ...more,
 });
 
-test("a service is passing only once it has been reached, and critical when it is not any more (G2)", async () => {
+test("a service is passing only once it has been reached, and critical when it is not any more", async () => {
   using started = startRegistry();
   const { registry, passing, changes } = started;
   let isWell = false;
@@ -99,7 +99,7 @@ test("failures_before_critical is counted in a row, and one check of several is 
   assert.match(started.reasons[changes.indexOf("web service_critical")] ?? "", /^http: HTTP 500/);
 });
 
-test("services of an agent live as long as its command, and those of a job as long as it (G1)", async () => {
+test("services of an agent live as long as its command, and those of a job as long as it", async () => {
   using started = startRegistry();
   const { registry, names } = started;
   const job = serviceJob("job", [{ name: "whole" }], [{ name: "part" }]);
@@ -318,7 +318,7 @@ function handClock() {
   };
 }
 
-test("beyond 10,000 services the next one is critical, and its history has the reason (G4)", async () => {
+test("beyond 10,000 services the next one is critical, and its history has the reason", async () => {
   using started = startRegistry();
   const { registry } = started;
   const many = Array.from({ length: 32 }, (_, i) => ({ name: `s${i}` }));

@@ -1,10 +1,10 @@
 // The registry of services: those that the open jobs of this process offer, and whether they are reachable.
 //
-// G1. An instance lives exactly as long as its job, or the command of its agent. Nothing of it is stored: after a restart
-//     the instances are those of the jobs that were taken over, and none is passing before it was checked again.
-// G2. An instance is passing only while all of its checks are (instance.ts); one without checks while it lives.
-// G3. Changes of an instance are recorded in its job's history; a failure to do so changes nothing here.
-// G4. The number of instances is limited; those beyond are critical, and their history has the reason.
+// - An instance lives exactly as long as its job, or the command of its agent. Nothing of it is stored: after a restart
+//   the instances are those of the jobs that were taken over, and none is passing before it was checked again.
+// - An instance is passing only while all of its checks are (instance.ts); one without checks while it lives.
+// - Changes of an instance are recorded in its job's history; a failure to do so changes nothing here.
+// - The number of instances is limited; those beyond are critical, and their history has the reason.
 
 import type { GraphNode } from "../engine/graph.ts";
 import { type RequiredService, type ServiceSpec, serviceId } from "../engine/service.ts";
@@ -106,7 +106,7 @@ export class ServiceRegistry implements ServiceBoard {
     if (begun.length > 0) instances.set(agentId, begun);
   }
 
-  /** @returns null when there is no room for another one (G4) */
+  /** @returns null when there is no room for another one */
   #add(job: ServiceJob, spec: ServiceSpec, agentId: string | null): ServiceInstance | null {
     const { clock } = this.#parts;
     const id = serviceId(job.runId, agentId, spec);
@@ -138,7 +138,7 @@ export class ServiceRegistry implements ServiceBoard {
     instances.delete(agentId);
   }
 
-  /** Records a status that the history does not have yet; a service that is starting has none (G3). */
+  /** Records a status that the history does not have yet; a service that is starting has none. */
   #record(instance: ServiceInstance): void {
     const { phase, job, agentId, serviceId: id, spec, reason, recorded } = instance;
     if (instance.isOver || phase === "starting" || phase === recorded.status) return;

@@ -114,7 +114,7 @@ describe("file blobs", () => {
     assert.equal(await readFile(join(folder, "kept"), "utf8"), "x");
   });
 
-  it("a content that is put while it is being removed is there afterwards (B4)", async () => {
+  it("a content that is put while it is being removed is there afterwards", async () => {
     const contents = Array.from({ length: 400 }, (_, i) => Buffer.from(`again ${i}`));
     const old = await Promise.all(contents.map((content) => blobs.putBytes(content)));
     const { ctimeMs } = await stat((await blobs.open(old.at(-1)!.sha256))?.path ?? "");

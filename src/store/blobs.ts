@@ -2,11 +2,11 @@
 //
 // Owns: everything below its root. Does not own who refers to a blob, nor when one may be removed.
 //
-// B1. A blob's name is the hash of its bytes; the file is complete, read-only and on disk before its name exists.
-// B2. Nothing outside can write into a blob: a file with other hard links is copied, not moved. A symlink or a pipe that
-//     replaced the file meanwhile is refused, and not followed.
-// B3. A crash leaves at most a temporary file below <root>/incoming, which the next sweep removes.
-// B4. Content that is put while it is being removed exists afterwards: the two are serialized.
+// - A blob's name is the hash of its bytes; the file is complete, read-only and on disk before its name exists.
+// - Nothing outside can write into a blob: a file with other hard links is copied, not moved. A symlink or a pipe that
+//   replaced the file meanwhile is refused, and not followed.
+// - A crash leaves at most a temporary file below <root>/incoming, which the next sweep removes.
+// - Content that is put while it is being removed exists afterwards: the two are serialized.
 
 import { createHash } from "node:crypto";
 import { constants, createWriteStream } from "node:fs";
@@ -43,7 +43,7 @@ export class FileBlobs {
   readonly #root: string;
   readonly #incoming: string;
   #incomingSeq = 0;
-  /** By hash (B4). */
+  /** By hash. */
   readonly #turns = new KeyedMutex();
 
   /** @param root folder of the blobs; made when the first one is put */
@@ -140,7 +140,7 @@ export class FileBlobs {
     }
   }
 
-  /** Keeps a copy of a file that has another name, through which it may still be written (B2). */
+  /** Keeps a copy of a file that has another name, through which it may still be written. */
   async #keepCopy(temporary: string, origin: string): Promise<Blob> {
     const copied = await this.#temporaryName();
     try {

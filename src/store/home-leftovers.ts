@@ -1,8 +1,8 @@
 // Files and folders of a home that no row references: what a crash, a restored backup or an operator has left in runs/
 // and evidence/, and unused files in tmp/.
 //
-// L1. What changed recently is no leftover: it may still be written.
-// L2. Folders are read a bounded page at a time.
+// - What changed recently is no leftover: it may still be written.
+// - Folders are read a bounded page at a time.
 
 import { lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";

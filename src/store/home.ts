@@ -1,10 +1,10 @@
 // SVC_HOME: the folder of everything on disk.
 //
-// H1. At most one program uses a home. The lock is the operating system's (an exclusive lock inside SQLite), so it
-//     ends with the process, however that ends.
-// H2. A home is private to its user: others may not enter it, whatever mode its folders were created with.
-// H3. Nothing starts in an incomplete home. A missing database is not an empty home: everything beside it would be
-//     unreferenced, and the next sweep would remove it.
+// - At most one program uses a home. The lock is the operating system's (an exclusive lock inside SQLite), so it
+//   ends with the process, however that ends.
+// - A home is private to its user: others may not enter it, whatever mode its folders were created with.
+// - Nothing starts in an incomplete home. A missing database is not an empty home: everything beside it would be
+//   unreferenced, and the next sweep would remove it.
 
 import { chmodSync, lstatSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";

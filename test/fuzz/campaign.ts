@@ -1,7 +1,7 @@
 // A campaign: thousands of requests with something wrong, made from the OpenAPI document and a seed, against a program
 // that must answer each.
 //
-// Z1. Request number n of a seed is the same in every campaign, but for the ids that the server makes.
+// - Request number n of a seed is the same in every campaign, but for the ids that the server makes.
 
 import { Random } from "../simulation/random.ts";
 import type { Program } from "../support/program.ts";

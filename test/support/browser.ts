@@ -1,6 +1,6 @@
 // A real Chromium, driven through its own protocol: enough to open a page, read its text, and know what it asked for.
 //
-// B1. The browser ends with `close`, and its profile is removed; it also ends with the test process.
+// - The browser ends with `close`, and its profile is removed; it also ends with the test process.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

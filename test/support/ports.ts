@@ -2,9 +2,9 @@
 // server that asks for any, or to a connection. These lie below the ports that the system gives away by itself (on
 // Linux from 32,768 on), and a test process keeps its own from all others.
 //
-// N1. No two test processes have a port in common: each holds the first port of a block, and gives out those behind it.
-// N2. A process's blocks are let go when it ends, however it ends.
-// N3. No port is given out twice, and none that somebody listens on.
+// - No two test processes have a port in common: each holds the first port of a block, and gives out those behind it.
+// - A process's blocks are let go when it ends, however it ends.
+// - No port is given out twice, and none that somebody listens on.
 
 import { createServer, type Server } from "node:net";
 

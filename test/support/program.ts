@@ -1,9 +1,9 @@
 // The real program as a child process, for tests that must see what a user sees: `bin/troupe.mjs`, its own
 // folder, its own port, real signals.
 //
-// G1. No program outlives the test process that started it, unless that process is ended by SIGKILL.
-// G2. A program never sees the tester's own SVC_* and OTEL_* variables, and its home lies outside the checkout.
-// G3. Starting resolves once the program has printed its URL, or rejects with everything it printed.
+// - No program outlives the test process that started it, unless that process is ended by SIGKILL.
+// - A program never sees the tester's own SVC_* and OTEL_* variables, and its home lies outside the checkout.
+// - Starting resolves once the program has printed its URL, or rejects with everything it printed.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,7 +1,7 @@
 // How attempts end: outcomes, failures and retries, interruptions, and what a restart finds.
 //
-// T2. Only the current attempt's first outcome counts; any other report changes nothing.
-// T3. An attempt that was interrupted from outside does not count against max_attempts.
+// - Only the current attempt's first outcome counts; any other report changes nothing.
+// - An attempt that was interrupted from outside does not count against max_attempts.
 
 import type { Failure } from "../failure.ts";
 import { failureCatalogue } from "../failure-catalogue.ts";
@@ -24,7 +24,7 @@ import {
 
 const BACKOFF_MS_MAX = 5 * 60 * 1_000;
 
-/** An attempt has ended. @returns false when the report is stale or a duplicate (T2) */
+/** An attempt has ended. @returns false when the report is stale or a duplicate */
 export function taskEnded(job: Job, ref: TaskRef, outcome: TaskOutcome): boolean {
   const current = currentAttempt(job, ref);
   if (current === null) return false;
@@ -126,7 +126,7 @@ export function retryDue(job: Job, taskSeq: number): void {
   requestSlots(job, task);
 }
 
-/** The attempt ended through no fault of its own: it is made again, unless the node forbids that (T3). */
+/** The attempt ended through no fault of its own: it is made again, unless the node forbids that. */
 function interrupted(job: Job, task: Task, reason: string): void {
   const { config, nodeId } = agentOf(job, task).node;
   addEvent(job, "executor_interrupted", nodeId, { task: task.seq, attempt: task.attempt, reason });

@@ -1,8 +1,8 @@
 // The draft of a job's next batch: what changed since the last one, and what may happen outside once that is on disk.
 //
-// B1. What came and went between two batches is not in the second one: a message that was emitted and consumed
-//     meanwhile is never written.
-// B2. The draft is taken in one synchronous act (image.ts), so a batch is a consistent cut of its job.
+// - What came and went between two batches is not in the second one: a message that was emitted and consumed
+//   meanwhile is never written.
+// - The draft is taken in one synchronous act (image.ts), so a batch is a consistent cut of its job.
 
 import type { DeadLetterRecord, DeadLetterRetry, HumanRequest } from "../journal.ts";
 import type { Envelope } from "../message.ts";

@@ -1,10 +1,10 @@
 // Answers of people, or the end of the time for one, and their way to the worker that asked.
 //
-// H1. A request closes once: by the first answer, or by its time being over. The answer is part of the same cut.
-// H2. An answer goes to the task that asked, into the file of whichever attempt of it runs; a long-lived command is
-//     also sent it as a message. When that task is gone, or was not to wait, it becomes a message to the agent.
-// H3. No attempt finds the same answer in its file twice, and no answer waits twice in a mailbox.
-// H4. While a job is paused its requests can be answered. Their time runs on, but it is over only when the job goes on.
+// - A request closes once: by the first answer, or by its time being over. The answer is part of the same cut.
+// - An answer goes to the task that asked, into the file of whichever attempt of it runs; a long-lived command is
+//   also sent it as a message. When that task is gone, or was not to wait, it becomes a message to the agent.
+// - No attempt finds the same answer in its file twice, and no answer waits twice in a mailbox.
+// - While a job is paused its requests can be answered. Their time runs on, but it is over only when the job goes on.
 
 import { isoTime } from "../event.ts";
 import { isLongLived } from "../graph.ts";
@@ -35,7 +35,7 @@ export type Answered =
   /** Never asked, or closed so long ago that only the journal knows it. */
   | { readonly kind: "unknown_request" };
 
-/** A person answers; the first answer stands (H1). @throws SyntaxError when `dataJson` is no JSON */
+/** A person answers; the first answer stands. @throws SyntaxError when `dataJson` is no JSON */
 export function answer(job: Job, given: PersonsAnswer): Answered {
   const entry = findRequest(job, given.requestId);
   if (entry === undefined) return { kind: "unknown_request" };
@@ -86,7 +86,7 @@ function attemptToCome(job: Job, request: HumanRequest): number {
   return task.state.kind === "running" ? task.attempt : task.attempt + 1;
 }
 
-/** Hands an answer to its waiting worker (H2); from here on nothing but a question asked again gives it again. */
+/** Hands an answer to its waiting worker; from here on nothing but a question asked again gives it again. */
 export function handOver(
   job: Job,
   agent: AgentState,

@@ -1,6 +1,6 @@
 // What the workers of a job ask people (docs/workers.md "Asking a person").
 //
-// Q1. Reading is lenient: a field of a wrong kind counts as not given, so that a question is never lost by it.
+// - Reading is lenient: a field of a wrong kind counts as not given, so that a question is never lost by it.
 
 import { isoTime } from "../event.ts";
 import { isLongLived } from "../graph.ts";

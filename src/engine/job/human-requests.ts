@@ -1,7 +1,7 @@
 // What a job remembers of what it asked people.
 //
-// K1. Memory is bounded: of the closed ones the oldest are forgotten first. One that is forgotten is asked afresh when
-//     a worker asks it again, and takes the place of the old one in the journal.
+// - Memory is bounded: of the closed ones the oldest are forgotten first. One that is forgotten is asked afresh when
+//   a worker asks it again, and takes the place of the old one in the journal.
 
 import { isLongLived } from "../graph.ts";
 import type { HumanRequest } from "../journal.ts";

@@ -1,8 +1,8 @@
 // Messages of a job: into mailboxes and out of them; or to where nobody reads them any more, the dead letters, and from
 // there back as new messages.
 //
-// D1. A dead letter is sent again once, however many callers ask for it at the same time.
-// D2. A letter that would only become another one stays open: its agent does not exist, has ended, or has no room.
+// - A dead letter is sent again once, however many callers ask for it at the same time.
+// - A letter that would only become another one stays open: its agent does not exist, has ended, or has no room.
 
 import type { DeadLetterReason } from "../journal.ts";
 import type { JsonValue } from "../json.ts";

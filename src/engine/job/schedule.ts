@@ -12,7 +12,7 @@ export function enqueue(job: Job, agent: AgentState): void {
   job.ready.push(agent.node.index);
 }
 
-/** Whether the agent may take its next message (M4). */
+/** Whether the agent may take its next message. */
 export function canTake({ task, node }: AgentState): boolean {
   if (task === null || node.config.kind === "sensor") return true;
   return isLongLived(node) && task.state.kind === "running";

@@ -1,11 +1,11 @@
 // The services of a job in its history: that they were registered and deregistered. What their checks find out is the
 // board's to report (service-port.ts).
 //
-// S1. A service begins and ends in the same cut as what it lives with: the job, or an attempt of its agent. Those of the
-//     job outlive a restart; those of an attempt do not.
-// S2. Every service that was registered is deregistered before the terminal event, once.
-// S3. Between the two, and at no other time, the history says that it is passing or critical.
-// S4. A graph without services pays one look at a boolean.
+// - A service begins and ends in the same cut as what it lives with: the job, or an attempt of its agent. Those of the
+//   job outlive a restart; those of an attempt do not.
+// - Every service that was registered is deregistered before the terminal event, once.
+// - Between the two, and at no other time, the history says that it is passing or critical.
+// - A graph without services pays one look at a boolean.
 
 import { type ServiceSpec, serviceId } from "../service.ts";
 import type { ServiceChange } from "../service-port.ts";
@@ -54,7 +54,7 @@ export function attemptEnded(job: Job, { node }: AgentState): void {
     deregistered(job, node.nodeId, service, "the agent's command has ended");
 }
 
-/** @returns whether the service lives, and the change is in the history (S3) */
+/** @returns whether the service lives, and the change is in the history */
 export function serviceChanged(job: Job, change: ServiceChange): boolean {
   const { type, agentId, serviceId: id, name, reason } = change;
   if (agentId !== null) {

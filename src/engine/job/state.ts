@@ -1,14 +1,14 @@
 // The state of a job: one record of plain data, with one writer.
 //
-// M1. Only the functions of this folder change it, synchronously, one at a time; nothing here waits. They stand in
-//     layers: state, what is noted of it (draft, history, schedule), changes (messages, people, tasks, status, steps),
-//     and job.ts, which the loop calls.
-// M2. Every change is noted in the draft, so that the sum of the batches is the state: image.ts writes it and reads it
-//     back, and image.test.ts compares every field.
-// M3. Built-in agents process every message exactly once: taking a message, the agent's new state and what it
-//     emits are one cut.
-// M4. An agent works on one message at a time; a message whose work is outside (a task) keeps its agent busy.
-// M5. Nothing happens after the terminal event.
+// - Only the functions of this folder change it, synchronously, one at a time; nothing here waits. They stand in
+//   layers: state, what is noted of it (draft, history, schedule), changes (messages, people, tasks, status, steps),
+//   and job.ts, which the loop calls.
+// - Every change is noted in the draft, so that the sum of the batches is the state: image.ts writes it and reads it
+//   back, and image.test.ts compares every field.
+// - Built-in agents process every message exactly once: taking a message, the agent's new state and what it
+//   emits are one cut.
+// - An agent works on one message at a time; a message whose work is outside (a task) keeps its agent busy.
+// - Nothing happens after the terminal event.
 
 import type { EventHead } from "../event.ts";
 import type { Failure } from "../failure.ts";

@@ -67,7 +67,7 @@ function durationOf(job: Job): { readonly duration_ms: number } {
 }
 
 /**
- * Ends everything that is under way; the terminal event follows. A job ends once (M5). The status is set first: a
+ * Ends everything that is under way; the terminal event follows. A job ends once. The status is set first: a
  * slot that comes free meanwhile must not go to this job again.
  */
 function end(job: Job, status: "completed" | "failed" | "cancelled", isQuiescent: boolean): JobEnds {

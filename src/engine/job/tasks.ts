@@ -1,9 +1,9 @@
 // Tasks of a job: from "a message needs work outside" over slots and leases to an attempt that runs. How attempts end
 // is attempts.ts.
 //
-// T1. A task begins (its attempt counts, its lease is held) in one cut with the events that say so; the command
-//     itself starts only after that cut is on disk.
-// T4. A lease that was announced is released in the history before the job's terminal event.
+// - A task begins (its attempt counts, its lease is held) in one cut with the events that say so; the command
+//   itself starts only after that cut is on disk.
+// - A lease that was announced is released in the history before the job's terminal event.
 
 import type { FailureCode } from "../failure-catalogue.ts";
 import { type GraphNode, isLongLived } from "../graph.ts";
@@ -161,14 +161,14 @@ function leasePayload(lease: Lease) {
   return { lease_id: lease.leaseId, pool: lease.pool, slots: lease.slots };
 }
 
-/** The current attempt, if the report is about it (T2). */
+/** The current attempt, if the report is about it. */
 export function currentAttempt(job: Job, ref: TaskRef): { task: Task; running: RunningState } | null {
   const task = job.tasks.get(ref.taskSeq);
   if (task?.state.kind !== "running" || task.attempt !== ref.attempt) return null;
   return { task, running: task.state };
 }
 
-/** The node whose command the report is about; null when the report is stale, or about no command (T2). */
+/** The node whose command the report is about; null when the report is stale, or about no command. */
 export function commandNode(job: Job, ref: TaskRef): GraphNode | null {
   const current = currentAttempt(job, ref);
   return current?.task.kind === "command" ? agentOf(job, current.task).node : null;
@@ -206,7 +206,7 @@ export function endTask(job: Job, task: Task, outcome: TaskOutcome): void {
   enqueue(job, agentOf(job, task));
 }
 
-/** Gives a task up because its agent or its job is over: what runs is stopped, what waits is taken back (T4). */
+/** Gives a task up because its agent or its job is over: what runs is stopped, what waits is taken back. */
 export function abandon(job: Job, task: Task): void {
   if (task.state.kind === "running") {
     const ref = refOf(job, task);

@@ -1,8 +1,8 @@
 // Reads the fields of one JSON object, and reports each that is not as it must be.
 //
-// R1. No method throws; a field with a problem reads as its fallback, so that reading goes on.
-// R2. null counts as absent, unless the method's name says that null has a meaning of its own.
-// R3. A whole path is built only when there is something to report: a manifest may have 20,000 nodes.
+// - No method throws; a field with a problem reads as its fallback, so that reading goes on.
+// - null counts as absent, unless the method's name says that null has a meaning of its own.
+// - A whole path is built only when there is something to report: a manifest may have 20,000 nodes.
 
 import { isObject, type JsonObject, type JsonValue } from "../json.ts";
 import { limits } from "../limits.ts";

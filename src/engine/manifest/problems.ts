@@ -1,7 +1,7 @@
 // What is wrong with a manifest, collected so that a person sees everything at once.
 //
-// P1. At most PROBLEMS_MAX problems are kept; one more line tells how many were left out.
-// P2. A message stands by itself: it names the place, what is wrong, and what is allowed.
+// - At most PROBLEMS_MAX problems are kept; one more line tells how many were left out.
+// - A message stands by itself: it names the place, what is wrong, and what is allowed.
 
 export interface ManifestProblem {
   /** JSON Pointer into the manifest, such as `/nodes/0/node_id`; empty for the whole. */

@@ -1,7 +1,7 @@
 // What a manifest says of services: those that a job or one of its agents offers, and those that it needs.
 //
-// S1. A service that is read can be checked as it stands, but for a port that has only a label.
-// S2. A service with a port and without checks has one: that the port takes connections.
+// - A service that is read can be checked as it stands, but for a port that has only a label.
+// - A service with a port and without checks has one: that the port takes connections.
 
 import { isObject, type JsonObject } from "../json.ts";
 import type { RequiredService, ServiceCheck, ServiceSpec } from "../service.ts";

@@ -1,8 +1,8 @@
 // Artifacts: what a worker left in its output folder, kept as blobs.
 //
-// F1. Only regular files below the folder are kept. Symlinks, the folder itself included, and special files are named
-//     in a warning, never followed, also when one is put in place while files are taken.
-// F2. Bounded in number and bytes; what is beyond is named in a warning.
+// - Only regular files below the folder are kept. Symlinks, the folder itself included, and special files are named
+//   in a warning, never followed, also when one is put in place while files are taken.
+// - Bounded in number and bytes; what is beyond is named in a warning.
 
 import { lstat, opendir } from "node:fs/promises";
 import { basename, dirname, extname } from "node:path";
@@ -90,7 +90,7 @@ function recordOf(
   };
 }
 
-/** The regular files below a folder that are to be kept, at most so many (F1, F2). */
+/** The regular files below a folder that are to be kept, at most so many. */
 async function filesIn(root: OpenFolder, warn: (message: string) => void): Promise<readonly string[]> {
   const { artifactsPerAttemptMax: filesMax } = limits;
   const files: string[] = [];

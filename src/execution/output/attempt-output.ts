@@ -1,9 +1,9 @@
 // What one attempt prints, on its way into the history and into its result.
 //
-// U1. Memory is bounded whatever is printed: lines are cut, tails are kept, and past the attempt's log budget
-//     output is read on but dropped.
-// U2. Nothing unredacted leaves here, but for the result object of `result`.
-// U3. Events are handed over in the order of their stream, once per chunk that was read.
+// - Memory is bounded whatever is printed: lines are cut, tails are kept, and past the attempt's log budget
+//   output is read on but dropped.
+// - Nothing unredacted leaves here, but for the result object of `result`.
+// - Events are handed over in the order of their stream, once per chunk that was read.
 
 import type { LogLevel } from "../../engine/event-types.ts";
 import type { JsonValue } from "../../engine/json.ts";

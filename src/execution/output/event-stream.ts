@@ -1,7 +1,7 @@
 // The worker's event stream: lines of JSON into events, and bad lines into warnings.
 //
-// N1. A line is {type, payload} or {type, …the payload's fields}; its type is none of the engine's own.
-// N2. A bad line never ends a command: it becomes one warning, and past 20 of them an attempt warns no more.
+// - A line is {type, payload} or {type, …the payload's fields}; its type is none of the engine's own.
+// - A bad line never ends a command: it becomes one warning, and past 20 of them an attempt warns no more.
 
 import type { LogLevel } from "../../engine/event-types.ts";
 import { isWorkerEventType } from "../../engine/event-types.ts";

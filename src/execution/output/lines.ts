@@ -1,7 +1,7 @@
 // Bytes into lines, and the end of a stream, in bounded memory whatever comes.
 //
-// L1. A splitter holds at most `lineBytesMax` bytes; what a longer line has beyond that is dropped and marked.
-// L2. A tail holds the last `bytesMax` bytes, in at most twice that much memory.
+// - A splitter holds at most `lineBytesMax` bytes; what a longer line has beyond that is dropped and marked.
+// - A tail holds the last `bytesMax` bytes, in at most twice that much memory.
 
 const NEWLINE = 0x0a;
 const FIRST_BUFFER_BYTES = 1_024;

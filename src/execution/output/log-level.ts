@@ -1,8 +1,8 @@
 // The level that a printed line gives itself. Stderr is a stream like any other: what is written to it is no warning
 // because of that.
 //
-// G1. A line that names no level, in a place where loggers name it, is info.
-// G2. The cost of a line is bounded, whatever is in it.
+// - A line that names no level, in a place where loggers name it, is info.
+// - The cost of a line is bounded, whatever is in it.
 
 import { type LogLevel, logLevelOf } from "../../engine/event-types.ts";
 

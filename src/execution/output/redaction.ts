@@ -1,11 +1,11 @@
 // Redaction: secret values leave what a worker prints, reports and asks for before anything of it is shown or written.
 //
-// Z1. A value counts as secret when it has at least 8 characters, and came from a pass_env name, from a key that
-//     looks like a secret (in a command's environment or a module's config), from the job's configuration, or is the
-//     runtime's own.
-// Z2. Output is redacted line by line, so each long enough line of a secret counts as a secret of its own.
-// Z3. A secret is found as it is, as JSON and URLs spell it, and inside base64; not in other encodings, nor in pieces.
-// Z4. A secret may be of any length; of one of many thousand characters JSON within JSON is not recognised.
+// - A value counts as secret when it has at least 8 characters, and came from a pass_env name, from a key that
+//   looks like a secret (in a command's environment or a module's config), from the job's configuration, or is the
+//   runtime's own.
+// - Output is redacted line by line, so each long enough line of a secret counts as a secret of its own.
+// - A secret is found as it is, as JSON and URLs spell it, and inside base64; not in other encodings, nor in pieces.
+// - A secret may be of any length; of one of many thousand characters JSON within JSON is not recognised.
 
 import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";

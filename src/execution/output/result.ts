@@ -1,9 +1,9 @@
 // The result object a worker prints, or a module returns: read, checked and bounded.
 //
-// O1. Stdout acts only when all of it, or its last line that is not empty, is a JSON object with a known key.
-// O2. An object that acts is taken whole or not at all; every problem is named at once.
-// O3. What begins as a result object but is too long or no JSON is a problem, not plain output: nothing that a
-//     worker asked for is lost silently.
+// - Stdout acts only when all of it, or its last line that is not empty, is a JSON object with a known key.
+// - An object that acts is taken whole or not at all; every problem is named at once.
+// - What begins as a result object but is too long or no JSON is a problem, not plain output: nothing that a
+//   worker asked for is lost silently.
 
 import { isWorkerEventType } from "../../engine/event-types.ts";
 import type { FailureCode } from "../../engine/failure-catalogue.ts";

@@ -1,8 +1,8 @@
 // A filter: tells quickly which of many words a text holds; nearly every text holds none.
 //
-// V1. It says exactly what a plain search for each word would say.
-// V2. Most characters are never looked at: at each place the last three of a window say how far the next word can be
-//     away (the algorithm of Wu and Manber).
+// - It says exactly what a plain search for each word would say.
+// - Most characters are never looked at: at each place the last three of a window say how far the next word can be
+//   away (the algorithm of Wu and Manber).
 
 const BLOCK_CHARS = 3;
 const TABLE_SIZE = 1 << 15;

@@ -3,9 +3,9 @@
 // Node gives a child socket pairs for its pipes, and on Linux /dev/stdout or /dev/fd/N cannot be opened again on a
 // socket. Real pipes can, and Node has no call to make one: mkfifo(1) makes a batch, long before it is used up.
 //
-// Q1. A pipe is handed out once, and is unlinked or moved by who takes it.
-// Q2. At most two batches exist; what a crash has left is removed when the supply is opened.
-// Q3. Every supply has a folder of its own: an mkfifo that a killed runtime has left may still be at work in another.
+// - A pipe is handed out once, and is unlinked or moved by who takes it.
+// - At most two batches exist; what a crash has left is removed when the supply is opened.
+// - Every supply has a folder of its own: an mkfifo that a killed runtime has left may still be at work in another.
 
 import { execFile } from "node:child_process";
 import {
@@ -86,7 +86,7 @@ function removeFolder(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
   } catch {
-    // Somebody still writes to it (Q3). The next start finds it again.
+    // Somebody still writes to it. The next start finds it again.
   }
 }
 

@@ -1,7 +1,7 @@
 // The machine's processes, read from /proc, or from `ps` where there is no /proc.
 //
-// T1. A process is identified by its id and its start together: ids are used again.
-// T2. Reading the table never blocks the event loop, and a process that ends meanwhile is left out.
+// - A process is identified by its id and its start together: ids are used again.
+// - Reading the table never blocks the event loop, and a process that ends meanwhile is left out.
 
 import { execFile } from "node:child_process";
 import { closeSync, existsSync, openSync, readSync } from "node:fs";

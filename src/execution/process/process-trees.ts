@@ -3,11 +3,11 @@
 // A worker is the leader of a process group, and carries a mark that its descendants inherit (process-marks.ts). Its
 // tree is everything with its mark, its group, and everything below it by parentage.
 //
-// K1. Only processes of this home are ever signalled: the mark begins with a number that no other home has (of 8e10).
-// K2. A process is signalled only if it is still the one that was found (ids are used again).
-// K3. After `endStrays` nothing runs that a command of this home had started and left, in this or an earlier runtime.
-// K4. A mark is live from before its worker is spawned until its tree is over; what is found with a mark of this
-//     home that is not live has escaped, and is ended by the next sweep.
+// - Only processes of this home are ever signalled: the mark begins with a number that no other home has (of 8e10).
+// - A process is signalled only if it is still the one that was found (ids are used again).
+// - After `endStrays` nothing runs that a command of this home had started and left, in this or an earlier runtime.
+// - A mark is live from before its worker is spawned until its tree is over; what is found with a mark of this
+//   home that is not live has escaped, and is ended by the next sweep.
 //
 // Where marks cannot be set or seen, groups are recorded as files instead; a descendant that leaves its group there is
 // found only while its parents live.
@@ -185,7 +185,7 @@ export class ProcessTrees {
   async #members(tree: ProcessTree): Promise<readonly ProcessEntry[]> {
     const processes = await this.#read();
     const leader = processes.find((entry) => entry.pid === tree.pid);
-    // Once the id is somebody else's, so are the group and the children of that name (K2).
+    // Once the id is somebody else's, so are the group and the children of that name.
     const isOurs = leader === undefined || tree.start === null || leader.start === tree.start;
     const known = processes.filter(({ pid, start }) => tree.seen.get(pid) === start).map(({ pid }) => pid);
     const below = descendants(processes, isOurs ? [tree.pid, ...known] : known);
@@ -234,7 +234,7 @@ export class ProcessTrees {
     return new Map(left.map((name) => [Number(name), readFileSync(join(this.#folder, name), "utf8")]));
   }
 
-  /** A group whose leader shows another start than the recorded one is somebody else's by now (K2). */
+  /** A group whose leader shows another start than the recorded one is somebody else's by now. */
   #membersOfLeftGroups(processes: readonly ProcessEntry[]): readonly ProcessEntry[] {
     return [...this.#leftGroups()].flatMap(([groupId, start]) => {
       const members = processes.filter((entry) => entry.groupId === groupId && !entry.zombie);

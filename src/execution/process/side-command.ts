@@ -1,10 +1,10 @@
 // Side commands: short programs beside the tasks of jobs, such as validators, checks of services and what prepares a
 // blueprint's resources. Their owner waits for them; nothing of them is kept.
 //
-// C1. Whatever happens, no process of the command is left when the promise resolves, and a killed runtime's successor
-//     ends what its predecessor left (process-trees.ts).
-// C2. What it prints is bounded: of stdout and of stderr the end is kept, where reports and reasons stand.
-// C3. Its environment is built from nothing, as that of workers is (`inheritedFrom`).
+// - Whatever happens, no process of the command is left when the promise resolves, and a killed runtime's successor
+//   ends what its predecessor left (process-trees.ts).
+// - What it prints is bounded: of stdout and of stderr the end is kept, where reports and reasons stand.
+// - Its environment is built from nothing, as that of workers is (`inheritedFrom`).
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

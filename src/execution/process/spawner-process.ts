@@ -1,9 +1,9 @@
 // The program that starts workers: a process of its own, so small that starting one from it costs little.
 // It reads requests from stdin and writes reports to stdout, as lines of JSON; spawner.ts is at the other end.
 //
-// V1. Every request is answered by `started` and later `ended`, or by `failed`.
-// V2. It ends as soon as its stdin does: with the runtime, however that ends.
-// V3. It never blocks, also when the runtime at the other end of a worker's pipes is gone.
+// - Every request is answered by `started` and later `ended`, or by `failed`.
+// - It ends as soon as its stdin does: with the runtime, however that ends.
+// - It never blocks, also when the runtime at the other end of a worker's pipes is gone.
 
 import { spawn } from "node:child_process";
 import { closeSync, constants } from "node:fs";
@@ -69,7 +69,7 @@ function start({ id, file, args, cwd, env, mark, stdin, stdout, stderr }: StartR
     report({ id, kind: "failed", code: error.code ?? null, message: error.message });
   using ends = new DisposableStack();
   const open = (path: string, flags: number) => {
-    // Not blocking, lest this waits for a runtime that is gone (V3); a worker's own end does block: libuv sees to it.
+    // Not blocking, lest this waits for a runtime that is gone; a worker's own end does block: libuv sees to it.
     const fd = openEnd(path, flags);
     ends.defer(() => closeSync(fd));
     return fd;

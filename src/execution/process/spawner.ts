@@ -3,10 +3,10 @@
 // To start a process, the system copies the page tables of the one that asks, which stands still meanwhile: half a
 // millisecond for a small one, and several for a runtime with a full heap. So a small one asks.
 //
-// S1. Every start is answered: by a worker, or by the system's error.
-// S2. Every worker's end is told once. It is not known (null) when the spawner was lost: the worker may then still
-//     run, and is its caller's to end.
-// S3. The spawner is started with the first worker, and again after it was lost. It never outlives this process.
+// - Every start is answered: by a worker, or by the system's error.
+// - Every worker's end is told once. It is not known (null) when the spawner was lost: the worker may then still
+//   run, and is its caller's to end.
+// - The spawner is started with the first worker, and again after it was lost. It never outlives this process.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -22,7 +22,7 @@ export interface StartedWorker {
   readonly pid: number;
   /** As the process table shows it; null when that is not known. */
   readonly start: string | null;
-  /** Never rejects (S2). */
+  /** Never rejects. */
   readonly exited: Promise<WorkerExit | null>;
 }
 

@@ -4,10 +4,10 @@
 // were waited for: what that sum grew by is what the worker that ended has used. Memory is looked at while workers
 // run, soon after their start and then less and less often; what is allocated and gone between two looks is not seen.
 //
-// W1. CPU times add up: each tick of a worker, and of what it waited for, is reported once. Workers that are found to
-//     have ended at the same moment get what was seen of them, and share the rest by how long nobody had looked.
-// W2. What a worker left running counts as far as it was seen; and no worker is reported with less than was seen.
-// W3. Looking takes at most a hundredth of one processor, however many workers run.
+// - CPU times add up: each tick of a worker, and of what it waited for, is reported once. Workers that are found to
+//   have ended at the same moment get what was seen of them, and share the rest by how long nobody had looked.
+// - What a worker left running counts as far as it was seen; and no worker is reported with less than was seen.
+// - Looking takes at most a hundredth of one processor, however many workers run.
 
 import { existsSync, readdirSync } from "node:fs";
 import type { ResourceUsage } from "../../engine/task-port.ts";

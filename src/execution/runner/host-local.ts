@@ -1,10 +1,10 @@
 // The host-local runner: one attempt of a command as a pipeline of stage, start, stream, collect, report.
 //
-// R1. Whatever goes wrong, an attempt ends in an outcome: what the worker does is the worker's failure, what the
-//     machine does is an infrastructure failure that may be tried again.
-// R2. When the outcome is reported no process of the worker's group is left, and the attempt's folder is out of
-//     the way.
-// R3. A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
+// - Whatever goes wrong, an attempt ends in an outcome: what the worker does is the worker's failure, what the
+//   machine does is an infrastructure failure that may be tried again.
+// - When the outcome is reported no process of the worker's group is left, and the attempt's folder is out of
+//   the way.
+// - A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
 
 import { basename, dirname, relative } from "node:path";
 import { scheduler } from "node:timers/promises";
@@ -259,7 +259,7 @@ export class HostLocalRunner {
       trees.ended(mark, null);
       if (!(error instanceof SpawnerLost))
         throw failureOfSpawn(redactor.text(words.file), places.workdir, error);
-      // It may have started the worker before it was lost. What this misses is found by the next sweep (K4).
+      // It may have started the worker before it was lost. What this misses is found by the next sweep (process-trees.ts).
       await trees.sweep().catch(() => 0);
       throw failureOfLostStart();
     }

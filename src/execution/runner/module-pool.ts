@@ -1,7 +1,7 @@
 // Worker threads for modules: one task at a time each, kept for the next task of the same module.
 //
-// M1. At most `threadsMax` threads exist; tasks beyond wait in order.
-// M2. A thread that failed, or whose task was ended, is never used again.
+// - At most `threadsMax` threads exist; tasks beyond wait in order.
+// - A thread that failed, or whose task was ended, is never used again.
 
 import { Worker } from "node:worker_threads";
 import { Fifo } from "../../engine/fifo.ts";

@@ -1,8 +1,8 @@
 // Modules: one attempt is one call of a bundle's handle(message, context) in a worker thread, with a deadline.
 //
-// X1. A module cannot hold up the runtime: it runs beside the event loop, and a call past its deadline is ended
-//     with its thread.
-// X2. What comes back is JSON of the documented shape, checked whole before any of it counts.
+// - A module cannot hold up the runtime: it runs beside the event loop, and a call past its deadline is ended
+//   with its thread.
+// - What comes back is JSON of the documented shape, checked whole before any of it counts.
 
 import { realpath } from "node:fs/promises";
 import type { Readable } from "node:stream";

@@ -1,9 +1,9 @@
 // Staging: copies of the payload's files and folders, made for one agent's workspace.
 //
-// G1. Nothing outside the payload is read, and nothing outside the workspace is written: neither by a path's words nor
-//     through a symlink, also one that is put in a folder's place meanwhile.
-// G2. Everything staged is a copy of its own (a reflink where the disk can), never a hard link: what a worker
-//     does to its files cannot change the payload, nor another agent's files.
+// - Nothing outside the payload is read, and nothing outside the workspace is written: neither by a path's words nor
+//   through a symlink, also one that is put in a folder's place meanwhile.
+// - Everything staged is a copy of its own (a reflink where the disk can), never a hard link: what a worker
+//   does to its files cannot change the payload, nor another agent's files.
 
 import { lstat, readdir, readlink, realpath, rm, symlink } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";

@@ -3,10 +3,10 @@
 // Removing a folder can hold up a thread for milliseconds, where a file system waits for its journal. Moving one
 // does not.
 //
-// T1. What was discarded is not where it was any more, whether it could be moved or not.
-// T2. Folders in waiting are bounded: past the bound, the caller waits until they are removed.
-// T3. What a crash has left here is removed by the next runtime of this home.
-// T4. Nothing else goes: a symlink that a worker put in a folder's place, or on the way to it, is not followed.
+// - What was discarded is not where it was any more, whether it could be moved or not.
+// - Folders in waiting are bounded: past the bound, the caller waits until they are removed.
+// - What a crash has left here is removed by the next runtime of this home.
+// - Nothing else goes: a symlink that a worker put in a folder's place, or on the way to it, is not followed.
 
 import { lstatSync, mkdirSync, readdirSync, renameSync, unlinkSync } from "node:fs";
 import { rmdir } from "node:fs/promises";
@@ -72,7 +72,7 @@ export class Trash {
   async close(): Promise<void> {
     this.#cancelTimer?.();
     await this.#removeAll();
-    // What could not be removed stays for the next start (T3).
+    // What could not be removed stays for the next start.
     await rmdir(this.#folder).catch(() => {});
   }
 

@@ -1,9 +1,9 @@
 // What a worker finds when it starts: its files, its environment, and the words of its command.
 //
-// D1. The environment is built from nothing: PATH, HOME, LANG, TZ and TMPDIR of the runtime, what the node's
-//     config gives or passes on, and the contract's own names, which win over all others. Secrets of the runtime
-//     itself are in none of it.
-// D2. A large body is written without blocking the event loop; the usual small ones are written at once.
+// - The environment is built from nothing: PATH, HOME, LANG, TZ and TMPDIR of the runtime, what the node's
+//   config gives or passes on, and the contract's own names, which win over all others. Secrets of the runtime
+//   itself are in none of it.
+// - A large body is written without blocking the event loop; the usual small ones are written at once.
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { realpath, stat, writeFile } from "node:fs/promises";
@@ -241,7 +241,7 @@ export interface WorkerEnvironment {
   readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
 }
 
-/** Builds a worker's whole environment (D1). */
+/** Builds a worker's whole environment. */
 export function workerEnvironment(given: WorkerEnvironment): Record<string, string> {
   const { config, task, places, prefixes, runEvents, runtimeEnv } = given;
   const passed = config.passEnv.filter((name) => !isWithheldVariable(name));

@@ -1,9 +1,9 @@
 // What reaches a worker that runs: messages as lines on its stdin, and the answers of people in a file. Both also take
 // what comes before the worker has started.
 //
-// F1. An answer that cannot be written is reported, never thrown: the caller can do nothing about it.
-// F2. Whatever the command made of its file or of the folders above, writing to it does not wait and does not follow it
-//     elsewhere: neither through a symlink, nor into a file that has another name as well.
+// - An answer that cannot be written is reported, never thrown: the caller can do nothing about it.
+// - Whatever the command made of its file or of the folders above, writing to it does not wait and does not follow it
+//   elsewhere: neither through a symlink, nor into a file that has another name as well.
 
 import { closeSync, constants, fstatSync, openSync, writeSync } from "node:fs";
 import { basename, dirname } from "node:path";

@@ -1,8 +1,8 @@
 // One worker process: started, read while it runs, and ended with everything it started.
 //
-// C1. It never waits for ever on a worker that has ended: pipes that others hold are given up (pipes.ts).
-// C2. `ended` resolves once, when the leader and its group are gone and all pipes are read.
-// C3. Asked to end, the tree gets SIGTERM, and after the grace period SIGKILL; a tree that obeys is left its time.
+// - It never waits for ever on a worker that has ended: pipes that others hold are given up (pipes.ts).
+// - `ended` resolves once, when the leader and its group are gone and all pipes are read.
+// - Asked to end, the tree gets SIGTERM, and after the grace period SIGKILL; a tree that obeys is left its time.
 
 import { closeSync, renameSync, unlinkSync } from "node:fs";
 import { Socket } from "node:net";
@@ -97,7 +97,7 @@ export class WorkerProcess {
     return this.#askedToEnd;
   }
 
-  /** Asks the tree to end (C3). Asking again, or when the leader has ended, changes nothing. */
+  /** Asks the tree to end. Asking again, or when the leader has ended, changes nothing. */
   async end(): Promise<void> {
     if (this.#askedToEnd || this.#exited) return;
     this.#askedToEnd = true;

@@ -2,13 +2,13 @@
 //
 // Owns: runs/<run>/agents/<agent>/work and its stamp. Does not own the attempts' folders.
 //
-// W1. A workspace becomes visible only when it is complete: it is staged beside its place and renamed into it.
-// W2. What somebody else changed between two attempts of an agent, or put there before it was first staged, is
-//     never handed to the agent: the workspace is staged afresh, and what had changed is reported.
-// W3. The comparison is cheap and bounded: kind, size, times and inode of the first few thousand entries.
-//     It notices accidents, not an adversary of the same user.
-// W4. Nothing outside the agent's folder is read, written or removed, whatever a worker puts in the place of its
-//     folders and files.
+// - A workspace becomes visible only when it is complete: it is staged beside its place and renamed into it.
+// - What somebody else changed between two attempts of an agent, or put there before it was first staged, is
+//   never handed to the agent: the workspace is staged afresh, and what had changed is reported.
+// - The comparison is cheap and bounded: kind, size, times and inode of the first few thousand entries.
+//   It notices accidents, not an adversary of the same user.
+// - Nothing outside the agent's folder is read, written or removed, whatever a worker puts in the place of its
+//   folders and files.
 
 import { createHash } from "node:crypto";
 import { constants, mkdirSync, writeFileSync } from "node:fs";

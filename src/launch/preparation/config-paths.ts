@@ -1,8 +1,8 @@
 // Values at dotted paths (lib/text.ts) of a configuration.
 //
-// P1. Only a value's own keys are read, and a changed configuration is a new one; "__proto__" is no part of a path.
-// P2. Paths come from callers, thousands at a time: their cost is that of the paths and of what they lead
-//     through together, never the one times the other.
+// - Only a value's own keys are read, and a changed configuration is a new one; "__proto__" is no part of a path.
+// - Paths come from callers, thousands at a time: their cost is that of the paths and of what they lead
+//   through together, never the one times the other.
 
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { partsOf, pointer } from "../../lib/text.ts";
@@ -25,7 +25,7 @@ export function valueAt(configuration: JsonObject, path: string): JsonValue | un
 }
 
 /**
- * A configuration with values at paths, put there one after the other; it is copied once (P2). Objects on the way are
+ * A configuration with values at paths, put there one after the other; it is copied once. Objects on the way are
  * made where there is nothing, or a blank; a path that leads through something else (a number, an item that a list does
  * not have) changes nothing.
  */
@@ -74,7 +74,7 @@ interface PathTree extends Map<string, PathTree> {}
 
 /**
  * Makes what takes away what is blank at the paths, or on the way to them: `{"documents": ""}` for "documents.folder".
- * Items of lists stay, so that the others keep their numbers. What it costs depends on the object alone (P2).
+ * Items of lists stay, so that the others keep their numbers. What it costs depends on the object alone.
  */
 export function blanksTakenAt(paths: readonly string[]): (object: JsonObject) => JsonObject {
   const tree: PathTree = new Map();
@@ -117,7 +117,7 @@ type Holder = JsonObject | JsonValue[];
 
 const isHolder = (value: JsonValue | undefined): value is Holder => Array.isArray(value) || isObject(value);
 
-/** @param part of a path, so neither "__proto__" (P1) nor an item that the list does not have */
+/** @param part of a path, so neither "__proto__" nor an item that the list does not have */
 function put(holder: Holder, part: string, value: JsonValue): void {
   if (Array.isArray(holder)) holder[Number(part)] = value;
   else (holder as Record<string, JsonValue>)[part] = value;

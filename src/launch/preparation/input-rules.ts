@@ -1,10 +1,10 @@
 // The rules of a package over its resolved configuration (manifest `input_validation.rules`).
 //
-// I1. A rule judges one value. One that is not there, or blank, breaks only `required`.
-// I2. No sentence shows the value: it may be a secret.
-// I3. A path that a rule asks for is looked for where the worker will read it: an absolute one on this machine, a
-//     relative one in the payload, and nowhere outside of it.
-// I4. However many rules there are over one value, its length is measured once, and its path is looked for once.
+// - A rule judges one value. One that is not there, or blank, breaks only `required`.
+// - No sentence shows the value: it may be a secret.
+// - A path that a rule asks for is looked for where the worker will read it: an absolute one on this machine, a
+//   relative one in the payload, and nowhere outside of it.
+// - However many rules there are over one value, its length is measured once, and its path is looked for once.
 
 import { realpath, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
@@ -22,7 +22,7 @@ const PATH_CHARS_MAX = 10_000;
 
 type Kind = "file" | "folder" | "other" | null;
 
-/** What one check has found out about values so far (I4). */
+/** What one check has found out about values so far. */
 interface Known {
   readonly roots: readonly string[];
   readonly patterns: PatternBudget;

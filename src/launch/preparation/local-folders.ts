@@ -1,12 +1,12 @@
 // The folders of its user's that a launch takes along (config `local_inputs.folders`, spec "packaging" 2 to 6): each is
 // listed, copied to its payload_path, and named by its runtime_path in the configuration from then on.
 //
-// L1. A value is native (an absolute path on this machine) or staged (its runtime_path: the package ships the folder,
-//     or a launch has copied it); both are accepted, nothing else is.
-// L2. A blank value means that there is no such folder; whether that will do is for rules and schemas to decide.
-// L3. The runtime's own home is never taken along, neither whole nor in parts.
-// L4. No message shows a value that has a secret's name: a caller who launches may declare folders, and must not learn
-//     the job's secrets by them.
+// - A value is native (an absolute path on this machine) or staged (its runtime_path: the package ships the folder,
+//   or a launch has copied it); both are accepted, nothing else is.
+// - A blank value means that there is no such folder; whether that will do is for rules and schemas to decide.
+// - The runtime's own home is never taken along, neither whole nor in parts.
+// - No message shows a value that has a secret's name: a caller who launches may declare folders, and must not learn
+//   the job's secrets by them.
 
 import { realpath, stat } from "node:fs/promises";
 import { basename, isAbsolute, join, posix } from "node:path";
@@ -77,7 +77,7 @@ class FolderRefused extends Error {
   }
 }
 
-/** A value for a message (L4); what lies inside of a secret is one. */
+/** A value for a message; what lies inside of a secret is one. */
 function shownValue({ configPath }: LocalFolder, value: string): string {
   return shown(holdsSecret(value) || partsOf(configPath)?.some(looksSecret) ? MASK : value);
 }

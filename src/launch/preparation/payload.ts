@@ -1,9 +1,9 @@
 // A run's own payload, when its package's is not enough: a copy of it with the user's folders, and links to the
 // blueprint's resources and to models. And where in a payload relative paths begin.
 //
-// P1. Every file of it may be changed without effect on others; nothing is linked hard, and no link leads to the
-//     user's files.
-// P2. What the package ships at a payload_path is replaced by the user's folder, never mixed with it.
+// - Every file of it may be changed without effect on others; nothing is linked hard, and no link leads to the
+//   user's files.
+// - What the package ships at a payload_path is replaced by the user's folder, never mixed with it.
 
 import { constants } from "node:fs";
 import { copyFile, mkdir, realpath, rm, stat, symlink } from "node:fs/promises";
@@ -172,7 +172,7 @@ export async function copyScanned(scan: FolderScan, target: string, progress: Co
   let bytes = 0;
   await forEachConcurrent(scan.files, FILES_AT_ONCE, async ({ path, source }) => {
     try {
-      // A folder on the way may have become a link since it was listed, and the link may lead out of it (F1 in scan-folder.ts).
+      // A folder on the way may have become a link since it was listed, and the link may lead out of it (scan-folder.ts).
       if ((await realpath(source)) !== source) throw new FileChanged();
       await copier.copy(source, join(target, path), (more) => {
         bytes += more;

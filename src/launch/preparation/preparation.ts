@@ -4,12 +4,12 @@
 // changes nothing. `prepare` runs once the run is there: it checks everything again, makes the run's own payload
 // and its final configuration, and asks the package's rules and validators about the staged form.
 //
-// N1. What the user can fix is returned as problems, all at once; `check` does not throw for it.
-// N2. A preparation leaves something only when it is whole: after a failure, an abort or a killed process nothing of it
-//     counts, and preparing again starts from the beginning.
-// N3. No secret is written as plaintext: validators get the configuration through their environment, and it is encrypted in
-//     what comes back.
-// N4. `isNeeded` finds the packages that need none of this; they cost nothing further.
+// - What the user can fix is returned as problems, all at once; `check` does not throw for it.
+// - A preparation leaves something only when it is whole: after a failure, an abort or a killed process nothing of it
+//   counts, and preparing again starts from the beginning.
+// - No secret is written as plaintext: validators get the configuration through their environment, and it is encrypted in
+//   what comes back.
+// - `isNeeded` finds the packages that need none of this; they cost nothing further.
 
 import { join } from "node:path";
 import type { PackageDescription } from "../../blueprints/package-description.ts";
@@ -172,7 +172,7 @@ export class Preparation {
   }
 
   /**
-   * Prepares a run that was accepted; may be asked again after whatever has happened to an earlier preparation (N2).
+   * Prepares a run that was accepted; may be asked again after whatever has happened to an earlier preparation.
    *
    * @throws PreparationFailed; ConfigurationUnreadable; the signal's reason when it is aborted; errors of the system
    */
@@ -273,7 +273,7 @@ export class Preparation {
     findings.failIfAny("preparation.input_invalid");
   }
 
-  /** What is stored of the launch, its secrets encrypted (N3). */
+  /** What is stored of the launch, its secrets encrypted. */
   #encrypted(
     { subject, resolved: { folders } }: CheckedLaunch,
     graph: Graph,

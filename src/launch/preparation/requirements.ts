@@ -1,10 +1,10 @@
 // Whether the machine has what a package requires; and the models among that.
 //
-// Q1. Every requirement that is not met is one sentence with what to do next.
-// Q2. Messages tell nothing of the machine that the package does not require.
-// Q3. Of several blueprints that have a model, the launch's own comes first; a package that declares what its file
-//     must be gets no other one.
-// Q4. No two models share a name in SVC_MODELS_DIR, and a name is one on every file system.
+// - Every requirement that is not met is one sentence with what to do next.
+// - Messages tell nothing of the machine that the package does not require.
+// - Of several blueprints that have a model, the launch's own comes first; a package that declares what its file
+//   must be gets no other one.
+// - No two models share a name in SVC_MODELS_DIR, and a name is one on every file system.
 
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
@@ -232,7 +232,7 @@ export async function findModel(
 
 /**
  * The name of a model in SVC_MODELS_DIR: its id, in which everything but letters, digits and "-_.~" is written as in
- * URLs (%2F), and so is a dot at its beginning (Q4).
+ * URLs (%2F), and so is a dot at its beginning.
  */
 export function modelName(modelId: string): string {
   const name = encodeURIComponent(modelId.toWellFormed())

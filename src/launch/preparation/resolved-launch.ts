@@ -1,9 +1,9 @@
 // What is to be launched, and what it comes to once the layers of its configuration are merged: the package's
 // (config/default.json, config/overwrite.json), the job's, the run's.
 //
-// L1. Layers are merged as plaintext, so that a secret is replaced whole and never mixed with what is below it.
-// L2. A path that names a folder of the user's is never blanked: what a form sends for an untouched field does not
-//     hide what a lower layer has.
+// - Layers are merged as plaintext, so that a secret is replaced whole and never mixed with what is below it.
+// - A path that names a folder of the user's is never blanked: what a form sends for an untouched field does not
+//   hide what a lower layer has.
 
 import { readLocalFolders, readWebUi } from "../../blueprints/describe-configuration.ts";
 import type { LocalFolder, PackageDescription, WebUi } from "../../blueprints/package-description.ts";

@@ -1,8 +1,8 @@
 // The folders in which launches are prepared, runs/<run>/prepared: when they come and when they go.
 //
-// D1. `prepared` is whole, also after a power cut: it is made as `prepared.tmp`, put on disk and renamed. What a killed
-//     program has left of either is removed by the next preparation of the run, or once the run is known to have ended.
-// D2. It is there for as long as a command of the run may read it, and gone soon after the run has ended.
+// - `prepared` is whole, also after a power cut: it is made as `prepared.tmp`, put on disk and renamed. What a killed
+//   program has left of either is removed by the next preparation of the run, or once the run is known to have ended.
+// - It is there for as long as a command of the run may read it, and gone soon after the run has ended.
 
 import { mkdir, opendir, rename } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
@@ -45,7 +45,7 @@ export class RunFolders {
     return temporary;
   }
 
-  /** What was prepared is whole; it stays until the run has ended (D2). @throws the signal's reason when it is aborted */
+  /** What was prepared is whole; it stays until the run has ended. @throws the signal's reason when it is aborted */
   async finish(runId: string, signal: AbortSignal): Promise<void> {
     const { root, temporary } = this.#places(runId);
     await syncTree(temporary, signal);

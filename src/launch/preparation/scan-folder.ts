@@ -1,11 +1,11 @@
 // Lists a folder of the user's before it is copied: the files to copy, how many entries are skipped, and what makes the
 // folder unusable.
 //
-// F1. Nothing outside of the folder is taken: a symlink that leaves it forbids the whole (spec "packaging", CONTRACTS
-//     §6). A link to a file inside is that file under another name; one to a folder inside stays a link.
-// F2. What is neither file, folder nor link is skipped, and so are links to nothing and names that are not UTF-8;
-//     all of them are counted.
-// F3. The work is bounded by ENTRIES_MAX, done in small steps, and ends soon after the signal.
+// - Nothing outside of the folder is taken: a symlink that leaves it forbids the whole (spec "packaging", CONTRACTS
+//   §6). A link to a file inside is that file under another name; one to a folder inside stays a link.
+// - What is neither file, folder nor link is skipped, and so are links to nothing and names that are not UTF-8;
+//   all of them are counted.
+// - The work is bounded by ENTRIES_MAX, done in small steps, and ends soon after the signal.
 
 import { constants, type Stats } from "node:fs";
 import { access, lstat, opendir, readlink, realpath, stat } from "node:fs/promises";

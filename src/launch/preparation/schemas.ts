@@ -1,7 +1,7 @@
 // A package's own JSON Schemas over a launch: `config_schema` over the resolved configuration, `input_schema` over the
 // inputs.
 //
-// S1. Every mistake at once, as a path and a sentence; a bounded number of them.
+// - Every mistake at once, as a path and a sentence; a bounded number of them.
 
 import type { ErrorObject } from "ajv";
 import { askSchema } from "../../blueprints/json-schema.ts";

@@ -1,9 +1,9 @@
 // A package's own validators: programs in payloads/validators that are asked whether a configuration will do, before a
 // run is accepted (stage native) and again once its folders are staged (stage staged).
 //
-// V1. Exit code 0, and no errors named, is a yes. Everything else is a no with a reason: too slow, not started, crashed.
-// V2. What a validator says is bounded, and redacted before it is shown.
-// V3. They run one after the other in the order of their names, in a copy of the payload that is never the snapshot.
+// - Exit code 0, and no errors named, is a yes. Everything else is a no with a reason: too slow, not started, crashed.
+// - What a validator says is bounded, and redacted before it is shown.
+// - They run one after the other in the order of their names, in a copy of the payload that is never the snapshot.
 
 import { readdir } from "node:fs/promises";
 import { extname, join } from "node:path";

@@ -72,7 +72,7 @@ test("works asked for while a group commits wait, and share the next one", () =>
     assert.equal(transactions(), 2);
   }));
 
-test("C1: a work resolves after the commit, and not before", () =>
+test("a work resolves after the commit, and not before", () =>
   withGroup(async ({ group, database }) => {
     await group.run(nothing);
     assert.equal(database.connection.isTransaction, false);
@@ -83,7 +83,7 @@ test("C1: a work resolves after the commit, and not before", () =>
     assert.equal(first, false);
   }));
 
-test("C3: a work's throw is undone alone, whatever it is that it throws", () =>
+test("a work's throw is undone alone, whatever it is that it throws", () =>
   withGroup(async ({ group, database }) => {
     const insert = (id: number) => () => database.connection.exec(`INSERT INTO notes VALUES (${id})`);
     const answers = await Promise.allSettled([
@@ -119,7 +119,7 @@ test("a transaction that cannot begin rejects its works, and the next ones are s
     assert.equal(transactions(), 2);
   }));
 
-test("C4: who waits for the database gets it between two groups", () =>
+test("who waits for the database gets it between two groups", () =>
   withGroup(async ({ group, database }) => {
     const order: string[] = [];
     const first = group.run(async () => {

@@ -1,9 +1,9 @@
 // Group commit: writes submitted at the same moment share one transaction, and so one sync of the disk.
 //
-// C1. A work that resolved is on disk; one that rejected has written nothing.
-// C2. Works run one after the other, in the order of their submission; a later one sees the writes of earlier ones.
-// C3. A work that throws is rolled back and rejects alone. When the transaction itself fails, all of them reject.
-// C4. Between two groups the database is free for the journal and others.
+// - A work that resolved is on disk; one that rejected has written nothing.
+// - Works run one after the other, in the order of their submission; a later one sees the writes of earlier ones.
+// - A work that throws is rolled back and rejects alone. When the transaction itself fails, all of them reject.
+// - Between two groups the database is free for the journal and others.
 
 import { CompiledQuery, type Transaction } from "kysely";
 import type { Clock } from "../../engine/ports.ts";

@@ -1,4 +1,4 @@
-// The contract of the gateway's records (src/launch/records.ts, G1 to G3): jobs, groups of writes, stored responses, bundles.
+// The contract of the gateway's records (src/launch/records.ts): jobs, groups of writes, stored responses, bundles.
 
 import assert from "node:assert/strict";
 import {
@@ -112,7 +112,7 @@ function groupsContract(test: ContractTest): void {
     );
   });
 
-  test("G1: works asked for at one moment run one after the other, in order, and each sees the earlier ones", async (under) => {
+  test("works asked for at one moment run one after the other, in order, and each sees the earlier ones", async (under) => {
     const { records } = under;
     const order: string[] = [];
     const seen = await Promise.all(
@@ -130,7 +130,7 @@ function groupsContract(test: ContractTest): void {
     assert.deepEqual(order, ["1 begins", "1 ends", "2 begins", "2 ends", "3 begins", "3 ends"]);
   });
 
-  test("G1: a work that throws leaves nothing, and the others of its moment are unharmed", async (under) => {
+  test("a work that throws leaves nothing, and the others of its moment are unharmed", async (under) => {
     const { records } = under;
     const refusal = new Error("refused");
     const answers = await Promise.allSettled([
@@ -157,7 +157,7 @@ function groupsContract(test: ContractTest): void {
     assert.equal(await again.records.job("job_0002"), null);
   });
 
-  test("G1: when the commit fails, every work of the moment rejects, and nothing of them is there", async (under) => {
+  test("when the commit fails, every work of the moment rejects, and nothing of them is there", async (under) => {
     const { records, journal } = under;
     const repair = under.breakCommits();
     const answers = await Promise.allSettled([

@@ -1,4 +1,4 @@
-// The contract of operations (src/operations/records.ts, O1 to O3).
+// The contract of operations (src/operations/records.ts).
 
 import assert from "node:assert/strict";
 import { contractOnEach } from "../../../test/support/databases.ts";
@@ -49,7 +49,7 @@ contractOnEach(
       assert.equal((await operations.operationEvents("op_0001", 0, 10)).lines.length, 1);
     });
 
-    test("one that has ended is never changed again (O2)", async ({ gateway, operations }) => {
+    test("one that has ended is never changed again", async ({ gateway, operations }) => {
       const over = operation(1, { ...ends, eventSeq: 2 });
       await gateway.write((writes) => writes.operations.insert(operation(1), "{}"));
       await gateway.write((writes) => writes.operations.save(over, "{}"));
@@ -62,7 +62,7 @@ contractOnEach(
       assert.equal((await operations.operationEvents("op_0001", 0, 10)).lines.length, 2);
     });
 
-    test("the number of an event is not used twice (O3)", async ({ gateway, operations }) => {
+    test("the number of an event is not used twice", async ({ gateway, operations }) => {
       await gateway.write((writes) => writes.operations.insert(operation(1), "{}"));
       await assert.rejects(gateway.write((writes) => writes.operations.save(operation(1), "{}")));
       assert.equal((await operations.operation("op_0001"))?.eventSeq, 1);

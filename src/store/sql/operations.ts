@@ -114,7 +114,7 @@ export function operationWrites(db: Transaction<Schema>): OperationWrites {
 
     async save(operation, eventLine) {
       const { operation_id, ...changing } = toRow(operation);
-      // O2: what has ended is not changed any more.
+      // What has ended is not changed any more.
       const { numUpdatedRows } = await db
         .updateTable("operations")
         .set(changing)

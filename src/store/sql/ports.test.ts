@@ -1,4 +1,4 @@
-// The contract of runs' ports (src/web/records.ts, P1 and P2).
+// The contract of runs' ports (src/web/records.ts).
 
 import assert from "node:assert/strict";
 import { contractOnEach } from "../../../test/support/databases.ts";

@@ -1,5 +1,5 @@
 // The table run_ports: the run that each port was assigned to last. A port is in use while that run is open, so the
-// transaction that ends a run releases its ports (P1).
+// transaction that ends a run releases its ports.
 
 import { sql, type Transaction } from "kysely";
 import type { PortRecords, PortWrites } from "../../web/records.ts";

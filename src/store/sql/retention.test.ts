@@ -1,4 +1,4 @@
-// The contract of what retention asks of the records (src/runs/retention-records.ts, N1 to N3).
+// The contract of what retention asks of the records (src/runs/retention-records.ts).
 
 import assert from "node:assert/strict";
 import {
@@ -78,7 +78,7 @@ function contract(test: ContractTest): void {
     assert.deepEqual(await pageOf(under, 9, at(200, "also-200")), ["g-0002 10"]);
   });
 
-  test("jobs that ended up to a position are removed, oldest first, a few at a time; later and open ones stay (N2)", async (under) => {
+  test("jobs that ended up to a position are removed, oldest first, a few at a time; later and open ones stay", async (under) => {
     const { retention, runtime, records, journal } = under;
     await withJobs(under, job(1));
     for (const [n, ms] of [
@@ -107,7 +107,7 @@ function contract(test: ContractTest): void {
     assert.equal((await records.job("job_0001"))?.activeRuns, 0);
   });
 
-  test("a removed run is gone for every reader at once, before the rest of it is removed (N1)", async (under) => {
+  test("a removed run is gone for every reader at once, before the rest of it is removed", async (under) => {
     await withJobs(under, job(1));
     await endedRun(under, 1, 100);
     await under.retention.removeEnded(at(100), 9);
@@ -127,7 +127,7 @@ function contract(test: ContractTest): void {
     assert.equal(await again.retention.isBlobNamed("sha-1", null), false);
   });
 
-  test("the rows of a removed job are deleted in batches, a transaction each, and its files are recorded at the end (N3)", async (under) => {
+  test("the rows of a removed job are deleted in batches, a transaction each, and its files are recorded at the end", async (under) => {
     const { retention, journal } = under;
     const artifacts = Array.from({ length: 500 }, (_, n) => artifact(`sha-${n % 300}`, n));
     await journal.commit([changes({ jobId: "large", artifacts })]);

@@ -119,7 +119,7 @@ function waitingContract(test: ContractTest): void {
     assert.equal((await records.run("run_0002"))?.label, null);
   });
 
-  test("G3: a run that ends before its launch is over for good, with the reason and one event", async (under) => {
+  test("a run that ends before its launch is over for good, with the reason and one event", async (under) => {
     const { records, journal } = under;
     await scene(under, 2);
     const end = { status: "failed", failureJson: '{"code":"x"}' } as const;
@@ -209,7 +209,7 @@ function askedContract(test: ContractTest): void {
 }
 
 function followerContract(test: ContractTest): void {
-  test("G2: a run follows its runtime job through launch, progress, pause and end, also after reopening", async (under) => {
+  test("a run follows its runtime job through launch, progress, pause and end, also after reopening", async (under) => {
     const { records, journal } = under;
     await scene(under);
     await records.write((writes) => writes.setWaiting("run_0001", "pending", "Preparing", 2_500));
@@ -259,7 +259,7 @@ function followerContract(test: ContractTest): void {
     assert.deepEqual(open.rows, []);
   });
 
-  test("G2: a run whose job is born and ends in one batch is over at once", async (under) => {
+  test("a run whose job is born and ends in one batch is over at once", async (under) => {
     await scene(under, 2);
     const failed: JobProgress = progress({
       status: "failed",
@@ -279,7 +279,7 @@ function followerContract(test: ContractTest): void {
     assert.equal(open.rows.length, 1);
   });
 
-  test("G2: a lost claim changes no run, and a part that is sent again counts its end once", async (under) => {
+  test("a lost claim changes no run, and a part that is sent again counts its end once", async (under) => {
     const { records, journal } = under;
     await scene(under, 2);
     await journal.commit([launch(first), launch(run(2, "job_0001"))]);
@@ -296,7 +296,7 @@ function followerContract(test: ContractTest): void {
     assert.equal((await records.job("job_0001"))?.activeRuns, 1);
   });
 
-  test("G2: the label of a launched run cannot be changed", async (under) => {
+  test("the label of a launched run cannot be changed", async (under) => {
     const { records, journal } = under;
     await scene(under);
     await journal.commit([launch(first)]);

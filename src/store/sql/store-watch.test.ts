@@ -36,7 +36,7 @@ async function watched(t: TestContext, nowMs: () => number) {
   return { watch, write, other, writes: () => writes };
 }
 
-test("while writes succeed there is no problem, and asking writes nothing (T1)", async (t) => {
+test("while writes succeed there is no problem, and asking writes nothing", async (t) => {
   const { watch, write, writes } = await watched(t, () => 0);
   assert.equal(await watch.problem(), null);
   await write();
@@ -44,7 +44,7 @@ test("while writes succeed there is no problem, and asking writes nothing (T1)",
   assert.equal(writes(), 1);
 });
 
-test("a failed write is a problem until a check finds that the store takes writes again (T2)", async (t) => {
+test("a failed write is a problem until a check finds that the store takes writes again", async (t) => {
   let nowMs = 0;
   const { watch, write, other, writes } = await watched(t, () => nowMs);
   other.exec("BEGIN EXCLUSIVE");

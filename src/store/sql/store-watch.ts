@@ -1,8 +1,8 @@
 // Whether the store takes writes, for health checks.
 //
-// T1. While writes succeed, a check costs nothing: it reports the last write.
-// T2. Once one has failed, a check tries a small write, at most once per PROBE_MS, so that it notices the recovery even
-//     when nothing else writes.
+// - While writes succeed, a check costs nothing: it reports the last write.
+// - Once one has failed, a check tries a small write, at most once per PROBE_MS, so that it notices the recovery even
+//   when nothing else writes.
 
 import { sql } from "kysely";
 import { JournalUnavailable } from "../../engine/journal.ts";

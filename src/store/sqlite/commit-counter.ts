@@ -1,10 +1,10 @@
 // A count of the commits outside of the database, so that a start notices when acknowledged ones are missing: SQLite
 // takes a lost or damaged write-ahead log for the end of the history.
 //
-// K1. Every transaction that changes something raises the count in the database; the file is written after its commit was
-//     synced, and before its caller gets the answer.
-// K2. The file itself is never synced: after a kill it is right, after a power cut right, behind or unreadable, but never
-//     ahead of what was synced. Only a file that is ahead means a loss.
+// - Every transaction that changes something raises the count in the database; the file is written after its commit was
+//   synced, and before its caller gets the answer.
+// - The file itself is never synced: after a kill it is right, after a power cut right, behind or unreadable, but never
+//   ahead of what was synced. Only a file that is ahead means a loss.
 
 import { closeSync, constants, openSync, readFileSync, writeSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";

@@ -40,7 +40,7 @@ test("migrating from empty makes the tables, and a second time changes nothing",
   assert.deepEqual(tables(file), first);
 });
 
-test("a commit that returned is on disk: the log is synced with every one (D1)", async () => {
+test("a commit that returned is on disk: the log is synced with every one", async () => {
   const file = newFile();
   for (const _start of ["the first", "the next"]) {
     const database = openSqlite(file);

@@ -1,12 +1,12 @@
 // SQLite: one connection, opened for durability, brought to the newest schema before anyone sees it.
 //
-// D1. WAL with synchronous=FULL: a commit that returned is on disk.
-// D2. One transaction at a time: the journal's (synchronous) and Kysely's (a chain of promises) go through one gate,
-//     because they share the connection. A read outside of them waits for the current transaction.
-// D3. No statement waits for a lock longer than BUSY_TIMEOUT_MS, because it would block the event loop; callers that
-//     must wait longer retry.
-// D4. A damaged file is not written any more: the first error that shows damage makes the connection read-only until the
-//     program ends. Reads continue.
+// - WAL with synchronous=FULL: a commit that returned is on disk.
+// - One transaction at a time: the journal's (synchronous) and Kysely's (a chain of promises) go through one gate,
+//   because they share the connection. A read outside of them waits for the current transaction.
+// - No statement waits for a lock longer than BUSY_TIMEOUT_MS, because it would block the event loop; callers that
+//   must wait longer retry.
+// - A damaged file is not written any more: the first error that shows damage makes the connection read-only until the
+//   program ends. Reads continue.
 
 import {
   accessSync,
@@ -37,7 +37,7 @@ export interface SqliteDatabase extends Database {
   readonly connection: DatabaseSync;
   readonly gate: WriteGate;
   readonly file: string;
-  /** Ends all writing (D4): a check has found the file damaged. */
+  /** Ends all writing: a check has found the file damaged. */
   setDamaged(reason: string): void;
   /** Raised and noted with every transaction (commit-counter.ts). */
   readonly counter: CommitCounter;

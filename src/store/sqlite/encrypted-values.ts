@@ -1,8 +1,8 @@
 // The encrypted values of a database: whether there are any, and re-encrypting them with another key.
 //
-// E1. Every text column is searched, so that a table added later is not forgotten.
-// E2. Values are rewritten in transactions of bounded size. Each value is complete at any time, so an interrupted
-//     rotation can start again and find the rest.
+// - Every text column is searched, so that a table added later is not forgotten.
+// - Values are rewritten in transactions of bounded size. Each value is complete at any time, so an interrupted
+//   rotation can start again and find the rest.
 
 import type { DatabaseSync } from "node:sqlite";
 import { CompiledQuery } from "kysely";

@@ -51,7 +51,7 @@ test("a violated constraint concerns the row; a full disk is transient; a file t
   assert.deepEqual([outcome(13), outcome(778), outcome(1034)], ["not_written", "not_written", "unknown"]);
 });
 
-test("a damaged page: reading it reports the damage and what to do, writing ends, other reads continue (D4)", async () => {
+test("a damaged page: reading it reports the damage and what to do, writing ends, other reads continue", async () => {
   const folder = await mkdtemp(join(tmpdir(), "troupe-damaged-"));
   const file = join(folder, "troupe.db");
   try {

@@ -1,7 +1,7 @@
 // SQLite's errors by what they concern, and what they mean for an operator.
 //
-// S1. Only a transient error is answered with "try again". An error of one row is reported to the writer of that row,
-//     and one of the file ends all writing (database.ts, D4).
+// - Only a transient error is answered with "try again". An error of one row is reported to the writer of that row,
+//   and one of the file ends all writing (database.ts).
 
 import { JournalUnavailable } from "../../engine/journal.ts";
 

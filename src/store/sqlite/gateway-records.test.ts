@@ -83,7 +83,7 @@ test("a work that continues after SQLite has rolled back the transaction writes 
     await records.write((writes) => writes.insertJob(job(1)));
   }));
 
-test("a run's updates that change no status write no row of the gateway (F3)", () =>
+test("a run's updates that change no status write no row of the gateway", () =>
   withDatabase(async (database, records) => {
     const journal = new SqliteJournal(database);
     const one = run(1, "job_0001");

@@ -1,11 +1,11 @@
 // The gateway's runs follow the runtime's jobs: in the transaction that changes a job, its run is changed too, so that
 // no reader sees one without the other. Jobs without a run are skipped.
 //
-// F1. A run has the status of its runtime job as of the last batch.
-// F2. A run ends once: its end is counted at its definition then, and nothing changes it afterwards.
-// F3. A run that the runtime paused or resumed by itself (a manual recovery, its own API) is wanted so: a restart must not
-//     undo it. What the gateway asks for is in the row before the runtime gets it, so this never overrides it.
-// F4. A batch that changes no status writes nothing here: it costs one look at an index.
+// - A run has the status of its runtime job as of the last batch.
+// - A run ends once: its end is counted at its definition then, and nothing changes it afterwards.
+// - A run that the runtime paused or resumed by itself (a manual recovery, its own API) is wanted so: a restart must not
+//   undo it. What the gateway asks for is in the row before the runtime gets it, so this never overrides it.
+// - A batch that changes no status writes nothing here: it costs one look at an index.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { isTerminal, type JobProgress } from "../../engine/journal.ts";
