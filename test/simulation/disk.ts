@@ -1,8 +1,8 @@
 // The real SQLite journal on a disk whose power is cut: the files are taken as the last sync left them, and of what a
 // commit has written since, any part in any order (torn-files.ts). The real store opens what is left.
 //
-// - Every commit that was acknowledged is there, whole; of the one that was under way everything or nothing.
-// - What is there opens without a complaint, its pages fit together, and each row is what was written.
+// D1. Every commit that was acknowledged is there, whole; of the one that was under way everything or nothing.
+// D2. What is there opens without a complaint, its pages fit together, and each row is what was written.
 //
 // What is synced when follows from SQLite's protocol, which is not observed here: with synchronous=FULL a commit's
 // frames are synced before it returns, a log that begins again has its header synced before its frames, and the log is

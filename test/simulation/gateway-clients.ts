@@ -1,9 +1,9 @@
 // Clients of the gateway: they ask for runs and for operations under idempotency keys, again until they are answered
 // and sometimes afterwards, and they pause, resume and cancel runs. They know only what they were answered.
 //
-// - Requests with one key have one effect and one answer, whichever process answers; another request under the same
-//   key is refused.
-// - A run whose cancellation was acknowledged is cancelled.
+// W1. Requests with one key have one effect and one answer, whichever process answers; another request under the same
+//     key is refused.
+// W4. A run whose cancellation was acknowledged is cancelled.
 
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../src/engine/json.ts";

@@ -1,9 +1,9 @@
 // One seed of the gateway: jobs, clients, a few crashes; then peace, in which everything must come to its end.
 //
-// - A run that was accepted is handed to the runtime once and ends; one that ends before is never handed over.
-// - An operation goes forwards only, is published behind its commits and ends once; what its end brings about is there
-//   exactly if it was completed. Of one target one is open at a time.
-// - Nothing is left: no port in use, no folder, no work; and what was prepared is there while commands need it.
+// W2. A run that was accepted is handed to the runtime once and ends; one that ends before is never handed over.
+// W3. An operation goes forwards only, is published behind its commits and ends once; what its end brings about is there
+//     exactly if it was completed. Of one target one is open at a time.
+// W5. Nothing is left: no port in use, no folder, no work; and what was prepared is there while commands need it.
 
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
