@@ -76,7 +76,7 @@ test("every code is answered somewhere in the program, and met by a test of it",
   const own = globSync("src/{http,launch,runs}/**/*.ts", { cwd: root }).filter(
     (file) => !isTest(file) && !/problem-codes\.ts$|\/schemas\//.test(file),
   );
-  const tests = globSync(["src/{http,launch,runs}/**/*.test.ts", "test/integration/gateway-*.test.ts"], {
+  const tests = globSync(["src/{http,launch,runs}/**/*.test.ts", "test/{gateway,integration}/*.test.ts"], {
     cwd: root,
   }).filter((file) => !file.endsWith("problem-codes.test.ts"));
   const [program, tested] = [textOf(own), textOf(tests)];
