@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // The launcher: plain JavaScript for any Node 18 or newer, which finds a Node 26 (the user's own, or the one
-// that npm installed with this package) and hands the program to it: src/main.ts in a checkout, its JavaScript in an
+// that npm installed with this package) and hands the program to it: src/main.ts in a checkout, a bundle of it in an
 // installed package. `node bin/troupe.mjs --node FILE …` runs another file the same way; the package's scripts use that.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -36,7 +36,7 @@ if (node === null) {
 const given = process.argv.slice(2);
 const source = join(root, "src", "main.ts");
 const isCheckout = existsSync(source);
-const main = isCheckout ? source : join(root, "dist", "src", "main.js");
+const main = isCheckout ? source : join(root, "dist", "program", "main.js");
 // node:ffi (src/execution/process/process-marks.ts) is experimental, and would warn every user.
 const args = [
   "--disable-warning=ExperimentalWarning",

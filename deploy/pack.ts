@@ -1,10 +1,12 @@
 // Makes dist/, which `npm pack` puts into the package: the program as JavaScript, since Node runs no TypeScript under
-// node_modules. The tree keeps its shape, so what the program finds beside its own files it finds there too.
+// node_modules. The tree keeps its shape, so what the program finds beside its own files it finds there too; the command starts
+// a bundle of it, which takes half the time.
 
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { BUNDLED_LIBRARY, bundle } from "./bundle.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
@@ -29,3 +31,11 @@ cpSync(join(root, "examples"), join(dist, "examples"), {
   recursive: true,
   filter: (source) => !source.endsWith("__pycache__"),
 });
+
+const program = join(dist, "program");
+await bundle(
+  join(dist, "src", "main.js"),
+  program,
+  (file) => `new URL(${JSON.stringify(relative(program, file))}, import.meta.url).href`,
+);
+cpSync(join(root, "node_modules", BUNDLED_LIBRARY, "LICENSE"), join(program, `LICENSE.${BUNDLED_LIBRARY}`));

@@ -3,11 +3,13 @@
 
 import { execFile } from "node:child_process";
 import { DatabaseSync } from "node:sqlite";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { scopeOf } from "./errors.ts";
 import { isWhole, type Row } from "./row-checksum.ts";
 import { type Table, tablesOf } from "./tables.ts";
 
+const PROGRAM = fileURLToPath(import.meta.url);
 /** Long, because nothing waits for the check. */
 const BUSY_TIMEOUT_MS = 10_000;
 /** Enough to show where to look. */
@@ -58,8 +60,8 @@ function* changedRowsOf(connection: DatabaseSync, { name, key, checksums }: Tabl
  */
 export async function quickCheckInBackground(file: string, signal: AbortSignal): Promise<CheckedDatabase> {
   const options = { signal, killSignal: "SIGKILL" } as const;
-  const { stdout } = await promisify(execFile)(process.execPath, [import.meta.filename, file], options);
+  const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, file], options);
   return JSON.parse(stdout) as CheckedDatabase;
 }
 
-if (import.meta.main) process.stdout.write(JSON.stringify(quickCheck(process.argv[2]!)));
+if (process.argv[1] === PROGRAM) process.stdout.write(JSON.stringify(quickCheck(process.argv[2]!)));
