@@ -2,6 +2,7 @@
 // a start is that. Libraries stay where npm has put them, but for the one that alone has 280 files.
 
 import { readFile } from "node:fs/promises";
+import { relative } from "node:path";
 import { build } from "esbuild";
 
 /** Its licence is to be kept beside the bundle. */
@@ -10,12 +11,12 @@ export const BUNDLED_LIBRARY = "kysely";
 /**
  * Bundles the program.
  *
- * @param main the file that it begins with
+ * What it finds beside its own files (migrations, pages, the files of threads), it finds there still.
+ *
+ * @param main the file that it begins with, JavaScript
  * @param into a folder, which is made
- * @param addressOf the expression that takes the place of import.meta.url in a file: what the program finds beside its own
- *   files, it finds there
  */
-export async function bundle(main: string, into: string, addressOf: (file: string) => string): Promise<void> {
+export async function bundle(main: string, into: string): Promise<void> {
   await build({
     entryPoints: [main],
     outdir: into,
@@ -34,13 +35,11 @@ export async function bundle(main: string, into: string, addressOf: (file: strin
           onResolve({ filter: /^[^./]/ }, ({ path, kind }) =>
             kind === "entry-point" || path === BUNDLED_LIBRARY ? null : { path, external: true },
           );
-          onLoad({ filter: /\.(?:ts|m?js)$/ }, async ({ path }) => {
+          onLoad({ filter: /\.m?js$/ }, async ({ path }) => {
             if (path.includes("/node_modules/")) return null;
             const text = await readFile(path, "utf8");
-            return {
-              contents: text.replaceAll("import.meta.url", addressOf(path)),
-              loader: path.endsWith(".ts") ? "ts" : "js",
-            };
+            const address = `new URL(${JSON.stringify(relative(into, path))}, import.meta.url).href`;
+            return { contents: text.replaceAll("import.meta.url", address), loader: "js" };
           });
         },
       },

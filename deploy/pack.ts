@@ -4,7 +4,7 @@
 
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
-import { dirname, join, relative } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { BUNDLED_LIBRARY, bundle } from "./bundle.ts";
 
@@ -33,9 +33,5 @@ cpSync(join(root, "examples"), join(dist, "examples"), {
 });
 
 const program = join(dist, "program");
-await bundle(
-  join(dist, "src", "main.js"),
-  program,
-  (file) => `new URL(${JSON.stringify(relative(program, file))}, import.meta.url).href`,
-);
+await bundle(join(dist, "src", "main.js"), program);
 cpSync(join(root, "node_modules", BUNDLED_LIBRARY, "LICENSE"), join(program, `LICENSE.${BUNDLED_LIBRARY}`));

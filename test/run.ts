@@ -6,9 +6,8 @@ import { spawnSync } from "node:child_process";
 import { globSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { bundle } from "../deploy/bundle.ts";
 import { grouped } from "./support/groups.ts";
 import { LONG_VARIABLE } from "./support/long.ts";
 import { memoryFolder } from "./support/memory-folder.ts";
@@ -38,9 +37,6 @@ if (files.length === 0) {
 }
 const folder = process.env.TMPDIR === undefined ? memoryFolder() : null;
 const groups = mkdtempSync(join(folder ?? tmpdir(), "troupe-groups-"));
-// Beside the libraries that it imports. Programs start from it in half the time, some four hundred times.
-const program = join(root, "node_modules", ".cache", `tests-${process.pid}`);
-await bundle(join(root, "src", "main.ts"), program, (file) => JSON.stringify(pathToFileURL(file).href));
 let status = node(
   [
     "--test",
@@ -48,14 +44,9 @@ let status = node(
     `--test-timeout=${FILE_MS_MAX}`,
     ...grouped(root, files, groups),
   ],
-  {
-    TROUPE_TEST_PROGRAM: join(program, "main.js"),
-    ...(folder !== null && { TMPDIR: folder }),
-    ...(values.long && { [LONG_VARIABLE]: "1" }),
-  },
+  { ...(folder !== null && { TMPDIR: folder }), ...(values.long && { [LONG_VARIABLE]: "1" }) },
 );
 rmSync(groups, { recursive: true, force: true });
-rmSync(program, { recursive: true, force: true });
 if (folder !== null) rmSync(folder, { recursive: true, force: true });
 // They are what `npm test` must notice: its sizes, not the long ones.
 if (status === 0 && values.long && words.length === 0) status = node(["test/mutations/run.ts"], {});

@@ -15,11 +15,11 @@ test("kill -9 of the launcher ends the program behind it, and the next start has
 }, async () => {
   const home = await temporaryHome();
   try {
-    await using first = await startProgram({ home, env, isLaunched: true });
+    await using first = await startProgram({ home, env });
     assert.ok(processesWith(home).length >= 2, "the launcher and the program");
     process.kill(first.pid, "SIGKILL");
     await until("nothing of it is left", () => processesWith(home).length === 0);
-    await using second = await startProgram({ home, env, isLaunched: true });
+    await using second = await startProgram({ home, env });
     assert.equal((await second.stop()).code, 0, "SIGTERM reaches the program, and its exit code comes back");
   } finally {
     await rm(home, { recursive: true, force: true });

@@ -369,11 +369,7 @@ module.registerHooks?.({
     try {
       await writeFile(file, hook);
       const options = `--import=${file}`;
-      await using program = await startProgram({
-        home,
-        env: { ...env, NODE_OPTIONS: options },
-        isLaunched: true,
-      });
+      await using program = await startProgram({ home, env: { ...env, NODE_OPTIONS: options } });
       const job = await request(program, "POST", "/jobs", graph("off", [teller("work")]));
       await historyOf(program, String(job.body.id));
       await program.stop();

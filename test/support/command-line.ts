@@ -6,10 +6,13 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { Writable } from "node:stream";
 import { after } from "node:test";
+import { fileURLToPath } from "node:url";
 import { runCommand } from "../../src/cli/cli.ts";
 import { terminalOn } from "../../src/cli/terminal.ts";
 import { freePorts } from "./ports.ts";
-import { programEnvironment, troupe, within } from "./program.ts";
+import { programEnvironment, within } from "./program.ts";
+
+const launcher = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 
 export interface Ended {
   readonly code: number | null;
@@ -44,7 +47,7 @@ export function start(
   env: Readonly<Record<string, string>> = {},
   input = "",
 ): Started {
-  const child = spawn(process.execPath, [...troupe, ...args], { env: programEnvironment(home, env) });
+  const child = spawn(process.execPath, [launcher, ...args], { env: programEnvironment(home, env) });
   // A command that does not read its stdin is gone before the input is written.
   child.stdin.on("error", () => {});
   child.stdin.end(input);

@@ -8,14 +8,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const launcher = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
-const bundled = process.env.TROUPE_TEST_PROGRAM;
-/** The launcher; or the bundle of the program that test/run.ts has made, which starts in half the time. */
-export const troupe: readonly string[] =
-  bundled === undefined ? [launcher] : ["--disable-warning=ExperimentalWarning", bundled];
 const OUTPUT_CHARS_MAX = 1024 * 1024;
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 60_000;
@@ -25,8 +21,6 @@ export interface ProgramOptions {
   readonly args?: readonly string[];
   /** Further variables; one that is undefined is removed. All ports default to 0, any free one. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Whether the launcher starts it from its sources in any case. */
-  readonly isLaunched?: boolean;
   /** An existing SVC_HOME, to carry on where another program ended; it is the caller's to remove. */
   readonly home?: string;
   /** Words before the program's own, such as ["nice", "-n", "5"]: a command that in the end becomes the program. */
@@ -91,7 +85,7 @@ export async function startProgram(options: ProgramOptions = {}): Promise<Progra
 /** The command that starts the program, word by word. */
 export function programWords(options: ProgramOptions): readonly [string, ...string[]] {
   const [first, ...rest] = options.through ?? [];
-  const own = [...(options.isLaunched ? [launcher] : troupe), ...(options.args ?? ["runtime"])];
+  const own = [launcher, ...(options.args ?? ["runtime"])];
   return first === undefined ? [process.execPath, ...own] : [first, ...rest, process.execPath, ...own];
 }
 
@@ -111,8 +105,6 @@ export function programEnvironment(
   for (const [name, value] of [...own, ...Object.entries({ ...ports, SVC_HOME: home, ...extra })]) {
     if (value !== undefined) env[name] = value;
   }
-  // The bundle has another path in each run of the tests: what is compiled of it goes with it.
-  if (bundled !== undefined) env.NODE_COMPILE_CACHE = join(dirname(bundled), "compiled");
   // Set by the test runner for its own children; a program that inherits it would report to the runner.
   delete env.NODE_TEST_CONTEXT;
   return env;
