@@ -2,7 +2,7 @@
 // once. Method: real zips that inflate, and what lies on the disk afterwards.
 
 import assert from "node:assert/strict";
-import { readdir } from "node:fs/promises";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
@@ -73,6 +73,17 @@ test("bundles over the quota together are refused, folders too; a deleted one ma
   await fresh.detach(first, () => records.delete(first.bundleId));
   assert.deepEqual(await left(place), ["incoming"]);
   await fresh.registerZip(upload(bundleOf(30_000, "b")));
+});
+
+test("a quota that could not be measured once is measured again", async () => {
+  await using place = await makePlace();
+  const root = join(place.home, "not-yet-a-folder");
+  await writeFile(root, "");
+  const quota = new DiskQuota(root, { bytesMax: 100, turns: new KeyedMutex() });
+  await assert.rejects(quota.reserve(1), { code: "ENOTDIR" });
+  await rm(root);
+  await mkdir(root);
+  (await quota.reserve(100))[Symbol.dispose]();
 });
 
 test("uploads that arrive together share one quota", async () => {

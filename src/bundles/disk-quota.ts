@@ -5,7 +5,7 @@
 
 import { readdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import type { KeyedMutex } from "../lib/async.ts";
+import { type KeyedMutex, madeOnce } from "../lib/async.ts";
 import { bytesIn } from "../lib/files.ts";
 import { FINGERPRINT_PATTERN } from "./layout.ts";
 import { BundlesFull } from "./problem.ts";
@@ -15,7 +15,8 @@ export class DiskQuota {
   readonly #bytesMax: number;
   readonly #turns: KeyedMutex;
   readonly #sizes = new Map<string, number>();
-  #measured: Promise<void> | null = null;
+  /** A failure (no file could be opened) must not refuse every later bundle. */
+  readonly #measured = madeOnce(() => this.#measure());
   #storedBytes = 0;
   #reservedBytes = 0;
 
@@ -42,8 +43,7 @@ export class DiskQuota {
       throw Object.assign(new Error(message), { code: "ENOSPC", syscall: "statfs" });
     }
     if (this.#bytesMax > 0) {
-      this.#measured ??= this.#measure();
-      await this.#measured;
+      await this.#measured();
       const usedBytes = this.#storedBytes + this.#reservedBytes;
       if (usedBytes + bytes > this.#bytesMax)
         throw new BundlesFull({ bytes, usedBytes, bytesMax: this.#bytesMax });

@@ -69,6 +69,18 @@ export async function forEachConcurrent<Item>(
   if (failures.length > 0) throw failures[0];
 }
 
+/** A function that makes a value when it is first called, and again after a failure. */
+export function madeOnce<Value>(make: () => Promise<Value>): () => Promise<Value> {
+  let made: Promise<Value> | null = null;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = null;
+      throw error;
+    });
+    return made;
+  };
+}
+
 /** The machine had no CPU time for the work. The same may be tried again. */
 export class MachineBusy extends Error {
   override readonly name = "MachineBusy";

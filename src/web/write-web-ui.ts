@@ -7,19 +7,17 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { WebUi } from "../blueprints/package-description.ts";
 import type { JsonObject } from "../engine/json.ts";
+import { madeOnce } from "../lib/async.ts";
 import { graphPicture, NoRoomForWebUi, WEB_UI_NODE } from "./inject.ts";
 
 const DASHBOARD = fileURLToPath(new URL("./dashboard/", import.meta.url));
 /** What browsers and the server are given; tests and types lie beside it. */
 const SHIPPED = /^[a-z-]+\.(?:mjs|js|json|css|html|svg)$/;
 
-let shipped: Promise<readonly string[]> | null = null;
-
 /** The names of the dashboard's own files. */
-export function webUiFiles(): Promise<readonly string[]> {
-  shipped ??= readdir(DASHBOARD).then((names) => names.filter((name) => SHIPPED.test(name)));
-  return shipped;
-}
+export const webUiFiles = madeOnce(async () =>
+  (await readdir(DASHBOARD)).filter((name) => SHIPPED.test(name)),
+);
 
 /**
  * Looks for the author's own page (adapter static_html); a dashboard without one would be started again and again.

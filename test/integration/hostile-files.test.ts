@@ -11,7 +11,7 @@ import type { Program } from "../support/program.ts";
 import { dial, everything } from "../support/raw-http.ts";
 import { until } from "../support/until.ts";
 
-const FILES_MAX = 64;
+const FILES_MAX = 48;
 const UPLOADS = 60;
 
 let gateway: Program;

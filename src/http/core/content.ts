@@ -26,15 +26,3 @@ export function sendContent(
   reply.headers({ etag, "cache-control": "no-cache", "x-content-type-options": "nosniff", ...headers });
   return notModified(request, etag) ? reply.code(304).send() : reply.type(type).send(body);
 }
-
-/** A function that makes a value when it is first called, and again after a failure. */
-export function madeOnce<Value>(make: () => Promise<Value>): () => Promise<Value> {
-  let made: Promise<Value> | null = null;
-  return () => {
-    made ??= make().catch((error: unknown) => {
-      made = null;
-      throw error;
-    });
-    return made;
-  };
-}

@@ -10,7 +10,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import type { FastifyInstance } from "fastify";
-import { type Content, contentOf, madeOnce, sendContent } from "../core/content.ts";
+import { madeOnce } from "../../lib/async.ts";
+import { type Content, contentOf, sendContent } from "../core/content.ts";
 import { OPEN_API_PATH } from "./openapi.ts";
 
 const DOCS_PATH = "/docs";
