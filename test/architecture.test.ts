@@ -41,7 +41,14 @@ const banned: readonly {
   { call: /\bMath\.random\(/, elsewhere: ["web/dashboard"], instead: "the Randomness port" },
   {
     call: /\b(setTimeout|setInterval|setImmediate)\(/,
-    elsewhere: ["app/clock.ts", "http", "cli", "execution/process/usage.ts", "web/dashboard"],
+    elsewhere: [
+      "app/clock.ts",
+      "http",
+      "cli",
+      "execution/examination.ts",
+      "execution/process/usage.ts",
+      "web/dashboard",
+    ],
     instead: "the Clock port",
   },
   { call: /\brandomUUID\(/, elsewhere: [], instead: "the Randomness port" },

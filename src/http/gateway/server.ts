@@ -4,10 +4,10 @@
 import Fastify, { type FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { gatewayConventions } from "../core/conventions.ts";
+import { HttpCounts } from "../core/http-counts.ts";
 import { Problem } from "../core/problem.ts";
 import type { RunTokens } from "../core/run-token.ts";
 import { CONNECTIONS_MAX, commonOptions } from "../core/server-options.ts";
-import { HttpCounts } from "../resources/metrics.ts";
 import type { SystemSettings } from "../resources/system.ts";
 import { docsRoutes, frontPageRoute } from "./docs.ts";
 import { jsonSchemaRoutes } from "./json-schemas.ts";

@@ -1,10 +1,5 @@
 // GET /metrics: what the process, the runtime, its pools and the gateway are doing. In the gateway as JSON, or as text for
 // Prometheus when that is asked for; in the runtime API, as an addition to its specification, as text alone.
-//
-// - A request counts once its answer has been sent; one whose client has left does not.
-// - Event streams, and requests that wait for a run (`Prefer: wait`), count as requests, but have no duration: they
-//   last as long as a run.
-// - Counting allocates nothing per request.
 
 import type { FastifyInstance } from "fastify";
 import type { Engine } from "../../engine/engine.ts";
@@ -18,10 +13,9 @@ import {
   type TextFlavour,
   textTypes,
 } from "../../observability/metrics/exposition.ts";
-import { Histogram } from "../../observability/metrics/histogram.ts";
 import type { MetricsSource } from "../../observability/metrics/metrics-source.ts";
 import { type RuntimeReading, runtimeMetrics } from "../../observability/metrics/runtime-metrics.ts";
-import { waitSeconds } from "../core/prefer.ts";
+import type { HttpCounts } from "../core/http-counts.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { type Schema, Type } from "../core/type.ts";
 import { type HealthParts, Lag, lagShown, Pools, UptimeSeconds, whyUnavailable } from "./system.ts";
@@ -233,52 +227,4 @@ function weightOf(parameters: readonly string[]): number {
   const given = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
   const weight = given === undefined ? 1 : Number(given);
   return weight >= 0 && weight <= 1 ? weight : 0;
-}
-
-// ---------------------------------------------------------------------------------------------- counts
-
-/** Upper bounds of the buckets of durations. */
-const DURATION_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
-
-const classes = ["1xx", "2xx", "3xx", "4xx", "5xx"] as const;
-export type StatusClass = (typeof classes)[number];
-
-export class HttpCounts {
-  readonly durationSeconds = new Histogram(DURATION_SECONDS);
-  readonly #byClass = [0, 0, 0, 0, 0];
-  #connections = 0;
-
-  get connections(): number {
-    return this.#connections;
-  }
-
-  get requests(): Readonly<Record<StatusClass, number>> {
-    return Object.fromEntries(classes.map((name, i) => [name, this.#byClass[i]!])) as Record<
-      StatusClass,
-      number
-    >;
-  }
-
-  /** Counts what `app` answers from now on; to be called once, before its routes are registered. */
-  watch(app: FastifyInstance): void {
-    app.server.on("connection", (socket) => {
-      this.#connections++;
-      socket.once("close", () => {
-        this.#connections--;
-      });
-    });
-    app.addHook("onResponse", ({ headers }, reply, done) => {
-      const isStream = reply.raw.getHeader("content-type")?.toString().startsWith("text/event-stream");
-      const isOfARun = isStream === true || waitSeconds(headers.prefer as string | undefined) > 0;
-      this.count(reply.statusCode, isOfARun ? null : reply.elapsedTime);
-      done();
-    });
-  }
-
-  /** @param durationMs null for what has no duration */
-  count(status: number, durationMs: number | null): void {
-    const index = Math.min(5, Math.max(1, Math.floor(status / 100))) - 1;
-    this.#byClass[index] = this.#byClass[index]! + 1;
-    if (durationMs !== null) this.durationSeconds.observe(durationMs / 1_000);
-  }
 }

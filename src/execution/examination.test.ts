@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Check, examinationOf } from "./doctor.ts";
+import { type Check, examinationOf } from "./examination.ts";
 
 const fine = (name: string): Check => ({ name, run: async () => [{ name, state: "ok", text: "fine" }] });
 
-test("findings come in the order of the checks, whoever ends first", async () => {
+test("findings come in the order of the checks, whichever ends first", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const slow: Check = { name: "slow", run: () => promise.then(() => fine("slow").run()) };
   const quick: Check = {
