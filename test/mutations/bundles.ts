@@ -72,7 +72,7 @@ export const bundleMutations: readonly Mutation[] = [
   {
     fault: "bundles from before the start do not count towards the quota",
     file: "src/bundles/disk-quota.ts",
-    search: "await this.#measured;",
+    search: "await this.#measured();",
     replacement: "",
     tests: bombs,
   },
