@@ -31,7 +31,7 @@ export function openMetrics(
   { streams, waits }: Pick<Serving, "streams" | "waits">,
   undo: AsyncDisposableStack,
 ): MetricsSource {
-  const process = new ProcessMeter(systemClock.nowMs);
+  const process = new ProcessMeter(systemClock.steadyMs);
   undo.defer(() => process.stop());
   const { engine, meter, slots: pools, startedAtMs } = core;
   return metricsSource({

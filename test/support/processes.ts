@@ -26,6 +26,16 @@ export function memoryOf(pid: number): { readonly nowBytes: number; readonly pea
   return { nowBytes: read("VmRSS"), peakBytes: read("VmHWM") };
 }
 
+/** How often the threads of a process have waited for something so far, and been woken. */
+export function wakeUpsOf(pid: number): number {
+  let sum = 0;
+  for (const task of readdirSync(`/proc/${pid}/task`)) {
+    const status = readProc(pid, `task/${task}/status`) ?? "";
+    sum += Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0);
+  }
+  return sum;
+}
+
 function readProc(pid: number, file: string): string | null {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "latin1");

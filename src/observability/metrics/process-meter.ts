@@ -1,15 +1,18 @@
 // The process as the system sees it: memory, processor time, and how long the event loop keeps callers waiting.
 //
-// The delay of the loop is measured by a timer inside Node that fires every LAG_RESOLUTION_MS; what it is late by is
-// the delay. Figures go back to the reading before the last one that is at least LAG_WINDOW_MS old, so that they describe
-// the present and not the whole life of the process, however often they are read.
+// The delay of the loop is how long a caller waits for the iteration that runs when it arrives. Node measures the iterations
+// without waking a loop that has nothing to do. Figures go back to the reading before the last one that is at least
+// LAG_WINDOW_MS old, so that they describe the present and not the whole life of the process, however often they are read.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
-const LAG_RESOLUTION_MS = 50;
 const LAG_WINDOW_MS = 60_000;
 
-type Histogram = ReturnType<typeof monitorEventLoopDelay>;
+/** The iterations of the loop since a moment. */
+interface Window {
+  readonly sinceMs: number;
+  readonly iterations: ReturnType<typeof monitorEventLoopDelay>;
+}
 
 export interface ProcessSample {
   readonly rssBytes: number;
@@ -28,18 +31,16 @@ export interface Lag {
 }
 
 export class ProcessMeter {
-  readonly #nowMs: () => number;
+  readonly #steadyMs: () => number;
   /** Two windows, started one after the other: the older one is read. */
-  #older: Histogram;
-  #newer: Histogram;
-  #newerSinceMs: number;
+  #older: Window;
+  #newer: Window;
 
-  /** @param nowMs wall time in ms since 1970 */
-  constructor(nowMs: () => number) {
-    this.#nowMs = nowMs;
-    this.#older = started();
+  /** @param steadyMs monotonic time in ms */
+  constructor(steadyMs: () => number) {
+    this.#steadyMs = steadyMs;
+    this.#older = this.#started();
     this.#newer = this.#older;
-    this.#newerSinceMs = nowMs();
   }
 
   sample(): ProcessSample {
@@ -57,35 +58,49 @@ export class ProcessMeter {
   }
 
   lag(): Lag {
+    const { sinceMs, iterations } = this.#older;
+    const windowMs = this.#steadyMs() - sinceMs;
     const lag = {
-      p50Ms: lateness(this.#older.percentile(50)),
-      p99Ms: lateness(this.#older.percentile(99)),
-      maxMs: lateness(this.#older.max),
+      p50Ms: waitOf(0.5, iterations, windowMs),
+      p99Ms: waitOf(0.99, iterations, windowMs),
+      maxMs: milliseconds(iterations.max),
     };
-    if (Math.abs(this.#nowMs() - this.#newerSinceMs) >= LAG_WINDOW_MS) this.#turn();
+    if (this.#steadyMs() - this.#newer.sinceMs >= LAG_WINDOW_MS) this.#turn();
     return lag;
   }
 
   #turn(): void {
-    if (this.#older !== this.#newer) this.#older.disable();
+    if (this.#older !== this.#newer) this.#older.iterations.disable();
     this.#older = this.#newer;
-    this.#newer = started();
-    this.#newerSinceMs = this.#nowMs();
+    this.#newer = this.#started();
+  }
+
+  #started(): Window {
+    const iterations = monitorEventLoopDelay({ samplePerIteration: true });
+    iterations.enable();
+    return { sinceMs: this.#steadyMs(), iterations };
   }
 
   stop(): void {
-    this.#older.disable();
-    this.#newer.disable();
+    this.#older.iterations.disable();
+    this.#newer.iterations.disable();
   }
 }
 
-function started(): Histogram {
-  const histogram = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
-  histogram.enable();
-  return histogram;
+/**
+ * How long at most this share of the callers waits that arrive at any moment of the window. An iteration counts by its
+ * duration: a long one meets more callers than a thousand short ones.
+ */
+function waitOf(share: number, { percentiles, count }: Window["iterations"], windowMs: number): number {
+  const steps = [...percentiles];
+  let leftMs = (1 - share) * windowMs;
+  for (let i = steps.length - 1; i > 0; i--) {
+    const [percentile, ns] = steps[i]!;
+    const iterations = ((percentile - steps[i - 1]![0]) / 100) * count;
+    leftMs -= iterations * (ns / 1e6);
+    if (leftMs < 0) return milliseconds(ns);
+  }
+  return 0;
 }
 
-/** From the time between two ticks of the timer, in ns. */
-function lateness(intervalNs: number): number {
-  return Math.max(0, Math.round((intervalNs / 1e6 - LAG_RESOLUTION_MS) * 100) / 100);
-}
+const milliseconds = (ns: number) => Math.round(ns / 1e4) / 100;
