@@ -70,3 +70,47 @@ export const withServer =
     const [session, work] = await Promise.all([import("./session.ts"), load()]);
     return (call) => session.withServer(call, work);
   };
+
+/** Commands that ask for one change of state. @param only the kind of id they take, in its group; any kind when absent */
+export function steering(only?: "job" | "run"): readonly CommandSpec[] {
+  const summaries = {
+    job: {
+      pause: "Pause every open run of a job; a command that runs may finish.",
+      resume: "Resume every paused run of a job.",
+      cancel: "Cancel every open run of a job; their commands are ended.",
+    },
+    run: {
+      pause: "Pause a run; a command that runs may finish.",
+      resume: "Resume a paused run.",
+      cancel: "Cancel a run; its commands are ended.",
+    },
+    any: {
+      pause: "Pause a run, or every open run of a job; a command that runs may finish.",
+      resume: "Resume a paused run, or every paused run of a job.",
+      cancel: "Cancel a run, or every open run of a job; their commands are ended.",
+    },
+  }[only ?? "any"];
+  return (["pause", "resume", "cancel"] as const).map((action) => ({
+    name: only === undefined ? action : `${only}s ${action}`,
+    words: [only === undefined ? "<id>" : `<${only}-id>`],
+    summary: summaries[action],
+    ...(only === undefined && { details: eitherIds }),
+    options: only === undefined ? either : remote,
+    load: withServer(async () => (await import("./control.ts")).control(action, only)),
+  }));
+}
+
+export const logDetails = [
+  "A time is 30s, 10m, 2h or 3d, that long ago, or 2026-11-21T09:30:00Z.",
+  "With --follow, it ends when the run does.",
+];
+export const logOptions: readonly OptionSpec[] = [
+  option("--level LEVEL", "The least urgent to show: trace, debug, info, warn, error or fatal."),
+  option("--agent AGENT", "Only of this agent."),
+  option("--text TEXT", "Only messages with this text in them, in upper or lower case."),
+  option("--since TIME", "Only what was logged at this time or later."),
+  option("--until TIME", "Only what was logged before this time."),
+  option("--tail N", "Only the newest N."),
+  follow,
+  ...streamed,
+];
