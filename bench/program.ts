@@ -2,6 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { type Program, startProgram } from "../test/support/program.ts";
+import { measureBytes } from "./bytes.ts";
 import { send, submit, untilOver } from "./client.ts";
 import { measureEvidence } from "./evidence.ts";
 import { submitMany } from "./load.ts";
@@ -56,6 +57,7 @@ export async function measureProgram(
     const perJob = (processorMs(fresh.pid) - before) / PROCESSOR_JOBS;
     figures.set("processor time per two-step job", `${Math.round(perJob * 1_000)} µs`);
   }
+  if (wanted("bytes")) await measureBytes(figures);
   if (wanted("command")) await measureCommand(program, figures);
   if (wanted("evidence")) await measureEvidence(figures);
   return figures;
