@@ -103,10 +103,40 @@ export function newTally(): Tally {
   };
 }
 
-/** A tally as it is kept; counts that were added later are 0 in earlier ones. */
-export function readTally(json: string): Tally {
-  return { ...newTally(), ...(JSON.parse(json) as Partial<Tally>) };
+/** A tally as it is stored, as JSON text: without the counts that are 0 and what else is empty, which is most of it. */
+export function tallyJson(tally: Tally): string {
+  const { ends } = tally;
+  return JSON.stringify({
+    ...filledPart(tally),
+    ends: ends === null ? undefined : { ...filledPart(ends), agents: filledPart(ends.agents) },
+  });
 }
+
+/** The fields of a record that are not 0, null or an empty list. */
+function filledPart<Rec extends object>(record: Rec): Partial<Rec> {
+  const filled: Partial<Rec> = {};
+  for (const name in record) {
+    const value = record[name];
+    const isEmpty = value === 0 || value === null || (Array.isArray(value) && value.length === 0);
+    if (!isEmpty) filled[name] = value;
+  }
+  return filled;
+}
+
+/** A tally as it was stored: what is not in it is 0 or empty. */
+export function readTally(json: string): Tally {
+  const stored = JSON.parse(json) as Partial<Tally>;
+  const { ends = null } = stored;
+  const readEnds = () => ({ ...newEnds(), ...ends, agents: { ...newEnds().agents, ...ends?.agents } });
+  return { ...newTally(), ...stored, ends: ends === null ? null : readEnds() };
+}
+
+const newEnds = (): JobEnds => ({
+  agents: { done: 0, failed: 0, cancelled: 0, skipped: 0, not_reached: 0 },
+  notReached: [],
+  missingOutputs: [],
+  missingOutputsCount: 0,
+});
 
 export interface TalliedEvent {
   readonly type: string;

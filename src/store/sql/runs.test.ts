@@ -11,7 +11,7 @@ import {
 import { advance, job, launch, run } from "../../../test/support/gateway-samples.ts";
 import { agent, changes, humanRequest, message, progress } from "../../../test/support/journal-contract.ts";
 import type { JobProgress } from "../../engine/journal.ts";
-import { newTally } from "../../engine/tally.ts";
+import { newTally, readTally } from "../../engine/tally.ts";
 
 const first = run(1, "job_0001");
 const nothingYet = {
@@ -336,8 +336,8 @@ function derivedContract(test: ContractTest): void {
     await scene(under);
     const tally = { ...newTally(), logs: 7, tokensInput: 3 };
     await under.journal.commit([launch(first, { progress: progress({ tally }) })]);
-    assert.deepEqual(JSON.parse((await under.records.run("run_0001"))?.tallyJson ?? "null"), tally);
-    assert.deepEqual(JSON.parse((await under.records.latestRun("job_0001"))?.tallyJson ?? "null"), tally);
+    assert.deepEqual(readTally((await under.records.run("run_0001"))?.tallyJson ?? "null"), tally);
+    assert.deepEqual(readTally((await under.records.latestRun("job_0001"))?.tallyJson ?? "null"), tally);
   });
 
   test("a run with one open human request has its prompt; with several it has their number", async (under) => {

@@ -1,7 +1,7 @@
 // The columns of a job's row, each part in the order in which its checksum is made (row-checksum.ts).
 
 import { isTerminal, type JobInsert, type JobProgress } from "../../engine/journal.ts";
-import { readTally } from "../../engine/tally.ts";
+import { readTally, tallyJson } from "../../engine/tally.ts";
 import type { TraceContext } from "../../engine/trace.ts";
 import { columnsOf, flag, json } from "../sql/columns.ts";
 import type { Schema } from "../sql/schema.generated.ts";
@@ -47,7 +47,7 @@ export const progressColumns = columnsOf<Schema["jobs"], StoredProgress>({
   sandboxNames: json("sandboxes_json"),
   lastEventJson: "last_event_json",
   partial: flag("partial"),
-  tally: { column: "tally_json", store: JSON.stringify, read: (stored) => readTally(stored as string) },
+  tally: { column: "tally_json", store: tallyJson, read: (stored) => readTally(stored as string) },
   humanPending: "human_pending",
   storedBytes: "stored_bytes",
   failureJson: "failure_json",

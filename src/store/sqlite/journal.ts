@@ -13,6 +13,7 @@ import {
   type Journal,
   JournalUnavailable,
 } from "../../engine/journal.ts";
+import { tallyJson } from "../../engine/tally.ts";
 import { artifacts } from "../sql/artifacts.ts";
 import type { Stored } from "../sql/columns.ts";
 import { letters } from "../sql/dead-letters.ts";
@@ -140,7 +141,7 @@ export class SqliteJournal implements Journal {
         sandboxes_json: "[]",
         last_event_json: end.lastEventJson,
         failure_json: end.failureJson,
-        tally_json: JSON.stringify(end.tally),
+        tally_json: tallyJson(end.tally),
       };
       sql.failDamaged.run(...withChecksum(progressColumns.names.map((name) => failed[name]!)), jobId);
       sql.deleteEventsFrom.run(jobId, eventSeq);
