@@ -13,6 +13,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { CommitAnswer, JobChanges, Journal } from "../../src/engine/journal.ts";
+import { unpackLines } from "../../src/store/sql/packed-lines.ts";
 import { commitCountFile } from "../../src/store/sqlite/commit-counter.ts";
 import { openSqlite, type SqliteDatabase } from "../../src/store/sqlite/database.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
@@ -165,7 +166,7 @@ export class Disk {
   #eventsOf(jobId: string): string[] {
     const sql = "SELECT lines FROM events WHERE job_id = ? ORDER BY first_seq";
     const rows = this.#database.connection.prepare(sql).all(jobId);
-    return rows.flatMap(({ lines }) => String(lines).split("\n"));
+    return rows.flatMap(({ lines }) => unpackLines(String(lines)));
   }
 
   #lettersOf(jobId: string): string[] {

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { isTerminal } from "../../src/engine/journal.ts";
 import type { Operation } from "../../src/operations/records.ts";
 import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
+import { unpackLines } from "../../src/store/sql/packed-lines.ts";
 import { sqlPortRecords } from "../../src/store/sql/ports.ts";
 import { until } from "../support/until.ts";
 import { GatewayClients } from "./gateway-clients.ts";
@@ -118,7 +119,7 @@ function judgeRuns(world: GatewayWorld, { cancelled }: GatewayClients): void {
   const stored = connection.prepare("SELECT status, terminal FROM jobs WHERE job_id = ?");
   const runs = runRows(world);
   for (const { run_id, runtime_job_id, status, launched } of runs) {
-    const lines = begun.all(runtime_job_id).flatMap((row) => String(row.lines).split("\n"));
+    const lines = begun.all(runtime_job_id).flatMap((row) => unpackLines(String(row.lines)));
     const times = lines.filter((line) => line.includes('"type":"job_pending"')).length;
     assert.equal(times, launched, `W2: ${run_id} was handed to the runtime ${times} times`);
     const job = stored.get(runtime_job_id);

@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import type { EventPage, JobRecords } from "../../runs/job-records.ts";
 import type { Database } from "./database.ts";
+import { firstTimeMs, TIME_CHARS, unpackLines } from "./packed-lines.ts";
 import { atMost, type Db, pageQuery, query } from "./query.ts";
 
 /** Segments of a page: a worker that prints rarely makes one per line. */
@@ -10,9 +11,6 @@ const SEGMENTS_PER_PAGE = 128;
 const SEGMENTS_PER_LOOK_BACK = 4;
 /** Characters of a page of segments, unless a single one has more: reading them blocks the event loop. */
 const PAGE_CHARS_MAX = 512 * 1024;
-/** Where an event's line has its time (src/engine/event.ts), counted from 1. */
-const TIME_FROM = '{"timestamp":"'.length + 1;
-const TIME_CHARS = "2026-11-21T09:30:00.000Z".length;
 
 interface Segment {
   readonly firstSeq: number;
@@ -21,7 +19,7 @@ interface Segment {
 
 const toSegment = (row: { readonly first_seq: number; readonly lines: string }): Segment => ({
   firstSeq: row.first_seq,
-  lines: row.lines.split("\n"),
+  lines: unpackLines(row.lines),
 });
 
 /** Null when the job was removed: its events are then deleted in batches, which no reader may see. */
@@ -66,11 +64,11 @@ const segmentAt = query(
   (db, jobId: string, seq: number) =>
     history(db, jobId)
       .select("first_seq")
-      .select(sql<string>`substr(lines, ${sql.lit(TIME_FROM)}, ${sql.lit(TIME_CHARS)})`.as("time"))
+      .select(sql<string>`substr(lines, 1, ${sql.lit(TIME_CHARS)})`.as("start"))
       .where("first_seq", "<=", seq)
       .orderBy("first_seq", "desc")
       .limit(sql.lit(1)),
-  (row) => ({ firstSeq: row.first_seq, timeMs: Date.parse(row.time) }),
+  (row) => ({ firstSeq: row.first_seq, timeMs: firstTimeMs(row.start) }),
 );
 
 async function eventsBefore(

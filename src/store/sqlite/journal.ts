@@ -19,6 +19,7 @@ import type { Stored } from "../sql/columns.ts";
 import { letters } from "../sql/dead-letters.ts";
 import { humanRequests } from "../sql/human-requests.ts";
 import { agents, tallyOf, tasks, toTrace } from "../sql/jobs.ts";
+import { packLines } from "../sql/packed-lines.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { scopeOf } from "./errors.ts";
@@ -31,6 +32,8 @@ import type { WriteGate } from "./write-gate.ts";
 
 /** Characters of one event segment; a batch with more is written as several. */
 const SEGMENT_CHARS_MAX = 256 * 1024;
+/** Characters of lines that are packed: a longer segment is stored as it is read, because a page of it is read again and again. */
+const PACKED_CHARS_MAX = 16 * 1024;
 
 export class SqliteJournal implements Journal {
   readonly #connection: DatabaseSync;
@@ -236,8 +239,9 @@ export class SqliteJournal implements Journal {
       while (to < eventLines.length && chars + eventLines[to]!.length <= SEGMENT_CHARS_MAX) {
         chars += eventLines[to++]!.length;
       }
-      const lines = eventLines.slice(from, to).join("\n");
-      put(this.#sql.insertEvents, [jobId, firstEventSeq + from, to - from, lines]);
+      const lines = eventLines.slice(from, to);
+      const text = chars <= PACKED_CHARS_MAX ? packLines(lines) : lines.join("\n");
+      put(this.#sql.insertEvents, [jobId, firstEventSeq + from, to - from, text]);
       from = to;
     }
   }

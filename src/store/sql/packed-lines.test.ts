@@ -1,0 +1,52 @@
+// Lines as they are stored in a short segment, and read back.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fc } from "../../../test/support/fast-check.ts";
+import { renderEvent } from "../../engine/event.ts";
+import { firstTimeMs, packLines, TIME_CHARS, unpackLines } from "./packed-lines.ts";
+
+const NOW_MS = Date.parse("2026-11-21T09:30:00.000Z");
+
+const events = fc.array(
+  fc.record({
+    nowMs: fc.oneof(fc.integer({ min: NOW_MS, max: NOW_MS + 3 }), fc.constantFrom(0, 8.64e15, NOW_MS - 1)),
+    type: fc.constantFrom("log", "job_pending", "custom.type-1"),
+    agentId: fc.oneof(
+      fc.constant(null),
+      fc.string({ unit: "binary" }),
+      fc.constantFrom('a,"payload":', "\t"),
+    ),
+    payload: fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()),
+  }),
+  { minLength: 1, maxLength: 8 },
+);
+
+test("every line that the engine renders is read back as the same text", () => {
+  fc.assert(
+    fc.property(events, (all) => {
+      const lines = all.map(({ payload, ...head }) => renderEvent(head, payload));
+      const packed = packLines(lines);
+      assert.deepEqual(unpackLines(packed), lines);
+      assert.equal(firstTimeMs(packed.slice(0, TIME_CHARS)), all[0]?.nowMs);
+    }),
+  );
+});
+
+test("lines of another form are stored as they are, between packed ones as well", () => {
+  const line = (ms: number) => renderEvent({ nowMs: NOW_MS + ms, type: "log", agentId: "a" }, { n: ms });
+  const odd = ["{}", '{"n":1}', line(0).replace("Z", " "), line(0).replace("11-21", "02-30"), `${line(0)} `];
+  const lines = [line(1), ...odd, line(2), line(1)];
+  const packed = packLines(lines);
+  assert.deepEqual(unpackLines(packed), lines);
+  assert.deepEqual(packed.split("\n").slice(1, 1 + odd.length), odd);
+  assert.deepEqual(unpackLines(lines.join("\n")), lines);
+});
+
+test("a packed line keeps its payload and little else", () => {
+  const head = { nowMs: NOW_MS, type: "job_running", agentId: null };
+  assert.equal(
+    packLines([renderEvent(head, {}), renderEvent(head, {})]),
+    `${NOW_MS}\tjob_running\t\t{}\n0\tjob_running\t\t{}`,
+  );
+});
