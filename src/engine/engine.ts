@@ -50,6 +50,9 @@ export type HumanAnswer = Answered | NotOpen;
 /** `retried` has the ids of the letters that were sent again. */
 export type RetryAnswer = { readonly kind: "done"; readonly retried: readonly string[] } | NotOpen;
 
+/** Jobs that a restart reads before everything else has its turn: a few milliseconds. */
+const JOBS_PER_RECOVERY_TURN = 20;
+/** Jobs that it reads before those read so far are on disk. */
 const JOBS_PER_RECOVERY_BATCH = 500;
 
 export class Engine implements TaskListener {
@@ -277,6 +280,7 @@ export class Engine implements TaskListener {
         this.#jobs.set(job.jobId, job);
         this.#loop.changed(job);
         recovered++;
+        if (recovered % JOBS_PER_RECOVERY_TURN === 0) await this.#turn();
         if (recovered % JOBS_PER_RECOVERY_BATCH === 0) await this.settled();
       }
       await this.settled();
@@ -288,6 +292,11 @@ export class Engine implements TaskListener {
       if (!this.#barrier.isDamaged) throw error;
     }
     return recovered;
+  }
+
+  /** Lets everything else have its turn. */
+  #turn(): Promise<void> {
+    return new Promise((resolve) => this.#ports.clock.soon(resolve));
   }
 
   /** Stops accepting and stepping; task outcomes are still kept. Running jobs stay open for the next owner. */

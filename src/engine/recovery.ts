@@ -14,7 +14,7 @@ import type { EnginePorts } from "./ports.ts";
 import { countEvent } from "./tally.ts";
 import { runSpan } from "./trace.ts";
 
-const CLAIM_MAX = 500;
+const CLAIM_MAX = 100;
 
 /** Claims open jobs and yields them one by one, recovered but not yet stepped; those that cannot be end as failed. */
 export async function* claimedJobs(ports: EnginePorts, context: JobContext): AsyncGenerator<Job> {

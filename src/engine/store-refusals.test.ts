@@ -99,6 +99,21 @@ test("every open job is recovered, however many there are", async () => {
   assert.deepEqual(await h.do(h.engine.cancel(`g-${count}`)), { kind: "done", status: "cancelled" });
 });
 
+test("a restart with many open jobs lets everything else have its turn every few jobs", async () => {
+  const h = new EngineHarness();
+  const count = 100;
+  for (let n = 1; n <= count; n++) await h.submitAs(`g-${n}`, job([sensor("s")]));
+  const recovered = h.restartOnly();
+  let largest = 0;
+  while (h.engine.openJobs < count) {
+    const before = h.engine.openJobs;
+    await h.turns(1);
+    largest = Math.max(largest, h.engine.openJobs - before);
+  }
+  assert.ok(largest <= 25, `${largest} jobs in one turn`);
+  assert.equal(await h.do(recovered), count);
+});
+
 describe("it is not known whether a batch was written", () => {
   for (const fault of ["unknown", "answer lost"] as const) {
     test(`(${fault}) a new job's caller is told so, and the job runs once, when the store commits again`, async () => {

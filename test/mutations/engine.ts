@@ -214,7 +214,7 @@ export const engineMutations: readonly Mutation[] = [
     tests: ["src/engine/store-refusals.test.ts"],
   },
   {
-    fault: "only the first 500 open jobs are recovered",
+    fault: "only the open jobs of the first claim are recovered",
     file: "src/engine/recovery.ts",
     search: "for (;;) {",
     replacement: "for (const _once of [1]) {",

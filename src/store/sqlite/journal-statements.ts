@@ -38,6 +38,7 @@ const STATEMENTS = {
   selectClaim: "SELECT owner, epoch, revision FROM jobs WHERE job_id = ?",
   claim: `UPDATE jobs SET owner = ?, epoch = epoch + 1 WHERE job_id IN (
       SELECT job_id FROM jobs WHERE terminal = 0 AND (owner IS NULL OR owner <> ?)
+        AND (submitted_at, job_id) > (?, ?)
       ORDER BY submitted_at, job_id LIMIT ?)
     RETURNING job_id, submitted_at`,
   selectDamaged: "SELECT * FROM jobs WHERE job_id = ? AND owner = ? AND terminal = 0",

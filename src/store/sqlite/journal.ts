@@ -35,6 +35,13 @@ const SEGMENT_CHARS_MAX = 256 * 1024;
 /** Characters of lines that are packed: a longer segment is stored as it is read, because a page of it is read again and again. */
 const PACKED_CHARS_MAX = 16 * 1024;
 
+interface ClaimedRow {
+  readonly job_id: string;
+  readonly submitted_at: number;
+}
+
+const BEFORE_ALL: ClaimedRow = { job_id: "", submitted_at: -1 };
+
 export class SqliteJournal implements Journal {
   readonly #connection: DatabaseSync;
   readonly #sql: Statements;
@@ -44,6 +51,7 @@ export class SqliteJournal implements Journal {
 
   readonly #gate: WriteGate;
   readonly #runs: RunFollower;
+  #lastClaimed = BEFORE_ALL;
 
   constructor({ connection, gate, counter, explained }: SqliteDatabase) {
     this.#connection = connection;
@@ -100,11 +108,14 @@ export class SqliteJournal implements Journal {
     return claim;
   }
 
+  /** Each claim looks behind the one before, so that all of them together look at an open job once. */
   async claim(owner: string, limit: number): Promise<readonly string[]> {
+    const { submitted_at: submittedAt, job_id: jobId } = this.#lastClaimed;
     const rows = await this.#inTransaction(
-      () => this.#sql.claim.all(owner, owner, limit) as unknown as { job_id: string; submitted_at: number }[],
+      () => this.#sql.claim.all(owner, owner, submittedAt, jobId, limit) as unknown as ClaimedRow[],
     );
     rows.sort((a, b) => a.submitted_at - b.submitted_at || (a.job_id < b.job_id ? -1 : 1));
+    this.#lastClaimed = rows.at(-1) ?? BEFORE_ALL;
     return rows.map((row) => row.job_id);
   }
 
