@@ -11,6 +11,7 @@ import { loadTable } from "./load.ts";
 import { measureLogs } from "./logs.ts";
 import { measureProgram, startMeasured } from "./program.ts";
 import { measureStalls } from "./stalls.ts";
+import { measureLargeStalls } from "./stalls-large.ts";
 import { printTable } from "./table.ts";
 
 const { values, positionals } = parseArgs({
@@ -26,6 +27,7 @@ if (positionals.length === 0) {
   for (const [name, value] of await measureProgram(program, only)) figures.set(name, value);
   for (const [name, value] of await measureLogs(only)) figures.set(name, value);
   for (const [name, value] of await measureStalls(only)) figures.set(name, value);
+  for (const [name, value] of await measureLargeStalls(only)) figures.set(name, value);
   columns.push({ name: "this program", figures });
 } else {
   for (const url of positionals) {

@@ -2,9 +2,9 @@
 // 100,000 stored jobs, 100,000 runs and a job of 10,000 agents.
 
 import { rm } from "node:fs/promises";
-import { type Program, startProgram, temporaryHome } from "../test/support/program.ts";
-import { until } from "../test/support/until.ts";
+import { startProgram, temporaryHome } from "../test/support/program.ts";
 import { send, submit } from "./client.ts";
+import { addressesOf, longestGap, noteGap, startWithGaps } from "./gaps.ts";
 import { submitMany } from "./load.ts";
 import { fan, pair } from "./manifests.ts";
 import { seedRuns } from "./seed-runs.ts";
@@ -13,7 +13,7 @@ import { zipOf } from "./zip.ts";
 const JOBS = 100_000;
 const AGENTS = 10_000;
 const SECRETS = 500;
-const ROUNDS = 5;
+const ROUNDS = 6;
 
 export async function measureStalls(only: readonly string[] | null): Promise<Map<string, string>> {
   const figures = new Map<string, string>();
@@ -30,12 +30,8 @@ export async function measureStalls(only: readonly string[] | null): Promise<Map
 }
 
 async function measure(home: string, figures: Map<string, string>): Promise<void> {
-  const preload = `--import=${new URL("./loop-gap.ts", import.meta.url).href}`;
-  const env = { SVC_LOG_LEVEL: "warn", NODE_OPTIONS: preload };
-  await using program = await startProgram({ args: ["up"], home, env });
-  const address = (name: string) =>
-    until(`the ${name} listens`, () => new RegExp(`${name} +(http\\S+)`).exec(program.output())?.[1] ?? null);
-  const [gateway, runtime] = [await address("gateway"), await address("runtime API")];
+  await using program = await startWithGaps({ home });
+  const { gateway, runtime } = await addressesOf(program);
 
   // Nothing of the program is compiled yet when the first one is sent.
   const secrets = Object.fromEntries(
@@ -94,23 +90,10 @@ async function measure(home: string, figures: Map<string, string>): Promise<void
     ["gateway: the page of a run of 10,000 agents", gateway, `/runs/${run_id}/dashboard/config.json`],
   ];
   for (const [name, api, path] of requests) {
-    const gaps: Gap[] = [];
-    let tookMs = 0;
-    // The first round is compiled while it runs.
-    for (let round = -1; round < ROUNDS; round++) {
-      await longestGap(program);
-      const from = performance.now();
+    await noteGap(program, figures, name, ROUNDS, async () => {
       const { status } = await send(api, "GET", path);
       if (status !== 200) throw new Error(`${path}: ${status}`);
-      tookMs = performance.now() - from;
-      const gap = await longestGap(program);
-      if (round >= 0) gaps.push(gap);
-    }
-    const worst = (of: (gap: Gap) => number) => Math.max(...gaps.map(of)).toFixed(1);
-    figures.set(
-      `longest gap, ${name}`,
-      `${worst((gap) => gap.ms)} ms, of the processor ${worst((gap) => gap.processorMs)} ms (answered in ${Math.round(tookMs)} ms)`,
-    );
+    });
   }
 }
 
@@ -124,19 +107,3 @@ async function json<T>(api: string, method: string, path: string, body?: unknown
   if (status >= 300) throw new Error(`${method} ${path}: ${status} ${text.slice(0, 300)}`);
   return JSON.parse(text) as T;
 }
-
-interface Gap {
-  readonly ms: number;
-  readonly processorMs: number;
-}
-
-async function longestGap(program: Program): Promise<Gap> {
-  const seen = gapsIn(program.output()).length;
-  process.kill(program.pid, "SIGUSR2");
-  return until("the gap is printed", () => gapsIn(program.output())[seen] ?? null);
-}
-
-const gapsIn = (output: string): readonly Gap[] =>
-  [...output.matchAll(/^longest gap ([\d.]+) ms, of the processor ([\d.]+) ms$/gm)].map(
-    ([, ms, processorMs]) => ({ ms: Number(ms), processorMs: Number(processorMs) }),
-  );
