@@ -38,6 +38,7 @@ const PARTS: readonly Part[] = [
   { table: "events", key: "job_id, first_seq", rowsAtOnce: 16 },
   { table: "items", key: "job_id, agent_index, first_seq", rowsAtOnce: 16 },
   { table: "messages", key: "job_id, agent_index, seq", rowsAtOnce: 16 },
+  { table: "mailboxes", key: "job_id, agent_index", rowsAtOnce: 50 },
   { table: "tasks", key: "job_id, task_seq", rowsAtOnce: 16 },
   { table: "dead_letters", key: "dead_letter_id", rowsAtOnce: 16 },
   { table: "human_requests", key: "job_id, event_seq", rowsAtOnce: 50 },

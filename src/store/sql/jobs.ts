@@ -1,4 +1,4 @@
-// The tables jobs, job_sources, agents, messages and tasks: what the edges read of the runtime's jobs. The journal writes
+// The tables jobs, job_sources, agents, mailboxes and tasks: what the edges read of the runtime's jobs. The journal writes
 // them. Its histories are in events.ts, their files in artifacts.ts.
 
 import { sql } from "kysely";
@@ -169,11 +169,11 @@ const openTasks = query(
 const mailboxDepths = query(
   (db, jobId: string) =>
     db
-      .selectFrom("messages")
-      .select(["agent_index", ({ fn }) => fn.countAll<number | string>().as("depth")])
+      .selectFrom("mailboxes")
+      .select(["agent_index", "depth"])
       .where("job_id", "=", jobId)
-      .groupBy("agent_index"),
-  ({ agent_index, depth }) => [agent_index, Number(depth)] as const,
+      .where("depth", ">", 0),
+  ({ agent_index, depth }) => [agent_index, depth] as const,
 );
 
 export function sqlJobRecords(database: Database): JobRecords {

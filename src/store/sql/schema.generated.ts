@@ -179,6 +179,11 @@ export interface Schema {
     fixed_checksum: number | null;
     progress_checksum: number | null;
   };
+  mailboxes: {
+    job_id: string;
+    agent_index: number;
+    depth: number;
+  };
   messages: {
     job_id: string;
     agent_index: number;

@@ -53,6 +53,9 @@ const STATEMENTS = {
   insertMessage: insertInto("messages", ["job_id", "agent_index", "seq", "message_json", "checksum"]),
   deleteMessages: "DELETE FROM messages WHERE job_id = ? AND agent_index = ? AND seq <= ?",
   clearMessages: "DELETE FROM messages WHERE job_id = ?",
+  changeDepth: `INSERT INTO mailboxes (job_id, agent_index, depth) VALUES (?, ?, ?)
+    ON CONFLICT (job_id, agent_index) DO UPDATE SET depth = depth + excluded.depth`,
+  clearDepths: "DELETE FROM mailboxes WHERE job_id = ?",
   insertItems: insertInto("items", ["job_id", "agent_index", "first_seq", "lines", "checksum"]),
   deleteItems: "DELETE FROM items WHERE job_id = ? AND agent_index = ?",
   clearItems: "DELETE FROM items WHERE job_id = ?",

@@ -11,6 +11,7 @@ import {
   journalContract,
   message,
   next,
+  progress,
   task,
 } from "../../../test/support/journal-contract.ts";
 import { MemoryJournal } from "../../../test/support/memory-journal.ts";
@@ -70,6 +71,34 @@ test("an image holds all requests that are open, and of the closed ones the late
   assert.equal(found.length, 1 + limits.humanClosedKeptMax);
   assert.deepEqual(found.slice(0, 2), [1, 7]);
   assert.equal(found.at(-1), closed.length + 1);
+  await database.close();
+});
+
+test("how deep mailboxes are is counted with the messages, and read without them", async () => {
+  const database = openSqlite(":memory:");
+  const journal = new SqliteJournal(database);
+  const records = sqlJobRecords(database);
+  const depths = async () => [...((await records.detail("g-1", 0))?.mailboxDepths ?? [])];
+  await journal.commit([changes({ messages: [message(1, 0), message(2, 0), message(3, 1), message(4, 2)] })]);
+  await journal.commit([
+    next(1, {
+      consumed: [
+        { agentIndex: 0, throughSeq: 1 },
+        { agentIndex: 1, throughSeq: 3 },
+      ],
+      messages: [message(5, 0), message(6, 0)],
+    }),
+  ]);
+  const counted = [
+    [0, 3],
+    [2, 1],
+  ];
+  assert.deepEqual(await depths(), counted);
+  database.connection.exec("SAVEPOINT before; DELETE FROM messages");
+  assert.deepEqual(await depths(), counted);
+  database.connection.exec("ROLLBACK TO before; RELEASE before");
+  await journal.commit([next(2, { progress: progress({ status: "completed" }) })]);
+  assert.equal(database.connection.prepare("SELECT 1 FROM mailboxes").get(), undefined);
   await database.close();
 });
 

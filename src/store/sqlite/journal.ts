@@ -261,12 +261,7 @@ export class SqliteJournal implements Journal {
   #writeWork(changes: JobChanges): void {
     const sql = this.#sql;
     const { jobId } = changes;
-    for (const { agentIndex, throughSeq } of changes.consumed) {
-      sql.deleteMessages.run(jobId, agentIndex, throughSeq);
-    }
-    for (const message of changes.messages) {
-      put(sql.insertMessage, [jobId, message.to, message.seq, JSON.stringify(message)]);
-    }
+    this.#writeMailboxes(changes);
     for (const agentIndex of changes.itemsCleared) sql.deleteItems.run(jobId, agentIndex);
     for (const { agentIndex, firstSeq, bodiesJson } of changes.items) {
       put(sql.insertItems, [jobId, agentIndex, firstSeq, bodiesJson.join("\n")]);
@@ -277,9 +272,27 @@ export class SqliteJournal implements Journal {
     }
   }
 
+  /** Messages, and how many of them wait for each agent. */
+  #writeMailboxes({ jobId, consumed, messages }: JobChanges): void {
+    const sql = this.#sql;
+    const depthChanges = new Map<number, number>();
+    for (const { agentIndex, throughSeq } of consumed) {
+      const { changes: removed } = sql.deleteMessages.run(jobId, agentIndex, throughSeq);
+      depthChanges.set(agentIndex, -Number(removed));
+    }
+    for (const message of messages) {
+      put(sql.insertMessage, [jobId, message.to, message.seq, JSON.stringify(message)]);
+      depthChanges.set(message.to, (depthChanges.get(message.to) ?? 0) + 1);
+    }
+    for (const [agentIndex, change] of depthChanges) {
+      if (change !== 0) sql.changeDepth.run(jobId, agentIndex, change);
+    }
+  }
+
   /** A terminal job has no work left. */
   #clearWork(jobId: string): void {
     this.#sql.clearMessages.run(jobId);
+    this.#sql.clearDepths.run(jobId);
     this.#sql.clearItems.run(jobId);
     this.#sql.clearTasks.run(jobId);
   }
