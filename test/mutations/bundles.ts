@@ -77,6 +77,13 @@ export const bundleMutations: readonly Mutation[] = [
     tests: bombs,
   },
   {
+    fault: "a quota that could not be measured once refuses every later bundle",
+    file: "src/lib/async.ts",
+    search: "      made = null;\n",
+    replacement: "",
+    tests: bombs,
+  },
+  {
     fault: "an upload is unpacked though the disk has less room than it declares",
     file: "src/bundles/disk-quota.ts",
     search: "if (bavail * bsize < bytes)",
