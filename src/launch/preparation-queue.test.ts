@@ -57,11 +57,15 @@ const ready = (core: TestCore, { jobId }: JobView) =>
 /** Holds preparations until they are let go, or aborted. */
 function held(core: TestCore) {
   const opened = Promise.withResolvers<void>();
+  const signals: AbortSignal[] = [];
   core.preparation.hold = async (_runId, signal) => {
+    signals.push(signal);
     const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
     await Promise.race([opened.promise, aborted]);
   };
   return {
+    /** Of the preparations that have begun. */
+    signals,
     open: () => opened.resolve(),
     begun: (count: number) => until(`${count} preparations`, () => core.preparation.begun.length >= count),
   };
@@ -148,6 +152,7 @@ describe("while a run is being prepared", () => {
     const run = await core.start(job.jobId);
     await hold.begun(1);
     assert.equal((await core.runs.control(run.runId, "cancelled")).status, "cancelled");
+    assert.ok(hold.signals[0]?.aborted);
     await until("the end of the preparation", () => core.preparation.underWay === 0);
     await leavesNothing(core, run.runId);
     await core.launched();
@@ -291,12 +296,16 @@ test("a permanent error shows in the label, and fails the run at the last try", 
   const run = await core.start(job.jobId);
   await core.whenRun(run.runId, ({ label }) => label === "Preparing again after EIO (i/o error)");
   core.clock.firesByItself = true;
-  const ended = await core.ended(run.runId);
+  const triesMax = 60;
+  const ended = await core.whenRun(
+    run.runId,
+    ({ finishedAtMs }) => finishedAtMs !== null || core.preparation.begun.length > triesMax,
+  );
   assert.equal(ended.status, "failed");
   const { code, details } = JSON.parse(ended.failureJson ?? "{}");
   assert.equal(code, "preparation.unexpected_error");
   assert.match(details.message, /in 60 tries, the last time because of EIO \(i\/o error\)\.$/);
-  assert.equal(core.preparation.begun.length, 60);
+  assert.equal(core.preparation.begun.length, triesMax);
   await leavesNothing(core, run.runId);
 });
 
@@ -334,6 +343,16 @@ describe("a run whose services are not there yet, such as after a restart", () =
       const { status, label } = await core.ended(runId);
       assert.deepEqual([status, label], ["completed", null]);
     }
+  });
+
+  test("fails when it has looked for them often enough", async () => {
+    await using core = await startCore();
+    const runs = await waitingRuns(core);
+    for (let round = 0; round < 100 && core.launcher.waiting > 0; round++) {
+      core.clock.fire();
+      await until("the next look", () => core.clock.timers === 1 || core.launcher.waiting === 0);
+    }
+    for (const { runId } of runs) assert.equal((await core.find(runId)).status, "failed");
   });
 
   test("is cancelled at once, and waits no more", async () => {

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { Gate, HandClock } from "../../test/support/core.ts";
-import { until } from "../../test/support/until.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
 import { OperationInterrupted } from "./failures.ts";
 import { WorkQueue, type WorkQueueParts } from "./work-queue.ts";
@@ -27,8 +27,24 @@ function start(work: WorkQueueParts["work"], parts: Partial<WorkQueueParts> = {}
     },
     ...parts,
   });
-  return { queue, clock, logged, begun, idle: () => until("an idle queue", () => queue.size === 0) };
+  return {
+    queue,
+    clock,
+    logged,
+    begun,
+    async idle(): Promise<void> {
+      await settled();
+      assert.equal(queue.size, 0);
+    },
+    async untilRetry(): Promise<void> {
+      await settled();
+      assert.equal(clock.timers, 1);
+    },
+  };
 }
+
+/** Work here waits for nothing but promises: before the next turn of the event loop, all that can happen has happened. */
+const settled = () => nextTurn();
 
 test("keys are worked on in their order, no more at once than may be, each once", async () => {
   const gates = new Map(["a", "b", "c"].map((key) => [key, new Gate()]));
@@ -56,13 +72,14 @@ test("a key is not worked on twice at once, though there is room", async () => {
 
 test("a key that fails is tried again later, and alone; the log tells of it", async () => {
   const failing = new Set(["a"]);
-  const { queue, clock, logged, begun, idle } = start(async (key) => {
+  const { queue, clock, logged, begun, idle, untilRetry } = start(async (key) => {
     if (failing.has(key)) throw new TypeError("a mistake");
   });
   queue.add("a");
-  await until("the retry", () => clock.timers === 1);
+  await untilRetry();
   queue.add("b");
-  await until("the other one", () => queue.size === 1);
+  await settled();
+  assert.equal(queue.size, 1);
   failing.clear();
   clock.fire();
   await idle();
@@ -72,14 +89,15 @@ test("a key that fails is tried again later, and alone; the log tells of it", as
 
 test("work is told how many unexpected errors it has met in a row; an interruption is none", async () => {
   const told: number[] = [];
-  const { queue, clock, idle } = start(async (_key, _signal, errors) => {
+  const { queue, clock, idle, untilRetry } = start(async (_key, _signal, errors) => {
     told.push(errors);
     if (told.length < 3) throw new TypeError("a mistake");
     if (told.length === 3) throw new OperationInterrupted();
   });
   queue.add("a");
   for (const tries of [1, 2, 3]) {
-    await until(`the retry after ${tries}`, () => told.length === tries && clock.timers === 1);
+    await untilRetry();
+    assert.equal(told.length, tries);
     clock.fire();
   }
   await idle();
@@ -89,11 +107,11 @@ test("work is told how many unexpected errors it has met in a row; an interrupti
 });
 
 test("a key that waits for its retry is not worked on before, however often it is added", async () => {
-  const { queue, clock, begun, idle } = start(async () => {
+  const { queue, clock, begun, idle, untilRetry } = start(async () => {
     if (begun.length === 1) throw new TypeError("a mistake");
   });
   queue.add("a");
-  await until("the retry", () => clock.timers === 1);
+  await untilRetry();
   queue.add("a");
   assert.deepEqual([begun, queue.size], [["a"], 1]);
   clock.fire();
@@ -103,11 +121,11 @@ test("a key that waits for its retry is not worked on before, however often it i
 
 test("while the store takes nothing all keys wait, and then keep their order", async () => {
   const store = { isBroken: true };
-  const { queue, clock, logged, begun, idle } = start(async () => {
+  const { queue, clock, logged, begun, idle, untilRetry } = start(async () => {
     if (store.isBroken) throw new JournalUnavailable("the test has broken the store");
   });
   queue.add("a");
-  await until("the retry", () => clock.timers === 1);
+  await untilRetry();
   queue.add("b");
   assert.deepEqual(begun, ["a"]);
   store.isBroken = false;
@@ -119,12 +137,12 @@ test("while the store takes nothing all keys wait, and then keep their order", a
 
 test("work that was interrupted is done again, and nobody is told", async () => {
   const errors = [new OperationInterrupted("a command was ended")];
-  const { queue, clock, logged, idle } = start(async () => {
+  const { queue, clock, logged, idle, untilRetry } = start(async () => {
     const error = errors.shift();
     if (error !== undefined) throw error;
   });
   queue.add("a");
-  await until("the retry", () => clock.timers === 1);
+  await untilRetry();
   clock.fire();
   await idle();
   assert.deepEqual(logged, []);
@@ -134,7 +152,7 @@ test("keys beyond the queue's bound are read from the records, also when reading
   const open = new Set(Array.from({ length: 5_000 }, (_, i) => `key ${i}`));
   let reads = 0;
   const gate = new Gate();
-  const { queue, clock, logged, idle } = start(
+  const { queue, clock, logged, idle, untilRetry } = start(
     async (key) => {
       await gate.pass();
       open.delete(key);
@@ -150,11 +168,35 @@ test("keys beyond the queue's bound are read from the records, also when reading
   for (const key of open) queue.add(key);
   assert.ok(queue.size <= 2_002, String(queue.size));
   gate.open();
-  await until("the retry", () => clock.timers === 1);
+  await untilRetry();
   clock.fire();
-  await until("all keys", () => open.size === 0);
   await idle();
+  assert.equal(open.size, 0);
   assert.deepEqual(logged, ["more work for the test could not be read yet"]);
+});
+
+test("keys that fail and find no room any more are read from the records", async () => {
+  // Two are under way and the others fill the queue; when all have failed there is no room for two of them.
+  const open = new Set(Array.from({ length: 2_002 }, (_, i) => `key ${i}`));
+  let isBroken = true;
+  const { queue, clock, idle, untilRetry } = start(
+    async (key) => {
+      if (isBroken) throw new OperationInterrupted();
+      open.delete(key);
+    },
+    {
+      async *recorded() {
+        yield [...open];
+      },
+    },
+  );
+  for (const key of open) queue.add(key);
+  await untilRetry();
+  assert.equal(queue.size, 2_000);
+  isBroken = false;
+  clock.fire();
+  await idle();
+  assert.equal(open.size, 0);
 });
 
 test("a key that is dropped is aborted, and neither tried again nor begun", async () => {
@@ -170,9 +212,9 @@ test("a key that is dropped is aborted, and neither tried again nor begun", asyn
 });
 
 test("a key that is dropped while it waits for the retry is not tried again", async () => {
-  const { queue, clock, begun } = start(() => Promise.reject(new Error("a mistake")));
+  const { queue, clock, begun, untilRetry } = start(() => Promise.reject(new Error("a mistake")));
   queue.add("a");
-  await until("the retry", () => clock.timers === 1);
+  await untilRetry();
   queue.drop("a");
   clock.fire();
   assert.deepEqual([begun, queue.size], [["a"], 0]);
@@ -180,13 +222,13 @@ test("a key that is dropped while it waits for the retry is not tried again", as
 
 test("stopping aborts what is under way, waits for its end, and takes the retry back", async () => {
   const gate = new Gate();
-  const { queue, clock, begun } = start(async (key, signal) => {
+  const { queue, clock, begun, untilRetry } = start(async (key, signal) => {
     if (key === "bad") throw new Error("a mistake");
     await gate.pass();
     assert.equal(signal.aborted, true);
   });
   queue.add("bad");
-  await until("the retry", () => clock.timers === 1);
+  await untilRetry();
   queue.add("a");
   const stopped = queue.stop();
   queue.add("late");

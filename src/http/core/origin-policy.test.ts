@@ -10,6 +10,7 @@ import {
   type TestApp,
   TOKEN,
 } from "../../../test/support/api.ts";
+import { CHECK_AGENT } from "../../services/checks/http.ts";
 
 const ALLOWED = "https://app.example.org";
 
@@ -43,6 +44,24 @@ test("an Origin that is neither the server's own nor in SVC_CORS_ORIGINS gets 40
     for (const origin of [ALLOWED, `http://127.0.0.1:${app.port}`, `https://127.0.0.1:${app.port}`]) {
       assert.equal((await from("POST", origin)).status, 200);
     }
+  }
+});
+
+test("a service's health check reads, and changes nothing, whatever token it sends", async () => {
+  for (const apiTokens of [[], [TOKEN]]) {
+    await using app = await startApp({ apiTokens });
+    const check = (line: string) =>
+      ask(
+        app,
+        line,
+        `Host: 127.0.0.1:${app.port}`,
+        `User-Agent: ${CHECK_AGENT}`,
+        `Authorization: Bearer ${TOKEN}`,
+        "If-Match: *",
+      );
+    assert.equal((await check("GET /api/v1/things/x")).status, 200);
+    problemInRaw(await check("POST /api/v1/things/x/stop"), 403, "forbidden");
+    problemInRaw(await check("DELETE /api/v1/things/x"), 403, "forbidden");
   }
 });
 

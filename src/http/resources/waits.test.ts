@@ -1,9 +1,10 @@
 // Requests that wait for an end, at moments that the test chooses: real sockets, a real feed, timers by hand.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { startApp } from "../../../test/support/api.ts";
-import { until } from "../../../test/support/until.ts";
 import { EventFeed } from "../../runs/feed.ts";
 import { Waits, type Watch } from "./waits.ts";
 
@@ -16,11 +17,11 @@ async function serve() {
     return () => void timers.delete(run);
   };
   const waits = new Waits({ feed, clock: { after }, stopping: new AbortController().signal });
-  const begun = Promise.withResolvers<Watch>();
+  const begun = Promise.withResolvers<{ watch: Watch; closed: Promise<unknown> }>();
   const app = await startApp({}, (api) => {
     api.post("/wait", async (_request, reply) => {
       const watch = waits.watch(reply, ["job"]);
-      begun.resolve(watch);
+      begun.resolve({ watch, closed: once(reply.raw, "close") });
       await watch.over;
       return { isComplete: watch.isComplete };
     });
@@ -28,15 +29,19 @@ async function serve() {
   const leaving = new AbortController();
   const { signal } = leaving;
   const asked = fetch(`${app.url}/wait`, { method: "POST", headers: { prefer: "wait=60" }, signal });
-  const watch = await begun.promise;
+  const { watch, closed } = await begun.promise;
   assert.deepEqual([waits.open, timers.size], [1, 1]);
   return {
     feed,
     timers,
     asked,
-    leaving,
-    /** Waits until nothing waits any more. */
-    over: () => until("the end of the waiting", () => watch.isOver && waits.open === 0),
+    /** Waits until the server knows that the client has gone. */
+    async leave(): Promise<void> {
+      leaving.abort();
+      await closed;
+      await nextTurn();
+    },
+    isOver: () => watch.isOver && waits.open === 0,
     [Symbol.asyncDispose]: () => app[Symbol.asyncDispose](),
   };
 }
@@ -56,8 +61,9 @@ test("waiting ends when its time is over", async () => {
 
 test("waiting ends when its client has gone, and leaves no timer", async () => {
   await using server = await serve();
-  server.leaving.abort();
-  await assert.rejects(server.asked, { name: "AbortError" });
-  await server.over();
+  const rejected = assert.rejects(server.asked, { name: "AbortError" });
+  await server.leave();
+  await rejected;
+  assert.ok(server.isOver());
   assert.equal(server.timers.size, 0);
 });
