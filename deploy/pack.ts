@@ -6,7 +6,7 @@ import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from
 import { stripTypeScriptTypes } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { BUNDLED_LIBRARY, bundle } from "./bundle.ts";
+import { bundle } from "./bundle.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
@@ -32,6 +32,4 @@ cpSync(join(root, "examples"), join(dist, "examples"), {
   filter: (source) => !source.endsWith("__pycache__"),
 });
 
-const program = join(dist, "program");
-await bundle(join(dist, "src", "main.js"), program);
-cpSync(join(root, "node_modules", BUNDLED_LIBRARY, "LICENSE"), join(program, `LICENSE.${BUNDLED_LIBRARY}`));
+await bundle(join(dist, "src", "main.js"), join(dist, "program"));

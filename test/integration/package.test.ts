@@ -10,6 +10,7 @@ import { delimiter, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { LICENCES_FILE } from "../../deploy/bundle.ts";
 import { sized } from "../support/long.ts";
 import { freePorts } from "../support/ports.ts";
 import { programEnvironment } from "../support/program.ts";
@@ -64,6 +65,28 @@ test("installed globally from its tarball, `troupe demo` writes the report", lim
   await run(empty, troupe, "demo", "--save", "digest");
   assert.deepEqual((await readdir(join(empty, "digest"))).sort(), ["report.html", "report.md"]);
   assert.match(await readFile(join(empty, "digest", "report.md"), "utf8"), /\n## Write it down first\n/);
+});
+
+test("the licence of every library in the installed program is beside it", async () => {
+  const [installed = ""] = await readdir(join(prefix, "lib", "node_modules"));
+  const program = join(prefix, "lib", "node_modules", installed, "dist", "program");
+  const licences = await readFile(join(program, LICENCES_FILE), "utf8");
+  // Kysely's modules lose their names in the bundle; those of the others are kept.
+  const libraries = new Set(["kysely"]);
+  for (const file of (await readdir(program)).filter((name) => name.endsWith(".js"))) {
+    const text = await readFile(join(program, file), "utf8");
+    for (const [, name] of text.matchAll(/node_modules\/((?:@[\w.-]+\/)?[\w.-]+)\//g))
+      libraries.add(name ?? "");
+  }
+  assert.ok(libraries.size > 40, `only ${[...libraries].join(", ")}`);
+  for (const name of libraries) {
+    const library = join(root, "node_modules", name);
+    const [file] = (await readdir(library)).filter((entry) => /^licen[cs]e/i.test(entry));
+    const text =
+      file === undefined ? "Permission is hereby granted" : await readFile(join(library, file), "utf8");
+    assert.ok(licences.includes(`\n${name} `), `${name} is missing`);
+    assert.ok(licences.includes(text.trim()), `the licence of ${name} is missing`);
+  }
 });
 
 /** npx installs everything once more. */
