@@ -250,9 +250,9 @@ export class SqliteJournal implements Journal {
       while (to < eventLines.length && chars + eventLines[to]!.length <= SEGMENT_CHARS_MAX) {
         chars += eventLines[to++]!.length;
       }
-      const lines = eventLines.slice(from, to);
-      const text = chars <= PACKED_CHARS_MAX ? packLines(lines) : lines.join("\n");
-      put(this.#sql.insertEvents, [jobId, firstEventSeq + from, to - from, text]);
+      const lines = eventLines.slice(from, to).join("\n");
+      const stored = chars <= PACKED_CHARS_MAX ? packLines(lines) : lines;
+      put(this.#sql.insertEvents, [jobId, firstEventSeq + from, to - from, stored]);
       from = to;
     }
   }
