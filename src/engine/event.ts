@@ -28,9 +28,9 @@ export function renderEvent(head: EventHead, payload: unknown, failure?: Failure
   return `{"timestamp":"${isoTime(head.nowMs)}","type":${JSON.stringify(head.type)},"agent_id":${agent},"payload":${body}${error}}`;
 }
 
-/** Short form of an event, as the job's row has it. */
-export function lastEventJson({ nowMs, type, agentId }: EventHead): string {
-  return JSON.stringify({ timestamp: isoTime(nowMs), type, agent_id: agentId });
+/** Short form of a job's last event. Its time is when the job was last updated. */
+export function lastEventJson({ type, agentId }: EventHead): string {
+  return JSON.stringify({ type, agent_id: agentId ?? undefined });
 }
 
 const TYPE_KEY = '"type":"';

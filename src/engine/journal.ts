@@ -53,7 +53,7 @@ export interface JobProgress {
   readonly logBytes: number;
   readonly activeExecutors: number;
   readonly sandboxNames: readonly string[];
-  /** Short form of the last event, as JSON text. */
+  /** Type and agent of the last event, as JSON text; "null" without one. */
   readonly lastEventJson: string;
   /** True once a message was dead-lettered under failure_policy `continue`. */
   readonly partial: boolean;

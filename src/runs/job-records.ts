@@ -37,6 +37,7 @@ export interface JobRecord {
   readonly failureJson: string | null;
   readonly rootAgentIdsJson: string;
   readonly sandboxNamesJson: string;
+  /** Type and agent of the last event; in older jobs also its time, which is that of the last update. */
   readonly lastEventJson: string;
 }
 

@@ -47,8 +47,13 @@ function aggregate(job: JobRecord, context: RenderContext): string {
   const nodes = isTerminal(job.status) ? [] : [context.nodeName];
   return (
     `"executor_count":${job.executorCount},"active_executors":${job.activeExecutors},` +
-    `"nodes":${JSON.stringify(nodes)},"sandbox_names":${job.sandboxNamesJson},"last_event":${withoutNullAgent(job.lastEventJson)}`
+    `"nodes":${JSON.stringify(nodes)},"sandbox_names":${job.sandboxNamesJson},"last_event":${lastEvent(job)}`
   );
+}
+
+function lastEvent({ lastEventJson, updatedAtMs }: JobRecord): string {
+  if (!lastEventJson.startsWith('{"type":')) return withoutNullAgent(lastEventJson);
+  return `{"timestamp":"${isoTime(updatedAtMs)}",${lastEventJson.slice(1)}`;
 }
 
 /** The whole detail of a job: record, summary, agents a few at a time, recent events, sandboxes. */

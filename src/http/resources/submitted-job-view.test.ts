@@ -1,0 +1,64 @@
+// A job's last event, as its row has it and as it is shown.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { lastEventJson } from "../../engine/event.ts";
+import { newTally } from "../../engine/tally.ts";
+import type { JobRecord } from "../../runs/job-records.ts";
+import { renderSummary } from "./submitted-job-view.ts";
+
+const UPDATED = "2026-11-21T09:30:00.000Z";
+
+const job: JobRecord = {
+  jobId: "g-1",
+  runId: "run_1",
+  graphId: "g",
+  jobName: null,
+  type: "batch",
+  status: "running",
+  submittedAtMs: 0,
+  updatedAtMs: Date.parse(UPDATED),
+  startedAtMs: 0,
+  placementPolicy: "local",
+  recoveryPolicy: "local_restart",
+  executorCount: 0,
+  activeExecutors: 0,
+  eventCount: 1,
+  partial: false,
+  bundleFingerprint: null,
+  definitionId: null,
+  trace: { traceId: "a".repeat(32), parentSpanId: null },
+  tally: newTally(),
+  humanPending: 0,
+  failureJson: null,
+  rootAgentIdsJson: "[]",
+  sandboxNamesJson: "[]",
+  lastEventJson: "null",
+};
+
+function shown(stored: string): unknown {
+  const text = renderSummary({ ...job, lastEventJson: stored }, { nodeName: "local", home: "/home" });
+  return (JSON.parse(text) as { last_event: unknown }).last_event;
+}
+
+test("a last event is shown with the time of the job's last update, and with its agent if it has one", () => {
+  const head = { nowMs: job.updatedAtMs, type: "agent_started" };
+  assert.deepEqual(shown(lastEventJson({ ...head, agentId: "a" })), {
+    timestamp: UPDATED,
+    type: "agent_started",
+    agent_id: "a",
+  });
+  assert.deepEqual(shown(lastEventJson({ ...head, agentId: null })), {
+    timestamp: UPDATED,
+    type: "agent_started",
+  });
+  assert.equal(shown("null"), null);
+});
+
+test("one that was stored with its time keeps that", () => {
+  const timestamp = "2026-11-20T00:00:00.000Z";
+  assert.deepEqual(shown(JSON.stringify({ timestamp, type: "job_running", agent_id: null })), {
+    timestamp,
+    type: "job_running",
+  });
+});
