@@ -34,9 +34,9 @@ export const storeMutations: readonly Mutation[] = [
   {
     fault: "a batch is written outside of its transaction",
     file: "src/store/sqlite/journal.ts",
-    search: "const value = write();\n        this.#counter.raise();",
+    search: "const value = await write();\n        this.#counter.raise();",
     replacement:
-      "this.#sql.commit.run();\n        const value = write();\n        this.#sql.begin.run();\n        this.#counter.raise();",
+      "this.#sql.commit.run();\n        const value = await write();\n        this.#sql.begin.run();\n        this.#counter.raise();",
     tests: ["test/simulation/disk.test.ts"],
   },
   {

@@ -52,6 +52,9 @@ const STATEMENTS = {
   upsertAgent: upsertInto("agents", ["job_id", ...agents.names, "checksum"]),
   insertMessage: insertInto("messages", ["job_id", "agent_index", "seq", "message_json", "checksum"]),
   deleteMessages: "DELETE FROM messages WHERE job_id = ? AND agent_index = ? AND seq <= ?",
+  selectWaiting: "SELECT coalesce(sum(depth), 0) AS messages FROM mailboxes WHERE job_id = ?",
+  clearSomeMessages: `DELETE FROM messages WHERE job_id = ? AND (agent_index, seq) IN
+    (SELECT agent_index, seq FROM messages WHERE job_id = ? LIMIT ?)`,
   clearMessages: "DELETE FROM messages WHERE job_id = ?",
   changeDepth: `INSERT INTO mailboxes (job_id, agent_index, depth) VALUES (?, ?, ?)
     ON CONFLICT (job_id, agent_index) DO UPDATE SET depth = depth + excluded.depth`,

@@ -102,6 +102,74 @@ test("how deep mailboxes are is counted with the messages, and read without them
   await database.close();
 });
 
+/** Turns of the event loop while `work` is under way. */
+async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let isOver = false;
+  const turn = () => {
+    turns++;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await work();
+  isOver = true;
+  return turns;
+}
+
+test("a large batch is written in slices, between which everything else has its turn, and seen whole", async () => {
+  const database = openSqlite(":memory:");
+  const journal = new SqliteJournal(database);
+  const records = sqlJobRecords(database);
+  const numbers = Array.from({ length: 4_000 }, (_, n) => n);
+  const first = changes({
+    agents: numbers.map((n) => agent(n)),
+    messages: numbers.map((n) => message(n + 1, n % 2)),
+    items: [{ agentIndex: 1, firstSeq: 1, bodiesJson: ["1"] }],
+    tasks: numbers.map((n) => task(n)),
+    eventLines: numbers.map((n) => JSON.stringify({ n, text: "x".repeat(200) })),
+  });
+  let seen: Promise<unknown> = Promise.resolve();
+  const turns = await turnsDuring(() => {
+    const committed = journal.commit([changes({ jobId: "other" }), first]);
+    seen = records.detail("g-1", 1);
+    return committed;
+  });
+  assert.ok(turns > 20, `${turns} turns`);
+  const whole = {
+    mailboxDepths: new Map([
+      [0, 2_000],
+      [1, 2_000],
+    ]),
+    recentEvents: [first.eventLines.at(-1)],
+  };
+  assert.partialDeepStrictEqual(await seen, whole);
+  const image = await journal.load("g-1");
+  assert.deepEqual(image?.agents, first.agents);
+  assert.deepEqual(image?.tasks, first.tasks);
+  assert.equal(image?.messages.length, 4_000);
+  const end = next(1, { progress: progress({ status: "cancelled" }) });
+  assert.ok((await turnsDuring(() => journal.commit([end]))) > 10, "what waited goes in slices too");
+  for (const table of ["messages", "mailboxes", "items", "tasks"]) {
+    assert.equal(database.connection.prepare(`SELECT 1 FROM ${table}`).get(), undefined, table);
+  }
+  await database.close();
+});
+
+test("a large batch that fails in the middle changes nothing but the jobs that can be written", async () => {
+  const database = openSqlite(":memory:");
+  const journal = new SqliteJournal(database);
+  const messages = Array.from({ length: 2_000 }, (_, n) => message(n + 1, 0));
+  const twice = changes({ jobId: "bad", messages: [...messages, messages[0]!] });
+  const answer = await journal.commit([changes({ messages }), twice]);
+  assert.deepEqual(
+    answer.unwritable.map(({ jobId }) => jobId),
+    ["bad"],
+  );
+  assert.equal(await journal.load("bad"), null);
+  assert.equal((await journal.load("g-1"))?.messages.length, 2_000);
+  await database.close();
+});
+
 test("recovery detects a row that has changed since it was stored", async () => {
   const database = openSqlite(":memory:");
   const journal = new SqliteJournal(database);

@@ -2,6 +2,7 @@
 // statements per job. Its contract is the port's (J1 to J4); test/support/journal-contract.ts checks it.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { scheduler } from "node:timers/promises";
 import {
   type CommitAnswer,
   type DamagedJob,
@@ -21,6 +22,7 @@ import { humanRequests } from "../sql/human-requests.ts";
 import { agents, tallyOf, tasks, toTrace } from "../sql/jobs.ts";
 import { packLines } from "../sql/packed-lines.ts";
 import type { Schema } from "../sql/schema.generated.ts";
+import { ROWS_AT_ONCE, rowsOf, segmentsOf, slicesOf } from "./batch-slices.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { scopeOf } from "./errors.ts";
 import { fixedColumns, progressColumns, progressValues } from "./job-columns.ts";
@@ -30,8 +32,6 @@ import { type Row, rowChecksum } from "./row-checksum.ts";
 import { RunFollower } from "./run-follower.ts";
 import type { WriteGate } from "./write-gate.ts";
 
-/** Characters of one event segment; a batch with more is written as several. */
-const SEGMENT_CHARS_MAX = 256 * 1024;
 /** Characters of lines that are packed: a longer segment is stored as it is read, because a page of it is read again and again. */
 const PACKED_CHARS_MAX = 16 * 1024;
 
@@ -42,6 +42,12 @@ interface ClaimedRow {
 
 const BEFORE_ALL: ClaimedRow = { job_id: "", submitted_at: -1 };
 
+/** How far an owner has come with claiming open jobs. */
+interface Claimed {
+  readonly owner: string;
+  readonly last: ClaimedRow;
+}
+
 export class SqliteJournal implements Journal {
   readonly #connection: DatabaseSync;
   readonly #sql: Statements;
@@ -51,7 +57,7 @@ export class SqliteJournal implements Journal {
 
   readonly #gate: WriteGate;
   readonly #runs: RunFollower;
-  #lastClaimed = BEFORE_ALL;
+  #claimed: Claimed = { owner: "", last: BEFORE_ALL };
 
   constructor({ connection, gate, counter, explained }: SqliteDatabase) {
     this.#connection = connection;
@@ -65,7 +71,9 @@ export class SqliteJournal implements Journal {
 
   async commit(batch: readonly JobChanges[]): Promise<CommitAnswer> {
     try {
-      return await this.#inTransaction(() => this.#write(batch));
+      return await this.#inTransaction(() =>
+        this.#isLarge(batch) ? this.#writeInSlices(batch) : this.#write(batch),
+      );
     } catch (error) {
       if (error instanceof JournalUnavailable || batch.length === 0) throw error;
     }
@@ -77,6 +85,48 @@ export class SqliteJournal implements Journal {
     // A batch without parts asks whether the store takes writes: only one that is made can tell.
     if (batch.length === 0) this.#sql.probe.run();
     const lost = batch.filter((changes) => this.#writeJob(changes) === "lost").map(({ jobId }) => jobId);
+    return { lost, unwritable: [] };
+  }
+
+  /** Whether writing it at once would hold up everything else. */
+  #isLarge(batch: readonly JobChanges[]): boolean {
+    let rows = 0;
+    for (const changes of batch) {
+      rows += rowsOf(changes);
+      if (hasLeftWork(changes)) rows += this.#waitingMessages(changes.jobId);
+      if (rows > ROWS_AT_ONCE) return true;
+    }
+    return false;
+  }
+
+  #waitingMessages(jobId: string): number {
+    return Number(this.#sql.selectWaiting.get(jobId)?.messages);
+  }
+
+  /** Like `#write`, with turns for everything else; what writes or reads committed state waits at the gate. */
+  async #writeInSlices(batch: readonly JobChanges[]): Promise<CommitAnswer> {
+    const lost: string[] = [];
+    let rows = 0;
+    for (const changes of batch) {
+      const { jobId, progress } = changes;
+      const claim = this.#writeRow(changes);
+      if (claim === "lost") lost.push(jobId);
+      if (claim !== "current") continue;
+      for (const slice of rowsOf(changes) <= ROWS_AT_ONCE ? [changes] : slicesOf(changes)) {
+        this.#writeParts(slice);
+        rows += rowsOf(slice);
+        if (rows < ROWS_AT_ONCE) continue;
+        await scheduler.yield();
+        rows = 0;
+      }
+      if (hasLeftWork(changes)) {
+        while (this.#sql.clearSomeMessages.run(jobId, jobId, ROWS_AT_ONCE).changes === ROWS_AT_ONCE) {
+          await scheduler.yield();
+        }
+        this.#clearWork(jobId);
+      }
+      this.#runs.follow(jobId, progress);
+    }
     return { lost, unwritable: [] };
   }
 
@@ -100,22 +150,28 @@ export class SqliteJournal implements Journal {
   }
 
   #writeJob(changes: JobChanges): Claim {
-    const claim = changes.insert === null ? this.#update(changes) : this.#insert(changes, changes.insert);
+    const claim = this.#writeRow(changes);
     if (claim === "current") {
       this.#writeParts(changes);
+      if (hasLeftWork(changes)) this.#clearWork(changes.jobId);
       this.#runs.follow(changes.jobId, changes.progress);
     }
     return claim;
   }
 
-  /** Each claim looks behind the one before, so that all of them together look at an open job once. */
+  #writeRow(changes: JobChanges): Claim {
+    return changes.insert === null ? this.#update(changes) : this.#insert(changes, changes.insert);
+  }
+
+  /** Each claim of an owner looks behind the one before, so that all of them together look at an open job once. */
   async claim(owner: string, limit: number): Promise<readonly string[]> {
-    const { submitted_at: submittedAt, job_id: jobId } = this.#lastClaimed;
+    const { submitted_at: submittedAt, job_id: jobId } =
+      this.#claimed.owner === owner ? this.#claimed.last : BEFORE_ALL;
     const rows = await this.#inTransaction(
       () => this.#sql.claim.all(owner, owner, submittedAt, jobId, limit) as unknown as ClaimedRow[],
     );
     rows.sort((a, b) => a.submitted_at - b.submitted_at || (a.job_id < b.job_id ? -1 : 1));
-    this.#lastClaimed = rows.at(-1) ?? BEFORE_ALL;
+    this.#claimed = { owner, last: rows.at(-1) ?? BEFORE_ALL };
     return rows.map((row) => row.job_id);
   }
 
@@ -166,11 +222,11 @@ export class SqliteJournal implements Journal {
     });
   }
 
-  #inTransaction<T>(write: () => T): Promise<T> {
-    return this.#gate.run(() => {
+  #inTransaction<T>(write: () => T | Promise<T>): Promise<T> {
+    return this.#gate.run(async () => {
       try {
         this.#sql.begin.run();
-        const value = write();
+        const value = await write();
         this.#counter.raise();
         this.#sql.commit.run();
         this.#counter.committed();
@@ -238,22 +294,13 @@ export class SqliteJournal implements Journal {
       sql.insertArtifact.run(...artifacts.toValues(artifact, jobId, jobId));
     }
     if (!isTerminal(changes.progress.status)) this.#writeWork(changes);
-    // One that was born and ended within this batch never stored any.
-    else if (changes.insert === null) this.#clearWork(jobId);
   }
 
   #writeEvents({ jobId, firstEventSeq, eventLines }: JobChanges): void {
-    let from = 0;
-    while (from < eventLines.length) {
-      let to = from + 1;
-      let chars = eventLines[from]!.length;
-      while (to < eventLines.length && chars + eventLines[to]!.length <= SEGMENT_CHARS_MAX) {
-        chars += eventLines[to++]!.length;
-      }
+    for (const { from, to, chars } of segmentsOf(eventLines)) {
       const lines = eventLines.slice(from, to).join("\n");
       const stored = chars <= PACKED_CHARS_MAX ? packLines(lines) : lines;
       put(this.#sql.insertEvents, [jobId, firstEventSeq + from, to - from, stored]);
-      from = to;
     }
   }
 
@@ -299,6 +346,10 @@ export class SqliteJournal implements Journal {
 }
 
 type Claim = "current" | "applied" | "lost";
+
+/** Whether the job has ended, and may have stored work; one that was born and ended within this batch never did. */
+const hasLeftWork = ({ insert, progress }: JobChanges): boolean =>
+  insert === null && isTerminal(progress.status);
 
 /** Writes a row with its checksum, which is the last value. */
 function put(statement: StatementSync, values: Stored[]): void {
