@@ -37,8 +37,8 @@ export const executionMutations: readonly Mutation[] = [
   {
     fault: "a worker is started without a mark in its limits",
     file: "src/execution/process/spawner-process.ts",
-    search: "withMark(mark, spawnWorker)",
-    replacement: "spawnWorker()",
+    search: "withMark(mark, () => native?.start(spec, onExit) ?? spawnByNode(spec, onExit, failed))",
+    replacement: "native?.start(spec, onExit) ?? spawnByNode(spec, onExit, failed)",
     tests: orphans,
   },
   {

@@ -9,6 +9,7 @@ import { spawn } from "node:child_process";
 import { closeSync, constants } from "node:fs";
 import type { ResourceUsage } from "../../engine/task-port.ts";
 import { LineSplitter } from "../output/lines.ts";
+import { type NativeExit, NativeSpawn, type NativeSpec } from "./native-spawn.ts";
 import { openEnd } from "./pipes.ts";
 import { withMark } from "./process-marks.ts";
 import { machineSource } from "./process-table.ts";
@@ -36,6 +37,8 @@ export interface WorkerExit {
   readonly signal: string | null;
   /** Null where the system does not tell. */
   readonly usage: ResourceUsage | null;
+  /** Whether nothing is left of the worker's process tree for sure; false when that is not known. */
+  readonly isTreeGone: boolean;
 }
 
 export type StartReport = { readonly id: number } & (
@@ -48,6 +51,7 @@ export type StartReport = { readonly id: number } & (
 /** Requests are checked before they are sent; this one is never reached. */
 const REQUEST_BYTES_MAX = 64 * 1024 * 1024;
 
+const native = NativeSpawn.open();
 const meter = new UsageMeter();
 
 /** Serves requests until stdin ends. */
@@ -69,38 +73,44 @@ function start({ id, file, args, cwd, env, mark, stdin, stdout, stderr }: StartR
     report({ id, kind: "failed", code: error.code ?? null, message: error.message });
   using ends = new DisposableStack();
   const open = (path: string, flags: number) => {
-    // Not blocking, lest this waits for a runtime that is gone; a worker's own end does block: libuv sees to it.
+    // Not blocking, lest this waits for a runtime that is gone; a worker's own end does block: who starts it sees to it.
     const fd = openEnd(path, flags);
     ends.defer(() => closeSync(fd));
     return fd;
   };
   try {
-    const input = stdin === null ? ("ignore" as const) : open(stdin, constants.O_RDONLY);
-    const output = [open(stdout, constants.O_WRONLY), open(stderr, constants.O_WRONLY)];
-    const spawnWorker = () =>
-      spawn(file, args, {
-        cwd,
-        env,
-        shell: false,
-        // A group of its own, whose id is the worker's pid.
-        detached: true,
-        stdio: [input, ...output],
-      });
-    const child = withMark(mark, spawnWorker);
-    const { pid } = child;
-    if (pid === undefined) {
-      child.once("error", failed);
-      return;
-    }
+    const stdinFd = stdin === null ? null : open(stdin, constants.O_RDONLY);
+    const [stdoutFd, stderrFd] = [open(stdout, constants.O_WRONLY), open(stderr, constants.O_WRONLY)];
+    const spec = { file, args, cwd, env, stdinFd, stdoutFd, stderrFd };
+    const onExit = ({ exitCode, signal, cpuMs, isTreeGone }: Exit) => {
+      const ended = (usage: ResourceUsage | null) =>
+        report({ id, kind: "ended", exitCode, signal, usage, isTreeGone });
+      if (pid !== undefined) meter.ended(pid, ended, cpuMs);
+    };
+    const pid = withMark(mark, () => native?.start(spec, onExit) ?? spawnByNode(spec, onExit, failed));
+    if (pid === undefined) return;
     meter.started(pid);
-    child.once("exit", (exitCode, signal) =>
-      meter.ended(pid, (usage) => report({ id, kind: "ended", exitCode, signal, usage })),
-    );
     // Its start is looked up before it can be reaped, while the id is surely its own.
     report({ id, kind: "started", pid, start: machineSource.startOf(pid) });
   } catch (error) {
     failed(error as NodeJS.ErrnoException);
   }
+}
+
+type Exit = Omit<NativeExit, "cpuMs"> & { readonly cpuMs: number | null };
+
+/** Where there is no native way. @returns undefined when it could not be started, which `failed` is told */
+function spawnByNode(
+  { file, args, cwd, env, stdinFd, stdoutFd, stderrFd }: NativeSpec,
+  onExit: (exit: Exit) => void,
+  failed: (error: Error) => void,
+): number | undefined {
+  // A group of its own, whose id is the worker's pid.
+  const options = { cwd, env, shell: false, detached: true };
+  const child = spawn(file, args, { ...options, stdio: [stdinFd ?? "ignore", stdoutFd, stderrFd] });
+  if (child.pid === undefined) child.once("error", failed);
+  child.once("exit", (exitCode, signal) => onExit({ exitCode, signal, cpuMs: null, isTreeGone: false }));
+  return child.pid;
 }
 
 serve();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { closeSync, mkdtempSync, readFileSync, readSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, readFileSync, readSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -23,6 +23,8 @@ import type { WorkerExit } from "./spawner-process.ts";
 
 const STUBBORN = "trap 'echo asked' TERM; echo $PPID; while :; do sleep 0.1; done";
 
+const linuxOnly = { skip: process.platform === "linux" ? false : "needs Linux" };
+
 /** A spawner, and pipes for one worker at a time. */
 class World {
   readonly root = mkdtempSync(join(tmpdir(), "troupe-spawner-"));
@@ -33,7 +35,7 @@ class World {
   async start(file: string, args: readonly string[], cwd = this.root) {
     const [stdout = "", stderr = ""] = await this.fifos.take(2);
     this.#fds.push(openReadEnd(stdout), openReadEnd(stderr));
-    const env = { PATH: process.env.PATH ?? "" };
+    const env = { PATH: `${process.env.PATH}:${this.root}` };
     return await this.spawner.start({
       file,
       args,
@@ -98,6 +100,30 @@ describe("the spawner", () => {
     await assert.rejects(world.start("true", ["x".repeat(1024 * 1024)]), { code: "E2BIG" });
     await assert.rejects(world.start("true", ["x".repeat(9 * 1024 * 1024)]), { code: "E2BIG" });
     assert.deepEqual(endOf(await (await world.start("true", [])).exited), [0, null]);
+  });
+
+  it("runs a script without a first line in a shell, found in the worker's PATH", async () => {
+    await using world = new World();
+    writeFileSync(join(world.root, "bare-script"), 'echo "$1"', { mode: 0o755 });
+    for (const file of ["./bare-script", join(world.root, "bare-script"), "bare-script"]) {
+      const worker = await world.start(file, ["hello"]);
+      assert.deepEqual(endOf(await worker.exited), [0, null]);
+      assert.equal(world.printed(), "hello\n");
+    }
+  });
+
+  it("tells that a process tree is gone, and not while any process of it is left", linuxOnly, async () => {
+    await using world = new World();
+    const isGone = async (script: string) =>
+      (await (await world.start("sh", ["-c", script])).exited)?.isTreeGone;
+    assert.equal(await isGone("sleep 0 & sh -c true"), true);
+    // Out of its session, its group and its parents' sight, with nothing open that we could wait for.
+    const hidden =
+      "setsid sh -c 'echo $$ > left; exec sleep 1000 <&- >&- 2>&-' & until [ -s left ]; do sleep 0.01; done";
+    assert.equal(await isGone(hidden), false);
+    assert.equal(await isGone("true"), false, "of another worker, which cannot be told");
+    process.kill(Number(readFileSync(join(world.root, "left"), "utf8")), "SIGKILL");
+    await eventually(async () => (await isGone("true")) === true);
   });
 
   it("gives a worker a stdout that blocks, as programs expect", async () => {

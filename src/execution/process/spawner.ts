@@ -1,7 +1,7 @@
 // Starts workers, through a small process beside this one (spawner-process.ts).
 //
-// To start a process, the system copies the page tables of the one that asks, which stands still meanwhile: half a
-// millisecond for a small one, and several for a runtime with a full heap. So a small one asks.
+// A process of its own asks the system for them: it is small, which matters where starting one means to fork, and as it
+// starts nothing else it can tell whether anything is left of a worker's process tree (native-spawn.ts).
 //
 // - Every start is answered: by a worker, or by the system's error.
 // - Every worker's end is told once. It is not known (null) when the spawner was lost: the worker may then still
@@ -104,8 +104,8 @@ export class Spawner {
     } else if (report.kind === "failed" && open.kind === "starting") {
       open.reject(systemError(report.code, report.message));
     } else if (report.kind === "ended" && open.kind === "running") {
-      const { exitCode, signal, usage } = report;
-      open.resolve({ exitCode, signal, usage });
+      const { exitCode, signal, usage, isTreeGone } = report;
+      open.resolve({ exitCode, signal, usage, isTreeGone });
     }
   }
 

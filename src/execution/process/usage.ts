@@ -1,8 +1,9 @@
 // What workers use of the machine: measured by the process that starts them.
 //
-// Node cannot ask for the usage of a child that has ended. But the system adds up the CPU time of all children that
-// were waited for: what that sum grew by is what the worker that ended has used. Memory is looked at while workers
-// run, soon after their start and then less and less often; what is allocated and gone between two looks is not seen.
+// The system tells what a worker has used when it is waited for (native-spawn.ts). Node does not pass that on: where Node
+// starts workers, it is what the CPU time of all children that were waited for has grown by. Memory is looked at while
+// workers run, soon after their start and then less and less often; what is allocated and gone between two looks is not
+// seen.
 //
 // - CPU times add up: each tick of a worker, and of what it waited for, is reported once. Workers that are found to
 //   have ended at the same moment get what was seen of them, and share the rest by how long nobody had looked.
@@ -61,14 +62,23 @@ export class UsageMeter {
     this.#wakeAt(nowMs + LOOK_AFTER_MS[0]);
   }
 
-  /** To be called when the worker has been waited for. @param report gets its usage, soon and not at once */
-  ended(pid: number, report: Report): void {
+  /**
+   * To be called when the worker has been waited for.
+   *
+   * @param report gets its usage, at once or soon
+   * @param cpuMs what it and all that it has waited for used; null when the system has not told
+   */
+  ended(pid: number, report: Report, cpuMs: number | null): void {
     const worker = this.#running.get(pid);
     if (worker === undefined) {
       report(null);
       return;
     }
     this.#running.delete(pid);
+    if (cpuMs !== null) {
+      report(usageOfEnded(worker, cpuMs));
+      return;
+    }
     // Others may have been waited for as well, and their turn to be told comes now.
     if (this.#ended.length === 0) setImmediate(() => this.#settle());
     this.#ended.push({ worker, report });
@@ -126,6 +136,15 @@ export class UsageMeter {
     for (const { dueAtMs } of this.#running.values()) nextAtMs = Math.min(nextAtMs, dueAtMs);
     if (this.#running.size > 0) this.#wakeAt(nextAtMs);
   }
+}
+
+/** The usage of a worker of which the system told what it used itself. */
+function usageOfEnded({ below, seenTicks, rssBytesMax }: Watched, cpuMs: number): ResourceUsage {
+  const left = usageOf(below);
+  return {
+    cpuMs: Math.round(Math.max(cpuMs + left.ticks * MS_PER_TICK, seenTicks * MS_PER_TICK)),
+    rssBytesMax: larger(rssBytesMax, left.rssBytesMax),
+  };
 }
 
 function sumOf<T>(items: readonly T[], termOf: (item: T) => number): number {

@@ -212,8 +212,11 @@ export class HostLocalRunner {
     control.responses.close();
     output.flush();
     if (exit === null && !worker.askedToEnd) throw failureOfLoss();
+    const { exitCode, signal, usage } = exit ?? killed;
     const command: CommandResult = {
-      ...(exit ?? killed),
+      exitCode,
+      signal,
+      usage,
       ...output.carried(),
       durationMs: Math.round(performance.now() - startedAtMs),
     };
