@@ -39,6 +39,11 @@ const forgotten: readonly Mutation[] = (
       "failures: 0,\n      message: withExpiry",
     ],
     ["that a person is waited for", "if (isOpen) askerOf(job, request).openRequests++;", ""],
+    [
+      "that sensors wait",
+      'if (node.config.kind === "sensor" && !done) job.openSensors++;',
+      "void [node, done];",
+    ],
     ["how much waits in mailboxes", "putInMailbox(job, agent, withExpiry", "agent.mailbox.push(withExpiry"],
     ["which messages are stored", "agent.storedSeq = message.seq;\n  }\n  for", "}\n  for"],
     ["the last collected item", "firstSeq + bodiesJson.length - 1", "firstSeq + bodiesJson.length"],
@@ -142,12 +147,6 @@ const simulated: readonly Mutation[] = (
       "job/outcomes.ts",
       'else if (task.kind === "file") sensorDone(job, agent);',
       "",
-    ],
-    [
-      "a restart forgets that sensors wait",
-      "job/image.ts",
-      'if (node.config.kind === "sensor" && !done) job.openSensors++;',
-      "void [node, done];",
     ],
     [
       "a job that cannot be read for a moment ends as damaged",

@@ -15,7 +15,7 @@ export const storeMutations: readonly Mutation[] = [
     file: "src/store/sqlite/quick-check.ts",
     search: "if (!isWhole(row, checksums)) yield",
     replacement: "if (row === null) yield",
-    tests: ["test/integration/damaged-store.test.ts"],
+    tests: ["src/store/sqlite/quick-check.test.ts"],
   },
   {
     fault: "damage that the check after an unclean end finds is not acted on",

@@ -21,7 +21,7 @@ import {
 } from "../../../test/support/execution.ts";
 import { WorkerProcess } from "../runner/worker-process.ts";
 import { FifoSupply } from "./pipes.ts";
-import { canMark } from "./process-marks.ts";
+import { canMark, markIn } from "./process-marks.ts";
 import { ProcessTrees } from "./process-trees.ts";
 import { SideCommands } from "./side-command.ts";
 import { Spawner } from "./spawner.ts";
@@ -40,6 +40,13 @@ const printedPid = (fixture: RunnerFixture) => Number(fixture.listener.logs("std
 describe("an orphan that nothing shows but its limits", {
   skip: !canMark() && "limits of processes cannot be set here",
 }, () => {
+  it("inherits the limit in which every command has its mark", async () => {
+    await using fixture = new RunnerFixture();
+    assert.equal((await fixture.sh("cat /proc/self/limits")).kind, "succeeded");
+    const limits = fixture.listener.logs("stdout").join("\n");
+    assert.notEqual(markIn(limits), null, limits);
+  });
+
   it("ends after its command, and the orphan of a command that still runs does not", async () => {
     const sweeps = holding(SWEEP_MS);
     await using fixture = new RunnerFixture(undefined, sweeps.clock);

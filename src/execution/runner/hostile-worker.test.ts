@@ -200,9 +200,9 @@ describe("a worker that makes the runtime's notes beside its workspace symlinks"
       runner.start(task);
       await listener.until(() => listener.logs("stdout").includes("ruined"));
       runner.respond(task.ref, '{"request_id":"ship"}');
-      failedWith(await listener.outcome(task.ref), "executor.workspace_failed");
       const shared = join(fixture.home, "runs/run_1/shared");
       assert.equal(readFileSync(join(shared, "own"), "utf8"), "kept\n");
+      failedWith(await listener.outcome(task.ref), "executor.workspace_failed");
       assert.ok(!existsSync(join(shared, "folder/human-responses.jsonl")));
     }
   });
