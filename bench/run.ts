@@ -10,6 +10,7 @@ import { parseArgs } from "node:util";
 import { loadTable } from "./load.ts";
 import { measureLogs } from "./logs.ts";
 import { measureProgram, startMeasured } from "./program.ts";
+import { measureSize } from "./size.ts";
 import { measureStalls } from "./stalls.ts";
 import { measureLargeStalls } from "./stalls-large.ts";
 import { printTable } from "./table.ts";
@@ -28,6 +29,7 @@ if (positionals.length === 0) {
   for (const [name, value] of await measureLogs(only)) figures.set(name, value);
   for (const [name, value] of await measureStalls(only)) figures.set(name, value);
   for (const [name, value] of await measureLargeStalls(only)) figures.set(name, value);
+  for (const [name, value] of await measureSize(only)) figures.set(name, value);
   columns.push({ name: "this program", figures });
 } else {
   for (const url of positionals) {
