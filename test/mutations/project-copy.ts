@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { closeSync, cpSync, mkdirSync, openSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { processesIn } from "../support/processes.ts";
 import { LIMIT_VARIABLE } from "../support/until.ts";
 import { TIMED_OUT } from "./first-failure.ts";
 import { type Mutation, mutated } from "./mutation.ts";
@@ -27,6 +28,7 @@ export interface Outcome {
 }
 
 export class ProjectCopy {
+  readonly #folder: string;
   readonly #root: string;
   readonly #env: NodeJS.ProcessEnv;
   readonly #output: string;
@@ -36,6 +38,7 @@ export class ProjectCopy {
    * @param folder does not exist yet; the copy and the temporary files of its tests are made in it
    */
   constructor(root: string, folder: string) {
+    this.#folder = folder;
     this.#root = join(folder, "project");
     this.#output = join(folder, "output");
     const temporary = join(folder, "tmp");
@@ -87,8 +90,20 @@ export class ProjectCopy {
     });
     closeSync(output);
     const [code, signal] = await once(child, "exit");
+    endProcessesIn(this.#folder);
     const isLate = code === TIMED_OUT || signal === "SIGKILL";
     const verdict = code === 0 ? "passed" : isLate ? "timed out" : "failed";
     return { verdict, output: readFileSync(this.#output, "utf8").trimEnd() };
+  }
+}
+
+/** What a test that was cut off has left running: workers, for example, whose program was killed with it. */
+function endProcessesIn(folder: string): void {
+  for (const pid of processesIn(folder)) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It has ended by itself.
+    }
   }
 }

@@ -1,16 +1,26 @@
 // What /proc tells about processes, for tests that must know what is left of a command.
 
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /** Whether this machine has what the other functions read. */
 export const seesProcesses = existsSync("/proc/self/environ");
 
 /** Processes whose environment has `text` in it, this one aside: with a home's path, all workers of that home. */
 export function processesWith(text: string): readonly number[] {
+  return otherProcesses().filter((pid) => readProc(pid, "environ")?.includes(text) ?? false);
+}
+
+/** Processes that work in a folder, or in one below it. Empty where there is no /proc. */
+export function processesIn(folder: string): readonly number[] {
+  if (!seesProcesses) return [];
+  return otherProcesses().filter((pid) => `${workingFolderOf(pid)}/`.startsWith(`${folder}/`));
+}
+
+function otherProcesses(): readonly number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
-    .filter((pid) => pid !== process.pid && (readProc(pid, "environ")?.includes(text) ?? false));
+    .filter((pid) => pid !== process.pid);
 }
 
 /** Whether a process runs; one that has ended and waits for its parent to notice does not. */
@@ -34,6 +44,14 @@ export function wakeUpsOf(pid: number): number {
     sum += Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0);
   }
   return sum;
+}
+
+function workingFolderOf(pid: number): string | null {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return null;
+  }
 }
 
 function readProc(pid: number, file: string): string | null {
