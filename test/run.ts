@@ -8,7 +8,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { grouped } from "./support/groups.ts";
+import { grouped, LONGEST } from "./support/groups.ts";
 import { LONG_VARIABLE } from "./support/long.ts";
 import { memoryFolder } from "./support/memory-folder.ts";
 
@@ -17,15 +17,13 @@ const { values, positionals: words } = parseArgs({
   options: { long: { type: "boolean", default: false } },
   allowPositionals: true,
 });
-const LONGEST =
-  /\/(simulation|kill|package|dashboard|waiting-stops|retention|traces|hostile-workers|gateway-fire-[a-z]+)\.test\.ts$/;
 const files = globSync(
   ["src/**/*.test.ts", "sdk/{generator,src,test}/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
   { cwd: root },
 )
   .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
   // The longest ones first, so that none of them is what is left in the end.
-  .sort((a, b) => Number(LONGEST.test(b)) - Number(LONGEST.test(a)) || (a < b ? -1 : 1));
+  .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 /** One more than there are cores: many tests wait, for a process to end or for a time to be over. */
 const FILES_AT_ONCE = availableParallelism() + 1;
 /** A test that hangs fails, instead of holding up everybody. The files of a folder are one to the runner. */
@@ -51,6 +49,11 @@ if (folder !== null) rmSync(folder, { recursive: true, force: true });
 // They are what `npm test` must notice: its sizes, not the long ones.
 if (status === 0 && values.long && words.length === 0) status = node(["test/mutations/run.ts"], {});
 process.exit(status);
+
+function rank(file: string): number {
+  if (LONGEST.test(file)) return 0;
+  return file.startsWith("test/integration/") ? 1 : 2;
+}
 
 function node(args: readonly string[], env: Readonly<Record<string, string>>): number {
   const ended = spawnSync(process.execPath, args, {

@@ -1,27 +1,52 @@
-// Which test files share a process. A process of its own costs a file a third of a second of the processor, most of it for
-// loading what its neighbours load as well; so the unit tests of one folder share one, and so do those of an API.
+// Which test files share a process. A process of its own costs a file half a second of the processor, for loading and
+// warming up what its neighbours load as well; so the unit tests of a part of the program share one, and so do those of an
+// API, and the tests of the whole program that concern one thing.
 
 import { readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /** A file that changes or measures its process has one of its own. */
 const TOUCHES_ITS_PROCESS =
   /process\.(?:env\.\w+ = |chdir\(|umask\(|on\(|once\(|memoryUsage|cpuUsage|exitCode = )|\.mock\.|setFlagsFromString|\/proc\/self/;
 
-/** Unit tests, and those of the APIs, whose servers run in the process of their test. */
-const mayShare = (file: string) => /^(?:src|sdk\/src|test\/gateway|test\/runtime)\//.test(file);
+/** The hook that ends the commands of failed tests works for the first file of a process only. */
+const STARTS_COMMANDS = /import \{[^}]*\bstart\b[^}]*\} from "\.\.\/support\/command-line\.ts"/;
+
+/** They take longest, and have a process each. */
+export const LONGEST =
+  /^test\/[a-z]+\/(simulation|kill|package|dashboard|waiting-stops|retention|traces|hostile-workers|gateway-fire-[a-z]+)\.test\.ts$/;
+
+/** First words of file names in test/integration; files that share one share a process, and the others another one. */
+const FAMILIES = new Set(["blueprint", "cli", "gateway", "hostile"]);
+
+/** @returns the name of the group whose process a file may share, or null */
+function groupOf(file: string): string | null {
+  if (/^test\/integration\//.test(file)) {
+    if (LONGEST.test(file)) return null;
+    const [word = ""] = basename(file).split("-");
+    return `test/integration/${FAMILIES.has(word) ? word : "others"}`;
+  }
+  if (/^(?:sdk|test\/gateway|test\/runtime)\//.test(file)) return dirname(file);
+  return /^src\/[^/]+/.exec(file)?.[0] ?? null;
+}
 
 /**
- * Files as the runner is to be given them, each of which gets a process: a folder's file stands where the first of its
+ * Files as the runner is to be given them, each of which gets a process: a group's file stands where the first of its
  * members stood.
  *
  * @param files relative to `root`
- * @param into where a file is made for each folder
+ * @param into where a file is made for each group
  */
 export function grouped(root: string, files: readonly string[], into: string): readonly string[] {
-  const touches = (file: string) => TOUCHES_ITS_PROCESS.test(readFileSync(join(root, file), "utf8"));
-  const processes = Map.groupBy(files, (file) => (mayShare(file) && !touches(file) ? dirname(file) : file));
+  const needsItsOwn = (file: string) => {
+    const source = readFileSync(join(root, file), "utf8");
+    return TOUCHES_ITS_PROCESS.test(source) || STARTS_COMMANDS.test(source);
+  };
+  const processes = Map.groupBy(files, (file) => {
+    const group = groupOf(file);
+    return group === null || needsItsOwn(file) ? file : group;
+  });
   return [...processes].map(([name, members]) => {
     if (members.length === 1) return String(members[0]);
     const path = join(into, `${name.replaceAll("/", "-")}.test.mjs`);
