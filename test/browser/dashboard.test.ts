@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile, rm } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { zipOf } from "../support/bundle-files.ts";
 import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
@@ -20,6 +20,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { aggregator, executor, graph, router } from "../support/graphs.ts";
+import { sized } from "../support/long.ts";
 import { dashboardPorts, freePorts } from "../support/ports.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { until } from "../support/until.ts";
@@ -92,7 +93,7 @@ const tell = (type: string, payload: JsonObject) =>
   `printf '%s\\n' '${JSON.stringify({ type, payload })}' > "$SVC_EVENT_STREAM"`;
 
 describe("the dashboard", { skip: noChromium }, () => {
-  test("shows three browsers a run as it goes, and what it came to, after its server is gone, too", async () => {
+  test("shows several browsers a run as it goes, and what it came to, after its server is gone, too", async () => {
     const [gate, end] = [gates.pipe("held"), gates.pipe("end")];
     const write =
       'mkdir -p "$SVC_OUTPUT_DIR"; echo "<h1>Bees</h1><script>parent.hacked=1</script>" > "$SVC_OUTPUT_DIR/digest.html"; head -c 200000 /dev/urandom > "$SVC_OUTPUT_DIR/all.bin"';
@@ -121,8 +122,8 @@ describe("the dashboard", { skip: noChromium }, () => {
       ),
     );
     const pages = await Promise.all([
-      openPage(browser, url),
-      openPage(browser, url, { colorScheme: "dark" }),
+      openPage(browser, url, { reducedMotion: "no-preference" }),
+      ...sized([], [openPage(browser, url, { colorScheme: "dark" })]),
       openPage(browser, gatewayPage(program, runId)),
     ]);
     for (const { page } of pages) {
@@ -273,11 +274,16 @@ describe("the dashboard", { skip: noChromium }, () => {
         ],
       ),
     );
-    const looks = [
-      { colorScheme: "light", viewport: { width: 1280, height: 900 } },
-      { colorScheme: "dark", viewport: { width: 1280, height: 900 } },
-      { colorScheme: "light", viewport: { width: 360, height: 740 } },
-    ] as const;
+    const [wide, narrow] = [
+      { width: 1280, height: 900 },
+      { width: 360, height: 740 },
+    ];
+    const looks: readonly BrowserContextOptions[] = [
+      { colorScheme: "light", viewport: wide },
+      { colorScheme: "dark", viewport: narrow },
+      ...sized([], [{ colorScheme: "dark", viewport: wide } as const]),
+      ...sized([], [{ colorScheme: "light", viewport: narrow } as const]),
+    ];
     const pages = await Promise.all(looks.map((look) => openPage(browser, url, look)));
     for (const { page } of pages) {
       const people = page.getByRole("region", { name: "Waiting for a person" });
