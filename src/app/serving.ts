@@ -3,6 +3,7 @@
 import { rmSync } from "node:fs";
 import { hostname } from "node:os";
 import type { FastifyInstance } from "fastify";
+import { answerWhenDurable } from "../http/core/durable-answers.ts";
 import type { EventStreams } from "../http/core/sse.ts";
 import type { Waits } from "../http/resources/waits.ts";
 import { runtimeServer } from "../http/runtime/server.ts";
@@ -115,6 +116,7 @@ function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | 
       logger: core.log,
     },
   );
+  answerWhenDurable(server, core.database.durable);
   serving.servers.push(server);
   return server;
 }
@@ -135,6 +137,7 @@ async function serveGateway(config: Config, core: Core, gateway: Gateway, servin
     },
     log,
   );
+  answerWhenDurable(server, core.database.durable);
   serving.servers.push(server);
   const { apiHost: host, apiPort: port } = config;
   return `${await listen(server, { host, port, variable: "SVC_API_PORT" })}/api/v1`;

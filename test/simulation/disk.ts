@@ -3,16 +3,23 @@
 //
 // D1. Every commit that was acknowledged is there, whole; of the one that was under way everything or nothing.
 // D2. What is there opens without a complaint, its pages fit together, and each row is what was written.
+// D3. A commit is acknowledged once a sync has ended that began after it; never when a sync has failed since.
 //
-// What is synced when follows from SQLite's protocol, which is not observed here: with synchronous=FULL a commit's
-// frames are synced before it returns, a log that begins again has its header synced before its frames, and the log is
-// synced before a checkpoint writes to the database.
+// The store's own syncs are observed here, and are slow or fail. What SQLite syncs by itself follows from its protocol: a
+// log that begins again has its header synced before its frames, and the log is synced before a checkpoint writes to
+// the database.
 
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { CommitAnswer, JobChanges, Journal } from "../../src/engine/journal.ts";
+import { sql } from "kysely";
+import {
+  type CommitAnswer,
+  type JobChanges,
+  type Journal,
+  JournalUnavailable,
+} from "../../src/engine/journal.ts";
 import { unpackLines } from "../../src/store/sql/packed-lines.ts";
 import { commitCountFile } from "../../src/store/sqlite/commit-counter.ts";
 import { openSqlite, type SqliteDatabase } from "../../src/store/sqlite/database.ts";
@@ -24,8 +31,6 @@ import type { Random } from "./random.ts";
 import { tornFile } from "./torn-files.ts";
 
 const LOG_HEADER_BYTES = 32;
-/** The value of PRAGMA synchronous with which every commit is synced. */
-const FULL = 2;
 
 interface Files {
   readonly database: Buffer;
@@ -36,17 +41,40 @@ interface Files {
 
 const nothing = Buffer.alloc(0);
 
+/** A sync of the log that has begun. */
+interface Sync {
+  /** What it covers. */
+  readonly log: Buffer;
+  readonly commits: number;
+  readonly done: (error: Error | null) => void;
+}
+
+type Plan = (delayMs: number, run: () => void) => void;
+
+/** Lets everything settle that can. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
 export class Disk {
   readonly #random: Random;
   readonly #counts: Counts;
+  readonly #plan: Plan;
+  /** What the last sync has left of the log, and how many commits that are. */
+  #syncedLog: Buffer = nothing;
+  #syncedCommits = 0;
+  #syncing: Sync | null = null;
+  /** While the power is about to be cut, a sync ends only when it is told to. */
+  #isHeld = false;
   readonly #root = mkdtempSync(join(tmpdir(), "troupe-disk-"));
   #lives = 0;
+  #others = 0;
   #database: SqliteDatabase;
   journal: Journal;
 
-  constructor(random: Random, counts: Counts) {
+  /** @param plan what calls back in the time of the simulation */
+  constructor(random: Random, counts: Counts, plan: Plan) {
     this.#random = random;
     this.#counts = counts;
+    this.#plan = plan;
     this.#database = this.#open({ database: nothing, log: nothing, commits: nothing });
     this.journal = new SqliteJournal(this.#database);
   }
@@ -58,14 +86,46 @@ export class Disk {
     if (database.length > 0) writeFileSync(file, database);
     if (log.length > 0) writeFileSync(`${file}-wal`, log);
     if (commits.length > 0) writeFileSync(commitCountFile(file), commits);
-    const opened = openSqlite(file);
+    this.#syncing = null;
+    const opened = openSqlite(file, { syncFile: (_, done) => this.#beginSync(file, done) });
+    this.#syncedLog = readFileSync(`${file}-wal`);
+    this.#syncedCommits = opened.counter.made;
     // A checkpoint comes after so many pages; by default a short life would never see one.
     opened.connection.exec(`PRAGMA wal_autocheckpoint = ${this.#random.pick([4, 20, 100])}`);
     return opened;
   }
 
+  #beginSync(file: string, done: Sync["done"]): void {
+    // One of a former life, whose files are gone.
+    if (file !== this.#database.file) return;
+    const sync = { log: readFileSync(`${file}-wal`), commits: this.#database.counter.made, done };
+    this.#syncing = sync;
+    if (this.#isHeld) return;
+    const isSlow = this.#random.chance(0.1);
+    if (isSlow) this.#counts.add("slow sync");
+    this.#plan(isSlow ? this.#random.between(20, 300) : this.#random.between(0, 2), () => {
+      if (this.#syncing === sync) this.#endSync(null);
+    });
+  }
+
+  #endSync(error: Error | null): void {
+    const { log, commits, done } = this.#syncing!;
+    this.#syncing = null;
+    if (error === null) {
+      this.#syncedLog = log;
+      this.#syncedCommits = commits;
+    }
+    done(error);
+  }
+
+  /** Whether nothing waits to be synced. */
+  get isIdle(): boolean {
+    return this.#syncing === null;
+  }
+
   #reopen(files: Files): void {
     const before = this.#database;
+    this.#isHeld = false;
     this.#database = this.#open(files);
     void before.close();
     rmSync(dirname(before.file), { recursive: true });
@@ -86,28 +146,73 @@ export class Disk {
     this.#reopen(this.#read());
   }
 
-  commit(batch: readonly JobChanges[]): Promise<CommitAnswer> {
-    return this.journal.commit(batch);
+  async commit(batch: readonly JobChanges[]): Promise<CommitAnswer> {
+    const { counter } = this.#database;
+    const before = counter.made;
+    const answer = await this.journal.commit(batch);
+    const isSynced = counter !== this.#database.counter || this.#syncedCommits > before;
+    assert.ok(isSynced, `D3: commit ${before + 1} is acknowledged, and ${this.#syncedCommits} are synced`);
+    return answer;
   }
 
   /**
-   * Cuts the power while a batch is committed, and starts again.
+   * Cuts the power while a batch is written or synced, and starts again. Sometimes another write is being synced
+   * already, and sometimes the sync fails first. To be called while the disk is idle.
    *
    * @param memory what the disk has before the batch
    * @returns whether the batch is there
    */
   async cut(batch: readonly JobChanges[], memory: MemoryJournal): Promise<boolean> {
+    this.#isHeld = true;
+    const other = this.#random.chance(0.3) ? await this.#writeOther() : null;
     const before = this.#read();
-    const { synchronous } = this.#database.connection.prepare("PRAGMA synchronous").get()!;
-    // With less, the log is synced by checkpoints alone.
-    const synced = Number(synchronous) >= FULL ? before : { ...before, log: nothing };
-    await this.journal.commit(batch);
-    this.#reopen(this.#leftOf(synced, this.#read()));
+    const committing = outcomeOf(this.journal.commit(batch));
+    await settle();
+    const written = this.#read();
+    if (other !== null) {
+      assert.equal(other.outcome(), null, "D3: a write is not acknowledged before its sync has ended");
+      this.#endSync(null);
+      await settle();
+      assert.equal(other.outcome(), "resolved", "and then it is");
+    }
+    assert.equal(committing.outcome(), null, "D3: no sync has ended that began after the commit");
+    if (this.#random.chance(0.3)) await this.#failSync(committing);
+    this.#reopen(this.#leftOf({ ...before, log: this.#syncedLog }, written));
     const { file } = this.#database;
     assert.deepEqual(quickCheck(file), { damage: null, changedRows: [] }, "D2: what is left is sound");
+    if (other !== null) assert.ok(this.#hasOther(other.name), "D1: the other write is there");
     const isThere = await this.#hasBatch(batch, memory);
     this.#counts.add(isThere ? "commit that survived a power cut" : "commit lost in a power cut");
     return isThere;
+  }
+
+  /** A write that is no batch. @returns its name and its outcome, once it is being synced */
+  async #writeOther() {
+    this.#counts.add("commit made while another is synced");
+    const name = `other-${++this.#others}`;
+    const write = outcomeOf(
+      this.#database.transaction((db) => sql`INSERT INTO garbage VALUES ('test', ${name})`.execute(db)),
+    );
+    await settle();
+    return { name, ...write };
+  }
+
+  #hasOther(name: string): boolean {
+    const select = this.#database.connection.prepare(
+      "SELECT 1 FROM garbage WHERE kind = 'test' AND name = ?",
+    );
+    return select.get(name) !== undefined;
+  }
+
+  /** After a sync that failed, nothing is acknowledged any more. */
+  async #failSync({ outcome }: Outcome): Promise<void> {
+    this.#counts.add("failing sync");
+    this.#endSync(new Error("EIO: i/o error, fdatasync"));
+    await settle();
+    assert.equal(outcome(), "unknown", "D3: a commit whose sync has failed is not acknowledged");
+    const next = outcomeOf(this.journal.commit([]));
+    await settle();
+    assert.equal(next.outcome(), "damaged", "D3: nor is a later one");
   }
 
   #leftOf(synced: Files, written: Files): Files {
@@ -176,9 +281,28 @@ export class Disk {
   }
 
   async close(): Promise<void> {
+    if (this.#syncing !== null) this.#endSync(null);
     await this.#database.close();
     rmSync(this.#root, { recursive: true });
   }
+}
+
+interface Outcome {
+  /** How it ended: resolved, or the outcome of the write that failed; null while it has not. */
+  outcome(): string | null;
+}
+
+function outcomeOf(promise: Promise<unknown>): Outcome {
+  let outcome: string | null = null;
+  promise.then(
+    () => {
+      outcome = "resolved";
+    },
+    (error: unknown) => {
+      outcome = error instanceof JournalUnavailable ? error.outcome : String(error);
+    },
+  );
+  return { outcome: () => outcome };
 }
 
 function lettersOf({ deadLetters, retriedLetters }: StoredJob): string[] {

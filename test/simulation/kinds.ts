@@ -43,6 +43,9 @@ export const diskKinds = [
   "power cut in a log that begins again",
   "commit that survived a power cut",
   "commit lost in a power cut",
+  "slow sync",
+  "failing sync",
+  "commit made while another is synced",
 ] as const;
 
 /** What happens in worlds of the gateway. */

@@ -72,8 +72,10 @@ async function commit(world: World, process: Process, batch: readonly JobChanges
   }
   const taken = batch.filter(({ jobId }) => !world.unwritable.has(jobId));
   const { disk } = world;
-  if (disk !== null && process === world.process && random.chance(faults.powerFails)) {
-    return cutPower(world, disk, taken);
+  if (disk?.isIdle && process === world.process && random.chance(faults.powerFails)) {
+    await world.stopFor(cutPower(world, disk, taken));
+    // Nobody learns what became of the batch: no process outlives it.
+    return await new Promise<never>(() => {});
   }
   const { lost } = write(world, taken);
   const stored = await disk?.commit(taken);
@@ -97,14 +99,12 @@ function write(world: World, taken: readonly JobChanges[]): CommitAnswer {
   return answer;
 }
 
-/** Nobody learns what became of the batch: no process outlives it. */
-async function cutPower(world: World, disk: Disk, taken: readonly JobChanges[]): Promise<never> {
+async function cutPower(world: World, disk: Disk, taken: readonly JobChanges[]): Promise<void> {
   world.counts.add("power cut");
   if (await disk.cut(taken, world.journal)) write(world, taken);
   await disk.compare(world.journal);
   world.endZombie();
   world.crash();
-  return await new Promise<never>(() => {});
 }
 
 function load(world: World, jobId: string): Promise<JobImage | null> {

@@ -16,6 +16,7 @@ export class Timeline {
   nowMs = Date.UTC(2026, 0, 1);
   #planned: Planned[] = [];
   #order = 0;
+  #stop: Promise<unknown> | null = null;
 
   /** @returns how to take it back */
   plan(delayMs: number, by: Living | null, run: () => void): () => void {
@@ -29,6 +30,11 @@ export class Timeline {
 
   drop(by: Living): void {
     this.#planned = this.#planned.filter((entry) => entry.by !== by);
+  }
+
+  /** Nothing that is planned happens before `work` has ended. */
+  stopFor(work: Promise<unknown>): void {
+    this.#stop = work;
   }
 
   /** Lets the earliest planned thing happen. @returns false when nothing is planned */
@@ -47,6 +53,7 @@ export class Timeline {
     if (next.by === null || next.by.isAlive) next.run();
     // Every promise that can settle now settles before the next thing happens.
     await new Promise((resolve) => setImmediate(resolve));
+    await this.#stop;
     return true;
   }
 }

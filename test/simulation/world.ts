@@ -87,7 +87,9 @@ export class World {
 
   constructor(random: Random, faults: Faults, poolSlots: number, hasDisk: boolean) {
     this.random = random;
-    this.disk = hasDisk ? new Disk(random, this.counts) : null;
+    this.disk = hasDisk
+      ? new Disk(random, this.counts, (delayMs, run) => void this.plan(delayMs, null, run))
+      : null;
     this.faults = faults;
     this.#poolSlots = poolSlots;
     this.#id = idSource(
@@ -146,6 +148,13 @@ export class World {
   /** @returns how to take it back */
   plan(delayMs: number, process: Process | null, run: () => void): () => void {
     return this.#timeline.plan(delayMs, process, run);
+  }
+
+  /** Time stands still until `work` has ended. */
+  async stopFor<T>(work: Promise<T>): Promise<T> {
+    // What it fails with is the caller's.
+    this.#timeline.stopFor(work.catch(() => {}));
+    return work;
   }
 
   /** kill -9: memory, timers and commands are gone; another process takes over. */

@@ -6,11 +6,16 @@ import type { Schema } from "./schema.generated.ts";
 
 export interface Database {
   readonly kysely: Kysely<Schema>;
-  /** Runs one SELECT outside any transaction. It sees what is committed, and nothing of a transaction under way. */
+  /**
+   * Runs one SELECT outside any transaction. It sees what is committed, maybe not on disk yet, and nothing of a
+   * transaction under way.
+   */
   read<Row>(sql: string, parameters: readonly unknown[]): Promise<readonly Row[]>;
   /** The same, row by row, until the texts in them come to more than `charsMax` characters; at least one row. */
   readWithin<Row>(charsMax: number, sql: string, parameters: readonly unknown[]): Promise<Page<Row>>;
-  /** Runs `work` in one transaction: all of it, or nothing. */
+  /** Resolves once everything that was committed until now is on disk. @throws JournalUnavailable */
+  durable(): Promise<void>;
+  /** Runs `work` in one transaction: all of it, or nothing. What resolves or rejects is on disk. */
   transaction<T>(work: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
   /** The error that a caller gets for one inside a transaction: JournalUnavailable for the store's own, others unchanged. */
   explained(error: unknown): unknown;

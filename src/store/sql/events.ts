@@ -1,4 +1,6 @@
 // The table events: the histories of the runtime's jobs, in segments of consecutive lines. The journal writes them.
+//
+// Pages of a history have only events that are on disk: who continues after the last one misses none after a power cut.
 
 import { sql } from "kysely";
 import type { EventPage, JobRecords } from "../../runs/job-records.ts";
@@ -103,10 +105,15 @@ export function eventReads(database: Database) {
       const { rows } = await segmentsFrom(database, jobId, wanted);
       const firstSeq = rows[0]?.firstSeq ?? wanted;
       const lines = rows.flatMap((segment) => segment.lines);
+      await database.durable();
       return { firstSeq: wanted, lines: lines.slice(wanted - firstSeq) };
     },
 
-    eventsBefore: (jobId, beforeSeq) => eventsBefore(database, jobId, beforeSeq, SEGMENTS_PER_PAGE),
+    async eventsBefore(jobId, beforeSeq) {
+      const page = await eventsBefore(database, jobId, beforeSeq, SEGMENTS_PER_PAGE);
+      await database.durable();
+      return page;
+    },
 
     /** A binary search by the first event of the middle segment. */
     async placeOfTime(jobId, timeMs) {

@@ -75,10 +75,12 @@ export function sqlOperationRecords(database: Database): OperationRecords {
     operations: ({ target, status, limit, after }) =>
       list(database, { target, status }, after ?? BEHIND_ALL_IDS, limit),
     openOperations: () => open.all(database),
-    operationEvents: async (operationId, afterSeq, limit) => ({
-      firstSeq: afterSeq + 1,
-      lines: await events.all(database, operationId, afterSeq, limit),
-    }),
+    async operationEvents(operationId, afterSeq, limit) {
+      const lines = await events.all(database, operationId, afterSeq, limit);
+      // Who continues after the last one misses none after a power cut.
+      await database.durable();
+      return { firstSeq: afterSeq + 1, lines };
+    },
     forgetOperations: (beforeMs, limit) =>
       database.transaction(async (db) => {
         const old = await db

@@ -67,7 +67,7 @@ export class CommitCounter {
   readonly #raise: StatementSync;
   readonly #changes: StatementSync;
   readonly #descriptor: number | null;
-  #count: number;
+  #made: number;
   #isRaised = false;
   #changesSeen = 0;
 
@@ -76,8 +76,8 @@ export class CommitCounter {
     this.#raise = connection.prepare("UPDATE commit_count SET commits = commits + 1");
     this.#changes = connection.prepare("SELECT total_changes() AS total");
     this.#descriptor = path === null ? null : openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
-    this.#count = Number(connection.prepare("SELECT commits FROM commit_count").get()?.commits);
-    this.#write();
+    this.#made = Number(connection.prepare("SELECT commits FROM commit_count").get()?.commits);
+    this.acknowledge(this.#made);
   }
 
   /** To be called at the end of a transaction that writes. */
@@ -100,14 +100,19 @@ export class CommitCounter {
   committed(): void {
     if (!this.#isRaised) return;
     this.#isRaised = false;
-    this.#count++;
-    this.#write();
+    this.#made++;
   }
 
-  #write(): void {
+  /** The number of the last commit, which may not be on disk yet. */
+  get made(): number {
+    return this.#made;
+  }
+
+  /** To be called once the commit with this number, and so every earlier one, is on disk. */
+  acknowledge(count: number): void {
     if (this.#descriptor === null) return;
     try {
-      writeSync(this.#descriptor, lineOf(this.#count), 0, "latin1");
+      writeSync(this.#descriptor, lineOf(count), 0, "latin1");
     } catch {
       // One that stays behind raises no alarm.
     }

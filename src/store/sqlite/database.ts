@@ -1,6 +1,8 @@
 // SQLite: one connection, opened for durability, brought to the newest schema before anyone sees it.
 //
-// - WAL with synchronous=FULL: a commit that returned is on disk.
+// - WAL with synchronous=NORMAL: a commit that returned is not on disk yet. The log is synced off the main thread
+//   (log-sync.ts), and every write resolves behind the sync that covers it. The start itself commits with FULL: what a
+//   predecessor left in the log is on disk before anyone sees it.
 // - One transaction at a time: the journal's (synchronous) and Kysely's (a chain of promises) go through one gate,
 //   because they share the connection. A read outside of them waits for the current transaction.
 // - No statement waits for a lock longer than BUSY_TIMEOUT_MS, because it would block the event loop; callers that
@@ -26,7 +28,8 @@ import type { Page } from "../../lib/page.ts";
 import { type Database, StoreUnusable } from "../sql/database.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import { CommitCounter, commitCountFile, type MissingCommits, missingCommits } from "./commit-counter.ts";
-import { asUnavailable, damageText, explain, readOnlyText, scopeOf } from "./errors.ts";
+import { asUnavailable, damageText, explain, readOnlyText, scopeOf, unsyncedText } from "./errors.ts";
+import { LogSync, type SyncFile } from "./log-sync.ts";
 import { WriteGate } from "./write-gate.ts";
 
 const BUSY_TIMEOUT_MS = 20;
@@ -39,7 +42,8 @@ export interface SqliteDatabase extends Database {
   readonly file: string;
   /** Ends all writing: a check has found the file damaged. */
   setDamaged(reason: string): void;
-  /** Raised and noted with every transaction (commit-counter.ts). */
+  readonly sync: LogSync;
+  /** Raised with every transaction, and noted once it is on disk (commit-counter.ts). */
   readonly counter: CommitCounter;
   /** Commits that the start accepted as lost, because it was told to. */
   readonly missing: MissingCommits | null;
@@ -51,6 +55,8 @@ export interface SqliteDatabase extends Database {
 export interface OpenOptions {
   /** To go on although acknowledged commits are missing. */
   readonly acceptDataLoss?: boolean;
+  /** What syncs the write-ahead log; fs.fdatasync when absent. */
+  readonly syncFile?: SyncFile;
 }
 
 /**
@@ -65,7 +71,10 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
   let damage: string | null = null;
   const setDamaged = (reason: string) => {
     if (damage !== null) return;
-    damage = damageText(basename(file), reason);
+    stopWriting(damageText(basename(file), reason));
+  };
+  const stopWriting = (reason: string) => {
+    damage = reason;
     connection.exec("PRAGMA query_only = ON");
   };
   const explained = (error: unknown) => {
@@ -90,6 +99,19 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
   });
   const kysely = new Kysely<Schema>({ dialect });
   const gate = new WriteGate();
+  const sync = new LogSync({
+    path: file === ":memory:" ? null : `${file}-wal`,
+    counter,
+    syncFile: options.syncFile,
+    failed: (error) => {
+      const text = unsyncedText(basename(file), error.message);
+      stopWriting(text);
+      return {
+        waiting: new JournalUnavailable(text, "unknown"),
+        later: new JournalUnavailable(text, "damaged"),
+      };
+    },
+  });
   return {
     connection,
     kysely,
@@ -99,9 +121,9 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
       gate.look(() => prepare(sql).all(parameters) as Row[]),
     readWithin: <Row>(charsMax: number, sql: string, parameters: readonly unknown[]) =>
       gate.look(() => reading(() => within(prepare(sql).iterate(parameters) as Iterable<Row>, charsMax))),
-    transaction: (work) =>
-      gate
-        .run(async () => {
+    async transaction(work) {
+      try {
+        return await gate.run(async () => {
           const value = await kysely.transaction().execute(async (db) => {
             const done = await work(db);
             counter.raiseIfChanged();
@@ -109,10 +131,16 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
           });
           counter.committed();
           return value;
-        })
-        .catch((error: unknown) => {
-          throw explained(error);
-        }),
+        });
+      } catch (error) {
+        throw explained(error);
+      } finally {
+        // What failed may have been told by rows that are not on disk yet.
+        await sync.durable();
+      }
+    },
+    durable: () => sync.durable(),
+    sync,
     explained,
     damage: () => damage,
     setDamaged,
@@ -120,9 +148,14 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
     missing,
     endedUncleanly,
     async close() {
-      await kysely.destroy();
-      // It closes only what it has used.
-      if (connection.isOpen) connection.close();
+      await gate.run(() => sync.durable()).catch(() => {});
+      // Closing would copy the log to the database and remove it, though it may not be on disk.
+      if (!sync.hasFailed) {
+        await kysely.destroy();
+        // It closes only what it has used.
+        if (connection.isOpen) connection.close();
+      }
+      sync.close();
       counter.close();
     },
   };
@@ -159,6 +192,7 @@ function connect(file: string, { acceptDataLoss = false }: OpenOptions) {
       "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA foreign_keys = ON",
     );
     migrate(connection);
+    connection.exec("PRAGMA synchronous = NORMAL");
     const path = file === ":memory:" ? null : commitCountFile(file);
     return { connection, counter: new CommitCounter(connection, path), missing, endedUncleanly };
   } catch (error) {

@@ -71,6 +71,14 @@ export function changedRowsText(file: string): string {
   );
 }
 
+/** What an operator does when the disk did not take what was written. */
+export function unsyncedText(file: string, reason: string): string {
+  return (
+    `Syncing the database ${file} to the disk failed (${reason}), so that the last changes may be lost. Nothing is ` +
+    "written to it any more. Check the disk, then restart the program."
+  );
+}
+
 export function readOnlyText(file: string): string {
   return `The database ${file} is read-only. Give this user write permission to the file and its folder.`;
 }

@@ -53,19 +53,21 @@ export class SqliteJournal implements Journal {
   readonly #sql: Statements;
   readonly #counter: SqliteDatabase["counter"];
   readonly #explained: SqliteDatabase["explained"];
+  readonly #durable: SqliteDatabase["durable"];
   readonly #readImage: (jobId: string) => JobImage | null;
 
   readonly #gate: WriteGate;
   readonly #runs: RunFollower;
   #claimed: Claimed = { owner: "", last: BEFORE_ALL };
 
-  constructor({ connection, gate, counter, explained }: SqliteDatabase) {
+  constructor({ connection, gate, counter, explained, durable }: SqliteDatabase) {
     this.#connection = connection;
     this.#gate = gate;
     this.#runs = new RunFollower(connection);
     this.#sql = prepareAll(connection);
     this.#counter = counter;
     this.#explained = explained;
+    this.#durable = durable;
     this.#readImage = imageReader(connection);
   }
 
@@ -222,8 +224,9 @@ export class SqliteJournal implements Journal {
     });
   }
 
-  #inTransaction<T>(write: () => T | Promise<T>): Promise<T> {
-    return this.#gate.run(async () => {
+  /** Resolves once what was written is on disk. */
+  async #inTransaction<T>(write: () => T | Promise<T>): Promise<T> {
+    const value = await this.#gate.run(async () => {
       try {
         this.#sql.begin.run();
         const value = await write();
@@ -236,6 +239,8 @@ export class SqliteJournal implements Journal {
         throw this.#explained(error);
       }
     });
+    await this.#durable();
+    return value;
   }
 
   #insert(changes: JobChanges, insert: JobInsert): Claim {
