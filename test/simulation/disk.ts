@@ -176,7 +176,7 @@ export class Disk {
       assert.equal(other.outcome(), "resolved", "and then it is");
     }
     assert.equal(committing.outcome(), null, "D3: no sync has ended that began after the commit");
-    if (this.#random.chance(0.3)) await this.#failSync(committing);
+    if (this.#syncing !== null && this.#random.chance(0.3)) await this.#failSync(committing);
     this.#reopen(this.#leftOf({ ...before, log: this.#syncedLog }, written));
     const { file } = this.#database;
     assert.deepEqual(quickCheck(file), { damage: null, changedRows: [] }, "D2: what is left is sound");
