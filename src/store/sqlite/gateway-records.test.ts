@@ -12,12 +12,12 @@ import { sqlBundleRecords } from "../sql/bundles.ts";
 import { sqlDeadLetterRecords } from "../sql/dead-letters.ts";
 import { sqlGatewayRecords } from "../sql/gateway.ts";
 import { sqlHumanRequestRecords } from "../sql/human-requests.ts";
+import { sqlJobRecords } from "../sql/jobs.ts";
 import { sqlOperationRecords } from "../sql/operations.ts";
 import { sqlPortRecords } from "../sql/ports.ts";
 import { sqlRetentionRecords } from "../sql/retention.ts";
 import { openSqlite, type SqliteDatabase } from "./database.ts";
 import { SqliteJournal } from "./journal.ts";
-import { RunFollower } from "./run-follower.ts";
 
 async function withDatabase(
   use: (database: SqliteDatabase, records: GatewayRecords) => Promise<void>,
@@ -218,9 +218,33 @@ async function readBlueprints(database: SqliteDatabase, records: GatewayRecords)
   });
 }
 
+async function readJobs(database: SqliteDatabase): Promise<void> {
+  const records = sqlJobRecords(database);
+  for (const includeTerminal of [true, false]) {
+    await records.page({ includeTerminal, limit: 5, after: null });
+  }
+  await records.newestStatuses(5);
+  await records.find("g-1");
+  await records.findRun("run_1");
+  await records.whole("g-1");
+  // Also of an open job: then it reads mailboxes and tasks.
+  await new SqliteJournal(database).commit([changes()]);
+  await records.detail("g-1", 5);
+  await records.agents("g-1", 0, 5);
+  await records.result("g-1");
+  await records.texts("g-1");
+  await records.events("g-1", 0);
+  await records.eventsBefore("g-1", 5);
+  await records.placeOfTime("g-1", 1);
+  await records.artifactPage("run_1", 5, null);
+  await records.outputPage("run_1", 5, null);
+  await records.artifact("run_1", "a");
+  await records.finalArtifact("run_1");
+}
+
 /** Walked from one end, these show nothing but what is asked for; of ports there are no more than the settings have. */
 const SHORT_INDEX =
-  /USING (COVERING )?INDEX (job_definitions_(deleted|newest|newest_open)|runs_open|jobs_removable|operations_open|run_ports_run)$/;
+  /USING (COVERING )?INDEX (job_definitions_(deleted|newest|newest_open)|jobs_newest|runs_open|jobs_removable|operations_open|run_ports_run)$/;
 
 test("no statement scans a table or sorts, whatever the filters", () =>
   withDatabase(async (database, records) => {
@@ -231,13 +255,16 @@ test("no statement scans a table or sorts, whatever the filters", () =>
       await retainEverything(database);
       await readBlueprints(database, records);
       await sqlBundleRecords(database).deleteUnused("b");
-      new RunFollower(database.connection);
+      await readJobs(database);
+      new SqliteJournal(database);
     });
     assert.ok(statements.size > 30, `${statements.size} statements`);
     for (const sql of statements.keys()) {
+      // How the tables are made up, read at the start; and an image's requests, of which there are only so many.
+      if (sql.includes("sqlite_schema") || /FROM human_requests.*LIMIT \d/s.test(sql)) continue;
       for (const { detail } of database.connection.prepare(`EXPLAIN QUERY PLAN ${sql}`).all()) {
         assert.doesNotMatch(String(detail), /TEMP B-TREE FOR (ORDER|GROUP) BY/, sql);
-        if (/^SCAN (?!CONSTANT ROW|\d+ CONSTANT ROWS|\d+-ROW VALUES)/.test(String(detail)))
+        if (/^SCAN (?!schema_migrations|CONSTANT ROW|\d+ CONSTANT ROWS|\d+-ROW VALUES)/.test(String(detail)))
           assert.match(String(detail), SHORT_INDEX, sql);
       }
     }
