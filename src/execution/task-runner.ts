@@ -151,6 +151,7 @@ export class LocalTaskRunner implements TaskRunner {
     await this.#trees.endStrays().catch((error: unknown) => {
       this.#options.log.warn({ error: String(error) }, "Some processes of ended commands may be left.");
     });
+    await this.#commands.close();
     await Promise.all([
       this.#modules.close(),
       this.#spawner.close(),

@@ -157,6 +157,7 @@ it("an orphan that keeps its command's output open does not hold up the outcome 
         env: { PATH: process.env.PATH ?? "" },
         mark: trees.newMark(),
         eventStreamPath: join(home, "events"),
+        hasEventStream: false,
         takesInput: false,
       },
       { tools, sinks: { stdout: drop, stderr: drop, events: drop, backpressure: () => null } },

@@ -3,8 +3,8 @@
 // Node gives a child socket pairs for its pipes, and on Linux /dev/stdout or /dev/fd/N cannot be opened again on a
 // socket. Real pipes can, and Node has no call to make one: mkfifo(1) makes a batch, long before it is used up.
 //
-// - A pipe is handed out once, and is unlinked or moved by who takes it.
-// - At most two batches exist; what a crash has left is removed when the supply is opened.
+// - A pipe is one command's at a time. Who takes it moves it, or gives it back.
+// - At most two batches are made in advance; what a crash has left is removed when the supply is opened.
 // - Every supply has a folder of its own: an mkfifo that a killed runtime has left may still be at work in another.
 
 import { execFile } from "node:child_process";
@@ -12,11 +12,13 @@ import {
   closeSync,
   constants,
   fstatSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
   rmSync,
+  unlinkSync,
 } from "node:fs";
 import { Socket } from "node:net";
 import { join } from "node:path";
@@ -27,6 +29,7 @@ import type { Clock } from "../../engine/ports.ts";
 const FIRST_BATCH = 48;
 const BATCH = 384;
 const REFILL_BELOW = 48;
+const READY_MAX = 2 * BATCH;
 const STDERR_CHARS_MAX = 500;
 
 export class FifoSupply {
@@ -51,6 +54,18 @@ export class FifoSupply {
     // A refill that fails now is tried again, and reported, by whom it keeps waiting.
     if (this.#ready.length < REFILL_BELOW) this.#refill().catch(() => {});
     return taken;
+  }
+
+  /** Takes a pipe back. @param isClosed whether surely no process has it open, so that it may be used again */
+  giveBack(path: string, isClosed: boolean): void {
+    try {
+      const isUsable = isClosed && this.#ready.length < READY_MAX;
+      const found = isUsable ? lstatSync(path) : null;
+      if (found?.isFIFO() && found.nlink === 1) this.#ready.push(path);
+      else unlinkSync(path);
+    } catch {
+      // The worker has removed it.
+    }
   }
 
   /** Removes what is left. Pipes in use are not affected. */
@@ -147,6 +162,7 @@ export class PipeReader {
   readonly #clock: Clock;
   readonly #closed: Promise<void>;
   #waiting = false;
+  #isAtEnd = false;
   #chunks = 0;
   /** Bytes that may still come; unlimited before `finish`. */
   #leftBytes = Number.POSITIVE_INFINITY;
@@ -156,6 +172,9 @@ export class PipeReader {
     this.#socket = new Socket({ fd, readable: true, writable: false });
     this.#closed = new Promise((resolve) => this.#socket.once("close", () => resolve()));
     this.#socket.on("error", () => this.#socket.destroy());
+    this.#socket.on("end", () => {
+      this.#isAtEnd = true;
+    });
     this.#socket.on("data", (chunk: Buffer) => {
       this.#chunks++;
       this.#leftBytes -= chunk.length;
@@ -163,6 +182,11 @@ export class PipeReader {
       if (this.#leftBytes < 0) this.#socket.destroy();
       else this.#waitFor(backpressure());
     });
+  }
+
+  /** Whether all was read, so that nobody has the pipe open for writing. */
+  get isAtEnd(): boolean {
+    return this.#isAtEnd;
   }
 
   /**

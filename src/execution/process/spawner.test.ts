@@ -116,7 +116,7 @@ describe("the spawner", () => {
     await using world = new World();
     const isGone = async (script: string) =>
       (await (await world.start("sh", ["-c", script])).exited)?.isTreeGone;
-    assert.equal(await isGone("sleep 0 & sh -c true"), true);
+    assert.equal(await isGone("sleep 0 & wait; sh -c true"), true);
     // Out of its session, its group and its parents' sight, with nothing open that we could wait for.
     const hidden =
       "setsid sh -c 'echo $$ > left; exec sleep 1000 <&- >&- 2>&-' & until [ -s left ]; do sleep 0.01; done";

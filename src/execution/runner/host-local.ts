@@ -43,7 +43,8 @@ import {
   failureOfSpawn,
   failureOfSystem,
 } from "./command-failure.ts";
-import { type AgentFolders, agentFolders, attemptFolder, openBelow, type PayloadOf } from "./paths.ts";
+import { type AgentFolders, agentFolders, attemptFolder, type PayloadOf } from "./paths.ts";
+import { SpareFolders } from "./spare-folders.ts";
 import { StagingError } from "./staging.ts";
 import type { Trash } from "./trash.ts";
 import {
@@ -85,6 +86,15 @@ export interface HostLocalTools extends WorkerTools {
   readonly trash: Trash;
 }
 
+/** What an attempt has on disk. */
+interface Places extends WorkerPlaces {
+  readonly folders: AgentFolders;
+  /** The agent's folder; open until the attempt is over. */
+  readonly agent: OpenFolder;
+  /** Whether they were another attempt's before. */
+  readonly isSpare: boolean;
+}
+
 /** One attempt on its way through the pipeline. */
 interface Attempt {
   readonly task: TaskStart;
@@ -99,11 +109,18 @@ export class HostLocalRunner {
   readonly #options: HostLocalOptions;
   readonly #tools: HostLocalTools;
   readonly #workspaces = new Workspaces();
+  readonly #spareFolders: SpareFolders;
   readonly #redactors = new Redactors();
 
   constructor(options: HostLocalOptions, tools: HostLocalTools) {
     this.#options = options;
     this.#tools = tools;
+    this.#spareFolders = new SpareFolders(options.home, tools.trash, options.clock, options.log);
+  }
+
+  /** Removes what is kept for further commands. To be called when no attempt is under way. */
+  async close(): Promise<void> {
+    await this.#spareFolders.close();
   }
 
   async run(
@@ -144,47 +161,59 @@ export class HostLocalRunner {
   async #attempt(attempt: Attempt): Promise<TaskOutcome> {
     const { control } = attempt;
     const places = await this.#prepare(attempt);
+    let ended: CommandRun | null = null;
     try {
       if (control.reason !== null) return endedBeforeStart(control.reason);
-      return await this.#runCommand(attempt, places);
+      ended = await this.#runCommand(attempt, places);
+      return ended.outcome;
     } finally {
-      await this.#tools.trash.discard(places.files.folder).catch((error: unknown) => {
+      await this.#putAway(places, ended).catch((error: unknown) => {
         this.#options.log.warn(
           { folder: places.files.folder, error: String(error) },
           "An attempt's folder is left.",
         );
       });
+      places.agent[Symbol.dispose]();
     }
   }
 
-  async #prepare({ task, config, report }: Attempt): Promise<WorkerPlaces> {
+  async #prepare({ task, config, report }: Attempt): Promise<Places> {
     const { home, payloadOf } = this.#options;
     const folders = agentFolders(home, task.runId, task.agentId);
+    const folder = attemptFolder(folders, task.ref);
     const payload = payloadOf(task);
+    using opened = new DisposableStack();
     try {
-      using agent = this.#agentFolder(folders);
-      const changes = await this.#workspaces.prepare({
-        folders,
-        agent,
-        payload,
-        uploads: config.uploadPaths,
-      });
+      const uploads = config.uploadPaths;
+      const spare = uploads.length === 0 ? this.#spareFolders.take(folders, basename(folder)) : null;
+      if (spare !== null) this.#workspaces.adopt(folders);
+      const isSpare = spare !== null;
+      const agent = opened.use(spare ?? this.#agentFolder(folders));
+      const changes = await this.#workspaces.prepare({ folders, agent, payload, uploads });
       if (changes.length > 0) {
         const event = { attempt: task.ref.attempt, changes, action: "staged_afresh" };
         report.events([{ type: "workspace_modified", payload: event }]);
       }
       const workdir = await findWorkdir(config, folders.work);
-      const files = await writeAttemptFiles(
-        task,
-        { path: folders.agent, open: agent },
-        attemptFolder(folders, task.ref),
-      );
+      const files = await writeAttemptFiles(task, { path: folders.agent, open: agent, isSpare }, folder);
       const brought = findBrought(home, task);
-      return { files, workspace: folders.work, workdir, runFolder: folders.shared, brought };
+      const { work: workspace, shared: runFolder } = folders;
+      opened.move();
+      return { files, workspace, workdir, runFolder, brought, folders, agent, isSpare };
     } catch (error) {
       if (error instanceof StagingError) throw new AttemptFailure("executor.staging_failed", error.message);
       throw failureOfSystem("The agent's workspace could not be prepared", error);
     }
+  }
+
+  /** Removes the attempt's folder; all of the agent's when the command has left nothing in its workspace. */
+  async #putAway({ files, folders, agent }: Places, ended: CommandRun | null): Promise<void> {
+    const { trash } = this.#tools;
+    if (ended?.hasLeftNothing !== true) return await trash.discard(files.folder);
+    this.#workspaces.forget(folders);
+    if (ended.isTreeGone && this.#spareFolders.keep(folders, agent, basename(files.folder))) return;
+    await trash.discard(files.folder);
+    await trash.discard(folders.agent);
   }
 
   /** Makes what an agent shares with its run, and opens its own folder. @throws SymlinkInPath */
@@ -195,7 +224,7 @@ export class HostLocalRunner {
     return run.made(relative(runFolder, agent));
   }
 
-  async #runCommand(attempt: Attempt, places: WorkerPlaces): Promise<TaskOutcome> {
+  async #runCommand(attempt: Attempt, places: Places): Promise<CommandRun> {
     const { task, config, control, report, redactor } = attempt;
     const output = new AttemptOutput({
       attempt: task.ref.attempt,
@@ -220,7 +249,7 @@ export class HostLocalRunner {
       ...output.carried(),
       durationMs: Math.round(performance.now() - startedAtMs),
     };
-    await this.#settle(task);
+    const isWorkspaceEmpty = await this.#settle(places);
     const end: CommandEnd = {
       program: redactor.text(programOf(config)),
       command,
@@ -228,17 +257,19 @@ export class HostLocalRunner {
       timeoutMs: task.timeoutMs,
       answerError: control.answerError,
     };
-    return await this.#conclude(attempt, places, output, end);
+    const outcome = await this.#conclude(attempt, places, output, end);
+    const hasLeftNothing = isWorkspaceEmpty && config.uploadPaths.length === 0;
+    return { outcome, isTreeGone: worker.isTreeGone, hasLeftNothing };
   }
 
-  async #spawn(attempt: Attempt, places: WorkerPlaces, output: AttemptOutput): Promise<WorkerProcess> {
+  async #spawn(attempt: Attempt, places: Places, output: AttemptOutput): Promise<WorkerProcess> {
     const { task, config, report, redactor, runEvents } = attempt;
-    const { home, workerEnvPrefixes: prefixes, runtimeEnv } = this.#options;
+    const { workerEnvPrefixes: prefixes, runtimeEnv } = this.#options;
     const { trees } = this.#tools;
     const words = commandWords(config, task, places);
     const mark = trees.newMark();
     try {
-      using folder = openBelow(home, places.files.folder);
+      using folder = places.agent.folder(relative(places.folders.agent, places.files.folder));
       return await WorkerProcess.start(
         {
           ...words,
@@ -246,6 +277,7 @@ export class HostLocalRunner {
           env: workerEnvironment({ config, task, places, prefixes, runEvents, runtimeEnv }),
           mark,
           eventStreamPath: folder.path(basename(places.files.eventStream)),
+          hasEventStream: places.isSpare,
           takesInput: config.longLived,
         },
         {
@@ -268,17 +300,16 @@ export class HostLocalRunner {
     }
   }
 
-  async #settle(task: TaskStart): Promise<void> {
+  /** @returns whether the workspace is empty */
+  async #settle({ folders, agent }: Places): Promise<boolean> {
     try {
-      const { home } = this.#options;
-      const folders = agentFolders(home, task.runId, task.agentId);
-      using agent = openBelow(home, folders.agent);
-      await this.#workspaces.settle(folders, agent);
+      return await this.#workspaces.settle(folders, agent);
     } catch (error) {
       this.#options.log.warn(
-        { agent_id: task.agentId, error: String(error) },
+        { folder: folders.agent, error: String(error) },
         "The state of an agent's workspace could not be noted; changes by others will not be noticed.",
       );
+      return false;
     }
   }
 
@@ -354,6 +385,15 @@ export class HostLocalRunner {
       title: artifact.title === null ? null : redactor.text(artifact.title),
     }));
   }
+}
+
+/** A command that has ended. */
+interface CommandRun {
+  readonly outcome: TaskOutcome;
+  /** Whether no process of it is left for sure. */
+  readonly isTreeGone: boolean;
+  /** Whether its agent's workspace is empty, and has nothing to be staged. */
+  readonly hasLeftNothing: boolean;
 }
 
 /** What failures call the command by: its program, or all of a shell script. */

@@ -4,6 +4,7 @@
 //   runs/<run>/prepared/payload/                       what the run uploads from, when that is not the bundle's own
 //   runs/<run>/prepared/resources/<name>               links to what was prepared for its blueprint, if anything was
 //   runs/<run>/prepared/models/<model>                 links to the files of models that its package works with
+//   runs/<run>/agents/<agent>/                         gone when a command has left nothing in the agent's workspace
 //   runs/<run>/agents/<agent>/work/                    the agent's own workspace
 //   runs/<run>/agents/<agent>/attempts/<task>-<n>/     one attempt's files, gone when it is over
 

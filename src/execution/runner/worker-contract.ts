@@ -5,8 +5,8 @@
 //   itself are in none of it.
 // - A large body is written without blocking the event loop; the usual small ones are written at once.
 
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { realpath, stat, writeFile } from "node:fs/promises";
+import { closeSync, constants, existsSync, mkdirSync, openSync, writeFileSync } from "node:fs";
+import { open, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isWithheldVariable } from "../../engine/graph.ts";
@@ -20,6 +20,9 @@ import { StagingError } from "./staging.ts";
 
 const WORKSPACE_ALIAS = "/sandbox/job";
 const SMALL_FILE_CHARS = 64 * 1024;
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
+const NEW_FILE = O_WRONLY | O_CREAT | O_EXCL;
+const FILE_THAT_IS_THERE = O_WRONLY | O_NOFOLLOW | O_NONBLOCK;
 
 /** Where one attempt's things are; all absolute. */
 export interface AttemptFiles {
@@ -38,12 +41,13 @@ export interface AttemptFiles {
 /**
  * Makes the attempt's folder and writes the files a worker reads.
  *
- * @param agent the agent's folder, which `folder` is below
+ * @param agent the agent's folder, which `folder` is below; a spare one has an attempt's folder with all but the contents
+ *   (spare-folders.ts)
  * @throws SymlinkInPath when a worker has put one in the way; the system's error
  */
 export async function writeAttemptFiles(
   task: TaskStart,
-  agent: { readonly path: string; readonly open: OpenFolder },
+  agent: { readonly path: string; readonly open: OpenFolder; readonly isSpare: boolean },
   folder: string,
 ): Promise<AttemptFiles> {
   const { envelope } = task;
@@ -59,17 +63,27 @@ export async function writeAttemptFiles(
     eventStream: join(folder, "events"),
     humanResponses: join(folder, "human-responses.jsonl"),
   };
-  using above = agent.open.made(relative(agent.path, dirname(folder)));
-  await makeNew(above.path(basename(folder)));
-  using own = above.folder(basename(folder));
-  const write = (path: string, content: string) => writeNew(own.path(basename(path)), content);
-  mkdirSync(own.path(basename(files.output)), { mode: 0o700 });
+  using own = agent.isSpare
+    ? agent.open.folder(relative(agent.path, folder))
+    : await madeAttemptFolder(agent.open, relative(agent.path, folder), basename(files.output));
+  const flags = agent.isSpare ? FILE_THAT_IS_THERE : NEW_FILE;
+  const write = (path: string, content: string) => writeText(own.path(basename(path)), content, flags);
   await write(files.input, JSON.stringify(envelope.body));
-  if (typeof envelope.body === "string") await write(files.body, envelope.body);
+  if (typeof envelope.body === "string") await writeText(own.path("body.txt"), envelope.body, NEW_FILE);
   await write(files.message, JSON.stringify(envelope));
   await write(files.context, JSON.stringify(contextOf(task)));
-  await write(files.humanResponses, task.humanResponses.map((line) => `${line}\n`).join(""));
+  const responses = task.humanResponses.map((line) => `${line}\n`).join("");
+  if (responses !== "" || !agent.isSpare) await write(files.humanResponses, responses);
   return files;
+}
+
+/** @param way from the agent's folder to the attempt's */
+async function madeAttemptFolder(agent: OpenFolder, way: string, output: string): Promise<OpenFolder> {
+  using above = agent.made(dirname(way));
+  await makeNew(above.path(basename(way)));
+  const own = above.folder(basename(way));
+  mkdirSync(own.path(output), { mode: 0o700 });
+  return own;
 }
 
 /** Makes a folder that holds nothing, whatever somebody had put there. */
@@ -102,10 +116,18 @@ export function contextOf(task: TaskStart) {
   };
 }
 
-async function writeNew(path: string, text: string): Promise<void> {
-  const options = { mode: 0o600, flag: "wx" };
-  if (text.length < SMALL_FILE_CHARS) writeFileSync(path, text, options);
-  else await writeFile(path, text, options);
+async function writeText(path: string, text: string, flags: number): Promise<void> {
+  if (text.length < SMALL_FILE_CHARS) {
+    const file = openSync(path, flags, 0o600);
+    try {
+      writeFileSync(file, text);
+    } finally {
+      closeSync(file);
+    }
+    return;
+  }
+  await using file = await open(path, flags, 0o600);
+  await file.writeFile(text);
 }
 
 /** Finds the folder a command runs in. @throws StagingError when it is not inside the workspace */

@@ -42,6 +42,7 @@ it("a worker, started or not, leaves no named pipe and no open file", async () =
         env: { PATH: process.env.PATH ?? "" },
         mark: tools.trees.newMark(),
         eventStreamPath: join(root, `events-${fifos.taken.length}`),
+        hasEventStream: false,
         takesInput: true,
       },
       { tools, sinks },

@@ -4,7 +4,7 @@
 // - `ended` resolves once, when the leader and its group are gone and all pipes are read.
 // - Asked to end, the tree gets SIGTERM, and after the grace period SIGKILL; a tree that obeys is left its time.
 
-import { closeSync, renameSync, unlinkSync } from "node:fs";
+import { closeSync, renameSync } from "node:fs";
 import { Socket } from "node:net";
 import { limits } from "../../engine/limits.ts";
 import type { Clock } from "../../engine/ports.ts";
@@ -28,6 +28,8 @@ export interface WorkerSpec {
   readonly mark: string;
   /** Where the worker finds the pipe for its events. */
   readonly eventStreamPath: string;
+  /** Whether one is there already. */
+  readonly hasEventStream: boolean;
   /** Whether stdin is a pipe that messages are sent through. */
   readonly takesInput: boolean;
 }
@@ -48,6 +50,9 @@ export class WorkerProcess {
   /** Keeps the event stream open between two writers; closed when the worker has ended. */
   readonly #eventKeeperFd: number;
   readonly #input: Socket | null;
+  /** Paths of the pipes for stdin, stdout and stderr. */
+  readonly #names: readonly string[];
+  #isTreeGone = false;
   #askedToEnd = false;
   /** After the grace period of a worker that was asked to end. */
   #graceOver = false;
@@ -59,6 +64,7 @@ export class WorkerProcess {
     this.#tree = given.tools.trees.started(spec.mark, worker.pid, worker.start);
     this.#eventKeeperFd = pipes.events.writeFd;
     this.#input = pipes.input === null ? null : inputSocket(pipes.input.writeFd);
+    this.#names = pipes.names;
     const { clock } = given.tools;
     const reader = (fd: number, sink: (chunk: Buffer) => void) =>
       new PipeReader({ fd, clock, sink, backpressure: given.sinks.backpressure });
@@ -76,25 +82,31 @@ export class WorkerProcess {
    * @throws the system's error (code ENOENT, EACCES, E2BIG, …) when the command cannot be started, or SpawnerLost
    */
   static async start(spec: WorkerSpec, given: Given): Promise<WorkerProcess> {
-    const paths = await given.tools.fifos.take(spec.takesInput ? 4 : 3);
-    // Names are removed whatever happens, our ends are closed only when no worker comes of them.
-    using names = new DisposableStack();
-    using ends = new DisposableStack();
-    const { file, args, cwd, env, mark, eventStreamPath } = spec;
-    const [stdout = "", stderr = "", events = "", stdin = null] = paths;
-    for (const path of [stdout, stderr, stdin]) if (path !== null) names.defer(() => unlinkSync(path));
+    const { file, args, cwd, env, mark, takesInput, eventStreamPath, hasEventStream } = spec;
+    const names = await given.tools.fifos.take(2 + Number(takesInput) + Number(!hasEventStream));
+    const newEvents = hasEventStream ? null : (names.pop() ?? "");
+    // Given back and closed when no worker comes of them.
+    using unused = new DisposableStack();
+    for (const path of names) unused.defer(() => given.tools.fifos.giveBack(path, false));
+    const [stdout = "", stderr = "", stdin = null] = names;
     // Opened before it lies where workers may replace it.
-    const pipes = openPipes({ stdout, stderr, events, stdin }, ends);
-    renameSync(events, eventStreamPath);
+    const paths = { stdout, stderr, stdin, events: newEvents ?? eventStreamPath };
+    const pipes = { ...openPipes(paths, unused), names };
+    if (newEvents !== null) renameSync(newEvents, eventStreamPath);
     const worker = await given.tools.spawner.start({ file, args, cwd, env, mark, stdin, stdout, stderr });
     if (pipes.input !== null) closeSync(pipes.input.readFd);
-    ends.move();
+    unused.move();
     return new WorkerProcess(worker, pipes, spec, given);
   }
 
   /** Whether it ended because it was asked to, and not by itself. */
   get askedToEnd(): boolean {
     return this.#askedToEnd;
+  }
+
+  /** Whether nothing of its process tree is left for sure, and nobody has its pipes; after it has ended. */
+  get isTreeGone(): boolean {
+    return this.#isTreeGone;
   }
 
   /** Asks the tree to end. Asking again, or when the leader has ended, changes nothing. */
@@ -133,6 +145,8 @@ export class WorkerProcess {
     const killEscaped = () => trees.kill(this.#tree);
     await Promise.all(this.#readers.map((reader) => reader.finish(killEscaped)));
     trees.ended(this.#tree.mark, this.#tree);
+    this.#isTreeGone = exit?.isTreeGone === true && this.#readers.every((reader) => reader.isAtEnd);
+    for (const path of this.#names) this.#tools.fifos.giveBack(path, this.#isTreeGone);
     return exit;
   }
 }
@@ -144,6 +158,7 @@ interface Given {
 
 /** The ends that are ours. */
 interface Pipes {
+  readonly names: readonly string[];
   readonly stdoutFd: number;
   readonly stderrFd: number;
   readonly events: PipeEnds;
@@ -158,7 +173,10 @@ interface PipePaths {
   readonly stdin: string | null;
 }
 
-function openPipes({ stdout, stderr, events, stdin }: PipePaths, ends: DisposableStack): Pipes {
+function openPipes(
+  { stdout, stderr, events, stdin }: PipePaths,
+  ends: DisposableStack,
+): Omit<Pipes, "names"> {
   const owned = (fd: number) => {
     ends.defer(() => closeSync(fd));
     return fd;

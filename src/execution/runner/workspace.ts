@@ -11,7 +11,7 @@
 //   folders and files.
 
 import { createHash } from "node:crypto";
-import { constants, mkdirSync, writeFileSync } from "node:fs";
+import { constants, lstatSync, mkdirSync, writeFileSync } from "node:fs";
 import { lstat, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import type { Upload } from "../../engine/graph.ts";
 import { isEmptyFolder } from "../../lib/files.ts";
@@ -62,14 +62,30 @@ export class Workspaces {
     return changes ?? [];
   }
 
-  /** Notes how the agent's attempt left its workspace. To be called once no process of the attempt is left. */
-  async settle(folders: AgentFolders, agent: OpenFolder): Promise<void> {
+  /**
+   * Notes how the agent's attempt left its workspace. To be called once no process of the attempt is left.
+   *
+   * @returns whether nothing is in it
+   */
+  async settle(folders: AgentFolders, agent: OpenFolder): Promise<boolean> {
     const entries = await readEntries(agent);
     if (entries.length > 0) {
       await removeTree(agent.path(ENTRIES_FILE));
       await writeFile(agent.path(ENTRIES_FILE), entries.join("\n"), { flag: "wx" });
     }
     this.#remember(folders.agent, { signature: hashOf(entries) });
+    const isFolder = lstatSync(agent.path(WORK), { throwIfNoEntry: false })?.isDirectory() === true;
+    return isFolder && isEmptyFolder(agent.path(WORK));
+  }
+
+  /** The agent has got a folder whose workspace is there and empty. */
+  adopt(folders: AgentFolders): void {
+    this.#remember(folders.agent, { signature: hashOf([]) });
+  }
+
+  /** The agent has no folder any more. */
+  forget(folders: AgentFolders): void {
+    this.#known.delete(folders.agent);
   }
 
   /**
@@ -125,8 +141,8 @@ async function writeStamp(agent: OpenFolder): Promise<void> {
 }
 
 async function changesSince(agent: OpenFolder, known: Known): Promise<readonly string[] | null> {
-  const work = await entryOf(agent.path(WORK));
-  if (work === null) return ["the workspace is gone"];
+  const work = lstatSync(agent.path(WORK), { throwIfNoEntry: false });
+  if (work === undefined) return ["the workspace is gone"];
   if (!work.isDirectory()) return ["the workspace is no folder"];
   if (known.signature === hashOf([]) && isEmptyFolder(agent.path(WORK))) return [];
   if (known.signature === null) return [];
