@@ -12,20 +12,23 @@ import {
   launch,
   launched,
   startCatalog,
+  startCatalogHere,
   type TestFolder,
   userFolder,
 } from "../support/catalog-blueprints.ts";
 import { assertProblem, ended, happens, pathsOf } from "../support/gateway-api.ts";
+import { sized } from "../support/long.ts";
 import type { Program } from "../support/program.ts";
 
 const ID = "csv-report";
 /** Ends a test that would hang; none asserts on time. */
 const limit = { timeout: 200_000 };
+const ROWS = sized(10_000, 30_000);
 const READER_BYTES_MAX = 128 * 1024 * 1024;
 
 let program: Program;
 before(async () => {
-  program = await startCatalog();
+  program = await startCatalogHere();
 });
 after(() => program.stop());
 
@@ -156,7 +159,7 @@ describe("the blueprint csv-report", { concurrency: 2 }, () => {
         `${i},2025-0${(i % 9) + 1}-11,place ${i % 50},${(i * 7919) % 1000},words about number ${i}\n`;
       await folder.write(
         "large.csv",
-        `id,day,place,amount,text\n${Array.from({ length: 30_000 }, (_, i) => line(i)).join("")}`,
+        `id,day,place,amount,text\n${Array.from({ length: ROWS }, (_, i) => line(i)).join("")}`,
       );
       await using catalog = await gatedCatalog(ID, "tables/report.py");
       const env = { SVC_BLUEPRINT_CATALOG: catalog.folder };
@@ -168,9 +171,9 @@ describe("the blueprint csv-report", { concurrency: 2 }, () => {
       await first.kill();
 
       await catalog.open();
-      await using second = await startCatalog({ home: home.path, env });
+      await using second = await startCatalogHere({ home: home.path, env });
       const after = await finished(second, runId);
-      assert.equal(tablesOf(after).get("large.csv")?.rows, 30_000);
+      assert.equal(tablesOf(after).get("large.csv")?.rows, ROWS);
       const { of } = await ended(second, runId);
       assert.equal(of("job_recovered").length, 1);
       const peaks = of("sandbox_job_completed").map(({ payload }) => Number(payload.max_rss_bytes ?? 0));

@@ -13,6 +13,7 @@ import {
   launch,
   launched,
   startCatalog,
+  startCatalogHere,
   type TestFolder,
   userFolder,
 } from "../support/catalog-blueprints.ts";
@@ -28,7 +29,7 @@ const DOCUMENTS = 8;
 
 let program: Program;
 before(async () => {
-  program = await startCatalog();
+  program = await startCatalogHere();
 });
 after(() => program.stop());
 
@@ -138,7 +139,7 @@ describe("the blueprint document-digest", { concurrency: 2 }, () => {
     await first.kill();
 
     await catalog.open();
-    await using second = await startCatalog({ home: home.path, env });
+    await using second = await startCatalogHere({ home: home.path, env });
     const after = await finished(second, runId);
     assert.equal((await ended(second, runId)).of("job_recovered").length, 1);
     const undisturbed = await finished(second, await launched(second, ID, folderIs(folder)));

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { startCatalog } from "../support/catalog-blueprints.ts";
+import { startCatalogHere } from "../support/catalog-blueprints.ts";
 import { programEnvironment } from "../support/program.ts";
 
 const launcher = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
@@ -28,7 +28,9 @@ test("the guide's session runs as it stands", {
   const folder = await mkdtemp(join(tmpdir(), "troupe guide "));
   try {
     await mkdir(join(folder, "blueprints"));
-    await using program = await startCatalog({ env: { SVC_BLUEPRINT_CATALOG: join(folder, "blueprints") } });
+    await using program = await startCatalogHere({
+      env: { SVC_BLUEPRINT_CATALOG: join(folder, "blueprints") },
+    });
     const troupe = `troupe() { "${process.execPath}" "${launcher}" "$@"; }`;
     const script = [troupe, ...blocks]
       .join("\n")

@@ -11,6 +11,7 @@ import {
   launched,
   outputsOf,
   startCatalog,
+  startCatalogHere,
   type TestFolder,
   userFolder,
 } from "../support/catalog-blueprints.ts";
@@ -24,7 +25,7 @@ const limit = { timeout: 200_000 };
 
 let program: Program;
 before(async () => {
-  program = await startCatalog();
+  program = await startCatalogHere();
 });
 after(() => program.stop());
 
@@ -144,7 +145,7 @@ describe("the blueprint log-watch", { concurrency: 2 }, () => {
       await rename(log, join(folder.path, "app.log.1"));
       for (let i = 12; i < 16; i++) await appendFile(log, problem(i));
 
-      await using second = await startCatalog({ home: home.path });
+      await using second = await startCatalogHere({ home: home.path });
       for (let i = 0; i < 16; i++) await happens(second, runId, about(problem(i).trim()));
       const { of } = await cancelled(second, runId);
       const lines = of("finding").map(({ payload }) => String(payload.line));

@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { parseManifest } from "../../src/engine/manifest.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import {
   artifactsOf,
@@ -34,7 +35,7 @@ const limit = { timeout: 200_000 };
 
 let program: Program;
 before(async () => {
-  program = await startProgram({ env: { SVC_EXECUTOR_POOL_CAPACITIES: `default=${SLOTS}` } });
+  program = await startRuntimeHere({ env: { SVC_EXECUTOR_POOL_CAPACITIES: `default=${SLOTS}` } });
 });
 after(() => program.stop());
 
@@ -194,7 +195,7 @@ describe("ticker", () => {
     const before = await ticksOf(first, jobId);
     await first.kill();
 
-    await using second = await startProgram({ home: home.path });
+    await using second = await startRuntimeHere({ home: home.path });
     await until(follow(second, jobId), (event) => event.type === "job_recovered");
     // What the killed runtime has still written down between our look and its end is in this; what is more is new.
     const kept = await ticksOf(second, jobId);

@@ -12,7 +12,7 @@ import { seesProcesses } from "../support/processes.ts";
 
 const SEED = 20_261_121;
 const WARM_UP = sized(2_000, 4_000);
-const REQUESTS = sized(2_000, 8_000);
+const REQUESTS = sized(1_000, 8_000);
 const MiB = 1024 * 1024;
 
 test(`${WARM_UP + REQUESTS} bad requests: each is answered or cut off, with a problem body and no 5xx; nothing is held on to; work goes on`, async () => {

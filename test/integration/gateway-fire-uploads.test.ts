@@ -31,7 +31,7 @@ import { readStream } from "../support/wire-stream.ts";
 const MiB = 1024 * 1024;
 /** More than it may take of memory. */
 const LARGE_MB = sized(200, 500);
-const TORN = sized(20, 50);
+const TORN = sized(10, 50);
 const manifest = graph("large", [router("in")]);
 
 /** Names of what lies in the folder for uploads that are not yet taken. */

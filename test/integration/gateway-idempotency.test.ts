@@ -29,7 +29,7 @@ import { type Program, temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
 
 const AT_ONCE = 50;
-const KILLS = sized(4, 12);
+const KILLS = sized(2, 12);
 
 /** What a POST is to bring about once. */
 interface Effect {

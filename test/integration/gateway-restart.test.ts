@@ -21,6 +21,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { sized } from "../support/long.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
 import { until } from "../support/until.ts";
@@ -115,7 +116,7 @@ describe("kill -9 and a new start", () => {
 
   test("every run that was accepted runs, also when the kill came before its launch", async () => {
     const jobId = await createJob(program, graph("accepted", [router("in")]));
-    for (let round = 0; round < 2; round++) {
+    for (let round = 0; round < sized(1, 2); round++) {
       const accepted: string[] = [];
       const first = Promise.withResolvers<void>();
       const starts = Array.from({ length: 60 }, async () => {

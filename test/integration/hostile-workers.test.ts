@@ -23,7 +23,7 @@ import {
 import { until } from "../support/until.ts";
 
 const MiB = 1024 * 1024;
-const FILES = sized(1_000, 5_000);
+const FILES = sized(500, 5_000);
 /** Far more than is kept of a run's logs. */
 const FLOOD_MB = sized(400, 1_000);
 

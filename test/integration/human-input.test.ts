@@ -25,7 +25,7 @@ import {
 } from "../support/runtime-api.ts";
 
 const workersPage = fileURLToPath(new URL("../../docs/workers.md", import.meta.url));
-const KILLS = sized(4, 20);
+const KILLS = sized(2, 20);
 const REQUESTED = "human_input_requested";
 
 /** Waits for the n-th event of a job that fits. */

@@ -13,8 +13,8 @@ import { startProgram, temporaryHome } from "../support/program.ts";
 import { call, historyOf, jobDetail } from "../support/runtime-api.ts";
 import { until } from "../support/until.ts";
 
-const JOBS = sized(100, 200);
-const KILLS = Number(process.env.KILLS ?? sized(10, 50));
+const JOBS = sized(60, 200);
+const KILLS = Number(process.env.KILLS ?? sized(8, 50));
 /** The first kills come while jobs are still added. */
 const JOBS_PER_KILL = JOBS / 10;
 

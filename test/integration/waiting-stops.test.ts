@@ -104,7 +104,7 @@ test("kill -9 while a request waits: a retry with the same key waits for the sam
   }
 });
 
-const KILLS = sized(4, 12);
+const KILLS = sized(2, 12);
 const ITEMS = 200;
 
 test(`${KILLS} times kill -9 around batches: all of one or nothing is there, and a retry with the same key completes it`, async () => {

@@ -1,5 +1,5 @@
-// The blueprints that ship with the project, launched as a user launches them: through the gateway of the real program,
-// with folders of the test's own.
+// The blueprints that ship with the project, launched as a user launches them: through the gateway, with folders of the
+// test's own.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -9,16 +9,28 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Answer, ask, call, ended, startGateway, walk } from "./gateway-api.ts";
+import { startGatewayHere } from "./in-process.ts";
 import { dashboardPorts } from "./ports.ts";
-import type { Program, ProgramOptions } from "./program.ts";
+import type { Program } from "./program.ts";
 
 const examples = fileURLToPath(new URL("../../examples", import.meta.url));
 
+interface CatalogOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly home?: string;
+}
+
 /** A gateway whose catalog is the project's own examples. */
-export async function startCatalog(options: ProgramOptions = {}): Promise<Program> {
-  const slots = { SVC_EXECUTOR_POOL_CAPACITIES: "default=4" };
+export const startCatalogHere = async (options: CatalogOptions = {}): Promise<Program> =>
+  startGatewayHere({ ...options, env: await catalogEnv(options) });
+
+/** The same in a process of its own, for tests that kill it. */
+export const startCatalog = async (options: CatalogOptions = {}): Promise<Program> =>
+  startGateway({ ...options, env: await catalogEnv(options) });
+
+async function catalogEnv({ env }: CatalogOptions): Promise<Readonly<Record<string, string>>> {
   // Two programs that look for a free port at the same moment would find the same one.
-  return startGateway({ ...options, env: { ...(await dashboardPorts()), ...slots, ...options.env } });
+  return { ...(await dashboardPorts()), SVC_EXECUTOR_POOL_CAPACITIES: "default=4", ...env };
 }
 
 export interface GatedCatalog extends AsyncDisposable {
