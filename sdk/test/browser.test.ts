@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { startProgram } from "../../test/support/program.ts";
+import { startGatewayHere } from "../../test/support/in-process.ts";
 import { helloZip } from "./bundle.ts";
 
 const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
@@ -63,8 +63,8 @@ test("a session in Chromium: upload, job, run, events, output, refusal", {
     server.close();
   });
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await using program = await startProgram({
-    args: ["gateway"],
+  await using program = await startGatewayHere({
+    command: "gateway",
     env: { SVC_CORS_ORIGINS: origin, SVC_API_TOKEN: "open-sesame" },
   });
   gatewayUrl = program.url;

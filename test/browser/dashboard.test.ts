@@ -20,6 +20,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { aggregator, executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { sized } from "../support/long.ts";
 import { dashboardPorts, freePorts } from "../support/ports.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
@@ -32,7 +33,7 @@ let gates: Gates;
 if (noChromium === false) {
   before(async () => {
     [program, browser, gates] = await Promise.all([
-      dashboardPorts().then((env) => startGateway({ env })),
+      dashboardPorts().then((env) => startGatewayHere({ env })),
       launchChromium(),
       makeGates(),
     ]);
@@ -438,7 +439,7 @@ test("with a token, the holder of a run's key keeps its page and its files when 
   const token = "a-token-of-thirty-two-characters";
   const gate = gates.pipe("keyed");
   const env = { ...(await dashboardPorts()), SVC_API_TOKEN: token };
-  await using keyed = await startGateway({ env });
+  await using keyed = await startGatewayHere({ env });
   const headers = { authorization: `Bearer ${token}` };
   const zip = await zipOf({
     "manifest.json": graph(
@@ -501,7 +502,7 @@ test("pages go on by themselves after the program was killed and started again: 
   for (const { page } of pages) await page.locator("#connection", { hasText: /^Live$/ }).waitFor();
   await first.kill();
   for (const { page } of pages) await page.locator("#connection", { hasText: "Reconnecting" }).waitFor();
-  const second = await startGateway({ env, home });
+  const second = await startGatewayHere({ env, home });
   try {
     for (const { page } of pages) await page.locator("#connection", { hasText: /^Live$/ }).waitFor();
     // Not into the hands of the first attempt, which may be on its way out.

@@ -78,7 +78,7 @@ test("a gateway that dies while it is followed is found again when it is back: n
     const following = startHere(["runs", "events", id, "--follow", "--json", ...url], home);
     await following.shows('"message":"started"');
     await first.kill();
-    await using second = await startGateway({ home, env });
+    await using second = await startGatewayHere({ home, env });
     await happens(second, id, "job_recovered");
     await writeFile(gate, "");
     const watched = await watching.ended;

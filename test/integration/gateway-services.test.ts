@@ -256,7 +256,7 @@ test("after kill -9 a service is not passing before it was reached again, and ha
   await happens(first, runId, (event) => event.type === "service_passing" && event.agent_id === "w");
   await first.kill();
   {
-    await using second = await startGateway({ home });
+    await using second = await startGatewayHere({ home });
     await passing(second, "job-wide");
     await happens(
       second,

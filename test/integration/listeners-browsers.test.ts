@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { startGateway } from "../support/gateway-api.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { exchange, request } from "../support/raw-http.ts";
 
@@ -20,8 +20,8 @@ let runtime: Program;
 let withToken: Program;
 before(async () => {
   [gateway, withToken] = await Promise.all([
-    startGateway({ env: everywhere }),
-    startGateway({ env: { SVC_API_TOKEN: TOKEN, SVC_API_HOST: "127.0.0.1" } }),
+    startGatewayHere({ env: everywhere }),
+    startGatewayHere({ env: { SVC_API_TOKEN: TOKEN, SVC_API_HOST: "127.0.0.1" } }),
   ]);
   const [, port] = /^ {2}runtime API +http:\/\/0\.0\.0\.0:(\d+)\//m.exec(gateway.output()) ?? assert.fail();
   runtime = { ...gateway, url: `http://127.0.0.1:${port}`, api: `http://127.0.0.1:${port}/api/v1` };
