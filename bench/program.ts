@@ -9,6 +9,7 @@ import { submitMany } from "./load.ts";
 import { commands, fan, pair } from "./manifests.ts";
 import { peakMb, residentMb } from "./memory.ts";
 import { processorMs } from "./processor.ts";
+import { measureStart } from "./start.ts";
 
 /** Each costs some 200 µs, and the system counts in steps of 10 ms. */
 const PROCESSOR_JOBS = 15_000;
@@ -24,20 +25,7 @@ export async function measureProgram(
 ): Promise<Map<string, string>> {
   const figures = new Map<string, string>();
   const wanted = (name: string) => only === null || only.includes(name);
-  if (wanted("start")) {
-    const times: number[] = [];
-    let idleMb = 0;
-    for (let i = 0; i < 5; i++) {
-      const from = performance.now();
-      await using fresh = await startProgram();
-      const answer = await fetch(`${fresh.api}/health`);
-      if (!answer.ok) throw new Error(`health: ${answer.status}`);
-      times.push(performance.now() - from);
-      idleMb = residentMb(fresh.pid);
-    }
-    figures.set("start to healthy, median of 5", `${(times.sort((a, b) => a - b)[2]! / 1_000).toFixed(2)} s`);
-    figures.set("resident when idle", `${idleMb} MB`);
-  }
+  if (wanted("start")) await measureStart(figures);
   if (wanted("agents")) {
     await using fresh = await startProgram();
     const jobId = await submit(fresh.api, JSON.stringify(fan(9_998, 1)));

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const launcher = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
+const checkout = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 const OUTPUT_CHARS_MAX = 1024 * 1024;
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 60_000;
@@ -23,6 +23,8 @@ export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** An existing SVC_HOME, to carry on where another program ended; it is the caller's to remove. */
   readonly home?: string;
+  /** The launcher of an installed package; this checkout's when absent. */
+  readonly launcher?: string;
   /** Words before the program's own, such as ["nice", "-n", "5"]: a command that in the end becomes the program. */
   readonly through?: readonly string[];
 }
@@ -85,7 +87,7 @@ export async function startProgram(options: ProgramOptions = {}): Promise<Progra
 /** The command that starts the program, word by word. */
 export function programWords(options: ProgramOptions): readonly [string, ...string[]] {
   const [first, ...rest] = options.through ?? [];
-  const own = [launcher, ...(options.args ?? ["runtime"])];
+  const own = [options.launcher ?? checkout, ...(options.args ?? ["runtime"])];
   return first === undefined ? [process.execPath, ...own] : [first, ...rest, process.execPath, ...own];
 }
 
