@@ -156,7 +156,7 @@ export class SqliteJournal implements Journal {
     if (claim === "current") {
       this.#writeParts(changes);
       if (hasLeftWork(changes)) this.#clearWork(changes.jobId);
-      this.#runs.follow(changes.jobId, changes.progress);
+      if (mayHaveRun(changes)) this.#runs.follow(changes.jobId, changes.progress);
     }
     return claim;
   }
@@ -355,6 +355,9 @@ type Claim = "current" | "applied" | "lost";
 /** Whether the job has ended, and may have stored work; one that was born and ended within this batch never did. */
 const hasLeftWork = ({ insert, progress }: JobChanges): boolean =>
   insert === null && isTerminal(progress.status);
+
+/** Of a job that is new it is known whether it is a run's; others are looked up. */
+const mayHaveRun = ({ insert }: JobChanges): boolean => insert === null || insert.definitionId !== null;
 
 /** Writes a row with its checksum, which is the last value. */
 function put(statement: StatementSync, values: Stored[]): void {
