@@ -43,7 +43,7 @@ describe("a run that was accepted", () => {
     // Whatever its status says: the row is the judge.
     core.database.connection.exec("UPDATE runs SET status = 'pending'");
     core.launcher.enqueue(run.runId);
-    await core.launched();
+    await until("an idle launcher", () => core.launcher.waiting === 0 || core.plans.begun.length > 1);
     assert.equal(core.plans.begun.length, 1);
   });
 
