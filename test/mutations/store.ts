@@ -29,7 +29,7 @@ export const storeMutations: readonly Mutation[] = [
     file: "src/store/sqlite/journal.ts",
     search: "await this.#durable();",
     replacement: "",
-    tests: ["test/simulation/disk.test.ts"],
+    tests: ["src/store/sqlite/log-sync.test.ts"],
   },
   {
     fault: "a write is acknowledged before it is synced",
