@@ -170,6 +170,19 @@ test("a large batch that fails in the middle changes nothing but the jobs that c
   await database.close();
 });
 
+test("of a large batch nothing is written of a job that another owner has, and all of the others", async () => {
+  const database = openSqlite(":memory:");
+  const journal = new SqliteJournal(database);
+  await journal.commit([changes({})]);
+  await journal.claim("another owner", 1);
+  const messages = Array.from({ length: 2_000 }, (_, n) => message(n + 1, 0));
+  const answer = await journal.commit([next(1, { messages }), changes({ jobId: "new", messages })]);
+  assert.deepEqual(answer, { lost: ["g-1"], unwritable: [] });
+  assert.deepEqual((await journal.load("g-1"))?.messages, []);
+  assert.equal((await journal.load("new"))?.messages.length, 2_000);
+  await database.close();
+});
+
 test("recovery detects a row that has changed since it was stored", async () => {
   const database = openSqlite(":memory:");
   const journal = new SqliteJournal(database);
