@@ -10,10 +10,10 @@
 
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../engine/ports.ts";
+import { Slices } from "../lib/slices.ts";
 import type { JobRecords } from "./job-records.ts";
 import { Pace } from "./pace.ts";
 import type { FileGarbage, RetentionRecords } from "./retention-records.ts";
-import { Slices } from "./slices.ts";
 
 const OPEN_JOBS_PER_PAGE = 200;
 const JOBS_PER_TRANSACTION = 25;

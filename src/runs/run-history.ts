@@ -5,8 +5,8 @@
 // - Pages joined are the whole view, in order, each event once.
 // - Reading holds the thread for a slice at a time.
 
+import { Slices } from "../lib/slices.ts";
 import type { EventPage } from "./job-records.ts";
-import { Slices } from "./slices.ts";
 
 /** Committed events behind `afterSeq`; empty at the end of what is committed. */
 export type ReadEvents = (afterSeq: number) => Promise<EventPage>;

@@ -2,9 +2,9 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Page } from "../../lib/page.ts";
+import { Slices } from "../../lib/slices.ts";
 import type { LogPage, LogPosition } from "../../runs/log-page.ts";
 import { readHistory } from "../../runs/run-history.ts";
-import { Slices } from "../../runs/slices.ts";
 import type { Position } from "../core/page-token.ts";
 import type { PageToRead, Paging } from "../core/paging.ts";
 import { pathOf } from "../core/path-of.ts";

@@ -6,7 +6,7 @@ import { isTerminal } from "../../engine/journal.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
 import type { GatewayRecords, GatewayWrites, NewRun } from "../../launch/records.ts";
 import type { InsertRun, Runs } from "../../launch/runs.ts";
-import { Slices } from "../../runs/slices.ts";
+import { Slices } from "../../lib/slices.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import type { Effect } from "../core/idempotency.ts";
 import { notAnObject } from "../core/json-body.ts";

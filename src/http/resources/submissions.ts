@@ -11,9 +11,9 @@ import {
   submittedManifest,
   type Untraced,
 } from "../../launch/submissions.ts";
+import { Slices } from "../../lib/slices.ts";
 import { readSummary } from "../../runs/history/summary.ts";
 import { wholeJobOf } from "../../runs/job-records.ts";
-import { Slices } from "../../runs/slices.ts";
 import type { JsonBody } from "../core/json-body.ts";
 import { ApiError, describeError, invalidPayload } from "../core/runtime-errors.ts";
 import { readBody } from "../core/runtime-query.ts";

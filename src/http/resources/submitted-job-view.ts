@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { isoTime } from "../../engine/event.ts";
 import { type AgentRecord, isTerminal } from "../../engine/journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
+import { Slices } from "../../lib/slices.ts";
 import { withoutNullAgent } from "../../runs/history/line.ts";
 import { unbegun } from "../../runs/history/progress.ts";
 import type { ObservabilitySummary } from "../../runs/history/summary.ts";
 import { failureMembers } from "../../runs/history/summary.ts";
 import type { JobDetail, JobRecord, JobRecords, WholeJob } from "../../runs/job-records.ts";
-import { Slices } from "../../runs/slices.ts";
 
 export interface RenderContext {
   readonly nodeName: string;

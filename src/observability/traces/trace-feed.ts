@@ -11,9 +11,9 @@ import { terminalEventTypes } from "../../engine/event-types.ts";
 import { Fifo } from "../../engine/fifo.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { EngineLog } from "../../engine/ports.ts";
+import { Slices } from "../../lib/slices.ts";
 import type { FeedObserver } from "../../runs/feed.ts";
 import type { JobRecord, JobRecords } from "../../runs/job-records.ts";
-import { Slices } from "../../runs/slices.ts";
 import { concernsSpans, RunSpans } from "./run-spans.ts";
 import { type FinishedSpan, OpenSpans, type SpanBudget, type TracedRun } from "./span.ts";
 

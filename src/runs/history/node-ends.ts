@@ -3,7 +3,7 @@
 
 import { eventType } from "../../engine/event.ts";
 import type { Failure } from "../../engine/failure.ts";
-import { Slices } from "../slices.ts";
+import { Slices } from "../../lib/slices.ts";
 import { fieldsOf, type ParsedEvent, parseEvent, textField, wholeField } from "./line.ts";
 
 export interface NodeEnd {

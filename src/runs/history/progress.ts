@@ -12,7 +12,7 @@ import {
 } from "../../engine/journal.ts";
 import { isObject, type JsonObject } from "../../engine/json.ts";
 import type { AgentEnds } from "../../engine/tally.ts";
-import { Slices } from "../slices.ts";
+import { Slices } from "../../lib/slices.ts";
 import { textField } from "./line.ts";
 import type { NodeEnd } from "./node-ends.ts";
 

@@ -3,9 +3,9 @@
 import { eventType } from "../../engine/event.ts";
 import { type AgentRecord, isTerminal, type JobStatus } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
+import { Slices } from "../../lib/slices.ts";
 import type { JobRecord, JobRecords } from "../job-records.ts";
 import { readNewest } from "../run-history.ts";
-import { Slices } from "../slices.ts";
 import { nodeEnds, tellsOfNodes } from "./node-ends.ts";
 import { nodesOf, type ProgressNode, type ProgressSource } from "./progress.ts";
 import { readFailure } from "./summary.ts";

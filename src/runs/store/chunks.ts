@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
-import { Slices } from "../slices.ts";
+import { Slices } from "../../lib/slices.ts";
 
 const CHUNK_CHARS = 64 * 1024;
 const CHUNK_BYTES = 128 * 1024;

@@ -9,11 +9,11 @@
 // One caller at a time: run-store.ts sees to it.
 
 import { mkdir, rm } from "node:fs/promises";
+import { Slices } from "../../lib/slices.ts";
 import { failureLine, renderEvent } from "../history/line.ts";
 import { toLog } from "../history/logs.ts";
 import type { RunContext } from "../history/run-context.ts";
 import { toTimeline } from "../history/timeline.ts";
-import { Slices } from "../slices.ts";
 import { type DocumentName, type SeriesName, seriesNames } from "./history-names.ts";
 import { isIntact, isMissing, type ProjectionState, readState, writeState } from "./projection-state.ts";
 import type { RunSource } from "./run-source.ts";
