@@ -14,7 +14,7 @@ import { noPaths, type SecretPaths, secretPathsIn } from "../../security/secret-
 import type { JsonBody } from "../core/json-body.ts";
 import { ApiError, jobNotFound, problemsText } from "../core/runtime-errors.ts";
 import { type Query, readBody, readQuery } from "../core/runtime-query.ts";
-import { joined } from "../core/text-stream.ts";
+import { joined, listText, textStream } from "../core/text-stream.ts";
 import { Type } from "../core/type.ts";
 import type { RuntimeRunParts } from "./find-run.ts";
 import { ROWS_PER_PAGE, sendJson, sendText, wholeList } from "./lists.ts";
@@ -70,10 +70,11 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
       : sendText(reply, text);
   });
 
-  api.get<JobRequest>("/jobs/:job_id/agent-graph", async ({ params }) => {
+  api.get<JobRequest>("/jobs/:job_id/agent-graph", async ({ params }, reply) => {
     const texts = await journal.texts(params.job_id);
     if (texts === null) throw jobNotFound(params.job_id);
-    return agentGraph(JSON.parse(texts.manifestJson) as JsonObject);
+    const manifest = JSON.parse(texts.manifestJson) as JsonObject;
+    return sendJson(reply, await joined(textStream(agentGraph(manifest))));
   });
 
   api.post<{ Querystring: Query }>("/jobs/cleanup", async ({ query }) => {
@@ -164,23 +165,33 @@ function isName(value: unknown): value is string {
   return typeof value === "string" && value.length > 0 && value.length <= limits.nameCharsMax;
 }
 
-/** The nodes and edges of a manifest, for drawing. */
-function agentGraph(manifest: JsonObject) {
-  return {
-    nodes: objects(manifest.nodes).map(({ node_id, agent_type, type, role }) => ({
-      node_id,
-      agent_type,
-      type: type ?? "generic",
-      ...(role != null && { role }),
-    })),
-    edges: objects(manifest.edges).map(({ edge_id, from_node, to_node, message_type }) => ({
-      ...(edge_id != null && { edge_id }),
-      from_node,
-      to_node,
-      ...(message_type != null && { message_type }),
-    })),
-  };
+/** The nodes and edges of a manifest, for drawing; a few at a time, as there may be many. */
+function* agentGraph(manifest: JsonObject): Generator<string> {
+  yield '{"nodes":';
+  yield* listText(objects(manifest.nodes), (nodes) =>
+    JSON.stringify(
+      nodes.map(({ node_id, agent_type, type, role }) => ({
+        node_id,
+        agent_type,
+        type: type ?? "generic",
+        ...(role != null && { role }),
+      })),
+    ),
+  );
+  yield ',"edges":';
+  yield* listText(objects(manifest.edges), (edges) =>
+    JSON.stringify(
+      edges.map(({ edge_id, from_node, to_node, message_type }) => ({
+        ...(edge_id != null && { edge_id }),
+        from_node,
+        to_node,
+        ...(message_type != null && { message_type }),
+      })),
+    ),
+  );
+  yield "}";
 }
+
 function objects(value: JsonValue | undefined): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
