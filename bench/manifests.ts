@@ -48,6 +48,19 @@ export function chain(length: number): JsonObject {
   };
 }
 
+/** `count` agents with a command each, as many at once as there are slots. */
+export function manyCommands(count: number, command: readonly string[]): JsonObject {
+  const { nodes, edges, ...graph } = fan(count, 1) as {
+    nodes: JsonObject[];
+    edges: JsonObject[];
+  } & JsonObject;
+  const asCommand = (node: JsonObject) =>
+    /^w\d+$/.test(String(node.node_id))
+      ? { ...node, agent_type: "executor", config: { command: [...command], output_message_type: "done" } }
+      : node;
+  return { ...graph, nodes: nodes.map(asCommand), edges };
+}
+
 /** `count` commands, one after the other. */
 export function commands(count: number, command: readonly string[]): JsonObject {
   return {

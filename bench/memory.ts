@@ -18,6 +18,7 @@ function read(pid: number, field: string): number {
   return Math.round(Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(text)?.[1] ?? 0) / 1_024);
 }
 
-function childrenOf(pid: number): number[] {
+/** The processes that this one has started, and that have not been waited for. */
+export function childrenOf(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
 }

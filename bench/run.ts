@@ -7,6 +7,7 @@
 //   npm run bench -- --only pair,list              some of the measurements
 
 import { parseArgs } from "node:util";
+import { measureCommands } from "./commands.ts";
 import { loadTable } from "./load.ts";
 import { measureLogs } from "./logs.ts";
 import { measureProgram, startMeasured } from "./program.ts";
@@ -26,6 +27,7 @@ if (positionals.length === 0) {
   await using program = await startMeasured();
   const figures = await loadTable(program.api, { only, jobs: Number(values.jobs) });
   for (const [name, value] of await measureProgram(program, only)) figures.set(name, value);
+  for (const [name, value] of await measureCommands(only)) figures.set(name, value);
   for (const [name, value] of await measureLogs(only)) figures.set(name, value);
   for (const [name, value] of await measureStalls(only)) figures.set(name, value);
   for (const [name, value] of await measureLargeStalls(only)) figures.set(name, value);
