@@ -44,11 +44,26 @@ export async function measureProgram(
     await submitMany(fresh.api, manifest, PROCESSOR_JOBS);
     const perJob = (processorMs(fresh.pid) - before) / PROCESSOR_JOBS;
     figures.set("processor time per two-step job", `${Math.round(perJob * 1_000)} µs`);
+    const perMessage = await processorPerMessage(fresh);
+    figures.set("processor time per message", `${(perMessage * 1_000).toFixed(1)} µs`);
   }
   if (wanted("bytes")) await measureBytes(figures);
   if (wanted("command")) await measureCommand(program, figures);
   if (wanted("evidence")) await measureEvidence(figures);
   return figures;
+}
+
+const ROUTERS = 20;
+const INPUTS = 1_000;
+const MESSAGE_JOBS = 4;
+
+/** @returns ms, of jobs with 41,000 messages each; the first one is compiled while it runs */
+async function processorPerMessage({ api, pid }: Program): Promise<number> {
+  const manifest = JSON.stringify(fan(ROUTERS, INPUTS));
+  await untilOver(api, await submit(api, manifest), 25);
+  const before = processorMs(pid);
+  for (let i = 0; i < MESSAGE_JOBS; i++) await untilOver(api, await submit(api, manifest), 25);
+  return (processorMs(pid) - before) / (MESSAGE_JOBS * INPUTS * (2 * ROUTERS + 1));
 }
 
 const COMMAND_ROUNDS = 40;
