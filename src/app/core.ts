@@ -36,6 +36,7 @@ import { sqlHumanRequestRecords } from "../store/sql/human-requests.ts";
 import { sqlJobRecords } from "../store/sql/jobs.ts";
 import { sqlRetentionRecords } from "../store/sql/retention.ts";
 import { StoreWatch } from "../store/sql/store-watch.ts";
+import { Checkpoints } from "../store/sqlite/checkpoints.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { holdsEncrypted } from "../store/sqlite/encrypted-values.ts";
 import { SqliteFreeSpace } from "../store/sqlite/free-space.ts";
@@ -84,6 +85,8 @@ export async function openCore(
   if (database.missing !== null)
     log.warn(database.missing, "acknowledged commits are missing; continuing without them");
   undo.defer(() => database.close());
+  const checkpoints = new Checkpoints(database, { clock: systemClock, log: engineLog });
+  undo.defer(() => checkpoints.close());
   const key = await openSecretKey({
     home: home.path,
     given: config.secretKeys,

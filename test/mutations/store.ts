@@ -74,6 +74,21 @@ export const storeMutations: readonly Mutation[] = [
     tests: ["src/store/sqlite/log-sync.test.ts"],
   },
   {
+    fault: "reads wait while the log begins again on another connection",
+    file: "src/store/sqlite/write-gate.ts",
+    search: "if (!this.#isWriting) return startNow(look);",
+    replacement:
+      "if (this.#tail === null) return startNow(look);\n    if (!this.#isWriting) return this.run(look);",
+    tests: ["src/store/sqlite/checkpoints.test.ts"],
+  },
+  {
+    fault: "the log grows for ever under constant load",
+    file: "src/store/sqlite/checkpoint-thread.ts",
+    search: "wal_checkpoint(RESTART)",
+    replacement: "wal_checkpoint(PASSIVE)",
+    tests: ["src/store/sqlite/checkpoints.test.ts"],
+  },
+  {
     fault: "a batch is written outside of its transaction",
     file: "src/store/sqlite/journal.ts",
     search: "const value = await write();\n        this.#counter.raise();",

@@ -64,6 +64,8 @@ export class Disk {
   #syncing: Sync | null = null;
   /** While the power is about to be cut, a sync ends only when it is told to. */
   #isHeld = false;
+  /** Time has ended: nothing that is planned happens any more. */
+  #isClosed = false;
   readonly #root = mkdtempSync(join(tmpdir(), "troupe-disk-"));
   #lives = 0;
   #others = 0;
@@ -101,6 +103,10 @@ export class Disk {
     const sync = { log: readFileSync(`${file}-wal`), commits: this.#database.counter.made, done };
     this.#syncing = sync;
     if (this.#isHeld) return;
+    if (this.#isClosed) {
+      this.#endSync(null);
+      return;
+    }
     const isSlow = this.#random.chance(0.1);
     if (isSlow) this.#counts.add("slow sync");
     this.#plan(isSlow ? this.#random.between(20, 300) : this.#random.between(0, 2), () => {
@@ -281,6 +287,8 @@ export class Disk {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#isHeld = false;
     if (this.#syncing !== null) this.#endSync(null);
     await this.#database.close();
     rmSync(this.#root, { recursive: true });
