@@ -12,6 +12,7 @@ import { loadTable } from "./load.ts";
 import { measureLogs } from "./logs.ts";
 import { measureProgram, startMeasured } from "./program.ts";
 import { measureSize } from "./size.ts";
+import { measureSlowDisk } from "./slow-disk.ts";
 import { measureStalls } from "./stalls.ts";
 import { measureLargeStalls } from "./stalls-large.ts";
 import { printTable } from "./table.ts";
@@ -30,6 +31,7 @@ if (positionals.length === 0) {
   for (const [name, value] of await measureCommands(only)) figures.set(name, value);
   for (const [name, value] of await measureLogs(only)) figures.set(name, value);
   for (const [name, value] of await measureStalls(only)) figures.set(name, value);
+  for (const [name, value] of await measureSlowDisk(only)) figures.set(name, value);
   for (const [name, value] of await measureLargeStalls(only)) figures.set(name, value);
   for (const [name, value] of await measureSize(only)) figures.set(name, value);
   columns.push({ name: "this program", figures });
