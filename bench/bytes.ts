@@ -6,7 +6,7 @@ import { rm } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
 import { databaseFile } from "../src/store/home.ts";
 import { type Program, startProgram, temporaryHome } from "../test/support/program.ts";
-import { submit, untilOver } from "./client.ts";
+import { submitAndWait, untilOver } from "./client.ts";
 import { submitMany } from "./load.ts";
 import { fan, pair } from "./manifests.ts";
 
@@ -22,7 +22,7 @@ export async function measureBytes(figures: Map<string, string>): Promise<void> 
     for (const id of (await submitMany(api, manifest, JOBS)).slice(-32)) await untilOver(api, id);
   });
   await measure(figures, "message", MESSAGES, async ({ api }) => {
-    await untilOver(api, await submit(api, JSON.stringify(fan(ROUTERS, INPUTS))), 50);
+    await submitAndWait(api, JSON.stringify(fan(ROUTERS, INPUTS)));
   });
 }
 

@@ -3,7 +3,7 @@
 
 import { rm } from "node:fs/promises";
 import { startProgram, temporaryHome } from "../test/support/program.ts";
-import { send, submit, untilOver } from "./client.ts";
+import { send, submitAndWait, untilOver } from "./client.ts";
 import { commands, fan } from "./manifests.ts";
 import { peakMb, residentMb } from "./memory.ts";
 
@@ -21,9 +21,7 @@ async function measureFirstLook(what: string, manifest: object, figures: Map<str
   const home = await temporaryHome();
   try {
     let program = await startProgram({ home, env });
-    const jobId = await submit(program.api, JSON.stringify(manifest));
-    const status = await untilOver(program.api, jobId, 50);
-    if (status !== "completed") throw new Error(`the job ended as ${status}`);
+    const jobId = await submitAndWait(program.api, JSON.stringify(manifest));
     const { text } = await send(program.api, "GET", `/jobs/${jobId}`);
     const runId = (JSON.parse(text) as { job: { run_id: string } }).job.run_id;
     await program.stop();

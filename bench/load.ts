@@ -1,6 +1,6 @@
 // The measurements that any server of the runtime API can take.
 
-import { send, submit, untilOver } from "./client.ts";
+import { send, submit, submitAndWait, untilOver } from "./client.ts";
 import { chain, fan, pair } from "./manifests.ts";
 import { measureBatch, measureWait } from "./waiting.ts";
 
@@ -44,7 +44,7 @@ export async function loadTable(api: string, options: LoadOptions): Promise<Map<
 /** The first requests of a fresh process are compiled while they run; they are nobody's steady state. */
 async function warmUp(api: string): Promise<void> {
   const manifest = JSON.stringify(pair);
-  for (let i = 0; i < 200; i++) await untilOver(api, await submit(api, manifest));
+  for (let i = 0; i < 200; i++) await submitAndWait(api, manifest);
 }
 
 async function medianOf(times: number, measure: () => Promise<number>): Promise<number> {
@@ -56,8 +56,7 @@ async function medianOf(times: number, measure: () => Promise<number>): Promise<
 async function timeJob(api: string, manifest: unknown): Promise<number> {
   const text = JSON.stringify(manifest);
   const from = performance.now();
-  const status = await untilOver(api, await submit(api, text));
-  if (status !== "completed") throw new Error(`the job ended as ${status}`);
+  await submitAndWait(api, text);
   return performance.now() - from;
 }
 

@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { type Program, startProgram } from "../test/support/program.ts";
 import { measureBytes } from "./bytes.ts";
-import { send, submit, untilOver } from "./client.ts";
+import { send, submit, submitAndWait } from "./client.ts";
 import { measureEvidence } from "./evidence.ts";
 import { submitMany } from "./load.ts";
 import { commands, fan, pair } from "./manifests.ts";
@@ -60,9 +60,9 @@ const MESSAGE_JOBS = 4;
 /** @returns ms, of jobs with 41,000 messages each; the first one is compiled while it runs */
 async function processorPerMessage({ api, pid }: Program): Promise<number> {
   const manifest = JSON.stringify(fan(ROUTERS, INPUTS));
-  await untilOver(api, await submit(api, manifest), 25);
+  await submitAndWait(api, manifest);
   const before = processorMs(pid);
-  for (let i = 0; i < MESSAGE_JOBS; i++) await untilOver(api, await submit(api, manifest), 25);
+  for (let i = 0; i < MESSAGE_JOBS; i++) await submitAndWait(api, manifest);
   return (processorMs(pid) - before) / (MESSAGE_JOBS * INPUTS * (2 * ROUTERS + 1));
 }
 
@@ -95,9 +95,7 @@ async function measureCommand(program: Program, figures: Map<string, string>): P
 
 /** Runs commands one after the other. @returns the time from the first one's start to the job's end */
 async function timeCommands(api: string, count: number): Promise<number> {
-  const jobId = await submit(api, JSON.stringify(commands(count, ["true"])));
-  const status = await untilOver(api, jobId, 25);
-  if (status !== "completed") throw new Error(`the job ended as ${status}`);
+  const jobId = await submitAndWait(api, JSON.stringify(commands(count, ["true"])));
   const { text } = await send(api, "GET", `/jobs/${jobId}/events`);
   const events = (JSON.parse(text) as { data: { type: string; timestamp: string }[] }).data;
   const atMs = (type: string) => Date.parse(events.find((event) => event.type === type)?.timestamp ?? "");
