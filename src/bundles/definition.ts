@@ -5,8 +5,7 @@ import { join } from "node:path";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, isStringList, type JsonObject, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
-import { type ManifestProblem, manifestSteps } from "../engine/manifest.ts";
-import { inSlices } from "../lib/slices.ts";
+import { type ManifestProblem, parseManifest } from "../engine/manifest.ts";
 import { bundleLimits, CONFIG_FILES, MANIFEST_FILE } from "./layout.ts";
 import { merged } from "./merge.ts";
 import { BundleProblem, inManifest, ProblemList } from "./problem.ts";
@@ -42,7 +41,7 @@ export async function readDefinition(folder: string): Promise<Definition> {
     configuration = configuration === null ? layer.value : merged(configuration, layer.value);
     jsonChars += layer.text.length;
   }
-  const parsed = found === null ? null : await inSlices(manifestSteps(found.value));
+  const parsed = found === null ? null : parseManifest(found.value);
   const wrong: readonly ManifestProblem[] = parsed?.kind === "invalid" ? parsed.problems : [];
   if (!problems.isEmpty) {
     throw new BundleProblem([...problems.all(), ...wrong.map(inManifest)]);

@@ -17,7 +17,7 @@ import {
 import { executorConfig } from "./manifest/executor-config.ts";
 import { Fields, kindOf, oneOf, shown } from "./manifest/fields.ts";
 import { type ManifestProblem, Problems, quoted } from "./manifest/problems.ts";
-import { ITEMS_PER_STEP, isNoNode, rankNodes, readRoutes } from "./manifest/routes.ts";
+import { isNoNode, rankNodes, readRoutes } from "./manifest/routes.ts";
 import { type Ports, readPorts, readRequiredServices, readServices } from "./manifest/services.ts";
 
 export type { ManifestProblem } from "./manifest/problems.ts";
@@ -39,21 +39,12 @@ const anAgentType = oneOf(agentTypes);
  * parseManifest({ manifest_version: "1.0", graph_id: "g", entrypoints: ["a"], nodes: [{ node_id: "a", agent_type: "router" }] });
  */
 export function parseManifest(value: JsonValue): ManifestResult {
-  const steps = manifestSteps(value);
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
-}
-
-/** The same in steps of a few items of the manifest, for a caller that lets others have their turn in between. */
-export function* manifestSteps(value: JsonValue): Generator<void, ManifestResult> {
   const problems = new Problems();
   if (!isObject(value)) {
     problems.add([], "wrong_type", `must be a JSON object, not ${kindOf(value)}`);
     return { kind: "invalid", problems: problems.list() };
   }
-  const graph = yield* compile(Fields.root(value, problems));
+  const graph = compile(Fields.root(value, problems));
   return problems.count === 0 ? { kind: "valid", graph } : { kind: "invalid", problems: problems.list() };
 }
 
@@ -63,24 +54,22 @@ export function manifestProblemsText(problems: readonly ManifestProblem[]): stri
 }
 
 /** Reads everything; the graph means something only if no problem was reported on the way. */
-function* compile(manifest: Fields): Generator<void, Graph> {
+function compile(manifest: Fields): Graph {
   checkVersion(manifest);
   const graphId = readGraphId(manifest);
   const jobName = manifest.text("job_name");
   const type = manifest.choice("type", ["batch", "service"], "batch");
   const ports = readPorts(manifest);
-  const drafts = yield* readNodes(manifest, ports);
-  const indexOf = yield* indexNodes(manifest, drafts);
+  const drafts = readNodes(manifest, ports);
+  const indexOf = indexNodes(manifest, drafts);
   const entrypoints = readEntrypoints(manifest, indexOf);
   const initialInputs = readInitialInputs(manifest, indexOf, entrypoints);
-  const routes = yield* readRoutes(manifest, indexOf, drafts.length);
-  const ranks = yield* rankNodes(routes, entrypoints);
-  const nodes: GraphNode[] = [];
-  for (const [index, draft] of drafts.entries()) {
-    if (index % ITEMS_PER_STEP === 0) yield;
+  const routes = readRoutes(manifest, indexOf, drafts.length);
+  const ranks = rankNodes(routes, entrypoints);
+  const nodes = drafts.map((draft, index): GraphNode => {
     const { toAll, toByType } = routes[index]!;
-    nodes.push({ ...draft, index, toAll, toByType, rank: ranks[index]! });
-  }
+    return { ...draft, index, toAll, toByType, rank: ranks[index]! };
+  });
   const outputs = readOutputs(manifest);
   manifest.object("metadata");
   return {
@@ -116,18 +105,13 @@ function readGraphId(manifest: Fields): string {
 
 type NodeDraft = Omit<GraphNode, "index" | "toAll" | "toByType" | "rank">;
 
-function* readNodes(manifest: Fields, ports: Ports): Generator<void, readonly NodeDraft[]> {
+function readNodes(manifest: Fields, ports: Ports): readonly NodeDraft[] {
   if (!manifest.isGiven("nodes", "a non-empty list of nodes")) return [];
   const values = manifest.list("nodes", limits.nodesMax);
   if (isEmptyList(manifest.raw("nodes"))) {
     manifest.report("nodes", "empty", "is empty: a graph needs at least one node");
   }
-  const drafts: NodeDraft[] = [];
-  for (const [i, value] of values.entries()) {
-    if (i % ITEMS_PER_STEP === 0) yield;
-    drafts.push(readNode(manifest.objectIn("nodes", i, value), ports));
-  }
-  return drafts;
+  return values.map((value, i) => readNode(manifest.objectIn("nodes", i, value), ports));
 }
 
 function isEmptyList(value: JsonValue | undefined): boolean {
@@ -188,13 +172,9 @@ function readConfig(node: Fields, isStream: boolean): AgentConfig {
   }
 }
 
-function* indexNodes(
-  manifest: Fields,
-  drafts: readonly NodeDraft[],
-): Generator<void, ReadonlyMap<string, number>> {
+function indexNodes(manifest: Fields, drafts: readonly NodeDraft[]): ReadonlyMap<string, number> {
   const indexOf = new Map<string, number>();
   for (let i = 0; i < drafts.length; i++) {
-    if (i % ITEMS_PER_STEP === 0) yield;
     const nodeId = drafts[i]!.nodeId;
     if (nodeId === "") continue;
     const before = indexOf.get(nodeId);

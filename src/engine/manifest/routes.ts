@@ -4,9 +4,6 @@ import { limits } from "../limits.ts";
 import type { Fields } from "./fields.ts";
 import { quoted } from "./problems.ts";
 
-/** Items of a manifest that are read in one step: some tens of microseconds. */
-export const ITEMS_PER_STEP = 64;
-
 /** The receivers of what one node emits, each list in the order of its edges. */
 export interface Routes {
   readonly toAll: readonly number[];
@@ -22,18 +19,13 @@ interface GrowingRoutes extends Routes {
 const noRoutes: Routes = { toAll: [], toByType: new Map() };
 
 /** Reads the manifest's edges; those with a problem are reported and left out. */
-export function* readRoutes(
+export function readRoutes(
   manifest: Fields,
   indexOf: ReadonlyMap<string, number>,
   nodeCount: number,
-): Generator<void, Routes[]> {
+): Routes[] {
   const growing: (GrowingRoutes | undefined)[] = new Array(nodeCount).fill(undefined);
-  for (const [i, value] of manifest.list("edges", limits.edgesMax).entries()) {
-    if (i % ITEMS_PER_STEP === 0) yield;
-    const fields = manifest.objectIn("edges", i, value);
-    const found = fields === null ? null : edge(fields, indexOf);
-    if (found === null) continue;
-    const { from, to, type } = found;
+  for (const { from, to, type } of manifest.objects("edges", limits.edgesMax, (one) => edge(one, indexOf))) {
     growing[from] ??= { toAll: [], toByType: new Map() };
     const { toAll, toByType } = growing[from];
     const typed = type === null ? toAll : toByType.get(type);
@@ -70,15 +62,12 @@ export function isNoNode(nodeId: string): string {
  * from the entrypoints comes first. This is the reverse postorder of a depth-first walk, in linear time and
  * without recursion. It depends on nothing but the manifest.
  */
-export function* rankNodes(
-  routes: readonly Routes[],
-  entrypoints: readonly number[],
-): Generator<void, readonly number[]> {
+export function rankNodes(routes: readonly Routes[], entrypoints: readonly number[]): readonly number[] {
   const ranks: number[] = new Array(routes.length).fill(-1);
   const isSeen = new Uint8Array(routes.length);
   let rank = routes.length;
   // Walked from the back, so that equals come out in the order in which the manifest names them.
-  function* walk(root: number): Generator<void> {
+  const walk = (root: number): void => {
     if (isSeen[root] === 1) return;
     const path: { node: number; receivers: readonly number[]; left: number }[] = [];
     const enter = (node: number): void => {
@@ -91,15 +80,14 @@ export function* rankNodes(
       if (top.left === 0) {
         ranks[top.node] = --rank;
         path.pop();
-        if (rank % ITEMS_PER_STEP === 0) yield;
         continue;
       }
       const next = top.receivers[--top.left]!;
       if (isSeen[next] !== 1) enter(next);
     }
-  }
-  for (let i = entrypoints.length - 1; i >= 0; i--) yield* walk(entrypoints[i]!);
-  for (let node = routes.length - 1; node >= 0; node--) yield* walk(node);
+  };
+  for (let i = entrypoints.length - 1; i >= 0; i--) walk(entrypoints[i]!);
+  for (let node = routes.length - 1; node >= 0; node--) walk(node);
   return ranks;
 }
 
