@@ -5,6 +5,7 @@
 //   npm run bench -- URL                           another server of the same API
 //   npm run bench -- URL URL                       two servers, in turn
 //   npm run bench -- --only pair,list              some of the measurements
+//   npm run bench -- --peers                       this program and other engines, see bench/peers/README.md
 
 import { parseArgs } from "node:util";
 import { measureCommands } from "./commands.ts";
@@ -19,9 +20,19 @@ import { printTable } from "./table.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { only: { type: "string" }, jobs: { type: "string", default: "3000" } },
+  options: {
+    only: { type: "string" },
+    jobs: { type: "string", default: "3000" },
+    peers: { type: "boolean", default: false },
+  },
 });
 const only = values.only?.split(",") ?? null;
+
+if (values.peers) {
+  const { comparePeers } = await import("./peers/run.ts");
+  await comparePeers();
+  process.exit();
+}
 
 const columns: { name: string; figures: Map<string, string> }[] = [];
 if (positionals.length === 0) {
