@@ -178,7 +178,7 @@ test("of a large batch nothing is written of a job that another owner has, and a
   const messages = Array.from({ length: 2_000 }, (_, n) => message(n + 1, 0));
   const answer = await journal.commit([next(1, { messages }), changes({ jobId: "new", messages })]);
   assert.deepEqual(answer, { lost: ["g-1"], unwritable: [] });
-  assert.deepEqual((await journal.load("g-1"))?.messages, []);
+  assert.equal((await journal.load("g-1"))?.messages.length, 0);
   assert.equal((await journal.load("new"))?.messages.length, 2_000);
   await database.close();
 });
