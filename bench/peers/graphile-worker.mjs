@@ -13,7 +13,9 @@ const COUNT_DOWN = "UPDATE fan_left SET n = n - 1 WHERE id = $1 RETURNING n";
 export async function start() {
   const url = process.env.PEERS_POSTGRES ?? "postgres://postgres@127.0.0.1:5497/graphile";
   const pgPool = new pg.Pool({ connectionString: url, max: 40 });
+  // Without handlers of its own the library warns.
   pgPool.on("error", () => {});
+  pgPool.on("connect", (client) => client.on("error", () => {}));
   const utils = await makeWorkerUtils({ pgPool });
   await utils.migrate();
   await pgPool.query("CREATE TABLE IF NOT EXISTS fan_left (id text PRIMARY KEY, n int NOT NULL)");
