@@ -4,6 +4,7 @@ import { rmSync } from "node:fs";
 import { hostname } from "node:os";
 import type { FastifyInstance } from "fastify";
 import { answerWhenDurable } from "../http/core/durable-answers.ts";
+import { answerHalfClosed } from "../http/core/half-closed.ts";
 import type { EventStreams } from "../http/core/sse.ts";
 import type { Waits } from "../http/resources/waits.ts";
 import { runtimeServer } from "../http/runtime/server.ts";
@@ -116,6 +117,7 @@ function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | 
       logger: core.log,
     },
   );
+  answerHalfClosed(server);
   answerWhenDurable(server, core.database.durable);
   serving.servers.push(server);
   return server;
@@ -137,6 +139,7 @@ async function serveGateway(config: Config, core: Core, gateway: Gateway, servin
     },
     log,
   );
+  answerHalfClosed(server);
   answerWhenDurable(server, core.database.durable);
   serving.servers.push(server);
   const { apiHost: host, apiPort: port } = config;

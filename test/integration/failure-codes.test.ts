@@ -126,11 +126,12 @@ describe("a failing run names its cause", () => {
     ["executor.spawn_failed", () => one(executor("worker", ["no-such-program"]))],
     ["executor.staging_failed", () => command("true", { upload_path: "absent" })],
     ["executor.invalid_output", () => command(`echo '{"emit_messages": 1}'`)],
-    // The folder of the agent's attempts becomes a file: what the machine then refuses is nobody's command.
+    // The folder of the agent's attempts becomes a file, and a file in the workspace keeps the agent's folder: what the
+    // machine then refuses is nobody's command.
     [
       "executor.workspace_failed",
       () => {
-        const script = 'd=$(dirname "$(dirname "$SVC_OUTPUT_DIR")"); mv "$d" "$d.away"; : > "$d"';
+        const script = ': > kept; d=$(dirname "$(dirname "$SVC_OUTPUT_DIR")"); mv "$d" "$d.away"; : > "$d"';
         return one(executor("worker", script), { initial_inputs: { worker: [1, 2] } });
       },
     ],

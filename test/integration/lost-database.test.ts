@@ -12,7 +12,10 @@ import { refusedStartHere, startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 
 const writer = graph("writer", [
-  executor("write", `printf %s "$0" > "$SVC_OUTPUT_DIR/out.txt"; ${answer({ complete_run: { ok: true } })}`),
+  executor(
+    "write",
+    `: > kept; printf %s "$0" > "$SVC_OUTPUT_DIR/out.txt"; ${answer({ complete_run: { ok: true } })}`,
+  ),
 ]);
 
 /** Every path of a home that belongs to its database. */

@@ -7,6 +7,7 @@
 
 import type { ServerResponse } from "node:http";
 import type { EventFeed } from "../../runs/feed.ts";
+import { endWithClient } from "./half-closed.ts";
 import { streamHeaders } from "./sse-channel.ts";
 import { frame } from "./sse-chunk.ts";
 import type { Thread } from "./sse-pacer.ts";
@@ -70,6 +71,7 @@ export class LatestStreams {
    * @param afterSeq the id of the last record that the reader has; 0 without one
    */
   serve(response: ServerResponse, view: LatestView, afterSeq: number): void {
+    endWithClient(response);
     // A client that has left already emits no other "close".
     if (response.closed || response.destroyed) return;
     const { jobId } = view;

@@ -9,6 +9,7 @@
 
 import type { ServerResponse } from "node:http";
 import type { EventFeed } from "../../runs/feed.ts";
+import { endWithClient } from "./half-closed.ts";
 import { LatestStreams } from "./latest-streams.ts";
 import { Channel, type EventView, type Fetch, Reader, type SharedMemory } from "./sse-channel.ts";
 import type { Chunk } from "./sse-chunk.ts";
@@ -75,6 +76,7 @@ export class EventStreams {
    * A reader that already has the terminal event is the caller's to turn away: here it would wait for ever.
    */
   serve(response: ServerResponse, view: EventView, afterSeq: number): void {
+    endWithClient(response);
     // A client that has left already emits no other "close".
     if (response.closed || response.destroyed) return;
     const reader = new Reader(response, this.#channelOf(view), afterSeq, (one) => this.#place(one));

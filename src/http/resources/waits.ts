@@ -10,6 +10,7 @@ import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import type { Clock } from "../../engine/ports.ts";
 import type { EventFeed } from "../../runs/feed.ts";
+import { endWithClient } from "../core/half-closed.ts";
 import { waitSeconds } from "../core/prefer.ts";
 
 export interface WaitsParts {
@@ -65,6 +66,7 @@ export class Waits {
   watch(reply: FastifyReply, jobIds: Iterable<string>): Watch {
     const { feed, clock, stopping } = this.#parts;
     const watch = new Watch(feed, jobIds);
+    endWithClient(reply.raw);
     if (stopping.aborted || reply.raw.closed || reply.raw.destroyed) watch.stop();
     if (watch.isOver) return watch;
     this.#unsent.add(reply.raw);
