@@ -6,6 +6,9 @@ import { spawnSync } from "node:child_process";
 import { globSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { run } from "node:test";
+import { spec } from "node:test/reporters";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { grouped, LONGEST } from "./support/groups.ts";
@@ -35,19 +38,14 @@ if (files.length === 0) {
 }
 const folder = process.env.TMPDIR === undefined ? memoryFolder() : null;
 const groups = mkdtempSync(join(folder ?? tmpdir(), "troupe-groups-"));
-let status = node(
-  [
-    "--test",
-    `--test-concurrency=${FILES_AT_ONCE}`,
-    `--test-timeout=${FILE_MS_MAX}`,
-    ...grouped(root, files, groups),
-  ],
-  { ...(folder !== null && { TMPDIR: folder }), ...(values.long && { [LONG_VARIABLE]: "1" }) },
-);
+let status = await tested(grouped(root, files, groups), {
+  ...(folder !== null && { TMPDIR: folder }),
+  ...(values.long && { [LONG_VARIABLE]: "1" }),
+});
 rmSync(groups, { recursive: true, force: true });
 if (folder !== null) rmSync(folder, { recursive: true, force: true });
 // They are what `npm test` must notice: its sizes, not the long ones.
-if (status === 0 && values.long && words.length === 0) status = node(["test/mutations/run.ts"], {});
+if (status === 0 && values.long && words.length === 0) status = mutated();
 process.exit(status);
 
 function rank(file: string): number {
@@ -55,11 +53,25 @@ function rank(file: string): number {
   return file.startsWith("test/integration/") ? 1 : 2;
 }
 
-function node(args: readonly string[], env: Readonly<Record<string, string>>): number {
-  const ended = spawnSync(process.execPath, args, {
+/** Runs the files in the order given, which `node --test` would not keep. @returns the exit code */
+async function tested(paths: readonly string[], env: Readonly<Record<string, string>>): Promise<number> {
+  const events = run({
+    files: paths,
     cwd: root,
-    stdio: "inherit",
+    concurrency: FILES_AT_ONCE,
+    timeout: FILE_MS_MAX,
     env: { ...process.env, ...env },
   });
-  return ended.status ?? 1;
+  let status = 1;
+  events.on("test:summary", ({ file, success }) => {
+    // Files have summaries too.
+    if (file === undefined) status = success ? 0 : 1;
+  });
+  await pipeline(events, new spec(), process.stdout, { end: false });
+  return status;
+}
+
+function mutated(): number {
+  const mutations = spawnSync(process.execPath, ["test/mutations/run.ts"], { cwd: root, stdio: "inherit" });
+  return mutations.status ?? 1;
 }
