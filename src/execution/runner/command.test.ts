@@ -33,6 +33,27 @@ describe("how a command ends", () => {
     assert.equal(commandOf(outcome).exitCode, 3);
   });
 
+  it("is prepared in a turn of the event loop of its own, however many start together", async () => {
+    await using fixture = new RunnerFixture();
+    let turn = 0;
+    let isOver = false;
+    const countTurns = () => {
+      turn++;
+      if (!isOver) setImmediate(countTurns);
+    };
+    countTurns();
+    const turns: number[] = [];
+    fixture.onStaging = () => turns.push(turn);
+    const COMMANDS = 16;
+    await Promise.all(
+      Array.from({ length: COMMANDS }, (_, i) =>
+        fixture.sh("true", {}, { agentId: `worker-${i}`, bundleFingerprint: "a bundle" }),
+      ),
+    );
+    isOver = true;
+    assert.equal(new Set(turns).size, COMMANDS);
+  });
+
   it("fails by the signal that ended it", async () => {
     await using fixture = new RunnerFixture();
     const outcome = await fixture.sh("kill -SEGV $$");

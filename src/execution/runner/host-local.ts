@@ -17,6 +17,7 @@ import {
   type TaskOutcome,
   type TaskStart,
 } from "../../engine/task-port.ts";
+import { Semaphore } from "../../lib/async.ts";
 import { makeFolder } from "../../lib/files.ts";
 import { OpenFolder } from "../../lib/open-folder.ts";
 import { type BlobStore, collectArtifacts } from "../output/artifacts.ts";
@@ -110,6 +111,7 @@ export class HostLocalRunner {
   readonly #tools: HostLocalTools;
   readonly #workspaces = new Workspaces();
   readonly #spareFolders: SpareFolders;
+  readonly #turns = new Semaphore(1);
   readonly #redactors = new Redactors();
 
   constructor(options: HostLocalOptions, tools: HostLocalTools) {
@@ -160,6 +162,7 @@ export class HostLocalRunner {
 
   async #attempt(attempt: Attempt): Promise<TaskOutcome> {
     const { control } = attempt;
+    await this.#turn();
     const places = await this.#prepare(attempt);
     let ended: CommandRun | null = null;
     try {
@@ -175,6 +178,14 @@ export class HostLocalRunner {
       });
       places.agent[Symbol.dispose]();
     }
+  }
+
+  /**
+   * Resolves in a turn of the event loop of its own: the files of many commands that start or end together would hold up
+   * everything else.
+   */
+  #turn(): Promise<void> {
+    return this.#turns.run(() => scheduler.yield());
   }
 
   async #prepare({ task, config, report }: Attempt): Promise<Places> {
@@ -238,6 +249,7 @@ export class HostLocalRunner {
     control.responses.connect(this.#options.home, places.files.humanResponses);
     if (config.longLived) control.input.connect(worker);
     const exit = await worker.ended;
+    await this.#turn();
     control.responses.close();
     output.flush();
     if (exit === null && !worker.askedToEnd) throw failureOfLoss();
