@@ -1,4 +1,4 @@
-// Goal: nothing outside a folder gets into its bundle, and whoever made it learns everything that is wrong.
+// Goal: nothing outside a folder gets into its bundle, and its author learns everything that is wrong.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -1,4 +1,4 @@
-// Goal: whoever writes a manifest learns everything that is wrong with it at once, and a valid one routes each
+// Goal: the author of a manifest learns everything that is wrong with it at once, and a valid one routes each
 // message exactly along its edges. Method: tables of wrong manifests with the problem each must give, and
 // random JSON and random graphs from fast-check.
 

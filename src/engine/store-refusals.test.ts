@@ -32,7 +32,7 @@ describe("a job that cannot be written", () => {
     assert.match(String(failureOf(h, bad).details.message), /cannot be written: a key is taken/);
     const last = h.events(bad).at(-1);
     assert.equal(last?.type, "job_failed");
-    assert.ok(h.published.includes(h.job(bad).events.at(-1)!), "whoever watches is told");
+    assert.ok(h.published.includes(h.job(bad).events.at(-1)!), "readers of its events are told");
     assert.equal(
       h.starts.some(({ agentId }) => agentId === "y"),
       false,

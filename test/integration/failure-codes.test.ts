@@ -1,4 +1,4 @@
-// The catalogue of failures against the program: every code reaches whoever should read it, as the whole object that
+// The catalogue of failures against the program: every code reaches its readers, as the whole object that
 // was promised. The last test finds codes that nobody meets, and codes that were put together from parts.
 
 import assert from "node:assert/strict";

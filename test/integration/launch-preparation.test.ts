@@ -180,7 +180,7 @@ test("a program that is killed in the middle of a copy leaves nothing that count
   const folder = await largeFolder(64 * 1024 ** 2);
   const home = await temporaryHome();
   const go = join(users, "go on");
-  // Holds what is there of it, should the copy be faster than whoever waits for its beginning.
+  // Holds what is there of it, should the copy be faster than the one that waits for its beginning.
   await catalog.write("held", reader, { ...files, "payloads/validators/wait.sh": waitFor(go) });
   try {
     await using first = await startGateway({ env: env(), home });

@@ -133,7 +133,7 @@ describe("a home with open jobs, after its program was killed", { concurrency: 1
     const cut = start(["secrets", "rotate"], home);
     const early = cut.ended.then(({ out, err }) => assert.fail(`it ended early: ${out}${err}`));
     try {
-      // Not read before it is open: whoever opens it first locks it for a moment.
+      // Not read before it is open: its first reader locks it for a moment.
       const isOpen = async () => (await keysIn(home)).length === 2;
       const isCut = until(
         "the runs are encrypted again",

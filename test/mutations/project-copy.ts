@@ -45,7 +45,7 @@ export class ProjectCopy {
     mkdirSync(temporary, { recursive: true });
     cpSync(root, this.#root, { recursive: true, filter: (path) => !LEFT_OUT.has(relative(root, path)) });
     symlinkSync(join(root, "node_modules"), join(this.#root, "node_modules"));
-    // An inherited NODE_TEST_CONTEXT would have the tests report to whoever runs this, and succeed.
+    // An inherited NODE_TEST_CONTEXT would have the tests report to the caller, and succeed.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     this.#env = {
       ...env,

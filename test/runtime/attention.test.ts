@@ -78,7 +78,7 @@ test("a question is listed, answered once, and its answer reaches the worker", a
       ["ship", won.decision],
     ],
   );
-  // Whoever lost the reply to theirs may ask once more.
+  // A caller that lost its reply may ask once more.
   const again = await respond("ship", { decision: won.decision });
   assert.deepEqual([again.status, again.body.response], [200, won]);
 });

@@ -104,10 +104,10 @@ test('"all=true: any job, also running", cancelled first: their commands are dea
   assert.deepEqual((await call(program, "GET", "/system/summary")).jobs, []);
 });
 
-test("whoever follows a job that all=true removes is told how it ended", async () => {
+test("a reader of the events of a job that all=true removes is told how it ended", async () => {
   const jobId = await submit(program, waiting("followed"));
   const stream = await openStream(program, jobId);
-  // Whoever has the whole history is told what happens next; one that still reads it finds that it is gone.
+  // A reader that has the whole history is told what happens next; one that still reads it finds that it is gone.
   const history = (await call(program, "GET", path(jobId, "/events"))).data as readonly unknown[];
   const seen = await stream.take(1 + history.length);
   assert.equal(seen.at(-1)?.fields.get("id"), String(history.length));

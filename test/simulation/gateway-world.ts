@@ -64,7 +64,7 @@ export class GatewayWorld {
     return this.#timeline.plan(delayMs, by, run);
   }
 
-  /** Resolves after so long, unless whoever waits has died. */
+  /** Resolves after so long, unless the process that waits has died. */
   pause(by: Living, delayMs: number): Promise<void> {
     return new Promise((resolve) => this.plan(delayMs, by, resolve));
   }
@@ -113,7 +113,7 @@ export class GatewayWorld {
     this.process = next;
     this.plan(0, next, () => {
       next.recover().catch((error: unknown) => {
-        // A program that cannot read what is open ends; whoever looks after it starts it again.
+        // A program that cannot read what is open ends; its supervisor starts it again.
         if (!(error instanceof JournalUnavailable)) this.broken(error);
         this.plan(this.random.between(10, 1_000), next, () => this.crash());
       });

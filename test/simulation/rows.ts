@@ -1,4 +1,4 @@
-// I13. No commit takes back what an earlier one has counted or noted, whoever makes it: what a restart forgets shows
+// I13. No commit takes back what an earlier one has counted or noted, no matter who makes it: what a restart forgets shows
 //      here. A job is paused since some time exactly while it is paused, and has a deadline exactly if it has a limit.
 // I15. A job is queued exactly while a task of it waits for slots and none runs; to watch a file is no work.
 

@@ -2,7 +2,7 @@
 // the engine tells it:
 //
 // I10. A job is told as open once, and as closed once; a command of an agent begins while its job is open, and ends
-//      before it begins again. What begins stands in the journal by then.
+//      before it begins again. What begins is in the journal by then.
 
 import assert from "node:assert/strict";
 import type { GraphNode } from "../../src/engine/graph.ts";

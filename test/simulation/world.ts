@@ -71,7 +71,7 @@ export class World {
   /** How far the wall clock was set ahead of it, or back. */
   #wallAheadMs = 0;
   process: Process;
-  /** One that was cut off, and still answers whoever is connected to it; null most of the time. */
+  /** One that was cut off, and still answers its clients; null most of the time. */
   zombie: Process | null = null;
   /** When somebody set the wall clock, in the time that passes. */
   readonly clockSetAtMs: number[] = [];
@@ -128,7 +128,7 @@ export class World {
 
   #clock(owned: () => Process): Clock {
     // What a process's steady clock says means nothing to the next one. It is within hours of the wall clock, so that
-    // whoever confuses them waits too long or not at all.
+    // code that confuses them waits too long or not at all.
     const aheadMs = this.random.between(-10_000_000, 10_000_000);
     return {
       nowMs: () => this.#wallMs,
@@ -192,7 +192,7 @@ export class World {
     this.#timeline.drop(process);
   }
 
-  /** A program that cannot read what is open ends; whoever looks after it starts it again. */
+  /** A program that cannot read what is open ends; its supervisor starts it again. */
   #recover(process: Process): void {
     process.engine.recover().catch((error: unknown) => {
       if (!(error instanceof JournalUnavailable)) this.broken(error);

@@ -58,7 +58,7 @@ export class Gate {
   }
 }
 
-/** Real time, but what is to happen later happens when the test says so. */
+/** Real time, but what is to happen later happens when the test lets it. */
 export class HandClock implements Clock {
   aheadMs = 0;
   readonly soon = systemClock.soon;

@@ -288,7 +288,11 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
       ]);
       assert.deepEqual(await journal.claim("me", 2), ["j-1", "j-2"]);
       assert.deepEqual(await journal.claim("me", 2), ["j-0"]);
-      assert.deepEqual(await journal.claim("other", 2), ["j-1", "j-2"], "whoever has claimed before");
+      assert.deepEqual(
+        await journal.claim("other", 2),
+        ["j-1", "j-2"],
+        "also what another has claimed before",
+      );
       assert.deepEqual(await journal.claim("me", 2), ["j-1", "j-2"]);
       assert.deepEqual(await journal.claim("me", 2), []);
       assert.equal((await journal.load("j-0"))?.epoch, 2);

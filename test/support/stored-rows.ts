@@ -1,4 +1,4 @@
-// What stands in the database of a home, for tests that must know what no answer tells.
+// What is stored in the database of a home, for tests that must know what no answer tells.
 
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { databaseFile } from "../../src/store/home.ts";

@@ -101,7 +101,7 @@ function askAgain(
   else changeRequest(job, now);
   if (request.response === null) return chars;
   if (task === null) {
-    // Whoever works on the answer and asks the same again has it in the hand; answering would go on for ever.
+    // A worker that works on the answer and asks the same again has it already; answering would go on for ever.
     if (!isAnswerTo(request, cause)) sendAnswerAgain(job, agent, request);
   } else if (!isSameTask) handOver(job, agent, now.request);
   // This attempt has it in its file, but listens to its stdin too.

@@ -76,7 +76,7 @@ test("that a command has ended is told while the store takes nothing, that one b
   assert.deepEqual(harness.told.slice(2), ["worker ended", "worker started"]);
 });
 
-test("what checks find stands in the history only while the service lives", async () => {
+test("what checks find is in the history only while the service lives", async () => {
   const harness = new EngineHarness();
   const jobId = await harness.submit(offering({ max_attempts: 2, retry_backoff_ms: 1_000 }));
   const passing = (agentId: string | null, name: string) =>

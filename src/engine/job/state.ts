@@ -124,7 +124,7 @@ export interface AgentState extends StoredAgentState {
   task: Task | null;
   /** How much it has asked people that nobody has answered yet. */
   openRequests: number;
-  /** Whether the agent stands in the ready queue. */
+  /** Whether the agent is in the ready queue. */
   isQueued: boolean;
   /** Whether the job's end has cut it off. */
   isCutOff: boolean;

@@ -198,7 +198,7 @@ describe("a spawner that is killed", () => {
   it("fails the attempts under way as the machine's failure, ends their processes, and is replaced", async () => {
     await using fixture = new RunnerFixture();
     const quiet = ">/dev/null 2>&1";
-    // Whoever has read the ids kills: what is to be found afterwards is printed before.
+    // The test kills as soon as it has read the ids: what is to be found afterwards is printed before.
     const script = `printf 'last words' >&2; setsid sleep 1000 ${quiet} & echo $PPID; echo $!; echo $$;`;
     const outcome = fixture.sh(`${script} exec sleep 1000 ${quiet}`);
     await fixture.listener.until(() => fixture.listener.logs("stdout").length === 3);

@@ -81,7 +81,7 @@ const cases: readonly [name: string, schema: object, shown: object][] = [
     },
   ],
   [
-    "what takes no other fields says so",
+    "what takes no other fields is marked",
     Type.Object({}, { additionalProperties: false }),
     { type: "object", properties: {}, additionalProperties: false },
   ],

@@ -1,4 +1,4 @@
-// When a write is acknowledged, on a real database whose syncs end when the test says so.
+// When a write is acknowledged, on a real database whose syncs the test ends.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -17,7 +17,7 @@ export interface LogSyncOptions {
   readonly path: string | null;
   readonly counter: CommitCounter;
   readonly syncFile?: SyncFile | undefined;
-  /** Called once, before anyone is told. @returns the errors for whoever waits, and for whoever comes later */
+  /** Called once, before anyone is told. @returns the errors for those who wait, and for those who come later */
   readonly failed: (error: Error) => { readonly waiting: Error; readonly later: Error };
 }
 
