@@ -127,7 +127,7 @@ export class SqliteJournal implements Journal {
         }
         this.#clearWork(jobId);
       }
-      this.#runs.follow(jobId, progress);
+      if (mayHaveRun(changes)) this.#runs.follow(jobId, progress);
     }
     return { lost, unwritable: [] };
   }
