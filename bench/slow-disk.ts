@@ -50,6 +50,7 @@ export async function measureSlowDisk(only: readonly string[] | null): Promise<M
     read("GET /health", "/health"),
     read("GET /jobs", "/jobs?limit=20"),
     read("GET /jobs/{id}", `/jobs/${jobId}`),
+    read("GET /jobs/{id}/events", `/jobs/${jobId}/events`),
   ]);
   for (const [name, times] of reads) {
     figures.set(`syncs of ${SYNC_MS} ms, ${name}, p50, p99, longest`, spread(times));

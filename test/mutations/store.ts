@@ -27,7 +27,7 @@ export const storeMutations: readonly Mutation[] = [
   {
     fault: "a batch has its effects before its commit is synced",
     file: "src/store/sqlite/journal.ts",
-    search: "await this.#durable();",
+    search: "await this.#sync.durable();",
     replacement: "",
     tests: ["src/store/sqlite/log-sync.test.ts"],
   },
@@ -55,8 +55,22 @@ export const storeMutations: readonly Mutation[] = [
   {
     fault: "a page of a history has events that are not on disk",
     file: "src/store/sql/events.ts",
-    search: "await database.durable();\n      return { firstSeq: wanted,",
+    search: "await database.durableJob(jobId);\n      return { firstSeq: wanted,",
     replacement: "return { firstSeq: wanted,",
+    tests: ["src/store/sqlite/log-sync.test.ts"],
+  },
+  {
+    fault: "a page of a history waits for other jobs' commits",
+    file: "src/store/sqlite/log-sync.ts",
+    search: "const commit = this.#unsynced.get(jobId);",
+    replacement: "const commit: number | undefined = this.#counter.made;",
+    tests: ["src/store/sqlite/log-sync.test.ts"],
+  },
+  {
+    fault: "a job counts as changed by commits that are on disk",
+    file: "src/store/sqlite/log-sync.ts",
+    search: "if (commit <= covered) this.#unsynced.delete(jobId);",
+    replacement: "if (commit < covered) this.#unsynced.delete(jobId);",
     tests: ["src/store/sqlite/log-sync.test.ts"],
   },
   {

@@ -15,6 +15,8 @@ export interface Database {
   readWithin<Row>(charsMax: number, sql: string, parameters: readonly unknown[]): Promise<Page<Row>>;
   /** Resolves once everything that was committed until now is on disk. @throws JournalUnavailable */
   durable(): Promise<void>;
+  /** The same of one job's commits alone: it waits for no other's. */
+  durableJob(jobId: string): Promise<void>;
   /** Runs `work` in one transaction: all of it, or nothing. What resolves or rejects is on disk. */
   transaction<T>(work: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
   /** The error that a caller gets for one inside a transaction: JournalUnavailable for the store's own, others unchanged. */

@@ -105,13 +105,13 @@ export function eventReads(database: Database) {
       const { rows } = await segmentsFrom(database, jobId, wanted);
       const firstSeq = rows[0]?.firstSeq ?? wanted;
       const lines = rows.flatMap((segment) => segment.lines);
-      await database.durable();
+      await database.durableJob(jobId);
       return { firstSeq: wanted, lines: lines.slice(wanted - firstSeq) };
     },
 
     async eventsBefore(jobId, beforeSeq) {
       const page = await eventsBefore(database, jobId, beforeSeq, SEGMENTS_PER_PAGE);
-      await database.durable();
+      await database.durableJob(jobId);
       return page;
     },
 

@@ -140,6 +140,7 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
       }
     },
     durable: () => sync.durable(),
+    durableJob: (jobId) => sync.durableJob(jobId),
     sync,
     explained,
     damage: () => damage,

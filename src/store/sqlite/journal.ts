@@ -53,34 +53,35 @@ export class SqliteJournal implements Journal {
   readonly #sql: Statements;
   readonly #counter: SqliteDatabase["counter"];
   readonly #explained: SqliteDatabase["explained"];
-  readonly #durable: SqliteDatabase["durable"];
+  readonly #sync: SqliteDatabase["sync"];
   readonly #readImage: (jobId: string) => JobImage | null;
 
   readonly #gate: WriteGate;
   readonly #runs: RunFollower;
   #claimed: Claimed = { owner: "", last: BEFORE_ALL };
 
-  constructor({ connection, gate, counter, explained, durable }: SqliteDatabase) {
+  constructor({ connection, gate, counter, explained, sync }: SqliteDatabase) {
     this.#connection = connection;
     this.#gate = gate;
     this.#runs = new RunFollower(connection);
     this.#sql = prepareAll(connection);
     this.#counter = counter;
     this.#explained = explained;
-    this.#durable = durable;
+    this.#sync = sync;
     this.#readImage = imageReader(connection);
   }
 
   async commit(batch: readonly JobChanges[]): Promise<CommitAnswer> {
+    const jobIds = batch.map(({ jobId }) => jobId);
     try {
-      return await this.#inTransaction(() =>
+      return await this.#inTransaction(jobIds, () =>
         this.#isLarge(batch) ? this.#writeInSlices(batch) : this.#write(batch),
       );
     } catch (error) {
       if (error instanceof JournalUnavailable || batch.length === 0) throw error;
     }
     // One job's part is at fault: write the batch again, with a savepoint for each part.
-    return this.#inTransaction(() => this.#writeApart(batch));
+    return this.#inTransaction(jobIds, () => this.#writeApart(batch));
   }
 
   #write(batch: readonly JobChanges[]): CommitAnswer {
@@ -170,6 +171,7 @@ export class SqliteJournal implements Journal {
     const { submitted_at: submittedAt, job_id: jobId } =
       this.#claimed.owner === owner ? this.#claimed.last : BEFORE_ALL;
     const rows = await this.#inTransaction(
+      [],
       () => this.#sql.claim.all(owner, owner, submittedAt, jobId, limit) as unknown as ClaimedRow[],
     );
     rows.sort((a, b) => a.submitted_at - b.submitted_at || (a.job_id < b.job_id ? -1 : 1));
@@ -191,7 +193,7 @@ export class SqliteJournal implements Journal {
     render: (job: DamagedJob) => DamagedJobEnd,
   ): Promise<number | null> {
     const sql = this.#sql;
-    return this.#inTransaction(() => {
+    return this.#inTransaction([jobId], () => {
       const row = sql.selectDamaged.get(jobId, owner) as (Schema["jobs"] & Row) | undefined;
       if (row === undefined) return null;
       const job = {
@@ -224,8 +226,8 @@ export class SqliteJournal implements Journal {
     });
   }
 
-  /** Resolves once what was written is on disk. */
-  async #inTransaction<T>(write: () => T | Promise<T>): Promise<T> {
+  /** Resolves once what was written is on disk. @param jobIds the jobs whose histories it may continue */
+  async #inTransaction<T>(jobIds: readonly string[], write: () => T | Promise<T>): Promise<T> {
     const value = await this.#gate.run(async () => {
       try {
         this.#sql.begin.run();
@@ -233,13 +235,14 @@ export class SqliteJournal implements Journal {
         this.#counter.raise();
         this.#sql.commit.run();
         this.#counter.committed();
+        this.#sync.committed(jobIds);
         return value;
       } catch (error) {
         if (this.#connection.isTransaction) this.#sql.rollback.run();
         throw this.#explained(error);
       }
     });
-    await this.#durable();
+    await this.#sync.durable();
     return value;
   }
 

@@ -88,6 +88,24 @@ test("a page of a history is answered once its events are on disk", async () => 
   await database.close();
 });
 
+test("a history is read while another job's commit is synced, also after that has failed", async () => {
+  const { database, journal, syncs, noting } = openHeld();
+  const { events } = sqlJobRecords(database);
+  const { jobId } = changes({});
+  const first = noting("first", journal.commit([changes({})]));
+  await settle();
+  syncs[0]!(null);
+  await first;
+  const other = noting("other", journal.commit([changes({ jobId: "job_other" })]));
+  await settle();
+  assert.equal((await events(jobId, 0)).lines.length, 1);
+  syncs[1]!(failure);
+  await other;
+  assert.equal((await events(jobId, 0)).lines.length, 1);
+  await assert.rejects(events("job_other", 0), { outcome: "damaged" });
+  await database.close();
+});
+
 test("a transaction that only reads is answered once what it has read is on disk", async () => {
   const { database, syncs, acknowledged, noting, write } = openHeld();
   const first = write("first");

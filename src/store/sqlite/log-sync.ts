@@ -37,6 +37,8 @@ export class LogSync {
   readonly #descriptor: number | null;
   /** The last commit that is on disk. */
   #synced: number;
+  /** The last commit of each job that a commit behind it has changed. */
+  readonly #unsynced = new Map<string, number>();
   #isSyncing = false;
   #waiting: Waiting[] = [];
   #failure: Error | null = null;
@@ -60,7 +62,29 @@ export class LogSync {
    */
   durable(): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
-    const commit = this.#counter.made;
+    return this.#until(this.#counter.made);
+  }
+
+  /**
+   * Resolves once everything that was committed of a job until now is on disk, which is at once while only others' commits
+   * are synced, also after a sync has failed.
+   *
+   * @throws JournalUnavailable
+   */
+  durableJob(jobId: string): Promise<void> {
+    const commit = this.#unsynced.get(jobId);
+    if (commit === undefined) return DURABLE;
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    return this.#until(commit);
+  }
+
+  /** Notes what the last commit has changed. */
+  committed(jobIds: Iterable<string>): void {
+    if (this.#descriptor === null) return;
+    for (const jobId of jobIds) this.#unsynced.set(jobId, this.#counter.made);
+  }
+
+  #until(commit: number): Promise<void> {
     if (commit <= this.#synced) return DURABLE;
     return new Promise((resolve, reject) => {
       this.#waiting.push({ commit, resolve, reject });
@@ -87,6 +111,7 @@ export class LogSync {
   #reached(covered: number): void {
     this.#synced = covered;
     this.#counter.acknowledge(covered);
+    for (const [jobId, commit] of this.#unsynced) if (commit <= covered) this.#unsynced.delete(jobId);
     const waiting = this.#waiting;
     this.#waiting = waiting.filter(({ commit }) => commit > covered);
     if (this.#waiting.length > 0) this.#sync();
