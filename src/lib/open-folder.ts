@@ -8,6 +8,7 @@ import {
   closeSync,
   constants,
   existsSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readlinkSync,
@@ -96,8 +97,10 @@ export class OpenFolder implements Disposable {
   /** Opens a folder below this one. @throws SymlinkInPath when a part of the way is a symlink; the system's error */
   folder(way: string): OpenFolder {
     const path = this.path(way);
+    const isEntry = !way.includes("/") && path !== this.#base;
+    if (hasDescriptorPaths && isEntry) return openEntry(path, way);
     const folder = new OpenFolder(path, FOLDER_FLAGS);
-    if (folder.#realPath() === join(this.#realPath(), way)) return folder;
+    if (folder.realPath() === join(this.realPath(), way)) return folder;
     folder[Symbol.dispose]();
     throw new SymlinkInPath(way);
   }
@@ -107,11 +110,27 @@ export class OpenFolder implements Disposable {
     return join(this.#base, name);
   }
 
-  #realPath(): string {
+  /** The path of the folder that this one is in, so many steps above. Not to be joined: that would take the steps back. */
+  pathAbove(steps: number): string {
+    return this.#base + "/..".repeat(steps);
+  }
+
+  /** Where the folder is now, without symlinks. */
+  realPath(): string {
     return hasDescriptorPaths ? readlinkSync(this.#base) : realpathSync(this.#base);
   }
 
   [Symbol.dispose](): void {
     closeSync(this.#fd);
+  }
+}
+
+/** Opens a folder that is one step away: the system itself sees to it that no symlink is followed. */
+function openEntry(path: string, name: string): OpenFolder {
+  try {
+    return OpenFolder.open(path);
+  } catch (error) {
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) throw new SymlinkInPath(name);
+    throw error;
   }
 }
