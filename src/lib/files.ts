@@ -1,6 +1,6 @@
 // Folders: walking through them, their size, making them, and putting them on disk.
 
-import { constants, type Dirent, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { constants, type Dirent, existsSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { lstat, open, opendir, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { forEachConcurrent } from "./async.ts";
@@ -62,9 +62,18 @@ export function entriesOfSmall(folder: string): readonly Dirent[] | null {
   }
 }
 
-/** Whether a folder is there and has no entry; false as well when that cannot be seen at once. */
+/** Whether a folder, and no symlink to one, is there and has no entry; false as well when that cannot be seen at once. */
 export function isEmptyFolder(path: string): boolean {
-  return entriesOfSmall(path)?.length === 0;
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  return found?.isDirectory() === true && found.size <= SMALL_BYTES_MAX && hasNoEntry(path);
+}
+
+function hasNoEntry(folder: string): boolean {
+  try {
+    return readdirSync(folder).length === 0;
+  } catch {
+    return false;
+  }
 }
 
 /** Whether the error of a call says that the file or folder does not exist. */

@@ -3,6 +3,7 @@
 import type { Mutation } from "./mutation.ts";
 
 const orphans = ["src/execution/process/orphans.test.ts"];
+const spareFolders = ["src/execution/runner/spare-folders.test.ts"];
 const hostileWorker = ["src/execution/runner/hostile-worker.test.ts"];
 
 export const executionMutations: readonly Mutation[] = [
@@ -16,9 +17,30 @@ export const executionMutations: readonly Mutation[] = [
   {
     fault: "a folder that is reached through a symlink is opened",
     file: "src/lib/open-folder.ts",
-    search: "if (folder.#realPath() === join(this.#realPath(), way)) return folder;",
+    search: "if (folder.realPath() === join(this.realPath(), way)) return folder;",
     replacement: "if (way !== null) return folder;",
     tests: hostileWorker,
+  },
+  {
+    fault: "a symlink in the place of a folder is followed",
+    file: "src/lib/open-folder.ts",
+    search: "return openEntry(path, way);",
+    replacement: "return new OpenFolder(path, FOLDER_FLAGS);",
+    tests: hostileWorker,
+  },
+  {
+    fault: "folders with something in them are used again",
+    file: "src/execution/runner/spare-folders.ts",
+    search: "!isMadeAsNew(held, name)",
+    replacement: "name === path",
+    tests: spareFolders,
+  },
+  {
+    fault: "spare folders that were moved are used",
+    file: "src/execution/runner/spare-folders.ts",
+    search: "this.#assertInPlace(spare);",
+    replacement: "",
+    tests: spareFolders,
   },
   {
     fault: "an answer of a person is added to a file that has another name as well",

@@ -10,7 +10,6 @@ import { type DeclaredOutput, outputName } from "../../engine/graph.ts";
 import { limits } from "../../engine/limits.ts";
 import type { ArtifactRecord } from "../../engine/task-port.ts";
 import { forEachConcurrent } from "../../lib/async.ts";
-import { isEmptyFolder } from "../../lib/files.ts";
 import { type OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
 import { openBelow } from "../runner/paths.ts";
 import type { NamedOutput } from "./result.ts";
@@ -42,7 +41,7 @@ const PUTS_AT_ONCE = 16;
 export async function collectArtifacts(given: Collecting): Promise<ArtifactRecord[]> {
   const warn = bounded(given.warn);
   using root = openOutput(given, warn);
-  if (root === null || isEmptyFolder(root.path("."))) return [];
+  if (root === null) return [];
   const outputs = new Map(given.outputs.map((output) => [outputName(output), output]));
   const files = await filesIn(root, warn);
   const blobs = new Map<string, Awaited<ReturnType<BlobStore["put"]>>>();

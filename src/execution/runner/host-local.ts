@@ -6,7 +6,6 @@
 //   the way.
 // - A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
 
-import { basename, dirname, relative } from "node:path";
 import { scheduler } from "node:timers/promises";
 import { type DeclaredOutput, type ExecutorConfig, isKnownRunner, outputName } from "../../engine/graph.ts";
 import type { Clock, EngineLog } from "../../engine/ports.ts";
@@ -18,8 +17,7 @@ import {
   type TaskStart,
 } from "../../engine/task-port.ts";
 import { Semaphore } from "../../lib/async.ts";
-import { makeFolder } from "../../lib/files.ts";
-import { OpenFolder } from "../../lib/open-folder.ts";
+import { isEmptyFolder } from "../../lib/files.ts";
 import { type BlobStore, collectArtifacts } from "../output/artifacts.ts";
 import { AttemptOutput, redactActions } from "../output/attempt-output.ts";
 import { logEvent } from "../output/event-stream.ts";
@@ -36,29 +34,18 @@ import {
   interrupted,
   type OpenedTask,
 } from "./attempt.ts";
+import { AttemptPlaces, type Left, type Places } from "./attempt-places.ts";
 import {
   type CommandEnd,
   failureOfEnd,
   failureOfLoss,
   failureOfLostStart,
   failureOfSpawn,
-  failureOfSystem,
 } from "./command-failure.ts";
-import { type AgentFolders, agentFolders, attemptFolder, type PayloadOf } from "./paths.ts";
-import { SpareFolders } from "./spare-folders.ts";
-import { StagingError } from "./staging.ts";
+import type { PayloadOf } from "./paths.ts";
 import type { Trash } from "./trash.ts";
-import {
-  commandWords,
-  findBrought,
-  findWorkdir,
-  type RunEventsPlace,
-  type WorkerPlaces,
-  workerEnvironment,
-  writeAttemptFiles,
-} from "./worker-contract.ts";
+import { commandWords, type RunEventsPlace, workerEnvironment } from "./worker-contract.ts";
 import { WorkerProcess, type WorkerTools } from "./worker-process.ts";
-import { Workspaces } from "./workspace.ts";
 
 /** Secrets that are opened and redacted without a pause in between. */
 const SECRETS_AT_ONCE = 100;
@@ -87,15 +74,6 @@ export interface HostLocalTools extends WorkerTools {
   readonly trash: Trash;
 }
 
-/** What an attempt has on disk. */
-interface Places extends WorkerPlaces {
-  readonly folders: AgentFolders;
-  /** The agent's folder; open until the attempt is over. */
-  readonly agent: OpenFolder;
-  /** Whether they were another attempt's before. */
-  readonly isSpare: boolean;
-}
-
 /** One attempt on its way through the pipeline. */
 interface Attempt {
   readonly task: TaskStart;
@@ -109,20 +87,19 @@ interface Attempt {
 export class HostLocalRunner {
   readonly #options: HostLocalOptions;
   readonly #tools: HostLocalTools;
-  readonly #workspaces = new Workspaces();
-  readonly #spareFolders: SpareFolders;
+  readonly #places: AttemptPlaces;
   readonly #turns = new Semaphore(1);
   readonly #redactors = new Redactors();
 
   constructor(options: HostLocalOptions, tools: HostLocalTools) {
     this.#options = options;
     this.#tools = tools;
-    this.#spareFolders = new SpareFolders(options.home, tools.trash, options.clock, options.log);
+    this.#places = new AttemptPlaces(options, tools.trash);
   }
 
   /** Removes what is kept for further commands. To be called when no attempt is under way. */
   async close(): Promise<void> {
-    await this.#spareFolders.close();
+    await this.#places.close();
   }
 
   async run(
@@ -163,20 +140,14 @@ export class HostLocalRunner {
   async #attempt(attempt: Attempt): Promise<TaskOutcome> {
     const { control } = attempt;
     await this.#turn();
-    const places = await this.#prepare(attempt);
+    const places = await this.#places.prepare(attempt.task, attempt.config, attempt.report);
     let ended: CommandRun | null = null;
     try {
       if (control.reason !== null) return endedBeforeStart(control.reason);
       ended = await this.#runCommand(attempt, places);
       return ended.outcome;
     } finally {
-      await this.#putAway(places, ended).catch((error: unknown) => {
-        this.#options.log.warn(
-          { folder: places.files.folder, error: String(error) },
-          "An attempt's folder is left.",
-        );
-      });
-      places.agent[Symbol.dispose]();
+      await this.#places.putAway(places, ended);
     }
   }
 
@@ -186,53 +157,6 @@ export class HostLocalRunner {
    */
   #turn(): Promise<void> {
     return this.#turns.run(() => scheduler.yield());
-  }
-
-  async #prepare({ task, config, report }: Attempt): Promise<Places> {
-    const { home, payloadOf } = this.#options;
-    const folders = agentFolders(home, task.runId, task.agentId);
-    const folder = attemptFolder(folders, task.ref);
-    const payload = payloadOf(task);
-    using opened = new DisposableStack();
-    try {
-      const uploads = config.uploadPaths;
-      const spare = uploads.length === 0 ? this.#spareFolders.take(folders, basename(folder)) : null;
-      if (spare !== null) this.#workspaces.adopt(folders);
-      const isSpare = spare !== null;
-      const agent = opened.use(spare ?? this.#agentFolder(folders));
-      const changes = await this.#workspaces.prepare({ folders, agent, payload, uploads });
-      if (changes.length > 0) {
-        const event = { attempt: task.ref.attempt, changes, action: "staged_afresh" };
-        report.events([{ type: "workspace_modified", payload: event }]);
-      }
-      const workdir = await findWorkdir(config, folders.work);
-      const files = await writeAttemptFiles(task, { path: folders.agent, open: agent, isSpare }, folder);
-      const brought = findBrought(home, task);
-      const { work: workspace, shared: runFolder } = folders;
-      opened.move();
-      return { files, workspace, workdir, runFolder, brought, folders, agent, isSpare };
-    } catch (error) {
-      if (error instanceof StagingError) throw new AttemptFailure("executor.staging_failed", error.message);
-      throw failureOfSystem("The agent's workspace could not be prepared", error);
-    }
-  }
-
-  /** Removes the attempt's folder; all of the agent's when the command has left nothing in its workspace. */
-  async #putAway({ files, folders, agent }: Places, ended: CommandRun | null): Promise<void> {
-    const { trash } = this.#tools;
-    if (ended?.hasLeftNothing !== true) return await trash.discard(files.folder);
-    this.#workspaces.forget(folders);
-    if (ended.isTreeGone && this.#spareFolders.keep(folders, agent, basename(files.folder))) return;
-    await trash.discard(files.folder);
-    await trash.discard(folders.agent);
-  }
-
-  /** Makes what an agent shares with its run, and opens its own folder. @throws SymlinkInPath */
-  #agentFolder({ shared, agent }: AgentFolders): OpenFolder {
-    const runFolder = dirname(shared);
-    using run = OpenFolder.madeBelow(this.#options.home, relative(this.#options.home, runFolder));
-    makeFolder(run.path(basename(shared)), 0o700);
-    return run.made(relative(runFolder, agent));
   }
 
   async #runCommand(attempt: Attempt, places: Places): Promise<CommandRun> {
@@ -261,7 +185,7 @@ export class HostLocalRunner {
       ...output.carried(),
       durationMs: Math.round(performance.now() - startedAtMs),
     };
-    const isWorkspaceEmpty = await this.#settle(places);
+    const isWorkspaceEmpty = await this.#places.settle(places);
     const end: CommandEnd = {
       program: redactor.text(programOf(config)),
       command,
@@ -270,8 +194,7 @@ export class HostLocalRunner {
       answerError: control.answerError,
     };
     const outcome = await this.#conclude(attempt, places, output, end);
-    const hasLeftNothing = isWorkspaceEmpty && config.uploadPaths.length === 0;
-    return { outcome, isTreeGone: worker.isTreeGone, hasLeftNothing };
+    return { outcome, isTreeGone: worker.isTreeGone, isWorkspaceEmpty };
   }
 
   async #spawn(attempt: Attempt, places: Places, output: AttemptOutput): Promise<WorkerProcess> {
@@ -281,14 +204,13 @@ export class HostLocalRunner {
     const words = commandWords(config, task, places);
     const mark = trees.newMark();
     try {
-      using folder = places.agent.folder(relative(places.folders.agent, places.files.folder));
       return await WorkerProcess.start(
         {
           ...words,
           cwd: places.workdir,
           env: workerEnvironment({ config, task, places, prefixes, runEvents, runtimeEnv }),
           mark,
-          eventStreamPath: folder.path(basename(places.files.eventStream)),
+          eventStreamPath: places.attempt.path("events"),
           hasEventStream: places.isSpare,
           takesInput: config.longLived,
         },
@@ -312,23 +234,10 @@ export class HostLocalRunner {
     }
   }
 
-  /** @returns whether the workspace is empty */
-  async #settle({ folders, agent }: Places): Promise<boolean> {
-    try {
-      return await this.#workspaces.settle(folders, agent);
-    } catch (error) {
-      this.#options.log.warn(
-        { folder: folders.agent, error: String(error) },
-        "The state of an agent's workspace could not be noted; changes by others will not be noticed.",
-      );
-      return false;
-    }
-  }
-
   /** Turns a command that has ended into its outcome: why it ended, what it asked for, what it left. */
   async #conclude(
     attempt: Attempt,
-    places: WorkerPlaces,
+    places: Places,
     output: AttemptOutput,
     end: CommandEnd,
   ): Promise<TaskOutcome> {
@@ -369,22 +278,26 @@ export class HostLocalRunner {
 
   async #collect(
     { task, report, redactor }: Attempt,
-    places: WorkerPlaces,
+    places: Places,
     named: readonly NamedOutput[],
   ): Promise<readonly ArtifactRecord[]> {
     const { blobs, newId, clock, declaredOutputs } = this.#options;
     const warn = (message: string) =>
       report.events([logEvent("warn", "worker", redactor.text(message), task.ref.attempt)]);
-    const artifacts = await collectArtifacts({
-      home: this.#options.home,
-      folder: places.files.output,
-      agentId: task.agentId,
-      blobs,
-      newId,
-      nowMs: clock.nowMs(),
-      outputs: [...declaredOutputs(task.ref.jobId), ...named],
-      warn,
-    });
+    // Opening a folder, and going through it, takes longer than most commands that have no outputs.
+    const isEmpty = isEmptyFolder(places.files.output);
+    const artifacts = isEmpty
+      ? []
+      : await collectArtifacts({
+          home: this.#options.home,
+          folder: places.files.output,
+          agentId: task.agentId,
+          blobs,
+          newId,
+          nowMs: clock.nowMs(),
+          outputs: [...declaredOutputs(task.ref.jobId), ...named],
+          warn,
+        });
     const kept = new Set(artifacts.map(({ name }) => name));
     const missing = named.filter((output) => !kept.has(outputName(output)));
     if (missing.length > 0) {
@@ -399,13 +312,8 @@ export class HostLocalRunner {
   }
 }
 
-/** A command that has ended. */
-interface CommandRun {
+interface CommandRun extends Left {
   readonly outcome: TaskOutcome;
-  /** Whether no process of it is left for sure. */
-  readonly isTreeGone: boolean;
-  /** Whether its agent's workspace is empty, and has nothing to be staged. */
-  readonly hasLeftNothing: boolean;
 }
 
 /** What failures call the command by: its program, or all of a shell script. */

@@ -66,6 +66,7 @@ describe("the folders of commands that leave nothing", () => {
 
   for (const [what, script] of [
     ["a file among the outputs", 'echo x > "$SVC_OUTPUT_DIR/former.txt"'],
+    ["a link among the outputs", 'ln -s /tmp "$SVC_OUTPUT_DIR/former"'],
     ["a file beside the inputs", `echo x > ${ATTEMPT}/former.txt`],
     ["a file beside the workspace", 'echo x > "$SVC_WORKDIR/../former.txt"'],
     ["an output folder of its own", 'rmdir "$SVC_OUTPUT_DIR"; mkdir -m 755 "$SVC_OUTPUT_DIR"'],
@@ -80,7 +81,7 @@ describe("the folders of commands that leave nothing", () => {
     ["a link for the workspace", 'cd /; rmdir "$SVC_WORKDIR"; ln -s /tmp "$SVC_WORKDIR"'],
     [
       "its folder elsewhere",
-      'mv "$SVC_WORKDIR/.." "$SVC_RUN_DIR/moved-$SVC_AGENT_ID"; ln -s "$SVC_RUN_DIR/moved-$SVC_AGENT_ID" "$SVC_WORKDIR/../../$SVC_AGENT_ID" || true',
+      'own="$SVC_WORKDIR/../../$SVC_AGENT_ID"; mv "$own" "$SVC_RUN_DIR"; ln -s "$SVC_RUN_DIR/$SVC_AGENT_ID" "$SVC_RUN_DIR/../agents"',
     ],
   ] as const) {
     it(`do not show the next command ${what}`, linuxOnly, async () => {

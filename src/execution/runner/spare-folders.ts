@@ -9,20 +9,23 @@
 import {
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   ftruncateSync,
   lstatSync,
   openSync,
   readdirSync,
+  realpathSync,
   renameSync,
-  rmSync,
+  type Stats,
   statSync,
+  unlinkSync,
   writeSync,
 } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import type { Clock, EngineLog } from "../../engine/ports.ts";
-import { OpenFolder } from "../../lib/open-folder.ts";
-import { type AgentFolders, openBelow } from "./paths.ts";
+import type { OpenFolder } from "../../lib/open-folder.ts";
+import type { AgentFolders } from "./paths.ts";
 import type { Trash } from "./trash.ts";
 
 /** Long enough for a run whose commands follow one another. */
@@ -49,14 +52,24 @@ const ATTEMPT_ENTRIES = {
   out: "folder",
 } as const;
 
+/** The folders of an agent and of its attempt, open. */
+export interface HeldFolders {
+  readonly agent: OpenFolder;
+  readonly attempt: OpenFolder;
+}
+
 interface Spare {
-  readonly agent: string;
-  readonly attempt: string;
+  /** Path of the agent's folder. */
+  readonly path: string;
+  /** Name of the attempt's folder. */
+  readonly name: string;
+  readonly held: HeldFolders;
   readonly keptAtMs: number;
 }
 
 export class SpareFolders {
   readonly #home: string;
+  readonly #realHome: string;
   readonly #trash: Trash;
   readonly #clock: Clock;
   readonly #log: EngineLog;
@@ -67,6 +80,7 @@ export class SpareFolders {
 
   constructor(home: string, trash: Trash, clock: Clock, log: EngineLog) {
     this.#home = home;
+    this.#realHome = realpathSync(home);
     this.#trash = trash;
     this.#clock = clock;
     this.#log = log;
@@ -75,44 +89,53 @@ export class SpareFolders {
   /**
    * Makes a spare folder of the run the agent's own.
    *
-   * @param attempt name of the attempt's folder
-   * @returns the agent's folder; null when none is spare, or the agent has a folder of its own
+   * @param name of the attempt's folder
+   * @returns the folders, which are the caller's to close; null when none is spare, or the agent has a folder of its own
    */
-  take({ agent }: AgentFolders, attempt: string): OpenFolder | null {
+  take({ agent }: AgentFolders, name: string): HeldFolders | null {
     const spare = this.#spareFor(agent);
     if (spare === null) return null;
-    using opened = new DisposableStack();
+    const { held } = spare;
     try {
-      using agents = openBelow(this.#home, dirname(agent));
-      const name = basename(agent);
-      if (spare.agent !== agent && lstatSync(agents.path(name), { throwIfNoEntry: false }) !== undefined) {
+      this.#assertInPlace(spare);
+      // From the attempt's folder upwards no symlink can be on the way.
+      const agents = held.attempt.pathAbove(3);
+      const own = `${agents}/${basename(agent)}`;
+      if (spare.path !== agent && lstatSync(own, { throwIfNoEntry: false }) !== undefined) {
         this.#add(spare);
         return null;
       }
-      const own = opened.use(agents.folder(basename(spare.agent)));
-      if (spare.agent !== agent) renameSync(agents.path(basename(spare.agent)), agents.path(name));
-      using attempts = own.folder("attempts");
-      renameSync(attempts.path(spare.attempt), attempts.path(attempt));
-      opened.move();
-      return own;
+      if (spare.path !== agent) renameSync(`${agents}/${basename(spare.path)}`, own);
+      const attempts = held.attempt.pathAbove(1);
+      renameSync(`${attempts}/${spare.name}`, `${attempts}/${name}`);
+      return held;
     } catch (error) {
       // Somebody has changed it meanwhile. What is left is prepared as a folder that was there.
-      this.#log.warn({ folder: spare.agent, error: String(error) }, "A spare folder could not be used.");
+      this.#log.warn({ folder: spare.path, error: String(error) }, "A spare folder could not be used.");
+      closeBoth(held);
       return null;
     }
   }
 
   /**
-   * Keeps the agent's folder. To be called when no process of the attempt is left; the folder is then no longer the
-   * agent's.
+   * Keeps the agent's folder. To be called when no process of the attempt is left, and its workspace is empty; the
+   * folders are then no longer the caller's.
    *
-   * @param attempt name of the attempt's folder
-   * @returns false when there is something in it that a new one does not have
+   * @param name of the attempt's folder
+   * @returns false when there is something in them that new ones do not have
    */
-  keep({ agent }: AgentFolders, open: OpenFolder, attempt: string): boolean {
-    if (this.#count >= KEPT_MAX || !isMadeAsNew(open, attempt)) return false;
-    this.#add({ agent, attempt, keptAtMs: this.#clock.steadyMs() });
+  keep({ agent: path }: AgentFolders, { agent, attempt }: HeldFolders, name: string): boolean {
+    const held = { agent, attempt };
+    if (this.#count >= KEPT_MAX || !isMadeAsNew(held, name)) return false;
+    this.#add({ path, name, held, keptAtMs: this.#clock.steadyMs() });
     return true;
+  }
+
+  /** @throws when its folders are elsewhere by now */
+  #assertInPlace({ path, name, held }: Spare): void {
+    const place = join(this.#realHome, relative(this.#home, path));
+    if (held.agent.realPath() === place && held.attempt.realPath() === join(place, "attempts", name)) return;
+    throw new Error("It was moved.");
   }
 
   /** Removes what is kept. Nothing may be kept afterwards. */
@@ -130,17 +153,17 @@ export class SpareFolders {
   }
 
   #add(spare: Spare): void {
-    const inside = dirname(spare.agent);
+    const inside = dirname(spare.path);
     const kept = this.#kept.get(inside) ?? new Map<string, Spare>();
-    this.#kept.set(inside, kept.set(spare.agent, spare));
+    this.#kept.set(inside, kept.set(spare.path, spare));
     this.#count++;
     this.#cancelTimer ??= this.#clock.after(KEPT_MS, () => void this.#discardOld());
   }
 
-  #remove({ agent }: Spare): void {
-    const kept = this.#kept.get(dirname(agent));
-    if (kept?.delete(agent)) this.#count--;
-    if (kept?.size === 0) this.#kept.delete(dirname(agent));
+  #remove({ path }: Spare): void {
+    const kept = this.#kept.get(dirname(path));
+    if (kept?.delete(path)) this.#count--;
+    if (kept?.size === 0) this.#kept.delete(dirname(path));
   }
 
   async #discardOld(): Promise<void> {
@@ -155,30 +178,37 @@ export class SpareFolders {
 
   async #discardAll(spares: readonly Spare[]): Promise<void> {
     for (const spare of spares) this.#remove(spare);
-    for (const { agent, attempt } of spares) {
+    for (const { path, name, held } of spares) {
+      closeBoth(held);
       try {
         // Two flat folders are removed with fewer calls than one inside the other.
-        await this.#trash.discard(join(agent, "attempts", attempt));
-        await this.#trash.discard(agent);
+        await this.#trash.discard(join(path, "attempts", name));
+        await this.#trash.discard(path);
       } catch (error) {
-        this.#log.warn({ folder: agent, error: String(error) }, "A spare folder is left.");
+        this.#log.warn({ folder: path, error: String(error) }, "A spare folder is left.");
       }
     }
   }
 }
 
-/** Checks that a folder is as a new one, and empties the files that the attempt was given. */
-function isMadeAsNew(agent: OpenFolder, name: string): boolean {
+function closeBoth({ agent, attempt }: HeldFolders): void {
+  attempt[Symbol.dispose]();
+  agent[Symbol.dispose]();
+}
+
+/** Checks that folders, in which the workspace is empty, are as new ones, and empties the files of the attempt. */
+function isMadeAsNew({ agent, attempt }: HeldFolders, name: string): boolean {
   try {
-    if (!holdsJust(agent, AGENT_ENTRIES)) return false;
-    using work = OpenFolder.open(agent.path("work"));
-    using attempts = OpenFolder.open(agent.path("attempts"));
-    if (!holdsJust(work, {}) || !holdsJust(attempts, { [name]: "folder" })) return false;
-    using attempt = OpenFolder.open(attempts.path(name));
-    rmSync(attempt.path("body.txt"), { force: true });
-    if (!holdsJust(attempt, ATTEMPT_ENTRIES)) return false;
-    using out = OpenFolder.open(attempt.path("out"));
-    if (!holdsJust(out, {}) || lstatSync(attempt.path("events")).nlink > 1) return false;
+    const attempts = agent.path("attempts");
+    if (![attempts, agent.path("work"), attempt.path("out")].every((path) => isOwn(lstatSync(path))))
+      return false;
+    if (![agent, attempt].every((folder) => isOwn(statSync(folder.path("."))))) return false;
+    if (!holdsJust(agent.path("."), AGENT_ENTRIES) || !holdsJust(attempts, { [name]: "folder" }))
+      return false;
+    const body = attempt.path("body.txt");
+    if (existsSync(body)) unlinkSync(body);
+    if (!holdsJust(attempt.path("."), ATTEMPT_ENTRIES) || !holdsJust(attempt.path("out"), {})) return false;
+    if (lstatSync(attempt.path("events")).nlink > 1) return false;
     if (lstatSync(attempt.path("human-responses.jsonl")).size > 0) return false;
     return INPUTS.every((input) => emptied(attempt.path(input)));
   } catch {
@@ -186,10 +216,12 @@ function isMadeAsNew(agent: OpenFolder, name: string): boolean {
   }
 }
 
-function holdsJust(folder: OpenFolder, expected: Readonly<Record<string, Kind>>): boolean {
-  const { mode, size } = statSync(folder.path("."));
-  if ((mode & MODE_BITS) !== 0o700 || size > FOLDER_BYTES_MAX) return false;
-  const entries = readdirSync(folder.path("."), { withFileTypes: true });
+function isOwn(folder: Stats): boolean {
+  return folder.isDirectory() && (folder.mode & MODE_BITS) === 0o700 && folder.size <= FOLDER_BYTES_MAX;
+}
+
+function holdsJust(path: string, expected: Readonly<Record<string, Kind>>): boolean {
+  const entries = readdirSync(path, { withFileTypes: true });
   const isExpected = (name: string, kind: Kind | null) =>
     Object.hasOwn(expected, name) && expected[name] === kind;
   const kindOf = (entry: (typeof entries)[number]) =>

@@ -7,7 +7,7 @@
 
 import { closeSync, constants, existsSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { open, realpath, stat } from "node:fs/promises";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isWithheldVariable } from "../../engine/graph.ts";
 import type { TaskStart } from "../../engine/task-port.ts";
@@ -38,51 +38,51 @@ export interface AttemptFiles {
   readonly humanResponses: string;
 }
 
-/**
- * Makes the attempt's folder and writes the files a worker reads.
- *
- * @param agent the agent's folder, which `folder` is below; a spare one has an attempt's folder with all but the contents
- *   (spare-folders.ts)
- * @throws SymlinkInPath when a worker has put one in the way; the system's error
- */
-export async function writeAttemptFiles(
-  task: TaskStart,
-  agent: { readonly path: string; readonly open: OpenFolder; readonly isSpare: boolean },
-  folder: string,
-): Promise<AttemptFiles> {
-  const { envelope } = task;
-  const text = typeof envelope.body === "string";
-  const input = join(folder, "input.json");
-  const files: AttemptFiles = {
+export function attemptFiles({ envelope }: TaskStart, folder: string): AttemptFiles {
+  const inside = (name: string) => join(folder, name);
+  const input = inside("input.json");
+  return {
     folder,
     input,
-    message: join(folder, "message.json"),
-    body: text ? join(folder, "body.txt") : input,
-    context: join(folder, "context.json"),
-    output: join(folder, "out"),
-    eventStream: join(folder, "events"),
-    humanResponses: join(folder, "human-responses.jsonl"),
+    message: inside("message.json"),
+    body: typeof envelope.body === "string" ? inside("body.txt") : input,
+    context: inside("context.json"),
+    output: inside("out"),
+    eventStream: inside("events"),
+    humanResponses: inside("human-responses.jsonl"),
   };
-  using own = agent.isSpare
-    ? agent.open.folder(relative(agent.path, folder))
-    : await madeAttemptFolder(agent.open, relative(agent.path, folder), basename(files.output));
-  const flags = agent.isSpare ? FILE_THAT_IS_THERE : NEW_FILE;
-  const write = (path: string, content: string) => writeText(own.path(basename(path)), content, flags);
-  await write(files.input, JSON.stringify(envelope.body));
-  if (typeof envelope.body === "string") await writeText(own.path("body.txt"), envelope.body, NEW_FILE);
-  await write(files.message, JSON.stringify(envelope));
-  await write(files.context, JSON.stringify(contextOf(task)));
-  const responses = task.humanResponses.map((line) => `${line}\n`).join("");
-  if (responses !== "" || !agent.isSpare) await write(files.humanResponses, responses);
-  return files;
 }
 
-/** @param way from the agent's folder to the attempt's */
-async function madeAttemptFolder(agent: OpenFolder, way: string, output: string): Promise<OpenFolder> {
+/**
+ * Writes the files a worker reads.
+ *
+ * @param own the attempt's folder
+ * @param isSpare whether it has the files already, all but their contents (spare-folders.ts)
+ * @throws the system's error
+ */
+export async function writeAttemptFiles(task: TaskStart, own: OpenFolder, isSpare: boolean): Promise<void> {
+  const { envelope } = task;
+  const flags = isSpare ? FILE_THAT_IS_THERE : NEW_FILE;
+  const write = (name: string, content: string) => writeText(own.path(name), content, flags);
+  await write("input.json", JSON.stringify(envelope.body));
+  if (typeof envelope.body === "string") await writeText(own.path("body.txt"), envelope.body, NEW_FILE);
+  await write("message.json", JSON.stringify(envelope));
+  await write("context.json", JSON.stringify(contextOf(task)));
+  const responses = task.humanResponses.map((line) => `${line}\n`).join("");
+  if (responses !== "" || !isSpare) await write("human-responses.jsonl", responses);
+}
+
+/**
+ * Makes an attempt's folder, which holds nothing but one for its outputs.
+ *
+ * @param way from the agent's folder to the attempt's
+ * @throws SymlinkInPath when a worker has put one in the way; the system's error
+ */
+export async function makeAttemptFolder(agent: OpenFolder, way: string): Promise<OpenFolder> {
   using above = agent.made(dirname(way));
   await makeNew(above.path(basename(way)));
   const own = above.folder(basename(way));
-  mkdirSync(own.path(output), { mode: 0o700 });
+  mkdirSync(own.path("out"), { mode: 0o700 });
   return own;
 }
 

@@ -68,14 +68,14 @@ export class Workspaces {
    * @returns whether nothing is in it
    */
   async settle(folders: AgentFolders, agent: OpenFolder): Promise<boolean> {
-    const entries = await readEntries(agent);
+    const isEmpty = isEmptyFolder(agent.path(WORK));
+    const entries = isEmpty ? [] : await readEntries(agent);
     if (entries.length > 0) {
       await removeTree(agent.path(ENTRIES_FILE));
       await writeFile(agent.path(ENTRIES_FILE), entries.join("\n"), { flag: "wx" });
     }
     this.#remember(folders.agent, { signature: hashOf(entries) });
-    const isFolder = lstatSync(agent.path(WORK), { throwIfNoEntry: false })?.isDirectory() === true;
-    return isFolder && isEmptyFolder(agent.path(WORK));
+    return isEmpty;
   }
 
   /** The agent has got a folder whose workspace is there and empty. */
@@ -141,10 +141,10 @@ async function writeStamp(agent: OpenFolder): Promise<void> {
 }
 
 async function changesSince(agent: OpenFolder, known: Known): Promise<readonly string[] | null> {
+  if (known.signature === hashOf([]) && isEmptyFolder(agent.path(WORK))) return [];
   const work = lstatSync(agent.path(WORK), { throwIfNoEntry: false });
   if (work === undefined) return ["the workspace is gone"];
   if (!work.isDirectory()) return ["the workspace is no folder"];
-  if (known.signature === hashOf([]) && isEmptyFolder(agent.path(WORK))) return [];
   if (known.signature === null) return [];
   const now = await readEntries(agent);
   if (hashOf(now) === known.signature) return [];
@@ -180,7 +180,7 @@ function difference(before: readonly string[], now: readonly string[]): readonly
 /** The first few thousand entries below the workspace, each as one line of JSON that begins with its path. */
 async function readEntries(agent: OpenFolder): Promise<readonly string[]> {
   using root = openFolder(agent, WORK);
-  if (root === null || isEmptyFolder(root.path("."))) return [];
+  if (root === null) return [];
   const entries: string[] = [];
   const folders = ["."];
   for (let way = folders.shift(); way !== undefined; way = folders.shift()) {

@@ -1,0 +1,155 @@
+// What a command has on disk: its agent's folder and its attempt's, prepared before it starts and put away when it has
+// ended.
+//
+// - Both are held open meanwhile: whatever becomes of their paths, what is written and looked at is in them.
+// - Nothing stays of a command that has left nothing in its workspace: its folders are another's (spare-folders.ts), or go.
+
+import { basename, dirname, relative } from "node:path";
+import type { ExecutorConfig } from "../../engine/graph.ts";
+import type { Clock, EngineLog } from "../../engine/ports.ts";
+import type { TaskStart } from "../../engine/task-port.ts";
+import { makeFolder } from "../../lib/files.ts";
+import { OpenFolder } from "../../lib/open-folder.ts";
+import { AttemptFailure, type AttemptReport } from "./attempt.ts";
+import { failureOfSystem } from "./command-failure.ts";
+import { type AgentFolders, agentFolders, attemptFolder, type PayloadOf } from "./paths.ts";
+import { type HeldFolders, SpareFolders } from "./spare-folders.ts";
+import { StagingError } from "./staging.ts";
+import type { Trash } from "./trash.ts";
+import {
+  attemptFiles,
+  findBrought,
+  findWorkdir,
+  makeAttemptFolder,
+  type WorkerPlaces,
+  writeAttemptFiles,
+} from "./worker-contract.ts";
+import { Workspaces } from "./workspace.ts";
+
+export interface PlacesOptions {
+  readonly home: string;
+  readonly payloadOf: PayloadOf;
+  readonly clock: Clock;
+  readonly log: EngineLog;
+}
+
+export interface Places extends WorkerPlaces, HeldFolders {
+  readonly folders: AgentFolders;
+  /** Whether the folders were another attempt's before. */
+  readonly isSpare: boolean;
+  /** Whether something is staged for the command. */
+  readonly hasUploads: boolean;
+}
+
+/** What is left when a command has ended. */
+export interface Left {
+  /** Whether no process of it is left for sure. */
+  readonly isTreeGone: boolean;
+  readonly isWorkspaceEmpty: boolean;
+}
+
+export class AttemptPlaces {
+  readonly #options: PlacesOptions;
+  readonly #trash: Trash;
+  readonly #workspaces = new Workspaces();
+  readonly #spareFolders: SpareFolders;
+
+  constructor(options: PlacesOptions, trash: Trash) {
+    this.#options = options;
+    this.#trash = trash;
+    this.#spareFolders = new SpareFolders(options.home, trash, options.clock, options.log);
+  }
+
+  /** @throws AttemptFailure */
+  async prepare(task: TaskStart, config: ExecutorConfig, report: AttemptReport): Promise<Places> {
+    const { home, payloadOf } = this.#options;
+    const folders = agentFolders(home, task.runId, task.agentId);
+    const folder = attemptFolder(folders, task.ref);
+    const payload = payloadOf(task);
+    using opened = new DisposableStack();
+    try {
+      const uploads = config.uploadPaths;
+      const hasUploads = uploads.length > 0;
+      const spare = hasUploads ? null : this.#spareFolders.take(folders, basename(folder));
+      if (spare !== null) {
+        opened.use(spare.agent);
+        opened.use(spare.attempt);
+        this.#workspaces.adopt(folders);
+      }
+      const agent = spare?.agent ?? opened.use(this.#agentFolder(folders));
+      const changes = await this.#workspaces.prepare({ folders, agent, payload, uploads });
+      if (changes.length > 0) {
+        const event = { attempt: task.ref.attempt, changes, action: "staged_afresh" };
+        report.events([{ type: "workspace_modified", payload: event }]);
+      }
+      const workdir = await findWorkdir(config, folders.work);
+      const attempt =
+        spare?.attempt ?? opened.use(await makeAttemptFolder(agent, relative(folders.agent, folder)));
+      await writeAttemptFiles(task, attempt, spare !== null);
+      opened.move();
+      return {
+        files: attemptFiles(task, folder),
+        workspace: folders.work,
+        workdir,
+        runFolder: folders.shared,
+        brought: findBrought(home, task),
+        folders,
+        agent,
+        attempt,
+        isSpare: spare !== null,
+        hasUploads,
+      };
+    } catch (error) {
+      if (error instanceof StagingError) throw new AttemptFailure("executor.staging_failed", error.message);
+      throw failureOfSystem("The agent's workspace could not be prepared", error);
+    }
+  }
+
+  /** Notes how the command has left its workspace. @returns whether that is empty */
+  async settle({ folders, agent }: Places): Promise<boolean> {
+    try {
+      return await this.#workspaces.settle(folders, agent);
+    } catch (error) {
+      this.#options.log.warn(
+        { folder: folders.agent, error: String(error) },
+        "The state of an agent's workspace could not be noted; changes by others will not be noticed.",
+      );
+      return false;
+    }
+  }
+
+  /**
+   * Removes the attempt's folder; all of the agent's when the command has left nothing in its workspace.
+   *
+   * @param left null when there was no command
+   */
+  async putAway(places: Places, left: Left | null): Promise<void> {
+    const { files, folders } = places;
+    const isOver = left?.isWorkspaceEmpty === true && !places.hasUploads;
+    try {
+      if (isOver) {
+        this.#workspaces.forget(folders);
+        if (left.isTreeGone && this.#spareFolders.keep(folders, places, basename(files.folder))) return;
+      }
+      places.attempt[Symbol.dispose]();
+      places.agent[Symbol.dispose]();
+      await this.#trash.discard(files.folder);
+      if (isOver) await this.#trash.discard(folders.agent);
+    } catch (error) {
+      this.#options.log.warn({ folder: files.folder, error: String(error) }, "An attempt's folder is left.");
+    }
+  }
+
+  /** Removes what is kept for further commands. */
+  async close(): Promise<void> {
+    await this.#spareFolders.close();
+  }
+
+  /** Makes what an agent shares with its run, and opens its own folder. @throws SymlinkInPath */
+  #agentFolder({ shared, agent }: AgentFolders): OpenFolder {
+    const runFolder = dirname(shared);
+    using run = OpenFolder.madeBelow(this.#options.home, relative(this.#options.home, runFolder));
+    makeFolder(run.path(basename(shared)), 0o700);
+    return run.made(relative(runFolder, agent));
+  }
+}
