@@ -18,8 +18,10 @@ export type Untraced = Omit<Submission, "trace">;
 export interface SubmissionParts {
   readonly bundles: Bundles;
   readonly secrets: ConfigurationSecrets;
-  readonly services: ServiceRegistry;
+  readonly services: Pick<ServiceRegistry, "unmet">;
 }
+
+type ManifestParts = Omit<SubmissionParts, "bundles">;
 
 const invalid = (message: string) => new DomainError("validation_failed", message);
 
@@ -38,16 +40,43 @@ export interface BundleSubmission {
   readonly config: JsonObject | undefined;
 }
 
+const KNOWN_MANIFESTS = 32;
+const KNOWN_CHARS_MAX = 16 * 1024;
+
+/** Submissions by the text of their manifest, which many jobs repeat. Those with secrets are encrypted anew each time. */
+const knownManifests = new Map<string, Untraced>();
+
+/**
+ * What the same text was read as before; null when it is not known.
+ *
+ * @throws DomainError `requirements_not_met`
+ */
+export function knownManifest({ services }: ManifestParts, text: string): Untraced | null {
+  const known = text.length > KNOWN_CHARS_MAX ? undefined : knownManifests.get(text);
+  if (known === undefined) return null;
+  requireServices(services, known.graph.requiredServices);
+  return known;
+}
+
+function remember(submission: Untraced): void {
+  if (submission.manifestJson.length > KNOWN_CHARS_MAX) return;
+  if (knownManifests.size >= KNOWN_MANIFESTS) knownManifests.clear();
+  knownManifests.set(submission.manifestJson, submission);
+}
+
 /**
  * A manifest. @param text the manifest as JSON
  *
  * @throws DomainError `validation_failed`; `requirements_not_met` when a service that it requires is not passing
  */
 export async function submittedManifest(
-  { secrets, services }: SubmissionParts,
+  parts: ManifestParts,
   given: JsonObject,
   text: string,
 ): Promise<Untraced> {
+  const known = knownManifest(parts, text);
+  if (known !== null) return known;
+  const { secrets, services } = parts;
   const { initial_inputs: inputs } = given;
   let [manifest, manifestJson] = [given, text];
   if (isObject(inputs)) {
@@ -64,7 +93,7 @@ export async function submittedManifest(
   const parsed = parseManifest(manifest);
   if (parsed.kind === "invalid") throw invalid(manifestProblemsText(parsed.problems));
   requireServices(services, parsed.graph.requiredServices);
-  return {
+  const submission = {
     graph: parsed.graph,
     identity: null,
     manifestJson,
@@ -72,6 +101,8 @@ export async function submittedManifest(
     hasOwnPayload: false,
     configurationJson: null,
   };
+  if (manifest === given) remember(submission);
+  return submission;
 }
 
 /**
@@ -110,7 +141,7 @@ export async function submittedBundle(
   };
 }
 
-function requireServices(services: ServiceRegistry, required: Graph["requiredServices"]): void {
+function requireServices(services: SubmissionParts["services"], required: Graph["requiredServices"]): void {
   const unmet = services.unmet(required);
   if (unmet.length === 0) return;
   const reasons = unmet.map(({ reason }) => reason).join(" ");

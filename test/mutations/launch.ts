@@ -13,6 +13,20 @@ const blueprintJobs = ["src/launch/blueprint-jobs.test.ts"];
 
 export const launchMutations: readonly Mutation[] = [
   {
+    fault: "a manifest that was submitted before starts without the services that it requires",
+    file: "src/launch/submissions.ts",
+    search: "requireServices(services, known.graph.requiredServices);",
+    replacement: "",
+    tests: ["src/launch/submissions.test.ts"],
+  },
+  {
+    fault: "a manifest with secrets is remembered with them in its text",
+    file: "src/launch/submissions.ts",
+    search: "if (manifest === given) remember(submission);",
+    replacement: "remember({ ...submission, manifestJson: text });",
+    tests: ["src/launch/submissions.test.ts"],
+  },
+  {
     fault: "a run is launched again by each announcement of it",
     file: "src/launch/preparation-queue.ts",
     search: 'return !launched && status === "pending" && desiredState === "running";',

@@ -99,22 +99,30 @@ function refuseFields(value: JsonValue): void {
 
 // ----------------------------------------------------------------------------------------- runtime API
 
-/** A body that was read; `object` is null when it was empty, no JSON, or no JSON object. */
-export interface JsonBody {
+/** A body that was read. It is parsed when somebody asks: a manifest that is known by its text is not parsed again. */
+export class JsonBody {
   readonly text: string;
-  readonly object: JsonObject | null;
+  #object: JsonObject | null | undefined;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  /** Null when the body was empty, no JSON, or no JSON object. */
+  get object(): JsonObject | null {
+    if (this.#object === undefined) {
+      const parsed = parseJson(this.text, limits.jsonDepthMax);
+      this.#object = parsed !== null && isObject(parsed.value) ? parsed.value : null;
+    }
+    return this.#object;
+  }
 }
 
-/** Makes `application/json` the one content type of bodies, parsed into a JsonBody. */
+/** Makes `application/json` the one content type of bodies, read into a JsonBody. */
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => {
-    done(null, readJsonBody(body as Buffer));
+    const bytes = body as Buffer;
+    done(null, new JsonBody(isUtf8(bytes) ? bytes.toString("utf8") : ""));
   });
-}
-
-function readJsonBody(bytes: Buffer): JsonBody {
-  const text = isUtf8(bytes) ? bytes.toString("utf8") : "";
-  const parsed = parseJson(text, limits.jsonDepthMax);
-  return { text, object: parsed !== null && isObject(parsed.value) ? parsed.value : null };
 }

@@ -6,6 +6,7 @@ import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts"
 import type { SubmittedJob } from "../../engine/submission.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
 import {
+  knownManifest,
   type SubmissionParts,
   submittedBundle,
   submittedManifest,
@@ -40,9 +41,10 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
 
   api.post<{ Body?: JsonBody }>("/jobs", async (request, reply) => {
     const isWaiting = waits.isAsked(reply);
-    const body = readBody(request.body);
+    const { body } = request;
+    const known = body === undefined ? null : knownManifest(parts, body.text);
     const submitted = await holding(parts, async (held) => {
-      const submission = await read(parts, body, { text: () => request.body!.text, held });
+      const submission = known ?? (await read(parts, readBody(body), { text: () => body!.text, held }));
       return engine.submit({ ...submission, trace: parseTraceparent(request.headers.traceparent) });
     });
     reply.header("location", `/api/v1/jobs/${encodeURIComponent(submitted.jobId)}`);
