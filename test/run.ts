@@ -14,6 +14,7 @@ import { parseArgs } from "node:util";
 import { grouped, LONGEST } from "./support/groups.ts";
 import { LONG_VARIABLE } from "./support/long.ts";
 import { memoryFolder } from "./support/memory-folder.ts";
+import { packProgram } from "./support/packed-program.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { values, positionals: words } = parseArgs({
@@ -37,12 +38,13 @@ if (files.length === 0) {
   process.exit(1);
 }
 const folder = process.env.TMPDIR === undefined ? memoryFolder() : null;
-const groups = mkdtempSync(join(folder ?? tmpdir(), "troupe-groups-"));
-let status = await tested(grouped(root, files, groups), {
+const made = mkdtempSync(join(folder ?? tmpdir(), "troupe-made-"));
+let status = await tested(grouped(root, files, made), {
+  ...packProgram(join(made, "program")),
   ...(folder !== null && { TMPDIR: folder }),
   ...(values.long && { [LONG_VARIABLE]: "1" }),
 });
-rmSync(groups, { recursive: true, force: true });
+rmSync(made, { recursive: true, force: true });
 if (folder !== null) rmSync(folder, { recursive: true, force: true });
 // They are what `npm test` must notice: its sizes, not the long ones.
 if (status === 0 && values.long && words.length === 0) status = mutated();

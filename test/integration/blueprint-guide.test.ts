@@ -9,11 +9,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { startCatalogHere } from "../support/catalog-blueprints.ts";
+import { launcher } from "../support/packed-program.ts";
 import { programEnvironment } from "../support/program.ts";
 
-const launcher = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 const guide = await readFile(new URL("../../docs/blueprints.md", import.meta.url), "utf8");
 const missing = ["bash", "curl", "python3"].find(
   (tool) => spawnSync(tool, ["--version"]).error !== undefined,

@@ -22,6 +22,7 @@ import {
 } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
+import { checkoutLauncher } from "../support/packed-program.ts";
 import { freePorts } from "../support/ports.ts";
 import { type Program, startProgram, temporaryHome } from "../support/program.ts";
 import { historyOf, request } from "../support/runtime-api.ts";
@@ -369,7 +370,11 @@ module.registerHooks?.({
     try {
       await writeFile(file, hook);
       const options = `--import=${file}`;
-      await using program = await startProgram({ home, env: { ...env, NODE_OPTIONS: options } });
+      await using program = await startProgram({
+        launcher: checkoutLauncher,
+        home,
+        env: { ...env, NODE_OPTIONS: options },
+      });
       const job = await request(program, "POST", "/jobs", graph("off", [teller("work")]));
       await historyOf(program, String(job.body.id));
       await program.stop();

@@ -6,13 +6,11 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { Writable } from "node:stream";
 import { after } from "node:test";
-import { fileURLToPath } from "node:url";
 import { runCommand } from "../../src/cli/cli.ts";
 import { terminalOn } from "../../src/cli/terminal.ts";
+import { launcher } from "./packed-program.ts";
 import { freePorts } from "./ports.ts";
 import { programEnvironment, within } from "./program.ts";
-
-const launcher = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 
 export interface Ended {
   readonly code: number | null;

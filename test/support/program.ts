@@ -9,9 +9,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { launcher, launcherEnvironment } from "./packed-program.ts";
 
-const checkout = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 const OUTPUT_CHARS_MAX = 1024 * 1024;
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 60_000;
@@ -87,7 +86,7 @@ export async function startProgram(options: ProgramOptions = {}): Promise<Progra
 /** The command that starts the program, word by word. */
 export function programWords(options: ProgramOptions): readonly [string, ...string[]] {
   const [first, ...rest] = options.through ?? [];
-  const own = [options.launcher ?? checkout, ...(options.args ?? ["runtime"])];
+  const own = [options.launcher ?? launcher, ...(options.args ?? ["runtime"])];
   return first === undefined ? [process.execPath, ...own] : [first, ...rest, process.execPath, ...own];
 }
 
@@ -104,7 +103,10 @@ export function programEnvironment(
   const env: Record<string, string> = {};
   const own = Object.entries(process.env).filter(([name]) => !/^(SVC|OTEL)_/.test(name));
   const ports = { SVC_API_PORT: "0", SVC_RUNTIME_API_PORT: "0", SVC_GRPC_PORT: "0" };
-  for (const [name, value] of [...own, ...Object.entries({ ...ports, SVC_HOME: home, ...extra })]) {
+  for (const [name, value] of [
+    ...own,
+    ...Object.entries({ ...ports, ...launcherEnvironment, SVC_HOME: home, ...extra }),
+  ]) {
     if (value !== undefined) env[name] = value;
   }
   // Set by the test runner for its own children; a program that inherits it would report to the runner.
