@@ -1,25 +1,16 @@
 // The client in a real browser, from a page of another origin; its modules are served with their types taken off.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { stripTypeScriptTypes } from "node:module";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { launchChromium, noChromium, openPage } from "../../test/support/chromium.ts";
 import { startGatewayHere } from "../../test/support/in-process.ts";
 import { helloZip } from "./bundle.ts";
 
-const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
-  existsSync,
-);
-
-const page = (gateway: string) => `<!doctype html><title>SDK</title><script type="module">
-const tell = (body) => fetch("/told", { method: "POST", body: JSON.stringify(body) });
+const pageFor = (gateway: string) => `<!doctype html><title>SDK</title><script type="module">
 try {
   const { TroupeClient, TroupeProblem } = await import("/index.ts");
   const client = new TroupeClient({ baseUrl: ${JSON.stringify(gateway)}, token: "open-sesame" });
@@ -33,24 +24,20 @@ try {
   const [output] = await Array.fromAsync(client.runs.outputs(run.run_id));
   const report = await (await client.runs.download(output)).text();
   const refused = await client.runs.get("none").catch((error) => error instanceof TroupeProblem && error.code);
-  await tell({ status: run.status, etag, ids, after, report, refused });
+  globalThis.told = { status: run.status, etag, ids, after, report, refused };
 } catch (error) {
-  await tell({ error: String(error.stack ?? error) });
+  globalThis.told = { error: String(error.stack ?? error) };
 }
 </script>`;
 
 test("a session in Chromium: upload, job, run, events, output, refusal", {
-  skip: chromium === undefined ? "there is no Chromium on this machine" : false,
+  skip: noChromium,
 }, async (t) => {
-  const told = Promise.withResolvers<Record<string, unknown>>();
   const zip = await helloZip();
   let gatewayUrl = "";
   const server = createServer(async (request, response) => {
     const name = request.url ?? "/";
-    if (name === "/told") {
-      told.resolve(JSON.parse(await text(request)));
-      response.end();
-    } else if (name === "/") response.setHeader("content-type", "text/html").end(page(gatewayUrl));
+    if (name === "/") response.setHeader("content-type", "text/html").end(pageFor(gatewayUrl));
     else if (name === "/bundle.zip") response.end(zip);
     else if (/^\/[a-z]+\.ts$/.test(name)) {
       const source = await readFile(new URL(`../src${name}`, import.meta.url), "utf8");
@@ -69,7 +56,10 @@ test("a session in Chromium: upload, job, run, events, output, refusal", {
   });
   gatewayUrl = program.url;
 
-  const { error, ids, after, etag, ...rest } = await visit(origin, told.promise);
+  await using browser = await launchChromium();
+  const { page } = await openPage(browser, origin);
+  const told = await page.waitForFunction("globalThis.told");
+  const { error, ids, after, etag, ...rest } = (await told.jsonValue()) as Record<string, unknown>;
   assert.equal(error, undefined);
   assert.match(String(etag), /^"2-/);
   assert.deepEqual(rest, { status: "completed", report: "hello", refused: "run_not_found" });
@@ -79,40 +69,3 @@ test("a session in Chromium: upload, job, run, events, output, refusal", {
   );
   assert.deepEqual(after, (ids as number[]).slice(2));
 });
-
-/** Opens a page in a browser of its own, until something has been told or the browser has ended. */
-async function visit<T>(url: string, told: Promise<T>): Promise<T> {
-  const profile = await mkdtemp(join(tmpdir(), "sdk-chromium-"));
-  const flags = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--remote-debugging-port=0",
-    `--user-data-dir=${profile}`,
-  ];
-  const browser = spawn(chromium ?? "", [...flags, url], {
-    stdio: ["ignore", "ignore", "pipe"],
-    detached: true,
-  });
-  const output = text(browser.stderr);
-  const ended = new Promise<number | null>((resolve) => browser.once("close", resolve));
-  const early = ended.then(async (code) => {
-    throw new Error(`the browser ended early (${code}):\n${await output}`);
-  });
-  early.catch(() => {});
-  try {
-    return await Promise.race([told, early]);
-  } finally {
-    const runs = browser.exitCode === null && browser.signalCode === null;
-    if (browser.pid !== undefined && runs) process.kill(-browser.pid, "SIGKILL");
-    await ended;
-    // Its children go a moment later.
-    await rm(profile, { recursive: true, force: true, maxRetries: 20 });
-  }
-}

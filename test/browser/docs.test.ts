@@ -1,32 +1,39 @@
-// The interactive documentation as a person uses it: signed in once, every request that the page sends is let in, and says
-// nothing that the person has not said.
+// The interactive documentation as a person uses it: it asks nobody but the gateway for anything; signed in once, every
+// request that the page sends is let in, and says nothing that the person has not said.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { launchChromium, noChromium, openPage } from "../support/chromium.ts";
-import { startGateway } from "../support/gateway-api.ts";
-import type { Program } from "../support/program.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 
 const TOKEN = "correct-horse-battery-staple-in-the-docs";
 
 describe("the documentation's page", { skip: noChromium }, () => {
-  let program: Program;
   let browser: Browser;
   before(async () => {
-    [program, browser] = await Promise.all([
-      startGateway({ args: ["gateway"], env: { SVC_API_TOKEN: TOKEN } }),
-      launchChromium(),
-    ]);
+    browser = await launchChromium();
   });
-  after(async () => {
-    await browser.close();
-    await program.stop();
+  after(() => browser.close());
+
+  test("shows the API, asks nobody else for anything, and breaks no rule of its policy", async () => {
+    await using open = await startGatewayHere({ command: "gateway" });
+    const { page, requested, complaints } = await openPage(browser, `${open.url}/docs`);
+    await page.getByText("Upload a bundle").first().waitFor();
+    await page.getByText("Troupe gateway").first().waitFor();
+    for (const url of requested) assert.ok(url.startsWith(open.url) || url.startsWith("data:"), url);
+    assert.deepEqual(
+      requested.filter((url) => url.startsWith("http")),
+      ["/docs", "/docs/reference.js", "/openapi.json"].map((path) => open.url + path),
+    );
+    assert.deepEqual(complaints, []);
+    await page.context().close();
   });
 
-  test("sends a change at the first click, with the password of the sign-in and without example values", async () => {
+  test("with the token as password is shown, and sends a change at the first click, signed in and without example values", async () => {
+    await using closed = await startGatewayHere({ command: "gateway", env: { SVC_API_TOKEN: TOKEN } });
     const httpCredentials = { username: "me", password: TOKEN };
-    const { page } = await openPage(browser, `${program.url}/docs`, { httpCredentials });
+    const { page, complaints } = await openPage(browser, `${closed.url}/docs`, { httpCredentials });
     // The first operation of the page: what lies further down is drawn when somebody scrolls there.
     await page.locator("button", { hasText: "Test Request" }).first().click();
     const answered = page.waitForResponse((answer) => answer.url().endsWith("/api/v1/bundles"));
@@ -41,6 +48,7 @@ describe("the documentation's page", { skip: noChromium }, () => {
     assert.equal(answer.status(), 422, JSON.stringify(headers));
     assert.match(headers.authorization ?? "", /^Basic /);
     assert.equal(headers["idempotency-key"], undefined);
+    assert.deepEqual(complaints, []);
     await page.context().close();
   });
 });

@@ -1,13 +1,11 @@
-// /docs: the interactive documentation, in a real browser where there is one, and its parts everywhere.
+// /docs: the parts of the interactive documentation. test/browser/docs.test.ts sees it in a browser.
 
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { text as textOf } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
-import { type Browser, findBrowser, startBrowser } from "../support/browser.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
-import { until } from "../support/until.ts";
 
 const TOKEN = "correct-horse-battery-staple-in-the-docs";
 
@@ -81,32 +79,6 @@ async function plain(path: string): Promise<string> {
   asked.end();
   return answered;
 }
-
-describe("in a browser", { skip: findBrowser() === null && "there is no Chromium" }, () => {
-  let browser: Browser;
-  before(async () => {
-    browser = await startBrowser();
-  });
-  after(() => browser.close());
-
-  test("the page shows the API, asks nobody else for anything, and breaks no rule of its policy", async () => {
-    const page = await browser.open(`${open.url}/docs`);
-    await until("the API is shown", async () => (await page.text()).includes("Upload a bundle"));
-    assert.match(await page.text(), /Troupe gateway/);
-    for (const url of page.requested()) assert.ok(url.startsWith(open.url) || url.startsWith("data:"), url);
-    assert.deepEqual(
-      page.requested().filter((url) => url.startsWith("http")),
-      ["/docs", "/docs/reference.js", "/openapi.json"].map((path) => open.url + path),
-    );
-    assert.deepEqual(page.complaints(), []);
-  });
-
-  test("who types the token as password sees it too", async () => {
-    const page = await browser.open(`${closed.url}/docs`, TOKEN);
-    await until("the API is shown", async () => (await page.text()).includes("Upload a bundle"));
-    assert.deepEqual(page.complaints(), []);
-  });
-});
 
 describe("the server's root", () => {
   const get = (program: Program, headers: Record<string, string>) =>

@@ -1,11 +1,15 @@
 // A Chromium for tests that click, type and look: Playwright's, with the machine's own browser.
 
+import { accessSync, constants } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { delimiter, join } from "node:path";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { findBrowser } from "./browser.ts";
+
+const executablePath = findChromium();
 
 /** Why tests of pages are skipped here, or false. */
-export const noChromium: string | false = findBrowser() === null && "there is no Chromium";
+export const noChromium: string | false = executablePath === undefined && "there is no Chromium";
 
 /** How long a page that does not come can hold up a test run; no test asserts on it. */
 const LIMIT_MS = 90_000;
@@ -13,9 +17,26 @@ const LIMIT_MS = 90_000;
 export function launchChromium(): Promise<Browser> {
   return chromium.launch({
     timeout: LIMIT_MS,
-    executablePath: findBrowser() ?? "",
+    executablePath: executablePath ?? "",
     args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"],
   });
+}
+
+/** @returns the path of a Chromium on this machine */
+function findChromium(): string | undefined {
+  const folders = (process.env.PATH ?? "").split(delimiter);
+  return ["chromium", "chromium-browser", "google-chrome"]
+    .flatMap((name) => folders.map((folder) => join(folder, name)))
+    .find(isExecutable);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 export interface WatchedPage {
@@ -72,7 +93,6 @@ interface AxeResults {
 export async function accessibilityProblems(page: Page): Promise<readonly string[]> {
   // As the debugger does it: the page's own policy forbids other scripts.
   const session = await page.context().newCDPSession(page);
-  const { readFile } = await import("node:fs/promises");
   await session.send("Runtime.evaluate", { expression: await readFile(axePath, "utf8") });
   await session.detach();
   const results = (await page.evaluate("axe.run({ iframes: false })")) as AxeResults;
