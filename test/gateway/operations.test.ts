@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { ended, eventsOf, operate, request, testCatalog } from "../support/blueprint-operations.ts";
-import { start } from "../support/command-line.ts";
+import { startHere } from "../support/command-line.ts";
 import { ask, assertProblem, call, frames, walk } from "../support/gateway-api.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
@@ -114,12 +114,12 @@ test("two additions that are asked for at once: one begins, and the other is tol
 });
 
 test("the command line adds, shows, previews, asks for --yes, removes, and lists what was done", async () => {
-  const run = (...words: string[]) => start([...words, "--url", program.api], program.home).ended;
+  const run = (...words: string[]) => startHere([...words, "--url", program.api], program.home).ended;
   await writeFile(thirdGate, "");
   await operate(program, "shown", "additions");
   await rm(thirdGate);
   // Made anew, and held: of what is made at once nothing need be told, because only the latest progress is.
-  const adding = start(["blueprint", "add", "shown", "--force", "--url", program.api], program.home);
+  const adding = startHere(["blueprint", "add", "shown", "--force", "--url", program.api], program.home);
   await adding.shows("Making The index");
   await writeFile(thirdGate, "");
   const added = await adding.ended;

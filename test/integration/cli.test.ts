@@ -257,7 +257,7 @@ describe("without a runtime", () => {
     await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", resolve));
     const port = String((holder.address() as { port: number }).port);
     const env = { SVC_RUNTIME_API_PORT: port };
-    const { code, err } = await start(["up"], home, env).ended;
+    const { code, err } = await startHere(["up"], home, env).ended;
     assert.equal(code, 1);
     assert.ok(err.includes(port), err);
     const doctor = await startHere(["doctor"], home, env).ended;
@@ -347,7 +347,7 @@ describe("without a runtime", () => {
       assert.deepEqual([code, valid, warnings.map(({ path }) => path)], [0, true, expected]);
       const shown = await startHere(["validate", target], home).ended;
       assert.match(shown.out, /max_atempts.*did you mean "max_attempts".*odd is valid/s);
-      const ran = await start(["run", target], home).ended;
+      const ran = await startHere(["run", target], home).ended;
       assert.equal(ran.code, 0, ran.err);
       assert.match(ran.err, /warning: manifest\.json: .*did you mean "max_attempts"/);
     }

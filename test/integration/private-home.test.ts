@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { chmod, lstat, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { start } from "../support/command-line.ts";
+import { startHere } from "../support/command-line.ts";
 import { call, completed, createJob, runtimeApiOf, startGateway, walk } from "../support/gateway-api.ts";
 import { answer, executor, graph } from "../support/graphs.ts";
 import { temporaryHome } from "../support/program.ts";
@@ -26,7 +26,7 @@ test("no path of a home that is used is open to others, also when it was made op
     await chmod(home, 0o755);
     for (const folder of ["blobs", "runs", "tmp"]) await mkdir(join(home, folder), { mode: 0o755 });
     await writeFile(join(home, "lock.db"), "", { mode: 0o644 });
-    const { out } = await start(["doctor"], home).ended;
+    const { out } = await startHere(["doctor"], home).ended;
     assert.match(out, /warn +privacy +other users of this machine may read or enter/);
     await using program = await startGateway({ home, through: ["sh", "-c", 'umask 022; exec "$@"', "sh"] });
     const api = await runtimeApiOf(program);
@@ -58,7 +58,7 @@ test("no path of a home that is used is open to others, also when it was made op
       if ((found.mode & 0o077) !== 0) open.push(`${(found.mode & 0o777).toString(8)} ${path}`);
     }
     assert.deepEqual(open, []);
-    assert.doesNotMatch((await start(["doctor"], home).ended).out, /privacy/);
+    assert.doesNotMatch((await startHere(["doctor"], home).ended).out, /privacy/);
   } finally {
     await rm(home, { recursive: true, force: true });
   }
