@@ -229,7 +229,7 @@ export interface DamagedJobEnd {
 }
 
 /**
- * The durable log of all jobs. test/journal-contract.ts is its specification; every implementation passes it.
+ * The durable log of all jobs. test/support/journal-contract.ts is its specification; every implementation passes it.
  *
  * J1. A batch is written whole or not at all, and is on disk when `commit` resolves.
  * J2. A job's part is applied only if owner, epoch and revision are the job's current ones; otherwise nothing of

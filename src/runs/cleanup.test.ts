@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { EngineHarness } from "../../test/support/engine-harness.ts";
-import { changes, progress } from "../../test/support/journal-contract.ts";
+import { changes, progress } from "../../test/support/journal-records.ts";
 import { systemClock } from "../app/clock.ts";
 import type { ArtifactRecord } from "../engine/task-port.ts";
 import { FileBlobs } from "../store/blobs.ts";

@@ -7,7 +7,7 @@ import { Readable } from "node:stream";
 import { test } from "node:test";
 import { bundleFiles, writeFiles, zipOf } from "../../test/support/bundles.ts";
 import { advance, job, launch, run } from "../../test/support/gateway-samples.ts";
-import { changes, progress } from "../../test/support/journal-contract.ts";
+import { changes, progress } from "../../test/support/journal-records.ts";
 import { keepAll, type RetentionScene, retentionScene } from "../../test/support/retention.ts";
 import { until } from "../../test/support/until.ts";
 import { newTally } from "../engine/tally.ts";

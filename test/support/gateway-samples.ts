@@ -3,7 +3,7 @@
 import type { JobChanges, JobProgress } from "../../src/engine/journal.ts";
 import type { IdempotencyRecord, JobDefinition, NewRun } from "../../src/launch/records.ts";
 import type { Operation } from "../../src/operations/records.ts";
-import { changes, next, progress } from "./journal-contract.ts";
+import { changes, next, progress } from "./journal-records.ts";
 
 const digits = (n: number) => String(n).padStart(4, "0");
 

@@ -6,7 +6,7 @@ import { databaseFile } from "../../src/store/home.ts";
 import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
 import { job, launch, run } from "./gateway-samples.ts";
-import { agent, changes, progress } from "./journal-contract.ts";
+import { agent, changes, progress } from "./journal-records.ts";
 
 export interface OldRuns {
   readonly home: string;

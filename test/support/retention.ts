@@ -20,7 +20,7 @@ import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { SqliteFreeSpace } from "../../src/store/sqlite/free-space.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
 import { EngineHarness } from "./engine-harness.ts";
-import { changes, progress } from "./journal-contract.ts";
+import { changes, progress } from "./journal-records.ts";
 
 export const keepAll: RetentionLimits = { olderThanDays: 0, bytesMax: 0 };
 

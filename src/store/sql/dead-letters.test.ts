@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { contractOnEach } from "../../../test/support/databases.ts";
-import { changes, next } from "../../../test/support/journal-contract.ts";
+import { changes, next } from "../../../test/support/journal-records.ts";
 import type { DeadLetterRecord } from "../../engine/journal.ts";
 import type { Page } from "../../lib/page.ts";
 import { sqlDeadLetterRecords } from "./dead-letters.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { contractOnEach } from "../../../test/support/databases.ts";
-import { changes, humanRequest } from "../../../test/support/journal-contract.ts";
+import { changes, humanRequest } from "../../../test/support/journal-records.ts";
 import { sqlHumanRequestRecords } from "./human-requests.ts";
 
 const MIB = 1024 * 1024;

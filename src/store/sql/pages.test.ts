@@ -10,7 +10,7 @@ import {
   withRuns,
 } from "../../../test/support/gateway-records.ts";
 import { advance, job, launch, run } from "../../../test/support/gateway-samples.ts";
-import { progress } from "../../../test/support/journal-contract.ts";
+import { progress } from "../../../test/support/journal-records.ts";
 import type { JobStatus } from "../../engine/journal.ts";
 import type { RunPage } from "../../launch/records.ts";
 import type { Page } from "../../lib/page.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { StatementSync } from "node:sqlite";
 import { after, test } from "node:test";
-import { changes } from "../../../test/support/journal-contract.ts";
+import { changes } from "../../../test/support/journal-records.ts";
 import { openSqlite } from "../sqlite/database.ts";
 import { SqliteJournal } from "../sqlite/journal.ts";
 import { sqlJobRecords } from "./jobs.ts";

@@ -10,7 +10,7 @@ import {
   withRuns,
 } from "../../../test/support/gateway-records.ts";
 import { advance, job, launch, run } from "../../../test/support/gateway-samples.ts";
-import { agent, changes, next, progress } from "../../../test/support/journal-contract.ts";
+import { agent, changes, next, progress } from "../../../test/support/journal-records.ts";
 import type { JobProgress } from "../../engine/journal.ts";
 import { newTally } from "../../engine/tally.ts";
 import type { ArtifactRecord } from "../../engine/task-port.ts";

@@ -9,7 +9,7 @@ import {
   withRuns,
 } from "../../../test/support/gateway-records.ts";
 import { advance, job, launch, run } from "../../../test/support/gateway-samples.ts";
-import { agent, changes, humanRequest, message, progress } from "../../../test/support/journal-contract.ts";
+import { agent, changes, humanRequest, message, progress } from "../../../test/support/journal-records.ts";
 import type { JobProgress } from "../../engine/journal.ts";
 import { newTally, readTally } from "../../engine/tally.ts";
 

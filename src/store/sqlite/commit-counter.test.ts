@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { sql } from "kysely";
 import { flipBit } from "../../../test/support/damage.ts";
-import { changes, next } from "../../../test/support/journal-contract.ts";
+import { changes, next } from "../../../test/support/journal-records.ts";
 import { commitCountFile, missingCommits } from "./commit-counter.ts";
 import { openSqlite } from "./database.ts";
 import { SqliteJournal } from "./journal.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { after, test } from "node:test";
-import { changes } from "../../../test/support/journal-contract.ts";
+import { changes } from "../../../test/support/journal-records.ts";
 import { newTally } from "../../engine/tally.ts";
 import { ownTrace } from "../../engine/trace.ts";
 import { openHome } from "../home.ts";

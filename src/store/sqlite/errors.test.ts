@@ -8,7 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { sql } from "kysely";
 import { overwriteRootPage } from "../../../test/support/damage.ts";
-import { changes, next } from "../../../test/support/journal-contract.ts";
+import { changes, next } from "../../../test/support/journal-records.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import { openSqlite } from "./database.ts";
 import { asUnavailable, scopeOf } from "./errors.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { StatementSync } from "node:sqlite";
 import { test } from "node:test";
 import { advance, idempotencyRecord, job, launch, run } from "../../../test/support/gateway-samples.ts";
-import { changes, progress } from "../../../test/support/journal-contract.ts";
+import { changes, progress } from "../../../test/support/journal-records.ts";
 import { systemClock } from "../../app/clock.ts";
 import type { GatewayRecords } from "../../launch/records.ts";
 import { sqlBlueprintRecords } from "../sql/blueprints.ts";

@@ -3,17 +3,16 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { type JournalUnderTest, journalContract } from "../../../test/support/journal-contract.ts";
 import {
   agent,
   changes,
   humanRequest,
-  type JournalUnderTest,
-  journalContract,
   message,
   next,
   progress,
   task,
-} from "../../../test/support/journal-contract.ts";
+} from "../../../test/support/journal-records.ts";
 import { MemoryJournal } from "../../../test/support/memory-journal.ts";
 import { limits } from "../../engine/limits.ts";
 import { sqlJobRecords } from "../sql/jobs.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { sql } from "kysely";
-import { changes, next } from "../../../test/support/journal-contract.ts";
+import { changes, next } from "../../../test/support/journal-records.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import { sqlJobRecords } from "../sql/jobs.ts";
 import { commitCountFile } from "./commit-counter.ts";

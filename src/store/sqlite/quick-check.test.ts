@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { overwriteRootPage } from "../../../test/support/damage.ts";
-import { changes } from "../../../test/support/journal-contract.ts";
+import { changes } from "../../../test/support/journal-records.ts";
 import { openSqlite } from "./database.ts";
 import { SqliteJournal } from "./journal.ts";
 import { quickCheck } from "./quick-check.ts";
