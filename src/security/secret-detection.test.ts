@@ -83,7 +83,7 @@ describe("names", () => {
     }
   });
 
-  it("that only speak about a secret say so by the word right after it", () => {
+  it("that only speak about a secret are known by the word right after it", () => {
     for (const name of ["api_key", "client_secret", "db_password", "access_token", "private_key", "cookie"]) {
       for (const about of ["length", "count", "url", "file", "path", "name", "ttl", "expires_at", "policy"]) {
         for (const one of notations(`${name}_${about}`)) assert.ok(!looksSecret(one), one);

@@ -186,7 +186,7 @@ describe("one blueprint", () => {
     assert.deepEqual([body.requirements, body.default_configuration, body.local_inputs], [null, {}, []]);
   });
 
-  test("that shares its id with another is the first in the index, and says so", async () => {
+  test("that shares its id with another is the first in the index, and warns of the other", async () => {
     const { body } = await ask(program, "GET", "/blueprints/one");
     assert.equal(body.place, "second/two");
     const [warning] = body.warnings as readonly JsonObject[];

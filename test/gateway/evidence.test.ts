@@ -30,7 +30,7 @@ const statesOf = (entries: unknown) =>
   (entries as readonly JsonObject[]).map(({ agent_id, state }) => [agent_id, state]);
 
 describe("result", () => {
-  test("answers at any time: a run that has not ended has a status that says so, and no result yet", async () => {
+  test("answers at any time: a run that has not ended is running, and has no result yet", async () => {
     const runId = await startRun(program, await createJob(program, graph("open", [sensor("wait")])));
     await happens(program, runId, "agent_started");
     assert.deepEqual(await call(program, "GET", `/runs/${runId}/result`), {

@@ -218,7 +218,7 @@ describe("a request that waits", () => {
     });
   }
 
-  test("may say so in two header fields, of which the first counts", async () => {
+  test("may be asked for in two Prefer fields, of which the first counts", async () => {
     const jobId = await gateway.jobOf(gateway.quick);
     const socket = await dial(program);
     const fields = ["Prefer: respond-async", "Prefer: wait=10", "Prefer: wait=0"];

@@ -185,7 +185,7 @@ test("doctor names what the database names and the home does not have", async ()
   assert.match(backup.err, /1 path missing from the home/);
 });
 
-test("a full disk: an error that says so, and no file", async (t) => {
+test("a full disk: an error that names it, and no file", async (t) => {
   const why = whyNoMounts();
   if (why !== null) return t.skip(why);
   const home = newPlace();

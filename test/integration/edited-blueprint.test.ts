@@ -50,7 +50,7 @@ async function run(...args: string[]) {
   return { said: await readFile(join(target, "said.txt"), "utf8"), noted: out + err };
 }
 
-test("a run of an edited blueprint is what was added, and says so; --refresh runs what the folder holds", async () => {
+test("a run of an edited blueprint is what was added, and names what has changed; --refresh runs what the folder holds", async () => {
   const first = await run();
   assert.equal(first.said, "old");
   assert.doesNotMatch(first.noted, /changed/);

@@ -207,7 +207,7 @@ describe("a run with configuration overrides", () => {
 });
 
 describe("a launch that is being prepared", () => {
-  test("that is cancelled leaves no file, and its run says so at once", async () => {
+  test("that is cancelled leaves no file, and its run is cancelled at once", async () => {
     const folder = await folderWith("c.txt");
     const jobId = await readyJob(program, "cancelled");
     const runId = await startRun(program, jobId, { config_overrides: { documents: { folder } } });

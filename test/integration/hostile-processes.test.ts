@@ -92,7 +92,7 @@ describe("processes that stay", {
     await allGone("cancelled");
   });
 
-  test("a deaf command and all its children are ended at its timeout, and the failure says so", async () => {
+  test("a deaf command and all its children are ended at its timeout, which the failure names", async () => {
     // On a busy machine its time may be over before all of them have started; whatever has is ended then.
     const jobId = await submit("late", `${DEAF_SLEEPERS}\nwait`, { timeout_seconds: 2 });
     const last = await lastOf(jobId);

@@ -177,7 +177,7 @@ describe("with tokens", () => {
   });
 });
 
-test("off, no runtime API is served; the gateway is, and commands say so", async () => {
+test("off, no runtime API is served; the gateway is, and a command that needs it names the setting", async () => {
   await using program = await startGateway({ env: { SVC_RUNTIME_API: "off" } });
   assert.match(program.output(), /^ {2}runtime API {2}off$/m);
   await assert.rejects(stat(socketOf(program)), { code: "ENOENT" });

@@ -289,7 +289,7 @@ describe("POST /bundles/:bundle_id/reload", () => {
     assert.equal((await logs(await submit(program, { bundle_id: "broken" })))[0], "still here");
   });
 
-  test("a bundle from a zip has nothing to reload, and says so", async () => {
+  test("a bundle from a zip is not reloaded, and the answer tells that it is from a zip", async () => {
     const { body: zip } = await upload(program, await zipOf(saying("zipped")));
     const { status, body } = await reload(String(zip.bundle_id));
     assert.equal(status, 200);

@@ -84,7 +84,7 @@ describe("the worker's event stream", () => {
     }
   });
 
-  it("stops warning after 20 bad lines, and says so", () => {
+  it("warns of 20 bad lines at most, the last time that further ones are not reported", () => {
     const lines = new EventLines(1, nothing);
     const warnings = Array.from({ length: 30 }, () => lines.read("bad", false)).filter(
       (event) => event !== null,

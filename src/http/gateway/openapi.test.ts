@@ -214,7 +214,7 @@ test("the upload is a multipart form with the field bundle; streams, downloads a
   ]);
 });
 
-test("what is made or started has a Location, what has a version an ETag, what may be replayed says so", () => {
+test("what is made or started has a Location, what has a version an ETag, what may be replayed Idempotency-Replayed", () => {
   const headersOf = (path: string, method: string, status: number) =>
     Object.keys(document.paths[`/api/v1${path}`]?.[method]?.responses[status]?.headers ?? {});
   assert.deepEqual(headersOf("/jobs", "post", 201), [

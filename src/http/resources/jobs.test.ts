@@ -127,7 +127,7 @@ describe("the full view", () => {
     );
   });
 
-  test("of a job whose bundle's content is gone says so; the compact view goes on", async () => {
+  test("of a job whose bundle's content is gone is refused, with the way to bring it back; the compact view goes on", async () => {
     await using first = await startCore();
     const job = await first.job(quick);
     await using routes = await startRoutes(await startCore(await first.end()));
