@@ -195,6 +195,13 @@ export const storeMutations: readonly Mutation[] = [
     tests: ["src/store/sqlite/journal.test.ts"],
   },
   {
+    fault: "messages that a large batch has consumed count as waiting",
+    file: "src/store/sqlite/journal.ts",
+    search: "this.#sql.changeDepth.run(jobId, agentIndex, -Number(changes));",
+    replacement: "",
+    tests: ["src/store/sqlite/journal.test.ts"],
+  },
+  {
     fault: "messages that were consumed count as waiting",
     file: "src/store/sqlite/journal.ts",
     search: "depthChanges.set(agentIndex, -Number(removed));",

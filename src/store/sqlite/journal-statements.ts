@@ -52,6 +52,8 @@ const STATEMENTS = {
   upsertAgent: upsertInto("agents", ["job_id", ...agents.names, "checksum"]),
   insertMessage: insertInto("messages", ["job_id", "agent_index", "seq", "message_json", "checksum"]),
   deleteMessages: "DELETE FROM messages WHERE job_id = ? AND agent_index = ? AND seq <= ?",
+  deleteSomeMessages: `DELETE FROM messages WHERE job_id = ?1 AND agent_index = ?2 AND seq <= min(?3, coalesce(
+    (SELECT seq FROM messages WHERE job_id = ?1 AND agent_index = ?2 ORDER BY seq LIMIT 1 OFFSET ?4 - 1), ?3))`,
   selectWaiting: "SELECT coalesce(sum(depth), 0) AS messages FROM mailboxes WHERE job_id = ?",
   clearSomeMessages: `DELETE FROM messages WHERE job_id = ? AND (agent_index, seq) IN
     (SELECT agent_index, seq FROM messages WHERE job_id = ? LIMIT ?)`,

@@ -154,6 +154,38 @@ test("a large batch is written in slices, between which everything else has its 
   await database.close();
 });
 
+test("messages that a large batch has consumed are removed in slices, and no others", async () => {
+  const database = openSqlite(":memory:");
+  const journal = new SqliteJournal(database);
+  const records = sqlJobRecords(database);
+  const messages = Array.from({ length: 9_000 }, (_, n) => message(n + 1, n % 2));
+  await journal.commit([changes({ messages })]);
+  // Large by its events; nothing else of it takes more than a few slices.
+  const eventLines = Array.from({ length: 4_000 }, (_, n) => JSON.stringify({ n }));
+  const turnsOf = (revision: number, throughSeq: number) => {
+    const consumed = [{ agentIndex: 1, throughSeq }];
+    const firstEventSeq = 2 + (revision - 1) * eventLines.length;
+    return turnsDuring(() => journal.commit([next(revision, { consumed, eventLines, firstEventSeq })]));
+  };
+  const turnsForFew = await turnsOf(1, 10);
+  const turnsForMany = await turnsOf(2, 8_000);
+  assert.ok(turnsForMany >= turnsForFew + 10, `${turnsForFew} and ${turnsForMany} turns`);
+  const left = (await journal.load("g-1"))!.messages.map(({ seq }) => seq).sort((a, b) => a - b);
+  assert.deepEqual(
+    left,
+    messages.filter(({ seq, to }) => to === 0 || seq > 8_000).map(({ seq }) => seq),
+  );
+  const { mailboxDepths } = (await records.detail("g-1", 1))!;
+  assert.deepEqual(
+    mailboxDepths,
+    new Map([
+      [0, 4_500],
+      [1, 500],
+    ]),
+  );
+  await database.close();
+});
+
 test("a large batch that fails in the middle changes nothing but the jobs that can be written", async () => {
   const database = openSqlite(":memory:");
   const journal = new SqliteJournal(database);

@@ -115,6 +115,10 @@ export class SqliteJournal implements Journal {
       const claim = this.#writeRow(changes);
       if (claim === "lost") lost.push(jobId);
       if (claim !== "current") continue;
+      for (const { agentIndex, throughSeq } of changes.consumed) {
+        while (this.#removeSomeConsumed(jobId, agentIndex, throughSeq) === ROWS_AT_ONCE)
+          await scheduler.yield();
+      }
       for (const slice of rowsOf(changes) <= ROWS_AT_ONCE ? [changes] : slicesOf(changes)) {
         this.#writeParts(slice);
         rows += rowsOf(slice);
@@ -130,7 +134,15 @@ export class SqliteJournal implements Journal {
       }
       if (mayHaveRun(changes)) this.#runs.follow(jobId, progress);
     }
+    // Committing takes a turn of its own.
+    await scheduler.yield();
     return { lost, unwritable: [] };
+  }
+
+  #removeSomeConsumed(jobId: string, agentIndex: number, throughSeq: number): number {
+    const { changes } = this.#sql.deleteSomeMessages.run(jobId, agentIndex, throughSeq, ROWS_AT_ONCE);
+    if (changes > 0) this.#sql.changeDepth.run(jobId, agentIndex, -Number(changes));
+    return Number(changes);
   }
 
   /** J4, for the batch that has met an error: the hot path needs no savepoints. */
