@@ -64,17 +64,17 @@ export class Loop {
   #turn(): void {
     const steadyMs = this.#clock.steadyMs();
     this.#fireTimers(steadyMs);
-    if (!this.#isStopped && !this.#isFull()) this.#work(steadyMs);
+    if (!this.#isStopped && !this.#isFull(steadyMs)) this.#work(steadyMs);
     const isHeld = this.#open.ready.size > 0 && !this.#isStopped && this.#open.pending.isHeld(steadyMs);
     if (this.#open.pending.isDue(steadyMs) && !isHeld) void this.#barrier.flush();
-    if (this.#open.ready.size > 0 && !this.#isStopped && !this.#isFull()) this.wake();
+    if (this.#open.ready.size > 0 && !this.#isStopped && !this.#isFull(steadyMs)) this.wake();
     this.#scheduleTimer();
   }
 
-  /** While a batch is under way, the next one may grow to a few times the size; then the loop waits for it. */
-  #isFull(): boolean {
-    const isCrowded =
-      this.#barrier.isCommitting && this.#open.pending.operations >= 4 * limits.batchOperationsMax;
+  /** Whether the batch is to be written before more is added to it, which may have to wait for the one under way. */
+  #isFull(steadyMs: number): boolean {
+    const { pending } = this.#open;
+    const isCrowded = pending.operations >= limits.batchOperationsMax && !pending.isHeld(steadyMs);
     return this.#barrier.storeProblem !== null || isCrowded;
   }
 

@@ -20,6 +20,22 @@ class CountingJournal extends MemoryJournal {
   }
 }
 
+/** Keeps every commit waiting until it is told. */
+class SlowJournal extends MemoryJournal {
+  /** Messages that the jobs of each commit have received. */
+  readonly received: number[] = [];
+  goOn = () => {};
+
+  override async commit(batch: readonly JobChanges[]) {
+    const lines = batch.flatMap(({ eventLines }) => eventLines);
+    this.received.push(lines.filter((line) => line.includes('"agent_message_received"')).length);
+    await new Promise<void>((resolve) => {
+      this.goOn = resolve;
+    });
+    return super.commit(batch);
+  }
+}
+
 /** Of so many messages. */
 const counting = (messages: number) =>
   submissionOf(
@@ -68,6 +84,18 @@ test("what others have to do does not hold up jobs that are submitted together f
   assert.ok(memory.commits.length > 1, "the long one took more commits");
   assert.equal(busy?.ended, null);
   assert.equal(quick?.ended?.progress.status, "completed");
+});
+
+test("what a job does while a batch is under way is one batch more, however long that takes", async () => {
+  const memory = new SlowJournal();
+  const h = new EngineHarness({ memory });
+  const submitted = h.engine.submit(counting(40_000));
+  await h.advance();
+  memory.goOn();
+  await h.do(submitted);
+  const most = limits.batchOperationsMax + limits.stepsPerTurn;
+  assert.equal(memory.received.length, 2);
+  for (const received of memory.received) assert.ok(received <= most, `${received} messages`);
 });
 
 test("nothing is accepted of jobs that are submitted together when the store refuses", async () => {
