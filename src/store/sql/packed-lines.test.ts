@@ -11,13 +11,19 @@ const NOW_MS = Date.parse("2026-11-21T09:30:00.000Z");
 const events = fc.array(
   fc.record({
     nowMs: fc.oneof(fc.integer({ min: NOW_MS, max: NOW_MS + 3 }), fc.constantFrom(0, 8.64e15, NOW_MS - 1)),
-    type: fc.constantFrom("log", "job_pending", "custom.type-1"),
+    type: fc.constantFrom("log", "job_pending", "custom.type-1", "a", "", "{"),
     agentId: fc.oneof(
       fc.constant(null),
       fc.string({ unit: "binary" }),
       fc.constantFrom('a,"payload":', "\t", "", "null"),
     ),
-    payload: fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()),
+    payload: fc.oneof(
+      fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()),
+      fc.record({
+        message_id: fc.constantFrom("msg_a_1", "msg_a_2", "msg_b_1", "msg_", "msg_a", "_1"),
+        from: fc.string(),
+      }),
+    ),
   }),
   { minLength: 1, maxLength: 8 },
 );
@@ -43,10 +49,18 @@ test("lines of another form are stored as they are, between packed ones as well"
   assert.deepEqual(unpackLines(lines.join("\n")), lines);
 });
 
-test("a packed line keeps its payload and little else", () => {
+test("rows from before types had codes are read", () => {
   const head = { nowMs: NOW_MS, type: "job_running", agentId: null };
+  const stored = `${NOW_MS}\tjob_running\t\t{}\n\tjob_running\t\t{}`;
+  assert.deepEqual(unpackLines(stored), [renderEvent(head, {}), renderEvent(head, {})]);
+});
+
+test("a packed line keeps its payload and little else", () => {
+  const line = (type: string, payload: object) =>
+    renderEvent({ nowMs: NOW_MS, type, agentId: null }, payload as never);
+  const received = (seq: number) => line("agent_message_received", { message_id: `msg_1_${seq}`, from: "a" });
   assert.equal(
-    packLines(`${renderEvent(head, {})}\n${renderEvent(head, {})}`),
-    `${NOW_MS}\tjob_running\t\t{}\n\tjob_running\t\t{}`,
+    packLines([line("job_running", {}), line("job_unknown", {}), received(1), received(2)].join("\n")),
+    `${NOW_MS}\td\t\t{}\n\tjob_unknown\t\t{}\n\th\t\t{"message_id":"msg_1_1","from":"a"}\n\th\t\t_2","from":"a"}`,
   );
 });
