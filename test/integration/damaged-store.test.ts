@@ -143,11 +143,12 @@ test("a changed text of an ended job: found after an unclean end and by doctor, 
   try {
     const first = await startProgram({ home });
     const [history, record, whole] = await Promise.all(
-      [1, 2, 3].map(async () => String((await call(first, "POST", "/jobs", plain)).id)),
+      [sensing, plain, plain].map(async (job) => String((await call(first, "POST", "/jobs", job)).id)),
     );
+    await call(first, "POST", `/jobs/${history}/messages`, { agent_id: "ear", body: 1 });
     for (const id of [history, record, whole]) await historyOf(first, id!);
     const db = new DatabaseSync(join(home, "troupe.db"), { timeout: 60_000 });
-    db.exec(`UPDATE events SET lines = replace(lines, 'completed', 'Completed') WHERE job_id = '${history}';
+    db.exec(`UPDATE events SET lines = replace(lines, 'nodes', 'Nodes') WHERE job_id = '${history}';
       UPDATE jobs SET last_event_json = replace(last_event_json, 'completed', 'Completed') WHERE job_id = '${record}'`);
     db.close();
     await first.kill();
@@ -156,7 +157,7 @@ test("a changed text of an ended job: found after an unclean end and by doctor, 
       await until("the log names the rows", async () => second.output().includes(`jobs ${record}`));
       assert.match(second.output(), /Rows of the database .*have changed since Troupe wrote them/);
       assert.match(second.output(), new RegExp(`events ${history} 1`));
-      assert.ok(!second.output().includes(`events ${whole}`), second.output());
+      assert.ok(!second.output().includes(`jobs ${whole}`), second.output());
       assert.equal((await request(second, "GET", "/health")).status, 200);
       const after = String((await call(second, "POST", "/jobs", plain)).id);
       assert.equal((await historyOf(second, after)).at(-1)?.type, "job_completed");

@@ -275,7 +275,8 @@ export class Disk {
   }
 
   #eventsOf(jobId: string): string[] {
-    const sql = "SELECT lines FROM events WHERE job_id = ? ORDER BY first_seq";
+    const sql = `SELECT brief_lines AS lines FROM jobs WHERE job_id = ?1 AND brief_lines IS NOT NULL
+      UNION ALL SELECT * FROM (SELECT lines FROM events WHERE job_id = ?1 ORDER BY first_seq)`;
     const rows = this.#database.connection.prepare(sql).all(jobId);
     return rows.flatMap(({ lines }) => unpackLines(String(lines)));
   }

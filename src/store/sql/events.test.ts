@@ -12,14 +12,16 @@ const START_MS = Date.parse("2026-11-21T09:30:00.000Z");
 
 const JOBS = ["a-0", "a-1", "a-2"];
 
-/** A job's row, of which only the id matters here. */
+/** The row of a job that is not brief, of which only the id matters here. */
 function insertJob(connection: DatabaseSync, jobId: string): void {
   const columns = connection.prepare("PRAGMA table_info(jobs)").all();
   const values = columns.map(({ name, type }) =>
-    type === "INTEGER" ? 0 : name === "job_id" ? jobId : `${jobId} ${name}`,
+    type === "INTEGER" ? 0 : name === "job_id" ? jobId : textOf(String(name), jobId),
   );
   connection.prepare(`INSERT INTO jobs VALUES (${values.map(() => "?").join(", ")})`).run(...values);
 }
+
+const textOf = (name: string, jobId: string) => (name.startsWith("brief_") ? null : `${jobId} ${name}`);
 
 /** A store with one history: the times of its events, in ms since the start, cut into segments. */
 function historyOf(segments: readonly (readonly number[])[], pad = "") {

@@ -1,4 +1,5 @@
-// The table events: the histories of the runtime's jobs, in segments of consecutive lines. The journal writes them.
+// The table events: the histories of the runtime's jobs, in segments of consecutive lines. Those of brief jobs are in the
+// jobs' own rows, as one segment (brief-jobs.ts). The journal writes them.
 //
 // Pages of a history have only events that are on disk: who continues after the last one misses none after a power cut.
 
@@ -73,13 +74,28 @@ const segmentAt = query(
   (row) => ({ firstSeq: row.first_seq, timeMs: firstTimeMs(row.start) }),
 );
 
+/** All events of a brief job; null for another. */
+const briefHistory = query(
+  (db, jobId: string) =>
+    db
+      .selectFrom("jobs")
+      .select("brief_lines")
+      .where("job_id", "=", jobId)
+      .where("brief_lines", "is not", null),
+  ({ brief_lines: lines }) => ({ firstSeq: 1, lines: unpackLines(lines!), timeMs: firstTimeMs(lines!) }),
+);
+
 async function eventsBefore(
   database: Database,
   jobId: string,
   beforeSeq: number,
   segmentsMax: number,
 ): Promise<EventPage> {
-  const { rows } = await segmentsBefore(database, jobId, beforeSeq, segmentsMax);
+  const brief = await briefHistory.first(database, jobId);
+  const rows =
+    brief === null
+      ? (await segmentsBefore(database, jobId, beforeSeq, segmentsMax)).rows
+      : [brief].filter(({ firstSeq }) => firstSeq < beforeSeq);
   const firstSeq = rows.at(-1)?.firstSeq ?? beforeSeq;
   const lines = rows.toReversed().flatMap((segment) => segment.lines);
   return { firstSeq, lines: lines.slice(0, beforeSeq - firstSeq) };
@@ -102,7 +118,8 @@ export function eventReads(database: Database) {
   return {
     async events(jobId, afterSeq) {
       const wanted = afterSeq + 1;
-      const { rows } = await segmentsFrom(database, jobId, wanted);
+      const brief = await briefHistory.first(database, jobId);
+      const rows = brief === null ? (await segmentsFrom(database, jobId, wanted)).rows : [brief];
       const firstSeq = rows[0]?.firstSeq ?? wanted;
       const lines = rows.flatMap((segment) => segment.lines);
       await database.durableJob(jobId);
@@ -117,13 +134,14 @@ export function eventReads(database: Database) {
 
     /** A binary search by the first event of the middle segment. */
     async placeOfTime(jobId, timeMs) {
+      const brief = await briefHistory.first(database, jobId);
       let fromSeq = 1;
       let toSeq: number | null = null;
       // Segments that begin at `low` or before it are known to begin earlier than the time.
       let low = 0;
       let middle = Number.MAX_SAFE_INTEGER;
       for (;;) {
-        const segment = await segmentAt.first(database, jobId, middle);
+        const segment = brief ?? (await segmentAt.first(database, jobId, middle));
         if (segment === null) return { fromSeq, toSeq };
         if (segment.timeMs >= timeMs) {
           toSeq = segment.firstSeq;

@@ -1,11 +1,12 @@
-// The tables jobs, job_sources, agents, mailboxes and tasks: what the edges read of the runtime's jobs. The journal writes
-// them. Its histories are in events.ts, their files in artifacts.ts.
+// The tables jobs, job_sources, mailboxes and tasks: what the edges read of the runtime's jobs. The journal writes
+// them. Their histories are in events.ts, their agents in agents.ts, their files in artifacts.ts.
 
 import { sql } from "kysely";
-import type { AgentRecord, JobStatus, TaskRecord } from "../../engine/journal.ts";
+import type { JobStatus, TaskRecord } from "../../engine/journal.ts";
 import { newTally, readTally, type Tally } from "../../engine/tally.ts";
 import { ownTrace, type TraceContext } from "../../engine/trace.ts";
 import type { JobPageRequest, JobRecord, JobRecords, WholeJob } from "../../runs/job-records.ts";
+import { agentReads } from "./agents.ts";
 import { artifactReads } from "./artifacts.ts";
 import { columnsOf, flag, json } from "./columns.ts";
 import type { Database } from "./database.ts";
@@ -65,18 +66,6 @@ export function tallyOf(json: string): Tally {
   }
 }
 
-export const agents = columnsOf<Schema["agents"], AgentRecord>({
-  index: "agent_index",
-  agentId: "agent_id",
-  status: "status",
-  done: flag("done"),
-  processedMessages: "processed_messages",
-  stateJson: "state_json",
-  lastError: "last_error",
-  unroutedJson: "unrouted_json",
-  lease: json("lease_json"),
-});
-
 export const tasks = columnsOf<Schema["tasks"], TaskRecord>({
   taskSeq: "task_seq",
   agentIndex: "agent_index",
@@ -116,13 +105,17 @@ const newestStatuses = query(
   ({ job_id, status }) => ({ jobId: job_id, status: status as JobStatus }),
 );
 
+const manifestJson = sql<string>`coalesce(jobs.brief_manifest_json, job_sources.manifest_json)`.as(
+  "manifest_json",
+);
+
 const withSources = query(
   (db, jobId: string) =>
     db
       .selectFrom("jobs")
-      .innerJoin("job_sources", "job_sources.job_id", "jobs.job_id")
+      .leftJoin("job_sources", "job_sources.job_id", "jobs.job_id")
       .select(jobColumns)
-      .select(["terminal", "result_json", "manifest_json"])
+      .select(["terminal", "result_json", manifestJson])
       .where("jobs.job_id", "=", jobId),
   (row) => ({
     isOpen: row.terminal === 0,
@@ -134,8 +127,8 @@ const texts = query(
   (db, jobId: string) =>
     db
       .selectFrom("jobs")
-      .innerJoin("job_sources", "job_sources.job_id", "jobs.job_id")
-      .select(["manifest_json", "configuration_json", "result_json"])
+      .leftJoin("job_sources", "job_sources.job_id", "jobs.job_id")
+      .select([manifestJson, "configuration_json", "result_json"])
       .where("jobs.job_id", "=", jobId),
   (row) => ({
     manifestJson: row.manifest_json,
@@ -147,18 +140,6 @@ const texts = query(
 const result = query(
   (db, jobId: string) => db.selectFrom("jobs").select("result_json").where("job_id", "=", jobId),
   (row) => row.result_json,
-);
-
-const agentsBetween = query(
-  (db, jobId: string, fromIndex: number, toIndex: number) =>
-    db
-      .selectFrom("agents")
-      .selectAll()
-      .where("job_id", "=", jobId)
-      .where("agent_index", ">=", fromIndex)
-      .where("agent_index", "<", toIndex)
-      .orderBy("agent_index"),
-  agents.toRecord,
 );
 
 const openTasks = query(
@@ -179,6 +160,7 @@ const mailboxDepths = query(
 export function sqlJobRecords(database: Database): JobRecords {
   return {
     ...eventReads(database),
+    ...agentReads(database),
     ...artifactReads(database),
 
     page({ includeTerminal, limit, after }: JobPageRequest) {
@@ -201,7 +183,6 @@ export function sqlJobRecords(database: Database): JobRecords {
       };
     },
 
-    agents: (jobId, fromIndex, toIndex) => agentsBetween.all(database, jobId, fromIndex, toIndex),
     result: (jobId) => result.first(database, jobId),
     texts: (jobId) => texts.first(database, jobId),
   };

@@ -178,6 +178,10 @@ export interface Schema {
     own_payload: number;
     fixed_checksum: number | null;
     progress_checksum: number | null;
+    brief_checksum: number | null;
+    brief_lines: string | null;
+    brief_agents_json: string | null;
+    brief_manifest_json: string | null;
   };
   mailboxes: {
     job_id: string;

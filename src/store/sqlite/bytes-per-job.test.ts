@@ -52,7 +52,7 @@ function contextAt(nowMs: () => number): JobContext {
   return { owner: randomness.id(), clock, randomness } as unknown as JobContext;
 }
 
-test("a two-step job writes at most 9,500 bytes of log and keeps at most 2,000", async () => {
+test("a two-step job writes at most 6,000 bytes of log and keeps at most 1,650", async () => {
   const file = join(folder, "jobs.db");
   const database = openSqlite(file);
   const { connection } = database;
@@ -71,8 +71,8 @@ test("a two-step job writes at most 9,500 bytes of log and keeps at most 2,000",
   // Of an empty database each table and index has a page.
   const keptBytes = (kept.bytes - tables.count * 4_096) / JOBS;
   await database.close();
-  assert.ok(writtenBytes <= 9_500, `${Math.round(writtenBytes)} bytes written`);
-  assert.ok(keptBytes <= 2_000, `${Math.round(keptBytes)} bytes kept`);
+  assert.ok(writtenBytes <= 6_000, `${Math.round(writtenBytes)} bytes written`);
+  assert.ok(keptBytes <= 1_650, `${Math.round(keptBytes)} bytes kept`);
 });
 
 const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;

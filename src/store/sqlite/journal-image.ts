@@ -4,17 +4,21 @@ import type { DatabaseSync } from "node:sqlite";
 import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../engine/journal.ts";
 import { limits } from "../../engine/limits.ts";
 import type { Message } from "../../engine/message.ts";
+import { agents, readAgents } from "../sql/agents.ts";
 import { humanRequests } from "../sql/human-requests.ts";
-import { agents, tasks, toTrace } from "../sql/jobs.ts";
+import { tasks, toTrace } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import { fixedColumns, progressColumns } from "./job-columns.ts";
 import { isWhole, type Row } from "./row-checksum.ts";
 import { tablesOf } from "./tables.ts";
 
-type JobRow = Schema["jobs"] & Schema["job_sources"];
+type SourceRow = Pick<Schema["job_sources"], "configuration_json" | "checksum"> & {
+  readonly manifest_json: string | null;
+};
+type JobRow = Schema["jobs"] & SourceRow;
 
 const QUERIES = {
-  job: "SELECT * FROM jobs JOIN job_sources USING (job_id) WHERE job_id = ?",
+  job: "SELECT * FROM jobs LEFT JOIN job_sources USING (job_id) WHERE job_id = ?",
   agents: "SELECT * FROM agents WHERE job_id = ? ORDER BY agent_index",
   messages: "SELECT * FROM messages WHERE job_id = ? ORDER BY agent_index, seq",
   items: "SELECT * FROM items WHERE job_id = ? ORDER BY agent_index, first_seq",
@@ -60,7 +64,10 @@ export function imageReader(connection: DatabaseSync): (jobId: string) => JobIma
       revision: job.revision,
       insert: toInsert(job),
       progress: toProgress(job),
-      agents: agentRows(jobId).map(agents.toRecord),
+      agents:
+        job.brief_agents_json === null
+          ? agentRows(jobId).map(agents.toRecord)
+          : readAgents(job.brief_agents_json),
       messages: messageRows(jobId).map((row) => JSON.parse(row.message_json) as Message),
       items: itemRows(jobId).map(toItems),
       tasks: taskRows(jobId).map(tasks.toRecord),
@@ -73,7 +80,7 @@ function toInsert(row: JobRow): JobInsert {
   const { jobId, traceId, parentSpanId, ...fixed } = fixedColumns.toRecord(row);
   return {
     ...fixed,
-    manifestJson: row.manifest_json,
+    manifestJson: row.brief_manifest_json ?? row.manifest_json ?? "",
     configurationJson: row.configuration_json,
     trace: toTrace(row),
   };

@@ -1,13 +1,16 @@
 // The journal's statements, prepared once.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { agents } from "../sql/agents.ts";
 import { artifacts } from "../sql/artifacts.ts";
+import { briefColumns } from "../sql/brief-jobs.ts";
 import { letters } from "../sql/dead-letters.ts";
 import { humanRequests } from "../sql/human-requests.ts";
-import { agents, tasks } from "../sql/jobs.ts";
+import { tasks } from "../sql/jobs.ts";
 import { fixedColumns, progressColumns } from "./job-columns.ts";
 
 const FIXED = [...fixedColumns.names, "fixed_checksum"];
+const BRIEF = [...briefColumns, "brief_checksum"];
 const PROGRESS = [...progressColumns.names, "progress_checksum"];
 const SET_PROGRESS = PROGRESS.map((name) => `${name} = ?`).join(", ");
 
@@ -29,8 +32,8 @@ const STATEMENTS = {
   commit: "COMMIT",
   rollback: "ROLLBACK",
   probe: "UPDATE schema_migrations SET name = name",
-  insertJob: `INSERT INTO jobs (owner, epoch, revision, ${[...FIXED, ...PROGRESS].join(", ")})
-    VALUES (?, ?, 1, ${parameters([...FIXED, ...PROGRESS])})
+  insertJob: `INSERT INTO jobs (owner, epoch, revision, ${[...FIXED, ...PROGRESS, ...BRIEF].join(", ")})
+    VALUES (?, ?, 1, ${parameters([...FIXED, ...PROGRESS, ...BRIEF])})
     ON CONFLICT (job_id) DO NOTHING`,
   insertSource: insertInto("job_sources", ["job_id", "manifest_json", "configuration_json", "checksum"]),
   updateJob: `UPDATE jobs SET revision = revision + 1, ${SET_PROGRESS}

@@ -15,11 +15,13 @@ import {
   JournalUnavailable,
 } from "../../engine/journal.ts";
 import { tallyJson } from "../../engine/tally.ts";
+import { agents } from "../sql/agents.ts";
 import { artifacts } from "../sql/artifacts.ts";
+import { briefColumns, briefValues } from "../sql/brief-jobs.ts";
 import type { Stored } from "../sql/columns.ts";
 import { letters } from "../sql/dead-letters.ts";
 import { humanRequests } from "../sql/human-requests.ts";
-import { agents, tallyOf, tasks, toTrace } from "../sql/jobs.ts";
+import { tallyOf, tasks, toTrace } from "../sql/jobs.ts";
 import { packLines } from "../sql/packed-lines.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import { ROWS_AT_ONCE, rowsOf, segmentsOf, slicesOf } from "./batch-slices.ts";
@@ -39,6 +41,9 @@ interface ClaimedRow {
   readonly job_id: string;
   readonly submitted_at: number;
 }
+
+/** With the checksum. */
+const NOT_BRIEF: readonly Stored[] = [...briefColumns.map(() => null), null];
 
 const BEFORE_ALL: ClaimedRow = { job_id: "", submitted_at: -1 };
 
@@ -260,13 +265,16 @@ export class SqliteJournal implements Journal {
 
   #insert(changes: JobChanges, insert: JobInsert): Claim {
     const { jobId, owner, epoch } = changes;
+    const brief = briefValues(changes);
     const { changes: rows } = this.#sql.insertJob.run(
       owner,
       epoch,
       ...withChecksum(fixedColumns.toValues({ ...insert, ...insert.trace, jobId })),
       ...withChecksum(progressValues(changes.progress)),
+      ...(brief === null ? NOT_BRIEF : withChecksum(brief)),
     );
     if (rows === 0) return this.#whyNot(changes);
+    if (brief !== null) return "complete";
     put(this.#sql.insertSource, [jobId, insert.manifestJson, insert.configurationJson]);
     return "current";
   }
@@ -365,7 +373,8 @@ export class SqliteJournal implements Journal {
   }
 }
 
-type Claim = "current" | "applied" | "lost";
+/** What became of a job's row; with `complete` nothing else is to be written. */
+type Claim = "current" | "complete" | "applied" | "lost";
 
 /** Whether the job has ended, and may have stored work; one that was born and ended within this batch never did. */
 const hasLeftWork = ({ insert, progress }: JobChanges): boolean =>

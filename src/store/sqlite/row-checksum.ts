@@ -2,6 +2,7 @@
 // Rows from before there were checksums have null in their place.
 
 import { crc32 } from "node:zlib";
+import { briefColumns } from "../sql/brief-jobs.ts";
 import { fixedColumns, progressColumns } from "./job-columns.ts";
 
 export type RowValues = readonly (string | number | null)[];
@@ -13,10 +14,11 @@ export interface RowChecksum {
   readonly of: readonly string[];
 }
 
-/** Of a job's row one part is never written again and the other with each batch; a claim changes neither. */
+/** Of a job's row one part is written with each batch, and the others never again; a claim changes none. */
 const JOB_CHECKSUMS: readonly RowChecksum[] = [
   { column: "fixed_checksum", of: fixedColumns.names },
   { column: "progress_checksum", of: progressColumns.names },
+  { column: "brief_checksum", of: briefColumns },
 ];
 
 /** @param columns the table's, in their order */
