@@ -3,6 +3,7 @@
 import type { Mutation } from "./mutation.ts";
 
 const orphans = ["src/execution/process/orphans.test.ts"];
+const workerPipes = ["src/execution/process/worker-pipes.test.ts"];
 const spareFolders = ["src/execution/runner/spare-folders.test.ts"];
 const hostileWorker = ["src/execution/runner/hostile-worker.test.ts"];
 
@@ -34,6 +35,27 @@ export const executionMutations: readonly Mutation[] = [
     search: "!isMadeAsNew(held, name)",
     replacement: "name === path",
     tests: spareFolders,
+  },
+  {
+    fault: "a pipe that a worker put in the place of its own is taken for it",
+    file: "src/execution/process/worker-pipes.ts",
+    search: "found?.ino === inode",
+    replacement: "found !== undefined",
+    tests: spareFolders,
+  },
+  {
+    fault: "what a worker wrote last is lost while the listener is busy",
+    file: "src/execution/process/pipes.ts",
+    search: "await this.#room;",
+    replacement: "",
+    tests: workerPipes,
+  },
+  {
+    fault: "a pipe that somebody still has is given to another worker",
+    file: "src/execution/process/worker-pipes.ts",
+    search: "giveBack(path, isAtEnd)",
+    replacement: "giveBack(path, true)",
+    tests: workerPipes,
   },
   {
     fault: "spare folders that were moved are used",

@@ -25,6 +25,7 @@ import { canMark, markIn } from "./process-marks.ts";
 import { ProcessTrees } from "./process-trees.ts";
 import { SideCommands } from "./side-command.ts";
 import { Spawner } from "./spawner.ts";
+import { WorkerPipes } from "./worker-pipes.ts";
 
 /** Starts an orphan that holds nothing of its command, and writes its process id into a file. */
 const orphanInto = (file: string) =>
@@ -149,6 +150,7 @@ it("an orphan that keeps its command's output open does not hold up the outcome 
   const drop = () => {};
   try {
     const script = orphanInto(join(home, "pid")).replace("</dev/null >/dev/null 2>&1", "");
+    const pipes = await WorkerPipes.open(tools.fifos, realClock, join(home, "events"));
     const worker = await WorkerProcess.start(
       {
         file: "/bin/sh",
@@ -156,8 +158,7 @@ it("an orphan that keeps its command's output open does not hold up the outcome 
         cwd: home,
         env: { PATH: process.env.PATH ?? "" },
         mark: trees.newMark(),
-        eventStreamPath: join(home, "events"),
-        hasEventStream: false,
+        pipes,
         takesInput: false,
       },
       { tools, sinks: { stdout: drop, stderr: drop, events: drop, backpressure: () => null } },

@@ -22,6 +22,7 @@ import {
 } from "node:fs";
 import { Socket } from "node:net";
 import { join } from "node:path";
+import { scheduler } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Clock } from "../../engine/ports.ts";
 
@@ -143,16 +144,13 @@ export function openEnd(path: string, access: number): number {
 const LEFT_BYTES_MAX = 1024 * 1024;
 const IDLE_MS = 100;
 
-export interface PipeReaderOptions {
-  readonly fd: number;
-  readonly clock: Clock;
-  readonly sink: (chunk: Buffer) => void;
-  /** Null while there is room; otherwise what to wait for before reading on. */
-  readonly backpressure: () => Promise<void> | null;
-}
+export type PipeSink = (chunk: Buffer) => void;
+
+/** Null while there is room; otherwise what to wait for before reading on. */
+type Backpressure = () => Promise<void> | null;
 
 /**
- * Reads one pipe of a worker to its end, no faster than its output can be taken on.
+ * Reads one pipe, no faster than its output can be taken on.
  *
  * While the listener is busy nothing is read, so a fast writer blocks instead of filling memory. After
  * `finish` it ends soon, whatever happens: a pipe that another process still holds open is closed.
@@ -161,13 +159,17 @@ export class PipeReader {
   readonly #socket: Socket;
   readonly #clock: Clock;
   readonly #closed: Promise<void>;
-  #waiting = false;
+  #sink: PipeSink = () => {};
+  #backpressure: Backpressure = () => null;
+  /** What the listener waits for. */
+  #room: Promise<void> | null = null;
   #isAtEnd = false;
   #chunks = 0;
   /** Bytes that may still come; unlimited before `finish`. */
   #leftBytes = Number.POSITIVE_INFINITY;
 
-  constructor({ fd, clock, sink, backpressure }: PipeReaderOptions) {
+  /** @param fd a read end, which is closed with the reader */
+  constructor(fd: number, clock: Clock) {
     this.#clock = clock;
     this.#socket = new Socket({ fd, readable: true, writable: false });
     this.#closed = new Promise((resolve) => this.#socket.once("close", () => resolve()));
@@ -178,15 +180,42 @@ export class PipeReader {
     this.#socket.on("data", (chunk: Buffer) => {
       this.#chunks++;
       this.#leftBytes -= chunk.length;
-      sink(chunk);
+      this.#sink(chunk);
       if (this.#leftBytes < 0) this.#socket.destroy();
-      else this.#waitFor(backpressure());
+      else this.#waitFor(this.#backpressure());
     });
+  }
+
+  /** Sets who gets what comes from now on. */
+  listen(sink: PipeSink, backpressure: Backpressure): void {
+    this.#sink = sink;
+    this.#backpressure = backpressure;
+  }
+
+  get isOpen(): boolean {
+    return !this.#socket.destroyed && !this.#isAtEnd;
   }
 
   /** Whether all was read, so that nobody has the pipe open for writing. */
   get isAtEnd(): boolean {
     return this.#isAtEnd;
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  /**
+   * Reads what is in the pipe, into which nobody writes any more. The event loop looks at all pipes in each turn, but at
+   * one that was just opened, or was not read for a while, from the next turn on.
+   */
+  async drain(): Promise<void> {
+    for (let chunks = -1; chunks !== this.#chunks; ) {
+      chunks = this.#chunks;
+      await this.#room;
+      await scheduler.yield();
+      await scheduler.yield();
+    }
   }
 
   /**
@@ -203,7 +232,7 @@ export class PipeReader {
     for (let idleTurns = 0; !closed; ) {
       const chunks = this.#chunks;
       await this.#closedOrAfter(done, IDLE_MS);
-      if (closed || this.#waiting || chunks !== this.#chunks) continue;
+      if (closed || this.#room !== null || chunks !== this.#chunks) continue;
       idleTurns++;
       if (idleTurns === 1) await onHeld();
       else this.#socket.destroy();
@@ -220,13 +249,12 @@ export class PipeReader {
   }
 
   #waitFor(room: Promise<void> | null): void {
-    if (room === null || this.#waiting) return;
-    this.#waiting = true;
+    if (room === null || this.#room !== null) return;
     this.#socket.pause();
     const goOn = () => {
-      this.#waiting = false;
+      this.#room = null;
       this.#socket.resume();
     };
-    room.then(goOn, goOn);
+    this.#room = room.then(goOn, goOn);
   }
 }

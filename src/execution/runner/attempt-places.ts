@@ -1,7 +1,7 @@
 // What a command has on disk: its agent's folder and its attempt's, prepared before it starts and put away when it has
-// ended.
+// ended, and the pipes that belong to them.
 //
-// - Both are held open meanwhile: whatever becomes of their paths, what is written and looked at is in them.
+// - Both folders are held open meanwhile: whatever becomes of their paths, what is written and looked at is in them.
 // - Nothing stays of a command that has left nothing in its workspace: its folders are another's (spare-folders.ts), or go.
 
 import { basename, dirname, relative } from "node:path";
@@ -10,10 +10,12 @@ import type { Clock, EngineLog } from "../../engine/ports.ts";
 import type { TaskStart } from "../../engine/task-port.ts";
 import { makeFolder } from "../../lib/files.ts";
 import { OpenFolder } from "../../lib/open-folder.ts";
+import type { FifoSupply } from "../process/pipes.ts";
+import { WorkerPipes } from "../process/worker-pipes.ts";
 import { AttemptFailure, type AttemptReport } from "./attempt.ts";
 import { failureOfSystem } from "./command-failure.ts";
 import { type AgentFolders, agentFolders, attemptFolder, type PayloadOf } from "./paths.ts";
-import { type HeldFolders, SpareFolders } from "./spare-folders.ts";
+import { closeHeld, type HeldFolders, SpareFolders } from "./spare-folders.ts";
 import { StagingError } from "./staging.ts";
 import type { Trash } from "./trash.ts";
 import {
@@ -33,10 +35,13 @@ export interface PlacesOptions {
   readonly log: EngineLog;
 }
 
+export interface PlacesTools {
+  readonly trash: Trash;
+  readonly fifos: FifoSupply;
+}
+
 export interface Places extends WorkerPlaces, HeldFolders {
   readonly folders: AgentFolders;
-  /** Whether the folders were another attempt's before. */
-  readonly isSpare: boolean;
   /** Whether something is staged for the command. */
   readonly hasUploads: boolean;
 }
@@ -50,14 +55,14 @@ export interface Left {
 
 export class AttemptPlaces {
   readonly #options: PlacesOptions;
-  readonly #trash: Trash;
+  readonly #tools: PlacesTools;
   readonly #workspaces = new Workspaces();
   readonly #spareFolders: SpareFolders;
 
-  constructor(options: PlacesOptions, trash: Trash) {
+  constructor(options: PlacesOptions, tools: PlacesTools) {
     this.#options = options;
-    this.#trash = trash;
-    this.#spareFolders = new SpareFolders(options.home, trash, options.clock, options.log);
+    this.#tools = tools;
+    this.#spareFolders = new SpareFolders(options.home, tools.trash, options.clock, options.log);
   }
 
   /** @throws AttemptFailure */
@@ -72,8 +77,7 @@ export class AttemptPlaces {
       const hasUploads = uploads.length > 0;
       const spare = hasUploads ? null : this.#spareFolders.take(folders, basename(folder));
       if (spare !== null) {
-        opened.use(spare.agent);
-        opened.use(spare.attempt);
+        opened.defer(() => closeHeld(spare));
         this.#workspaces.adopt(folders);
       }
       const agent = spare?.agent ?? opened.use(this.#agentFolder(folders));
@@ -86,6 +90,9 @@ export class AttemptPlaces {
       const attempt =
         spare?.attempt ?? opened.use(await makeAttemptFolder(agent, relative(folders.agent, folder)));
       await writeAttemptFiles(task, attempt, spare !== null);
+      const { clock } = this.#options;
+      const pipes =
+        spare?.pipes ?? (await WorkerPipes.open(this.#tools.fifos, clock, attempt.path("events")));
       opened.move();
       return {
         files: attemptFiles(task, folder),
@@ -96,7 +103,7 @@ export class AttemptPlaces {
         folders,
         agent,
         attempt,
-        isSpare: spare !== null,
+        pipes,
         hasUploads,
       };
     } catch (error) {
@@ -125,16 +132,17 @@ export class AttemptPlaces {
    */
   async putAway(places: Places, left: Left | null): Promise<void> {
     const { files, folders } = places;
+    const { trash } = this.#tools;
     const isOver = left?.isWorkspaceEmpty === true && !places.hasUploads;
     try {
       if (isOver) {
         this.#workspaces.forget(folders);
         if (left.isTreeGone && this.#spareFolders.keep(folders, places, basename(files.folder))) return;
       }
-      places.attempt[Symbol.dispose]();
-      places.agent[Symbol.dispose]();
-      await this.#trash.discard(files.folder);
-      if (isOver) await this.#trash.discard(folders.agent);
+      await places.pipes.finish(async () => {});
+      closeHeld(places);
+      await trash.discard(files.folder);
+      if (isOver) await trash.discard(folders.agent);
     } catch (error) {
       this.#options.log.warn({ folder: files.folder, error: String(error) }, "An attempt's folder is left.");
     }

@@ -94,7 +94,7 @@ export class HostLocalRunner {
   constructor(options: HostLocalOptions, tools: HostLocalTools) {
     this.#options = options;
     this.#tools = tools;
-    this.#places = new AttemptPlaces(options, tools.trash);
+    this.#places = new AttemptPlaces(options, tools);
   }
 
   /** Removes what is kept for further commands. To be called when no attempt is under way. */
@@ -210,8 +210,7 @@ export class HostLocalRunner {
           cwd: places.workdir,
           env: workerEnvironment({ config, task, places, prefixes, runEvents, runtimeEnv }),
           mark,
-          eventStreamPath: places.attempt.path("events"),
-          hasEventStream: places.isSpare,
+          pipes: places.pipes,
           takesInput: config.longLived,
         },
         {

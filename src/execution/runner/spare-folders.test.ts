@@ -73,6 +73,7 @@ describe("the folders of commands that leave nothing", () => {
     ["a link for the output folder", 'rmdir "$SVC_OUTPUT_DIR"; ln -s /tmp "$SVC_OUTPUT_DIR"'],
     ["a link for an input", 'rm "$SVC_INPUT_FILE"; ln -s /etc/hostname "$SVC_INPUT_FILE"'],
     ["a second name of an input", 'ln "$SVC_INPUT_FILE" "$SVC_RUN_DIR/input-$SVC_AGENT_ID"'],
+    ["another event stream", 'rm "$SVC_EVENT_STREAM"; mkfifo -m 600 "$SVC_EVENT_STREAM"'],
     ["a second name of the event stream", 'ln "$SVC_EVENT_STREAM" "$SVC_RUN_DIR/events-$SVC_AGENT_ID"'],
     ["a file for the event stream", 'rm "$SVC_EVENT_STREAM"; echo x > "$SVC_EVENT_STREAM"'],
     ["other rights", 'chmod 777 "$SVC_OUTPUT_DIR" "$SVC_WORKDIR" "$SVC_INPUT_FILE"'],
@@ -88,8 +89,12 @@ describe("the folders of commands that leave nothing", () => {
       await using fixture = new RunnerFixture();
       const asNew = printed(await runAs(fixture, "fresh", LIST, "run_2"));
       await runAs(fixture, "bad", script);
-      const next = await runAs(fixture, "next", `${LIST}; ${`cat "$SVC_INPUT_FILE"`}`, "run_1", { n: 1 });
+      const report = `echo '{"type":"reported"}' 1<> "$SVC_EVENT_STREAM"`;
+      const next = await runAs(fixture, "next", `${LIST}; cat "$SVC_INPUT_FILE"; ${report}`, "run_1", {
+        n: 1,
+      });
       assert.equal(printed(next), `${asNew}{"n":1}`);
+      assert.equal(fixture.listener.events.filter(({ type }) => type === "reported").length, 1);
       assert.deepEqual(artifactsOf(next), []);
     });
   }

@@ -25,6 +25,7 @@ import {
 import { basename, dirname, join, relative } from "node:path";
 import type { Clock, EngineLog } from "../../engine/ports.ts";
 import type { OpenFolder } from "../../lib/open-folder.ts";
+import type { WorkerPipes } from "../process/worker-pipes.ts";
 import type { AgentFolders } from "./paths.ts";
 import type { Trash } from "./trash.ts";
 
@@ -52,10 +53,11 @@ const ATTEMPT_ENTRIES = {
   out: "folder",
 } as const;
 
-/** The folders of an agent and of its attempt, open. */
+/** The folders of an agent and of its attempt, and the pipes for a worker in them; all open. */
 export interface HeldFolders {
   readonly agent: OpenFolder;
   readonly attempt: OpenFolder;
+  readonly pipes: WorkerPipes;
 }
 
 interface Spare {
@@ -112,7 +114,7 @@ export class SpareFolders {
     } catch (error) {
       // Somebody has changed it meanwhile. What is left is prepared as a folder that was there.
       this.#log.warn({ folder: spare.path, error: String(error) }, "A spare folder could not be used.");
-      closeBoth(held);
+      closeHeld(held);
       return null;
     }
   }
@@ -124,8 +126,8 @@ export class SpareFolders {
    * @param name of the attempt's folder
    * @returns false when there is something in them that new ones do not have
    */
-  keep({ agent: path }: AgentFolders, { agent, attempt }: HeldFolders, name: string): boolean {
-    const held = { agent, attempt };
+  keep({ agent: path }: AgentFolders, { agent, attempt, pipes }: HeldFolders, name: string): boolean {
+    const held = { agent, attempt, pipes };
     if (this.#count >= KEPT_MAX || !isMadeAsNew(held, name)) return false;
     this.#add({ path, name, held, keptAtMs: this.#clock.steadyMs() });
     return true;
@@ -179,7 +181,9 @@ export class SpareFolders {
   async #discardAll(spares: readonly Spare[]): Promise<void> {
     for (const spare of spares) this.#remove(spare);
     for (const { path, name, held } of spares) {
-      closeBoth(held);
+      // Read to their ends, so that they are others' once nobody has them.
+      await held.pipes.finish(async () => {});
+      closeHeld(held);
       try {
         // Two flat folders are removed with fewer calls than one inside the other.
         await this.#trash.discard(join(path, "attempts", name));
@@ -191,13 +195,14 @@ export class SpareFolders {
   }
 }
 
-function closeBoth({ agent, attempt }: HeldFolders): void {
+export function closeHeld({ agent, attempt, pipes }: HeldFolders): void {
+  pipes.close();
   attempt[Symbol.dispose]();
   agent[Symbol.dispose]();
 }
 
 /** Checks that folders, in which the workspace is empty, are as new ones, and empties the files of the attempt. */
-function isMadeAsNew({ agent, attempt }: HeldFolders, name: string): boolean {
+function isMadeAsNew({ agent, attempt, pipes }: HeldFolders, name: string): boolean {
   try {
     const attempts = agent.path("attempts");
     if (![attempts, agent.path("work"), attempt.path("out")].every((path) => isOwn(lstatSync(path))))
@@ -208,7 +213,7 @@ function isMadeAsNew({ agent, attempt }: HeldFolders, name: string): boolean {
     const body = attempt.path("body.txt");
     if (existsSync(body)) unlinkSync(body);
     if (!holdsJust(attempt.path("."), ATTEMPT_ENTRIES) || !holdsJust(attempt.path("out"), {})) return false;
-    if (lstatSync(attempt.path("events")).nlink > 1) return false;
+    if (!pipes.isUsable(attempt.path("events"))) return false;
     if (lstatSync(attempt.path("human-responses.jsonl")).size > 0) return false;
     return INPUTS.every((input) => emptied(attempt.path(input)));
   } catch {

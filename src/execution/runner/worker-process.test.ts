@@ -7,6 +7,7 @@ import { eventually, realClock } from "../../../test/support/execution.ts";
 import { FifoSupply } from "../process/pipes.ts";
 import { ProcessTrees } from "../process/process-trees.ts";
 import { Spawner } from "../process/spawner.ts";
+import { WorkerPipes } from "../process/worker-pipes.ts";
 import { WorkerProcess } from "./worker-process.ts";
 
 /** Remembers what was taken. */
@@ -33,7 +34,8 @@ it("a worker, started or not, leaves no named pipe and no open file", async () =
     events: () => {},
     backpressure: () => null,
   };
-  const start = (file: string) =>
+  const openPipes = () => WorkerPipes.open(fifos, realClock, join(root, `events-${fifos.taken.length}`));
+  const start = (file: string, pipes: WorkerPipes) =>
     WorkerProcess.start(
       {
         file,
@@ -41,23 +43,24 @@ it("a worker, started or not, leaves no named pipe and no open file", async () =
         cwd: root,
         env: { PATH: process.env.PATH ?? "" },
         mark: tools.trees.newMark(),
-        eventStreamPath: join(root, `events-${fifos.taken.length}`),
-        hasEventStream: false,
+        pipes,
         takesInput: true,
       },
       { tools, sinks },
     );
   const echo = async () => {
-    const worker = await start("head");
+    const pipes = await openPipes();
+    const worker = await start("head", pipes);
     worker.writeLine("a line");
     assert.equal((await worker.ended)?.exitCode, 0);
+    await pipes.finish(async () => {});
   };
   const openFiles = () => (existsSync("/proc/self/fd") ? readdirSync("/proc/self/fd").length : 0);
   try {
     await echo();
     const before = openFiles();
     for (let i = 0; i < 5; i++) await echo();
-    await assert.rejects(start("no-such-program"), { code: "ENOENT" });
+    await assert.rejects(start("no-such-program", await openPipes()), { code: "ENOENT" });
     await eventually(() => openFiles() <= before);
     assert.equal(stdout, "a line\n".repeat(6));
     assert.deepEqual(fifos.taken.filter(existsSync), []);

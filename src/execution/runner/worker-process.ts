@@ -1,17 +1,18 @@
 // One worker process: started, read while it runs, and ended with everything it started.
 //
-// - It never waits for ever on a worker that has ended: pipes that others hold are given up (pipes.ts).
+// - It never waits for ever on a worker that has ended: pipes that others hold are given up (worker-pipes.ts).
 // - `ended` resolves once, when the leader and its group are gone and all pipes are read.
 // - Asked to end, the tree gets SIGTERM, and after the grace period SIGKILL; a tree that obeys is left its time.
 
-import { closeSync, renameSync } from "node:fs";
+import { closeSync } from "node:fs";
 import { Socket } from "node:net";
 import { limits } from "../../engine/limits.ts";
 import type { Clock } from "../../engine/ports.ts";
-import { type FifoSupply, openPipe, openReadEnd, type PipeEnds, PipeReader } from "../process/pipes.ts";
+import { type FifoSupply, openPipe } from "../process/pipes.ts";
 import { type ProcessTree, type ProcessTrees, signalGroup } from "../process/process-trees.ts";
 import type { Spawner, StartedWorker } from "../process/spawner.ts";
 import type { WorkerExit } from "../process/spawner-process.ts";
+import type { WorkerPipes, WorkerSinks } from "../process/worker-pipes.ts";
 
 export interface WorkerTools {
   readonly spawner: Spawner;
@@ -26,19 +27,9 @@ export interface WorkerSpec {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly mark: string;
-  /** Where the worker finds the pipe for its events. */
-  readonly eventStreamPath: string;
-  /** Whether one is there already. */
-  readonly hasEventStream: boolean;
+  readonly pipes: WorkerPipes;
   /** Whether stdin is a pipe that messages are sent through. */
   readonly takesInput: boolean;
-}
-
-export interface WorkerSinks {
-  stdout(chunk: Buffer): void;
-  stderr(chunk: Buffer): void;
-  events(chunk: Buffer): void;
-  backpressure(): Promise<void> | null;
 }
 
 export class WorkerProcess {
@@ -46,12 +37,8 @@ export class WorkerProcess {
   readonly ended: Promise<WorkerExit | null>;
   readonly #tools: WorkerTools;
   readonly #tree: ProcessTree;
-  readonly #readers: readonly PipeReader[];
-  /** Keeps the event stream open between two writers; closed when the worker has ended. */
-  readonly #eventKeeperFd: number;
-  readonly #input: Socket | null;
-  /** Paths of the pipes for stdin, stdout and stderr. */
-  readonly #names: readonly string[];
+  readonly #pipes: WorkerPipes;
+  readonly #input: Input | null;
   #isTreeGone = false;
   #askedToEnd = false;
   /** After the grace period of a worker that was asked to end. */
@@ -59,20 +46,16 @@ export class WorkerProcess {
   #cancelGrace: () => void = () => {};
   #exited = false;
 
-  private constructor(worker: StartedWorker, pipes: Pipes, spec: WorkerSpec, given: Given) {
-    this.#tools = given.tools;
-    this.#tree = given.tools.trees.started(spec.mark, worker.pid, worker.start);
-    this.#eventKeeperFd = pipes.events.writeFd;
-    this.#input = pipes.input === null ? null : inputSocket(pipes.input.writeFd);
-    this.#names = pipes.names;
-    const { clock } = given.tools;
-    const reader = (fd: number, sink: (chunk: Buffer) => void) =>
-      new PipeReader({ fd, clock, sink, backpressure: given.sinks.backpressure });
-    this.#readers = [
-      reader(pipes.stdoutFd, given.sinks.stdout),
-      reader(pipes.stderrFd, given.sinks.stderr),
-      reader(pipes.events.readFd, given.sinks.events),
-    ];
+  private constructor(
+    worker: StartedWorker,
+    { pipes, mark }: WorkerSpec,
+    input: Input | null,
+    tools: WorkerTools,
+  ) {
+    this.#tools = tools;
+    this.#tree = tools.trees.started(mark, worker.pid, worker.start);
+    this.#pipes = pipes;
+    this.#input = input;
     this.ended = this.#untilEnded(worker.exited);
   }
 
@@ -81,22 +64,23 @@ export class WorkerProcess {
    *
    * @throws the system's error (code ENOENT, EACCES, E2BIG, …) when the command cannot be started, or SpawnerLost
    */
-  static async start(spec: WorkerSpec, given: Given): Promise<WorkerProcess> {
-    const { file, args, cwd, env, mark, takesInput, eventStreamPath, hasEventStream } = spec;
-    const names = await given.tools.fifos.take(2 + Number(takesInput) + Number(!hasEventStream));
-    const newEvents = hasEventStream ? null : (names.pop() ?? "");
-    // Given back and closed when no worker comes of them.
+  static async start(spec: WorkerSpec, { tools, sinks }: Given): Promise<WorkerProcess> {
+    const { file, args, cwd, env, mark, takesInput, pipes } = spec;
+    // Closed, and given back, when no worker comes of them.
     using unused = new DisposableStack();
-    for (const path of names) unused.defer(() => given.tools.fifos.giveBack(path, false));
-    const [stdout = "", stderr = "", stdin = null] = names;
-    // Opened before it lies where workers may replace it.
-    const paths = { stdout, stderr, stdin, events: newEvents ?? eventStreamPath };
-    const pipes = { ...openPipes(paths, unused), names };
-    if (newEvents !== null) renameSync(newEvents, eventStreamPath);
-    const worker = await given.tools.spawner.start({ file, args, cwd, env, mark, stdin, stdout, stderr });
-    if (pipes.input !== null) closeSync(pipes.input.readFd);
+    unused.defer(() => pipes.close());
+    const [stdin = null] = takesInput ? await tools.fifos.take(1) : [];
+    if (stdin !== null) unused.defer(() => tools.fifos.giveBack(stdin, false));
+    const ends = stdin === null ? null : openPipe(stdin);
+    if (ends !== null) for (const fd of [ends.readFd, ends.writeFd]) unused.defer(() => closeSync(fd));
+    pipes.listen(sinks);
+    const { stdout, stderr } = pipes;
+    const worker = await tools.spawner.start({ file, args, cwd, env, mark, stdin, stdout, stderr });
     unused.move();
-    return new WorkerProcess(worker, pipes, spec, given);
+    if (stdin === null || ends === null) return new WorkerProcess(worker, spec, null, tools);
+    // Open until the worker has its own: a pipe that nobody reads cannot be opened for writing.
+    closeSync(ends.readFd);
+    return new WorkerProcess(worker, spec, { path: stdin, socket: inputSocket(ends.writeFd) }, tools);
   }
 
   /** Whether it ended because it was asked to, and not by itself. */
@@ -104,7 +88,7 @@ export class WorkerProcess {
     return this.#askedToEnd;
   }
 
-  /** Whether nothing of its process tree is left for sure, and nobody has its pipes; after it has ended. */
+  /** Whether nothing of its process tree is left for sure; after it has ended. */
   get isTreeGone(): boolean {
     return this.#isTreeGone;
   }
@@ -122,75 +106,43 @@ export class WorkerProcess {
 
   /** Bytes sent that the worker's stdin has not taken. */
   get unreadBytes(): number {
-    return this.#input?.writableLength ?? 0;
+    return this.#input?.socket.writableLength ?? 0;
   }
 
   /** Writes one line to the worker's stdin; nothing happens when that is closed. */
   writeLine(line: string): void {
-    if (this.#input?.writable) this.#input.write(`${line}\n`);
+    if (this.#input?.socket.writable) this.#input.socket.write(`${line}\n`);
   }
 
   async #untilEnded(exited: Promise<WorkerExit | null>): Promise<WorkerExit | null> {
     const exit = await exited;
     this.#exited = true;
-    this.#input?.destroy();
+    this.#input?.socket.destroy();
     const { trees } = this.#tools;
     if (this.#askedToEnd) {
       await trees.gone(this.#tree, () => this.#graceOver);
       this.#cancelGrace();
       await trees.kill(this.#tree);
     } else if (exit === null) await trees.kill(this.#tree);
-    else signalGroup(this.#tree.pid, "SIGKILL");
-    closeSync(this.#eventKeeperFd);
-    const killEscaped = () => trees.kill(this.#tree);
-    await Promise.all(this.#readers.map((reader) => reader.finish(killEscaped)));
+    else if (!exit.isTreeGone) signalGroup(this.#tree.pid, "SIGKILL");
+    this.#isTreeGone = exit?.isTreeGone === true;
+    if (this.#isTreeGone && !this.#askedToEnd) await this.#pipes.drain();
+    else await this.#pipes.finish(() => trees.kill(this.#tree));
     trees.ended(this.#tree.mark, this.#tree);
-    this.#isTreeGone = exit?.isTreeGone === true && this.#readers.every((reader) => reader.isAtEnd);
-    for (const path of this.#names) this.#tools.fifos.giveBack(path, this.#isTreeGone);
+    if (this.#input !== null) this.#tools.fifos.giveBack(this.#input.path, this.#isTreeGone);
     return exit;
   }
+}
+
+/** Stdin of a worker. */
+interface Input {
+  readonly path: string;
+  readonly socket: Socket;
 }
 
 interface Given {
   readonly tools: WorkerTools;
   readonly sinks: WorkerSinks;
-}
-
-/** The ends that are ours. */
-interface Pipes {
-  readonly names: readonly string[];
-  readonly stdoutFd: number;
-  readonly stderrFd: number;
-  readonly events: PipeEnds;
-  /** Its read end is open until the worker has its own: a pipe that nobody reads cannot be opened for writing. */
-  readonly input: PipeEnds | null;
-}
-
-interface PipePaths {
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly events: string;
-  readonly stdin: string | null;
-}
-
-function openPipes(
-  { stdout, stderr, events, stdin }: PipePaths,
-  ends: DisposableStack,
-): Omit<Pipes, "names"> {
-  const owned = (fd: number) => {
-    ends.defer(() => closeSync(fd));
-    return fd;
-  };
-  const both = (path: string) => {
-    const { readFd, writeFd } = openPipe(path);
-    return { readFd: owned(readFd), writeFd: owned(writeFd) };
-  };
-  return {
-    stdoutFd: owned(openReadEnd(stdout)),
-    stderrFd: owned(openReadEnd(stderr)),
-    events: both(events),
-    input: stdin === null ? null : both(stdin),
-  };
 }
 
 function inputSocket(fd: number): Socket {
