@@ -13,6 +13,12 @@ export const LICENCES_FILE = "THIRD-PARTY-LICENSES";
 /** By which libraries that are no ES modules load modules of Node. */
 const REQUIRE = `import { createRequire as requireFrom } from "node:module";const require = requireFrom(import.meta.url);`;
 
+/**
+ * What Fastify loads for servers that speak HTTP/2 or TLS themselves, which the program's never do. Both bring all of TLS along:
+ * 3 MB and a tenth of a start.
+ */
+const UNUSED = /^node:http[s2]$/;
+
 /** An error that nobody caught is printed with the line that it comes from. */
 const LINE_CHARS_MAX = 200;
 
@@ -46,7 +52,11 @@ export async function bundle(main: string, into: string): Promise<void> {
     plugins: [
       {
         name: "troupe",
-        setup({ onLoad }) {
+        setup({ onLoad, onResolve }) {
+          onResolve({ filter: UNUSED }, ({ importer, path }) =>
+            importer.includes("/node_modules/fastify/") ? { path, namespace: "unused" } : null,
+          );
+          onLoad({ filter: UNUSED, namespace: "unused" }, () => ({ contents: "" }));
           onLoad({ filter: /\.m?js$/ }, async ({ path }) => {
             if (path.includes("/node_modules/")) return null;
             const text = await readFile(path, "utf8");

@@ -5,7 +5,6 @@ import type { Clock } from "../engine/ports.ts";
 import type { ServiceCheck } from "../engine/service.ts";
 import type { RunSideCommand } from "../execution/process/side-command.ts";
 import type { PayloadOf } from "../execution/runner/paths.ts";
-import { checkGrpc } from "./checks/grpc.ts";
 import { checkHttp } from "./checks/http.ts";
 import { checkScript, type ScriptAsked } from "./checks/script.ts";
 import { authority, checkTcp, type Target } from "./checks/tcp.ts";
@@ -91,14 +90,17 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-function probe(check: ConnectionCheck, target: Target, signal: AbortSignal): Promise<CheckResult> {
+async function probe(check: ConnectionCheck, target: Target, signal: AbortSignal): Promise<CheckResult> {
   switch (check.kind) {
     case "http":
       return checkHttp(check, target, signal);
     case "tcp":
       return checkTcp(target, signal);
-    case "grpc":
+    case "grpc": {
+      // Loaded here because HTTP/2 brings TLS along: 3 MB for the few services that are checked so.
+      const { checkGrpc } = await import("./checks/grpc.ts");
       return checkGrpc(check.service, target, signal);
+    }
     default:
       return check satisfies never;
   }

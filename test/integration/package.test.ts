@@ -13,7 +13,7 @@ import { promisify } from "node:util";
 import { LICENCES_FILE } from "../../deploy/bundle.ts";
 import { sized } from "../support/long.ts";
 import { freePorts } from "../support/ports.ts";
-import { programEnvironment } from "../support/program.ts";
+import { programEnvironment, startProgram } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -87,6 +87,19 @@ test("the licence of every library in the installed program is beside it", async
     assert.ok(licences.includes(`\n${name} `), `${name} is missing`);
     assert.ok(licences.includes(text.trim()), `the licence of ${name} is missing`);
   }
+});
+
+test("installed, it serves without loading Node's TLS", limit, async () => {
+  const tells = "process.on('exit',()=>console.log(process.moduleLoadList.join()))";
+  await using served = await startProgram({
+    launcher: join(prefix, "lib", "node_modules", "troupe", "bin", "troupe.mjs"),
+    args: ["up"],
+    env: { XDG_CACHE_HOME: join(home, "cache"), NODE_OPTIONS: `--import=data:text/javascript,${tells}` },
+  });
+  assert.equal((await fetch(`${served.api}/health`)).status, 200);
+  await served.stop();
+  assert.match(served.output(), /NativeModule http\b/);
+  assert.doesNotMatch(served.output(), /NativeModule (tls|https|http2)\b/);
 });
 
 /** npx installs everything once more. */
