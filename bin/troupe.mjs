@@ -4,10 +4,10 @@
 // installed package. `node bin/troupe.mjs --node FILE …` runs another file the same way; the package's scripts use that.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
+import module, { createRequire } from "node:module";
 import { constants, homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const NODE_MAJOR = 26;
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -24,7 +24,8 @@ function installedNode() {
   }
 }
 
-const node = Number(process.versions.node.split(".")[0]) >= NODE_MAJOR ? process.execPath : installedNode();
+const isNewEnough = Number(process.versions.node.split(".")[0]) >= NODE_MAJOR;
+const node = isNewEnough ? process.execPath : installedNode();
 if (node === null) {
   console.error(
     `troupe: Node ${NODE_MAJOR} or newer is needed, and this is ${process.version}. ` +
@@ -37,11 +38,6 @@ const given = process.argv.slice(2);
 const source = join(root, "src", "main.ts");
 const isCheckout = existsSync(source);
 const main = isCheckout ? source : join(root, "dist", "program", "main.js");
-// node:ffi (src/execution/process/process-marks.ts) is experimental, and would warn every user.
-const args = [
-  "--disable-warning=ExperimentalWarning",
-  ...(given[0] === "--node" ? given.slice(1) : [main, ...given]),
-];
 // Compiled code is kept between starts: it saves a third of the start time and 10 MB of memory. An installed package may
 // belong to another user, so its cache is this user's own.
 const userCache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
@@ -50,10 +46,26 @@ const cache = isCheckout
   : join(userCache, "troupe", "compiled");
 const env = { NODE_COMPILE_CACHE: cache, ...process.env };
 
-if (typeof process.execve === "function") process.execve(node, [node, ...args], env);
+// node:ffi (src/execution/process/process-marks.ts) is experimental, and would warn every user.
+const UNSHOWN = "ExperimentalWarning";
 
-// The channel carries nothing: src/main.ts ends when it breaks, which is when this process was killed.
-const stdio = given[0] === "--node" ? "inherit" : ["inherit", "inherit", "inherit", "ipc"];
-const child = spawn(node, args, { stdio, env });
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
-child.on("exit", (code, signal) => process.exit(signal ? 128 + constants.signals[signal] : code));
+if (isNewEnough && given[0] !== "--node") {
+  // Starting Node once more would take a tenth of the start.
+  const shown = process.listeners("warning");
+  process.removeAllListeners("warning").on("warning", (warning) => {
+    if (warning.name !== UNSHOWN) for (const show of shown) show(warning);
+  });
+  process.env.NODE_COMPILE_CACHE = env.NODE_COMPILE_CACHE;
+  module.enableCompileCache(env.NODE_COMPILE_CACHE);
+  await import(pathToFileURL(main));
+} else {
+  const words = given[0] === "--node" ? given.slice(1) : [main, ...given];
+  const args = [`--disable-warning=${UNSHOWN}`, ...words];
+  if (typeof process.execve === "function") process.execve(node, [node, ...args], env);
+
+  // The channel carries nothing: src/main.ts ends when it breaks, which is when this process was killed.
+  const stdio = given[0] === "--node" ? "inherit" : ["inherit", "inherit", "inherit", "ipc"];
+  const child = spawn(node, args, { stdio, env });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  child.on("exit", (code, signal) => process.exit(signal ? 128 + constants.signals[signal] : code));
+}

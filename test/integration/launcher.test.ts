@@ -1,14 +1,17 @@
-// The launcher beside the program: so it is under a Node that is older than the program needs.
+// The launcher: beside the program under a Node that is older than the program needs, else the program's own process.
 
 import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { test } from "node:test";
+import { start } from "../support/command-line.ts";
 import { processesWith, seesProcesses } from "../support/processes.ts";
 import { startProgram, temporaryHome } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
-/** A process that cannot become another one, as with Node 20. */
-const env = { NODE_OPTIONS: "--import=data:text/javascript,process.execve=undefined" };
+/** What the launcher finds with Node 20: it is too old for the program, and cannot become another process. */
+const OLD =
+  "process.execve=undefined;Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.0.0'}})";
+const env = { NODE_OPTIONS: `--import=data:text/javascript,${OLD}` };
 
 test("kill -9 of the launcher ends the program behind it, and the next start has the home to itself", {
   skip: !seesProcesses && "there is no /proc to look at",
@@ -24,4 +27,16 @@ test("kill -9 of the launcher ends the program behind it, and the next start has
   } finally {
     await rm(home, { recursive: true, force: true });
   }
+});
+
+test("under a Node that is new enough, the launcher's process is the program, without warnings of Node's experiments", {
+  skip: !seesProcesses && "there is no /proc to look at",
+}, async () => {
+  // Without execve it could only start another one, and two would be seen.
+  const cannotChange = { NODE_OPTIONS: "--import=data:text/javascript,process.execve=undefined" };
+  await using program = await startProgram({ env: cannotChange });
+  assert.deepEqual(processesWith(program.home), [program.pid]);
+  const { out, err } = await start(["doctor"], program.home).ended;
+  assert.match(out, /found by a limit that they inherit/, "it uses node:ffi, which is experimental");
+  assert.equal(err, "");
 });
