@@ -10,6 +10,12 @@ export class StartFailed extends Error {
   override readonly name = "StartFailed";
 }
 
+/**
+ * How many connections may wait for the thread while it is busy; the kernel's net.core.somaxconn, 4096, may allow fewer. One
+ * that finds no place tries again after a second.
+ */
+const BACKLOG = 4096;
+
 export interface ListenAddress {
   readonly host: string;
   /** 0: any free one. */
@@ -26,7 +32,7 @@ export interface ListenAddress {
  */
 export async function listen(server: FastifyInstance, address: ListenAddress): Promise<string> {
   const { host } = address;
-  await server.listen({ host, port: address.port }).catch((error) => {
+  await server.listen({ host, port: address.port, backlog: BACKLOG }).catch((error) => {
     throw new StartFailed(explain(error, address));
   });
   const { port } = server.server.address() as AddressInfo;
@@ -50,7 +56,7 @@ export async function listenAtSocket(server: FastifyInstance, path: string): Pro
   const umask = process.umask(0o077);
   try {
     rmSync(path, { force: true });
-    await server.listen({ path });
+    await server.listen({ path, backlog: BACKLOG });
     chmodSync(path, 0o600);
   } catch (error) {
     throw new StartFailed(`Listening at the socket ${path} failed: ${(error as Error).message}.`);

@@ -2,12 +2,14 @@
 // gets a 4xx or a closed connection, never a 5xx, and everybody else is served meanwhile.
 
 import assert from "node:assert/strict";
-import type { Socket } from "node:net";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
 import { after, afterEach, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { graph, router, sensor } from "../support/graphs.ts";
 import { ended, path, submit } from "../support/job-watch.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import { type Program, startProgram, within } from "../support/program.ts";
 import { dial, everything, exchange, type RawAnswer, read, request } from "../support/raw-http.ts";
 import { call } from "../support/runtime-api.ts";
 
@@ -21,6 +23,10 @@ afterEach(async () => {
   assert.ok(!program.output().includes('"level":50'), program.output());
 });
 
+const SOMAXCONN = "/proc/sys/net/core/somaxconn";
+/** How many connections the kernel lets wait for a program; not a number where there is no /proc. */
+const somaxconn = existsSync(SOMAXCONN) ? Number(readFileSync(SOMAXCONN, "utf8")) : Number.NaN;
+
 const CLOSE = "Connection: close";
 const manifest = JSON.stringify(graph("raw", [router("r")]));
 
@@ -30,6 +36,23 @@ function isDomainError(answers: readonly RawAnswer[], status: number, what: stri
   assert.equal(given?.status, status, what);
   assert.deepEqual(Object.keys(JSON.parse(given.body) as JsonObject), ["error"], what);
 }
+
+test("2,000 connections find a place while the program's thread is busy", {
+  skip: !(somaxconn >= 2_000) && "the kernel lets fewer wait",
+}, async () => {
+  process.kill(program.pid, "SIGSTOP");
+  const { port } = new URL(program.url);
+  const sockets = Array.from({ length: 2_000 }, () => connect(Number(port), "127.0.0.1"));
+  try {
+    await within(20_000, Promise.all(sockets.map((socket) => once(socket, "connect"))), () => {
+      const waiting = sockets.filter((socket) => socket.connecting).length;
+      return `${waiting} of 2,000 found none`;
+    });
+  } finally {
+    for (const socket of sockets) socket.on("error", () => {}).destroy();
+    process.kill(program.pid, "SIGCONT");
+  }
+});
 
 test("bytes that are no HTTP are answered with 400 {error}", async () => {
   const garbage = [
