@@ -253,9 +253,9 @@ export class LocalTaskRunner implements TaskRunner {
     };
   }
 
-  /** Searches for escaped processes a while after a command has run, and not at all when none has. */
+  /** Searches for escaped processes a while after a command has run of which something may be left. */
   #sweepLater(): void {
-    if (this.#cancelSweep !== null || this.#draining) return;
+    if (!this.#trees.mayHaveEscaped || this.#cancelSweep !== null || this.#draining) return;
     this.#cancelSweep = this.#options.clock.after(SWEEP_AFTER_MS, () => {
       this.#cancelSweep = null;
       this.#trees.sweep().then(

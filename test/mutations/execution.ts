@@ -58,6 +58,13 @@ export const executionMutations: readonly Mutation[] = [
     tests: workerPipes,
   },
   {
+    fault: "what may have escaped a command is not searched for",
+    file: "src/execution/process/process-trees.ts",
+    search: "this.#mayHaveEscaped ||= !isGone;",
+    replacement: "",
+    tests: ["src/execution/process/process-trees.test.ts"],
+  },
+  {
     fault: "spare folders that were moved are used",
     file: "src/execution/runner/spare-folders.ts",
     search: "this.#assertInPlace(spare);",

@@ -61,6 +61,17 @@ const LOOK_MS = 1_000;
 const patientClock = holding(LOOK_MS).clock;
 const hastyPatientClock = holding(LOOK_MS, hastyClock).clock;
 
+/** The real clock, on which searches for what has escaped wait for the test. */
+function clockOfSweeps(): { readonly clock: Clock; readonly sweeps: readonly (() => void)[] } {
+  const sweeps: (() => void)[] = [];
+  const after: Clock["after"] = (delayMs, run) => {
+    if (delayMs !== 5_000) return realClock.after(delayMs, run);
+    sweeps.push(run);
+    return () => {};
+  };
+  return { clock: { ...realClock, after }, sweeps };
+}
+
 describe("the process tree of a worker", () => {
   it("is gone when the command ended by itself and left children in its group", async () => {
     // Without sweeps: what is gone, the end of the command has ended.
@@ -81,14 +92,18 @@ describe("the process tree of a worker", () => {
     assert.equal(await isRunning(pid), false);
   });
 
+  it("is not searched for when nothing is left of any command", {
+    skip: !canMark() && "needs Linux",
+  }, async () => {
+    const { clock, sweeps } = clockOfSweeps();
+    await using fixture = new RunnerFixture(undefined, clock);
+    for (const script of ["true", "sleep 0 & wait", "exit 3"]) await fixture.sh(script);
+    assert.equal(sweeps.length, 0);
+  });
+
   it("is searched for a while later, when an escaped child holds no pipe", async () => {
-    const sweeps: (() => void)[] = [];
-    const after: Clock["after"] = (delayMs, run) => {
-      if (delayMs !== 5_000) return realClock.after(delayMs, run);
-      sweeps.push(run);
-      return () => {};
-    };
-    await using fixture = new RunnerFixture(undefined, { ...realClock, after });
+    const { clock, sweeps } = clockOfSweeps();
+    await using fixture = new RunnerFixture(undefined, clock);
     const outcome = await fixture.sh(escaping("exec >/dev/null 2>&1;"));
     assert.equal(outcome.kind, "succeeded");
     const [pid = 0] = pidsIn(fixture);

@@ -51,6 +51,7 @@ export class ProcessTrees {
   readonly #livePids = new Set<number>();
   /** A process that carries the mark of what it starts for a moment. */
   #sparedPid = process.pid;
+  #mayHaveEscaped = false;
   #markSeq = randomInt(10 ** COMMAND_DIGITS);
   #reading: Promise<readonly ProcessEntry[]> | null = null;
   #nextReading: Promise<readonly ProcessEntry[]> | null = null;
@@ -94,9 +95,14 @@ export class ProcessTrees {
     return { mark, pid, start, seen: new Map() };
   }
 
-  /** Notes that a worker is over, or was never started; what is left of it from now on has escaped. */
-  ended(mark: string, tree: ProcessTree | null): void {
+  /**
+   * Notes that a worker is over, or was never started; what is left of it from now on has escaped.
+   *
+   * @param isGone whether nothing is left for sure
+   */
+  ended(mark: string, tree: ProcessTree | null, isGone = false): void {
     this.#liveMarks.delete(mark);
+    this.#mayHaveEscaped ||= !isGone;
     if (tree !== null && this.#livePids.delete(tree.pid)) this.#forget(tree.pid);
   }
 
@@ -125,8 +131,14 @@ export class ProcessTrees {
     });
   }
 
+  /** Whether something may have escaped since the last sweep. */
+  get mayHaveEscaped(): boolean {
+    return this.#mayHaveEscaped;
+  }
+
   /** Ends everything of this home whose mark is not live. @returns how many processes */
   async sweep(): Promise<number> {
+    this.#mayHaveEscaped = false;
     const escaped = await this.#escaped();
     this.#signalAll(escaped, "SIGKILL");
     return escaped.length;

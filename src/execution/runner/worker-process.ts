@@ -128,7 +128,7 @@ export class WorkerProcess {
     this.#isTreeGone = exit?.isTreeGone === true;
     if (this.#isTreeGone && !this.#askedToEnd) await this.#pipes.drain();
     else await this.#pipes.finish(() => trees.kill(this.#tree));
-    trees.ended(this.#tree.mark, this.#tree);
+    trees.ended(this.#tree.mark, this.#tree, this.#isTreeGone);
     if (this.#input !== null) this.#tools.fifos.giveBack(this.#input.path, this.#isTreeGone);
     return exit;
   }
