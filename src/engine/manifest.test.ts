@@ -8,7 +8,7 @@ import { fc } from "../../test/support/fast-check.ts";
 import type { ExecutorConfig, Graph, SensorConfig } from "./graph.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
-import { type ManifestProblem, manifestProblemsText, parseManifest } from "./manifest.ts";
+import { type ManifestProblem, manifestProblemsText, manifestSteps, parseManifest } from "./manifest.ts";
 
 const router = (node_id: string): JsonObject => ({ node_id, agent_type: "router" });
 
@@ -669,3 +669,19 @@ function reaches(edges: readonly { from: number; to: number }[], from: number, t
   for (const node of seen) for (const edge of edges) if (edge.from === node) seen.add(edge.to);
   return seen.has(to);
 }
+
+test("a large manifest is read in steps of a few nodes or edges, with the same result as at once", () => {
+  const names = Array.from({ length: 5_000 }, (_, n) => `n${n}`);
+  const large = manifest({
+    entrypoints: ["n0"],
+    nodes: names.map((node_id) => ({ node_id, agent_type: "router" })),
+    edges: names.slice(1).map((to_node, n) => ({ from_node: `n${n}`, to_node })),
+  });
+  const steps = manifestSteps(large);
+  let count = 0;
+  let step = steps.next();
+  for (; !step.done; step = steps.next()) count++;
+  // Nodes are read, indexed and put together, edges are read.
+  assert.ok(count > (4 * names.length) / 100, `${count} steps`);
+  assert.deepEqual(step.value, parseManifest(large));
+});

@@ -17,7 +17,7 @@ import {
 import { executorConfig } from "./manifest/executor-config.ts";
 import { Fields, kindOf, oneOf, shown } from "./manifest/fields.ts";
 import { type ManifestProblem, Problems, quoted } from "./manifest/problems.ts";
-import { isNoNode, rankNodes, readRoutes } from "./manifest/routes.ts";
+import { inSteps, isNoNode, rankNodes, readRoutes } from "./manifest/routes.ts";
 import { type Ports, readPorts, readRequiredServices, readServices } from "./manifest/services.ts";
 
 export type { ManifestProblem } from "./manifest/problems.ts";
@@ -39,12 +39,21 @@ const anAgentType = oneOf(agentTypes);
  * parseManifest({ manifest_version: "1.0", graph_id: "g", entrypoints: ["a"], nodes: [{ node_id: "a", agent_type: "router" }] });
  */
 export function parseManifest(value: JsonValue): ManifestResult {
+  const steps = manifestSteps(value);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** The same in steps of some items of the manifest, for a caller that lets others have their turn in between. */
+export function* manifestSteps(value: JsonValue): Generator<void, ManifestResult> {
   const problems = new Problems();
   if (!isObject(value)) {
     problems.add([], "wrong_type", `must be a JSON object, not ${kindOf(value)}`);
     return { kind: "invalid", problems: problems.list() };
   }
-  const graph = compile(Fields.root(value, problems));
+  const graph = yield* compile(Fields.root(value, problems));
   return problems.count === 0 ? { kind: "valid", graph } : { kind: "invalid", problems: problems.list() };
 }
 
@@ -54,21 +63,22 @@ export function manifestProblemsText(problems: readonly ManifestProblem[]): stri
 }
 
 /** Reads everything; the graph means something only if no problem was reported on the way. */
-function compile(manifest: Fields): Graph {
+function* compile(manifest: Fields): Generator<void, Graph> {
   checkVersion(manifest);
   const graphId = readGraphId(manifest);
   const jobName = manifest.text("job_name");
   const type = manifest.choice("type", ["batch", "service"], "batch");
   const ports = readPorts(manifest);
-  const drafts = readNodes(manifest, ports);
-  const indexOf = indexNodes(manifest, drafts);
+  const drafts = yield* readNodes(manifest, ports);
+  const indexOf = yield* indexNodes(manifest, drafts);
   const entrypoints = readEntrypoints(manifest, indexOf);
   const initialInputs = readInitialInputs(manifest, indexOf, entrypoints);
-  const routes = readRoutes(manifest, indexOf, drafts.length);
+  const routes = yield* readRoutes(manifest, indexOf, drafts.length);
   const ranks = rankNodes(routes, entrypoints);
-  const nodes = drafts.map((draft, index): GraphNode => {
+  const nodes: GraphNode[] = [];
+  yield* inSteps(drafts, (draft, index) => {
     const { toAll, toByType } = routes[index]!;
-    return { ...draft, index, toAll, toByType, rank: ranks[index]! };
+    nodes.push({ ...draft, index, toAll, toByType, rank: ranks[index]! });
   });
   const outputs = readOutputs(manifest);
   manifest.object("metadata");
@@ -105,13 +115,17 @@ function readGraphId(manifest: Fields): string {
 
 type NodeDraft = Omit<GraphNode, "index" | "toAll" | "toByType" | "rank">;
 
-function readNodes(manifest: Fields, ports: Ports): readonly NodeDraft[] {
+function* readNodes(manifest: Fields, ports: Ports): Generator<void, readonly NodeDraft[]> {
   if (!manifest.isGiven("nodes", "a non-empty list of nodes")) return [];
   const values = manifest.list("nodes", limits.nodesMax);
   if (isEmptyList(manifest.raw("nodes"))) {
     manifest.report("nodes", "empty", "is empty: a graph needs at least one node");
   }
-  return values.map((value, i) => readNode(manifest.objectIn("nodes", i, value), ports));
+  const drafts: NodeDraft[] = [];
+  yield* inSteps(values, (value, i) => {
+    drafts.push(readNode(manifest.objectIn("nodes", i, value), ports));
+  });
+  return drafts;
 }
 
 function isEmptyList(value: JsonValue | undefined): boolean {
@@ -172,18 +186,20 @@ function readConfig(node: Fields, isStream: boolean): AgentConfig {
   }
 }
 
-function indexNodes(manifest: Fields, drafts: readonly NodeDraft[]): ReadonlyMap<string, number> {
+function* indexNodes(
+  manifest: Fields,
+  drafts: readonly NodeDraft[],
+): Generator<void, ReadonlyMap<string, number>> {
   const indexOf = new Map<string, number>();
-  for (let i = 0; i < drafts.length; i++) {
-    const nodeId = drafts[i]!.nodeId;
-    if (nodeId === "") continue;
+  yield* inSteps(drafts, ({ nodeId }, i) => {
+    if (nodeId === "") return;
     const before = indexOf.get(nodeId);
     if (before === undefined) indexOf.set(nodeId, i);
     else {
       const text = `is ${quoted(nodeId)}, which nodes[${before}] has already: every node needs its own`;
       manifest.report(["nodes", i, "node_id"], "duplicate", text);
     }
-  }
+  });
   return indexOf;
 }
 

@@ -3,10 +3,11 @@
 import type { Bundles } from "../bundles/bundles.ts";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
-import { manifestProblemsText, parseManifest } from "../engine/manifest.ts";
+import { manifestProblemsText, manifestSteps } from "../engine/manifest.ts";
 import { holdsSealed } from "../engine/sealed.ts";
 import type { Submission } from "../engine/submission.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
+import { inSlices } from "../lib/slices.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { hasTooManySecrets, secretPathsIn, TOO_MANY_SECRETS } from "../security/secret-detection.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
@@ -90,7 +91,7 @@ export async function submittedManifest(
       manifestJson = JSON.stringify(manifest);
     }
   }
-  const parsed = parseManifest(manifest);
+  const parsed = await inSlices(manifestSteps(manifest));
   if (parsed.kind === "invalid") throw invalid(manifestProblemsText(parsed.problems));
   requireServices(services, parsed.graph.requiredServices);
   const submission = {

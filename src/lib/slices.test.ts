@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { Slices } from "./slices.ts";
+import { inSlices, Slices } from "./slices.ts";
 
 /** Stops the clock that slices look at. */
 function stopTime(t: TestContext): { nowMs: number } {
@@ -45,4 +45,27 @@ test("a slice takes 2 ms, and a new one begins with the breath, not before", asy
   assert.equal(slices.isOver, false);
   time.nowMs += 0.2;
   assert.equal(slices.isOver, true);
+});
+
+test("work in steps pauses after the step in which its slice ends, and its result comes back", async (t) => {
+  const time = stopTime(t);
+  let turns = 0;
+  const others = () => {
+    turns++;
+    if (turns < 100) setImmediate(others);
+  };
+  setImmediate(others);
+  const turnsAt: number[] = [];
+  const steps = function* (): Generator<void, string> {
+    for (let step = 0; step < 6; step++) {
+      turnsAt.push(turns);
+      time.nowMs += 1;
+      yield;
+    }
+    return "done";
+  };
+  assert.equal(await inSlices(steps()), "done");
+  assert.equal(turnsAt[0], turnsAt[1], "two steps of 1 ms are one slice");
+  assert.ok(turnsAt[5]! > turnsAt[0]!);
+  turns = 100;
 });

@@ -30,3 +30,13 @@ export class Slices {
     this.#endMs = performance.now() + SLICE_MS;
   }
 }
+
+/** Does work that comes in short steps, in slices. @returns what the work returns */
+export async function inSlices<Result>(steps: Iterator<void, Result>): Promise<Result> {
+  const slices = new Slices();
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    if (slices.isOver) await slices.breathe();
+  }
+}

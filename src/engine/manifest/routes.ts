@@ -18,20 +18,38 @@ interface GrowingRoutes extends Routes {
 /** Shared by the many nodes that nothing leaves. */
 const noRoutes: Routes = { toAll: [], toByType: new Map() };
 
+/** Items of a manifest that are worked on in one step: some tens of microseconds. */
+const ITEMS_PER_STEP = 64;
+
+/** Works on each item; a step ends after a few. */
+export function* inSteps<Item>(
+  items: readonly Item[],
+  work: (item: Item, index: number) => void,
+): Generator<void, void> {
+  for (let index = 0; index < items.length; index++) {
+    if (index % ITEMS_PER_STEP === ITEMS_PER_STEP - 1) yield;
+    work(items[index]!, index);
+  }
+}
+
 /** Reads the manifest's edges; those with a problem are reported and left out. */
-export function readRoutes(
+export function* readRoutes(
   manifest: Fields,
   indexOf: ReadonlyMap<string, number>,
   nodeCount: number,
-): Routes[] {
+): Generator<void, Routes[]> {
   const growing: (GrowingRoutes | undefined)[] = new Array(nodeCount).fill(undefined);
-  for (const { from, to, type } of manifest.objects("edges", limits.edgesMax, (one) => edge(one, indexOf))) {
+  yield* inSteps(manifest.list("edges", limits.edgesMax), (value, i) => {
+    const fields = manifest.objectIn("edges", i, value);
+    const found = fields === null ? null : edge(fields, indexOf);
+    if (found === null) return;
+    const { from, to, type } = found;
     growing[from] ??= { toAll: [], toByType: new Map() };
     const { toAll, toByType } = growing[from];
     const typed = type === null ? toAll : toByType.get(type);
     if (typed !== undefined) typed.push(to);
     else if (type !== null) toByType.set(type, [to]);
-  }
+  });
   return growing.map((routes) => routes ?? noRoutes);
 }
 

@@ -15,8 +15,9 @@ import { join } from "node:path";
 import type { PackageDescription } from "../../blueprints/package-description.ts";
 import type { Graph } from "../../engine/graph.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import { manifestProblemsText, parseManifest } from "../../engine/manifest.ts";
+import { manifestProblemsText, manifestSteps } from "../../engine/manifest.ts";
 import type { Clock } from "../../engine/ports.ts";
+import { inSlices } from "../../lib/slices.ts";
 import { ConfigurationUnreadable } from "../../security/configuration-decryption.ts";
 import { secretPathsIn } from "../../security/secret-detection.ts";
 import { injectWebUi, NoRoomForWebUi, type WebUiPlace } from "../../web/inject.ts";
@@ -326,7 +327,7 @@ export class Preparation {
       const changed = injectWebUi(manifest, { ...run, webUi, port, blueprintId }, this.#parts.webUiPlace);
       await checkPage(payload, webUi);
       await writeWebUi(payload, manifest, webUi.title);
-      const parsed = parseManifest(changed);
+      const parsed = await inSlices(manifestSteps(changed));
       if (parsed.kind === "valid") return { graph: parsed.graph, manifestJson: JSON.stringify(changed) };
       throw new PreparationFailed("manifest.invalid", manifestProblemsText(parsed.problems));
     } catch (error) {
