@@ -3,9 +3,11 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Graph } from "../engine/graph.ts";
-import { isObject, isStringList, type JsonObject, parseJson } from "../engine/json.ts";
+import { isObject, isStringList, type JsonObject } from "../engine/json.ts";
+import { jsonSteps } from "../engine/large-json.ts";
 import { limits } from "../engine/limits.ts";
-import { type ManifestProblem, parseManifest } from "../engine/manifest.ts";
+import { type ManifestProblem, manifestSteps } from "../engine/manifest.ts";
+import { inSlices } from "../lib/slices.ts";
 import { bundleLimits, CONFIG_FILES, MANIFEST_FILE } from "./layout.ts";
 import { merged } from "./merge.ts";
 import { BundleProblem, inManifest, ProblemList } from "./problem.ts";
@@ -41,7 +43,7 @@ export async function readDefinition(folder: string): Promise<Definition> {
     configuration = configuration === null ? layer.value : merged(configuration, layer.value);
     jsonChars += layer.text.length;
   }
-  const parsed = found === null ? null : parseManifest(found.value);
+  const parsed = found === null ? null : await inSlices(manifestSteps(found.value));
   const wrong: readonly ManifestProblem[] = parsed?.kind === "invalid" ? parsed.problems : [];
   if (!problems.isEmpty) {
     throw new BundleProblem([...problems.all(), ...wrong.map(inManifest)]);
@@ -73,7 +75,7 @@ async function readObject(
     problems.add(name, "invalid_utf8", `${name} is not UTF-8 text`);
     return null;
   }
-  const parsed = parseJson(text, limits.jsonDepthMax);
+  const parsed = await inSlices(jsonSteps(text, limits.jsonDepthMax));
   if (parsed === null) {
     problems.add(
       name,

@@ -278,4 +278,11 @@ export const engineMutations: readonly Mutation[] = [
     replacement: "if (jobs.length < 1) this.#pending.hold",
     tests: ["src/engine/submission.test.ts"],
   },
+  {
+    fault: "what is no JSON is taken as JSON when it is large",
+    file: "src/engine/large-json.ts",
+    search: "keys.length === 0 && !mayBeEmpty",
+    replacement: "keys.length < 0 && !mayBeEmpty",
+    tests: ["src/engine/large-json.test.ts"],
+  },
 ];

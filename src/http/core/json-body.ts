@@ -4,7 +4,9 @@
 import { isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { isObject, type JsonObject, type JsonValue, parseJson } from "../../engine/json.ts";
+import { jsonSteps, LARGE_JSON_CHARS } from "../../engine/large-json.ts";
 import { limits } from "../../engine/limits.ts";
+import { inSlices } from "../../lib/slices.ts";
 import { findJsonError } from "./json-syntax.ts";
 import { invalidBody, oneMistake, Problem, shown } from "./problem.ts";
 import { pointerPart } from "./validation-entries.ts";
@@ -20,10 +22,19 @@ export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   const types = ["application/json", MERGE_PATCH];
   app.addContentTypeParser(types, { parseAs: "buffer" }, (request, bytes, done) => {
-    // What is sent to a path that is not there is not looked at.
-    if (request.is404) done(null, undefined);
-    // What this throws is passed on as the request's error.
-    else done(null, readBody(request, bytes as Buffer));
+    // What is sent to a path that is not there is not looked at; nor is an empty body, which is the same as none.
+    if (request.is404) return done(null, undefined);
+    // Read once: the framework makes this object anew each time.
+    const schema: RouteSchema = request.routeOptions.schema ?? {};
+    // What these throw is passed on as the request's error.
+    const text = readText(request, schema, bytes as Buffer);
+    const read = (parsed: ParsedJson) => readBody(schema, text, parsed);
+    if (text === "") done(null, undefined);
+    else if (text.length < LARGE_JSON_CHARS) done(null, read(parseJson(text, limits.jsonDepthMax)));
+    else
+      parseLarge(text)
+        .then(read)
+        .then((value) => done(null, value), done);
   });
 }
 
@@ -32,17 +43,19 @@ interface RouteSchema {
   readonly consumes?: readonly string[];
 }
 
-/** @returns undefined for an empty body, which is the same as none */
-function readBody(request: FastifyRequest, bytes: Buffer): JsonValue | undefined {
-  // Read once: the framework makes this object anew each time.
-  const schema: RouteSchema = request.routeOptions.schema ?? {};
-  refuseType(request, schema.consumes);
-  if (bytes.length === 0) return undefined;
+type ParsedJson = ReturnType<typeof parseJson>;
+
+const parseLarge = (text: string) => inSlices(jsonSteps(text, limits.jsonDepthMax));
+
+function readText(request: FastifyRequest, { consumes }: RouteSchema, bytes: Buffer): string {
+  refuseType(request, consumes);
   if (!isUtf8(bytes)) throw new Problem("malformed_json", "The body is not valid UTF-8, which JSON must be.");
-  const text = bytes.toString("utf8");
-  const parsed = parseJson(text, limits.jsonDepthMax);
+  return bytes.toString("utf8");
+}
+
+function readBody({ body }: RouteSchema, text: string, parsed: ParsedJson): JsonValue {
   if (parsed === null) throw malformed(text);
-  if (schema.body === undefined) refuseFields(parsed.value);
+  if (body === undefined) refuseFields(parsed.value);
   else if (parsed.value === null) throw notAnObject();
   return parsed.value;
 }
@@ -104,25 +117,28 @@ export class JsonBody {
   readonly text: string;
   #object: JsonObject | null | undefined;
 
-  constructor(text: string) {
+  /** @param parsed absent if it is to be parsed when somebody asks */
+  constructor(text: string, parsed?: ParsedJson) {
     this.text = text;
+    if (parsed !== undefined) this.#object = objectIn(parsed);
   }
 
   /** Null when the body was empty, no JSON, or no JSON object. */
   get object(): JsonObject | null {
-    if (this.#object === undefined) {
-      const parsed = parseJson(this.text, limits.jsonDepthMax);
-      this.#object = parsed !== null && isObject(parsed.value) ? parsed.value : null;
-    }
+    if (this.#object === undefined) this.#object = objectIn(parseJson(this.text, limits.jsonDepthMax));
     return this.#object;
   }
 }
+
+const objectIn = (parsed: ParsedJson) => (parsed !== null && isObject(parsed.value) ? parsed.value : null);
 
 /** Makes `application/json` the one content type of bodies, read into a JsonBody. */
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => {
     const bytes = body as Buffer;
-    done(null, new JsonBody(isUtf8(bytes) ? bytes.toString("utf8") : ""));
+    const text = isUtf8(bytes) ? bytes.toString("utf8") : "";
+    if (text.length < LARGE_JSON_CHARS) done(null, new JsonBody(text));
+    else parseLarge(text).then((parsed) => done(null, new JsonBody(text, parsed)), done);
   });
 }
