@@ -3,6 +3,9 @@
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { RequiredService, ServiceSpec } from "./service.ts";
 
+/** The one version of manifests. */
+export const MANIFEST_VERSION = "1.0";
+
 export type PlacementPolicy = "local" | "spread" | "binpack";
 export type RecoveryPolicy = "local_restart" | "cluster_recover" | "manual_recover";
 export type FailurePolicy = "fail_run" | "continue";
@@ -111,7 +114,6 @@ export function isOptional({ config }: GraphNode): boolean {
 }
 
 export interface Graph {
-  readonly manifestVersion: "1.0";
   readonly graphId: string;
   readonly jobName: string | null;
   readonly type: "batch" | "service";

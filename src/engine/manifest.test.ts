@@ -51,7 +51,6 @@ test("a manifest with nothing but the required fields gets every default", () =>
   assert.deepEqual(
     { ...graph, nodes: graph.nodes.map((node) => node.nodeId), indexOf: [...graph.indexOf] },
     {
-      manifestVersion: "1.0",
       graphId: "g",
       jobName: null,
       type: "batch",

@@ -4,7 +4,13 @@
 // - Unknown fields are ignored. A known field with a wrong value is a problem, never a guess.
 // - The time it takes grows linearly with the manifest.
 
-import type { AgentConfig, DeclaredOutput, Graph, GraphNode } from "./graph.ts";
+import {
+  type AgentConfig,
+  type DeclaredOutput,
+  type Graph,
+  type GraphNode,
+  MANIFEST_VERSION,
+} from "./graph.ts";
 import { isObject, type JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import {
@@ -83,7 +89,6 @@ function* compile(manifest: Fields): Generator<void, Graph> {
   const outputs = readOutputs(manifest);
   manifest.object("metadata");
   return {
-    manifestVersion: "1.0",
     graphId,
     jobName,
     type,
@@ -100,8 +105,9 @@ function* compile(manifest: Fields): Generator<void, Graph> {
 
 function checkVersion(manifest: Fields): void {
   const version = manifest.raw("manifest_version");
-  if (!manifest.isGiven("manifest_version", '"1.0"') || version === undefined || version === "1.0") return;
-  const text = `is ${shown(version)}: this runtime knows "1.0" only`;
+  const isGiven = manifest.isGiven("manifest_version", `"${MANIFEST_VERSION}"`);
+  if (!isGiven || version === undefined || version === MANIFEST_VERSION) return;
+  const text = `is ${shown(version)}: this runtime knows "${MANIFEST_VERSION}" only`;
   manifest.report("manifest_version", "unknown_version", text);
 }
 

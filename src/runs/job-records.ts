@@ -45,7 +45,6 @@ export interface JobRecord {
 export interface WholeJob {
   readonly job: JobRecord;
   readonly resultJson: string | null;
-  readonly manifestJson: string;
 }
 
 /** The same of a job whose last commit is at hand, without reading it. */
@@ -60,12 +59,12 @@ export function wholeJobOf(jobId: string, { insert, progress }: EndedJob): Whole
       sandboxNamesJson: JSON.stringify(progress.sandboxNames),
     },
     resultJson: progress.resultJson,
-    manifestJson: insert.manifestJson,
   };
 }
 
 /** A job with what only its detail shows; its agents are read by `agents`, as there may be 10,000 of them. */
 export interface JobDetail extends WholeJob {
+  readonly manifestJson: string;
   /** Waiting messages by agent index; agents without any are left out. */
   readonly mailboxDepths: ReadonlyMap<number, number>;
   readonly tasks: readonly TaskRecord[];

@@ -3,6 +3,7 @@
 
 import { join } from "node:path";
 import { isoTime } from "../../engine/event.ts";
+import { MANIFEST_VERSION } from "../../engine/graph.ts";
 import { type AgentRecord, isTerminal } from "../../engine/journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { Slices } from "../../lib/slices.ts";
@@ -63,27 +64,27 @@ export async function* renderDetail(
   summary: ObservabilitySummary,
   context: RenderContext,
 ): AsyncGenerator<string> {
-  const manifest = await viewOf(detail.manifestJson);
-  yield `{"job":${await renderJob(detail, summary, context)},` +
+  const nodes = await nodesOf(detail.manifestJson);
+  yield `{"job":${renderJob(detail, summary, context)},` +
     `"summary":{${identity(detail.job)},${aggregate(detail.job, context)}},"agents":[`;
-  for (let from = 0; from < manifest.nodes.length; from += AGENTS_PER_CHUNK) {
+  for (let from = 0; from < nodes.length; from += AGENTS_PER_CHUNK) {
     const found = await records.agents(detail.job.jobId, from, from + AGENTS_PER_CHUNK);
-    yield (from === 0 ? "" : ",") + renderAgents(detail, manifest, from, found, context).join(",");
+    yield (from === 0 ? "" : ",") + renderAgents(detail, nodes, from, found, context).join(",");
   }
   yield `],"recent_events":[${detail.recentEvents.map(withoutNullAgent).join(",")}],` +
-    `"sandboxes":${JSON.stringify(sandboxes(detail, manifest))}}`;
+    `"sandboxes":${JSON.stringify(sandboxes(detail, nodes))}}`;
 }
 
 /** The record of a job, as `job` in its detail. */
-export async function renderJob(
-  { job, resultJson, manifestJson }: WholeJob,
+export function renderJob(
+  { job, resultJson }: WholeJob,
   summary: ObservabilitySummary,
   context: RenderContext,
-): Promise<string> {
+): string {
   const bundle = job.bundleFingerprint === null ? null : join(context.home, "bundles", job.bundleFingerprint);
   const manifestRef = {
     graph_id: job.graphId,
-    manifest_version: (await viewOf(manifestJson)).version,
+    manifest_version: MANIFEST_VERSION,
     manifest_path: bundle === null ? null : join(bundle, "manifest.json"),
     job_path: join(context.home, "runs", job.runId),
     cache_path: bundle,
@@ -96,12 +97,7 @@ export async function renderJob(
   );
 }
 
-/** What a detail shows of the manifest; nodes as far as they are the same in every answer. */
-interface ManifestView {
-  readonly version: string;
-  readonly nodes: readonly NodeView[];
-}
-
+/** What a detail shows of a manifest's node, as far as it is the same in every answer. */
 interface NodeView {
   readonly nodeId: string;
   /** The members that come first, and those of `outbound_edges`, as JSON. */
@@ -110,19 +106,19 @@ interface NodeView {
 }
 
 let viewedText = "";
-let view: ManifestView | null = null;
+let viewed: readonly NodeView[] = [];
 
 /** Cached: jobs are polled, and many jobs are made from one manifest. */
-async function viewOf(manifestJson: string): Promise<ManifestView> {
-  if (view !== null && manifestJson === viewedText) return view;
-  const read = await readManifest(manifestJson);
-  view = read;
+async function nodesOf(manifestJson: string): Promise<readonly NodeView[]> {
+  if (manifestJson === viewedText) return viewed;
+  const read = await readNodes(manifestJson);
+  viewed = read;
   viewedText = manifestJson;
   return read;
 }
 
 /** The stored manifest was valid when it was accepted, so this only picks fields. */
-async function readManifest(manifestJson: string): Promise<ManifestView> {
+async function readNodes(manifestJson: string): Promise<readonly NodeView[]> {
   const manifest = JSON.parse(manifestJson) as JsonObject;
   const slices = new Slices();
   const edgesFrom = new Map<string, JsonObject[]>();
@@ -146,7 +142,7 @@ async function readManifest(manifestJson: string): Promise<ManifestView> {
     const headJson = `"agent_id":${str(nodeId)},"agent_type":${str(String(node.agent_type))},"type":${str(type)}`;
     nodes.push({ nodeId, headJson, edgesJson: JSON.stringify(edgesFrom.get(nodeId) ?? []) });
   }
-  return { version: String(manifest.manifest_version), nodes };
+  return nodes;
 }
 
 function objects(value: JsonValue | undefined): JsonObject[] {
@@ -156,7 +152,7 @@ function objects(value: JsonValue | undefined): JsonObject[] {
 /** Those of the nodes from `from` on; `found` are the records of a chunk of them. */
 function renderAgents(
   detail: JobDetail,
-  manifest: ManifestView,
+  nodes: readonly NodeView[],
   from: number,
   found: readonly AgentRecord[],
   context: RenderContext,
@@ -166,7 +162,7 @@ function renderAgents(
   for (const { agentIndex, state } of detail.tasks) {
     if (state.kind === "running") sandboxNames.set(agentIndex, state.sandboxName);
   }
-  return manifest.nodes.slice(from, from + AGENTS_PER_CHUNK).map((node, offset) => {
+  return nodes.slice(from, from + AGENTS_PER_CHUNK).map((node, offset) => {
     const index = from + offset;
     const record = records.get(index);
     const status = shownStatus(detail.job, record);
@@ -203,13 +199,13 @@ function stateObject(record: AgentRecord | undefined): string {
   return state.startsWith("{") ? state : `{"value":${state}}`;
 }
 
-function sandboxes(detail: JobDetail, manifest: ManifestView) {
+function sandboxes(detail: JobDetail, nodes: readonly NodeView[]) {
   return detail.tasks.flatMap((task) =>
     task.kind === "command" && task.state.kind === "running"
       ? [
           {
             sandbox_name: task.state.sandboxName,
-            agent_id: manifest.nodes[task.agentIndex]!.nodeId,
+            agent_id: nodes[task.agentIndex]!.nodeId,
             status: "running",
             attempt: task.attempt,
             ...(task.state.lease !== null && { pool: task.state.lease.pool }),

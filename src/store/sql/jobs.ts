@@ -109,6 +109,11 @@ const manifestJson = sql<string>`coalesce(jobs.brief_manifest_json, job_sources.
   "manifest_json",
 );
 
+const withResult = query(
+  (db, jobId: string) => jobs(db).select("result_json").where("job_id", "=", jobId),
+  (row): WholeJob => ({ job: toJob(row), resultJson: row.result_json }),
+);
+
 const withSources = query(
   (db, jobId: string) =>
     db
@@ -119,7 +124,9 @@ const withSources = query(
       .where("jobs.job_id", "=", jobId),
   (row) => ({
     isOpen: row.terminal === 0,
-    whole: { job: toJob(row), resultJson: row.result_json, manifestJson: row.manifest_json } as WholeJob,
+    job: toJob(row),
+    resultJson: row.result_json,
+    manifestJson: row.manifest_json!,
   }),
 );
 
@@ -170,15 +177,16 @@ export function sqlJobRecords(database: Database): JobRecords {
     newestStatuses: (limit) => newestStatuses.all(database, limit),
     find: (jobId) => byId.first(database, jobId),
     findRun: (runId) => byRun.first(database, runId),
-    whole: async (jobId) => (await withSources.first(database, jobId))?.whole ?? null,
+    whole: (jobId) => withResult.first(database, jobId),
 
     async detail(jobId, recentEvents) {
       const found = await withSources.first(database, jobId);
       if (found === null) return null;
+      const { isOpen, ...detail } = found;
       return {
-        ...found.whole,
-        mailboxDepths: new Map(found.isOpen ? await mailboxDepths.all(database, jobId) : []),
-        tasks: found.isOpen ? await openTasks.all(database, jobId) : [],
+        ...detail,
+        mailboxDepths: new Map(isOpen ? await mailboxDepths.all(database, jobId) : []),
+        tasks: isOpen ? await openTasks.all(database, jobId) : [],
         recentEvents: await newestEvents(database, jobId, recentEvents),
       };
     },
