@@ -52,6 +52,9 @@ describe("the pipes of a worker", () => {
       await pipes.drain();
       assert.deepEqual(got, { stdout: long, stderr: name, events: `${name} event` });
       assert.ok(pipes.isUsable(fixture.events));
+      write(pipes.stdout, "of nobody's");
+      await pipes.drain();
+      assert.equal(got.stdout, long);
     }
   });
 

@@ -24,6 +24,8 @@ interface OpenPipe {
   readonly reader: PipeReader;
 }
 
+const nobody = [() => {}, () => null] as const;
+
 export class WorkerPipes {
   readonly stdout: string;
   readonly stderr: string;
@@ -75,9 +77,10 @@ export class WorkerPipes {
     }
   }
 
-  /** Reads what a worker has written of which no process is left. */
+  /** Reads what a worker has written of which no process is left. What comes later, until somebody listens, is dropped. */
   async drain(): Promise<void> {
     await Promise.all(this.#pipes.map(({ reader }) => reader.drain()));
+    for (const { reader } of this.#pipes) reader.listen(...nobody);
   }
 
   /**
