@@ -9,6 +9,7 @@ import { summarizedRun } from "../../launch/run-ends.ts";
 import { readSummary } from "../../runs/history/summary.ts";
 import type { JobRecord, JobTexts } from "../../runs/job-records.ts";
 import type { RunDocument, RunSource } from "../../runs/store/run-source.ts";
+import { storedObject } from "../../runs/stored-json.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { type FoundRun, type RunParts, runOfGateway, runOfRuntime } from "./find-run.ts";
 import { renderInputs, renderRun } from "./run-view.ts";
@@ -59,7 +60,7 @@ function documentsOfRun({ journal, secrets }: Parts, run: RunRecord): readonly R
 function documentsOfJob({ journal, secrets }: Parts, job: JobRecord): readonly RunDocument[] {
   let read: Promise<JobTexts | null> | null = null;
   /** Read once for all documents, and only if one of them is to be made. */
-  const made = (of: (texts: JobTexts) => string | null) => async () => {
+  const made = (of: (texts: JobTexts) => string | null | Promise<string | null>) => async () => {
     read ??= journal.texts(job.jobId);
     const texts = await read;
     return texts === null ? null : of(texts);
@@ -106,13 +107,13 @@ function maskedConfiguration(secrets: ConfigurationSecrets, { configurationJson 
 }
 
 /** Those of the manifest. What a bundle was launched with instead is not kept apart from its messages. */
-function inputsOf(
+async function inputsOf(
   secrets: ConfigurationSecrets,
   { bundleFingerprint }: JobRecord,
   { manifestJson }: JobTexts,
-): string | null {
+): Promise<string | null> {
   if (bundleFingerprint !== null) return null;
-  const { initial_inputs: inputs } = JSON.parse(manifestJson) as JsonObject;
+  const { initial_inputs: inputs } = await storedObject(manifestJson);
   if (!isObject(inputs)) return "{}";
   return JSON.stringify(secrets.maskInputs({ $entrypoints: inputs }).$entrypoints);
 }

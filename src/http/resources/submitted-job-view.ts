@@ -12,6 +12,7 @@ import { unbegun } from "../../runs/history/progress.ts";
 import type { ObservabilitySummary } from "../../runs/history/summary.ts";
 import { failureMembers } from "../../runs/history/summary.ts";
 import type { JobDetail, JobRecord, JobRecords, WholeJob } from "../../runs/job-records.ts";
+import { storedObject } from "../../runs/stored-json.ts";
 
 export interface RenderContext {
   readonly nodeName: string;
@@ -119,7 +120,7 @@ async function nodesOf(manifestJson: string): Promise<readonly NodeView[]> {
 
 /** The stored manifest was valid when it was accepted, so this only picks fields. */
 async function readNodes(manifestJson: string): Promise<readonly NodeView[]> {
-  const manifest = JSON.parse(manifestJson) as JsonObject;
+  const manifest = await storedObject(manifestJson);
   const slices = new Slices();
   const edgesFrom = new Map<string, JsonObject[]>();
   for (const edge of objects(manifest.edges)) {

@@ -9,6 +9,7 @@ import { limits } from "../../engine/limits.ts";
 import type { Cleanup } from "../../runs/cleanup.ts";
 import { readSummary } from "../../runs/history/summary.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
+import { storedObject } from "../../runs/stored-json.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { noPaths, type SecretPaths, secretPathsIn } from "../../security/secret-detection.ts";
 import type { JsonBody } from "../core/json-body.ts";
@@ -73,7 +74,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
   api.get<JobRequest>("/jobs/:job_id/agent-graph", async ({ params }, reply) => {
     const texts = await journal.texts(params.job_id);
     if (texts === null) throw jobNotFound(params.job_id);
-    const manifest = JSON.parse(texts.manifestJson) as JsonObject;
+    const manifest = await storedObject(texts.manifestJson);
     return sendJson(reply, await joined(textStream(agentGraph(manifest))));
   });
 
@@ -120,7 +121,7 @@ class ManifestSecrets {
     if (known !== undefined) return known;
     const texts = await journal.texts(jobId);
     if (texts === null) return noPaths;
-    const paths = secretPathsIn(JSON.parse(texts.manifestJson) as JsonObject);
+    const paths = secretPathsIn(await storedObject(texts.manifestJson));
     if (this.#kept.size >= PATHS_KEPT) this.#kept.clear();
     this.#kept.set(jobId, paths);
     return paths;

@@ -2,10 +2,10 @@
 
 import { eventType } from "../../engine/event.ts";
 import { type AgentRecord, isTerminal, type JobStatus } from "../../engine/journal.ts";
-import type { JsonObject } from "../../engine/json.ts";
 import { Slices } from "../../lib/slices.ts";
 import type { JobRecord, JobRecords } from "../job-records.ts";
 import { readNewest } from "../run-history.ts";
+import { storedObject } from "../stored-json.ts";
 import { nodeEnds, tellsOfNodes } from "./node-ends.ts";
 import { nodesOf, type ProgressNode, type ProgressSource } from "./progress.ts";
 import { readFailure } from "./summary.ts";
@@ -70,10 +70,7 @@ let readNodes: readonly ProgressNode[] = [];
 /** Progress is asked for again and again, of one job above all: the last manifest is kept, so that it is read once. */
 async function nodesIn(manifestJson: string): Promise<readonly ProgressNode[]> {
   if (manifestJson === readText) return readNodes;
-  const slices = new Slices();
-  const manifest = JSON.parse(manifestJson) as JsonObject;
-  if (slices.isOver) await slices.breathe();
-  const nodes = await nodesOf(manifest);
+  const nodes = await nodesOf(await storedObject(manifestJson));
   readText = manifestJson;
   readNodes = nodes;
   return nodes;

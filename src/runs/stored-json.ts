@@ -1,0 +1,12 @@
+// JSON that was checked before it was stored. A manifest may be large.
+
+import type { JsonObject } from "../engine/json.ts";
+import { jsonSteps, LARGE_JSON_CHARS } from "../engine/large-json.ts";
+import { inSlices } from "../lib/slices.ts";
+
+/** Parses the text of an object, in slices if it is large. */
+export async function storedObject(text: string): Promise<JsonObject> {
+  if (text.length < LARGE_JSON_CHARS) return JSON.parse(text) as JsonObject;
+  const parsed = await inSlices(jsonSteps(text, Number.POSITIVE_INFINITY));
+  return parsed!.value as JsonObject;
+}
