@@ -55,6 +55,9 @@ export class PendingBatch {
   #isUrgent = false;
   /** When, on the steady clock, the batch no longer waits for jobs that were submitted together, while some have work. */
   #heldUntilMs = Number.NEGATIVE_INFINITY;
+  /** Callers that are likely to come, and until when, on the steady clock, the first of them wait for the others. */
+  #callers = 0;
+  #gathersUntilMs = Number.NEGATIVE_INFINITY;
   /** Steps done, and characters of task output taken in, since the last batch. */
   operations = 0;
   outputChars = 0;
@@ -63,15 +66,29 @@ export class PendingBatch {
     return this.#jobs.size === 0;
   }
 
-  /** When, on the steady clock, even a lazy batch is to be written. */
+  /** When, on the steady clock, even a batch that may wait is to be written. */
   get dueAtMs(): number {
-    return this.#oldestChangeMs === null
-      ? Number.POSITIVE_INFINITY
-      : this.#oldestChangeMs + limits.lazyFlushMs;
+    if (this.#oldestChangeMs === null) return Number.POSITIVE_INFINITY;
+    const lazyMs = this.#oldestChangeMs + limits.lazyFlushMs;
+    return this.#isGathering ? Math.min(lazyMs, this.#gathersUntilMs) : lazyMs;
   }
 
   isDue(steadyMs: number): boolean {
-    return !this.isEmpty && (this.#isUrgent || steadyMs >= this.dueAtMs);
+    return !this.isEmpty && ((this.#isUrgent && !this.#isGathering) || steadyMs >= this.dueAtMs);
+  }
+
+  get #isGathering(): boolean {
+    const callers = this.#waiters.length;
+    return callers > 0 && callers < this.#callers && this.operations < limits.batchOperationsMax;
+  }
+
+  /**
+   * Callers that were answered together come again at about the same time, and those that came meanwhile are already here:
+   * they share the next batch, instead of taking turns with one half each.
+   */
+  gather(answered: number, untilMs: number): void {
+    this.#callers = answered + this.#waiters.length;
+    this.#gathersUntilMs = untilMs;
   }
 
   add(job: Job, urgency: Urgency, steadyMs: number): void {
@@ -107,6 +124,7 @@ export class PendingBatch {
   }
 
   hurry(): void {
+    this.#callers = 0;
     this.#isUrgent = true;
   }
 

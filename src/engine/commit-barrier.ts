@@ -16,6 +16,7 @@ import type { Effects } from "./job/draft.ts";
 import { type Job, refOf } from "./job/state.ts";
 import { nextAttempt } from "./job/tasks.ts";
 import { type CommitAnswer, isTerminal, JournalUnavailable } from "./journal.ts";
+import { limits } from "./limits.ts";
 import { type EnginePorts, slotsKey } from "./ports.ts";
 import { failDamagedJob } from "./recovery.ts";
 import { tell } from "./service-port.ts";
@@ -114,14 +115,22 @@ export class CommitBarrier {
     if (this.isCommitting) return;
     this.#isCommitting = true;
     this.#batchesTaken++;
+    const startedMs = this.#ports.clock.steadyMs();
     const { batch, answer } = await this.#commit(this.#open.pending.take());
     for (const jobId of answer.lost) this.#forget(jobId, batch);
     for (const { jobId, reason } of answer.unwritable) await this.#setAside(jobId, reason, batch);
     this.#isCommitting = false;
     this.#batchesWritten++;
+    this.#gather(batch.waiters.length, startedMs);
     this.#release(batch, new Set([...answer.lost, ...answer.unwritable.map(({ jobId }) => jobId)]));
     this.#tellCommitted();
     if (!this.#open.pending.isEmpty || this.#open.ready.size > 0) this.#wakeLoop();
+  }
+
+  /** Never longer than a commit takes: callers wait at most once more for what they would have waited for anyway. */
+  #gather(answered: number, startedMs: number): void {
+    const nowMs = this.#ports.clock.steadyMs();
+    this.#open.pending.gather(answered, nowMs + Math.min(nowMs - startedMs, limits.batchAgeMsMax));
   }
 
   #tellCommitted(): void {

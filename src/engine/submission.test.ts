@@ -1,7 +1,7 @@
 // Jobs that are submitted together: one commit, all or none, and at rest in it if they can be.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { EngineHarness, submissionOf } from "../../test/support/engine-harness.ts";
 import { aggregator, executor, graph, router } from "../../test/support/graphs.ts";
 import { MemoryJournal } from "../../test/support/memory-journal.ts";
@@ -96,6 +96,57 @@ test("what a job does while a batch is under way is one batch more, however long
   const most = limits.batchOperationsMax + limits.stepsPerTurn;
   assert.equal(memory.received.length, 2);
   for (const received of memory.received) assert.ok(received <= most, `${received} messages`);
+});
+
+describe("callers that were answered together", () => {
+  /** Two callers are answered by a commit of 3 ms, and meanwhile another one came. */
+  async function answered() {
+    const memory = new SlowJournal();
+    const h = new EngineHarness({ memory });
+    const call = () => h.engine.submit(counting(2));
+    const first = [call(), call()];
+    await h.advance();
+    const other = call();
+    await h.advance(3);
+    memory.goOn();
+    await h.do(Promise.all(first));
+    return { h, memory, call, other };
+  }
+
+  test("share the next commit with who came meanwhile", async () => {
+    const { h, memory, call } = await answered();
+    void call();
+    await h.advance(1);
+    assert.deepEqual(memory.received, [4]);
+    void call();
+    await h.advance();
+    assert.deepEqual(memory.received, [4, 6]);
+  });
+
+  test("are waited for no longer than their commit took", async () => {
+    const { h, memory } = await answered();
+    await h.advance(2);
+    assert.deepEqual(memory.received, [4]);
+    await h.advance(1);
+    assert.deepEqual(memory.received, [4, 2]);
+  });
+
+  test("and do not come again are forgotten with the next commit", async () => {
+    const { h, memory, call, other } = await answered();
+    await h.advance(3);
+    memory.goOn();
+    await h.do(other);
+    void call();
+    await h.advance();
+    assert.deepEqual(memory.received, [4, 2, 2]);
+  });
+
+  test("do not hold up who waits for all that changed until now", async () => {
+    const { h, memory } = await answered();
+    void h.engine.settled();
+    await h.advance();
+    assert.deepEqual(memory.received, [4, 2]);
+  });
 });
 
 test("nothing is accepted of jobs that are submitted together when the store refuses", async () => {
