@@ -15,6 +15,7 @@ import {
   hasTooManySecrets,
   holdsSecret,
   isEnvReference,
+  isPlain,
   isSecret,
   mayBeSecret,
   type SecretPaths,
@@ -70,6 +71,7 @@ export class ConfigurationEncryption {
    * @returns the value as it may be stored, provided that there are no problems
    */
   async whole(value: JsonValue, stored: JsonObject, paths: SecretPaths): Promise<JsonValue> {
+    if (isPlain(value, paths)) return value;
     if (hasTooManySecrets(value, paths)) {
       this.#refuse("too_many_secrets", TOO_MANY_SECRETS);
       return {};

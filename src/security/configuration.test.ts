@@ -296,6 +296,7 @@ describe("an address with a password", () => {
 
   it("is a secret as a whole under any name; it and its password are redacted", async () => {
     const stored = await encrypted(plaintext);
+    assert.ok(!JSON.stringify(stored).includes("pa55"));
     assert.deepEqual(secrets.mask(stored), { database: MASK, list: [MASK], note: plaintext.note });
     assert.deepEqual(secrets.mask(plaintext), secrets.mask(stored));
     assert.deepEqual(decrypted(stored), plaintext);

@@ -12,7 +12,7 @@
 // - `{"$env": "NAME"}`, with no other key, refers to a variable of the runtime's environment.
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
-import { holdsSealed } from "../engine/sealed.ts";
+import { holdsSealed, MASK } from "../engine/sealed.ts";
 import { partsOf } from "../lib/text.ts";
 
 // ------------------------------------------------------------------------------------------------- names
@@ -187,6 +187,18 @@ export function hasTooManySecrets(value: JsonValue, paths: SecretPaths): boolean
 /** Whether there is a secret in a plaintext value, or something that looks encrypted. */
 export function hasSecrets(value: JsonValue, paths: SecretPaths): boolean {
   return holdsSealed(value) || secretsLeft(value, paths, 0) < 0;
+}
+
+/** Whether a value has no secret, and nothing that stands for one or looks as if: most have none. */
+export function isPlain(value: JsonValue, paths: SecretPaths): boolean {
+  if (typeof value === "string") return value !== MASK && !holdsSecret(value);
+  if (Array.isArray(value)) return value.every((item: JsonValue) => isPlain(item, paths));
+  if (!isObject(value)) return true;
+  for (const key in value) {
+    const { named, below } = under(key, paths);
+    if (named || key.startsWith("$") || !isPlain(value[key]!, below)) return false;
+  }
+  return true;
 }
 
 function secretsLeft(value: JsonValue, paths: SecretPaths, max: number): number {

@@ -189,6 +189,13 @@ export const launchMutations: readonly Mutation[] = [
     tests: ["test/integration/gateway-configuration.test.ts", "test/integration/planted-secrets.test.ts"],
   },
   {
+    fault: "a text that is a secret under any name is stored in plaintext",
+    file: "src/security/secret-detection.ts",
+    search: "return value !== MASK && !holdsSecret(value);",
+    replacement: "return value !== MASK;",
+    tests: ["src/security/configuration.test.ts"],
+  },
+  {
     fault: "what a manifest names as secret is stored in plaintext",
     file: "src/security/secret-detection.ts",
     search: "named: found === null || looksSecret(key)",
