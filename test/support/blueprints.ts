@@ -20,8 +20,8 @@ import { sqlBlueprintRecords } from "../../src/store/sql/blueprints.ts";
 import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
-import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { type Files, writeFolder } from "./bundle-files.ts";
+import { newDatabase } from "./new-database.ts";
 import { until } from "./until.ts";
 
 /** Where a process dies: at its n-th write, counted from 0, before or right after its commit. */
@@ -39,7 +39,7 @@ export async function testHome() {
   const folder = join(root, "catalog");
   await mkdir(home);
   await mkdir(folder);
-  const database = openSqlite(join(home, "troupe.db"));
+  const database = await newDatabase(join(home, "troupe.db"));
   const records = sqlGatewayRecords(database, systemClock.soon);
   const operationRecords = sqlOperationRecords(database);
   const blueprintRecords = sqlBlueprintRecords(database);

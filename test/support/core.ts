@@ -39,6 +39,7 @@ import { sqlJobRecords } from "../../src/store/sql/jobs.ts";
 import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
 import { openTestBlueprints } from "./job-blueprints.ts";
+import { newDatabase } from "./new-database.ts";
 import { until } from "./until.ts";
 
 /** A place where work is held until it is let go. */
@@ -151,7 +152,8 @@ export type TestCore = Awaited<ReturnType<typeof startCore>>;
 /** @param given.home of a core that has ended: the next process on the same files */
 export async function startCore(given: { readonly home?: string } = {}) {
   const home = given.home ?? (await mkdtemp(join(tmpdir(), "troupe-jobs-")));
-  const database = openSqlite(join(home, "db.sqlite"));
+  const file = join(home, "db.sqlite");
+  const database = given.home === undefined ? await newDatabase(file) : openSqlite(file);
   const clock = new HandClock();
   const records = testRecords(sqlGatewayRecords(database, systemClock.soon));
   const feed = new EventFeed();

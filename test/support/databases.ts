@@ -8,6 +8,7 @@ import type { Journal } from "../../src/engine/journal.ts";
 import type { Database } from "../../src/store/sql/database.ts";
 import { openSqlite, type SqliteDatabase } from "../../src/store/sqlite/database.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
+import { newDatabase } from "./new-database.ts";
 
 export interface OpenDatabase {
   readonly database: Database;
@@ -58,14 +59,14 @@ export function contractOnEach<Under>(
 
 async function createSqlite(): Promise<OpenDatabase> {
   const folder = await mkdtemp(join(tmpdir(), "troupe-store-"));
-  const open = (): OpenDatabase => {
-    const database = openSqlite(join(folder, "troupe.db"));
+  const file = join(folder, "troupe.db");
+  const opened = (database: SqliteDatabase): OpenDatabase => {
     return {
       database,
       journal: new SqliteJournal(database),
       async reopen() {
         await database.close();
-        return open();
+        return opened(openSqlite(file));
       },
       breakCommits: () => breakCommits(database),
       async close() {
@@ -74,7 +75,7 @@ async function createSqlite(): Promise<OpenDatabase> {
       },
     };
   };
-  return open();
+  return opened(await newDatabase(file));
 }
 
 /** A reference to another table that nothing satisfies is noticed by the commit, and not before. */

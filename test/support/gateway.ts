@@ -39,16 +39,16 @@ import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
 import { sqlDeadLetterRecords } from "../../src/store/sql/dead-letters.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { sqlJobRecords } from "../../src/store/sql/jobs.ts";
-import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
 import { startApp } from "./api.ts";
+import { newDatabase } from "./new-database.ts";
 import { until } from "./until.ts";
 
 export type TestGateway = Awaited<ReturnType<typeof startGateway>>;
 
 export async function startGateway() {
   const home = await mkdtemp(join(tmpdir(), "gateway-evidence-"));
-  const database = openSqlite(join(home, "db.sqlite"));
+  const database = await newDatabase(join(home, "db.sqlite"));
   const records = sqlGatewayRecords(database, systemClock.soon);
   const journal = sqlJobRecords(database);
   const feed = new EventFeed();

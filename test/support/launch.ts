@@ -22,8 +22,8 @@ import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { SecretKey } from "../../src/security/secret-key.ts";
 import { sqlBlueprintRecords } from "../../src/store/sql/blueprints.ts";
 import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
-import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { writeFiles } from "./bundles.ts";
+import { newDatabase } from "./new-database.ts";
 
 /** A package that reads the folder at documents.folder; its samples lie where a user's folder would go. */
 export const folderConfig = {
@@ -88,7 +88,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
   const folder = await realpath(await mkdtemp(join(tmpdir(), "launch-")));
   const home = join(folder, "home");
   await mkdir(join(home, "runs"), { recursive: true });
-  const database = openSqlite(":memory:");
+  const database = await newDatabase(join(home, "troupe.db"));
   const bundles = await Bundles.open({
     home,
     records: sqlBundleRecords(database),

@@ -16,11 +16,11 @@ import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { sqlJobRecords } from "../../src/store/sql/jobs.ts";
 import { sqlRetentionRecords } from "../../src/store/sql/retention.ts";
-import { openSqlite } from "../../src/store/sqlite/database.ts";
 import { SqliteFreeSpace } from "../../src/store/sqlite/free-space.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
 import { EngineHarness } from "./engine-harness.ts";
 import { changes, progress } from "./journal-records.ts";
+import { newDatabase } from "./new-database.ts";
 
 export const keepAll: RetentionLimits = { olderThanDays: 0, bytesMax: 0 };
 
@@ -35,7 +35,7 @@ export async function retentionScene(
 ) {
   const mustRemove = given.mustRemove ?? (() => {});
   const home = await mkdtemp(join(tmpdir(), "troupe-retention-"));
-  const database = openSqlite(join(home, "troupe.db"));
+  const database = await newDatabase(join(home, "troupe.db"));
   const blobs = new FileBlobs(join(home, "blobs"));
   const journal = new SqliteJournal(database);
   const records = sqlJobRecords(database);
