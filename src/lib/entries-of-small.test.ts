@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { it } from "node:test";
@@ -18,6 +18,10 @@ it("an empty folder differs from one with an entry, from a file and from a missi
     writeFileSync(join(root, "file"), "");
     assert.equal(isEmptyFolder(join(root, "file")), false);
     assert.equal(isEmptyFolder(join(root, "absent")), false);
+    symlinkSync(join(root, "inner"), join(root, "link"));
+    assert.equal(isEmptyFolder(join(root, "inner")), true);
+    assert.equal(isEmptyFolder(join(root, "link")), false);
+    assert.equal(isEmptyFolder(join(root, "a name that is too long ".repeat(20))), false);
     assert.equal(entriesOfSmall(join(root, "absent")), null);
     for (let i = 0; i < 2_000; i++) writeFileSync(join(root, `a file whose name is long ${i}`), "");
     assert.notEqual(entriesOfSmall(root)?.length, 0);

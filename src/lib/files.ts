@@ -64,13 +64,9 @@ export function entriesOfSmall(folder: string): readonly Dirent[] | null {
 
 /** Whether a folder, and no symlink to one, is there and has no entry; false as well when that cannot be seen at once. */
 export function isEmptyFolder(path: string): boolean {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  return found?.isDirectory() === true && found.size <= SMALL_BYTES_MAX && hasNoEntry(path);
-}
-
-function hasNoEntry(folder: string): boolean {
   try {
-    return readdirSync(folder).length === 0;
+    const found = lstatSync(path);
+    return found.isDirectory() && found.size <= SMALL_BYTES_MAX && readdirSync(path).length === 0;
   } catch {
     return false;
   }
