@@ -186,6 +186,18 @@ test("messages that a large batch has consumed are removed in slices, and no oth
   await database.close();
 });
 
+test("what each of many agents has consumed is removed in slices", async () => {
+  const database = openSqlite(":memory:");
+  const journal = new SqliteJournal(database);
+  const numbers = Array.from({ length: 6_000 }, (_, n) => n);
+  await journal.commit([changes({ messages: numbers.map((n) => message(n + 1, n)) })]);
+  const consumed = numbers.map((n) => ({ agentIndex: n, throughSeq: n + 1 }));
+  const turns = await turnsDuring(() => journal.commit([next(1, { consumed })]));
+  assert.ok(turns >= 20, `${turns} turns`);
+  assert.deepEqual((await journal.load("g-1"))?.messages, []);
+  await database.close();
+});
+
 test("a large batch that fails in the middle changes nothing but the jobs that can be written", async () => {
   const database = openSqlite(":memory:");
   const journal = new SqliteJournal(database);

@@ -101,14 +101,10 @@ export class SqliteJournal implements Journal {
     let rows = 0;
     for (const changes of batch) {
       rows += rowsOf(changes);
-      if (hasLeftWork(changes)) rows += this.#waitingMessages(changes.jobId);
+      if (hasLeftWork(changes)) rows += Number(this.#sql.selectWaiting.get(changes.jobId)?.messages);
       if (rows > ROWS_AT_ONCE) return true;
     }
     return false;
-  }
-
-  #waitingMessages(jobId: string): number {
-    return Number(this.#sql.selectWaiting.get(jobId)?.messages);
   }
 
   /** Like `#write`, with turns for everything else; what writes or reads committed state waits at the gate. */
@@ -121,10 +117,16 @@ export class SqliteJournal implements Journal {
       if (claim === "lost") lost.push(jobId);
       if (claim !== "current") continue;
       for (const { agentIndex, throughSeq } of changes.consumed) {
-        while (this.#removeSomeConsumed(jobId, agentIndex, throughSeq) === ROWS_AT_ONCE)
+        for (let removed = ROWS_AT_ONCE; removed === ROWS_AT_ONCE; ) {
+          removed = this.#removeSomeConsumed(jobId, agentIndex, throughSeq);
+          rows += 1 + removed;
+          if (rows < ROWS_AT_ONCE) continue;
           await scheduler.yield();
+          rows = 0;
+        }
       }
-      for (const slice of rowsOf(changes) <= ROWS_AT_ONCE ? [changes] : slicesOf(changes)) {
+      const rest = { ...changes, consumed: [] };
+      for (const slice of rowsOf(rest) <= ROWS_AT_ONCE ? [rest] : slicesOf(rest)) {
         this.#writeParts(slice);
         rows += rowsOf(slice);
         if (rows < ROWS_AT_ONCE) continue;
