@@ -240,7 +240,10 @@ export interface DamagedJobEnd {
  *     named in `unwritable`, and the other jobs of the batch are written.
  */
 export interface Journal {
-  /** @throws JournalUnavailable when the batch was not written, or it is unknown whether it was */
+  /**
+   * @param batch parts of different jobs
+   * @throws JournalUnavailable when the batch was not written, or it is unknown whether it was
+   */
   commit(batch: readonly JobChanges[]): Promise<CommitAnswer>;
   /**
    * Takes ownership of open jobs that `owner` does not own yet: their epoch rises by one.

@@ -189,7 +189,7 @@ export const storeMutations: readonly Mutation[] = [
   },
   {
     fault: "a large batch loses its last slice",
-    file: "src/store/sqlite/batch-slices.ts",
+    file: "src/store/sql/batch-slices.ts",
     search: "for (let from = 0; from < rows.length; from += ROWS_AT_ONCE)",
     replacement: "for (let from = 0; from + ROWS_AT_ONCE < rows.length; from += ROWS_AT_ONCE)",
     tests: ["src/store/sqlite/journal.test.ts"],

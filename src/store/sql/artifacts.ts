@@ -5,7 +5,7 @@ import type { ArtifactRecord } from "../../engine/task-port.ts";
 import type { JobRecords } from "../../runs/job-records.ts";
 import { columnsOf, flag } from "./columns.ts";
 import type { Database } from "./database.ts";
-import { atMost, type Db, query } from "./query.ts";
+import { atMost, type Db, kindOf, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 export const artifacts = columnsOf<Schema["artifacts"], ArtifactRecord>({
@@ -58,13 +58,17 @@ const outputs = query(
   artifacts.toRecord,
 );
 
-/** The index is named: without it SQLite walks through all files of the run. */
+/** The index is named for SQLite: without that it walks through all files of the run. */
+const FINAL = {
+  sqlite: sql`artifacts INDEXED BY artifacts_final
+    WHERE (name GLOB 'final_artifact.*' OR name GLOB '*/final_artifact.*')`,
+  postgres: sql`artifacts WHERE name ~ '(^|/)final_artifact\\.'`,
+};
+
 const newestFinal = query(
   (db, runId: string) => ({
     compile: () =>
-      sql<Schema["artifacts"]>`
-        SELECT * FROM artifacts INDEXED BY artifacts_final
-        WHERE run_id = ${runId} AND (name GLOB 'final_artifact.*' OR name GLOB '*/final_artifact.*')
+      sql<Schema["artifacts"]>`SELECT * FROM ${FINAL[kindOf(db)]} AND run_id = ${runId}
         ORDER BY artifact_id DESC LIMIT 1`.compile(db),
   }),
   artifacts.toRecord,

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type ContractTest, contractOnEach } from "../../../test/support/databases.ts";
 import type { BundleRecord, BundleRecords } from "../../bundles/records.ts";
-import { openSqlite } from "../sqlite/database.ts";
 import { sqlBundleRecords } from "./bundles.ts";
 
 const record = (bundleId: string, changes: Partial<BundleRecord> = {}): BundleRecord => ({
@@ -16,26 +15,18 @@ const record = (bundleId: string, changes: Partial<BundleRecord> = {}): BundleRe
   ...changes,
 });
 
-async function withRecords(use: (records: BundleRecords) => Promise<void>): Promise<void> {
-  const database = openSqlite(":memory:");
-  try {
-    await use(sqlBundleRecords(database));
-  } finally {
-    await database.close();
-  }
-}
+contractOnEach("the records of bundles", ({ database }) => sqlBundleRecords(database), contract);
 
-test("a record comes back as it was saved", () =>
-  withRecords(async (records) => {
+function contract(test: ContractTest<BundleRecords>): void {
+  test("a record comes back as it was saved", async (records) => {
     await records.save(record("a"));
     await records.save(record("b", { source: { kind: "zip" } }));
     assert.deepEqual(await records.get("a"), record("a"));
     assert.deepEqual(await records.get("b"), record("b", { source: { kind: "zip" } }));
     assert.equal(await records.get("c"), null);
-  }));
+  });
 
-test("saving again replaces the record, and its time of creation stays", () =>
-  withRecords(async (records) => {
+  test("saving again replaces the record, and its time of creation stays", async (records) => {
     await records.save(record("a"));
     await records.save(record("b"));
     const changes = {
@@ -47,10 +38,9 @@ test("saving again replaces the record, and its time of creation stays", () =>
     await records.save(record("a", { ...changes, createdAtMs: 9 }));
     assert.deepEqual(await records.get("a"), record("a", { ...changes, createdAtMs: 1 }));
     assert.deepEqual(await records.get("b"), record("b"));
-  }));
+  });
 
-test("a walk through the pages meets every record once, in the order of the ids", () =>
-  withRecords(async (records) => {
+  test("a walk through the pages meets every record once, in the order of the ids", async (records) => {
     const ids = ["b", "a", "D", "c", "10", "9"];
     for (const id of ids) await records.save(record(id));
     const met: string[] = [];
@@ -62,4 +52,5 @@ test("a walk through the pages meets every record once, in the order of the ids"
       assert.ok(page.length <= 2);
     }
     assert.deepEqual(met, [...ids].sort());
-  }));
+  });
+}

@@ -1,51 +1,51 @@
-// Counts for summaries, on a real SQLite database.
+// Counts for summaries.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type ContractTest, contractOnEach } from "../../../test/support/databases.ts";
 import { job, run } from "../../../test/support/gateway-samples.ts";
 import { systemClock } from "../../app/clock.ts";
 import { openSqlite } from "../sqlite/database.ts";
+import type { Database } from "./database.ts";
 import { sqlRecordCounter } from "./definitions.ts";
 import { sqlGatewayRecords } from "./gateway.ts";
 
 const none = { pending: 0, queued: 0, running: 0, paused: 0, completed: 0, failed: 0, cancelled: 0 };
 
-test("an empty database counts nothing", async () => {
-  const database = openSqlite(":memory:");
-  assert.deepEqual(await sqlRecordCounter(database).count(10), { jobs: 0, jobsOpen: 0, runs: none });
-  await database.close();
-});
+contractOnEach("what counts jobs and runs", ({ database }) => database, contract);
 
-test("jobs and runs are counted by status; deleted jobs and ended runs do not count as open", async () => {
-  const database = openSqlite(":memory:");
-  const records = sqlGatewayRecords(database, systemClock.soon);
-  await records.write(async (writes) => {
-    for (const n of [1, 2, 3]) await writes.insertJob(job(n));
-    for (const n of [1, 2, 3, 4]) await writes.insertRun(run(n, job(1).jobId));
-    await writes.setWaiting(run(2, job(1).jobId).runId, "paused", null, 5);
-    await writes.endUnlaunched(run(4, job(1).jobId).runId, { status: "cancelled", failureJson: null }, 6);
-    await writes.deleteJob(job(3).jobId, 1);
+function contract(test: ContractTest<Database>): void {
+  test("an empty database counts nothing", async (database) => {
+    assert.deepEqual(await sqlRecordCounter(database).count(10), { jobs: 0, jobsOpen: 0, runs: none });
   });
-  assert.deepEqual(await sqlRecordCounter(database).count(10), {
-    jobs: 2,
-    // The latest run of the first job has ended; the second has none.
-    jobsOpen: 1,
-    runs: { ...none, pending: 2, paused: 1, cancelled: 1 },
-  });
-  await database.close();
-});
 
-test("a count stops at its maximum", async () => {
-  const database = openSqlite(":memory:");
-  const records = sqlGatewayRecords(database, systemClock.soon);
-  await records.write(async (writes) => {
-    for (const n of [1, 2, 3]) await writes.insertJob(job(n));
-    for (const n of [1, 2, 3]) await writes.insertRun(run(n, job(1).jobId));
+  test("jobs and runs are counted by status; deleted jobs and ended runs do not count as open", async (database) => {
+    const records = sqlGatewayRecords(database, systemClock.soon);
+    await records.write(async (writes) => {
+      for (const n of [1, 2, 3]) await writes.insertJob(job(n));
+      for (const n of [1, 2, 3, 4]) await writes.insertRun(run(n, job(1).jobId));
+      await writes.setWaiting(run(2, job(1).jobId).runId, "paused", null, 5);
+      await writes.endUnlaunched(run(4, job(1).jobId).runId, { status: "cancelled", failureJson: null }, 6);
+      await writes.deleteJob(job(3).jobId, 1);
+    });
+    assert.deepEqual(await sqlRecordCounter(database).count(10), {
+      jobs: 2,
+      // The latest run of the first job has ended; the second has none.
+      jobsOpen: 1,
+      runs: { ...none, pending: 2, paused: 1, cancelled: 1 },
+    });
   });
-  const counts = await sqlRecordCounter(database).count(2);
-  assert.deepEqual(counts, { jobs: 2, jobsOpen: 2, runs: { ...none, pending: 2 } });
-  await database.close();
-});
+
+  test("a count stops at its maximum", async (database) => {
+    const records = sqlGatewayRecords(database, systemClock.soon);
+    await records.write(async (writes) => {
+      for (const n of [1, 2, 3]) await writes.insertJob(job(n));
+      for (const n of [1, 2, 3]) await writes.insertRun(run(n, job(1).jobId));
+    });
+    const counts = await sqlRecordCounter(database).count(2);
+    assert.deepEqual(counts, { jobs: 2, jobsOpen: 2, runs: { ...none, pending: 2 } });
+  });
+}
 
 test("counting reads indexes, and no table", async () => {
   const database = openSqlite(":memory:");

@@ -169,8 +169,10 @@ function recoveryContract(test: ContractTest): void {
     await withJobs(under, job(1), job(2));
     const runs = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => run(n, `job_000${(n % 2) + 1}`));
     await withRuns(under, ...runs);
-    const start = (n: number, status: JobStatus) =>
-      journal.commit([launch(runs[n - 1]!, {}), advance(runs[n - 1]!, 1, { status })]);
+    const start = async (n: number, status: JobStatus) => {
+      await journal.commit([launch(runs[n - 1]!, {})]);
+      await journal.commit([advance(runs[n - 1]!, 1, { status })]);
+    };
     await start(2, "running");
     await start(3, "running");
     await start(4, "paused");

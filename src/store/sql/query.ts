@@ -7,6 +7,7 @@ import {
   type Expression,
   type Insertable,
   type Kysely,
+  SqliteAdapter,
   sql,
   type Transaction,
 } from "kysely";
@@ -174,6 +175,11 @@ export function insertion<Table extends keyof Schema>(
  */
 export function atMost(limit: number): Expression<number> {
   return sql<number>`${limit} + 0`;
+}
+
+/** For what each kind of database spells in its own way. */
+export function kindOf(db: Db): "sqlite" | "postgres" {
+  return db.getExecutor().adapter instanceof SqliteAdapter ? "sqlite" : "postgres";
 }
 
 /** A removed job's row is deleted first and the rest in batches, which no reader may see. */

@@ -24,9 +24,8 @@ const artifactsOf = query(
       .leftJoin("jobs as j", "j.job_id", "a.job_id")
       .select(["a.run_id", "a.artifact_id"])
       .select(
-        sql<number>`j.job_id IS NOT NULL AND NOT (j.terminal = 1 AND (j.updated_at, j.job_id) <= (${endedAtMs}, ${jobId}))`.as(
-          "stays",
-        ),
+        sql<number>`CASE WHEN j.job_id IS NULL OR (j.terminal = 1 AND (j.updated_at, j.job_id) <= (${endedAtMs}, ${jobId}))
+          THEN 0 ELSE 1 END`.as("stays"),
       )
       .where("a.sha256", "=", sha256)
       .where(sql<SqlBool>`(a.run_id, a.artifact_id) < (${runId}, ${artifactId})`)

@@ -1,21 +1,12 @@
 // Reading a job's image back: the sum of its batches, for recovery.
 
 import type { DatabaseSync } from "node:sqlite";
-import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../engine/journal.ts";
+import type { JobImage } from "../../engine/journal.ts";
 import { limits } from "../../engine/limits.ts";
-import type { Message } from "../../engine/message.ts";
-import { agents, readAgents } from "../sql/agents.ts";
-import { humanRequests } from "../sql/human-requests.ts";
-import { tasks, toTrace } from "../sql/jobs.ts";
+import { imageOf, type JobRow } from "../sql/job-image.ts";
 import type { Schema } from "../sql/schema.generated.ts";
-import { fixedColumns, progressColumns } from "./job-columns.ts";
 import { isWhole, type Row } from "./row-checksum.ts";
 import { tablesOf } from "./tables.ts";
-
-type SourceRow = Pick<Schema["job_sources"], "configuration_json" | "checksum"> & {
-  readonly manifest_json: string | null;
-};
-type JobRow = Schema["jobs"] & SourceRow;
 
 const QUERIES = {
   job: "SELECT * FROM jobs LEFT JOIN job_sources USING (job_id) WHERE job_id = ?",
@@ -58,39 +49,13 @@ export function imageReader(connection: DatabaseSync): (jobId: string) => JobIma
   return (jobId) => {
     const [job] = jobRows(jobId);
     if (job === undefined) return null;
-    return {
-      jobId,
-      epoch: job.epoch,
-      revision: job.revision,
-      insert: toInsert(job),
-      progress: toProgress(job),
-      agents:
-        job.brief_agents_json === null
-          ? agentRows(jobId).map(agents.toRecord)
-          : readAgents(job.brief_agents_json),
-      messages: messageRows(jobId).map((row) => JSON.parse(row.message_json) as Message),
-      items: itemRows(jobId).map(toItems),
-      tasks: taskRows(jobId).map(tasks.toRecord),
-      humanRequests: requestRows(jobId).map(humanRequests.toRecord),
-    };
+    return imageOf({
+      job,
+      agents: agentRows(jobId),
+      messages: messageRows(jobId),
+      items: itemRows(jobId),
+      tasks: taskRows(jobId),
+      humanRequests: requestRows(jobId),
+    });
   };
-}
-
-function toInsert(row: JobRow): JobInsert {
-  const { jobId, traceId, parentSpanId, ...fixed } = fixedColumns.toRecord(row);
-  return {
-    ...fixed,
-    manifestJson: row.brief_manifest_json ?? row.manifest_json ?? "",
-    configurationJson: row.configuration_json,
-    trace: toTrace(row),
-  };
-}
-
-function toProgress(row: JobRow): JobProgress {
-  const { terminal, storedBytes, ...progress } = progressColumns.toRecord(row);
-  return progress;
-}
-
-function toItems(row: Schema["items"]): CollectedItems {
-  return { agentIndex: row.agent_index, firstSeq: row.first_seq, bodiesJson: row.lines.split("\n") };
 }

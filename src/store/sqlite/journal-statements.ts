@@ -6,8 +6,8 @@ import { artifacts } from "../sql/artifacts.ts";
 import { briefColumns } from "../sql/brief-jobs.ts";
 import { letters } from "../sql/dead-letters.ts";
 import { humanRequests } from "../sql/human-requests.ts";
+import { fixedColumns, progressColumns } from "../sql/job-columns.ts";
 import { tasks } from "../sql/jobs.ts";
-import { fixedColumns, progressColumns } from "./job-columns.ts";
 
 const FIXED = [...fixedColumns.names, "fixed_checksum"];
 const BRIEF = [...briefColumns, "brief_checksum"];

@@ -3,7 +3,7 @@
 
 import { crc32 } from "node:zlib";
 import { briefColumns } from "../sql/brief-jobs.ts";
-import { fixedColumns, progressColumns } from "./job-columns.ts";
+import { fixedColumns, progressColumns } from "../sql/job-columns.ts";
 
 export type RowValues = readonly (string | number | null)[];
 export type Row = Readonly<Record<string, string | number | null>>;

@@ -3,8 +3,8 @@
 import { isTerminal, type JobInsert, type JobProgress } from "../../engine/journal.ts";
 import { readTally, tallyJson } from "../../engine/tally.ts";
 import type { TraceContext } from "../../engine/trace.ts";
-import { columnsOf, flag, json } from "../sql/columns.ts";
-import type { Schema } from "../sql/schema.generated.ts";
+import { columnsOf, flag, json } from "./columns.ts";
+import type { Schema } from "./schema.generated.ts";
 
 type FixedPart = Omit<JobInsert, "manifestJson" | "configurationJson" | "trace"> &
   TraceContext & { readonly jobId: string };
