@@ -9,6 +9,7 @@ import { executionMutations } from "./execution.ts";
 import { httpMutations } from "./http.ts";
 import { launchMutations } from "./launch.ts";
 import type { Mutation } from "./mutation.ts";
+import { postgresMutations } from "./postgres.ts";
 import { simulatedGatewayMutations } from "./simulated-gateway.ts";
 import { storeMutations } from "./store.ts";
 
@@ -16,6 +17,7 @@ export const mutations: readonly Mutation[] = [
   ...engineMutations,
   ...executionMutations,
   ...storeMutations,
+  ...postgresMutations,
   ...launchMutations,
   ...httpMutations,
   ...bundleMutations,

@@ -22,7 +22,7 @@ export interface GatewayUnderTest {
   /** The same anew, with what is on disk only. */
   reopen(): Promise<GatewayUnderTest>;
   /** From now on the commit of a transaction that inserts a job fails. @returns what repairs it */
-  breakCommits(): () => void;
+  breakCommits(): Promise<() => Promise<void>>;
 }
 
 export type ContractTest = TestOf<GatewayUnderTest>;

@@ -159,7 +159,7 @@ function groupsContract(test: ContractTest): void {
 
   test("when the commit fails, every work of the moment rejects, and nothing of them is there", async (under) => {
     const { records, journal } = under;
-    const repair = under.breakCommits();
+    const repair = await under.breakCommits();
     const answers = await Promise.allSettled([
       records.write((writes) => writes.saveIdempotency(idempotencyRecord())),
       records.write((writes) => writes.insertJob(job(1))),
@@ -168,7 +168,7 @@ function groupsContract(test: ContractTest): void {
     for (const answer of answers) assert.equal(answer.status, "rejected");
     assert.equal(await records.job("job_0001"), null);
     assert.equal(await records.idempotency(idempotencyRecord().scope, "key-1"), null);
-    repair();
+    await repair();
     await withJobs(under, job(1));
     await withRuns(under, run(1, "job_0001"));
     assert.deepEqual(await journal.commit([]), { lost: [], unwritable: [] });

@@ -1,0 +1,187 @@
+// What is PostgreSQL's own: its schema's versions, connections that are lost, and what its texts cannot hold.
+
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { changes, next } from "../../../test/support/journal-records.ts";
+import { inPostgres, returnPostgres, takePostgres } from "../../../test/support/postgres.ts";
+import { JournalUnavailable } from "../../engine/journal.ts";
+import type { Database } from "../sql/database.ts";
+import { sqlJobRecords } from "../sql/jobs.ts";
+import { openPostgres } from "./database.ts";
+import { PostgresJournal } from "./journal.ts";
+
+async function onPostgres(use: (url: string) => Promise<void>): Promise<void> {
+  const url = await takePostgres();
+  try {
+    await use(url);
+  } finally {
+    await returnPostgres(url);
+  }
+}
+
+const END_CONNECTIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE datname = current_database() AND pid <> pg_backend_pid()`;
+
+test("programs that start at the same time migrate an empty database once", () =>
+  onPostgres(async (url) => {
+    const opened = await Promise.all([openPostgres(url), openPostgres(url), openPostgres(url)]);
+    for (const { kysely } of opened) {
+      const { length } = await kysely.selectFrom("jobs").selectAll().execute();
+      assert.equal(length, 0);
+    }
+    await Promise.all(opened.map((database) => database.close()));
+  }));
+
+test("a newer schema is used while it admits this program, and refused when it does not", () =>
+  onPostgres(async (url) => {
+    await (await openPostgres(url)).close();
+    await inPostgres(url, "INSERT INTO schema_migrations VALUES ('9001-later.sql')");
+    await (await openPostgres(url)).close();
+    await inPostgres(url, "UPDATE schema_admits SET oldest = '9001-later.sql'");
+    await assert.rejects(openPostgres(url), {
+      name: "StoreUnusable",
+      message: /is for a newer Troupe \(one that knows migration 9001-later\.sql\)/,
+    });
+    await inPostgres(
+      url,
+      "UPDATE schema_admits SET oldest = ''; DELETE FROM schema_migrations WHERE name LIKE '9%'",
+    );
+  }));
+
+test("a server that cannot be reached is named, without user and password", async () => {
+  const url = "postgres://me:hunter2@127.0.0.1:1/troupe";
+  await assert.rejects(openPostgres(url), (error: Error) => {
+    assert.equal(error.name, "StoreUnusable");
+    assert.match(error.message, /The database 127\.0\.0\.1:1\/troupe cannot be used \(.*ECONNREFUSED/);
+    assert.doesNotMatch(error.message, /me|hunter2/);
+    return true;
+  });
+});
+
+test("after all connections were ended reads, writes and commits go on", () =>
+  onPostgres(async (url) => {
+    const database = await openPostgres(url);
+    const journal = new PostgresJournal(database);
+    const records = sqlJobRecords(database);
+    await journal.commit([changes()]);
+    await inPostgres(url, END_CONNECTIONS);
+    const attempts = async <T>(ask: () => Promise<T>): Promise<T> => {
+      try {
+        return await ask();
+      } catch (error) {
+        // The first to use a connection may be the one to notice that it is gone.
+        assert.ok(error instanceof JournalUnavailable);
+        return ask();
+      }
+    };
+    assert.deepEqual(await attempts(() => journal.commit([next(1)])), { lost: [], unwritable: [] });
+    assert.equal((await attempts(() => records.find("g-1")))?.jobId, "g-1");
+    await attempts(() => database.transaction((db) => db.selectFrom("jobs").selectAll().execute()));
+    await journal.close();
+    await database.close();
+  }));
+
+test("a commit whose answer was lost has an unknown outcome, and is found applied when it is sent again", () =>
+  onPostgres(async (url) => {
+    await using proxy = await proxyTo(url);
+    const database = await openPostgres(proxy.url);
+    const journal = new PostgresJournal(database);
+    await journal.commit([changes()]);
+    proxy.cutAtNextCommit();
+    const part = next(1, { eventLines: ['{"n":2}'] });
+    await assert.rejects(journal.commit([part]), { name: "JournalUnavailable", outcome: "unknown" });
+    assert.equal((await journal.load("g-1"))?.revision, 2);
+    assert.deepEqual(await journal.commit([part]), { lost: [], unwritable: [] });
+    assert.equal((await journal.load("g-1"))?.revision, 2);
+    await journal.close();
+    await database.close();
+  }));
+
+test("a statement whose answer was lost before the commit was sent has not been written", () =>
+  onPostgres(async (url) => {
+    const database = await openPostgres(url);
+    const journal = new PostgresJournal(database);
+    await journal.commit([changes()]);
+    await inPostgres(
+      url,
+      `CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END';
+       CREATE TRIGGER cuts AFTER UPDATE ON jobs EXECUTE FUNCTION cut()`,
+    );
+    const part = next(1, { eventLines: ['{"n":2}'] });
+    await assert.rejects(journal.commit([part]), { name: "JournalUnavailable", outcome: "not_written" });
+    await inPostgres(url, "DROP FUNCTION cut CASCADE");
+    assert.equal((await journal.load("g-1"))?.revision, 1);
+    await journal.close();
+    await database.close();
+  }));
+
+/** A way to the server that can end a connection when a COMMIT was made, and before its answer comes. */
+async function proxyTo(url: string) {
+  const folder = await mkdtemp(join(tmpdir(), "troupe-pg-proxy-"));
+  const target = join(new URL(url).searchParams.get("host")!, ".s.PGSQL.5432");
+  let isCutting = false;
+  const server = createServer((client) => {
+    const upstream = connect(target);
+    const end = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    client.on("data", (data) => upstream.write(data));
+    upstream.on("data", (data) => {
+      if (!isCutting || !data.includes("COMMIT\0")) client.write(data);
+      else {
+        isCutting = false;
+        end();
+      }
+    });
+    for (const socket of [client, upstream]) socket.on("error", end).on("close", end);
+  });
+  await new Promise<void>((resolve) => server.listen(join(folder, ".s.PGSQL.5432"), resolve));
+  const through = new URL(url);
+  through.searchParams.set("host", folder);
+  return {
+    url: through.href,
+    cutAtNextCommit: () => {
+      isCutting = true;
+    },
+    async [Symbol.asyncDispose]() {
+      await new Promise((resolve) => server.close(resolve));
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+test("what a program has read in a transaction stays true for it, also when another one writes", () =>
+  onPostgres(async (url) => {
+    const programs = await Promise.all([openPostgres(url), openPostgres(url)]);
+    const takeNext = (database: Database) =>
+      database.transaction(async (db) => {
+        const rows = await db.selectFrom("run_ports").select("port").execute();
+        await db.insertInto("run_ports").values({ port: rows.length, run_id: "run_1", label: "" }).execute();
+        return rows.length;
+      });
+    const taken = await Promise.all(range(20).map((i) => takeNext(programs[i % 2]!)));
+    assert.deepEqual(
+      taken.toSorted((a, b) => a - b),
+      range(20),
+    );
+    await Promise.all(programs.map((database) => database.close()));
+  }));
+
+const range = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+test("a NUL in a text becomes the replacement character, which PostgreSQL can hold", () =>
+  onPostgres(async (url) => {
+    const database = await openPostgres(url);
+    const journal = new PostgresJournal(database);
+    const { insert } = changes();
+    await journal.commit([changes({ insert: { ...insert!, jobName: "a\0b" } })]);
+    assert.equal((await sqlJobRecords(database).find("g-1"))?.jobName, "a\ufffdb");
+    await journal.close();
+    await database.close();
+  }));
