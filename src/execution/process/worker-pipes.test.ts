@@ -58,6 +58,25 @@ describe("the pipes of a worker", () => {
     }
   });
 
+  it("hold what comes until the listener wants it, and then bring all of it in order", async () => {
+    await using fixture = new Fixture();
+    const pipes = await fixture.pipes;
+    let got = "";
+    const stdout = (chunk: Buffer) => {
+      got += chunk.toString();
+    };
+    const sinks = { stdout, stderr: () => {}, events: () => {}, backpressure: () => null };
+    {
+      using _ = pipes.listenLater(sinks);
+      write(pipes.stdout, "early ");
+      for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+      write(pipes.stdout, "and later");
+      assert.equal(got, "");
+    }
+    await pipes.drain();
+    assert.equal(got, "early and later");
+  });
+
   it("are not drained before a busy listener has taken the rest", async () => {
     await using fixture = new Fixture();
     const pipes = await fixture.pipes;

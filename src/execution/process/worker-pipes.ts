@@ -77,6 +77,24 @@ export class WorkerPipes {
     }
   }
 
+  /** The same from the disposal of what this returns: until then what comes is held, and little of it is read. */
+  listenLater(sinks: WorkerSinks): Disposable {
+    const held: (() => void)[] = [];
+    const room = Promise.withResolvers<void>();
+    const hold = (stream: "stdout" | "stderr" | "events") => (chunk: Buffer) => {
+      held.push(() => sinks[stream](chunk));
+    };
+    const streams = { stdout: hold("stdout"), stderr: hold("stderr"), events: hold("events") };
+    this.listen({ ...streams, backpressure: () => room.promise });
+    return {
+      [Symbol.dispose]: () => {
+        for (const pass of held) pass();
+        this.listen(sinks);
+        room.resolve();
+      },
+    };
+  }
+
   /** Reads what a worker has written of which no process is left. What comes later, until somebody listens, is dropped. */
   async drain(): Promise<void> {
     await Promise.all(this.#pipes.map(({ reader }) => reader.drain()));

@@ -229,6 +229,8 @@ export class HostLocalRunner {
         throw failureOfSpawn(redactor.text(words.file), places.workdir, error);
       // It may have started the worker before it was lost. What this misses is found by the next sweep (process-trees.ts).
       await trees.sweep().catch(() => 0);
+      await places.pipes.finish(async () => {});
+      output.flush();
       throw failureOfLostStart();
     }
   }

@@ -60,7 +60,9 @@ it("a worker, started or not, leaves no named pipe and no open file", async () =
     await echo();
     const before = openFiles();
     for (let i = 0; i < 5; i++) await echo();
-    await assert.rejects(start("no-such-program", await openPipes()), { code: "ENOENT" });
+    const unused = await openPipes();
+    await assert.rejects(start("no-such-program", unused), { code: "ENOENT" });
+    unused.close();
     await eventually(() => openFiles() <= before);
     assert.equal(stdout, "a line\n".repeat(6));
     assert.deepEqual(fifos.taken.filter(existsSync), []);

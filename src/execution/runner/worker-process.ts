@@ -60,20 +60,20 @@ export class WorkerProcess {
   }
 
   /**
-   * Starts a worker.
+   * Starts a worker. Its pipes are read from now on, and are the caller's to close when it cannot be started.
    *
    * @throws the system's error (code ENOENT, EACCES, E2BIG, …) when the command cannot be started, or SpawnerLost
    */
   static async start(spec: WorkerSpec, { tools, sinks }: Given): Promise<WorkerProcess> {
     const { file, args, cwd, env, mark, takesInput, pipes } = spec;
-    // Closed, and given back, when no worker comes of them.
+    // What it writes is passed on when it is known that it has started.
+    using _ = pipes.listenLater(sinks);
+    // Closed, and given back, when no worker comes of it.
     using unused = new DisposableStack();
-    unused.defer(() => pipes.close());
     const [stdin = null] = takesInput ? await tools.fifos.take(1) : [];
     if (stdin !== null) unused.defer(() => tools.fifos.giveBack(stdin, false));
     const ends = stdin === null ? null : openPipe(stdin);
     if (ends !== null) for (const fd of [ends.readFd, ends.writeFd]) unused.defer(() => closeSync(fd));
-    pipes.listen(sinks);
     const { stdout, stderr } = pipes;
     const worker = await tools.spawner.start({ file, args, cwd, env, mark, stdin, stdout, stderr });
     unused.move();
