@@ -338,7 +338,7 @@ describe("a run whose services are not there yet, such as after a restart", () =
     await begunOf(core, other.runId);
     assert.deepEqual(core.preparation.begun, [other.runId]);
     core.unmet.services = [];
-    core.clock.fire();
+    core.clock.firesByItself = true;
     for (const { runId } of runs) {
       const { status, label } = await core.ended(runId);
       assert.deepEqual([status, label], ["completed", null]);
@@ -388,7 +388,7 @@ describe("a run whose services are not there yet, such as after a restart", () =
     await core.recover();
     await until("five waits", () => core.preparation.underWay === 0 && core.clock.timers === 1);
     core.unmet.services = [];
-    core.clock.fire();
+    core.clock.firesByItself = true;
     for (const { runId } of runs) assert.equal((await core.ended(runId)).status, "completed");
   });
 });
