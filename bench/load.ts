@@ -89,12 +89,17 @@ async function measureThroughput(api: string, jobs: number, figures: Map<string,
   figures.set("  with a GET of each job besides", Math.round((jobs / seenMs) * 1_000).toLocaleString("en"));
 }
 
-/** @returns the jobs' ids, in the order of their answers */
-export async function submitMany(api: string, manifest: string, jobs: number): Promise<string[]> {
+/** @param manifest the same for all, or one for each number. @returns the jobs' ids, in the order of their answers */
+export async function submitMany(
+  api: string,
+  manifest: string | ((n: number) => string),
+  jobs: number,
+): Promise<string[]> {
+  const textOf = typeof manifest === "string" ? () => manifest : manifest;
   const ids: string[] = [];
   let started = 0;
   await inParallel(SUBMITTERS, async () => {
-    while (started++ < jobs) ids.push(await submit(api, manifest));
+    while (started < jobs) ids.push(await submit(api, textOf(started++)));
   });
   return ids;
 }

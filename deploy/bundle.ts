@@ -14,8 +14,7 @@ export const LICENCES_FILE = "THIRD-PARTY-LICENSES";
 const REQUIRE = `import { createRequire as requireFrom } from "node:module";const require = requireFrom(import.meta.url);`;
 
 /**
- * What Fastify loads for servers that speak HTTP/2 or TLS themselves, which the program's never do. Both bring all of TLS along:
- * 3 MB and a tenth of a start.
+ * What Fastify loads for servers that speak HTTP/2 or TLS themselves, which the program's never do. Both bring all of TLS along: 3 MB.
  */
 const UNUSED = /^node:http[s2]$/;
 
