@@ -3,8 +3,8 @@
 //
 // - The own write ends keep the pipes open between two writers.
 // - When no process of a worker is left for sure, what it had written is read within two turns of the event loop (`drain`),
-//   and the next one may have the pipes. Otherwise they are read to their ends and closed (`finish`): whoever still holds
-//   one can write into no other worker's.
+//   and the next one may have the pipes. Otherwise they are read to their ends and closed (`finish`): a process that
+//   still holds one can write into no other worker's.
 // - Everything is closed once, and the paths are given back: by `finish` or `close`.
 
 import { closeSync, fstatSync, lstatSync, renameSync } from "node:fs";

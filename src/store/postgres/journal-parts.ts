@@ -1,16 +1,13 @@
 // What the jobs of a batch write beside their own rows, as rows per statement.
 
-import { type DamagedJobEnd, isTerminal, type JobChanges } from "../../engine/journal.ts";
-import { tallyJson } from "../../engine/tally.ts";
+import { isTerminal, type JobChanges } from "../../engine/journal.ts";
 import { agents } from "../sql/agents.ts";
 import { artifacts } from "../sql/artifacts.ts";
 import { ROWS_AT_ONCE, rowsOf, segmentsOf, slicesOf } from "../sql/batch-slices.ts";
 import type { Stored } from "../sql/columns.ts";
 import { letters } from "../sql/dead-letters.ts";
 import { humanRequests } from "../sql/human-requests.ts";
-import { progressColumns } from "../sql/job-columns.ts";
 import { tasks } from "../sql/jobs.ts";
-import type { Schema } from "../sql/schema.generated.ts";
 import type { Statements } from "./journal-statements.ts";
 
 /** A job whose own row was written. */
@@ -149,22 +146,4 @@ function workRows(slices: readonly JobChanges[]): Rows {
     deleteTasks: each(slices, "tasksRemoved", (taskSeq, { jobId }) => [jobId, taskSeq]),
     upsertTasks: each(slices, "tasks", (task, { jobId }) => tasks.toValues(task, jobId)),
   };
-}
-
-/** The changing part of the row of a job whose records are damaged, as it ends. */
-export function failedValues(row: Schema["jobs"], eventSeq: number, end: DamagedJobEnd): Stored[] {
-  const failed: Record<string, Stored> = {
-    ...row,
-    status: "failed",
-    terminal: 1,
-    updated_at: end.nowMs,
-    event_seq: eventSeq,
-    active_executors: 0,
-    human_pending: 0,
-    sandboxes_json: "[]",
-    last_event_json: end.lastEventJson,
-    failure_json: end.failureJson,
-    tally_json: tallyJson(end.tally),
-  };
-  return progressColumns.names.map((name) => failed[name]!);
 }

@@ -19,13 +19,13 @@ import {
 import { KeyedMutex } from "../../lib/async.ts";
 import { briefColumns, briefValues } from "../sql/brief-jobs.ts";
 import type { Stored } from "../sql/columns.ts";
-import { fixedColumns, progressValues } from "../sql/job-columns.ts";
+import { failedValues, fixedColumns, progressValues } from "../sql/job-columns.ts";
 import { type ImageRows, imageOf } from "../sql/job-image.ts";
 import { tallyOf, toTrace } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { asUnavailable, scopeOf } from "./errors.ts";
-import { failedValues, type JobParts, partsOf } from "./journal-parts.ts";
+import { type JobParts, partsOf } from "./journal-parts.ts";
 import { READS, type Statements, statementsFor, typesOf, WORK_TABLES } from "./journal-statements.ts";
 
 interface ClaimedRow {

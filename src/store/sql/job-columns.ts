@@ -1,9 +1,9 @@
 // The columns of a job's row, each part in the order in which its checksum is made (row-checksum.ts).
 
-import { isTerminal, type JobInsert, type JobProgress } from "../../engine/journal.ts";
+import { type DamagedJobEnd, isTerminal, type JobInsert, type JobProgress } from "../../engine/journal.ts";
 import { readTally, tallyJson } from "../../engine/tally.ts";
 import type { TraceContext } from "../../engine/trace.ts";
-import { columnsOf, flag, json } from "./columns.ts";
+import { columnsOf, flag, json, type Stored } from "./columns.ts";
 import type { Schema } from "./schema.generated.ts";
 
 type FixedPart = Omit<JobInsert, "manifestJson" | "configurationJson" | "trace"> &
@@ -60,3 +60,21 @@ export const progressValues = (progress: JobProgress) =>
     terminal: isTerminal(progress.status),
     storedBytes: progress.tally.historyChars + progress.tally.artifactBytes,
   });
+
+/** The changing part of the row of a job whose records are damaged, as it ends. */
+export function failedValues(row: Schema["jobs"], eventSeq: number, end: DamagedJobEnd): Stored[] {
+  const failed: Record<string, Stored> = {
+    ...row,
+    status: "failed",
+    terminal: 1,
+    updated_at: end.nowMs,
+    event_seq: eventSeq,
+    active_executors: 0,
+    human_pending: 0,
+    sandboxes_json: "[]",
+    last_event_json: end.lastEventJson,
+    failure_json: end.failureJson,
+    tally_json: tallyJson(end.tally),
+  };
+  return progressColumns.names.map((name) => failed[name]!);
+}

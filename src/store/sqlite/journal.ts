@@ -14,7 +14,6 @@ import {
   type Journal,
   JournalUnavailable,
 } from "../../engine/journal.ts";
-import { tallyJson } from "../../engine/tally.ts";
 import { agents } from "../sql/agents.ts";
 import { artifacts } from "../sql/artifacts.ts";
 import { ROWS_AT_ONCE, rowsOf, segmentsOf, slicesOf } from "../sql/batch-slices.ts";
@@ -22,7 +21,7 @@ import { briefColumns, briefValues } from "../sql/brief-jobs.ts";
 import type { Stored } from "../sql/columns.ts";
 import { letters } from "../sql/dead-letters.ts";
 import { humanRequests } from "../sql/human-requests.ts";
-import { fixedColumns, progressColumns, progressValues } from "../sql/job-columns.ts";
+import { failedValues, fixedColumns, progressValues } from "../sql/job-columns.ts";
 import { tallyOf, tasks, toTrace } from "../sql/jobs.ts";
 import { packLines } from "../sql/packed-lines.ts";
 import type { Schema } from "../sql/schema.generated.ts";
@@ -223,20 +222,7 @@ export class SqliteJournal implements Journal {
       };
       const end = render(job);
       const eventSeq = job.eventSeq + 1;
-      const failed: Row = {
-        ...row,
-        status: "failed",
-        terminal: 1,
-        updated_at: end.nowMs,
-        event_seq: eventSeq,
-        active_executors: 0,
-        human_pending: 0,
-        sandboxes_json: "[]",
-        last_event_json: end.lastEventJson,
-        failure_json: end.failureJson,
-        tally_json: tallyJson(end.tally),
-      };
-      sql.failDamaged.run(...withChecksum(progressColumns.names.map((name) => failed[name]!)), jobId);
+      sql.failDamaged.run(...withChecksum(failedValues(row, eventSeq, end)), jobId);
       sql.deleteEventsFrom.run(jobId, eventSeq);
       put(sql.insertEvents, [jobId, eventSeq, 1, end.eventLine]);
       this.#clearWork(jobId);
