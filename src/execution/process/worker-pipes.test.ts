@@ -65,7 +65,10 @@ describe("the pipes of a worker", () => {
     const stdout = (chunk: Buffer) => {
       got += chunk.toString();
     };
-    const sinks = { stdout, stderr: () => {}, events: () => {}, backpressure: () => null };
+    const room = Promise.withResolvers<void>();
+    let asked = 0;
+    const backpressure = () => (++asked === 1 ? room.promise : null);
+    const sinks = { stdout, stderr: () => {}, events: () => {}, backpressure };
     {
       using _ = pipes.listenLater(sinks);
       write(pipes.stdout, "early ");
@@ -73,6 +76,9 @@ describe("the pipes of a worker", () => {
       write(pipes.stdout, "and later");
       assert.equal(got, "");
     }
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual([got, asked], ["early ", 1], "a busy listener is given no more");
+    room.resolve();
     await pipes.drain();
     assert.equal(got, "early and later");
   });

@@ -90,7 +90,8 @@ export class WorkerPipes {
       [Symbol.dispose]: () => {
         for (const pass of held) pass();
         this.listen(sinks);
-        room.resolve();
+        const busy = held.length === 0 ? null : sinks.backpressure();
+        room.resolve(busy ?? undefined);
       },
     };
   }
