@@ -173,7 +173,7 @@ export class PostgresJournal implements Journal {
     const client = new pg.Client({ ...this.#config, pipeline: true });
     // Its queries reject; the next one connects again.
     client.on("error", () => {
-      this.#connection = null;
+      if (this.#connection?.client === client) this.#connection = null;
     });
     try {
       await client.connect();

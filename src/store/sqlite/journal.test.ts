@@ -1,7 +1,4 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
 import { type JournalUnderTest, journalContract } from "../../../test/support/journal-contract.ts";
 import {
@@ -18,34 +15,6 @@ import { limits } from "../../engine/limits.ts";
 import { sqlJobRecords } from "../sql/jobs.ts";
 import { openSqlite } from "./database.ts";
 import { SqliteJournal } from "./journal.ts";
-
-journalContract("SQLite", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "troupe-journal-"));
-  const open = async (): Promise<JournalUnderTest> => {
-    const database = openSqlite(join(folder, "troupe.db"));
-    const records = sqlJobRecords(database);
-    return {
-      journal: new SqliteJournal(database),
-      async reopen() {
-        await database.close();
-        return open();
-      },
-      async events(jobId) {
-        const lines: string[] = [];
-        for (;;) {
-          const page = await records.events(jobId, lines.length);
-          if (page.lines.length === 0) return lines;
-          lines.push(...page.lines);
-        }
-      },
-      async close() {
-        await database.close().catch(() => {});
-        await rm(folder, { recursive: true, force: true });
-      },
-    };
-  };
-  return open();
-});
 
 journalContract("the simulation's memory", async () => {
   const memory = new MemoryJournal();
