@@ -64,7 +64,7 @@ test("a Blob is sent again, with the same key, when the answer was lost", async 
   for (const body of bodies) assert.match(body, /name="bundle"; filename="bundle.zip".*\r\n\r\nzip\r\n/s);
 });
 
-test("a stream whose upload is refused early is let go", async (t) => {
+test("a stream whose upload is refused early is cancelled", async (t) => {
   const { client } = await serving(t, (request, response) => {
     request.once("data", () => problem(413, "payload_too_large")(request, response));
   });

@@ -405,8 +405,8 @@ export type CollectReport = {
   };
 
   /**
-   * Contents of bundles that no bundle, job or run has any more. What was let go within the last day
-   * stays.
+   * Contents of bundles that no bundle, job or run has any more. What lost its last user within the last
+   * day stays.
    */
   readonly bundles: {
     readonly count: number;
@@ -446,7 +446,7 @@ export type CreateJob = {
   readonly name?: string | undefined;
 
   /**
-   * Laid over the bundle's own. Values under keys that look like secrets are stored sealed; {"$env":
+   * Laid over the bundle's own. Values under keys that look like secrets are stored encrypted; {"$env":
    * "NAME"} is read from the runtime's environment at launch.
    */
   readonly resolved_configuration?: JsonObject | undefined;
@@ -1129,7 +1129,7 @@ export type ObservabilitySummary = {
   }[];
 };
 
-/** Long work that goes on by itself, whatever becomes of the request that has begun it. */
+/** Long-running work, which continues after the request that started it. */
 export type Operation = {
   readonly operation_id: string;
 
@@ -1290,7 +1290,7 @@ export type RemoveBlueprint = {
   readonly keep_models?: boolean | undefined;
 };
 
-/** What came of sending dead letters again. */
+/** Result of the retry. */
 export type Retried = {
   readonly run_id: string;
 
@@ -1750,7 +1750,7 @@ export type UpdateJob = {
   readonly name?: string | undefined;
 
   /**
-   * Laid over the bundle's own. Values under keys that look like secrets are stored sealed; {"$env":
+   * Laid over the bundle's own. Values under keys that look like secrets are stored encrypted; {"$env":
    * "NAME"} is read from the runtime's environment at launch.
    */
   readonly resolved_configuration?: JsonObject | null | undefined;
@@ -2403,7 +2403,7 @@ export interface Operations {
   /**
    * Get the result of a run (GET /api/v1/runs/{run_id}/result)
    *
-   * Answers at any time: a run that has not ended has a status that says so, and no result yet. Review
+   * Answers at any time: a run that has not ended has no result yet, which its status shows. Review
    * warnings and outputs before you take a completed run for a correct result.
    */
   readonly getRunResult: {

@@ -39,7 +39,7 @@ export interface DescribedPackage {
 export interface PackageText {
   readonly manifest: JsonObject;
   readonly configuration: JsonObject | null;
-  /** Null when the manifest is none that can run: then there is no description, and what concerns the graph is not told. */
+  /** Null when the manifest cannot run: then there is no description, and nothing about the graph. */
   readonly graph: Graph | null;
 }
 
@@ -133,7 +133,7 @@ const TAGS_MAX = 50;
  *
  * @param given.folderName used for an id and a name that the package does not give; null without a
  *   folder, where the id is not used
- * @param given.graph null when the manifest is none that can run
+ * @param given.graph null when the manifest cannot run
  */
 function readIdentity(
   manifest: Reading,

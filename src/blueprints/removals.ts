@@ -145,7 +145,7 @@ export class Removals implements OperationHandler<AdditionWrites> {
         const own = (await records.assets(blueprintId)).find(
           (one) => one.kind === kind && one.assetId === assetId,
         );
-        // An earlier run of this operation has let go of it.
+        // An earlier run of this operation has released it.
         if (own === undefined) return item;
         let stays = false;
         await models.removeUnowned(
@@ -196,7 +196,7 @@ export class Removals implements OperationHandler<AdditionWrites> {
 const isOthers = (owners: readonly string[], blueprintId: string) =>
   owners.some((owner) => owner !== blueprintId);
 
-/** A model that stays because it is shared is let go of all the same: from then on it is the others' alone. */
+/** A model that stays because it is shared is released all the same: from then on only the others use it. */
 function isConcerned({ kind, action }: PlannedItem, removal: RemovalRequest): boolean {
   return kind === "model" ? !removal.keep_models : action === "delete";
 }

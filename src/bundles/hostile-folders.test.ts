@@ -38,7 +38,7 @@ test("a folder that is not there, is a file, or is named relatively is refused",
   assert.deepEqual(await register("/b\0"), [" not_absolute"]);
 });
 
-test("a bundle_id that cannot stand in a URL is refused, also when it is the folder's name", async () => {
+test("a bundle_id that cannot be part of a URL is refused, also when it is the folder's name", async () => {
   await using place = await makePlace();
   const path = await writeFiles(join(place.folder, "my bundle"), bundleFiles());
   assert.deepEqual(await refusals(place.bundles.registerFolder({ path })), ["/bundle_id invalid_bundle_id"]);

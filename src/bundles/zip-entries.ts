@@ -35,7 +35,7 @@ export const DEFLATED = 8;
 export const ENTRY_HEADER_BYTES = 30;
 
 export interface ZipEntryFile extends BundleFile {
-  /** The name as it stands in the zip. */
+  /** The name as it is in the zip. */
   readonly rawName: Buffer;
   readonly method: typeof STORED | typeof DEFLATED;
   readonly packedBytes: number;

@@ -1,5 +1,5 @@
 // What waits while somebody sets the machine's clock, by hours and days, forwards and backwards: everything ends when
-// its time has passed, not when the wall clock says so. Random moments are the simulation's (I12).
+// its time has passed, not when the wall clock reads it. Random moments are the simulation's (I12).
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

@@ -2,7 +2,7 @@
 //
 // - Every failure is made here from a code of the catalogue; no other place writes a failure by hand.
 // - A failure is small, whatever it is made of: desc ≤ 160 characters, message ≤ 2 KiB, stderr_tail ≤ 4 KiB, both as
-//   they stand in JSON, and the whole ≤ 16 KiB.
+//   JSON text, and the whole ≤ 16 KiB.
 
 import { textEnd, textStart } from "./bounded-value.ts";
 import { type FailureCategory, type FailureCode, failureCatalogue } from "./failure-catalogue.ts";

@@ -404,7 +404,7 @@ test("an executor gets the documented defaults", () => {
   });
 });
 
-test("the runner's fields may stand in the node or in its config, and config wins", () => {
+test("the runner's fields may be in the node or in its config, and config wins", () => {
   const fields = {
     runner_module: "X.HostLocal",
     upload_path: "w",

@@ -111,7 +111,7 @@ function checkVersion(manifest: Fields): void {
   manifest.report("manifest_version", "unknown_version", text);
 }
 
-/** The id begins every job id of the graph, and job ids stand in URLs. */
+/** The id begins every job id of the graph, and job ids are part of URLs. */
 function readGraphId(manifest: Fields): string {
   const isFit = (id: string) => /^[A-Za-z0-9._-]+$/.test(id) && !/^\.+$/.test(id);
   const text = 'only the letters a to z and A to Z, digits, ".", "_" and "-" are allowed, and not dots alone';

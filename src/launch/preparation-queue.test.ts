@@ -54,7 +54,7 @@ const ready = (core: TestCore, { jobId }: JobView) =>
     return found?.status === "ready" && found;
   });
 
-/** Holds preparations until they are let go, or aborted. */
+/** Holds preparations until they are released, or aborted. */
 function held(core: TestCore) {
   const opened = Promise.withResolvers<void>();
   const signals: AbortSignal[] = [];

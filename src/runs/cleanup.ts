@@ -6,7 +6,7 @@
 //   be committed.
 // - A run's folders are removed after its last command has ended, so that nothing is written into them afterwards.
 // - Removing takes a share of the thread, and a small one at a time.
-// - What the system does not let go (a worker's files may be another user's) stays noted, and keeps nothing else.
+// - What cannot be deleted (a worker's files may be another user's) stays noted, and delays nothing else.
 
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../engine/ports.ts";

@@ -52,7 +52,7 @@ export class ConfigurationEncryption {
   /** What is to be encrypted, and where it goes. */
   readonly #secrets: { readonly plaintext: JsonValue; readonly place: { $sealed: JsonValue } }[] = [];
 
-  /** @param at where the configuration stands in the request's body, as a JSON Pointer */
+  /** @param at where the configuration is in the request's body, as a JSON Pointer */
   constructor(cipher: ValueCipher, at: string) {
     this.#cipher = cipher;
     this.#at = at;

@@ -1,4 +1,4 @@
-// The dashboard of a run in a real browser: of real runs of the real program, which tests hold and let go.
+// The dashboard of a run in a real browser: of real runs of the real program, which tests hold and release.
 
 import assert from "node:assert/strict";
 import { readFile, rm } from "node:fs/promises";

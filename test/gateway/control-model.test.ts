@@ -34,7 +34,7 @@ function next(status: Status, desired: Desired): Status | null {
 const isOpen = (status: Status) => status === "running" || status === "paused";
 const actions = { running: "resume", paused: "pause", cancelled: "cancel" } as const;
 
-/** A sensor holds every run open; the inputs say whether it is let go, or the run fails. */
+/** A sensor holds every run open; the inputs say whether it is released, or the run fails. */
 const MODULE = `export async function handle({ body }) {
   if (body.end === "fails") throw new Error("as it was told");
   return { emit: body.end === "completes" ? [{ type: "go", body: {} }] : [] };

@@ -109,7 +109,7 @@ async function walkWhile(list: List, existing: number, taken: readonly Move[]): 
   for (const id of alive) await list.delete(id);
   assert.equal(new Set(seen).size, seen.length, "none is repeated");
   const shown = new Set(seen);
-  for (const id of throughout) assert.ok(shown.has(id), "none that was there throughout is lost");
+  for (const id of throughout) assert.ok(shown.has(id), "no item that was there throughout is lost");
   if (!list.idsRise) return assert.deepEqual(ages, ages.toSorted().toReversed(), "newest first");
   const own = seen.filter((id) => ever.has(id));
   assert.deepEqual(

@@ -1,6 +1,6 @@
 // "runtime_run_id: Internal. It must never appear in client URLs", and the runtime job's id "in no public body": a
 // session that calls every route there is, with runs that fail, leave dead letters, and print all that a worker can
-// see, is searched for the ids that stand in the database.
+// see, is searched for the ids that are in the database.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

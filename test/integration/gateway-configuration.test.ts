@@ -138,7 +138,7 @@ describe("secrets", () => {
     public: "shown",
   };
 
-  test('"shown as "********" in every answer and event, and given in clear to workers only"', async () => {
+  test('"shown as "********" in every answer and event, and given in plaintext to workers only"', async () => {
     const created = await ask(program, "POST", "/jobs", {
       body: { bundle_id: await uploadBundle(program, manifest), resolved_configuration: configuration },
       headers: { "idempotency-key": "secrets" },
@@ -161,7 +161,7 @@ describe("secrets", () => {
     }
   });
 
-  test('"stored sealed": no file of the home has it in clear', async () => {
+  test('"stored sealed": no file of the home has it in plaintext', async () => {
     await assertGiven(await jobWith(configuration), configuration);
     assert.deepEqual(filesWith(SECRET), []);
   });
@@ -205,7 +205,7 @@ describe("secrets", () => {
     await assertGiven(jobId, { public: "new" });
   });
 
-  test("a mask where nothing is stored, or a sealed value from outside: 422 at that path", async () => {
+  test("a mask where nothing is stored, or an encrypted value from outside: 422 at that path", async () => {
     const jobId = await jobWith({ api_key: SECRET });
     for (const [sent, path] of [
       [{ other_key: { api_key: MASK } }, "/resolved_configuration/other_key/api_key"],

@@ -195,7 +195,7 @@ describe("a dead letter of a run that is open", () => {
       nodes: [
         { node_id: "in", agent_type: "router", config: {} },
         { node_id: "hold", agent_type: "sensor", config: {} },
-        // It has ended before `slow` is let go.
+        // It has ended before `slow` is released.
         { node_id: "gone", agent_type: "executor", type: "stream", config: { command: ["true"] } },
         { node_id: "slow", agent_type: "executor", config: { command: ["cat", gate] } },
       ],

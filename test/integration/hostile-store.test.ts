@@ -1,5 +1,5 @@
 // The store stops taking writes while the program works: the disk is full, or another program holds the database's
-// lock. While it lasts the program says so and accepts nothing; when the cause is gone it carries on by itself, and
+// lock. While it lasts the program reports it and accepts nothing; when the cause is gone it resumes automatically, and
 // nothing that was acknowledged is lost.
 
 import assert from "node:assert/strict";

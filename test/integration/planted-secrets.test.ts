@@ -42,7 +42,7 @@ const planted = {
   secretKey: randomBytes(32).toString("base64"),
 };
 
-/** Those that stand in a manifest. */
+/** Those in a manifest. */
 const inManifest = { environment: `environment-${word()}`, module: `module-${word()}` };
 
 const END_CHARS = 12;
@@ -416,7 +416,7 @@ describe("planted secrets", () => {
       assert.ok(answer.ok, `${path}: ${answer.status} ${text}`);
       return JSON.parse(text) as JsonObject;
     };
-    // Says its input in clear and as a digest, which tells that it is the plaintext, and fails.
+    // Prints its input in plaintext and as a digest, which shows that it is the plaintext, and fails.
     const says = 'cat "$SVC_INPUT_FILE" >&2; echo "digest $(sha256sum < "$SVC_INPUT_FILE")" >&2; exit 3';
     const manifest = graph(
       "sent",

@@ -112,7 +112,7 @@ describe("a home with open jobs, after its program was killed", { concurrency: 1
     assert.equal(refused.code, 1);
     assert.match(refused.err, /in use by another Troupe\. Stop that one first/);
     await program.kill();
-    await until("the killed program has let go of its home", () => {
+    await until("the killed program has released its home", () => {
       try {
         openHome(home).release();
         return true;

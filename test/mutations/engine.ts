@@ -101,7 +101,7 @@ const simulated: readonly Mutation[] = (
       'category: "timeout",\n    retryable: false,\n    meaning: "handle()',
     ],
     [
-      "a module's next attempt begins, and no batch says so",
+      "a module's next attempt begins, and no batch records it",
       "loop.ts",
       " || job.draft.changedTasks.size > 0",
       "",

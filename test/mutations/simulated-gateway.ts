@@ -36,7 +36,7 @@ export const simulatedGatewayMutations: readonly Mutation[] = (
       "",
     ],
     [
-      "a promised answer is not kept with its effect",
+      "a stored response is not committed with its effect",
       "http/core/idempotency.ts",
       "await writes.saveIdempotency(this.#recordOf(scope, key, requestHash, given));\n        return given;",
       "return given;",

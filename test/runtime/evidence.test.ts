@@ -107,7 +107,7 @@ describe("of a run that failed", () => {
     assert.deepEqual([records.at(-1)?.type, records.at(-1)?.status], ["run", "failed"]);
   });
 
-  test("logs are filtered, read from either end, and go on where a limit ended", async () => {
+  test("logs are filtered, read forwards or backwards, and continue where a limit ended", async () => {
     const messages = async (query: string) =>
       (await dataOf(`${runPath}/logs?${query}`)).map(({ message }) => message);
     assert.deepEqual(await messages("stream=stdout"), ["one", "three", "one", "three"]);

@@ -120,7 +120,7 @@ export class GatewayWorld {
     });
   }
 
-  /** Something wrong was found where nobody waits for it: the next step says so. */
+  /** Something wrong was found where nobody waits for it: the next step reports it. */
   broken(error: unknown): void {
     this.#broken ??= error;
   }

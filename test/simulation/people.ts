@@ -2,7 +2,7 @@
 // they send dead letters again. They know only what is in the journal, as the API's readers do.
 //
 // I8. A request closes once, an answer that was acknowledged is the one that stands, and no attempt is given it twice.
-// I9. A dead letter is sent again once, and what is stored of it says so.
+// I9. A dead letter is sent again once, and its stored row shows it.
 
 import assert from "node:assert/strict";
 import type { HumanRequest } from "../../src/engine/journal.ts";

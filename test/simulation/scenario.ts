@@ -207,7 +207,7 @@ async function run(world: World): Promise<void> {
   }
 }
 
-/** Faults end, a last restart, everything held is let go; services are stopped once they are idle. */
+/** Faults end, a last restart, everything held is released; services are stopped once they are idle. */
 async function makePeace(world: World, clients: readonly Client[], people: People): Promise<void> {
   world.faults = noFaults;
   world.crash();

@@ -202,7 +202,7 @@ export class World {
     });
   }
 
-  /** Something wrong was found where nobody waits for it: the next step says so. */
+  /** Something wrong was found where nobody waits for it: the next step reports it. */
   broken(error: unknown): void {
     this.#broken ??= error;
   }

@@ -41,7 +41,7 @@ export interface GatedCatalog extends AsyncDisposable {
 }
 
 /**
- * A catalog of one of the examples, one of whose programs in Python waits at its beginning until it is let go: what
+ * A catalog of one of the examples, one of whose programs in Python waits at its beginning until it is released: what
  * happens to a run before that happens in the middle of it.
  *
  * @param script its path in the payload

@@ -42,7 +42,7 @@ import { openTestBlueprints } from "./job-blueprints.ts";
 import { newDatabase } from "./new-database.ts";
 import { until } from "./until.ts";
 
-/** A place where work is held until it is let go. */
+/** A place where work is held until it is released. */
 export class Gate {
   readonly #reached = Promise.withResolvers<void>();
   readonly #opened = Promise.withResolvers<void>();

@@ -46,7 +46,7 @@ export const hastyClock: Clock = {
 };
 
 /**
- * A clock on which what waits for exactly `delayMs` waits until the test says so: a limit that must not be hit by a
+ * A clock on which what waits for exactly `delayMs` waits until the test decides: a limit that must not be hit by a
  * machine that stands still for a while.
  *
  * @returns `fire` lets it happen, once for each that waits and was not taken back

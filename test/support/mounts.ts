@@ -1,7 +1,7 @@
 // A home on a disk of its own: the program runs in its own mount namespace, where a small tmpfs lies over SVC_HOME.
 //
 // - The mount is seen by the program only, and goes with it.
-// - Works for root, and for everybody where user namespaces are allowed; `whyNoMounts` says so otherwise.
+// - Works for root, and for everybody where user namespaces are allowed; `whyNoMounts` reports it otherwise.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";

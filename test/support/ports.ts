@@ -3,8 +3,8 @@
 // Linux from 32,768 on), and a test process keeps its own from all others.
 //
 // - No two test processes have a port in common: each holds the first port of a block, and gives out those behind it.
-// - A process's blocks are let go when it ends, however it ends.
-// - No port is given out twice, and none that somebody listens on.
+// - A process's blocks are released when it ends, however it ends.
+// - No port is given out twice, nor one on which something listens.
 
 import { createServer, type Server } from "node:net";
 

@@ -47,7 +47,7 @@ export async function retentionScene(
     nowMs: () => Date.now() + aheadMs,
     steadyMs: systemClock.steadyMs,
     soon: systemClock.soon,
-    /** What comes soon comes by itself; what comes later, when the test says so. */
+    /** What comes soon comes by itself; what comes later, when the test decides. */
     after: (delayMs: number, then: () => void) => {
       if (delayMs < 1_000) return systemClock.after(delayMs, then);
       timers.set(then, delayMs);

@@ -172,7 +172,7 @@ function warn(job: Job, agent: AgentState, message: string): number {
 }
 
 interface Question {
-  /** The worker's own name for it; null when it gave none that can be used. */
+  /** The worker's own name for it; null when it gave no usable one. */
   readonly requestId: string | null;
   readonly prompt: string;
   /** Empty: any. */

@@ -1,6 +1,6 @@
 // The state of a job: one record of plain data, with one writer.
 //
-// - Only the functions of this folder change it, synchronously, one at a time; nothing here waits. They stand in
+// - Only the functions of this folder change it, synchronously, one at a time; nothing here waits. They are in
 //   layers: state, what is noted of it (draft, history, schedule), changes (messages, people, tasks, status, steps),
 //   and job.ts, which the loop calls.
 // - Every change is noted in the draft, so that the sum of the batches is the state: image.ts writes it and reads it

@@ -1,4 +1,4 @@
-// The legal changes of a job's status: how it is held and let go, how it ends, and what it then says of its agents
+// The legal changes of a job's status: pausing, resuming, ending, and the final status of its agents
 // and outputs: a graph that stops early has warnings.
 //
 //   running  -> paused -> running

@@ -1,5 +1,5 @@
 // What an executor may be told. The runner's fields (runner_module, upload_path, upload_as, workdir, command,
-// sandbox_upload_path, and whether a second run is safe) may stand in the node or in its config; config wins.
+// sandbox_upload_path, and whether a second run is safe) may be in the node or in its config; config wins.
 
 import {
   type ExecutorConfig,

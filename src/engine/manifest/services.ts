@@ -24,10 +24,10 @@ const statusRange: Range = { min: 100, max: 599 };
 const checkTypes = ["http", "tcp", "grpc", "script"] as const;
 const methods = ["GET", "HEAD", "POST", "OPTIONS"] as const;
 
-/** A name stands in URLs, a tag in a list of tags that commas separate. */
+/** A name is part of URLs, a tag of a list that commas separate. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 const HOST = /^[A-Za-z0-9._-]+$|^[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?$/;
-/** What may stand in a request line: nothing that ends or splits it. */
+/** What a request line may contain: nothing that ends or splits it. */
 const REQUEST_PATH = /^\/[\x21-\x7e]*$/;
 
 /** Numbers of declared ports by their labels; null for one that is given a number later. */

@@ -13,7 +13,7 @@ export class WordFilter {
   readonly #window: number;
   /** How far the window may move when it ends in a block of this hash. */
   readonly #shifts: Uint8Array;
-  /** The words that begin with what stands in a window. */
+  /** The words that begin with the text of a window. */
   readonly #words = new Map<string, string[]>();
 
   /** @param words each of at least three characters */

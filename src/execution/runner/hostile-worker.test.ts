@@ -130,7 +130,7 @@ if os.fork() == 0:
       const outcome = await fixture.run({
         config: executorConfig({ command: ["python3", "-c", swap], environment: { VICTIM: victim.folder } }),
       });
-      // A file may be gone when it is its turn; then the attempt says so.
+      // A file may be gone when it is its turn; then the attempt reports it.
       if (outcome.kind === "failed") failedWith(outcome, "executor.artifact_failed");
       for (const { sha256 } of outcome.kind === "interrupted" ? [] : outcome.artifacts) {
         const blob = await fixture.blobs.open(sha256);

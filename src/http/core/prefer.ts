@@ -26,7 +26,7 @@ function nameOf(preference: string): string {
   return (end < 0 ? preference : preference.slice(0, end)).trim().toLowerCase();
 }
 
-/** The parts between separators that stand in no quoted string. */
+/** The parts between separators that are not within a quoted string. */
 function separated(text: string, separator: string): readonly string[] {
   const parts: string[] = [];
   let from = 0;

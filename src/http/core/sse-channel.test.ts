@@ -74,7 +74,7 @@ test("nothing is kept once every reader has everything", () => {
   assert.equal(memory.usedBytes, 0);
 });
 
-test("what nobody takes anything from is let go of, though its readers are behind", () => {
+test("memory from which nobody reads is freed, although its readers are behind", () => {
   const { memory, open, publish } = channels();
   const { channel } = open("a");
   publish("a", 1, 20);

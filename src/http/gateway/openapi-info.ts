@@ -15,7 +15,7 @@ export const tags = [
   { name: "blueprints", description: "Packages of the catalog: what they take, need and own." },
   {
     name: "operations",
-    description: "Long work that goes on by itself: additions and removals of blueprints.",
+    description: "Long-running work: additions and removals of blueprints.",
   },
   { name: "jobs", description: "Durable definitions of work, made from bundles." },
   { name: "runs", description: "Executions of jobs: control, events, results, files." },

@@ -71,7 +71,7 @@ const RetriedSchema = Type.Object(
       "Letters that stay open because they would only be given up again: their agent does not exist, has ended, or has no room.",
     ),
   },
-  "What came of sending dead letters again.",
+  "Result of the retry.",
 );
 
 /** By the names that clients see. */

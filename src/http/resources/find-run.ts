@@ -20,7 +20,7 @@ export interface FoundRun extends AskedRun, RunContext {
   readonly eventCount: number;
   /** What its summary is made of, with its history's. */
   summarized(): SummarizedRow;
-  /** Its history as it stands in this record. */
+  /** Its history, as in this record. */
   readonly history: LogSource;
   /** Its history while it goes on. */
   readonly live: ReadEvents;
@@ -84,7 +84,7 @@ export async function runOfJob(
   return run;
 }
 
-/** The history of a run as it stands in this record. */
+/** The history of a run, as in this record. */
 export function historyOf({ journal }: Pick<RunParts, "journal">, run: RunRecord): ReadEvents {
   const unlaunched = historyOfUnlaunched(run);
   if (unlaunched === null) return (afterSeq) => journal.events(run.runtimeJobId, afterSeq);

@@ -36,7 +36,7 @@ const JobPageSchema = pageOf(JobSchema, "jobs, newest first");
 
 const Name = Type.String("For people.", { minLength: 1, maxLength: 200 });
 const Configuration = Type.JsonObject(
-  'Laid over the bundle\'s own. Values under keys that look like secrets are stored sealed; {"$env": "NAME"} is read from the runtime\'s environment at launch.',
+  'Laid over the bundle\'s own. Values under keys that look like secrets are stored encrypted; {"$env": "NAME"} is read from the runtime\'s environment at launch.',
   { language: "en" },
 );
 

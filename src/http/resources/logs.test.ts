@@ -1,4 +1,4 @@
-// A run's logs over a real socket: filtered, from either end, by time, and live.
+// A run's logs over a real socket: filtered, forwards and backwards, by time, and live.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

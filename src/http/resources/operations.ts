@@ -55,7 +55,7 @@ export const OperationSchema = Type.Object(
     updated_at: Type.Time("When it last changed."),
     finished_at: Type.Nullable(Type.Time("When it ended; null while it goes on.")),
   },
-  "Long work that goes on by itself, whatever becomes of the request that has begun it.",
+  "Long-running work, which continues after the request that started it.",
 );
 
 const OperationPageSchema = pageOf(OperationSchema, "operations, newest first");

@@ -167,7 +167,7 @@ export function gatewayRoutes(app: FastifyInstance, parts: RunParts): void {
       operationId: "getRunResult",
       summary: "Get the result of a run",
       description:
-        "Answers at any time: a run that has not ended has a status that says so, and no result yet. Review warnings and outputs before you take a completed run for a correct result.",
+        "Answers at any time: a run that has not ended has no result yet, which its status shows. Review warnings and outputs before you take a completed run for a correct result.",
       answers: { 200: RunResultSchema },
       handle: async (request, reply) => {
         const run = await findRun(parts, request.params.run_id);

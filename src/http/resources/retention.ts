@@ -49,7 +49,7 @@ const CollectReportSchema = Type.Object(
       "Contents of artifacts that no run has any more. What was stored within the last hour stays.",
     ),
     bundles: Counted(
-      "Contents of bundles that no bundle, job or run has any more. What was let go within the last day stays.",
+      "Contents of bundles that no bundle, job or run has any more. What lost its last user within the last day stays.",
     ),
     leftovers: Counted("Files and folders in SVC_HOME that belong to nothing."),
     needs_confirmation: Type.Boolean(

@@ -1,4 +1,4 @@
-// Copies that are nobody else's: never a hard link, flat memory, a signal that is heard, and no half-copied file.
+// Copies that are nobody else's: never a hard link, flat memory, a signal that takes effect, and no half-copied file.
 
 import assert from "node:assert/strict";
 import { appendFileSync, constants, existsSync } from "node:fs";

@@ -93,7 +93,7 @@ export function withoutBlanks(layers: Layers, resolved: JsonObject, paths: reado
   return withValuesAt(resolved, settings);
 }
 
-/** Whether the value stands in the package's own layer, and no other layer sets it. */
+/** Whether the value is in the package's own layer, and no other layer sets it. */
 function isOfPackage({ part, path, code }: LaunchProblem, [own, ...later]: Layers): boolean {
   if (part !== "configuration" || path === "") return false;
   // What one of these lacks is a mistake of its declaration; what any other value lacks is for the caller to give.

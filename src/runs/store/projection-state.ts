@@ -22,7 +22,7 @@ export interface ProjectionState {
   readonly timelineSha256: string;
 }
 
-/** @returns null when there is none that this version understands */
+/** @returns null when there is none, or this version cannot read it */
 export async function readState(folder: string, runId: string): Promise<ProjectionState | null> {
   try {
     const found: unknown = JSON.parse(await readFile(join(folder, FILE), "utf8"));

@@ -17,7 +17,7 @@ const SERVING = 1;
 
 /**
  * @param service the name that the server knows it by; "" for the server as a whole
- * @throws when there is no answer, or none that is gRPC
+ * @throws when there is no answer, or the answer is not gRPC
  */
 export async function checkGrpc(service: string, target: Target, signal: AbortSignal): Promise<CheckResult> {
   const { body, headers } = await call(service, target, signal);

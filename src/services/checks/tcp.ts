@@ -12,7 +12,7 @@ export interface Target {
   readonly port: number;
 }
 
-/** host:port, as it stands in URLs. */
+/** host:port, as in URLs. */
 export function authority({ host, port }: Target): string {
   return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -1,4 +1,4 @@
-// The reads of a history: from either end, and by time, over segments of any size.
+// The reads of a history: forwards, backwards, and by time, over segments of any size.
 
 import assert from "node:assert/strict";
 import { type ContractTest, contractOnEach, type OpenDatabase } from "../../../test/support/databases.ts";

@@ -82,7 +82,7 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
     else if (damage === null || scopeOf(error) === "row") return asUnavailable(error, basename(file));
     return new JournalUnavailable(damage ?? "", "damaged");
   };
-  /** Reads of a damaged file continue; one that hits the damage itself gets the error that says so. */
+  /** Reads of a damaged file continue; one that meets the damage itself gets the error that names it. */
   const reading = <T>(read: () => T): T => {
     try {
       return read();

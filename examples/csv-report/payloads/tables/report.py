@@ -1,6 +1,6 @@
 """Writes report.html and findings.json from the tables' profiles, and ends the run.
 
-Tables stand in the order of their names, and are written one by one: neither file is ever in memory as a whole.
+Tables are in the order of their names, and are written one by one: neither file is ever in memory as a whole.
 Whatever is in a cell is shown as text: nothing of it can act in the page.
 """
 

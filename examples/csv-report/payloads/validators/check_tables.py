@@ -34,7 +34,7 @@ for place, _, names in os.walk(given or SHIPPED):
 errors, warnings = [], []
 where = "tables.folder"
 if given and not os.path.isdir(given):
-    pass  # The runtime says so by itself.
+    pass  # The runtime reports it.
 elif tables == 0:
     hint = f" Save {spreadsheets[0]} as CSV first." if spreadsheets else ""
     errors.append({"path": where, "message": f"Holds no table ({', '.join(sorted(extensions))}).{hint}"})

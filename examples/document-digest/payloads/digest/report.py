@@ -1,6 +1,6 @@
 """Writes report.html and report.md from the gathered digests, and ends the run.
 
-Documents stand in the order of their file names, not in that of their arrival, so that the same documents give
+Documents are in the order of their file names, not in that of their arrival, so that the same documents give
 the same report, byte for byte.
 """
 

@@ -35,7 +35,7 @@ for place, _, names in os.walk(given or SHIPPED):
 errors, warnings = [], []
 where = "documents.folder"
 if given and not os.path.isdir(given):
-    pass  # The runtime says so by itself.
+    pass  # The runtime reports it.
 elif count == 0:
     errors.append({"path": where, "message": f"Holds no document ({', '.join(sorted(extensions))}); choose another folder."})
 elif count > DOCUMENTS_MAX:

@@ -53,7 +53,7 @@ class Watch:
             self._learn()
 
     def _learn(self):
-        """Errors that stand in the logs already at the first start are no news later."""
+        """Errors that are already in the logs at the first start are not reported later."""
         for followed in self.tail.files.values():
             begin = max(0, followed.offset - LEARN_BYTES)
             for line in os.pread(followed.fd, followed.offset - begin, begin).splitlines():

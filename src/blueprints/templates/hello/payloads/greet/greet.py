@@ -1,4 +1,4 @@
-"""Greets whoever the run's inputs name, with the word of the configuration."""
+"""Greets the person named in the run's inputs, with the word of the configuration."""
 
 import json
 import os
