@@ -3,6 +3,7 @@
 
 import { type JobPart, takePart } from "./job/image.ts";
 import type { Job } from "./job/state.ts";
+import type { JobMap } from "./job-map.ts";
 import type { JournalUnavailable, WriteOutcome } from "./journal.ts";
 import { limits } from "./limits.ts";
 
@@ -38,9 +39,9 @@ export interface Batch {
 
 /** The jobs of one engine, which its loop and its barrier share. */
 export interface OpenJobs {
-  readonly all: Map<string, Job>;
+  readonly all: JobMap;
   /** Those with work, in turn. */
-  readonly ready: Set<Job>;
+  readonly ready: JobMap;
   /** Those that changed since the last batch. */
   readonly pending: PendingBatch;
 }
@@ -49,7 +50,7 @@ export interface OpenJobs {
 export type Urgency = "urgent" | "lazy";
 
 export class PendingBatch {
-  readonly #jobs = new Set<Job>();
+  #jobs = new Set<Job>();
   #waiters: Waiter[] = [];
   #oldestChangeMs: number | null = null;
   #isUrgent = false;
@@ -136,7 +137,8 @@ export class PendingBatch {
   /** Takes everything gathered so far; what changes from now on belongs to the next batch. */
   take(): Batch {
     const batch = { parts: Array.from(this.#jobs, takePart), waiters: this.takeWaiters() };
-    this.#jobs.clear();
+    // A cleared set would refer to its new content from its old one (job-map.ts).
+    this.#jobs = new Set();
     this.#oldestChangeMs = null;
     this.#isUrgent = false;
     this.#heldUntilMs = Number.NEGATIVE_INFINITY;

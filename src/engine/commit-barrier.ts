@@ -275,7 +275,7 @@ export class CommitBarrier {
       this.#ports.slots.release(slotsKey(ref));
     }
     this.#open.all.delete(job.jobId);
-    this.#open.ready.delete(job);
+    this.#open.ready.delete(job.jobId);
     this.#open.pending.remove(job);
   }
 }

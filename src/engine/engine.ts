@@ -14,6 +14,7 @@ import { serviceChanged } from "./job/services.ts";
 import { isOver, type Job, type JobContext } from "./job/state.ts";
 import { cancel, pause, resume } from "./job/status.ts";
 import { commandNode, slotsGranted } from "./job/tasks.ts";
+import { JobMap } from "./job-map.ts";
 import { JournalUnavailable } from "./journal.ts";
 import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
@@ -58,7 +59,7 @@ const JOBS_PER_RECOVERY_BATCH = 500;
 export class Engine implements TaskListener {
   readonly #ports: EnginePorts;
   readonly #context: JobContext;
-  readonly #jobs = new Map<string, Job>();
+  readonly #jobs = new JobMap();
   readonly #pending = new PendingBatch();
   readonly #barrier: CommitBarrier;
   readonly #loop: Loop;
@@ -73,7 +74,7 @@ export class Engine implements TaskListener {
       slots: ports.slots,
       timers: new TimerQueue((timer) => this.#isLive(timer)),
     };
-    const open: OpenJobs = { all: this.#jobs, ready: new Set(), pending: this.#pending };
+    const open: OpenJobs = { all: this.#jobs, ready: new JobMap(), pending: this.#pending };
     this.#barrier = new CommitBarrier(ports, open, () => this.#loop.wake());
     this.#loop = new Loop(this.#context, open, this.#barrier);
     ports.slots.onGranted = (key, lease) => this.#slotsGranted(key, lease);
@@ -92,7 +93,7 @@ export class Engine implements TaskListener {
   waiting(): { readonly messages: number; readonly people: number } {
     let messages = 0;
     let people = 0;
-    for (const job of this.#jobs.values()) {
+    for (const job of this.#jobs) {
       messages += job.waitingMessages;
       people += job.human.pending.size;
     }
@@ -167,7 +168,7 @@ export class Engine implements TaskListener {
 
   #accept(submission: Submission): Job {
     const job = submittedJob(submission, this.#context);
-    this.#jobs.set(job.jobId, job);
+    this.#jobs.add(job);
     start(job);
     this.#loop.changed(job);
     return job;
@@ -277,7 +278,7 @@ export class Engine implements TaskListener {
     let recovered = 0;
     try {
       for await (const job of claimedJobs(this.#ports, this.#context)) {
-        this.#jobs.set(job.jobId, job);
+        this.#jobs.add(job);
         this.#loop.changed(job);
         recovered++;
         if (recovered % JOBS_PER_RECOVERY_TURN === 0) await this.#turn();

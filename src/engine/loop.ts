@@ -81,7 +81,7 @@ export class Loop {
   #work(sinceMs: number): void {
     let steps = 0;
     for (const job of this.#open.ready) {
-      this.#open.ready.delete(job);
+      this.#open.ready.delete(job.jobId);
       let turn: number = limits.stepsPerTurn;
       while (hasWork(job) && turn-- > 0) {
         step(job);

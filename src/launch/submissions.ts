@@ -45,7 +45,7 @@ const KNOWN_MANIFESTS = 32;
 const KNOWN_CHARS_MAX = 16 * 1024;
 
 /** Submissions by the text of their manifest, which many jobs repeat. Those with secrets are encrypted anew each time. */
-const knownManifests = new Map<string, Untraced>();
+let knownManifests = new Map<string, Untraced>();
 
 /**
  * What the same text was read as before; null when it is not known.
@@ -61,7 +61,7 @@ export function knownManifest({ services }: ManifestParts, text: string): Untrac
 
 function remember(submission: Untraced): void {
   if (submission.manifestJson.length > KNOWN_CHARS_MAX) return;
-  if (knownManifests.size >= KNOWN_MANIFESTS) knownManifests.clear();
+  if (knownManifests.size >= KNOWN_MANIFESTS) knownManifests = new Map();
   knownManifests.set(submission.manifestJson, submission);
 }
 

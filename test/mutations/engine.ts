@@ -285,4 +285,11 @@ export const engineMutations: readonly Mutation[] = [
     replacement: "keys.length < 0 && !mayBeEmpty",
     tests: ["src/engine/large-json.test.ts"],
   },
+  {
+    fault: "ended jobs stay in memory until a full collection",
+    file: "src/engine/job-map.ts",
+    search: "    holder.job = null;\n",
+    replacement: "",
+    tests: ["src/engine/job-map.test.ts"],
+  },
 ];

@@ -21,10 +21,10 @@ export interface Effects {
 
 /** Agents are named by their index, tasks by their seq. */
 export interface Draft {
-  eventLines: string[];
+  readonly eventLines: string[];
   readonly changedAgents: Set<number>;
   readonly changedTasks: Set<number>;
-  removedTasks: number[];
+  readonly removedTasks: number[];
   /** Agents into whose mailbox a message was put. */
   readonly filledMailboxes: Set<number>;
   /** Of each agent that took messages which the journal holds, the seq of the last one. */
@@ -33,12 +33,12 @@ export interface Draft {
   readonly collected: Map<number, { firstSeq: number; bodiesJson: string[] }>;
   /** Aggregators that started afresh before that. */
   readonly cleared: Set<number>;
-  deadLetters: DeadLetterRecord[];
-  deadLettersRetried: DeadLetterRetry[];
+  readonly deadLetters: DeadLetterRecord[];
+  readonly deadLettersRetried: DeadLetterRetry[];
   /** Those that changed, by the number of the event that asked. */
   readonly humanRequests: Map<number, HumanRequest>;
-  artifacts: ArtifactRecord[];
-  effects: Effects;
+  readonly artifacts: ArtifactRecord[];
+  readonly effects: Effects;
 }
 
 export function newDraft(): Draft {
@@ -55,25 +55,6 @@ export function newDraft(): Draft {
     deadLettersRetried: [],
     humanRequests: new Map(),
     artifacts: [],
-    effects: noEffects(),
+    effects: { starts: [], stops: [], sends: [], responses: [], services: [] },
   };
-}
-
-const noEffects = (): Effects => ({ starts: [], stops: [], sends: [], responses: [], services: [] });
-
-/** Begins the next batch. Lists went into the one before; sets and maps are used again, which spares the collector. */
-export function emptyDraft(draft: Draft): void {
-  draft.eventLines = [];
-  draft.changedAgents.clear();
-  draft.changedTasks.clear();
-  draft.removedTasks = [];
-  draft.filledMailboxes.clear();
-  draft.consumed.clear();
-  draft.collected.clear();
-  draft.cleared.clear();
-  draft.deadLetters = [];
-  draft.deadLettersRetried = [];
-  draft.humanRequests.clear();
-  draft.artifacts = [];
-  draft.effects = noEffects();
 }

@@ -17,7 +17,7 @@ import type { JsonValue } from "../json.ts";
 import type { Message } from "../message.ts";
 import { type Clocks, toSteady, toWall } from "../ports.ts";
 import type { TaskState } from "../task-port.ts";
-import { type Effects, emptyDraft } from "./draft.ts";
+import { type Effects, newDraft } from "./draft.ts";
 import { askerOf, remember, waitsForPerson } from "./human-requests.ts";
 import { putInMailbox, withExpiry } from "./messages.ts";
 import {
@@ -68,7 +68,7 @@ export function takePart(job: Job): JobPart {
     artifacts: draft.artifacts,
   };
   job.revision++;
-  emptyDraft(draft);
+  job.draft = newDraft();
   return { jobId: job.jobId, changes, effects };
 }
 

@@ -95,7 +95,7 @@ export interface JobState extends JobIdentity, StoredJobState, CountedJobState {
 /** A job in this process: its state, what it changes beside it, and what of all that no batch has carried yet. */
 export interface Job extends JobState {
   readonly context: JobContext;
-  readonly draft: Draft;
+  draft: Draft;
 }
 
 /** What the journal holds of an agent beside its mailbox and what it collected. */
