@@ -27,7 +27,7 @@ function housekeeper(
 async function promise(core: TestCore, key: string): Promise<void> {
   const record = { scope: "s", key, requestHash: "h", status: 200, headersJson: "{}", body: "" };
   await core.records.write((writes) =>
-    writes.saveIdempotency({ ...record, createdAtMs: core.clock.nowMs() }),
+    writes.saveIdempotency({ ...record, createdAtMs: core.clock.nowMs() }, 0),
   );
 }
 

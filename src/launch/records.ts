@@ -207,7 +207,7 @@ export interface GatewayRecords {
 }
 
 /** The writes of one transaction; reads inside see what it has written so far. */
-export interface GatewayWrites extends Pick<GatewayRecords, "idempotency" | "job" | "run"> {
+export interface GatewayWrites extends Pick<GatewayRecords, "job" | "run"> {
   readonly operations: OperationWrites;
   readonly blueprints: BlueprintWrites;
   readonly ports: PortWrites;
@@ -215,7 +215,8 @@ export interface GatewayWrites extends Pick<GatewayRecords, "idempotency" | "job
   /** Does a part of the work that may fail alone: one that throws leaves nothing, and the others continue. */
   apart<T>(work: () => Promise<T>): Promise<T>;
 
-  saveIdempotency(record: IdempotencyRecord): Promise<void>;
+  /** @returns false when there is a record of this key that was made after `expiredMs`; nothing is changed */
+  saveIdempotency(record: IdempotencyRecord, expiredMs: number): Promise<boolean>;
 
   insertJob(job: JobDefinition): Promise<void>;
   /** @returns false when the job's revision is not `expectedRevision` any more, or it is gone; nothing is changed */

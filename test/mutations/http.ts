@@ -112,9 +112,30 @@ export const httpMutations: readonly Mutation[] = [
   {
     fault: "an Idempotency-Key is good for ever",
     file: "src/http/core/idempotency.ts",
-    search: "if (before !== null && this.#isGood(before))",
-    replacement: "if (before !== null)",
+    search: "return record === null || record.createdAtMs <= this.#expiredMs() ? null : record;",
+    replacement: "return record;",
     tests: idempotency,
+  },
+  {
+    fault: "two programs that are sent one Idempotency-Key both have their effect",
+    file: "src/http/core/idempotency.ts",
+    search: "throw new KeyTaken();",
+    replacement: "return given;",
+    tests: idempotency,
+  },
+  {
+    fault: "a request that fails because of the first one with its Idempotency-Key is refused",
+    file: "src/http/core/idempotency.ts",
+    search: "if (first === null) throw error;",
+    replacement: "if (first === null || !(error instanceof KeyTaken)) throw error;",
+    tests: idempotency,
+  },
+  {
+    fault: "a stored response is replaced by a later one with its key",
+    file: "src/store/sql/idempotency.ts",
+    search: '          .where("idempotency.created_at", "<=", expiredMs),\n',
+    replacement: "",
+    tests: ["src/store/sql/definitions.test.ts"],
   },
   {
     fault: "the order of a body's members makes another request of it",

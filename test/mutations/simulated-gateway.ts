@@ -38,14 +38,8 @@ export const simulatedGatewayMutations: readonly Mutation[] = (
     [
       "a stored response is not committed with its effect",
       "http/core/idempotency.ts",
-      "await writes.saveIdempotency(this.#recordOf(scope, key, requestHash, given));\n        return given;",
-      "return given;",
-    ],
-    [
-      "requests with one key at the same moment both have their effect",
-      "http/core/idempotency.ts",
-      "return this.#turns.run(`${scope} ${key}`, async () => {",
-      "return this.#turns.run(Math.random().toString(), async () => {",
+      "if (!(await writes.saveIdempotency(record, this.#expiredMs()))) throw new KeyTaken();",
+      "",
     ],
     [
       "a key answers another request than its own",

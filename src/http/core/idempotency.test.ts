@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import { restarted, startCore, type TestCore } from "../../../test/support/core.ts";
+import { Gate, restarted, startCore, type TestCore } from "../../../test/support/core.ts";
 import { fc } from "../../../test/support/fast-check.ts";
 import type { JsonValue } from "../../engine/json.ts";
 import type { GatewayWrites } from "../../launch/records.ts";
@@ -43,7 +43,7 @@ function counted() {
       body: "",
       createdAtMs: 0,
     };
-    await writes.saveIdempotency({ ...trace, key: String(effects) });
+    await writes.saveIdempotency({ ...trace, key: String(effects) }, 0);
     return { status: 201, headers: { location: `/things/${effects}` }, body: `{"n":${effects}}` };
   };
   return { prepare: async () => effect, count: () => effects };
@@ -129,6 +129,56 @@ describe("a key that is used again", () => {
   });
 });
 
+describe("two programs that share the records", () => {
+  test("and are sent one key at the same moment have one effect, and give one answer", async () => {
+    await using core = await startCore();
+    const { prepare, count } = counted();
+    const held = new Gate();
+    const slow = idempotency(core).answer(request, async () => {
+      await held.pass();
+      return prepare();
+    });
+    await held.reached;
+    const { answer } = await idempotency(core).answer(request, prepare);
+    held.open();
+    assert.deepEqual(await slow, { answer, isReplay: true });
+    const effects = core.database.connection.prepare("SELECT key FROM idempotency WHERE scope = 'effect'");
+    assert.deepEqual(
+      effects.all().map(({ key }) => key),
+      ["1"],
+    );
+    assert.equal(count(), 2, "the second effect was undone");
+  });
+
+  test("and are sent one key give the answer of the first where the second is refused because of it", async () => {
+    await using core = await startCore();
+    const { prepare } = counted();
+    const held = new Gate();
+    const slow = idempotency(core).answer(request, async () => {
+      await held.pass();
+      throw new Error("the first has taken the last port");
+    });
+    await held.reached;
+    const { answer } = await idempotency(core).answer(request, prepare);
+    held.open();
+    assert.deepEqual(await slow, { answer, isReplay: true });
+  });
+
+  test("and are sent one key for different requests refuse the second", async () => {
+    await using core = await startCore();
+    const { prepare } = counted();
+    const held = new Gate();
+    const slow = idempotency(core).answer({ ...request, content: { a: 2 } }, async () => {
+      await held.pass();
+      return prepare();
+    });
+    await held.reached;
+    await idempotency(core).answer(request, prepare);
+    held.open();
+    await assert.rejects(slow, code("idempotency_key_reused"));
+  });
+});
+
 describe("a request that does not succeed", () => {
   test("is not remembered: the next one with its key tries again", async () => {
     await using core = await startCore();
@@ -158,9 +208,9 @@ describe("a request that does not succeed", () => {
     const write = core.records.write.bind(core.records);
     core.records.write = (work) =>
       write((writes) => {
-        const saveIdempotency: GatewayWrites["saveIdempotency"] = (record) =>
+        const saveIdempotency: GatewayWrites["saveIdempotency"] = (record, expiredMs) =>
           record.scope === "effect"
-            ? writes.saveIdempotency(record)
+            ? writes.saveIdempotency(record, expiredMs)
             : Promise.reject(new Error("no room for the record"));
         return work(Object.create(writes, { saveIdempotency: { value: saveIdempotency } }));
       });

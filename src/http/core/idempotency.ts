@@ -2,6 +2,8 @@
 //
 // - The answer is stored in the transaction of the effect: a crash keeps both or neither.
 // - Requests with one key run one after the other; later ones find the first one's answer, or try themselves.
+// - Of two programs that share the records and are sent one key at the same moment, the second to write its answer finds
+//   the first one's: its own effect is undone, and it gives that answer. So does one that fails because of the first.
 // - Only success is kept: any other answer means that nothing happened.
 // - A record is good for 24 hours.
 
@@ -9,6 +11,7 @@ import { createHash } from "node:crypto";
 import { isObject, type JsonValue } from "../../engine/json.ts";
 import type { GatewayRecords, GatewayWrites, IdempotencyRecord } from "../../launch/records.ts";
 import { KeyedMutex } from "../../lib/async.ts";
+import { isUnavailable } from "../../operations/work-queue.ts";
 import { Problem } from "./problem.ts";
 
 export const IDEMPOTENCY_MS = 24 * 60 * 60 * 1_000;
@@ -68,20 +71,34 @@ export class IdempotentRequests {
     const scope = `${request.principal} ${request.method} ${request.path}`;
     const requestHash = hashOf(request.content);
     return this.#turns.run(`${scope} ${key}`, async () => {
-      const before = await this.#records.idempotency(scope, key);
-      if (before !== null && this.#isGood(before)) return replay(before, requestHash);
-      const effect = await prepare();
-      const answer = await this.#records.write(async (writes) => {
-        const given = await effect(writes);
-        await writes.saveIdempotency(this.#recordOf(scope, key, requestHash, given));
-        return given;
-      });
-      return { answer, isReplay: false };
+      const before = await this.#given(scope, key);
+      if (before !== null) return replay(before, requestHash);
+      try {
+        const effect = await prepare();
+        const answer = await this.#records.write(async (writes) => {
+          const given = await effect(writes);
+          const record = this.#recordOf(scope, key, requestHash, given);
+          if (!(await writes.saveIdempotency(record, this.#expiredMs()))) throw new KeyTaken();
+          return given;
+        });
+        return { answer, isReplay: false };
+      } catch (error) {
+        if (isUnavailable(error)) throw error;
+        const first = await this.#given(scope, key);
+        if (first === null) throw error;
+        return replay(first, requestHash);
+      }
     });
   }
 
-  #isGood(record: IdempotencyRecord): boolean {
-    return record.createdAtMs > this.#nowMs() - IDEMPOTENCY_MS;
+  /** The stored answer, while it is good. */
+  async #given(scope: string, key: string): Promise<IdempotencyRecord | null> {
+    const record = await this.#records.idempotency(scope, key);
+    return record === null || record.createdAtMs <= this.#expiredMs() ? null : record;
+  }
+
+  #expiredMs(): number {
+    return this.#nowMs() - IDEMPOTENCY_MS;
   }
 
   #recordOf(scope: string, key: string, requestHash: string, answer: Answer): IdempotencyRecord {
@@ -95,6 +112,11 @@ export class IdempotentRequests {
       createdAtMs: this.#nowMs(),
     };
   }
+}
+
+/** Another program has written its answer under the key meanwhile. */
+class KeyTaken extends Error {
+  override readonly name = "KeyTaken";
 }
 
 function replay(record: IdempotencyRecord, requestHash: string) {

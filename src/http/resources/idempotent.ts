@@ -89,7 +89,8 @@ export async function answerStarted<Started>(
     if (!(error instanceof DomainError && error.code === "no_free_port")) throw error;
     return answerIdempotent(parts, request, prepare);
   });
-  return { given, started: done.started };
+  // The effect of a replay was undone: another program had answered first.
+  return { given, started: given.isReplay ? undefined : done.started };
 }
 
 /** @param body in place of the answer's own */

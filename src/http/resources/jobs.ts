@@ -132,7 +132,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
             return { status: 201, headers, body: renderJob(job, secrets) };
           };
         });
-        if (created !== null) definitions.created(created);
+        if (created !== null && !given.isReplay) definitions.created(created);
         return sendGiven(reply, given);
       },
     }),

@@ -156,8 +156,9 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         const isWaiting = waits.isAsked(reply);
         const fresh: NewRun[] = [];
         const given = await answerIdempotent(parts, request, () => prepare(parts, request, fresh));
+        const made = given.isReplay ? undefined : fresh;
         const launch = () => {
-          for (const run of fresh) runs.accepted(run);
+          for (const run of made ?? []) runs.accepted(run);
         };
         if (!isWaiting) {
           launch();
@@ -165,7 +166,6 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         }
         const { items } = JSON.parse(given.answer.body) as { readonly items: readonly Item[] };
         const runIds = items.flatMap((item) => ("id" in item ? [item.id] : []));
-        const made = given.isReplay ? undefined : fresh;
         if (await allEnded(parts, reply, { runIds, fresh: made, launch })) {
           reply.header("preference-applied", "wait");
         }

@@ -8,6 +8,7 @@ import {
   withRuns,
 } from "../../../test/support/gateway-records.ts";
 import { idempotencyRecord, job, run } from "../../../test/support/gateway-samples.ts";
+import type { IdempotencyRecord } from "../../launch/records.ts";
 
 gatewayContract(
   "the gateway's records",
@@ -161,9 +162,9 @@ function groupsContract(test: ContractTest): void {
     const { records, journal } = under;
     const repair = await under.breakCommits();
     const answers = await Promise.allSettled([
-      records.write((writes) => writes.saveIdempotency(idempotencyRecord())),
+      records.write((writes) => writes.saveIdempotency(idempotencyRecord(), 0)),
       records.write((writes) => writes.insertJob(job(1))),
-      records.write((writes) => writes.saveIdempotency(idempotencyRecord({ key: "key-2" }))),
+      records.write((writes) => writes.saveIdempotency(idempotencyRecord({ key: "key-2" }), 0)),
     ]);
     for (const answer of answers) assert.equal(answer.status, "rejected");
     assert.equal(await records.job("job_0001"), null);
@@ -189,15 +190,18 @@ function groupsContract(test: ContractTest): void {
 function idempotencyContract(test: ContractTest): void {
   test("a stored response is found by scope and key, also after reopening", async (under) => {
     const first = idempotencyRecord({ body: '"ä\\n"' });
-    await under.records.write((writes) => writes.saveIdempotency(first));
+    await under.records.write((writes) => writes.saveIdempotency(first, 0));
     const { records } = await under.reopen();
     assert.deepEqual(await records.idempotency(first.scope, first.key), first);
     assert.equal(await records.idempotency(first.scope, "other"), null);
     assert.equal(await records.idempotency("other", first.key), null);
   });
 
-  test("a new response replaces an old one with the same key", async ({ records }) => {
-    await records.write((writes) => writes.saveIdempotency(idempotencyRecord()));
+  test("a response replaces one with the same key that has expired, and no other", async ({ records }) => {
+    const first = idempotencyRecord();
+    const save = (record: IdempotencyRecord, expiredMs: number) =>
+      records.write((writes) => writes.saveIdempotency(record, expiredMs));
+    assert.equal(await save(first, 0), true);
     const second = idempotencyRecord({
       requestHash: "h2",
       status: 201,
@@ -205,28 +209,24 @@ function idempotencyContract(test: ContractTest): void {
       body: "2",
       createdAtMs: 9,
     });
-    await records.write((writes) => writes.saveIdempotency(second));
+    assert.equal(await save(second, first.createdAtMs - 1), false);
+    assert.deepEqual(await records.idempotency(first.scope, first.key), first);
+    assert.equal(await save(second, first.createdAtMs), true);
     assert.deepEqual(await records.idempotency(second.scope, second.key), second);
   });
 
-  test("two works with one key at one moment: the second sees the first one's answer", async ({
-    records,
-  }) => {
-    const { scope, key } = idempotencyRecord();
+  test("of works with one key at one moment the first keeps its response", async ({ records }) => {
     const answer = (body: string) =>
-      records.write(async (writes) => {
-        const before = await writes.idempotency(scope, key);
-        if (before !== null) return before.body;
-        await writes.saveIdempotency(idempotencyRecord({ body }));
-        return body;
-      });
-    assert.deepEqual(await Promise.all([answer("1"), answer("2"), answer("3")]), ["1", "1", "1"]);
+      records.write((writes) => writes.saveIdempotency(idempotencyRecord({ body }), 0));
+    assert.deepEqual(await Promise.all([answer("1"), answer("2"), answer("3")]), [true, false, false]);
+    const { scope, key } = idempotencyRecord();
+    assert.equal((await records.idempotency(scope, key))?.body, "1");
   });
 
   test("old responses are removed, oldest first, a few at a time", async ({ records }) => {
     await records.write(async (writes) => {
       for (const n of [3, 1, 2, 9])
-        await writes.saveIdempotency(idempotencyRecord({ key: `k${n}`, createdAtMs: n }));
+        await writes.saveIdempotency(idempotencyRecord({ key: `k${n}`, createdAtMs: n }), 0);
     });
     assert.equal(await records.forgetIdempotency(9, 2), 2);
     assert.equal(await records.idempotency(idempotencyRecord().scope, "k1"), null);

@@ -4,7 +4,7 @@ import { sql, type Transaction } from "kysely";
 import type { GatewayRecords, GatewayWrites, IdempotencyRecord } from "../../launch/records.ts";
 import { columnsOf } from "./columns.ts";
 import type { Database } from "./database.ts";
-import { insertion, query } from "./query.ts";
+import { command, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 const columns = columnsOf<Schema["idempotency"], IdempotencyRecord>({
@@ -23,7 +23,35 @@ const byKey = query(
   columns.toRecord,
 );
 
-const save = insertion("idempotency", ["scope", "key"]);
+/** Writes nothing while there is one of the key that was made after `expiredMs`. */
+const save = command(
+  (
+    db,
+    scope: string,
+    key: string,
+    request_hash: string,
+    status: number,
+    headers_json: string,
+    body: string,
+    created_at: number,
+    expiredMs: number,
+  ) =>
+    db
+      .insertInto("idempotency")
+      .values({ scope, key, request_hash, status, headers_json, body, created_at })
+      .onConflict((conflict) =>
+        conflict
+          .columns(["scope", "key"])
+          .doUpdateSet((eb) => ({
+            request_hash: eb.ref("excluded.request_hash"),
+            status: eb.ref("excluded.status"),
+            headers_json: eb.ref("excluded.headers_json"),
+            body: eb.ref("excluded.body"),
+            created_at: eb.ref("excluded.created_at"),
+          }))
+          .where("idempotency.created_at", "<=", expiredMs),
+      ),
+);
 
 export function idempotencyReads(database: Database) {
   return {
@@ -44,7 +72,9 @@ export function idempotencyReads(database: Database) {
 
 export function idempotencyWrites(db: Transaction<Schema>) {
   return {
-    idempotency: (scope, key) => byKey.first(db, scope, key),
-    saveIdempotency: (record) => save(db, columns.toRow(record)),
+    saveIdempotency: async (record, expiredMs) => {
+      const { scope, key, requestHash, status, headersJson, body, createdAtMs } = record;
+      return (await save(db, scope, key, requestHash, status, headersJson, body, createdAtMs, expiredMs)) > 0;
+    },
   } satisfies Partial<GatewayWrites>;
 }

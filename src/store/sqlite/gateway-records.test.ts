@@ -38,7 +38,7 @@ test("on a full disk the writes of the group are rejected as unavailable, and th
     const large = "x".repeat(200_000);
     const answers = await Promise.allSettled([
       records.write((writes) => writes.insertJob(job(2))),
-      records.write((writes) => writes.saveIdempotency(idempotencyRecord({ body: large }))),
+      records.write((writes) => writes.saveIdempotency(idempotencyRecord({ body: large }), 0)),
       records.write((writes) => writes.insertJob(job(3))),
     ]);
     // SQLite undoes either the statement or the transaction: a write that resolved is there, one that rejected is not.
@@ -57,7 +57,7 @@ test("on a full disk the writes of the group are rejected as unavailable, and th
     }
     assert.equal(await records.idempotency(idempotencyRecord().scope, idempotencyRecord().key), null);
     connection.exec("PRAGMA max_page_count = 1000000");
-    await records.write((writes) => writes.saveIdempotency(idempotencyRecord({ body: large })));
+    await records.write((writes) => writes.saveIdempotency(idempotencyRecord({ body: large }), 0));
     assert.equal(
       (await records.idempotency(idempotencyRecord().scope, idempotencyRecord().key))?.body,
       large,
@@ -150,7 +150,7 @@ async function writeEverything(records: GatewayRecords): Promise<void> {
     await writes.setWaiting("run_0001", "paused", null, 1);
     await writes.setLabel("run_0001", "Copying", 1);
     await writes.endUnlaunched("run_0001", { status: "cancelled", failureJson: null }, 1);
-    await writes.saveIdempotency(idempotencyRecord());
+    await writes.saveIdempotency(idempotencyRecord(), 0);
     await writes.bundle("b");
     await writes.deleteJob("job_0001", 2);
   });
