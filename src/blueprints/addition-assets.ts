@@ -72,7 +72,7 @@ export class AdditionAssets {
       return wanted;
     }
     await context.step("resources");
-    const configuration = opened(() => openConfiguration(definition.configuration ?? {}));
+    const configuration = await opened(() => openConfiguration(definition.configuration ?? {}));
     for (const [i, { resource, recipe, version }] of missing.entries()) {
       const { name, title } = resource;
       const place = missing.length === 1 ? "" : ` (${i + 1} of ${missing.length})`;
@@ -207,9 +207,9 @@ function isDeclaredIn({ resources, models }: PackageDescription, { kind, assetId
   return models.some(({ modelId }) => modelId === assetId);
 }
 
-function opened<T>(open: () => T): T {
+async function opened<T>(open: () => Promise<T>): Promise<T> {
   try {
-    return open();
+    return await open();
   } catch (error) {
     if (!(error instanceof Error && error.name === "ConfigurationUnreadable")) throw error;
     throw new OperationFailed("configuration_unreadable", error.message);

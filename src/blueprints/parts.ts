@@ -20,10 +20,10 @@ export interface BlueprintsParts {
    *
    * @throws Error of the name ConfigurationUnreadable, whose message names the variables that are not set
    */
-  readonly openConfiguration: (configuration: JsonObject) => {
+  readonly openConfiguration: (configuration: JsonObject) => Promise<{
     readonly json: string;
     readonly secrets: readonly string[];
-  };
+  }>;
   /** Bytes that the disk of SVC_HOME has for what is written now. */
   readonly freeBytes: () => Promise<number>;
   readonly clock: Clock;

@@ -31,6 +31,8 @@ export function parseJson(text: string, depthMax: number): { readonly value: Jso
 }
 
 function nestsDeeperThan(text: string, depthMax: number): boolean {
+  // Most texts have few brackets, which are found much faster than each character is read.
+  if (!hasMoreBrackets(text, depthMax)) return false;
   let depth = 0;
   let inString = false;
   for (let i = 0; i < text.length; i++) {
@@ -42,6 +44,16 @@ function nestsDeeperThan(text: string, depthMax: number): boolean {
     else if (c === 0x7b || c === 0x5b) {
       if (++depth > depthMax) return true;
     } else if (c === 0x7d || c === 0x5d) depth--;
+  }
+  return false;
+}
+
+function hasMoreBrackets(text: string, max: number): boolean {
+  let count = 0;
+  for (const bracket of ["{", "["]) {
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) {
+      if (++count > max) return true;
+    }
   }
   return false;
 }

@@ -81,6 +81,12 @@ test("a text that nests too deep is none, whether its inner values are large or 
     assertSame(`[${others},${nested(DEPTH_MAX - 1, inside)}]`);
     assert.equal(parsed(`[${others},${nested(DEPTH_MAX, inside)}]`).result, null);
   }
+  const mixed = (depth: number) =>
+    nested(depth / 2, "1")
+      .replaceAll("[", '[{"a":')
+      .replaceAll("]", "}]");
+  assert.notEqual(parseJson(mixed(DEPTH_MAX), DEPTH_MAX), null);
+  assert.equal(parseJson(mixed(DEPTH_MAX + 2), DEPTH_MAX), null);
 });
 
 test("a large text is parsed in many steps, and one large string is looked through in many", () => {

@@ -34,7 +34,7 @@ export interface LocalTaskRunnerOptions extends HostLocalOptions {
    *
    * @throws ConfigurationUnreadable
    */
-  readonly openConfiguration: (json: string) => DecryptedConfiguration;
+  readonly openConfiguration: (json: string) => Promise<DecryptedConfiguration>;
   /** Opens the body of a message. @throws ConfigurationUnreadable */
   readonly openBody: (body: JsonValue) => DecryptedBody;
 }
@@ -192,13 +192,13 @@ export class LocalTaskRunner implements TaskRunner {
     }
   }
 
-  #dispatch(task: TaskStart, control: AttemptControl, report: AttemptReport): Promise<TaskOutcome> {
+  async #dispatch(task: TaskStart, control: AttemptControl, report: AttemptReport): Promise<TaskOutcome> {
     const { config } = task;
     switch (config.kind) {
       case "executor":
-        return this.#commands.run(this.#opened(task), config, control, report);
+        return this.#commands.run(await this.#opened(task), config, control, report);
       case "module":
-        return this.#modules.run(this.#opened(task), config, control, report);
+        return this.#modules.run(await this.#opened(task), config, control, report);
       case "sensor":
         return watchFile(task, config, control, report, this.#options);
       case "router":
@@ -209,14 +209,14 @@ export class LocalTaskRunner implements TaskRunner {
     }
   }
 
-  #opened(task: TaskStart): OpenedTask {
+  async #opened(task: TaskStart): Promise<OpenedTask> {
     const { configurationJson, envelope } = task;
     const { openConfiguration, openBody } = this.#options;
     try {
       const { body, secrets } = openBody(envelope.body);
       const opened = { ...task, envelope: { ...envelope, body }, secrets };
       if (configurationJson === null) return opened;
-      const configuration = openConfiguration(configurationJson);
+      const configuration = await openConfiguration(configurationJson);
       return {
         ...opened,
         configurationJson: configuration.json,

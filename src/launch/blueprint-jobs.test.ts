@@ -334,7 +334,7 @@ describe("a run with configuration overrides", () => {
       "the command",
       () => core.starts.find(({ runId }) => runId === run.runId) ?? null,
     );
-    assert.deepEqual(core.secrets.decrypt(JSON.parse(start.configurationJson ?? "{}")), {
+    assert.deepEqual(await core.secrets.decrypt(JSON.parse(start.configurationJson ?? "{}")), {
       a: "package",
       b: "job",
       c: "run",

@@ -68,7 +68,7 @@ describe("creating a job", () => {
     await using core = await startCore();
     const job = await core.job(quick, { api_key: "s3cret-one", list: [{ password: "s3cret-two" }] });
     assert.doesNotMatch(job.configurationJson, /s3cret/);
-    assert.deepEqual(core.secrets.decrypt(stored(job)), {
+    assert.deepEqual(await core.secrets.decrypt(stored(job)), {
       api_key: "s3cret-one",
       list: [{ password: "s3cret-two" }],
     });
@@ -83,7 +83,7 @@ describe("changing a job", () => {
       name: "New",
       resolved_configuration: { api_key: "********", a: null, b: { d: 3 } },
     });
-    assert.deepEqual(core.secrets.decrypt(stored(job)), { api_key: "s3cret-one", b: { c: 2, d: 3 } });
+    assert.deepEqual(await core.secrets.decrypt(stored(job)), { api_key: "s3cret-one", b: { c: 2, d: 3 } });
     assert.deepEqual([job.name, job.revision], ["New", 2]);
     assert.deepEqual(await find(core, job.jobId), job);
   });

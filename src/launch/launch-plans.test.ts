@@ -61,7 +61,7 @@ test("thousands of runs of one revision share a configuration; the next revision
   assert.equal((await core.plans.of(job)).configurationJson, configurationJson);
   const next = await core.definitions.update(job, { resolved_configuration: { language: "de" } });
   const later = JSON.parse((await core.plans.of(next)).configurationJson ?? "{}");
-  assert.deepEqual(core.secrets.decrypt(later), { token: "s3cret", language: "de" });
+  assert.deepEqual(await core.secrets.decrypt(later), { token: "s3cret", language: "de" });
 });
 
 test("configurations that are large are not all kept", async () => {

@@ -100,8 +100,8 @@ export class LaunchPlans {
     if (ofPackage === null && Object.keys(ofJob).length === 0) return null;
     const { secrets } = this.#parts;
     // Layers are merged as plaintext, so that a secret is replaced whole and never mixed with what is below it.
-    const plaintext = merged(ofPackage ?? {}, secrets.decrypt(ofJob));
-    // Hundreds of secrets take milliseconds to decrypt, and as long to encrypt.
+    const plaintext = merged(ofPackage ?? {}, await secrets.decrypt(ofJob));
+    // Hundreds of secrets take milliseconds to encrypt.
     await scheduler.yield();
     return JSON.stringify(secrets.encrypt(plaintext, paths));
   }

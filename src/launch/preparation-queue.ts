@@ -174,7 +174,7 @@ export class PreparationQueue {
     const { definition, bundleFingerprint } = await plans.of(job);
     const { description, problems } = descriptionOf(definition);
     if (description === null) return failed("manifest.invalid", messagesOf(problems));
-    const asked = askedOf(job, run, secrets);
+    const asked = await askedOf(job, run, secrets);
     const subject: LaunchSubject = { ...asked, fingerprint: bundleFingerprint, definition, description };
     const services = preparation.missingServices(description);
     if (!hasWaited && services.length > 0) {
@@ -184,7 +184,7 @@ export class PreparationQueue {
         isMissing: () => preparation.missingServices(description).length > 0,
       };
     }
-    const ports = await this.#portsOf(runId, resolveLaunch(subject, secrets).webUi);
+    const ports = await this.#portsOf(runId, (await resolveLaunch(subject, secrets)).webUi);
     if (ports === null) return failed("preparation.no_free_port", this.#parts.webUiPorts.refusal().message);
     const wasChecked = await this.#wasAdded(blueprintOf(job), run.createdAtMs);
     const launch = await preparation.prepare(
@@ -260,13 +260,13 @@ function failed(code: FailureCode, message: string): PreparationOutcome {
 }
 
 /** @throws ConfigurationUnreadable */
-function askedOf(job: JobDefinition, run: RunRecord, secrets: ConfigurationSecrets) {
+async function askedOf(job: JobDefinition, run: RunRecord, secrets: ConfigurationSecrets) {
   const { configOverridesJson: overrides } = run;
   return {
     blueprintId: blueprintOf(job),
     jobConfiguration: JSON.parse(job.configurationJson) as JsonObject,
     configOverrides: overrides === null ? null : (JSON.parse(overrides) as JsonObject),
-    inputs: secrets.decrypt(JSON.parse(run.inputsJson) as JsonObject),
+    inputs: await secrets.decrypt(JSON.parse(run.inputsJson) as JsonObject),
   };
 }
 

@@ -8,6 +8,7 @@ import type { FailureCode } from "../engine/failure-catalogue.ts";
 import { isWithheldVariable } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { isSealed, type Sealed } from "../engine/sealed.ts";
+import { Slices } from "../lib/slices.ts";
 import { pointer } from "../lib/text.ts";
 import type { ValueCipher } from "./encryption.ts";
 import { type EnvReference, isEnvReference, looksSecret, secretsInText } from "./secret-detection.ts";
@@ -43,6 +44,8 @@ export class ConfigurationDecryption {
   replaced = false;
   readonly #cipher: ValueCipher;
   readonly #env: Environment | null;
+  /** What has been decrypted before the walk, by its text. */
+  readonly #ahead = new Map<JsonValue, ReturnType<ValueCipher["decrypt"]>>();
   readonly #path: (string | number)[] = [];
   readonly #unreadable: string[] = [];
   readonly #missing: string[] = [];
@@ -52,6 +55,15 @@ export class ConfigurationDecryption {
   constructor(cipher: ValueCipher, env: Environment | null) {
     this.#cipher = cipher;
     this.#env = env;
+  }
+
+  /** Decrypts in slices what the walk will need: hundreds of secrets take milliseconds. */
+  async ahead(stored: JsonValue): Promise<void> {
+    const slices = new Slices();
+    for (const text of encryptedIn(stored)) {
+      if (slices.isOver) await slices.breathe();
+      this.#ahead.set(text, this.#cipher.decrypt(text));
+    }
   }
 
   /** @throws ConfigurationUnreadable that names what could not be decrypted */
@@ -124,7 +136,8 @@ export class ConfigurationDecryption {
   }
 
   #decrypted(encrypted: Sealed, inside: Inside): JsonValue {
-    const decrypted = Object.keys(encrypted).length === 1 ? this.#cipher.decrypt(encrypted.$sealed) : null;
+    const isWhole = Object.keys(encrypted).length === 1;
+    const decrypted = isWhole ? this.#decryptedText(encrypted.$sealed) : null;
     if (decrypted === null) {
       this.#unreadable.push(pointer(this.#path));
       return null;
@@ -134,6 +147,11 @@ export class ConfigurationDecryption {
     const { value } = decrypted;
     const isForAddress = !inside.secret && typeof value === "string" && secretsInText(value).length > 0;
     return this.#value(value, { secret: !isForAddress, encrypted: true });
+  }
+
+  #decryptedText(text: JsonValue) {
+    const ahead = this.#ahead.get(text);
+    return ahead === undefined ? this.#cipher.decrypt(text) : ahead;
   }
 
   #resolved(reference: EnvReference): JsonValue {
@@ -159,6 +177,12 @@ export class ConfigurationDecryption {
     const escaped = JSON.stringify(text).slice(1, -1);
     if (escaped !== text) this.secrets.push(escaped);
   }
+}
+
+function* encryptedIn(value: JsonValue): Generator<JsonValue> {
+  if (Array.isArray(value)) for (const item of value) yield* encryptedIn(item);
+  else if (isSealed(value)) yield value.$sealed;
+  else if (isObject(value)) for (const key in value) yield* encryptedIn(value[key]!);
 }
 
 function listed(places: readonly string[]): string {

@@ -12,13 +12,14 @@ import { isSealed, MASK } from "../engine/sealed.ts";
 import { pointer } from "../lib/text.ts";
 import type { ValueCipher } from "./encryption.ts";
 import {
-  hasTooManySecrets,
   holdsSecret,
   isEnvReference,
   isPlain,
   isSecret,
   mayBeSecret,
+  SECRETS_MAX,
   type SecretPaths,
+  secretsLeft,
   TOO_MANY_SECRETS,
   under,
 } from "./secret-detection.ts";
@@ -72,10 +73,12 @@ export class ConfigurationEncryption {
    */
   async whole(value: JsonValue, stored: JsonObject, paths: SecretPaths): Promise<JsonValue> {
     if (isPlain(value, paths)) return value;
-    if (hasTooManySecrets(value, paths)) {
+    const left = secretsLeft(value, paths, SECRETS_MAX);
+    if (left < 0) {
       this.#refuse("too_many_secrets", TOO_MANY_SECRETS);
       return {};
     }
+    if (SECRETS_MAX - left > SECRETS_AT_ONCE) await scheduler.yield();
     const whole = this.#value(value, stored, false, paths);
     if (this.#problemCount === 0) await this.#encrypt();
     return whole;

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { createCipheriv } from "node:crypto";
 import { describe, it } from "node:test";
 import { anyString, fc } from "../../test/support/fast-check.ts";
+import { countTurns, endEachSlice } from "../../test/support/turns.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { MASK } from "../engine/sealed.ts";
 import { ConfigurationSecrets } from "./configuration.ts";
@@ -30,8 +31,12 @@ async function errors(
   return result.kind === "invalid" ? result.errors.map(({ path, code }) => [path, code] as const) : [];
 }
 
-function decrypted(stored: JsonObject, env: Record<string, string> = {}): JsonValue {
-  return JSON.parse(secrets.decryptForWorker(JSON.stringify(stored), env).json);
+const manySecrets = (): JsonObject =>
+  Object.fromEntries(Array.from({ length: 499 }, (_, i) => [`token_${i}`, `hidden-${i}`]));
+
+async function decrypted(stored: JsonObject, env: Record<string, string> = {}): Promise<JsonValue> {
+  const { json } = await secrets.decryptForWorker(JSON.stringify(stored), env);
+  return JSON.parse(json);
 }
 
 describe("what a client sends", () => {
@@ -47,8 +52,8 @@ describe("what a client sends", () => {
     assert.ok(!/hidden|12345678/.test(JSON.stringify(stored)));
     assert.equal(stored.model, "m-1");
     assert.deepEqual(Object.keys((stored.llm as JsonObject).cookie as JsonObject), ["$sealed"]);
-    assert.deepEqual(decrypted(stored), sent);
-    assert.deepEqual(secrets.decrypt(stored), sent);
+    assert.deepEqual(await decrypted(stored), sent);
+    assert.deepEqual(await secrets.decrypt(stored), sent);
   });
 
   it("is shown with a mask for each secret", async () => {
@@ -69,17 +74,22 @@ describe("what a client sends", () => {
   });
 
   it("is encrypted a few secrets at a time, with pauses for other work", async () => {
-    const many = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`token_${i}`, `hidden-${i}`]));
-    let turns = 0;
-    const count = () => {
-      turns++;
-      immediate = setImmediate(count);
-    };
-    let immediate = setImmediate(count);
+    const many = manySecrets();
+    using counted = countTurns();
     const stored = await encrypted(many);
-    clearImmediate(immediate);
-    assert.ok(turns >= 9, `${turns} turns`);
-    assert.deepEqual(decrypted(stored), many);
+    assert.ok(counted.turns >= 9, `${counted.turns} turns`);
+    assert.deepEqual(await decrypted(stored), many);
+  });
+
+  it("is counted and prepared in turns of their own when it has many secrets", async () => {
+    using counted = countTurns();
+    const readAt = new Set<number>();
+    const get = () => {
+      readAt.add(counted.turns);
+      return "hidden";
+    };
+    await encrypted(Object.defineProperty(manySecrets(), "last_token", { get, enumerable: true }));
+    assert.equal(readAt.size, 2);
   });
 
   it("keeps null, an empty text, a boolean and the name of a variable in plaintext", async () => {
@@ -93,7 +103,7 @@ describe("what a client sends", () => {
     const changed = await encrypted({ ...secrets.mask(stored), model: "m-2", api_key: "sk-new" }, stored);
     assert.deepEqual(changed.llm, stored.llm);
     assert.deepEqual(changed.providers, stored.providers);
-    assert.deepEqual(decrypted(changed), { ...sent, model: "m-2", api_key: "sk-new" });
+    assert.deepEqual(await decrypted(changed), { ...sent, model: "m-2", api_key: "sk-new" });
   });
 
   it("keeps whatever is stored under a secret's key: also a variable's name, and a secret still in plaintext", async () => {
@@ -102,14 +112,14 @@ describe("what a client sends", () => {
     });
     const kept = await encrypted({ token: MASK }, { token: "hidden-1" });
     assert.ok(!JSON.stringify(kept).includes("hidden-1"));
-    assert.deepEqual(decrypted(kept), { token: "hidden-1" });
+    assert.deepEqual(await decrypted(kept), { token: "hidden-1" });
   });
 
   it("keeps an encrypted value under a key that does not look like a secret", async () => {
     const stored = { plain: (await encrypted({ token: "hidden-1" })).token! };
     assert.deepEqual(secrets.mask(stored), { plain: MASK });
     assert.deepEqual(await encrypted({ plain: MASK }, stored), stored);
-    assert.deepEqual(secrets.decryptForWorker(JSON.stringify(stored), {}).secrets, ["hidden-1"]);
+    assert.deepEqual((await secrets.decryptForWorker(JSON.stringify(stored), {})).secrets, ["hidden-1"]);
   });
 
   it("may have the mask's text where no secret is", async () => {
@@ -175,7 +185,7 @@ describe("what a worker gets", () => {
       db_password: { rw: { $env: "PW" }, list: [{ $env: "PW" }] },
     });
     const env = { REGION: "region-value", PW: "pw-value" };
-    assert.deepEqual(decrypted(stored, env), {
+    assert.deepEqual(await decrypted(stored, env), {
       region: "region-value",
       db_password: { rw: "pw-value", list: ["pw-value"] },
     });
@@ -183,7 +193,7 @@ describe("what a worker gets", () => {
 
   it("has nothing else replaced that only resembles a variable's name", async () => {
     const plain = { a: { $env: "X", b: 1 }, c: { $env: 5 }, d: { env: "X" }, e: "$env" };
-    assert.deepEqual(decrypted(await encrypted(plain), { X: "x-value" }), plain);
+    assert.deepEqual(await decrypted(await encrypted(plain), { X: "x-value" }), plain);
   });
 
   it("comes with every text to redact, also in its JSON form", async () => {
@@ -193,7 +203,7 @@ describe("what a worker gets", () => {
       token: { deep: [123456789, "listed", true] },
       model: "m-1",
     });
-    assert.deepEqual(secrets.decryptForWorker(JSON.stringify(stored), { A: "env-value" }).secrets, [
+    assert.deepEqual((await secrets.decryptForWorker(JSON.stringify(stored), { A: "env-value" })).secrets, [
       "env-value",
       'with "quotes"',
       'with \\"quotes\\"',
@@ -202,24 +212,33 @@ describe("what a worker gets", () => {
     ]);
   });
 
-  it("is the stored text when there is nothing to decrypt; plaintext secrets are still reported", () => {
+  it("is the stored text when there is nothing to decrypt; plaintext secrets are still reported", async () => {
     const json = '{ "a": 1.0, "token": {"x": "in-clear"} }';
-    assert.deepEqual(secrets.decryptForWorker(json, {}), { json, secrets: ["in-clear"] });
+    assert.deepEqual(await secrets.decryptForWorker(json, {}), { json, secrets: ["in-clear"] });
   });
 
   it("is nothing when variables are missing; the error names each with its place", async () => {
     const json = JSON.stringify(
       await encrypted({ a: { $env: "ABSENT" }, list: [{ $env: "toString" }], ok: { $env: "SET" } }),
     );
-    assert.throws(() => secrets.decryptForWorker(json, { SET: "set-value" }), {
+    await assert.rejects(secrets.decryptForWorker(json, { SET: "set-value" }), {
       name: "ConfigurationUnreadable",
       code: "configuration.variable_missing",
       message: /ABSENT at \/a, toString at \/list\/0\.$/,
     });
   });
 
-  it("may have an empty variable", () => {
-    assert.deepEqual(decrypted({ a: { $env: "EMPTY" } }, { EMPTY: "" }), { a: "" });
+  it("is decrypted in slices, with pauses for other work", async (t) => {
+    const many = { list: [manySecrets()], plain: "" };
+    const stored = secrets.encrypt(many);
+    using counted = countTurns();
+    endEachSlice(t);
+    assert.deepEqual(await decrypted(stored), many);
+    assert.ok(counted.turns >= 490, `${counted.turns} turns`);
+  });
+
+  it("may have an empty variable", async () => {
+    assert.deepEqual(await decrypted({ a: { $env: "EMPTY" } }, { EMPTY: "" }), { a: "" });
   });
 
   it("fails when secrets were encrypted with another key; the error names the places and no value", async () => {
@@ -229,13 +248,13 @@ describe("what a worker gets", () => {
       code: "configuration.unreadable",
       message: "Secrets of the configuration were encrypted with another key, or are damaged: /llm/api_key.",
     };
-    assert.throws(() => stranger.decryptForWorker(JSON.stringify(stored), {}), unreadable);
+    await assert.rejects(stranger.decryptForWorker(JSON.stringify(stored), {}), unreadable);
   });
 
   it("fails when an encrypted value has another form", async () => {
     const good = (await encrypted({ token: "hidden-1" })).token as JsonObject;
     for (const value of [{ $sealed: 1 }, { $sealed: "" }, { $sealed: "AQ" }, { ...good, more: 1 }]) {
-      assert.throws(() => decrypted({ token: value }), { code: "configuration.unreadable" });
+      await assert.rejects(decrypted({ token: value }), { code: "configuration.unreadable" });
     }
   });
 });
@@ -263,7 +282,7 @@ describe("what the manifest names", () => {
     for (const stored of [given.value, secrets.encrypt(plaintext, paths)]) {
       assert.ok(!JSON.stringify(stored).includes("hidden"));
       assert.deepEqual(secrets.mask(stored), shown);
-      assert.deepEqual(decrypted(stored), plaintext);
+      assert.deepEqual(await decrypted(stored), plaintext);
       assert.deepEqual(await secrets.encryptGiven(shown, stored, { paths }), {
         kind: "encrypted",
         value: stored,
@@ -279,7 +298,7 @@ describe("what the manifest names", () => {
     assert.deepEqual(secrets.maskInputs(given.value), {
       $entrypoints: { token: [shown, "text"], smtp: shown },
     });
-    assert.deepEqual(secrets.decrypt(given.value), inputs);
+    assert.deepEqual(await secrets.decrypt(given.value), inputs);
     const wrong = { $entrypoints: { "a/b": [{ accounts: { pin: MASK } }] } };
     const refused = await secrets.encryptInputs(wrong, { paths });
     assert.ok(refused.kind === "invalid");
@@ -299,9 +318,9 @@ describe("an address with a password", () => {
     assert.ok(!JSON.stringify(stored).includes("pa55"));
     assert.deepEqual(secrets.mask(stored), { database: MASK, list: [MASK], note: plaintext.note });
     assert.deepEqual(secrets.mask(plaintext), secrets.mask(stored));
-    assert.deepEqual(decrypted(stored), plaintext);
+    assert.deepEqual(await decrypted(stored), plaintext);
     for (const one of [stored, plaintext]) {
-      const found = secrets.decryptForWorker(JSON.stringify(one), {}).secrets;
+      const { secrets: found } = await secrets.decryptForWorker(JSON.stringify(one), {});
       assert.ok(
         [url, "pa55%2Fword", "pa55/word"].every((text) => found.includes(text)),
         found.join(" "),
@@ -313,7 +332,7 @@ describe("an address with a password", () => {
   it("that was stored in plaintext by an older version is kept, encrypted, where a mask is sent back", async () => {
     const kept = await encrypted({ database: MASK }, { database: url });
     assert.ok(!JSON.stringify(kept).includes("pa55"));
-    assert.deepEqual(decrypted(kept), { database: url });
+    assert.deepEqual(await decrypted(kept), { database: url });
   });
 });
 
@@ -351,12 +370,12 @@ describe("a configuration that is decrypted to be changed", () => {
       token: "hidden-1",
       list: [{ secret: 5 }],
     };
-    assert.deepEqual(secrets.decrypt(await encrypted(sent)), sent);
+    assert.deepEqual(await secrets.decrypt(await encrypted(sent)), sent);
   });
 
   it("is refused when it was encrypted with another key", async () => {
     const stored = await encrypted({ list: [{ token: "hidden-1" }] });
-    assert.throws(() => stranger.decrypt(stored), {
+    await assert.rejects(stranger.decrypt(stored), {
       name: "ConfigurationUnreadable",
       code: "configuration.unreadable",
       message: /: \/list\/0\/token\.$/,
@@ -365,13 +384,13 @@ describe("a configuration that is decrypted to be changed", () => {
 
   it("keeps a stolen ciphertext closed, also when it is encrypted again", async () => {
     const plaintext = { plain: (await encrypted({ token: "hidden-1" })).token! };
-    const again = secrets.encrypt(secrets.decrypt(secrets.encrypt(plaintext)));
-    assert.deepEqual(decrypted(again), plaintext);
+    const again = secrets.encrypt(await secrets.decrypt(secrets.encrypt(plaintext)));
+    assert.deepEqual(await decrypted(again), plaintext);
   });
 });
 
 describe("a configuration that is in plaintext", () => {
-  it("is encrypted as what a client sends is, and may have the mask's text as a value", () => {
+  it("is encrypted as what a client sends is, and may have the mask's text as a value", async () => {
     const plaintext = {
       api_key: "hidden-1",
       token: MASK,
@@ -380,13 +399,13 @@ describe("a configuration that is in plaintext", () => {
     };
     const stored = secrets.encrypt(plaintext);
     assert.ok(!JSON.stringify(stored).includes("hidden"));
-    assert.deepEqual(decrypted(stored, { A: "a-value" }), { ...plaintext, ref_token: "a-value" });
+    assert.deepEqual(await decrypted(stored, { A: "a-value" }), { ...plaintext, ref_token: "a-value" });
   });
 
   it("does not decrypt a planted ciphertext: the worker sees the ciphertext", async () => {
     const stolen = (await encrypted({ token: "hidden-1" })).token!;
     const plaintext = { plain: stolen, token: stolen, list: [[stolen]], cookie: { deep: stolen } };
-    assert.deepEqual(decrypted(secrets.encrypt(plaintext)), plaintext);
+    assert.deepEqual(await decrypted(secrets.encrypt(plaintext)), plaintext);
   });
 });
 
@@ -429,7 +448,7 @@ describe("any configuration", () => {
       fc.asyncProperty(jsonObject, async (sent) => {
         const expected = resolved(sent, true);
         for (const stored of [await encrypted(sent), secrets.encrypt(sent)]) {
-          const { json } = secrets.decryptForWorker(JSON.stringify(stored), everyVariable);
+          const { json } = await secrets.decryptForWorker(JSON.stringify(stored), everyVariable);
           assert.equal(json, JSON.stringify(expected));
         }
       }),
@@ -470,7 +489,7 @@ describe("any configuration", () => {
   it("names every text of a secret for redaction", async () => {
     await fc.assert(
       fc.asyncProperty(jsonObject, async (sent) => {
-        const { secrets: found } = secrets.decryptForWorker(
+        const { secrets: found } = await secrets.decryptForWorker(
           JSON.stringify(await encrypted(sent)),
           everyVariable,
         );
@@ -590,10 +609,10 @@ describe("a variable with a secret of the runtime itself", () => {
     ]);
   });
 
-  it("is not read for a worker, whatever names it", () => {
+  it("is not read for a worker, whatever names it", async () => {
     for (const name of names) {
       const stored = secrets.encrypt({ plain: { $env: name }, password: { deep: { $env: name } } });
-      assert.throws(() => secrets.decryptForWorker(JSON.stringify(stored), { [name]: "the secret" }), {
+      await assert.rejects(secrets.decryptForWorker(JSON.stringify(stored), { [name]: "the secret" }), {
         name: "ConfigurationUnreadable",
         code: "configuration.variable_withheld",
         message: new RegExp(`${name} at /plain, ${name} at /password/deep`),

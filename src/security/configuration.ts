@@ -155,28 +155,31 @@ export class ConfigurationSecrets {
   }
 
   /**
-   * Decrypts; `{"$env": …}` stays as it is.
+   * Decrypts, in slices; `{"$env": …}` stays as it is.
    *
    * @returns plaintext, so never to be written anywhere
    * @throws ConfigurationUnreadable when a value was encrypted with another key or is damaged
    */
-  decrypt(stored: JsonObject): JsonObject {
+  async decrypt(stored: JsonObject): Promise<JsonObject> {
     const decryption = new ConfigurationDecryption(this.#cipher, null);
+    await decryption.ahead(stored);
     const plaintext = decryption.members(stored, outside);
     decryption.check();
     return plaintext;
   }
 
   /**
-   * Decrypts a stored configuration for a worker that is about to start.
+   * Decrypts a stored configuration, in slices, for a worker that is about to start.
    *
    * @param json as it is stored: an object with its secrets encrypted, or in plaintext as an older version wrote them
    * @param env the runtime's own environment, from which `{"$env": "NAME"}` is resolved, inside secrets too
    * @throws ConfigurationUnreadable when a value cannot be decrypted, or a variable is not set
    */
-  decryptForWorker(json: string, env: Environment): DecryptedConfiguration {
+  async decryptForWorker(json: string, env: Environment): Promise<DecryptedConfiguration> {
     const decryption = new ConfigurationDecryption(this.#cipher, env);
-    const plaintext = decryption.members(JSON.parse(json) as JsonObject, outside);
+    const stored = JSON.parse(json) as JsonObject;
+    await decryption.ahead(stored);
+    const plaintext = decryption.members(stored, outside);
     decryption.check();
     return { json: decryption.replaced ? JSON.stringify(plaintext) : json, secrets: decryption.secrets };
   }

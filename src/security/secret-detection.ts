@@ -201,7 +201,8 @@ export function isPlain(value: JsonValue, paths: SecretPaths): boolean {
   return true;
 }
 
-function secretsLeft(value: JsonValue, paths: SecretPaths, max: number): number {
+/** How many more secrets a value may have; negative when it has too many, and no further ones are counted. */
+export function secretsLeft(value: JsonValue, paths: SecretPaths, max: number): number {
   let left = max;
   const look = (inner: JsonValue, named: boolean, below: SecretPaths) => {
     left = isSecret(inner, named) ? left - 1 : secretsLeft(inner, below, left);

@@ -210,6 +210,20 @@ export const launchMutations: readonly Mutation[] = [
     tests: ["src/security/configuration.test.ts"],
   },
   {
+    fault: "hundreds of secrets are decrypted without a pause",
+    file: "src/security/configuration-decryption.ts",
+    search: "if (slices.isOver) await slices.breathe();",
+    replacement: "",
+    tests: ["src/security/configuration.test.ts"],
+  },
+  {
+    fault: "hundreds of secrets are counted and prepared in one turn",
+    file: "src/security/configuration-encryption.ts",
+    search: "if (SECRETS_MAX - left > SECRETS_AT_ONCE) await scheduler.yield();",
+    replacement: "",
+    tests: ["src/security/configuration.test.ts"],
+  },
+  {
     fault: "a line of a secret that has several is written",
     file: "src/execution/output/redaction.ts",
     search: "[secret, ...secret.split(/\\r?\\n/)]",

@@ -100,7 +100,7 @@ export async function testHome() {
           write,
           resources: new Resources({ home, runCommand: commands.run }),
           models: new Models(home),
-          openConfiguration: (configuration) => ({ json: JSON.stringify(configuration), secrets: [] }),
+          openConfiguration: async (configuration) => ({ json: JSON.stringify(configuration), secrets: [] }),
           freeBytes: async () => 1e12,
           // No reports of progress: nobody waits for them, so a process that died at one would go on.
           clock: { ...systemClock, after: () => () => {} },

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { executorConfig } from "../../../test/support/execution.ts";
+import { countTurns, endEachSlice } from "../../../test/support/turns.ts";
 import { makeRedactor, Redactors, secretsOf } from "./redaction.ts";
 
 describe("redaction", () => {
@@ -170,6 +171,18 @@ describe("redaction", () => {
       assert.equal(redactors.of([`secret-no-${n}`]).text(`x secret-no-${n}`), "x [redacted]");
     }
     assert.notEqual(redactors.of(["secret-value-1", "secret-value-2"]), one);
+  });
+
+  it("is made of many secrets in slices, with pauses for other work", async (t) => {
+    const many = Array.from({ length: 500 }, (_, n) => `secret-no-${n}`);
+    const redactors = new Redactors();
+    using counted = countTurns();
+    endEachSlice(t);
+    const redactor = await redactors.made(many);
+    assert.ok(counted.turns >= 490, `${counted.turns} turns`);
+    assert.equal(redactor.text("secret-no-7 and secret-no-499"), "[redacted] and [redacted]");
+    assert.equal(redactors.of(many), redactor);
+    assert.equal(await redactors.made(many), redactor);
   });
 
   it("leaves nothing of a secret where a text was cut", () => {

@@ -9,6 +9,7 @@
 
 import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
+import { inSlices } from "../../lib/slices.ts";
 import { looksSecret, secretsInText } from "../../security/secret-detection.ts";
 import { WordFilter } from "./word-filter.ts";
 
@@ -77,10 +78,26 @@ const nothingToRedact: Redactor = {
 
 /** Makes the redactor of a list of secrets; values that are too short to be told from chance are left out. */
 export function makeRedactor(secrets: readonly string[]): Redactor {
+  const steps = redactorSteps(secrets);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+function* redactorSteps(secrets: readonly string[]): Generator<void, Redactor> {
   const isLong = (text: string) => text.trim().length >= SECRET_CHARS_MIN;
   const values = new Set(secrets.flatMap((secret) => [secret, ...secret.split(/\r?\n/)]).filter(isLong));
   if (values.size === 0) return nothingToRedact;
-  const forms = [...values].flatMap(formsOf);
+  const forms: Form[] = [];
+  for (const value of values) {
+    forms.push(...formsOf(value));
+    yield;
+  }
+  return redactorOf(forms);
+}
+
+function redactorOf(forms: readonly Form[]): Redactor {
   const longestChars = forms.reduce((most, { chars }) => Math.max(most, chars), 0);
   const formsIn = finderOf(forms);
   const text = (input: string) => {
@@ -114,7 +131,16 @@ export class Redactors {
 
   of(secrets: readonly string[]): Redactor {
     const key = JSON.stringify(secrets);
-    const redactor = this.#kept.get(key) ?? makeRedactor(secrets);
+    return this.#keep(key, this.#kept.get(key) ?? makeRedactor(secrets));
+  }
+
+  /** The same, made in slices. */
+  async made(secrets: readonly string[]): Promise<Redactor> {
+    const key = JSON.stringify(secrets);
+    return this.#keep(key, this.#kept.get(key) ?? (await inSlices(redactorSteps(secrets))));
+  }
+
+  #keep(key: string, redactor: Redactor): Redactor {
     this.#kept.delete(key);
     this.#kept.set(key, redactor);
     for (const oldest of this.#kept.keys()) {

@@ -47,9 +47,6 @@ import type { Trash } from "./trash.ts";
 import { commandWords, type RunEventsPlace, workerEnvironment } from "./worker-contract.ts";
 import { WorkerProcess, type WorkerTools } from "./worker-process.ts";
 
-/** Secrets that are opened and redacted without a pause in between. */
-const SECRETS_AT_ONCE = 100;
-
 export interface HostLocalOptions {
   /** SVC_HOME; only one runtime at a time may use it. */
   readonly home: string;
@@ -118,11 +115,8 @@ export class HostLocalRunner {
       ...(runEvents?.token == null ? [] : [runEvents.token]),
     ];
     const secrets = secretsOf(config, given, this.#options.runtimeEnv);
-    // Hundreds have just taken milliseconds to open, and take as long to make a redactor of.
-    if (secrets.length > SECRETS_AT_ONCE) await scheduler.yield();
-    const redactor = config.longLived
-      ? growingRedactor(this.#redactors, secrets, control.secrets)
-      : this.#redactors.of(secrets);
+    const made = await this.#redactors.made(secrets);
+    const redactor = config.longLived ? growingRedactor(this.#redactors, secrets, control.secrets) : made;
     const attempt = { task, config, control, report, redactor, runEvents };
     const disarm = armTimeout(this.#options.clock, task, control);
     try {

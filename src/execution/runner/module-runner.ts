@@ -61,7 +61,7 @@ export class ModuleRunner {
     if (found.kind === "missing") return failed("module.load_failed", found.reason);
     const { runtimeSecrets } = this.#options;
     const secrets = secretsOfModule(config.config, [...task.secrets, ...runtimeSecrets]);
-    const redactor = this.#redactors.of(secrets);
+    const redactor = await this.#redactors.made(secrets);
     const thread = await this.#thread(found.path, control);
     if (thread === null) return interrupted(control.reason ?? "stopped");
     const disarm = armTimeout(this.#options.clock, task, control);

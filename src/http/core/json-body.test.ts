@@ -48,12 +48,16 @@ async function sent(t: TestContext, accept: typeof acceptJson, body: string) {
   return { turns, given };
 }
 
-test("a large body of the runtime API is parsed in slices; what is no JSON is no object", async (t) => {
+test("a body of the runtime API is read in a turn of its own, a large one in slices; no JSON is no object", async (t) => {
   const body = await sent(t, acceptJsonBodies, large("]}"));
   assert.deepEqual((body.given as JsonBody).object, JSON.parse(large("]}")));
   const wrong = await sent(t, acceptJsonBodies, large("]"));
   assert.equal((wrong.given as JsonBody).object, null);
   const small = await sent(t, acceptJsonBodies, "{}");
+  const many = JSON.stringify({ text: "x".repeat(10_000) });
+  const medium = await sent(t, acceptJsonBodies, many);
+  assert.equal((medium.given as JsonBody).text, many);
+  assert.ok(medium.turns >= small.turns + 2, `${small.turns}, ${medium.turns} turns`);
   for (const { turns } of [body, wrong])
     assert.ok(turns >= small.turns + 8, `${small.turns}, ${turns} turns`);
 });

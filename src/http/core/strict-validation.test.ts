@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Ajv } from "ajv";
 import { type ProblemBody, problemIn, send, startApp } from "../../../test/support/api.ts";
+import { countTurns } from "../../../test/support/turns.ts";
 
 const entries = ({ errors = [] }: ProblemBody) => errors.map(({ path, code }) => `${path} ${code}`).sort();
 
@@ -155,6 +157,27 @@ test("a header's schema is checked, but whether it must be there is left to the 
   assert.equal((await fetch(`${app.url}/headed`)).status, 200);
   const answer = await fetch(`${app.url}/headed`, { headers: { "idempotency-key": "123456" } });
   assert.deepEqual(entries(await problemIn(answer, 400, "invalid_parameter")), ["idempotency-key too_long"]);
+});
+
+test("each schema of a route is compiled by its first request, in a turn of its own", async (t) => {
+  await using app = await startApp({}, (api) => {
+    const values = { type: "object", properties: { a: { type: "string" } } };
+    const schema = { body: values, querystring: values, headers: values };
+    api.post("/compiled", { schema }, async () => ({}));
+  });
+  using counted = countTurns();
+  const compiledAt: number[] = [];
+  const { compile } = Ajv.prototype;
+  t.mock.method(Ajv.prototype, "compile", function (this: Ajv, schema: object) {
+    compiledAt.push(counted.turns);
+    return compile.call(this, schema);
+  });
+  for (let n = 0; n < 2; n++) {
+    const answer = await send(app, "POST", "/compiled", "{}");
+    assert.equal(answer.status, 200);
+  }
+  assert.equal(compiledAt.length, 3);
+  assert.equal(new Set(compiledAt).size, 3, `turns ${compiledAt}`);
 });
 
 test("answers are written as they are given: text stays text, and no field is dropped by a schema", async () => {

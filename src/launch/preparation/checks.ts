@@ -152,7 +152,7 @@ export class LaunchChecks {
     configuration: JsonObject,
     given: Pick<Validation, "stage" | "payload" | "timeoutMs">,
   ): Promise<void> {
-    const opened = this.openable(subject, configuration, findings);
+    const opened = await this.openable(subject, configuration, findings);
     if (opened === null) return;
     const folder = workingFolder(given.payload, resolved.folders);
     await mkdir(folder, { recursive: true });
@@ -164,11 +164,12 @@ export class LaunchChecks {
    * The configuration as workers are given it.
    * @returns null, and says why, when the machine lacks what it takes to open it
    */
-  openable({ definition }: LaunchSubject, configuration: JsonObject, findings: Findings) {
+  async openable({ definition }: LaunchSubject, configuration: JsonObject, findings: Findings) {
     const { secrets, runtimeEnv } = this.#parts;
     const paths = secretPathsIn(definition.manifest);
     try {
-      return secrets.decryptForWorker(JSON.stringify(secrets.encrypt(configuration, paths)), runtimeEnv);
+      const encrypted = JSON.stringify(secrets.encrypt(configuration, paths));
+      return await secrets.decryptForWorker(encrypted, runtimeEnv);
     } catch (error) {
       if (!(error instanceof ConfigurationUnreadable)) throw error;
       findings.addUnreadable(error);

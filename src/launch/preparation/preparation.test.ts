@@ -22,7 +22,7 @@ import { modelName } from "./requirements.ts";
 
 const payloadOf = ({ home }: LaunchPlace) => join(home, "runs/run_1/prepared/payload");
 
-function configurationOf({ secrets }: LaunchPlace, json: string | null): JsonObject {
+async function configurationOf({ secrets }: LaunchPlace, json: string | null): Promise<JsonObject> {
   return json === null ? {} : secrets.decrypt(JSON.parse(json) as JsonObject);
 }
 
@@ -56,7 +56,7 @@ test("the user's folder is copied into the payload, and the configuration names 
   const staged = join(payloadOf(place), "worker/mn_local_inputs/documents");
   assert.deepEqual((await readdir(staged)).sort(), ["a.txt", "sub"], "what was shipped there is replaced");
   assert.equal(await readFile(join(staged, "sub/b.md"), "utf8"), "too");
-  assert.deepEqual(configurationOf(place, launch.configurationJson), {
+  assert.deepEqual(await configurationOf(place, launch.configurationJson), {
     ...folderConfig,
     documents: { folder: "mn_local_inputs/documents" },
     reader: { input: "mn_local_inputs/documents", depth: 2 },

@@ -124,7 +124,7 @@ export class Preparation {
   }
 
   async #check(subject: LaunchSubject, findings: Findings, signal: AbortSignal): Promise<void> {
-    const resolved = this.#resolve(subject, findings);
+    const resolved = await this.#resolve(subject, findings);
     if (resolved === null) return;
     const checks = this.#checks;
     const launch: CheckedLaunch = { subject, resolved, findings, signal };
@@ -133,7 +133,7 @@ export class Preparation {
     const used = await checks.folders(launch);
     await checks.rules(launch, resolved.configuration, checks.payloadOf(subject));
     await checks.requirements(launch, used);
-    checks.openable(subject, resolved.configuration, findings);
+    await checks.openable(subject, resolved.configuration, findings);
     await checks.validatorsOnNative(launch, NATIVE_VALIDATORS_MS);
   }
 
@@ -153,9 +153,9 @@ export class Preparation {
     }
   }
 
-  #resolve(subject: LaunchSubject, findings: Findings): ResolvedLaunch | null {
+  async #resolve(subject: LaunchSubject, findings: Findings): Promise<ResolvedLaunch | null> {
     try {
-      const resolved = resolveLaunch(subject, this.#parts.secrets);
+      const resolved = await resolveLaunch(subject, this.#parts.secrets);
       findings.add(resolved);
       findings.webUi = resolved.webUi;
       findings.placed = resolved.placed;
@@ -200,7 +200,7 @@ export class Preparation {
     if (payload === null) throw new Error("Only a package that is there can be launched.");
     const root = await this.#folders.begin(run.runId);
     progress.report("Checking the configuration");
-    const resolved = resolveLaunch(subject, this.#parts.secrets);
+    const resolved = await resolveLaunch(subject, this.#parts.secrets);
     const launch: CheckedLaunch = { subject, resolved, findings: new Findings(), signal: progress.signal };
     const used = await this.#checkNative(launch, run, progress);
     const hasOwnPayload = await this.#makePayload({ root, payload }, launch, used, progress);
@@ -265,7 +265,7 @@ export class Preparation {
   ): Promise<void> {
     const { subject, findings } = launch;
     await this.#checks.rules(launch, configuration, payload);
-    this.#checks.openable(subject, configuration, findings);
+    await this.#checks.openable(subject, configuration, findings);
     if (await this.#checks.hasValidators(subject)) {
       progress.report(ASKING_VALIDATORS);
       const given = { payload, timeoutMs: STAGED_VALIDATORS_MS };

@@ -45,12 +45,15 @@ export interface ResolvedLaunch extends Found {
 }
 
 /** @throws ConfigurationUnreadable when a secret was encrypted with another key */
-export function resolveLaunch(subject: LaunchSubject, secrets: ConfigurationSecrets): ResolvedLaunch {
+export async function resolveLaunch(
+  subject: LaunchSubject,
+  secrets: ConfigurationSecrets,
+): Promise<ResolvedLaunch> {
   const { definition, description, jobConfiguration, configOverrides } = subject;
   const layers: Layers = [
     definition.configuration ?? {},
-    secrets.decrypt(jobConfiguration),
-    ...(configOverrides === null ? [] : [secrets.decrypt(configOverrides)]),
+    await secrets.decrypt(jobConfiguration),
+    ...(configOverrides === null ? [] : [await secrets.decrypt(configOverrides)]),
   ];
   const configuration = mergedLayers(layers);
   const folders = readLocalFolders(configuration, definition.graph);
