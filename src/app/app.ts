@@ -7,8 +7,6 @@ import { makeRedactor } from "../execution/output/redaction.ts";
 import { EventStreams } from "../http/core/sse.ts";
 import { Waits } from "../http/resources/waits.ts";
 import { readTelemetry } from "../observability/traces/settings.ts";
-import { changedRowsText } from "../store/sqlite/errors.ts";
-import { quickCheckInBackground } from "../store/sqlite/quick-check.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { type Core, openCore, type StartOptions } from "./core.ts";
@@ -97,7 +95,10 @@ export async function startProgram(
   if (recovered > 0) log.info({ jobs: recovered }, "open jobs resumed");
   await gateway.start();
 
-  if (core.database.endedUncleanly) checkDatabase(core, stopping.signal);
+  // Beside everything else: it may read the whole database.
+  void core.opened.checkAfterUncleanEnd(stopping.signal).then((found) => {
+    if (found === "damaged") void engine.askStore();
+  });
   // Files that a killed predecessor had not removed yet; the start does not wait for this.
   cleanup
     .collectGarbage()
@@ -106,23 +107,6 @@ export async function startProgram(
 
   const owned = undo.move();
   return { ...served, openJobs: () => engine.openJobs, close: () => owned.disposeAsync() };
-}
-
-/** Looks for damage after an unclean end, beside everything else; once a page is damaged, nothing is written any more. */
-function checkDatabase({ database, engine, log }: Core, stopping: AbortSignal): void {
-  quickCheckInBackground(database.file, stopping).then(
-    ({ damage, changedRows }) => {
-      if (changedRows.length > 0) log.error({ rows: changedRows }, changedRowsText(database.file));
-      if (damage === null) return;
-      database.setDamaged(damage);
-      log.error(database.damage() ?? "");
-      void engine.askStore();
-    },
-    (error: unknown) => {
-      if (!stopping.aborted)
-        log.warn({ err: error }, "the database could not be checked after an unclean shutdown");
-    },
-  );
 }
 
 /** Sends traces to a collector when OTEL_* variables enable it; loaded only then. */

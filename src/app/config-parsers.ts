@@ -135,8 +135,27 @@ function readSecretFile(path: string): string {
 /** A postgres:// address. The problem does not repeat it: it may hold a password. */
 export function databaseUrl(text: string): string {
   const url = URL.parse(text);
-  if (url !== null && /^postgres(ql)?:$/.test(url.protocol) && url.hostname !== "") return text;
-  throw new WrongValue("the value is not a postgres:// address with a host.");
+  if (
+    url === null ||
+    !/^postgres(ql)?:$/.test(url.protocol) ||
+    url.hostname === "" ||
+    url.pathname.length < 2
+  )
+    throw new WrongValue("the value is not a postgres:// address with a host and a database.");
+  try {
+    decodeURIComponent(`${url.username}${url.password}${url.pathname}`);
+  } catch {
+    throw new WrongValue("a % in its user, password or database must be written as %25.");
+  }
+  return text;
+}
+
+/** What of an address must not be shown: the whole, and its passwords by themselves. */
+export function databaseSecrets(address: string | null): readonly string[] {
+  if (address === null) return [];
+  const { password, searchParams } = new URL(address);
+  const given = [password, decodeURIComponent(password), ...searchParams.getAll("password")];
+  return [address, ...given.filter((text) => text !== "")];
 }
 
 /** An address as it may be shown: without user, password and parameters. */

@@ -7,7 +7,7 @@
 // - A secret is never shown: not by describeConfig, and not in a problem.
 
 import { nearestName } from "../lib/text.ts";
-import { isLoopback, WrongValue } from "./config-parsers.ts";
+import { databaseSecrets, isLoopback, WrongValue } from "./config-parsers.ts";
 import { type RuntimeApi, type Setting, table, UNSET, type Values } from "./config-table.ts";
 import { runtimeSocket, SOCKET_PATH_BYTES_MAX } from "./runtime-socket.ts";
 
@@ -103,7 +103,7 @@ function settle(values: Values, command: Command, fromEnvironment: readonly stri
     runtimeApi: values.runtimeApi ?? (isClosed ? "socket" : "tcp"),
     runtimeApiTokens,
     secretKeys,
-    secretTexts: Object.freeze([...secrets, values.databaseUrl ?? []].flat()),
+    secretTexts: Object.freeze([...secrets, ...databaseSecrets(values.databaseUrl)]),
     fromEnvironment: Object.freeze(fromEnvironment),
   });
 }
@@ -151,11 +151,6 @@ function checkRelations(config: Config): readonly string[] {
     );
   }
   if (command !== "gateway") problems.push(...runtimeDoor(config));
-  if (config.databaseUrl !== null) {
-    problems.push(
-      "SVC_DATABASE_URL: this version keeps its state in SQLite only; leave the variable unset. Example: SVC_DATABASE_URL=",
-    );
-  }
   return [...problems, ...samePorts(config), ...dashboardPorts(config)];
 }
 

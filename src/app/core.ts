@@ -27,8 +27,9 @@ import { ConfigurationSecrets } from "../security/configuration.ts";
 import { openSecretKey } from "../security/secret-key.ts";
 import { ServiceRegistry } from "../services/registry.ts";
 import { FileBlobs } from "../store/blobs.ts";
-import { checkHomeState, databaseFile, openHome, pathsOpenToOthers } from "../store/home.ts";
+import { openHome, pathsOpenToOthers } from "../store/home.ts";
 import { homeLeftovers } from "../store/home-leftovers.ts";
+import { openStore } from "../store/open-store.ts";
 import { sqlBundleRecords } from "../store/sql/bundles.ts";
 import { sqlDeadLetterRecords } from "../store/sql/dead-letters.ts";
 import { sqlGatewayRecords } from "../store/sql/gateway.ts";
@@ -36,11 +37,6 @@ import { sqlHumanRequestRecords } from "../store/sql/human-requests.ts";
 import { sqlJobRecords } from "../store/sql/jobs.ts";
 import { sqlRetentionRecords } from "../store/sql/retention.ts";
 import { StoreWatch } from "../store/sql/store-watch.ts";
-import { Checkpoints } from "../store/sqlite/checkpoints.ts";
-import { openSqlite } from "../store/sqlite/database.ts";
-import { holdsEncrypted } from "../store/sqlite/encrypted-values.ts";
-import { SqliteFreeSpace } from "../store/sqlite/free-space.ts";
-import { SqliteJournal } from "../store/sqlite/journal.ts";
 import { WEB_UI_POOL } from "../web/inject.ts";
 import { RunEvents } from "../web/run-events.ts";
 import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
@@ -79,18 +75,21 @@ export async function openCore(
       "other users of this machine may read SVC_HOME: `chmod -R go= SVC_HOME` as its owner",
     );
   }
-  checkHomeState(home.path, options);
+  const { databaseUrl } = config;
+  const opened = await openStore({
+    ...options,
+    home: home.path,
+    databaseUrl,
+    clock: systemClock,
+    log: engineLog,
+  });
+  undo.defer(() => opened.close());
+  const { database } = opened;
   mkdirSync(join(home.path, "runs"), { recursive: true, mode: 0o700 });
-  const database = openSqlite(databaseFile(home.path), options);
-  if (database.missing !== null)
-    log.warn(database.missing, "acknowledged commits are missing; continuing without them");
-  undo.defer(() => database.close());
-  const checkpoints = new Checkpoints(database, { clock: systemClock, log: engineLog });
-  undo.defer(() => checkpoints.close());
   const key = await openSecretKey({
     home: home.path,
     given: config.secretKeys,
-    mayMake: () => options.newKey === true || !holdsEncrypted(database.connection),
+    mayMake: async () => options.newKey === true || !(await opened.holdsEncrypted()),
   });
   const secrets = new ConfigurationSecrets(key);
   const blobs = new FileBlobs(join(home.path, "blobs"));
@@ -141,7 +140,7 @@ export async function openCore(
     owner: systemRandomness.id(),
     clock: systemClock,
     randomness: systemRandomness,
-    journal: meteredJournal(new SqliteJournal(database), meter, stopwatch),
+    journal: meteredJournal(opened.journal, meter, stopwatch),
     runner,
     slots: meteredSlots(slots, meter, stopwatch),
     feed,
@@ -162,7 +161,6 @@ export async function openCore(
     commandsEnded: (runId) => runner.commandsEnded(runId),
     clock: systemClock,
   });
-  const freeSpace = new SqliteFreeSpace(database);
   const retention = new Retention({
     records: retentionRecords,
     cleanup,
@@ -174,7 +172,7 @@ export async function openCore(
       remove: removeTree,
     }),
     removeSnapshots: (request) => bundles.snapshots.removeUnused(request),
-    shrinkDatabase: () => freeSpace.shrink(),
+    shrinkDatabase: () => opened.shrink(),
     clock: systemClock,
     log: engineLog,
   });
@@ -196,6 +194,7 @@ export async function openCore(
     engineLog,
     key,
     secrets,
+    opened,
     database,
     bundles,
     records,

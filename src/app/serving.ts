@@ -10,7 +10,6 @@ import type { Waits } from "../http/resources/waits.ts";
 import { runtimeServer } from "../http/runtime/server.ts";
 import { type MetricsSource, metricsSource } from "../observability/metrics/metrics-source.ts";
 import { ProcessMeter } from "../observability/metrics/process-meter.ts";
-import { databaseFile } from "../store/home.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import { type Config, runtimePortName } from "./config.ts";
 import type { Core } from "./core.ts";
@@ -46,7 +45,8 @@ export function openMetrics(
     streams,
     waits,
     retention: core.retention,
-    databaseFile: databaseFile(core.home),
+    home: core.home,
+    storeSizes: () => core.opened.sizes(),
   });
 }
 

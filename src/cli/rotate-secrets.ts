@@ -41,7 +41,8 @@ async function rotate(home: string, given: readonly string[]) {
     checkHomeState(home);
     const database = openSqlite(databaseFile(home));
     try {
-      const open = () => openSecretKey({ home, given, mayMake: () => !holdsEncrypted(database.connection) });
+      const open = () =>
+        openSecretKey({ home, given, mayMake: async () => !holdsEncrypted(database.connection) });
       const isFile = given.length === 0;
       let key = await open();
       // With several keys in the file, an earlier rotation was interrupted.

@@ -45,7 +45,7 @@ export interface SecretKeyPlace {
   /** SVC_SECRET_KEY, the key in use first; the file is neither read nor made when there are any. */
   readonly given: readonly string[];
   /** Whether a missing file may be made anew: not while stored values need the lost key. Absent: it may. */
-  readonly mayMake?: () => boolean;
+  readonly mayMake?: () => Promise<boolean>;
 }
 
 /**
@@ -60,11 +60,15 @@ export async function openSecretKey({ home, given, mayMake }: SecretKeyPlace): P
     throw new SecretKeyUnusable(`SVC_SECRET_KEY is not ${KEY_BYTES} bytes as base64 or hex.`);
   }
   const path = secretKeyFile(home);
+  const key = await usable(path, () => readKey(path));
+  if (key !== null) return key;
+  if ((await mayMake?.()) === false) throw new SecretKeyUnusable(missingText(path));
+  return usable(path, () => makeKey(path, home));
+}
+
+async function usable<T>(path: string, use: () => Promise<T>): Promise<T> {
   try {
-    const key = await readKey(path);
-    if (key !== null) return key;
-    if (mayMake?.() === false) throw new SecretKeyUnusable(missingText(path));
-    return await makeKey(path, home);
+    return await use();
   } catch (error) {
     if (error instanceof SecretKeyUnusable) throw error;
     throw new SecretKeyUnusable(

@@ -86,6 +86,14 @@ function isOpen(path: string, fix: boolean): boolean {
   }
 }
 
+/** @throws StoreUnusable when a restore was not finished */
+export function checkRestored(home: string): void {
+  if (!isThere(join(home, RESTORING))) return;
+  throw new StoreUnusable(
+    `SVC_HOME ${home} holds a restore that was interrupted. Run \`troupe restore FILE\` again with this SVC_HOME: it starts over.`,
+  );
+}
+
 /**
  * To be called before the database is opened, which would create it.
  *
@@ -94,11 +102,7 @@ function isOpen(path: string, fix: boolean): boolean {
  *   not finished
  */
 export function checkHomeState(home: string, options: { readonly newDatabase?: boolean } = {}): void {
-  if (isThere(join(home, RESTORING))) {
-    throw new StoreUnusable(
-      `SVC_HOME ${home} holds a restore that was interrupted. Run \`troupe restore FILE\` again with this SVC_HOME: it starts over.`,
-    );
-  }
+  checkRestored(home);
   const file = databaseFile(home);
   if (sizeOf(file) > 0) return;
   const wal = `${file}-wal`;

@@ -92,8 +92,8 @@ export const backupMutations: readonly Mutation[] = [
   {
     fault: "a program starts in a home whose restore was interrupted",
     file: "src/store/home.ts",
-    search: "if (isThere(join(home, RESTORING)))",
-    replacement: "if (!isThere(home))",
+    search: "if (!isThere(join(home, RESTORING))) return;",
+    replacement: "if (isThere(home)) return;",
     tests,
   },
   {

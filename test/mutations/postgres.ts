@@ -52,4 +52,25 @@ export const postgresMutations: readonly Mutation[] = [
     replacement: "if (changed.length < 0)",
     tests: ["src/store/sql/runs.test.ts"],
   },
+  {
+    fault: "two programs use one PostgreSQL database",
+    file: "src/store/postgres/open.ts",
+    search: "await use.begin();",
+    replacement: "",
+    tests: ["src/store/postgres/open.test.ts"],
+  },
+  {
+    fault: "a program writes to a PostgreSQL database that another one has taken",
+    file: "src/store/postgres/journal.ts",
+    search: "await this.#guard.mayWrite();",
+    replacement: "",
+    tests: ["src/store/postgres/open.test.ts"],
+  },
+  {
+    fault: "a home of a SQLite database is used with PostgreSQL",
+    file: "src/store/postgres/open.ts",
+    search: "checkNoOther(home);",
+    replacement: "",
+    tests: ["src/store/postgres/open.test.ts"],
+  },
 ];

@@ -19,7 +19,7 @@ export const storeMutations: readonly Mutation[] = [
   },
   {
     fault: "damage that the check after an unclean end finds is not acted on",
-    file: "src/app/app.ts",
+    file: "src/store/sqlite/open.ts",
     search: "database.setDamaged(damage);",
     replacement: "",
     tests: ["test/integration/damaged-store.test.ts"],

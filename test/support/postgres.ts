@@ -43,6 +43,20 @@ export async function returnPostgres(url: string): Promise<void> {
   free.push(url);
 }
 
+/** Runs a test on an empty database. */
+export async function onPostgres(use: (url: string) => Promise<void>): Promise<void> {
+  const url = await takePostgres();
+  try {
+    await use(url);
+  } finally {
+    await returnPostgres(url);
+  }
+}
+
+/** Ends all connections to a database but the own one. */
+export const END_CONNECTIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE datname = current_database() AND pid <> pg_backend_pid()`;
+
 /** TRUNCATE would make new files of every table and index, which takes ten times as long. */
 const EMPTY = `DO $$ DECLARE one text; BEGIN
   FOR one IN SELECT tablename FROM pg_tables
@@ -53,12 +67,17 @@ END $$`;
 const urlOf = (folder: string, database: string) =>
   `postgres://test@localhost/${database}?host=${encodeURIComponent(folder)}`;
 
-/** Runs statements on a connection of their own. */
-export async function inPostgres(url: string, statements: string): Promise<void> {
+/** Runs statements on a connection of their own. @param during what happens before it ends */
+export async function inPostgres(
+  url: string,
+  statements: string,
+  during: () => Promise<void> = async () => {},
+): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
     await client.query(statements);
+    await during();
   } finally {
     await client.end();
   }

@@ -1,7 +1,6 @@
 // Where a reading of the metrics comes from.
 
-import { stat, statfs } from "node:fs/promises";
-import { join } from "node:path";
+import { statfs } from "node:fs/promises";
 import type { Lag, ProcessMeter } from "./process-meter.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
 import type { RuntimeReading, StoreBytes } from "./runtime-metrics.ts";
@@ -16,8 +15,9 @@ export interface MetricsParts {
   readonly streams: { readonly readers: number };
   readonly waits: { readonly open: number };
   readonly retention: { readonly totals: RuntimeReading["retention"] };
-  /** The database's file. */
-  readonly databaseFile: string;
+  /** SVC_HOME. */
+  readonly home: string;
+  readonly storeSizes: () => Promise<Omit<StoreBytes, "diskFree">>;
 }
 
 export interface MetricsSource {
@@ -26,8 +26,7 @@ export interface MetricsSource {
 }
 
 export function metricsSource(parts: MetricsParts): MetricsSource {
-  const { version, startedAtMs, process, meter, engine, pools, streams, waits, retention, databaseFile } =
-    parts;
+  const { version, startedAtMs, process, meter, engine, pools, streams, waits, retention } = parts;
   return {
     lag: () => process.lag(),
     read: async (isAvailable) => ({
@@ -41,23 +40,13 @@ export function metricsSource(parts: MetricsParts): MetricsSource {
       waitingRequests: waits.open,
       pools: pools.snapshot(),
       retention: retention.totals,
-      storeBytes: await storeBytes(databaseFile),
+      storeBytes: await storeBytes(parts),
       meter,
     }),
   };
 }
 
-async function storeBytes(file: string): Promise<StoreBytes> {
-  const [database, wal, disk] = await Promise.all([
-    sizeOf(file),
-    sizeOf(`${file}-wal`),
-    statfs(join(file, "..")),
-  ]);
-  return { database, wal, diskFree: disk.bavail * disk.bsize };
-}
-
-/** 0 for a file that is not there. */
-async function sizeOf(path: string): Promise<number> {
-  const stats = await stat(path).catch(() => null);
-  return stats?.size ?? 0;
+async function storeBytes({ home, storeSizes }: MetricsParts): Promise<StoreBytes> {
+  const [sizes, disk] = await Promise.all([storeSizes(), statfs(home)]);
+  return { ...sizes, diskFree: disk.bavail * disk.bsize };
 }

@@ -7,24 +7,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { changes, next } from "../../../test/support/journal-records.ts";
-import { inPostgres, returnPostgres, takePostgres } from "../../../test/support/postgres.ts";
+import { END_CONNECTIONS, inPostgres, onPostgres } from "../../../test/support/postgres.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import type { Database } from "../sql/database.ts";
 import { sqlJobRecords } from "../sql/jobs.ts";
 import { openPostgres } from "./database.ts";
 import { PostgresJournal } from "./journal.ts";
-
-async function onPostgres(use: (url: string) => Promise<void>): Promise<void> {
-  const url = await takePostgres();
-  try {
-    await use(url);
-  } finally {
-    await returnPostgres(url);
-  }
-}
-
-const END_CONNECTIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-  WHERE datname = current_database() AND pid <> pg_backend_pid()`;
 
 test("programs that start at the same time migrate an empty database once", () =>
   onPostgres(async (url) => {

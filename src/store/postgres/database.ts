@@ -3,50 +3,58 @@
 // - Writes of records go one after the other, also those of other programs: each transaction takes the same advisory lock
 //   first, so that what one has read stays true until it commits. Works that wait share a transaction (sql/commit-group.ts).
 //   The journal has a connection of its own and takes no lock (journal.ts).
-// - A commit that returned is on disk: synchronous_commit is on, whatever the server's default.
+// - Before each write the program is asked whether it still may (exclusive-use.ts).
 
 import { CompiledQuery, Kysely, PostgresDialect, type PostgresPoolClient } from "kysely";
 import pg from "pg";
 import type { Page } from "../../lib/page.ts";
 import { type Database, StoreUnusable } from "../sql/database.ts";
 import type { Schema } from "../sql/schema.generated.ts";
+import { configOf, serverOf } from "./connection.ts";
 import { asUnavailable, explain } from "./errors.ts";
 import { LOCKS, migrate } from "./migrate.ts";
 import { StatementNames } from "./statements.ts";
-import { storable, types } from "./values.ts";
+import { storable } from "./values.ts";
 
 /** Connections for reads and for writes of records; the journal has one more. */
 const CONNECTIONS_MAX = 8;
-const CONNECT_MS = 10_000;
 const RECORDS_LOCK = 2;
 /** Of a text within a row as PostgreSQL spells it: UTF-8, with quotes doubled. */
 const BYTES_PER_CHAR_MAX = 8;
 const DURABLE = Promise.resolve();
 
+/** Whether this program may write. */
+export interface WriteGuard {
+  /** @throws JournalUnavailable when it may not, now or any more */
+  mayWrite(): Promise<void>;
+  /** Why it never will again; null while it may. */
+  readonly problem: string | null;
+}
+
 export interface PostgresDatabase extends Database {
-  readonly config: pg.PoolConfig;
+  readonly config: pg.ClientConfig;
   /** Host and database, for texts: without user and password. */
   readonly server: string;
+  readonly guard: WriteGuard;
   close(): Promise<void>;
 }
+
+const UNGUARDED: WriteGuard = { mayWrite: async () => {}, problem: null };
 
 /**
  * Connects, and migrates.
  *
  * @param url postgres://user:password@host:port/database, with TLS as its parameters say
+ * @param guard asked before each write; absent: nothing else writes to the database
  * @throws StoreUnusable when the server cannot be reached, refuses, or has a schema for newer programs only
  */
-export async function openPostgres(url: string): Promise<PostgresDatabase> {
-  const config: pg.PoolConfig = {
-    connectionString: url,
-    application_name: "troupe",
-    connectionTimeoutMillis: CONNECT_MS,
-    options: "-c synchronous_commit=on -c default_transaction_isolation=read\\ committed",
-    types,
-  };
+export async function openPostgres(url: string, guard: WriteGuard = UNGUARDED): Promise<PostgresDatabase> {
+  const config = configOf(url);
   const pool = new pg.Pool({ ...config, max: CONNECTIONS_MAX });
   // A connection that is lost while nobody uses it: the next one to ask gets another.
   pool.on("error", () => {});
+  // One that is lost while it is used: its queries reject.
+  pool.on("connect", (client) => client.on("error", () => {}));
   const server = serverOf(url);
   try {
     const client = await pool.connect();
@@ -59,16 +67,11 @@ export async function openPostgres(url: string): Promise<PostgresDatabase> {
     await pool.end();
     throw error instanceof StoreUnusable ? error : new StoreUnusable(explain(error, server));
   }
-  return handle(pool, config, server);
+  return handle(pool, { config, server, guard });
 }
 
-function serverOf(url: string): string {
-  const { hostname, port, pathname, searchParams } = new URL(url);
-  const host = searchParams.get("host") ?? hostname;
-  return `${host}${port === "" ? "" : `:${port}`}${pathname}`;
-}
-
-function handle(pool: pg.Pool, config: pg.PoolConfig, server: string): PostgresDatabase {
+function handle(pool: pg.Pool, of: Pick<PostgresDatabase, "config" | "server" | "guard">): PostgresDatabase {
+  const { server, guard } = of;
   const names = new StatementNames();
   const run = (on: pg.Pool | pg.PoolClient, text: string, parameters: readonly unknown[]) => {
     const name = names.of(text);
@@ -99,9 +102,8 @@ function handle(pool: pg.Pool, config: pg.PoolConfig, server: string): PostgresD
     }
   };
   return {
+    ...of,
     kysely,
-    config,
-    server,
     read: reading,
     readWithin: async <Row>(charsMax: number, text: string, parameters: readonly unknown[]) => {
       // The server sends no more than this, whatever the limit of rows; what is told of a page is exact (within).
@@ -114,6 +116,7 @@ function handle(pool: pg.Pool, config: pg.PoolConfig, server: string): PostgresD
       return within(await reading<Row & Measured>(bounded, [...parameters, bytesMax]), charsMax, bytesMax);
     },
     async transaction(work) {
+      await guard.mayWrite();
       let isCommitting = false;
       try {
         return await kysely.transaction().execute(async (db) => {
@@ -129,7 +132,7 @@ function handle(pool: pg.Pool, config: pg.PoolConfig, server: string): PostgresD
     durable: () => DURABLE,
     durableJob: () => DURABLE,
     explained,
-    damage: () => null,
+    damage: () => guard.problem,
     async close() {
       await kysely.destroy();
       // It closes only what it has used.

@@ -7,6 +7,7 @@ const ROW_CLASSES: ReadonlySet<string> = new Set(["21", "22", "23", "42", "44", 
 const DEADLOCK = "40P01";
 const SERIALIZATION = "40001";
 const READ_ONLY = "25006";
+const LOCK_TIMEOUT = "55P03";
 const DISK_FULL = "53100";
 const TOO_MANY_CONNECTIONS = "53300";
 
@@ -31,6 +32,11 @@ function codeOf(error: unknown): string | null {
 /** Whether the server answered: then a COMMIT that it was sent has not been made. */
 export function isAnswer(error: unknown): boolean {
   return SQLSTATE.test(codeOf(error) ?? "");
+}
+
+/** Whether another connection held a lock for longer than was to be waited. */
+export function isLockTimeout(error: unknown): boolean {
+  return codeOf(error) === LOCK_TIMEOUT;
 }
 
 /**

@@ -43,15 +43,17 @@ const NOT_BRIEF: Stored[] = briefColumns.map(() => null);
 const MUTEX = "connection";
 
 export class PostgresJournal implements Journal {
-  readonly #config: pg.PoolConfig;
+  readonly #config: pg.ClientConfig;
   readonly #server: string;
+  readonly #guard: PostgresDatabase["guard"];
   readonly #turns = new KeyedMutex();
   #connection: { readonly client: pg.Client; readonly sql: Statements } | null = null;
   #claimed: { readonly owner: string; readonly last: ClaimedRow } = { owner: "", last: BEFORE_ALL };
 
-  constructor({ config, server }: PostgresDatabase) {
+  constructor({ config, server, guard }: PostgresDatabase) {
     this.#config = config;
     this.#server = server;
+    this.#guard = guard;
   }
 
   async commit(batch: readonly JobChanges[]): Promise<CommitAnswer> {
@@ -153,6 +155,7 @@ export class PostgresJournal implements Journal {
     ) => Promise<{ readonly value: T; readonly pending: readonly Promise<unknown>[] }>,
   ): Promise<T> {
     return this.#turns.run(MUTEX, async () => {
+      await this.#guard.mayWrite();
       let isCommitting = false;
       try {
         const { client, sql } = await this.#connected();

@@ -1,0 +1,104 @@
+// A program's store on PostgreSQL: one program at a time, with a home that holds no other database.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { changes, next } from "../../../test/support/journal-records.ts";
+import { END_CONNECTIONS, inPostgres, onPostgres } from "../../../test/support/postgres.ts";
+import { until } from "../../../test/support/until.ts";
+import { systemClock } from "../../app/clock.ts";
+import { JournalUnavailable } from "../../engine/journal.ts";
+import { openStore } from "../open-store.ts";
+import { openSqlite } from "../sqlite/database.ts";
+import { LOCKS } from "./migrate.ts";
+
+const home = mkdtempSync(join(tmpdir(), "troupe-open-"));
+after(() => rmSync(home, { recursive: true, force: true }));
+
+const log = { warn: () => {}, error: () => {} };
+const open = (databaseUrl: string, at = home) =>
+  openStore({ home: at, databaseUrl, clock: systemClock, log });
+
+test("a second program on the same database is refused, and starts once the first has ended", () =>
+  onPostgres(async (url) => {
+    const first = await open(url);
+    await assert.rejects(open(url), {
+      name: "StoreUnusable",
+      message: /^The database \S+\/test_\d+ is in use by another Troupe\. Stop that one first/,
+    });
+    await first.close();
+    await (await open(url)).close();
+  }));
+
+test("a program that has lost its connections goes on, and is still the only one", () =>
+  onPostgres(async (url) => {
+    const store = await open(url);
+    await store.journal.commit([changes()]);
+    await inPostgres(url, END_CONNECTIONS);
+    const commit = () =>
+      store.journal.commit([next(1)]).catch((error: unknown) => {
+        assert.ok(error instanceof JournalUnavailable && error.outcome !== "damaged", String(error));
+        return null;
+      });
+    assert.deepEqual(await until("it commits again", commit), { lost: [], unwritable: [] });
+    await assert.rejects(open(url), { name: "StoreUnusable", message: /in use by another Troupe/ });
+    await store.close();
+  }));
+
+test("a program that finds its database taken writes nothing any more, and says so", () =>
+  onPostgres(async (url) => {
+    const store = await open(url);
+    await store.journal.commit([changes()]);
+    // It takes the lock in the moment in which the connections end.
+    await inPostgres(url, `${END_CONNECTIONS}; SELECT pg_advisory_lock(${LOCKS}, 3)`, async () => {
+      const refused = {
+        name: "JournalUnavailable",
+        outcome: "damaged",
+        message: /Another Troupe has taken the database/,
+      };
+      await assert.rejects(store.journal.commit([next(1)]), refused);
+      await assert.rejects(
+        store.database.transaction((db) => db.deleteFrom("jobs").execute()),
+        refused,
+      );
+      assert.match(store.database.damage() ?? "", /writes nothing any more: stop it/);
+      assert.equal((await store.journal.load("g-1"))?.revision, 1);
+    });
+    await store.close();
+  }));
+
+test("a home with a SQLite database is refused: what it holds is of another store", () =>
+  onPostgres(async (url) => {
+    const other = mkdtempSync(join(tmpdir(), "troupe-open-"));
+    await openSqlite(join(other, "troupe.db")).close();
+    await assert.rejects(open(url, other), { name: "StoreUnusable", message: /holds a SQLite database/ });
+    writeFileSync(join(other, "troupe.db"), "");
+    await (await open(url, other)).close();
+    rmSync(other, { recursive: true });
+  }));
+
+test("a value that only the secret key decrypts is found in whatever table it is", () =>
+  onPostgres(async (url) => {
+    const store = await open(url);
+    await store.journal.commit([changes()]);
+    assert.equal(await store.holdsEncrypted(), false);
+    const configurationJson = '{"token":{"$sealed":"abc"}}';
+    const { insert } = changes();
+    await store.journal.commit([
+      changes({ jobId: "g-2", insert: { ...insert!, runId: "r-2", configurationJson } }),
+    ]);
+    assert.equal(await store.holdsEncrypted(), true);
+    await store.close();
+  }));
+
+test("the size of the database is known, and stays so while the server cannot be asked", () =>
+  onPostgres(async (url) => {
+    const store = await open(url);
+    const { database } = await store.sizes();
+    assert.ok(database > 100_000);
+    await inPostgres(url, END_CONNECTIONS);
+    await store.close();
+    assert.deepEqual(await store.sizes(), { database, wal: 0 });
+  }));

@@ -1,0 +1,33 @@
+// The store as the program uses it, whatever the kind of its database.
+
+import type { Journal } from "../engine/journal.ts";
+import type { Clock, EngineLog } from "../engine/ports.ts";
+import type { Database } from "./sql/database.ts";
+
+export interface OpenStore {
+  readonly database: Database;
+  readonly journal: Journal;
+  /** Whether a stored value needs the secret key. Reads whole tables, so it is asked only when the key is missing. */
+  holdsEncrypted(): Promise<boolean>;
+  /** Gives a little free space back to the disk, if there is too much. @returns whether there is more to give */
+  shrink(): Promise<boolean>;
+  /** Bytes of the database, and of its write-ahead log where that is the program's own. */
+  sizes(): Promise<{ readonly database: number; readonly wal: number }>;
+  /** Looks for damage if the last program did not close the store, and logs it. @returns what is not written any more */
+  checkAfterUncleanEnd(stopping: AbortSignal): Promise<"usable" | "damaged">;
+  /** To be called when nothing is under way. */
+  close(): Promise<void>;
+}
+
+export interface StoreOptions {
+  /** SVC_HOME; it is locked. */
+  readonly home: string;
+  /** SVC_DATABASE_URL. */
+  readonly databaseUrl: string | null;
+  /** To start with an empty database although the home holds what belongs to a lost one. */
+  readonly newDatabase?: boolean;
+  /** To go on although acknowledged commits are missing. */
+  readonly acceptDataLoss?: boolean;
+  readonly clock: Pick<Clock, "after">;
+  readonly log: EngineLog;
+}
