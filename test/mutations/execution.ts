@@ -5,6 +5,7 @@ import type { Mutation } from "./mutation.ts";
 const orphans = ["src/execution/process/orphans.test.ts"];
 const workerPipes = ["src/execution/process/worker-pipes.test.ts"];
 const spareFolders = ["src/execution/runner/spare-folders.test.ts"];
+const usage = ["src/execution/process/usage.test.ts"];
 const hostileWorker = ["src/execution/runner/hostile-worker.test.ts"];
 
 export const executionMutations: readonly Mutation[] = [
@@ -112,5 +113,12 @@ export const executionMutations: readonly Mutation[] = [
     search: 'this.#log(levelOfLine(line), "stderr", line, cut)',
     replacement: 'this.#log("warn", "stderr", line, cut)',
     tests: ["src/execution/output/log-level.test.ts"],
+  },
+  {
+    fault: "what is left by a process that has ended is no longer counted for its worker",
+    file: "src/execution/process/usage.ts",
+    search: "new Set([rootPid, ...starts.keys()])",
+    replacement: "new Set([rootPid])",
+    tests: usage,
   },
 ];

@@ -96,14 +96,18 @@ open("${first}").read()`;
     await using fixture = new RunnerFixture();
     const waited = usageOf(await fixture.sh(`python3 -c '${burn(0.2)}'; python3 -c '${burn(0.2)}'; true`));
     assert.ok(waited.cpuMs >= 380 && waited.cpuMs < 2_000, `${waited.cpuMs} ms`);
-    // What is left was seen before it worked, and is looked at once more when the shell has ended.
-    const [toBurn, toHold, burnt, held] = ["to-burn", "to-hold", "burnt", "held"].map(gates.pipe);
-    assert.ok(toBurn !== undefined && toHold !== undefined);
-    const burning = `(${waitAt(toBurn)}; python3 -c '${burn(0.3)}'; : > '${burnt}'; exec sleep 1000) &`;
+    // What is left was seen before it worked. The one that started the first ends; and both are looked at once more when
+    // the shell has ended.
+    const [toLeave, toBurn, toHold, burnt, held] = ["leave", "burn", "hold", "burnt", "held"].map(gates.pipe);
+    assert.ok(toLeave !== undefined && toBurn !== undefined && toHold !== undefined);
     const source = `import time\nb = b"x" * (60 << 20)\nopen("${held}", "w").close()\ntime.sleep(1000)`;
     const keeping = `(${waitAt(toHold)}; exec python3 -c '${source}') &`;
-    const outcome = fixture.sh(`${burning} ${keeping} echo $PPID; read x < '${burnt}'; read x < '${held}'`);
+    const burning = `(${waitAt(toBurn)}; python3 -c '${burn(0.3)}'; : > '${burnt}'; exec sleep 1000) &`;
+    const leaving = `(${burning} echo $PPID; ${waitAt(toLeave)}); echo $PPID`;
+    const outcome = fixture.sh(`${keeping} ${leaving}; read x < '${burnt}'; read x < '${held}'`);
     await looked((await lines(fixture, 1))[0] ?? 0);
+    await gates.open(toLeave);
+    await looked((await lines(fixture, 2))[0] ?? 0);
     await gates.open(toBurn);
     await gates.open(toHold);
     const left = usageOf(await outcome);

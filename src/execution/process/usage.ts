@@ -152,7 +152,7 @@ function sumOf<T>(items: readonly T[], termOf: (item: T) => number): number {
 }
 
 function lookAt(worker: Watched, nowMs: number): void {
-  const { ticks, rssBytesMax, below } = usageOfTree(worker.pid);
+  const { ticks, rssBytesMax, below } = usageOfTree(worker.pid, worker.below);
   worker.looks++;
   worker.dueAtMs = nowMs + (LOOK_AFTER_MS[worker.looks] ?? LOOK_AFTER_MS.at(-1) ?? 0);
   worker.lookedAtMs = nowMs;
@@ -190,20 +190,28 @@ interface TreeUsage {
   readonly below: readonly SeenProcess[];
 }
 
-/** Looks at a process and at what lives below it. The process must not have been waited for yet. */
-function usageOfTree(rootPid: number): TreeUsage {
+/**
+ * Looks at a process and at what lives below it. The process must not have been waited for yet.
+ *
+ * @param known what an earlier look found below it. The children of a process that has ended since, be it the root, are no
+ *   longer below it.
+ */
+function usageOfTree(rootPid: number, known: readonly SeenProcess[]): TreeUsage {
   let ticks = 0;
   let rssBytesMax: number | null = null;
   const below: SeenProcess[] = [];
-  const pids = [rootPid];
-  for (let i = 0; i < pids.length && i < PROCESSES_MAX; i++) {
-    const pid = pids[i] ?? rootPid;
+  const starts = new Map(known.map(({ pid, start }) => [pid, start]));
+  // What is added meanwhile is visited as well.
+  const pids = new Set([rootPid, ...starts.keys()]);
+  let visited = 0;
+  for (const pid of pids) {
+    if (++visited > PROCESSES_MAX) break;
     const stat = statOf(pid);
-    if (stat === null) continue;
+    if (stat === null || (starts.get(pid) ?? stat.start) !== stat.start) continue;
     ticks += stat.ownTicks + stat.reapedTicks;
     rssBytesMax = larger(rssBytesMax, rssBytesMaxOf(pid));
     if (pid !== rootPid) below.push({ pid, start: stat.start });
-    pids.push(...childrenOf(pid, stat.threads));
+    for (const child of childrenOf(pid, stat.threads)) pids.add(child);
   }
   return { ticks, rssBytesMax, below };
 }
