@@ -10,6 +10,8 @@
 // E5. A job whose commit says "not yours any more" is forgotten at once, with everything it has running.
 // E6. A job whose part the store refuses for good ends as failed; the others of its batch continue (J4).
 // E7. Once the store is damaged nothing is tried any more, and every waiter gets an error.
+// E8. Jobs that are given up are forgotten as lost ones are (E5), all at once. The batch under way is not waited for: when
+//     its answer comes, it changes nothing here.
 
 import { type Batch, EngineUnavailable, JobUnwritable, type OpenJobs, refuse, withoutJobs } from "./batch.ts";
 import type { Effects } from "./job/draft.ts";
@@ -23,6 +25,8 @@ import { tell } from "./service-port.ts";
 
 const RETRY_MS_FIRST = 50;
 const RETRY_MS_MAX = 2_000;
+const NOT_KNOWN = "Whether the request was written is not known: look for its effect before you repeat it.";
+const never = () => new Promise<never>(() => {});
 
 export class CommitBarrier {
   readonly #ports: EnginePorts;
@@ -38,6 +42,10 @@ export class CommitBarrier {
   /** Nothing is written any more; see `settledWithin`. */
   #isAbandoned = false;
   #isDamaged = false;
+  /** What is being written; null between batches. */
+  #underWay: Batch | null = null;
+  /** Counts how often all jobs were given up: what was begun before that is not gone on with. */
+  #givenUp = 0;
 
   /** @param wakeLoop wakes the loop */
   constructor(ports: EnginePorts, open: OpenJobs, wakeLoop: () => void) {
@@ -64,13 +72,15 @@ export class CommitBarrier {
   /**
    * Resolves once everything that changed until now is on disk.
    *
-   * @throws EngineUnavailable when the store is damaged
+   * @throws EngineUnavailable when the store is damaged, or the jobs are given up
    */
   async settled(): Promise<void> {
+    const givenUp = this.#givenUp;
     const last = this.#batchesTaken + (this.#open.pending.isEmpty ? 0 : 1);
     while (this.#batchesWritten < last) {
       if (this.#isDamaged) throw new EngineUnavailable(this.#storeProblem ?? "");
       await this.committed();
+      if (givenUp !== this.#givenUp) throw new EngineUnavailable(NOT_KNOWN, false);
     }
   }
 
@@ -120,6 +130,7 @@ export class CommitBarrier {
     for (const jobId of answer.lost) this.#forget(jobId, batch);
     for (const { jobId, reason } of answer.unwritable) await this.#setAside(jobId, reason, batch);
     this.#isCommitting = false;
+    this.#underWay = null;
     this.#batchesWritten++;
     this.#gather(batch.waiters.length, startedMs);
     this.#release(batch, new Set([...answer.lost, ...answer.unwritable.map(({ jobId }) => jobId)]));
@@ -131,6 +142,32 @@ export class CommitBarrier {
   #gather(answered: number, startedMs: number): void {
     const nowMs = this.#ports.clock.steadyMs();
     this.#open.pending.gather(answered, nowMs + Math.min(nowMs - startedMs, limits.batchAgeMsMax));
+  }
+
+  /**
+   * Gives all jobs up (E8).
+   *
+   * @param reason a sentence for those who wait
+   */
+  giveUp(reason: string): void {
+    const { all, pending } = this.#open;
+    const unsent = new EngineUnavailable(`${reason} The request has no effect.`);
+    for (const waiter of pending.takeWaiters()) waiter.reject(unsent);
+    for (const job of all) this.#end(job, unsent);
+    // Nothing is gathered, and output has room.
+    pending.take();
+    const batch = this.#underWay;
+    this.#underWay = null;
+    if (batch !== null) {
+      for (const waiter of batch.waiters)
+        waiter.reject(new EngineUnavailable(`${reason} ${NOT_KNOWN}`, false));
+      for (const { effects } of batch.parts) this.#act(effects, true);
+    }
+    this.#givenUp++;
+    this.#isCommitting = false;
+    this.#batchesWritten = this.#batchesTaken;
+    this.#storeProblem = null;
+    this.#tellCommitted();
   }
 
   #tellCommitted(): void {
@@ -146,27 +183,35 @@ export class CommitBarrier {
    */
   async #commit(taken: Batch): Promise<{ readonly batch: Batch; readonly answer: CommitAnswer }> {
     let batch = taken;
+    this.#underWay = taken;
     let isUnknown = false;
     const answer = await this.#untilTaken(
       () => this.#ports.journal.commit(batch.parts.map(({ changes }) => changes)),
       (error) => {
         isUnknown ||= error.outcome === "unknown";
         batch = this.#giveUpNewJobs(batch, error, isUnknown);
+        this.#underWay = batch;
       },
     );
     return { batch, answer };
   }
 
-  /** Tries until the store takes it; for ever when it is damaged (E7), or when nothing is written any more. */
+  /**
+   * Tries until the store takes it. Never resolves when it is damaged (E7), when nothing is written any more, or when the
+   * jobs are given up meanwhile (E8).
+   */
   async #untilTaken<T>(attempt: () => Promise<T>, refused: (error: JournalUnavailable) => void): Promise<T> {
+    const givenUp = this.#givenUp;
     let delayMs = RETRY_MS_FIRST;
     for (;;) {
       try {
         const value = await attempt();
+        if (givenUp !== this.#givenUp) return await never();
         if (delayMs > RETRY_MS_FIRST) this.#ports.log.warn({}, "the store commits again");
         this.#storeProblem = null;
         return value;
       } catch (error) {
+        if (givenUp !== this.#givenUp) return await never();
         if (!(error instanceof JournalUnavailable)) throw error;
         const isDamaged = error.outcome === "damaged";
         if (isDamaged) this.setDamaged(error.message);
@@ -176,7 +221,7 @@ export class CommitBarrier {
         this.#storeProblem = error.message;
         refused(error);
         if (!isDamaged) await new Promise<void>((resolve) => this.#ports.clock.after(delayMs, resolve));
-        if (isDamaged || this.#isAbandoned) return await new Promise<never>(() => {});
+        if (isDamaged || this.#isAbandoned || givenUp !== this.#givenUp) return await never();
         delayMs = Math.min(delayMs * 2, RETRY_MS_MAX);
       }
     }
@@ -230,43 +275,46 @@ export class CommitBarrier {
   /** Another owner has the job (E5). */
   #forget(jobId: string, batch: Batch): void {
     const reason = "The job is now run by another node; look at its state and try again.";
-    this.#end(jobId, batch, new EngineUnavailable(reason));
+    this.#endLost(jobId, batch, new EngineUnavailable(reason));
     this.#ports.log.warn({ job_id: jobId }, "a job was taken over by another owner; it is forgotten here");
   }
 
   /** The store refuses the job's part for good (E6). */
   async #setAside(jobId: string, reason: string, batch: Batch): Promise<void> {
-    const isNew = batch.parts.some(({ changes }) => changes.jobId === jobId && changes.insert !== null);
+    const { insert, owner } = batch.parts.find((part) => part.jobId === jobId)!.changes;
     this.#ports.log.error({ job_id: jobId, reason }, "a job cannot be written and is set aside");
-    if (isNew) {
+    if (insert !== null) {
       const text = `The store does not take this job (${reason}). Nothing of it was accepted.`;
-      this.#end(jobId, batch, new JobUnwritable(text));
+      this.#endLost(jobId, batch, new JobUnwritable(text));
       return;
     }
     const text = `A record of the job cannot be written (${reason}): the job ends as failed. Look at its state.`;
-    this.#end(jobId, batch, new EngineUnavailable(text));
+    this.#endLost(jobId, batch, new EngineUnavailable(text));
     const message = `A record of the job cannot be written: ${reason}`;
     const end = await this.#untilTaken(
-      () => failDamagedJob(this.#ports, jobId, message),
+      () => failDamagedJob(this.#ports, { jobId, owner }, message),
       () => {},
     );
     if (end !== null) this.#ports.feed.published(jobId, end.eventSeq, [end.line], true);
   }
 
-  /** Drops the job with everything it has running, and tells its waiters. */
-  #end(jobId: string, batch: Batch, error: Error): void {
+  #endLost(jobId: string, batch: Batch, error: Error): void {
     const job = this.#open.all.get(jobId);
-    if (job !== undefined) {
-      for (const task of job.tasks.values()) {
-        if (task.state.kind === "running") {
-          this.#ports.runner.stop(refOf(job, task));
-        }
-      }
-      if (job.hasServices) this.#ports.services.jobClosed(jobId);
-      this.#drop(job);
-    }
+    if (job !== undefined) this.#end(job, error);
     for (const waiter of batch.waiters) if (waiter.jobId === jobId) waiter.reject(error);
-    this.#open.pending.rejectWaiters(jobId, error);
+  }
+
+  /** Drops the job with everything it has running, and tells those who wait for what is not written yet. */
+  #end(job: Job, error: Error): void {
+    const { runner, services } = this.#ports;
+    for (const task of job.tasks.values()) {
+      if (task.state.kind === "running") runner.stop(refOf(job, task));
+    }
+    // Those that the job has let go of already still run.
+    for (const ref of job.draft.effects.stops) runner.stop(ref);
+    if (job.hasServices) services.jobClosed(job.jobId);
+    this.#drop(job);
+    this.#open.pending.rejectWaiters(job.jobId, error);
   }
 
   #drop(job: Job): void {

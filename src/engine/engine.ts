@@ -1,13 +1,13 @@
 // The engine: all jobs of one owner, and what callers and task runners may ask of them. It only changes jobs; the
-// loop (loop.ts, E3) lets them work, and the barrier (commit-barrier.ts, E1, E2, E4, E5) makes it durable and seen.
+// loop (loop.ts, E3) lets them work, and the barrier (commit-barrier.ts, E1, E2, E4, E5, E8) makes it durable and seen.
 
 import { EngineUnavailable, JobUnwritable, type OpenJobs, PendingBatch } from "./batch.ts";
 import { CommitBarrier } from "./commit-barrier.ts";
 import type { DeclaredOutput } from "./graph.ts";
 import { taskEnded } from "./job/attempts.ts";
 import { type Answered, answer, type PersonsAnswer } from "./job/human-answers.ts";
-import { progressOf, storedStatus } from "./job/image.ts";
-import { start } from "./job/job.ts";
+import { progressOf, readJob, storedStatus } from "./job/image.ts";
+import { goOnAfterRestart, start } from "./job/job.ts";
 import { deliver, type Letter, retryDeadLetters } from "./job/messages.ts";
 import { taskActions, taskEvents } from "./job/outcomes.ts";
 import { serviceChanged } from "./job/services.ts";
@@ -20,7 +20,7 @@ import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
 import { type EnginePorts, parseSlotsKey, slotsKey } from "./ports.ts";
-import { claimedJobs } from "./recovery.ts";
+import { type ClaimedJob, claimedJobs } from "./recovery.ts";
 import type { ServiceChange } from "./service-port.ts";
 import { type Submission, type SubmittedJob, submittedJob } from "./submission.ts";
 import type { Lease, TaskEvent, TaskListener, TaskOutcome, TaskRef, WorkerActions } from "./task-port.ts";
@@ -64,6 +64,8 @@ export class Engine implements TaskListener {
   readonly #barrier: CommitBarrier;
   readonly #loop: Loop;
   #stopReason: string | null = null;
+  /** Why all jobs were given up; null while this engine may hold some. */
+  #absence: string | null = null;
 
   constructor(ports: EnginePorts) {
     this.#ports = ports;
@@ -82,7 +84,7 @@ export class Engine implements TaskListener {
 
   /** Why nothing new is accepted; null while submissions are accepted. */
   get unavailable(): string | null {
-    return this.#stopReason ?? this.#barrier.storeProblem;
+    return this.#stopReason ?? this.#absence ?? this.#barrier.storeProblem;
   }
 
   get openJobs(): number {
@@ -266,26 +268,55 @@ export class Engine implements TaskListener {
 
   /** The answer about a job that is over, once its end is on disk. */
   async #notOpen(jobId: string): Promise<NotOpen> {
+    // Of a job that was given up nothing is known here.
+    if (this.#absence !== null) throw new EngineUnavailable(this.#absence);
     if (this.#jobs.has(jobId)) await this.settled();
     return { kind: "not_open" };
   }
 
   /**
-   * Takes over every open job that no living owner has, and lets it go on.
+   * Gives all jobs up at once (E8): others may have them from now on. What runs of them is stopped, and nothing is
+   * accepted until `takeUp`. Giving up again changes nothing.
+   *
+   * @param reason a sentence for those who wait, with the next step
+   */
+  giveUp(reason: string): void {
+    if (this.#absence !== null) return;
+    this.#absence = reason;
+    this.#barrier.giveUp(reason);
+  }
+
+  /** Works again, under a new name. To be called once nothing runs of the jobs that were given up. */
+  takeUp(owner: string): void {
+    this.#context.owner = owner;
+    this.#absence = null;
+  }
+
+  /** Whether what was begun under this name may go on. */
+  #worksAs(owner: string): boolean {
+    return this.#absence === null && this.#context.owner === owner;
+  }
+
+  /**
+   * Takes over every open job that no living owner has, and lets it go on. May be called again at any time, one call
+   * after the other.
    * @returns how many
    */
   async recover(): Promise<number> {
     let recovered = 0;
+    const { owner } = this.#context;
     try {
-      for await (const job of claimedJobs(this.#ports, this.#context)) {
-        this.#jobs.add(job);
-        this.#loop.changed(job);
+      for await (const claimed of claimedJobs(this.#ports, owner)) {
+        if (!this.#worksAs(owner)) break;
+        this.#goOn(claimed);
         recovered++;
         if (recovered % JOBS_PER_RECOVERY_TURN === 0) await this.#turn();
         if (recovered % JOBS_PER_RECOVERY_BATCH === 0) await this.settled();
       }
-      await this.settled();
+      if (recovered > 0) await this.settled();
     } catch (error) {
+      // What it has read belongs to others by now.
+      if (!this.#worksAs(owner)) return recovered;
       if (error instanceof JournalUnavailable && error.outcome === "damaged") {
         this.#barrier.setDamaged(error.message);
       }
@@ -293,6 +324,13 @@ export class Engine implements TaskListener {
       if (!this.#barrier.isDamaged) throw error;
     }
     return recovered;
+  }
+
+  #goOn({ image, graph }: ClaimedJob): void {
+    const job = readJob(image, graph, this.#context);
+    goOnAfterRestart(job);
+    this.#jobs.add(job);
+    this.#loop.changed(job);
   }
 
   /** Lets everything else have its turn. */

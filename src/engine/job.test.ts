@@ -837,6 +837,22 @@ describe("the store refuses, or another owner has the job", () => {
     assert.deepEqual(h.stops, [running]);
   });
 
+  test("a command that a job has let go of is stopped too when the job turns out to be another owner's", async () => {
+    const h = new EngineHarness();
+    const edges = [edge("r", "x"), edge("r", "y")];
+    const job = await h.submit(graph([router("r"), executor("x"), executor("y")], edges));
+    const running = h.started("y").ref;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    h.answersAfter = promise;
+    h.journalFaults.push("lost");
+    h.engine.taskEnded(h.started("x").ref, succeeded());
+    await h.advance();
+    h.engine.cancel(job).catch(() => {});
+    resolve();
+    await h.advance();
+    assert.deepEqual(h.stops, [running]);
+  });
+
   test("a caller that waits for a job which turns out to be another owner's is told so", async () => {
     const h = new EngineHarness();
     const job = await h.submit(graph([executor("x")]));

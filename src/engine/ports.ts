@@ -81,7 +81,7 @@ export interface EngineLog {
 }
 
 export interface EnginePorts {
-  /** Names this process among all owners; never used twice. */
+  /** Names this process among all owners until it gives its jobs up; never used twice. */
   readonly owner: string;
   readonly clock: Clock;
   readonly randomness: Randomness;

@@ -4,9 +4,7 @@
 import { lastEventJson, renderEvent } from "./event.ts";
 import { makeFailure } from "./failure.ts";
 import type { FailureCode } from "./failure-catalogue.ts";
-import { readJob } from "./job/image.ts";
-import { goOnAfterRestart } from "./job/job.ts";
-import type { Job, JobContext } from "./job/state.ts";
+import type { Graph } from "./graph.ts";
 import { type DamagedJob, type DamagedJobEnd, type JobImage, JournalUnavailable } from "./journal.ts";
 import { isObject } from "./json.ts";
 import { manifestProblemsText, parseManifest } from "./manifest.ts";
@@ -16,19 +14,32 @@ import { runSpan } from "./trace.ts";
 
 const CLAIM_MAX = 100;
 
-/** Claims open jobs and yields them one by one, recovered but not yet stepped; those that cannot be end as failed. */
-export async function* claimedJobs(ports: EnginePorts, context: JobContext): AsyncGenerator<Job> {
+/** A job as it was left. */
+export interface ClaimedJob {
+  readonly image: JobImage;
+  readonly graph: Graph;
+}
+
+/** Claims open jobs for `owner` and yields them one by one; those that cannot go on end as failed. */
+export async function* claimedJobs(ports: EnginePorts, owner: string): AsyncGenerator<ClaimedJob> {
   for (;;) {
-    const ids = await ports.journal.claim(context.owner, CLAIM_MAX);
+    const ids = await ports.journal.claim(owner, CLAIM_MAX);
     if (ids.length === 0) return;
-    for (const id of ids) {
-      const job = await claimedJob(ports, context, id);
+    for (const jobId of ids) {
+      const job = await claimedJob(ports, { jobId, owner });
       if (job !== null) yield job;
     }
   }
 }
 
-async function claimedJob(ports: EnginePorts, context: JobContext, jobId: string): Promise<Job | null> {
+/** A job, and who has it. */
+export interface OwnedJob {
+  readonly jobId: string;
+  readonly owner: string;
+}
+
+async function claimedJob(ports: EnginePorts, owned: OwnedJob): Promise<ClaimedJob | null> {
+  const { jobId } = owned;
   let manifest: unknown;
   let image: JobImage | null;
   try {
@@ -39,17 +50,13 @@ async function claimedJob(ports: EnginePorts, context: JobContext, jobId: string
     if (error instanceof JournalUnavailable) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     ports.log.error({ job_id: jobId, reason }, "a job cannot be read and is set aside");
-    await failDamagedJob(ports, jobId, `A record of the job cannot be read: ${reason}`);
+    await failDamagedJob(ports, owned, `A record of the job cannot be read: ${reason}`);
     return null;
   }
   const parsed = parseManifest(isObject(manifest) ? manifest : {});
-  if (parsed.kind === "valid") {
-    const job = readJob(image, parsed.graph, context);
-    goOnAfterRestart(job);
-    return job;
-  }
+  if (parsed.kind === "valid") return { image, graph: parsed.graph };
   // It was accepted by another version, and cannot run on with this one.
-  await failDamagedJob(ports, jobId, manifestProblemsText(parsed.problems), "manifest.invalid");
+  await failDamagedJob(ports, owned, manifestProblemsText(parsed.problems), "manifest.invalid");
   return null;
 }
 
@@ -60,15 +67,15 @@ export interface LastEvent {
 }
 
 /**
- * Ends a job of this owner as failed; its commands are the caller's to stop.
+ * Ends a job of its owner as failed; its commands are the caller's to stop.
  *
  * @param message what is wrong with it
  * @returns its last event; null when it is over or another's, or when not even its end can be written
  * @throws JournalUnavailable
  */
 export async function failDamagedJob(
-  { owner, clock, journal, log }: EnginePorts,
-  jobId: string,
+  { clock, journal, log }: EnginePorts,
+  { jobId, owner }: OwnedJob,
   message: string,
   code: FailureCode = "runtime.record_damaged",
 ): Promise<LastEvent | null> {

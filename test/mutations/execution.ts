@@ -12,7 +12,7 @@ export const executionMutations: readonly Mutation[] = [
   {
     fault: "the commands of a job that was taken over are not stopped",
     file: "src/engine/commit-barrier.ts",
-    search: "this.#ports.runner.stop(refOf(job, task));",
+    search: 'if (task.state.kind === "running") runner.stop(refOf(job, task));',
     replacement: "",
     tests: ["src/engine/job.test.ts"],
   },

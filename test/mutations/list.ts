@@ -4,6 +4,7 @@ import { backupMutations } from "./backup.ts";
 import { blueprintMutations } from "./blueprints.ts";
 import { bundleMutations } from "./bundles.ts";
 import { cliMutations } from "./cli.ts";
+import { clusterMutations } from "./cluster.ts";
 import { engineMutations } from "./engine.ts";
 import { executionMutations } from "./execution.ts";
 import { httpMutations } from "./http.ts";
@@ -18,6 +19,7 @@ export const mutations: readonly Mutation[] = [
   ...executionMutations,
   ...storeMutations,
   ...postgresMutations,
+  ...clusterMutations,
   ...launchMutations,
   ...httpMutations,
   ...bundleMutations,

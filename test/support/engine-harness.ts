@@ -59,6 +59,8 @@ export class EngineHarness {
   /** Jobs whose parts are never taken; and those that cannot be read. */
   readonly unwritable = new Set<string>();
   readonly unreadable = new Set<string>();
+  /** Answers of commits that are made from now on come after this. */
+  answersAfter: Promise<void> = Promise.resolve();
   /** How often the end of a damaged job is refused. */
   damagedFaults = 0;
   #waiting: Waiting[] = [];
@@ -136,11 +138,16 @@ export class EngineHarness {
     return {
       commit: async (batch: readonly JobChanges[]) => {
         const fault = this.journalFaults.shift();
+        const { answersAfter } = this;
         if (fault === "unavailable") throw new JournalUnavailable("The disk is full.");
         if (fault === "damaged") throw new JournalUnavailable("The database is damaged.", "damaged");
         if (fault === "unknown") throw new JournalUnavailable("The disk failed.", "unknown");
-        if (fault === "lost") return { lost: batch.map(({ jobId }) => jobId), unwritable: [] };
+        if (fault === "lost") {
+          await answersAfter;
+          return { lost: batch.map(({ jobId }) => jobId), unwritable: [] };
+        }
         const answer = await this.memory.commit(batch.filter(({ jobId }) => !this.unwritable.has(jobId)));
+        await answersAfter;
         if (fault === "answer lost") throw new JournalUnavailable("The disk failed.", "unknown");
         const refused = batch.filter(({ jobId }) => this.unwritable.has(jobId));
         return { ...answer, unwritable: refused.map(({ jobId }) => ({ jobId, reason: "a key is taken" })) };

@@ -25,7 +25,8 @@ import { type Draft, newDraft } from "./draft.ts";
 
 /** What all jobs of one engine share. */
 export interface JobContext {
-  readonly owner: string;
+  /** Under which the jobs are held now. */
+  owner: string;
   readonly clock: Clock;
   readonly randomness: Randomness;
   readonly slots: Slots;
