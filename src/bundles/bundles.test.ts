@@ -8,6 +8,7 @@ import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile }
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
+import { scheduler, setImmediate } from "node:timers/promises";
 import yazl from "yazl";
 import {
   bundleFiles,
@@ -18,6 +19,7 @@ import {
   writeFiles,
   zipOf,
 } from "../../test/support/bundles.ts";
+import { endEachSlice } from "../../test/support/turns.ts";
 
 /** Names of the snapshots that are on disk. */
 async function snapshots(home: string): Promise<readonly string[]> {
@@ -47,6 +49,29 @@ test("a folder becomes a read-only snapshot and a record", async () => {
   assert.equal((await stat(join(payload, "worker/run.py"))).mode & 0o777, 0o400);
   assert.equal((await stat(join(payload, "worker/go.sh"))).mode & 0o777, 0o500);
   assert.equal(await readFile(join(payload, "../README.md"), "utf8"), "hello");
+});
+
+test("a bundle of many files is taken in with pauses, and a second copy of it is removed a few files at a time", async (t) => {
+  await using place = await makePlace();
+  const many = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`payloads/${n}.txt`, `${n}`]));
+  const path = await writeFiles(join(place.folder, "many"), bundleFiles(many));
+  endEachSlice(t);
+  const pauses = t.mock.method(scheduler, "yield");
+  const first = await place.bundles.registerFolder({ path });
+  assert.ok(pauses.mock.callCount() >= 300, `${pauses.mock.callCount()} pauses`);
+
+  let isOver = false;
+  const second = place.bundles.registerFolder({ path }).finally(() => {
+    isOver = true;
+  });
+  let atOnce = 0;
+  while (!isOver) {
+    const underWay = process.getActiveResourcesInfo().filter((name) => name.startsWith("FSReq"));
+    atOnce = Math.max(atOnce, underWay.length);
+    await setImmediate();
+  }
+  assert.equal((await second).fingerprint, first.fingerprint);
+  assert.ok(atOnce > 0 && atOnce < 20, `${atOnce} requests to the disk at once`);
 });
 
 test("a snapshot does not share its bytes with the folder it came from", async () => {

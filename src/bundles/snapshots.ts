@@ -13,12 +13,14 @@
 
 import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
+import { mkdir, readdir, rename, stat, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { forEachConcurrent, KeyedMutex } from "../lib/async.ts";
 import { bytesIn, exists, isMissing, syncFolder } from "../lib/files.ts";
+import { removeTree } from "../lib/remove-tree.ts";
+import { Slices } from "../lib/slices.ts";
 import { type Definition, readDefinition } from "./definition.ts";
 import { DiskQuota } from "./disk-quota.ts";
 import { Holds } from "./holds.ts";
@@ -78,7 +80,7 @@ export class Snapshots {
   async open(): Promise<void> {
     const made = await mkdir(this.root, { recursive: true, mode: 0o700 });
     if (made !== undefined) await syncFolder(dirname(this.root));
-    await rm(this.#incoming, { recursive: true, force: true });
+    await removeTree(this.#incoming);
     await mkdir(this.#incoming);
     for (const fingerprint of await this.#holds.left()) {
       await this.#holds.mark(fingerprint);
@@ -104,7 +106,7 @@ export class Snapshots {
     try {
       return await use(folder);
     } finally {
-      await rm(folder, { recursive: true, force: true });
+      await removeTree(folder);
     }
   }
 
@@ -158,7 +160,7 @@ export class Snapshots {
       const definition = await readChecked(content, [...source.problems, ...writer.problems]);
       await writer.write(others);
       if (writer.problems.length > 0) throw new BundleProblem(writer.problems);
-      const { fingerprint, sizeBytes } = this.#fingerprint(source.files, writer);
+      const { fingerprint, sizeBytes } = await this.#fingerprint(source.files, writer);
       await forEachConcurrent(writer.folders, FILES_AT_ONCE, syncFolder);
       await this.#keep(content, { fingerprint, sizeBytes, ...options });
       return { fingerprint, sizeBytes, definition };
@@ -167,13 +169,16 @@ export class Snapshots {
     }
   }
 
-  #fingerprint(
+  async #fingerprint(
     files: readonly BundleFile[],
     writer: FileWriter,
-  ): { readonly fingerprint: string; readonly sizeBytes: number } {
+  ): Promise<{ readonly fingerprint: string; readonly sizeBytes: number }> {
     const total = createHash("sha256");
     let sizeBytes = 0;
-    for (const file of files.toSorted(byPath)) {
+    const sorted = files.toSorted(byPath);
+    const slices = new Slices();
+    for (const file of sorted) {
+      if (slices.isOver) await slices.breathe();
       const { sha256, sizeBytes: fileBytes } = writer.written(file);
       total.update(`${JSON.stringify([file.path, file.isExecutable, sha256])}\n`);
       sizeBytes += fileBytes;
@@ -305,7 +310,7 @@ export class Snapshots {
       const removed = join(this.#incoming, String(++this.#incomingSeq));
       await rename(folder, removed);
       this.#quota.count(fingerprint, 0);
-      await rm(removed, { recursive: true, force: true });
+      await removeTree(removed);
     }
     return size;
   }
