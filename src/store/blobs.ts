@@ -23,10 +23,12 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { KeyedMutex } from "../lib/async.ts";
 import { isMissing, syncFolder } from "../lib/files.ts";
 import type { BlobRemoval } from "../runs/cleanup.ts";
+import { fileBytes } from "../runs/store/open-bytes.ts";
 
 export interface Blob {
   /** 64 lower-case hex digits. */
@@ -35,11 +37,42 @@ export interface Blob {
   readonly size: number;
 }
 
+/** Where the bytes of artifacts are kept: in SVC_HOME, or in a store that several machines share (shared/). */
+export interface Blobs {
+  /**
+   * Takes a regular file in: `path` is gone afterwards. It can be read by everyone, and lasts, when it resolves.
+   *
+   * @throws when `path` is no regular file, or it cannot be kept
+   */
+  put(path: string): Promise<Blob>;
+  /**
+   * Opens some of a blob's bytes; both ends are included.
+   *
+   * @returns null when there is no such blob or the hash is none
+   * @throws when it has another size
+   */
+  read(blob: Blob, first: number, last: number): Promise<Readable | null>;
+  /**
+   * Removes a blob that is not referenced any more, unless it was put again after `sinceMs`: a row that references it may
+   * follow.
+   *
+   * @param sinceMs wall time in ms since 1970
+   * @param options.isPreview only reports what would be removed
+   */
+  removeUnlessPutSince(
+    sha256: string,
+    sinceMs: number,
+    options?: { readonly isPreview?: boolean },
+  ): Promise<BlobRemoval>;
+  /** The hashes of all blobs there are, a bounded page at a time; those that come and go meanwhile may be left out. */
+  pages(): AsyncGenerator<readonly string[]>;
+}
+
 const BLOBS_PER_PAGE = 200;
-const HASH_PATTERN = /^[0-9a-f]{64}$/;
+export const HASH_PATTERN = /^[0-9a-f]{64}$/;
 const READ_CHUNK_BYTES = 256 * 1024;
 
-export class FileBlobs {
+export class FileBlobs implements Blobs {
   readonly #root: string;
   readonly #incoming: string;
   #incomingSeq = 0;
@@ -57,11 +90,6 @@ export class FileBlobs {
     await rm(this.#incoming, { recursive: true, force: true });
   }
 
-  /**
-   * Takes a regular file in: it is moved, so `path` is gone afterwards. On disk when it resolves.
-   *
-   * @throws when `path` is no regular file, or the disk refuses
-   */
   async put(path: string): Promise<Blob> {
     const temporary = await this.#temporaryName();
     try {
@@ -96,13 +124,11 @@ export class FileBlobs {
     }
   }
 
-  /**
-   * Removes a blob that is not referenced any more, unless it was put again after `sinceMs`: a row that references it may
-   * follow.
-   *
-   * @param sinceMs wall time in ms since 1970
-   * @param isPreview only reports what would be removed
-   */
+  async read(blob: Blob, first: number, last: number): Promise<Readable | null> {
+    const found = await this.open(blob.sha256);
+    return found === null ? null : fileBytes({ path: found.path, size: blob.size })(first, last);
+  }
+
   async removeUnlessPutSince(
     sha256: string,
     sinceMs: number,
@@ -124,7 +150,6 @@ export class FileBlobs {
     });
   }
 
-  /** The hashes of all blobs there are, a bounded page at a time; those that come and go meanwhile may be left out. */
   async *pages(): AsyncGenerator<readonly string[]> {
     const folders = await readdir(this.#root).catch(orNone);
     for (const name of folders.filter((one) => /^[0-9a-f]{2}$/.test(one)).sort()) {
@@ -165,15 +190,9 @@ export class FileBlobs {
   /** Hashes, syncs and names a file that already lies in `incoming`; it came from `origin`. */
   async #keep(temporary: string, origin: string): Promise<Blob> {
     let blob: Blob;
-    // Not blocking: it might be a pipe.
-    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    const file = await open(temporary, flags).catch((error: NodeJS.ErrnoException) => {
-      throw error.code === "ELOOP" || error.code === "ENXIO" ? notRegular(origin) : error;
-    });
+    const file = await openRegular(temporary, origin);
     try {
-      const found = await file.stat();
-      if (!found.isFile()) throw notRegular(origin);
-      if (found.nlink > 1) return await this.#keepCopy(temporary, origin);
+      if ((await file.stat()).nlink > 1) return await this.#keepCopy(temporary, origin);
       await file.chmod(0o400);
       blob = await hash(file);
       await file.sync();
@@ -214,11 +233,29 @@ async function copy(path: string, target: string): Promise<void> {
   }
 }
 
+/**
+ * Opens a file for reading; a symlink is not followed.
+ *
+ * @param origin what errors call it
+ * @throws when it is no regular file
+ */
+export async function openRegular(path: string, origin: string): Promise<FileHandle> {
+  // Not blocking: it might be a pipe.
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const file = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === "ELOOP" || error.code === "ENXIO" ? notRegular(origin) : error;
+  });
+  if ((await file.stat()).isFile()) return file;
+  await file.close();
+  throw notRegular(origin);
+}
+
 function notRegular(path: string): Error {
   return new Error(`${path} is not a regular file and cannot be kept as a blob.`);
 }
 
-async function hash(file: FileHandle): Promise<Blob> {
+/** @param file from its beginning */
+export async function hash(file: FileHandle): Promise<Blob> {
   const digest = createHash("sha256");
   // One buffer for the whole file: a stream, which makes one per chunk, takes a fifth longer.
   const chunk = Buffer.allocUnsafe(READ_CHUNK_BYTES);

@@ -34,7 +34,7 @@ import { EventFeed } from "../../src/runs/feed.ts";
 import { RunStore } from "../../src/runs/store/run-store.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { openSecretKey } from "../../src/security/secret-key.ts";
-import { FileBlobs } from "../../src/store/blobs.ts";
+import { type Blob, FileBlobs } from "../../src/store/blobs.ts";
 import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
 import { sqlDeadLetterRecords } from "../../src/store/sql/dead-letters.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
@@ -83,7 +83,7 @@ export async function startGateway() {
   const runStore = new RunStore({
     home,
     records: journal,
-    blobPath: async (sha256: string) => (await blobs.open(sha256))?.path ?? null,
+    openBlob: (blob: Blob, first: number, last: number) => blobs.read(blob, first, last),
     findRun: (runId) => findRunSource({ records, journal, secrets }, runId),
   });
   const services = {

@@ -45,7 +45,7 @@ export function storeOf(home: string, run: TestRun): RunStore {
   return new RunStore({
     home,
     records: { artifact: async () => null, artifactPage: async () => [], finalArtifact: async () => null },
-    blobPath: async () => null,
+    openBlob: async () => null,
     findRun: async (runId) => (run.exists && runId === run.runId ? sourceOf(run) : null),
   });
 }

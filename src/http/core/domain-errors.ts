@@ -6,9 +6,16 @@ import { JournalUnavailable } from "../../engine/journal.ts";
 import { MachineBusy } from "../../lib/async.ts";
 import { DomainError } from "../../lib/domain-error.ts";
 import { HistoryUnavailable } from "../../runs/store/run-store.ts";
+import { SharedStoreUnavailable } from "../../store/shared/object-store.ts";
 
 /** Temporary errors. */
-const unavailable = [EngineUnavailable, JournalUnavailable, HistoryUnavailable, MachineBusy];
+const unavailable = [
+  EngineUnavailable,
+  JournalUnavailable,
+  HistoryUnavailable,
+  MachineBusy,
+  SharedStoreUnavailable,
+];
 
 /** @returns null for an error that is not for callers */
 export function domainErrorOf(error: unknown): DomainError | null {

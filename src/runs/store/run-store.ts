@@ -9,12 +9,12 @@
 
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import type { ArtifactRecord } from "../../engine/task-port.ts";
 import { KeyedMutex, Semaphore } from "../../lib/async.ts";
 import type { JobRecords } from "../job-records.ts";
 import { documentFiles, inListOrder, projectedFiles } from "./history-files.ts";
 import { documentOf, FINAL_ARTIFACT_ID, isHistoryFileId } from "./history-names.ts";
-import { fileBytes } from "./open-bytes.ts";
 import { HistoryCut, Projection } from "./projection.ts";
 import type { RunSource } from "./run-source.ts";
 import type { StoredArtifact } from "./stored-artifact.ts";
@@ -25,8 +25,12 @@ export interface RunStorePorts {
   readonly records: Pick<JobRecords, "artifact" | "artifactPage" | "finalArtifact">;
   /** The run as it stands now; null when there is none, or its job was deleted. */
   readonly findRun: (runId: string) => Promise<RunSource | null>;
-  /** Path of a stored artifact's bytes, or null when they are gone. */
-  readonly blobPath: (sha256: string) => Promise<string | null>;
+  /** Opens some bytes of what a worker left, both ends included; null when they are gone. */
+  readonly openBlob: (
+    blob: Pick<ArtifactRecord, "sha256" | "size">,
+    first: number,
+    last: number,
+  ) => Promise<Readable | null>;
 }
 
 /** The disk takes no more, or the program stops: nothing is lost, and the same can be asked for later. */
@@ -208,9 +212,9 @@ export class RunStore {
     return {
       ...record,
       open: async (first, last) => {
-        const path = await this.#ports.blobPath(record.sha256);
-        if (path === null) throw Object.assign(new Error("The artifact was removed."), { code: "ENOENT" });
-        return fileBytes({ path, size: record.size })(first, last);
+        const bytes = await this.#ports.openBlob(record, first, last);
+        if (bytes === null) throw Object.assign(new Error("The artifact was removed."), { code: "ENOENT" });
+        return bytes;
       },
     };
   }
