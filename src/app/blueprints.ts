@@ -16,7 +16,17 @@ import type { Config } from "./config.ts";
 import type { Core } from "./core.ts";
 
 export function openBlueprints(config: Config, core: Core) {
-  const { bundles, feed, runner, secrets, services, gatewayRecords: records, engineLog: log, home } = core;
+  const {
+    bundles,
+    feed,
+    runner,
+    secrets,
+    services,
+    gatewayRecords: records,
+    engineLog: log,
+    home,
+    workersEnv,
+  } = core;
   const { database } = core.store;
   const clock = systemClock;
   const newId = systemRandomness.id;
@@ -37,7 +47,7 @@ export function openBlueprints(config: Config, core: Core) {
       resources,
       models,
       openConfiguration: (configuration) =>
-        secrets.decryptForWorker(JSON.stringify(secrets.encrypt(configuration)), process.env),
+        secrets.decryptForWorker(JSON.stringify(secrets.encrypt(configuration)), workersEnv),
       freeBytes: async () => {
         const { bavail, bsize } = await statfs(home);
         return bavail * bsize;
@@ -57,7 +67,7 @@ export function openBlueprints(config: Config, core: Core) {
     secrets,
     sideCommand: runner.sideCommands.run,
     workerEnvPrefixes: config.workerEnvPrefixes,
-    runtimeEnv: process.env,
+    runtimeEnv: workersEnv,
     webUiPlace: { host: config.webUiHost, publicUrl: config.webUiPublicUrl },
     feed,
     openRun: (runId) => records.openRun(runId),

@@ -6,7 +6,10 @@ import { readFileSync, statSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import { homedir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { KEY_BYTES, keyOfText } from "../security/secret-key.ts";
+import type { SharedPlace } from "../store/shared/open-shared.ts";
+import type { S3Place } from "../store/shared/s3-requests.ts";
 
 /** What is wrong with a value, as a sentence. */
 export class WrongValue extends Error {
@@ -156,6 +159,61 @@ export function databaseSecrets(address: string | null): readonly string[] {
   const { password, searchParams } = new URL(address);
   const given = [password, decodeURIComponent(password), ...searchParams.getAll("password")];
   return [address, ...given.filter((text) => text !== "")];
+}
+
+/** A folder that several machines have, or a bucket of an S3-compatible store. */
+export function sharedPlace(text: string): SharedPlace {
+  const url = URL.parse(text);
+  if (url?.protocol === "file:" && url.host === "" && url.search + url.hash === "") {
+    const path = fileURLToPath(url).replace(/(?<=.)\/+$/, "");
+    if (path === "/") throw new WrongValue("the folder is the root of all folders.");
+    return Object.freeze({ kind: "folder", path });
+  }
+  if (url?.protocol !== "s3:") {
+    throw new WrongValue("the value is neither a file:/// address nor of the form s3://bucket/prefix.");
+  }
+  if (url.username + url.password !== "") {
+    throw new WrongValue(
+      "the address holds a user or a password; they belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+    );
+  }
+  return Object.freeze({ kind: "s3", place: Object.freeze(bucketOf(url)) });
+}
+
+function bucketOf({ hostname, pathname, searchParams }: URL): S3Place {
+  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(hostname)) {
+    throw new WrongValue(`${quoted(hostname)} is not the name of a bucket.`);
+  }
+  const unknown = [...searchParams.keys()].find((name) => name !== "endpoint" && name !== "region");
+  if (unknown !== undefined)
+    throw new WrongValue(`it has the parameter ${quoted(unknown)}; endpoint and region are known.`);
+  const endpoint = searchParams.get("endpoint");
+  const address = URL.parse(endpoint ?? "");
+  const isHttp = address !== null && /^https?:$/.test(address.protocol);
+  if (
+    endpoint !== null &&
+    (!isHttp || address.username + address.password + address.search + address.hash !== "")
+  ) {
+    throw new WrongValue("its endpoint is not a web address of scheme, host and port.");
+  }
+  const region = searchParams.get("region") ?? "us-east-1";
+  if (!/^[a-z0-9-]{1,64}$/.test(region))
+    throw new WrongValue(`${quoted(region)} is not the name of a region.`);
+  const path = decoded(pathname)
+    .split("/")
+    .filter((part) => part !== "");
+  if (path.some((part) => part === "." || part === ".."))
+    throw new WrongValue("its prefix holds dots in place of a name.");
+  const prefix = path.map((part) => `${part}/`).join("");
+  return { bucket: hostname, prefix, endpoint, region };
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    throw new WrongValue("its prefix is not encoded as in a web address.");
+  }
 }
 
 /** An address as it may be shown: without user, password and parameters. */

@@ -3,7 +3,8 @@
 
 import { availableParallelism, homedir } from "node:os";
 import { delimiter, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import type { SharedPlace } from "../store/shared/open-shared.ts";
 import {
   bearerTokens,
   databaseUrl,
@@ -22,6 +23,7 @@ import {
   type SecretFile,
   secretFile,
   secretKeys,
+  sharedPlace,
   wholeNumber,
   withoutSecrets,
 } from "./config-parsers.ts";
@@ -168,6 +170,15 @@ export const table = {
     fallback: () => null,
     parse: databaseUrl,
     show: (value) => (value === null ? UNSET : withoutSecrets(value, MASK)),
+  }),
+  blobUrl: setting<SharedPlace | null>({
+    variable: "SVC_BLOB_URL",
+    meaning:
+      "Where several machines keep artifacts: file:///folder, which all have, or s3://bucket/prefix?endpoint=…&region=… with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Unset: in SVC_HOME.",
+    example: "s3://bucket/troupe?region=eu-central-1",
+    fallback: () => null,
+    parse: sharedPlace,
+    show: shownPlace,
   }),
   executorMaxConcurrency: setting<number>({
     variable: "SVC_EXECUTOR_MAX_CONCURRENCY",
@@ -316,6 +327,14 @@ function showPools(pools: Readonly<Record<string, number>>): string {
 
 function masked(secrets: readonly string[]): string {
   return secrets.length === 0 ? UNSET : MASK;
+}
+
+function shownPlace(shared: SharedPlace | null): string {
+  if (shared === null) return UNSET;
+  if (shared.kind === "folder") return pathToFileURL(shared.path).href;
+  const { bucket, prefix, endpoint, region } = shared.place;
+  const query = [...(endpoint === null ? [] : [`endpoint=${endpoint}`]), `region=${region}`];
+  return `s3://${bucket}/${prefix}?${query.join("&")}`;
 }
 
 function shownPath(file: SecretFile | null): string {

@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { isWithheldVariable } from "../engine/graph.ts";
+import { workersEnvironment } from "./bucket-credentials.ts";
 import { type Command, type Config, describeConfig, loadConfig } from "./config.ts";
 import { table } from "./config-table.ts";
 
@@ -120,6 +121,12 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
   ["SVC_SECRET_KEY_FILE", "secretKeyFile", null, []],
   ["SVC_DATABASE_URL", "databaseUrl", null, [["postgres://a:b@h:5433/d?c=e", "postgres://a:b@h:5433/d?c=e"]]],
   [
+    "SVC_BLOB_URL",
+    "blobUrl",
+    null,
+    [["file:///srv/shared%20files/", { kind: "folder", path: "/srv/shared files" }]],
+  ],
+  [
     "SVC_EXECUTOR_MAX_CONCURRENCY",
     "executorMaxConcurrency",
     Math.max(2, availableParallelism()),
@@ -227,6 +234,21 @@ const wrongTexts: Record<string, readonly string[]> = {
   ],
   SVC_SECRET_KEY_FILE: ["/nowhere/at/all", "/", "a\0b"],
   SVC_DATABASE_URL: ["mysql://a/b", "nonsense", "postgres:///b", "postgres://a", "postgres://a:%zz@b/c"],
+  SVC_BLOB_URL: [
+    "/srv/shared",
+    "file:///",
+    "file://host/srv",
+    "https://bucket/prefix",
+    "s3:///prefix",
+    "s3://UPPER_CASE",
+    "s3://amy:hunter22@bucket",
+    "s3://bucket/?acl=public",
+    "s3://bucket/?endpoint=ftp://h",
+    "s3://bucket/?endpoint=http://amy:hunter22@h",
+    "s3://bucket/?region=EU%20west",
+    "s3://bucket/a%2f..%2fb",
+    "s3://bucket/%ff",
+  ],
   SVC_EXECUTOR_MAX_CONCURRENCY: ["0", "10001", "many"],
   SVC_EXECUTOR_POOL_CAPACITIES: [
     "gpu",
@@ -468,6 +490,45 @@ describe("secrets", () => {
     const env = { SVC_API_TOKEN: `${token} x`, SVC_DATABASE_URL: "mysql://amy:hunter22@db/t" };
     assert.ok(!/horse|hunter22/.test(problems(env).join("\n")));
     assert.equal(problems(env).length, 2);
+  });
+});
+
+describe("a bucket for files", () => {
+  const keys = {
+    AWS_ACCESS_KEY_ID: "AKIAQUITESECRET",
+    AWS_SECRET_ACCESS_KEY: "quite/secret+key",
+    AWS_SESSION_TOKEN: "secret-session",
+  };
+  const placed = (url: string) => load({ ...keys, SVC_BLOB_URL: url }).blobUrl;
+  test("is named by its address, with the region and where it is", () => {
+    const bucket = { bucket: "my-bucket", prefix: "", endpoint: null, region: "us-east-1" };
+    assert.deepEqual(placed("s3://my-bucket"), { kind: "s3", place: bucket });
+    const url = "s3://b.ucket/a//b%20c/?endpoint=http://127.0.0.1:9000&region=eu-1";
+    const place = { bucket: "b.ucket", prefix: "a/b c/", endpoint: "http://127.0.0.1:9000", region: "eu-1" };
+    assert.deepEqual(placed(url), { kind: "s3", place });
+  });
+  test("needs credentials, of which none is shown or repeated, and a client needs none", () => {
+    const env = { ...keys, SVC_BLOB_URL: "s3://b-ucket" };
+    const config = load(env);
+    assert.deepEqual(Object.values(config.blobCredentials ?? {}), Object.values(keys));
+    for (const secret of Object.values(keys)) {
+      assert.ok(config.secretTexts.includes(secret));
+      assert.ok(!JSON.stringify(describeConfig(config)).includes(secret));
+    }
+    const [line = ""] = problems({ ...env, AWS_SECRET_ACCESS_KEY: " " });
+    assert.match(line, /needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY/);
+    const [broken = ""] = problems({ ...env, AWS_SECRET_ACCESS_KEY: "quite secret" });
+    assert.ok(broken.startsWith("AWS_SECRET_ACCESS_KEY: ") && !broken.includes("quite"), broken);
+    assert.equal(load({ SVC_BLOB_URL: "s3://b-ucket" }, "client").blobCredentials, null);
+  });
+  test("keeps its credentials from workers; without one the variables are theirs", () => {
+    const env = { ...keys, PATH: "/bin", AWS_REGION: "eu-1" };
+    const config = load({ ...env, SVC_BLOB_URL: "s3://b-ucket" });
+    const given = workersEnvironment(env, config.blobCredentials);
+    assert.deepEqual(given, { PATH: "/bin", AWS_REGION: "eu-1" });
+    const without = load(env);
+    assert.deepEqual(workersEnvironment(env, without.blobCredentials), env);
+    assert.ok(!without.secretTexts.includes(keys.AWS_SECRET_ACCESS_KEY));
   });
 });
 

@@ -7,6 +7,8 @@
 // - A secret is never shown: not by describeConfig, and not in a problem.
 
 import { nearestName } from "../lib/text.ts";
+import type { S3Credentials } from "../store/shared/s3-requests.ts";
+import { bucketCredentials } from "./bucket-credentials.ts";
 import { databaseSecrets, isLoopback, WrongValue } from "./config-parsers.ts";
 import { type RuntimeApi, type Setting, table, UNSET, type Values } from "./config-table.ts";
 import { runtimeSocket, SOCKET_PATH_BYTES_MAX } from "./runtime-socket.ts";
@@ -26,6 +28,8 @@ export interface Config extends Values {
   readonly runtimeApiTokens: readonly string[];
   /** From SVC_SECRET_KEY or its file; the first encrypts. Empty: those of secret.key. */
   readonly secretKeys: readonly string[];
+  /** Those of the bucket in SVC_BLOB_URL; null without one. */
+  readonly blobCredentials: S3Credentials | null;
   /** Every secret of this configuration, which must not be shown anywhere. */
   readonly secretTexts: readonly string[];
   /** Names of the variables that were set. */
@@ -72,13 +76,24 @@ export function loadConfig(
   }
   const warnings = misspelt(env);
   if (problems.length > 0) return { kind: "invalid", problems, warnings };
-  const config = settle(values as Values, command, fromEnvironment);
+  const isBucket = (values as Values).blobUrl?.kind === "s3";
+  const found = isBucket ? bucketCredentials(env) : null;
+  const wrong = typeof found === "string" ? found : null;
+  // A command that only talks to a server needs none.
+  if (wrong !== null && command !== "client") return { kind: "invalid", problems: [wrong], warnings };
+  const credentials = typeof found === "string" ? null : found;
+  const config = settle(values as Values, command, fromEnvironment, credentials);
   const conflicts = checkRelations(config);
   if (conflicts.length > 0) return { kind: "invalid", problems: conflicts, warnings };
   return { kind: "ok", config, warnings };
 }
 
-function settle(values: Values, command: Command, fromEnvironment: readonly string[]): Config {
+function settle(
+  values: Values,
+  command: Command,
+  fromEnvironment: readonly string[],
+  blobCredentials: S3Credentials | null,
+): Config {
   const isSet = (variable: string) => fromEnvironment.includes(variable);
   const merged = { ...values };
   if (command === "runtime") {
@@ -94,7 +109,8 @@ function settle(values: Values, command: Command, fromEnvironment: readonly stri
   const runtimeApiTokens = values.runtimeApiTokenFile?.secrets ?? values.runtimeApiToken;
   const isClosed = values.environment === "prod" && runtimeApiTokens.length === 0;
   const secretKeys = values.secretKeyFile?.secrets ?? values.secretKey;
-  const secrets = [...apiTokens, ...runtimeApiTokens, ...secretKeys];
+  const ofBlobs = Object.values(blobCredentials ?? {}).filter((one) => one !== null);
+  const secrets = [...apiTokens, ...runtimeApiTokens, ...secretKeys, ...ofBlobs];
   return Object.freeze({
     ...merged,
     command,
@@ -103,6 +119,7 @@ function settle(values: Values, command: Command, fromEnvironment: readonly stri
     runtimeApi: values.runtimeApi ?? (isClosed ? "socket" : "tcp"),
     runtimeApiTokens,
     secretKeys,
+    blobCredentials,
     secretTexts: Object.freeze([...secrets, ...databaseSecrets(values.databaseUrl)]),
     fromEnvironment: Object.freeze(fromEnvironment),
   });

@@ -26,7 +26,6 @@ import { RunStore } from "../runs/store/run-store.ts";
 import { ConfigurationSecrets } from "../security/configuration.ts";
 import { openSecretKey } from "../security/secret-key.ts";
 import { ServiceRegistry } from "../services/registry.ts";
-import { FileBlobs } from "../store/blobs.ts";
 import { openHome, pathsOpenToOthers } from "../store/home.ts";
 import { homeLeftovers } from "../store/home-leftovers.ts";
 import { openStore } from "../store/open-store.ts";
@@ -39,6 +38,8 @@ import { sqlRetentionRecords } from "../store/sql/retention.ts";
 import { StoreWatch } from "../store/sql/store-watch.ts";
 import { WEB_UI_POOL } from "../web/inject.ts";
 import { RunEvents } from "../web/run-events.ts";
+import { workersEnvironment } from "./bucket-credentials.ts";
+import { openBytes } from "./bytes.ts";
 import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { isLoopback } from "./config-parsers.ts";
@@ -92,8 +93,7 @@ export async function openCore(
     mayMake: async () => options.newKey === true || !(await opened.holdsEncrypted()),
   });
   const secrets = new ConfigurationSecrets(key);
-  const blobs = new FileBlobs(join(home.path, "blobs"));
-  await blobs.sweep();
+  const { blobs } = await openBytes(config, home.path, log);
   const bundles = await Bundles.open({
     home: home.path,
     records: sqlBundleRecords(database),
@@ -112,18 +112,19 @@ export async function openCore(
   const dashboardKey = (runId: string) => (dashboardsAsk ? runTokens.of(runId) : null);
   const runEvents = new RunEvents(dashboardKey);
   const payloadOf = payloadsIn(home.path, (fingerprint) => bundles.snapshots.payloads(fingerprint));
+  const workersEnv = workersEnvironment(process.env, config.blobCredentials);
   const runner = new LocalTaskRunner({
     home: home.path,
     blobs,
     payloadOf,
     declaredOutputs: (jobId) => engine.declaredOutputs(jobId),
-    openConfiguration: (json) => secrets.decryptForWorker(json, process.env),
+    openConfiguration: (json) => secrets.decryptForWorker(json, workersEnv),
     openBody: (body) => secrets.decryptBody(body),
     runEvents: (runId) => runEvents.of(runId),
     newId: systemRandomness.id,
     clock: systemClock,
     workerEnvPrefixes: config.workerEnvPrefixes,
-    runtimeEnv: process.env,
+    runtimeEnv: workersEnv,
     runtimeSecrets: config.secretTexts,
     log: engineLog,
   });
@@ -176,13 +177,12 @@ export async function openCore(
     clock: systemClock,
     log: engineLog,
   });
-  const blobPath = async (sha256: string) => (await blobs.open(sha256))?.path ?? null;
   const store = new StoreWatch(database, systemClock.nowMs);
   const gatewayRecords = sqlGatewayRecords(store.database, systemClock.soon);
   const runStore = new RunStore({
     home: home.path,
     records,
-    blobPath,
+    openBlob: (blob, first, last) => blobs.read(blob, first, last),
     findRun: (runId) => findRunSource({ records: gatewayRecords, journal: records, secrets }, runId),
   });
   const startedAtMs = systemClock.nowMs();
@@ -201,6 +201,7 @@ export async function openCore(
     feed,
     slots,
     runner,
+    workersEnv,
     runTokens,
     runEvents,
     dashboardKey,

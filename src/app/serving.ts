@@ -10,6 +10,7 @@ import type { Waits } from "../http/resources/waits.ts";
 import { runtimeServer } from "../http/runtime/server.ts";
 import { type MetricsSource, metricsSource } from "../observability/metrics/metrics-source.ts";
 import { ProcessMeter } from "../observability/metrics/process-meter.ts";
+import { checkFiles } from "./bytes.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import { type Config, runtimePortName } from "./config.ts";
 import type { Core } from "./core.ts";
@@ -134,6 +135,7 @@ async function serveGateway(config: Config, core: Core, gateway: Gateway, servin
       runTokens,
       dashboardKey,
       config,
+      checkFiles: () => checkFiles(config),
       processId: systemRandomness.id().slice(-8),
       stopping: serving.stopping,
     },

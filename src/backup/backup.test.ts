@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { createWriteStream, rmSync } from "node:fs";
+import { createWriteStream, existsSync, rmSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -66,9 +66,21 @@ async function newHome(blobs: number) {
   return { home, fingerprint, resource };
 }
 
-async function backedUp(home: string, more: { withKey?: boolean; signal?: AbortSignal } = {}) {
+async function backedUp(
+  home: string,
+  more: { withKey?: boolean; withArtifacts?: boolean; signal?: AbortSignal } = {},
+) {
   const file = `${newPlace()}.zip`;
-  const request = { home, file, withKey: false, version: "1", createdAt: "now", signal: still, ...more };
+  const request = {
+    home,
+    file,
+    withKey: false,
+    withArtifacts: true,
+    version: "1",
+    createdAt: "now",
+    signal: still,
+    ...more,
+  };
   return { file, report: await backUp(request) };
 }
 
@@ -76,6 +88,16 @@ async function restored(file: string) {
   const home = newPlace();
   return { home, report: await restore({ file, home, signal: still }) };
 }
+
+test("without the contents of artifacts, which a store of its own has, it misses none of them", async () => {
+  const { home } = await newHome(3);
+  await rm(join(home, "blobs"), { recursive: true });
+  const { file, report } = await backedUp(home, { withArtifacts: false });
+  assert.deepEqual([report.missing, report.damaged], [[], []]);
+  const { home: copy } = await restored(file);
+  assert.ok(!existsSync(join(copy, "blobs")));
+  assert.ok(existsSync(join(copy, "bundles")));
+});
 
 test("all content that rows reference comes back, private, and nothing else", async () => {
   const { home, fingerprint, resource } = await newHome(50);

@@ -26,6 +26,8 @@ export interface BackupRequest {
   readonly file: string;
   /** Whether secret.key is put into it. */
   readonly withKey: boolean;
+  /** Whether the home has the bytes of artifacts; else they are in a store of their own, and not in the backup. */
+  readonly withArtifacts: boolean;
   readonly version: string;
   readonly createdAt: string;
   readonly signal: AbortSignal;
@@ -62,7 +64,7 @@ export async function backUp(request: BackupRequest): Promise<BackupReport> {
     archive.addText(ABOUT_FILE, `${JSON.stringify(about, null, 2)}\n`);
     if (hasKey) await archive.addFile(KEY_FILE, join(home, KEY_FILE), home);
     const copy = join(folder, DATABASE_FILE);
-    const found = await new Content(archive, home, signal).collect(copy);
+    const found = await new Content(archive, request).collect(copy);
     await archive.addFile(DATABASE_FILE, copy, home);
     await archive.finish();
     await rename(join(folder, "archive"), file);
@@ -77,13 +79,15 @@ class Content {
   readonly #archive: ArchiveWriter;
   readonly #home: string;
   readonly #signal: AbortSignal;
+  readonly #withArtifacts: boolean;
   readonly #done = new Set<string>();
   readonly #damaged: string[] = [];
 
-  constructor(archive: ArchiveWriter, home: string, signal: AbortSignal) {
+  constructor(archive: ArchiveWriter, { home, signal, withArtifacts }: BackupRequest) {
     this.#archive = archive;
     this.#home = home;
     this.#signal = signal;
+    this.#withArtifacts = withArtifacts;
   }
 
   /** Leaves at `copy` a moment of the database all of whose content is in the archive. */
@@ -102,7 +106,7 @@ class Content {
   async #addNamedBy(copy: string): Promise<ReadonlySet<string>> {
     const missing = new Set<string>();
     for (const content of contentNamedIn(copy)) {
-      if (this.#done.has(content.path)) continue;
+      if (this.#done.has(content.path) || (content.kind === "blob" && !this.#withArtifacts)) continue;
       this.#signal.throwIfAborted();
       try {
         await this.#add(content);

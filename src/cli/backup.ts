@@ -12,22 +12,29 @@ const PATHS_SHOWN = 10;
 
 export async function backup(call: Call): Promise<number> {
   const [file = ""] = call.words;
-  return inHome(call, `Writing the backup ${file}`, async ({ home }, signal) => {
+  return inHome(call, `Writing the backup ${file}`, async ({ home, blobUrl }, signal) => {
     const { backUp } = await import("../backup/backup.ts");
     if (call.flag("force") !== true && (await lstat(file).catch(() => null)) !== null) {
       throw new CommandFailed(`${file} exists already. Choose another name, or replace it with --force.`);
     }
     const withKey = call.flag("with-key") === true;
     const createdAt = new Date().toISOString();
-    const request = { home, file, withKey, createdAt, version: programVersion(), signal };
+    const withArtifacts = blobUrl === null;
+    const request = { home, file, withKey, withArtifacts, createdAt, version: programVersion(), signal };
     const { missing, damaged, hasKey, ...size } = await backUp(request);
     const { terminal } = call;
-    printAnswer(call, { file, ...size, has_key: hasKey, missing, damaged }, () =>
+    const has = { has_key: hasKey, has_artifacts: withArtifacts };
+    printAnswer(call, { file, ...size, ...has, missing, damaged }, () =>
       cleanText(`Backed up ${home} to ${file}: ${plural(size.files, "file")}, ${bytes(size.bytes)}.`),
     );
     if (!hasKey) {
       terminal.note(
         "The secret key is not in it: keep a copy of secret.key (or SVC_SECRET_KEY) apart. Without it the backup restores, but not its secrets.",
+      );
+    }
+    if (!withArtifacts) {
+      terminal.note(
+        "The contents of artifacts are not in it: they are in the store that SVC_BLOB_URL names. Back that up by its own means, after this.",
       );
     }
     notePaths(call, missing, "missing from the home, and so from the backup");

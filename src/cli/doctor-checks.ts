@@ -4,6 +4,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { TroupeRuntime } from "../../sdk/src/index.ts";
+import { checkFiles } from "../app/bytes.ts";
 import type { Config } from "../app/config.ts";
 import { runtimeSocket } from "../app/runtime-socket.ts";
 import {
@@ -35,12 +36,10 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
     const home = await checkHome(config.home, config.home);
     findings.push(...home);
     if (home.every(({ state }) => state !== "fail")) {
-      findings.push(
-        await checkStore(config.home),
-        ...checkContent(config.home),
-        ...checkPrivacy(config.home),
-      );
+      findings.push(await checkStore(config.home), ...checkContent(config), ...checkPrivacy(config.home));
     }
+    const files = await checkFiles(config);
+    if (files !== null) findings.push(files);
     findings.push(describeRuntimeApi(config));
     if (config.runtimeApi === "tcp") findings.push(await checkPort(config));
   }
@@ -83,13 +82,13 @@ function checkPrivacy(home: string): readonly Finding[] {
 const PATHS_SHOWN = 3;
 
 /** Whether the files that the database names exist; no finding without a readable database. */
-function checkContent(home: string): readonly Finding[] {
+function checkContent(config: Config): readonly Finding[] {
   const name = "content";
   try {
-    if (!existsSync(databaseFile(home))) return [];
-    const first = missingContent(home);
+    if (!existsSync(databaseFile(config.home))) return [];
+    const first = missingContent(config);
     // Checked twice, to leave out what a running program has removed meanwhile.
-    const paths = first.size === 0 ? [] : [...first.intersection(missingContent(home))];
+    const paths = first.size === 0 ? [] : [...first.intersection(missingContent(config))];
     if (paths.length === 0)
       return [{ name, state: "ok", text: "every file that the database names is there" }];
     const text = `${paths.length} of the files that the database names are missing: ${paths.slice(0, PATHS_SHOWN).join(", ")}${paths.length > PATHS_SHOWN ? ", …" : ""}`;
@@ -102,9 +101,10 @@ function checkContent(home: string): readonly Finding[] {
   }
 }
 
-function missingContent(home: string): ReadonlySet<string> {
+function missingContent({ home, blobUrl }: Config): ReadonlySet<string> {
   const missing = new Set<string>();
-  for (const { path } of contentNamedIn(databaseFile(home))) {
+  for (const { kind, path } of contentNamedIn(databaseFile(home))) {
+    if (kind === "blob" && blobUrl !== null) continue;
     if (!existsSync(join(home, path))) missing.add(path);
   }
   return missing;

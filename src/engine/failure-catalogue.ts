@@ -69,7 +69,8 @@ export const failureCatalogue = {
     category: "infrastructure",
     retryable: true,
     meaning: "A file in SVC_OUTPUT_DIR could not be stored.",
-    remediation: "Check the free space and the permissions of SVC_HOME, then run the job again.",
+    remediation:
+      "Check the free space and the permissions of SVC_HOME, or that the store in SVC_BLOB_URL answers and takes files; then run the job again.",
   },
   "executor.workspace_failed": {
     category: "infrastructure",

@@ -7,6 +7,7 @@ import { cliMutations } from "./cli.ts";
 import { clusterMutations } from "./cluster.ts";
 import { engineMutations } from "./engine.ts";
 import { executionMutations } from "./execution.ts";
+import { filesMutations } from "./files.ts";
 import { httpMutations } from "./http.ts";
 import { launchMutations } from "./launch.ts";
 import type { Mutation } from "./mutation.ts";
@@ -18,6 +19,7 @@ export const mutations: readonly Mutation[] = [
   ...engineMutations,
   ...executionMutations,
   ...storeMutations,
+  ...filesMutations,
   ...postgresMutations,
   ...clusterMutations,
   ...launchMutations,

@@ -40,6 +40,8 @@ export interface Parts extends HealthParts {
   readonly home: string;
   /** The folders of SVC_BLUEPRINT_CATALOG. */
   readonly catalog: Catalog;
+  /** Of the place of files beside the home; null when there is none. */
+  readonly checkFiles: () => Promise<Finding | null>;
   readonly nowMs: () => number;
 }
 
@@ -74,6 +76,7 @@ function checksOf(parts: Parts): readonly Check[] {
     one("node", checkNode),
     one("store", async () => storeFinding(await whyUnavailable(parts))),
     { name: "home", run: () => checkHome(home, "SVC_HOME") },
+    { name: "files", run: async () => [(await parts.checkFiles()) ?? []].flat() },
     one("disk sync", () => checkDiskSync(home)),
     one("ports", freePort),
     { name: "tools", run: checkTools },
