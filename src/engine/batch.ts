@@ -59,6 +59,8 @@ export class PendingBatch {
   /** Callers that are likely to come, and until when, on the steady clock, the first of them wait for the others. */
   #callers = 0;
   #gathersUntilMs = Number.NEGATIVE_INFINITY;
+  /** How many had come when it was last asked. */
+  #callersSeen = 0;
   /** Steps done, and characters of task output taken in, since the last batch. */
   operations = 0;
   outputChars = 0;
@@ -89,7 +91,19 @@ export class PendingBatch {
    */
   gather(answered: number, untilMs: number): void {
     this.#callers = answered + this.#waiters.length;
+    this.#callersSeen = this.#waiters.length;
     this.#gathersUntilMs = untilMs;
+  }
+
+  /**
+   * Whether some of these callers have come since this was last asked, and others may follow: then the thread is busy with
+   * taking them in, and a batch without them would be written for half of them.
+   */
+  haveCallersCome(steadyMs: number): boolean {
+    const seen = this.#callersSeen;
+    this.#callersSeen = this.#waiters.length;
+    const isLate = steadyMs >= this.#gathersUntilMs + limits.batchAgeMsMax;
+    return this.#callersSeen > seen && this.#isGathering && !isLate;
   }
 
   add(job: Job, urgency: Urgency, steadyMs: number): void {

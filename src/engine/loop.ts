@@ -66,7 +66,10 @@ export class Loop {
     this.#fireTimers(steadyMs);
     if (!this.#isStopped && !this.#isFull(steadyMs)) this.#work(steadyMs);
     const isHeld = this.#open.ready.size > 0 && !this.#isStopped && this.#open.pending.isHeld(steadyMs);
-    if (this.#open.pending.isDue(steadyMs) && !isHeld) void this.#barrier.flush();
+    if (this.#open.pending.isDue(steadyMs) && !isHeld && !this.#barrier.isCommitting) {
+      if (this.#open.pending.haveCallersCome(steadyMs)) this.wake();
+      else void this.#barrier.flush();
+    }
     if (this.#open.ready.size > 0 && !this.#isStopped && !this.#isFull(steadyMs)) this.wake();
     this.#scheduleTimer();
   }

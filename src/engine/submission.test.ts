@@ -100,11 +100,11 @@ test("what a job does while a batch is under way is one batch more, however long
 
 describe("callers that were answered together", () => {
   /** Two callers are answered by a commit of 3 ms, and meanwhile another one came. */
-  async function answered() {
+  async function answered(callers = 2) {
     const memory = new SlowJournal();
     const h = new EngineHarness({ memory });
     const call = () => h.engine.submit(counting(2));
-    const first = [call(), call()];
+    const first = Array.from({ length: callers }, call);
     await h.advance();
     const other = call();
     await h.advance(3);
@@ -129,6 +129,26 @@ describe("callers that were answered together", () => {
     assert.deepEqual(memory.received, [4]);
     await h.advance(1);
     assert.deepEqual(memory.received, [4, 2]);
+  });
+
+  test("are waited for longer while they come in", async () => {
+    const { h, memory, call } = await answered();
+    h.in(2, call);
+    h.in(3, call);
+    await h.advance(3);
+    assert.deepEqual(memory.received, [4, 6]);
+  });
+
+  test("are waited for no longer than 4 ms more", async () => {
+    const { h, memory, call } = await answered(4);
+    h.in(2, call);
+    h.in(3, () => {
+      void call();
+      h.nowMs += limits.batchAgeMsMax;
+    });
+    h.in(3 + limits.batchAgeMsMax, call);
+    await h.advance(3 + limits.batchAgeMsMax);
+    assert.deepEqual(memory.received, [8, 6]);
   });
 
   test("and do not come again are forgotten with the next commit", async () => {

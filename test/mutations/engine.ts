@@ -292,4 +292,11 @@ export const engineMutations: readonly Mutation[] = [
     replacement: "",
     tests: ["src/engine/job-map.test.ts"],
   },
+  {
+    fault: "a batch is written while its callers are coming in",
+    file: "src/engine/batch.ts",
+    search: "this.#callersSeen > seen",
+    replacement: "this.#callersSeen < seen",
+    tests: ["src/engine/submission.test.ts"],
+  },
 ];

@@ -186,6 +186,11 @@ export class EngineHarness {
     return this.engine.recover();
   }
 
+  /** Does something in `ms`, once the clock is moved so far. */
+  in(ms: number, run: () => void): void {
+    this.#waiting.push({ atMs: this.nowMs + ms, run });
+  }
+
   /** Lets everything happen that is due, and moves the clock by `ms` while doing so. */
   async advance(ms = 0): Promise<void> {
     const until = this.nowMs + ms;
