@@ -133,7 +133,8 @@ export class Loop {
 
   /** One real timer, set for whatever comes first: a job's timer, or the limit of a batch that waits to grow. */
   #scheduleTimer(): void {
-    if (this.#isStopped) return;
+    // A turn that is scheduled looks again.
+    if (this.#isStopped || this.#isScheduled) return;
     // While a batch is under way the next one waits for its end, not for the clock.
     const lazyMs = this.#barrier.isCommitting ? Number.POSITIVE_INFINITY : this.#open.pending.dueAtMs;
     const dueMs = Math.min(this.#timers.nextDueMs ?? Number.POSITIVE_INFINITY, lazyMs);
