@@ -1,5 +1,6 @@
 // Runs every test file, or those whose path contains one of the given words: `npm test`, `npm test -- kill zip`. With --long
-// (`npm run test:long`) every test has its long size, and all tests are followed by the mutations.
+// (`npm run test:long`) every test has its long size, and all tests are followed by those of both APIs on PostgreSQL, and by
+// the mutations.
 // Temporary files lie in memory where there is room, unless TMPDIR says where.
 
 import { spawnSync } from "node:child_process";
@@ -15,6 +16,7 @@ import { grouped, LONGEST } from "./support/groups.ts";
 import { LONG_VARIABLE } from "./support/long.ts";
 import { memoryFolder } from "./support/memory-folder.ts";
 import { packProgram } from "./support/packed-program.ts";
+import { POSTGRES_VARIABLE } from "./support/postgres.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { values, positionals: words } = parseArgs({
@@ -39,11 +41,15 @@ if (files.length === 0) {
 }
 const folder = process.env.TMPDIR === undefined ? memoryFolder() : null;
 const made = mkdtempSync(join(folder ?? tmpdir(), "troupe-made-"));
+const env = { ...packProgram(join(made, "program")), ...(folder !== null && { TMPDIR: folder }) };
 let status = await tested(grouped(root, files, made), {
-  ...packProgram(join(made, "program")),
-  ...(folder !== null && { TMPDIR: folder }),
+  ...env,
   ...(values.long && { [LONG_VARIABLE]: "1" }),
 });
+if (status === 0 && values.long && words.length === 0) {
+  const ofApis = files.filter((file) => /^test\/(gateway|runtime)\//.test(file));
+  status = await tested(grouped(root, ofApis, made), { ...env, [POSTGRES_VARIABLE]: "1" });
+}
 rmSync(made, { recursive: true, force: true });
 if (folder !== null) rmSync(folder, { recursive: true, force: true });
 // They are what `npm test` must notice: its sizes, not the long ones.

@@ -73,4 +73,11 @@ export const postgresMutations: readonly Mutation[] = [
     replacement: "",
     tests: ["src/store/postgres/open.test.ts"],
   },
+  {
+    fault: "a connection to PostgreSQL that is lost while it is used ends the program",
+    file: "src/store/postgres/database.ts",
+    search: 'pool.on("connect", (client) => client.on("error", () => {}));',
+    replacement: "",
+    tests: ["test/integration/postgres.test.ts"],
+  },
 ];

@@ -8,6 +8,7 @@ import { rm } from "node:fs/promises";
 import { type StartOptions, startProgram } from "../../src/app/app.ts";
 import { loadConfig } from "../../src/app/config.ts";
 import { startHere } from "./command-line.ts";
+import { POSTGRES_VARIABLE, returnPostgres, takePostgres } from "./postgres.ts";
 import { type Exit, type Program, programEnvironment, temporaryHome } from "./program.ts";
 import { assertRefusal, type DomainError } from "./refusal.ts";
 
@@ -33,9 +34,22 @@ export const startGatewayHere = (options: InProcessOptions = {}): Promise<Progra
 export const startRuntimeHere = (options: Omit<InProcessOptions, "command"> = {}): Promise<Program> =>
   start("runtime", options);
 
+/** For a test that looks into SQLite's file. */
+export const unlessOnPostgres = process.env[POSTGRES_VARIABLE] === undefined ? {} : { skip: "on PostgreSQL" };
+/** Databases of homes in which several programs are started, one after the other. */
+const databases = new Map<string, string>();
+
+async function databaseOf(home: string): Promise<string | undefined> {
+  if (process.env[POSTGRES_VARIABLE] === undefined) return undefined;
+  const url = databases.get(home) ?? (await takePostgres());
+  databases.set(home, url);
+  return url;
+}
+
 async function start(command: "up" | "gateway" | "runtime", options: InProcessOptions): Promise<Program> {
   const home = options.home ?? (await temporaryHome());
-  const env = programEnvironment(home, options.env);
+  const database = await databaseOf(home);
+  const env = programEnvironment(home, { SVC_DATABASE_URL: database, ...options.env });
   const loaded = loadConfig(env, command);
   if (loaded.kind === "invalid") throw new Error(loaded.problems.join("\n"));
   let output = "";
@@ -52,7 +66,10 @@ async function start(command: "up" | "gateway" | "runtime", options: InProcessOp
   const ended = Promise.withResolvers<Exit>();
   const stop = async () => {
     await running.close();
-    if (options.home === undefined) await rm(home, { recursive: true, force: true });
+    if (options.home === undefined) {
+      await rm(home, { recursive: true, force: true });
+      if (databases.delete(home)) await returnPostgres(database!);
+    }
     ended.resolve({ code: 0, signal: null });
     return ended.promise;
   };

@@ -2,12 +2,15 @@
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, cpSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { madeOnce } from "../../src/lib/async.ts";
+
+/** The variable that gives every program in a test's own process a database here in place of SQLite. */
+export const POSTGRES_VARIABLE = "TROUPE_TEST_POSTGRES";
 
 const NATIVE = fileURLToPath(
   new URL(
@@ -88,34 +91,55 @@ async function startServer(): Promise<string> {
   const folder = mkdtempSync("/tmp/troupe-pg-");
   if (asNobody.uid !== undefined) chownSync(folder, NOBODY, NOBODY);
   chmodSync(folder, 0o700);
-  const bin = join(programs(folder), "bin");
-  const data = join(folder, "data");
-  const initdb = ["-D", data, "-U", "test", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"];
-  execFileSync(join(bin, "initdb"), initdb, { ...asNobody, stdio: "ignore" });
-  const settings = [...SETTINGS, `unix_socket_directories=${folder}`].flatMap((setting) => ["-c", setting]);
-  const child = spawn(join(bin, "postgres"), ["-D", data, ...settings], {
-    ...asNobody,
-    stdio: ["ignore", "ignore", "pipe"],
-  });
+  programs(folder);
+  const initdb = ["-U", "test", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"];
+  runProgram(folder, "initdb", initdb);
   process.once("exit", () => {
-    // A server that is still ending would write files again.
-    execFileSync(join(bin, "pg_ctl"), ["stop", "-D", data, "-m", "immediate"], {
-      ...asNobody,
-      stdio: "ignore",
-    });
+    try {
+      // A server that is still ending would write files again.
+      stopServer(folder);
+    } catch {
+      // A test that failed has left it down.
+    }
     rmSync(folder, { recursive: true, force: true });
   });
-  await isReady(child);
-  child.unref();
+  await serve(folder);
   return folder;
 }
 
-/** Another user may not be able to enter the folder of this checkout. @returns the folder of PostgreSQL's own files */
+/** Starts the server on what its folder holds. */
+async function serve(folder: string): Promise<void> {
+  const settings = [...SETTINGS, `unix_socket_directories=${folder}`].flatMap((setting) => ["-c", setting]);
+  const child = spawn(join(programs(folder), "postgres"), ["-D", join(folder, "data"), ...settings], {
+    ...asNobody,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  await isReady(child);
+  child.unref();
+}
+
+const stopServer = (folder: string) => runProgram(folder, "pg_ctl", ["stop", "-m", "immediate"]);
+
+function runProgram(folder: string, name: string, args: readonly string[]): void {
+  execFileSync(join(programs(folder), name), ["-D", join(folder, "data"), ...args], {
+    ...asNobody,
+    stdio: "ignore",
+  });
+}
+
+/** Ends the server as a crash does. @returns what starts it again, with what it has on its disk */
+export async function crashPostgres(): Promise<() => Promise<void>> {
+  const folder = await server();
+  stopServer(folder);
+  return () => serve(folder);
+}
+
+/** Another user may not be able to enter the folder of this checkout. @returns the folder of PostgreSQL's programs */
 function programs(folder: string): string {
-  if (asNobody.uid === undefined) return NATIVE;
-  const copy = join(folder, "native");
-  cpSync(NATIVE, copy, { recursive: true, dereference: true });
-  return copy;
+  const own = join(folder, "native");
+  if (asNobody.uid !== undefined && !existsSync(own))
+    cpSync(NATIVE, own, { recursive: true, dereference: true });
+  return join(asNobody.uid === undefined ? NATIVE : own, "bin");
 }
 
 async function isReady(child: ChildProcess): Promise<void> {
