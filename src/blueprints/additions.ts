@@ -88,7 +88,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
     if (takenAtMs === null) return null;
     try {
       const definition = await bundles.definition(fingerprint);
-      const { description } = descriptionOf(definition, blueprintId);
+      const { description } = await descriptionOf(definition, blueprintId);
       if (description === null) return null;
       const sizeBytes = Number(result.size);
       bundles.snapshots.hold(fingerprint);
@@ -130,7 +130,7 @@ export class Additions implements OperationHandler<AdditionWrites> {
     try {
       taken = await bundles.takeFolder(folder);
       const { fingerprint, sizeBytes, definition } = taken;
-      const { description, problems } = descriptionOf(definition, blueprintId);
+      const { description, problems } = await descriptionOf(definition, blueprintId);
       // The folder may have changed since the catalog has looked at it.
       if (description === null) throw broken(blueprintId, messagesOf(problems));
       if (description.identity.blueprintId !== blueprintId) {

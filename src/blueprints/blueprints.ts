@@ -110,7 +110,7 @@ export class Blueprints {
       const message = "what was prepared of it is gone or damaged; add it again with force";
       throw brokenLaunch(blueprintId, [{ path: "", code: "content_missing", message }]);
     }
-    const { description, problems } = descriptionOf(definition, blueprintId);
+    const { description, problems } = await descriptionOf(definition, blueprintId);
     if (description === null) throw brokenLaunch(blueprintId, problems);
     return { blueprintId, fingerprint, definition, description };
   }

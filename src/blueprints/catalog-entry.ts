@@ -13,7 +13,13 @@ import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import { isObject, type JsonObject, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 import { isInside } from "../lib/paths.ts";
-import { type DescribedPackage, describePackage, descriptionOf } from "./describe-package.ts";
+import { inSlices } from "../lib/slices.ts";
+import {
+  type DescribedPackage,
+  describePackage,
+  descriptionOf,
+  descriptionSteps,
+} from "./describe-package.ts";
 import type { PackageDescription, PackageIdentity } from "./package-description.ts";
 
 interface ReadEntry {
@@ -83,7 +89,7 @@ export async function readEntry(candidate: Candidate): Promise<CatalogEntry> {
   }
   try {
     const definition = await readDefinition(folder);
-    const described = descriptionOf(definition, folderName);
+    const described = await descriptionOf(definition, folderName);
     const { identity, description, warnings } = described;
     if (description === null) return broken(candidate, described);
     const read = { blueprintId: identity.blueprintId, folder, place, identity, warnings };
@@ -159,7 +165,7 @@ export async function describeBroken(
   const files = JSON_FILES.map((name) => readable(join(folder, name)));
   const [manifest = {}, ...configs] = await Promise.all(files);
   const configuration = configs.reduce<JsonObject>(merged, {});
-  const described = describePackage({ manifest, configuration, graph: null }, folderName);
+  const described = await inSlices(descriptionSteps({ manifest, configuration, graph: null }, folderName));
   return { ...described, problems: eachOnce([...refused, ...described.problems]) };
 }
 

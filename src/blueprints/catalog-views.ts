@@ -129,7 +129,7 @@ export class BlueprintViews {
   ): Promise<BlueprintView> {
     const state = stateOf(entry, prepared);
     const added = prepared === null ? null : await this.#addedPackage(prepared);
-    const described = added === null ? entry : descriptionOf(added, blueprintId);
+    const described = added === null ? entry : await descriptionOf(added, blueprintId);
     const difference = await this.#difference(blueprintId, entry, added === null ? null : prepared);
     return {
       blueprintId,

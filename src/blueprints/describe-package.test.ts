@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
+import { countTurns, endEachSlice } from "../../test/support/turns.ts";
 import type { Definition } from "../bundles/definition.ts";
 import type { JsonObject, JsonValue } from "../engine/json.ts";
 import { parseManifest } from "../engine/manifest.ts";
@@ -430,12 +431,26 @@ test("the web interface is there when it is enabled, with the blueprint's name a
   );
 });
 
-test("a definition is described once", () => {
+test("a definition is described once", async () => {
   const definition = definitionOf();
-  const first = descriptionOf(definition, "a");
-  assert.equal(descriptionOf(definition, "a"), first);
-  assert.equal(descriptionOf(definition, "b").identity.blueprintId, "b");
-  assert.equal(descriptionOf(definitionOf()).identity.blueprintId, "graph");
+  const first = await descriptionOf(definition, "a");
+  assert.equal(await descriptionOf(definition, "a"), first);
+  assert.equal((await descriptionOf(definition, "b")).identity.blueprintId, "b");
+  assert.equal((await descriptionOf(definitionOf())).identity.blueprintId, "graph");
+});
+
+test("a large manifest is described in slices, with what is odd at its end", async (t) => {
+  const nodes = Array.from({ length: 1_000 }, (_, n) => ({ node_id: `n${n}`, agent_type: "router" }));
+  const last = { node_id: "work", agent_type: "router", rol: "x" };
+  const definition = definitionOf({ nodes: [...nodes, last] });
+  using counted = countTurns();
+  endEachSlice(t);
+  const { warnings } = await descriptionOf(definition);
+  assert.deepEqual(
+    warnings.map(({ path }) => path),
+    ["/nodes/1000/rol"],
+  );
+  assert.ok(counted.turns >= 10, `${counted.turns} turns`);
 });
 
 test("whatever the declared fields hold, reading never throws, and a description means no problem", () => {

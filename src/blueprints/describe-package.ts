@@ -11,6 +11,7 @@ import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject } from "../engine/json.ts";
 import type { Fields } from "../engine/manifest/fields.ts";
 import { quoted } from "../engine/manifest/problems.ts";
+import { atOnce, inSlices } from "../lib/slices.ts";
 import { hasTooManySecrets, secretPathsIn, TOO_MANY_SECRETS } from "../security/secret-detection.ts";
 import { readLocalFolders, readWebUi } from "./describe-configuration.ts";
 import {
@@ -25,7 +26,7 @@ import { inConfiguration, inManifestFile, nameList, Reading } from "./describe-r
 import { blueprintIdForm, type PackageDescription, type PackageIdentity } from "./package-description.ts";
 import { configSchema } from "./schema-config.ts";
 import { manifestSchema } from "./schema-manifest.ts";
-import { warnOfUnknownFields } from "./unknown-fields.ts";
+import { unknownFieldSteps, warnOfUnknownFields } from "./unknown-fields.ts";
 
 export interface DescribedPackage {
   /** As far as it could be read, when there are problems. */
@@ -51,6 +52,14 @@ export interface PackageText {
  *   `/config/default.json#` into the configuration
  */
 export function describePackage(text: PackageText, folderName: string | null): DescribedPackage {
+  return atOnce(descriptionSteps(text, folderName));
+}
+
+/** The same in steps, for a caller that lets others have their turn in between. */
+export function* descriptionSteps(
+  text: PackageText,
+  folderName: string | null,
+): Generator<void, DescribedPackage> {
   const { graph, configuration } = text;
   const manifest = new Reading(text.manifest);
   const config = new Reading(configuration ?? {});
@@ -66,7 +75,7 @@ export function describePackage(text: PackageText, folderName: string | null): D
   };
   checkSecretPaths(manifest);
   checkSecretCounts(text, manifest, config);
-  warnOfUnknownFields(manifest, manifestSchema, text.manifest);
+  yield* unknownFieldSteps(manifest, manifestSchema, text.manifest);
   warnOfUnknownFields(config, configSchema, { identity: configuration?.identity ?? null });
   const launch = launchFindings(configuration ?? {}, graph, identity);
   const problems = [
@@ -82,14 +91,17 @@ export function describePackage(text: PackageText, folderName: string | null): D
 }
 
 /**
- * The same, remembered for as long as the definition is.
+ * The same in slices, remembered for as long as the definition is.
  *
  * @param name as `folderName` of describePackage
  */
-export function descriptionOf(definition: Definition, name: string | null = null): DescribedPackage {
+export async function descriptionOf(
+  definition: Definition,
+  name: string | null = null,
+): Promise<DescribedPackage> {
   const known = remembered.get(definition);
   if (known?.name === name) return known.described;
-  const described = describePackage(definition, name);
+  const described = await inSlices(descriptionSteps(definition, name));
   remembered.set(definition, { name, described });
   return described;
 }

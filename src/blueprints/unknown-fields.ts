@@ -7,6 +7,7 @@
 
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { quoted } from "../engine/manifest/problems.ts";
+import { atOnce } from "../lib/slices.ts";
 import { nearestName } from "../lib/text.ts";
 import type { Reading } from "./describe-reading.ts";
 import type { Schema } from "./schema-parts.ts";
@@ -16,30 +17,47 @@ const UNKNOWN_FIELDS_MAX = 1_000;
 
 const NOTE = /^(?:x-|[_$])/;
 
+/** Values that are looked at in one step: some hundred microseconds. */
+const VALUES_PER_STEP = 64;
+
 /** Warns of them in `document`, which is what was read or a part of it. */
 export function warnOfUnknownFields(reading: Reading, schema: Schema, document: JsonObject): void {
+  atOnce(unknownFieldSteps(reading, schema, document));
+}
+
+/** The same in steps. */
+export function* unknownFieldSteps(
+  reading: Reading,
+  schema: Schema,
+  document: JsonObject,
+): Generator<void, void> {
   let unknownFields = 0;
-  const look = (value: JsonValue, candidates: readonly Schema[], path: readonly (string | number)[]) => {
-    // Most values of a large manifest are texts: nothing is made for them.
-    if (candidates.length === 0 || typeof value !== "object" || value === null) return;
+  let values = 0;
+  function* look(
+    value: JsonObject | readonly JsonValue[],
+    candidates: readonly Schema[],
+    path: readonly (string | number)[],
+  ): Generator<void, void> {
+    if (++values % VALUES_PER_STEP === 0) yield;
     const schemas = candidates.flatMap((one) => applying(one, value));
     if (Array.isArray(value)) {
       const items = schemas.flatMap((one) => (isObject(one.items) ? [one.items] : []));
-      value.forEach((item, i) => {
-        look(item, items, [...path, i]);
-      });
+      for (const [i, item] of value.entries()) {
+        if (items.length > 0 && holdsValues(item)) yield* look(item, items, [...path, i]);
+      }
       return;
     }
     // With names of the author's own choice, such as variables of an environment, none is a slip.
-    if (!isObject(value) || schemas.some((one) => isObject(one.additionalProperties))) return;
+    if (schemas.some((one) => isObject(one.additionalProperties))) return;
     const fields = schemas.flatMap(({ properties }) => (isObject(properties) ? [properties] : []));
     if (fields.length === 0) return;
     const mayHaveOwn = schemas.some((one) => one.additionalProperties === true);
     const isClosed = schemas.some((one) => one.additionalProperties === false);
-    for (const [name, member] of Object.entries(value)) {
+    for (const [name, member] of Object.entries(value as JsonObject)) {
       const ofMember = schemasOf(name, fields);
       if (ofMember.length > 0) {
-        look(member, ofMember, [...path, name]);
+        // Most values of a large manifest are texts: nothing is made for them.
+        if (holdsValues(member)) yield* look(member, ofMember, [...path, name]);
         continue;
       }
       if (NOTE.test(name) && !isClosed) continue;
@@ -50,8 +68,13 @@ export function warnOfUnknownFields(reading: Reading, schema: Schema, document: 
       const hint = nearest === null ? `known are ${known.join(", ")}` : `did you mean ${quoted(nearest)}?`;
       reading.warn([...path, name], "unknown_field", `is not a known field, and is ignored: ${hint}`);
     }
-  };
-  look(document, [schema], []);
+  }
+  yield* look(document, [schema], []);
+}
+
+/** Whether a value has members or items. */
+function holdsValues(value: JsonValue): value is JsonObject | readonly JsonValue[] {
+  return typeof value === "object" && value !== null;
 }
 
 /** The schema itself, and those of its alternatives and conditions that apply to the value. */

@@ -24,7 +24,7 @@ export async function validate(call: Call): Promise<number> {
     throw new UsageError(`${target} does not exist; give a bundle folder or a manifest.`);
   }
   const { graph, ...result } = found.isDirectory()
-    ? described(await inspectFolder(realpathSync(target), configFor(call, "client")))
+    ? await described(await inspectFolder(realpathSync(target), configFor(call, "client")))
     : inspectManifest(target);
   return printCheckResult(call, result, graph === null ? "" : validLine(graph));
 }
@@ -109,9 +109,9 @@ export interface FolderInspection {
 }
 
 /** With what the package declares, as an upload of it is checked. */
-function described({ definition, problems }: FolderInspection): Inspection {
+async function described({ definition, problems }: FolderInspection): Promise<Inspection> {
   if (definition === null) return { graph: null, problems, warnings: [] };
-  const found = descriptionOf(definition);
+  const found = await descriptionOf(definition);
   return { graph: definition.graph, problems: [...problems, ...found.problems], warnings: found.warnings };
 }
 

@@ -80,7 +80,7 @@ function* compile(manifest: Fields): Generator<void, Graph> {
   const entrypoints = readEntrypoints(manifest, indexOf);
   const initialInputs = readInitialInputs(manifest, indexOf, entrypoints);
   const routes = yield* readRoutes(manifest, indexOf, drafts.length);
-  const ranks = rankNodes(routes, entrypoints);
+  const ranks = yield* rankNodes(routes, entrypoints);
   const nodes: GraphNode[] = [];
   yield* inSteps(drafts, (draft, index) => {
     const { toAll, toByType } = routes[index]!;

@@ -140,7 +140,7 @@ export class Acceptance {
     }
     const definition = await storedBundle(bundles, fingerprint);
     const description = hasOverrides
-      ? descriptionOf(definition).description
+      ? (await descriptionOf(definition)).description
       : await plans.preparationOf(job).catch(atLaunch);
     return { blueprintId, fingerprint, definition, description, isNewer: false };
   }

@@ -132,11 +132,12 @@ export class BlueprintLaunches {
     const subject = { ...found, jobConfiguration: {}, configOverrides, inputs };
     const { errors, unmet, warnings, webUi } = await preparation.check(subject);
     refuseUnchecked({ errors });
+    const described = await descriptionOf(found.definition);
     const hasPort = webUi === null || (await webUiPorts.candidates()).length > 0;
     return {
       errors: entriesOf([...errors, ...unmet], "/config"),
       warnings: [
-        ...descriptionOf(found.definition).warnings,
+        ...described.warnings,
         ...entriesOf(warnings, "/config"),
         ...(hasPort ? [] : entriesOfRefusal(webUiPorts.refusal())),
         ...(found.fingerprint === null ? [notAdded] : await blueprints.folderWarnings(found)),

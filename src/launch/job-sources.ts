@@ -59,7 +59,7 @@ async function bundleSource(
   const bundle = await bundles.get(bundleId);
   if (bundle === null) return [unknownBundle(bundleId)];
   const definition = await storedBundle(bundles, bundle.fingerprint);
-  const { problems } = descriptionOf(definition);
+  const { problems } = await descriptionOf(definition);
   if (problems.length > 0) return problems.map(inBundle);
   return {
     source,

@@ -74,7 +74,7 @@ export class LaunchPlans {
 
   async #make(job: JobDefinition, fingerprint: string, definition: Definition): Promise<Made> {
     // A package that an older version accepted, and this one would not, keeps working as it did.
-    const { description } = descriptionOf(definition);
+    const { description } = await descriptionOf(definition);
     const jobConfiguration = JSON.parse(job.configurationJson) as JsonObject;
     const paths = secretPathsIn(definition.manifest);
     const configurationJson = await this.#resolved(definition.configuration, jobConfiguration, paths);

@@ -172,7 +172,7 @@ export class PreparationQueue {
     if (run === null || job === null || job.status !== "ready" || !isToBeLaunched(run))
       return { kind: "dropped" };
     const { definition, bundleFingerprint } = await plans.of(job);
-    const { description, problems } = descriptionOf(definition);
+    const { description, problems } = await descriptionOf(definition);
     if (description === null) return failed("manifest.invalid", messagesOf(problems));
     const asked = await askedOf(job, run, secrets);
     const subject: LaunchSubject = { ...asked, fingerprint: bundleFingerprint, definition, description };

@@ -31,6 +31,14 @@ export class Slices {
   }
 }
 
+/** Does work that comes in short steps, without a pause. @returns what the work returns */
+export function atOnce<Result>(steps: Iterator<void, Result>): Result {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
 /** Does work that comes in short steps, in slices. @returns what the work returns */
 export async function inSlices<Result>(steps: Iterator<void, Result>): Promise<Result> {
   const slices = new Slices();

@@ -15,7 +15,7 @@ export const blueprintMutations: readonly Mutation[] = [
   {
     fault: "an unknown field of the graph is not warned about",
     file: "src/blueprints/describe-package.ts",
-    search: "warnOfUnknownFields(manifest, manifestSchema, text.manifest);",
+    search: "yield* unknownFieldSteps(manifest, manifestSchema, text.manifest);",
     replacement: "",
     tests: describePackage,
   },

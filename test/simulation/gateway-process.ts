@@ -288,7 +288,7 @@ class SimPlans extends LaunchPlans {
 
   override async of(job: JobDefinition): Promise<LaunchPlan> {
     const isPrepared = job.jobId.endsWith("prepared");
-    const { description } = descriptionOf(definition);
+    const { description } = await descriptionOf(definition);
     assert.ok(description !== null);
     return {
       definition,

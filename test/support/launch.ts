@@ -148,7 +148,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
       });
       const { fingerprint } = await bundles.registerFolder({ path });
       const definition = await bundles.definition(fingerprint);
-      const { description, problems } = descriptionOf(definition);
+      const { description, problems } = await descriptionOf(definition);
       assert.deepEqual(problems, []);
       assert.ok(description !== null);
       return {

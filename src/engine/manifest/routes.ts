@@ -80,13 +80,16 @@ export function isNoNode(nodeId: string): string {
  * from the entrypoints comes first. This is the reverse postorder of a depth-first walk, in linear time and
  * without recursion. It depends on nothing but the manifest.
  */
-export function rankNodes(routes: readonly Routes[], entrypoints: readonly number[]): readonly number[] {
+export function* rankNodes(
+  routes: readonly Routes[],
+  entrypoints: readonly number[],
+): Generator<void, readonly number[]> {
   const ranks: number[] = new Array(routes.length).fill(-1);
   const isSeen = new Uint8Array(routes.length);
   let rank = routes.length;
+  let entered = 0;
   // Walked from the back, so that equals come out in the order in which the manifest names them.
-  const walk = (root: number): void => {
-    if (isSeen[root] === 1) return;
+  function* walk(root: number): Generator<void, void> {
     const path: { node: number; receivers: readonly number[]; left: number }[] = [];
     const enter = (node: number): void => {
       isSeen[node] = 1;
@@ -101,11 +104,15 @@ export function rankNodes(routes: readonly Routes[], entrypoints: readonly numbe
         continue;
       }
       const next = top.receivers[--top.left]!;
-      if (isSeen[next] !== 1) enter(next);
+      if (isSeen[next] === 1) continue;
+      enter(next);
+      if (++entered % ITEMS_PER_STEP === 0) yield;
     }
-  };
-  for (let i = entrypoints.length - 1; i >= 0; i--) walk(entrypoints[i]!);
-  for (let node = routes.length - 1; node >= 0; node--) walk(node);
+  }
+  for (let i = entrypoints.length - 1; i >= 0; i--) {
+    if (isSeen[entrypoints[i]!] !== 1) yield* walk(entrypoints[i]!);
+  }
+  for (let node = routes.length - 1; node >= 0; node--) if (isSeen[node] !== 1) yield* walk(node);
   return ranks;
 }
 

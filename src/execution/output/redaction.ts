@@ -9,7 +9,7 @@
 
 import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
-import { inSlices } from "../../lib/slices.ts";
+import { atOnce, inSlices } from "../../lib/slices.ts";
 import { looksSecret, secretsInText } from "../../security/secret-detection.ts";
 import { WordFilter } from "./word-filter.ts";
 
@@ -78,11 +78,7 @@ const nothingToRedact: Redactor = {
 
 /** Makes the redactor of a list of secrets; values that are too short to be told from chance are left out. */
 export function makeRedactor(secrets: readonly string[]): Redactor {
-  const steps = redactorSteps(secrets);
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
+  return atOnce(redactorSteps(secrets));
 }
 
 function* redactorSteps(secrets: readonly string[]): Generator<void, Redactor> {

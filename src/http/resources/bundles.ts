@@ -266,7 +266,7 @@ export function runtimeRoutes(api: FastifyInstance, { bundles, bundleBytesMax }:
     const record = request.isMultipart()
       ? await upload(bundles, request)
       : await fromFolder(bundles, readBody(request.body));
-    const { warnings } = descriptionOf(await bundles.definition(record.fingerprint));
+    const { warnings } = await descriptionOf(await bundles.definition(record.fingerprint));
     return reply.code(201).send({
       bundle_id: record.bundleId,
       graph_id: record.graphId,
