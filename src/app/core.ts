@@ -90,8 +90,9 @@ export async function openCore(
   const key = await openSecretKey({
     home: home.path,
     given: config.secretKeys,
-    mayMake: async () => options.newKey === true || !(await opened.holdsEncrypted()),
+    mayMake: async () => options.newKey === true || !(await opened.needsKey()),
   });
+  await opened.checkKey([key, ...key.older].map(({ id }) => id));
   const secrets = new ConfigurationSecrets(key);
   const { blobs } = await openBytes(config, home.path, log);
   const bundles = await Bundles.open({

@@ -33,6 +33,11 @@ export class SecretKey {
     this.older = older;
   }
 
+  /** Tells it from others, and nothing else about it. */
+  get id(): string {
+    return this.derive("key id").toString("hex");
+  }
+
   /** @returns 32 bytes for one purpose: the same for the same label, others for another */
   derive(label: string): Buffer {
     return Buffer.from(hkdfSync("sha256", this.#bytes, "", `troupe ${label}`, KEY_BYTES));

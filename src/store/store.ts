@@ -7,8 +7,15 @@ import type { Database } from "./sql/database.ts";
 export interface OpenStore {
   readonly database: Database;
   readonly journal: Journal;
-  /** Whether a stored value needs the secret key. Reads whole tables, so it is asked only when the key is missing. */
-  holdsEncrypted(): Promise<boolean>;
+  /** Whether stored values may need a key that was there before. May read whole tables: asked only when there is no key. */
+  needsKey(): Promise<boolean>;
+  /**
+   * Makes sure that all programs of the database have the same secret key.
+   *
+   * @param ids of this program's keys, the one that encrypts first
+   * @throws StoreUnusable when it has another one
+   */
+  checkKey(ids: readonly string[]): Promise<void>;
   /** Gives a little free space back to the disk, if there is too much. @returns whether there is more to give */
   shrink(): Promise<boolean>;
   /** Bytes of the database, and of its write-ahead log where that is the program's own. */
@@ -26,6 +33,8 @@ export interface StoreOptions {
   readonly databaseUrl: string | null;
   /** To start with an empty database although the home holds what belongs to a lost one. */
   readonly newDatabase?: boolean;
+  /** To go on without the key of what is encrypted. */
+  readonly newKey?: boolean;
   /** To go on although acknowledged commits are missing. */
   readonly acceptDataLoss?: boolean;
   readonly clock: Pick<Clock, "after">;

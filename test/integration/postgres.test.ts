@@ -2,7 +2,9 @@
 // database with its password is shown nowhere. That every answer is as on SQLite is for test/gateway and test/runtime.
 
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type TestCatalog, testCatalog } from "../support/blueprint-catalog.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
@@ -19,6 +21,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
+import { refusedStartHere } from "../support/in-process.ts";
 import { crashPostgres, returnPostgres, takePostgres } from "../support/postgres.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { until } from "../support/until.ts";
@@ -69,6 +72,17 @@ async function restart(): Promise<void> {
 }
 
 describe("on PostgreSQL", () => {
+  test("a program whose home has not the secret key of the database is refused, and makes none", async () => {
+    await program.stop();
+    const other = await temporaryHome();
+    const { code, text } = await refusedStartHere({ home: other, env: { SVC_DATABASE_URL: withPassword() } });
+    assert.equal(code, 1);
+    assert.match(text, /The secret key .* is missing, and the database holds secrets/);
+    assert.ok(!existsSync(join(other, "secret.key")) && !text.includes(PASSWORD));
+    await rm(other, { recursive: true });
+    program = await start();
+  });
+
   test("jobs with commands run to their end, with history, logs and files, and requests repeat their answers", async () => {
     const script = 'echo "the log"; printf made > "$SVC_OUTPUT_DIR/made.txt"; env';
     const jobId = await createJob(program, graph("worker", [executor("in", ["sh", "-c", script])]));

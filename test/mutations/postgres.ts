@@ -80,4 +80,11 @@ export const postgresMutations: readonly Mutation[] = [
     replacement: "",
     tests: ["test/integration/postgres.test.ts"],
   },
+  {
+    fault: "a program with another secret key than the others uses the PostgreSQL database",
+    file: "src/store/postgres/cluster.ts",
+    search: "if (ids.includes(known)) return;",
+    replacement: "if (ids.length > 0) return;",
+    tests: ["src/store/postgres/open.test.ts"],
+  },
 ];

@@ -79,18 +79,22 @@ test("a home with a SQLite database is refused: what it holds is of another stor
     rmSync(other, { recursive: true });
   }));
 
-test("a value that only the secret key decrypts is found in whatever table it is", () =>
+test("programs with another secret key are refused, and --new-key replaces the one that is lost", () =>
   onPostgres(async (url) => {
-    const store = await open(url);
-    await store.journal.commit([changes()]);
-    assert.equal(await store.holdsEncrypted(), false);
-    const configurationJson = '{"token":{"$sealed":"abc"}}';
-    const { insert } = changes();
-    await store.journal.commit([
-      changes({ jobId: "g-2", insert: { ...insert!, runId: "r-2", configurationJson } }),
-    ]);
-    assert.equal(await store.holdsEncrypted(), true);
-    await store.close();
+    const started = async (ids: readonly string[], newKey = false) => {
+      const store = await openStore({ home, databaseUrl: url, newKey, clock: systemClock, log });
+      const neededKey = await store.needsKey();
+      await store.checkKey(ids).finally(() => store.close());
+      return { neededKey };
+    };
+    assert.deepEqual(await started(["a"]), { neededKey: false });
+    assert.deepEqual(await started(["b", "a"]), { neededKey: true });
+    await assert.rejects(started(["b"]), {
+      name: "StoreUnusable",
+      message: /another secret key than this program has\. Copy secret\.key/,
+    });
+    await started(["b"], true);
+    await assert.rejects(started(["a"]), { name: "StoreUnusable" });
   }));
 
 test("the size of the database is known, and stays so while the server cannot be asked", () =>

@@ -5,15 +5,16 @@ import { sql } from "kysely";
 import { checkRestored, databaseFile } from "../home.ts";
 import { StoreUnusable } from "../sql/database.ts";
 import type { OpenStore, StoreOptions } from "../store.ts";
+import { checkKey, isInUse } from "./cluster.ts";
 import { configOf, serverOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
-import { holdsEncrypted } from "./encrypted-values.ts";
 import { explain } from "./errors.ts";
 import { ExclusiveUse } from "./exclusive-use.ts";
 import { PostgresJournal } from "./journal.ts";
 
 /** @throws StoreUnusable */
-export async function openPostgresStore({ home }: StoreOptions, url: string): Promise<OpenStore> {
+export async function openPostgresStore(options: StoreOptions, url: string): Promise<OpenStore> {
+  const { home } = options;
   checkRestored(home);
   checkNoOther(home);
   const server = serverOf(url);
@@ -25,7 +26,8 @@ export async function openPostgresStore({ home }: StoreOptions, url: string): Pr
     return {
       database,
       journal,
-      holdsEncrypted: () => holdsEncrypted(database),
+      needsKey: () => isInUse(database),
+      checkKey: (ids) => checkKey(database, ids, options),
       // The server's autovacuum does.
       shrink: async () => false,
       sizes: sizesOf(database),

@@ -24,7 +24,9 @@ export function openSqliteStore(options: StoreOptions): OpenStore {
   return {
     database,
     journal: new SqliteJournal(database),
-    holdsEncrypted: async () => holdsEncrypted(database.connection),
+    needsKey: async () => holdsEncrypted(database.connection),
+    // The key is beside the database, and others have no part in it.
+    checkKey: async () => {},
     shrink: () => freeSpace.shrink(),
     async sizes() {
       const [size, wal] = await Promise.all([sizeOf(database.file), sizeOf(`${database.file}-wal`)]);

@@ -1,0 +1,38 @@
+// What the programs of one database share, beside the tables of their work: which secret key they have.
+
+import { sql } from "kysely";
+import { type Database, StoreUnusable } from "../sql/database.ts";
+
+/** Whether a program has used the database: then there may be values that only its key decrypts. */
+export async function isInUse({ read }: Database): Promise<boolean> {
+  return (await read("SELECT 1 FROM cluster", [])).length > 0;
+}
+
+/**
+ * Compares the keys of this program with the one that the database's secrets are encrypted with, which is noted by the first.
+ *
+ * @param ids of this program's keys, the one that encrypts first
+ * @param options.newKey goes on with another key
+ * @throws StoreUnusable when it has not the right one
+ */
+export async function checkKey(
+  database: Database,
+  ids: readonly string[],
+  { newKey = false }: { readonly newKey?: boolean },
+): Promise<void> {
+  const [newest = ""] = ids;
+  const { rows } = await database.transaction((db) =>
+    sql<{ sealing_key_id: string }>`
+      INSERT INTO cluster VALUES (1, ${newest}, translate(concat(gen_random_uuid(), gen_random_uuid()), '-', ''))
+      ON CONFLICT (id) DO UPDATE
+        SET sealing_key_id = CASE WHEN ${newKey ? 1 : 0} = 1 THEN excluded.sealing_key_id ELSE cluster.sealing_key_id END
+      RETURNING sealing_key_id`.execute(db),
+  );
+  const known = rows[0]?.sealing_key_id ?? "";
+  if (ids.includes(known)) return;
+  throw new StoreUnusable(
+    "The secrets in the database were encrypted with another secret key than this program has. Copy secret.key from the " +
+      "SVC_HOME of a program that uses this database, or set SVC_SECRET_KEY to its key. If that key is lost, start once with " +
+      "--new-key: each job's secrets have to be sent again.",
+  );
+}
