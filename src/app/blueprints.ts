@@ -22,6 +22,7 @@ export function openBlueprints(config: Config, core: Core) {
     runner,
     secrets,
     services,
+    ownership,
     gatewayRecords: records,
     engineLog: log,
     home,
@@ -54,7 +55,7 @@ export function openBlueprints(config: Config, core: Core) {
       },
       clock,
     },
-    { records: operationRecords, feed, newId, log },
+    { records: operationRecords, ownership, feed, newId, log },
   );
   const preparation = new Preparation({
     home,

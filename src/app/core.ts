@@ -17,6 +17,7 @@ import { findRunSource } from "../http/resources/run-documents.ts";
 import { removeTree } from "../lib/remove-tree.ts";
 import { meteredJournal, meteredListener, meteredSlots } from "../observability/metrics/metered-ports.ts";
 import { RuntimeMeter } from "../observability/metrics/runtime-meter.ts";
+import { alone } from "../operations/ownership.ts";
 import { Cleanup } from "../runs/cleanup.ts";
 import { DeadLetters } from "../runs/dead-letters.ts";
 import { EventFeed } from "../runs/feed.ts";
@@ -219,6 +220,7 @@ export async function openCore(
     retention,
     store,
     gatewayRecords,
+    ownership: alone,
     runStore,
     startedAtMs,
   };

@@ -12,7 +12,9 @@ import { Launcher } from "../launch/launcher.ts";
 import { RunEnds } from "../launch/run-ends.ts";
 import { Runs } from "../launch/runs.ts";
 import { KeyedMutex } from "../lib/async.ts";
+import { Takeover } from "../operations/takeover.ts";
 import { sqlRecordCounter } from "../store/sql/definitions.ts";
+import { sqlWorkOwners } from "../store/sql/work-owners.ts";
 import { openBlueprints } from "./blueprints.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
@@ -22,7 +24,7 @@ export type Gateway = ReturnType<typeof openGateway>;
 
 /** Durable jobs and their runs. They are maintained whatever API is served: their runs are the engine's. */
 export function openGateway(config: Config, core: Core) {
-  const { bundles, engine, feed, secrets, store, gatewayRecords: records, engineLog: log } = core;
+  const { bundles, engine, feed, secrets, store, ownership, gatewayRecords: records, engineLog: log } = core;
   const clock = systemClock;
   const opened = openBlueprints(config, core);
   const { blueprints, preparation, webUiPorts } = opened;
@@ -40,6 +42,7 @@ export function openGateway(config: Config, core: Core) {
     engine,
     ends,
     turns,
+    ownership,
     clock,
     log,
   });
@@ -54,7 +57,7 @@ export function openGateway(config: Config, core: Core) {
     secrets,
     clock,
   });
-  const runs = new Runs({ records, acceptance, launcher, turns, clock, newId, newTraceId });
+  const runs = new Runs({ records, acceptance, launcher, turns, ownership, clock, newId, newTraceId });
   const definitions = new Definitions({
     records,
     bundles,
@@ -79,6 +82,16 @@ export function openGateway(config: Config, core: Core) {
     operations: opened.operationRecords,
     retentionDays: config.retentionDays,
   });
+  const takeover = new Takeover({
+    ownership,
+    records: sqlWorkOwners(store.database),
+    settle: async () => {
+      await launcher.recover();
+      await blueprints.recover();
+    },
+    clock,
+    log,
+  });
   return {
     records,
     counter: sqlRecordCounter(core.database),
@@ -97,7 +110,10 @@ export function openGateway(config: Config, core: Core) {
     launcher,
     idempotency: new IdempotentRequests({ records, nowMs: clock.nowMs }),
     paging: new Paging({ key: core.key.derive("page tokens"), nowMs: clock.nowMs }),
+    /** To be called when another program was lost, or this one has a new name. */
+    programLost: () => takeover.lost(),
     async start() {
+      await takeover.start();
       await launcher.recover();
       await blueprints.recover();
       // What a predecessor has prepared for runs that have ended meanwhile; the start does not wait for this.
@@ -107,6 +123,7 @@ export function openGateway(config: Config, core: Core) {
       housekeeping.start();
     },
     async stop() {
+      await takeover.stop();
       await blueprints.stop();
       await launcher.stop();
       await housekeeping.stop();

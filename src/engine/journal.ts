@@ -238,6 +238,8 @@ export interface DamagedJobEnd {
  *     answer was lost can be sent again.
  * J4. A part that can never be written (a constraint of the store, a text too long for it) changes nothing, the job is
  *     named in `unwritable`, and the other jobs of the batch are written.
+ * J5. The first part of a job that is a run of the gateway is applied only while that run is open; else the job is named
+ *     in `lost`. No run ends between the look and the commit.
  */
 export interface Journal {
   /**

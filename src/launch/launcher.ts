@@ -16,6 +16,8 @@
 // - A run whose package needs more than its snapshot is prepared first, outside its turn and beside the launches of
 //   others (preparation-queue.ts); then it takes its turn again, and is submitted if it is still to be launched.
 // - A run whose job waits for its blueprint waits with it: `settle` finds it when the job's addition has ended.
+// - Of several programs that share the records, the owner of a run launches it (operations/ownership.ts). One that has lost
+//   it meanwhile, and knows nothing of it yet, launches nothing: the run's job has one id, and the journal takes it once.
 
 import { JobUnwritable } from "../engine/batch.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -32,11 +34,13 @@ import {
   PreparationQueue,
   type PreparationQueueParts,
 } from "./preparation-queue.ts";
-import type { DesiredState, JobDefinition, OpenRun, RunRecord } from "./records.ts";
+import type { DesiredState, JobDefinition, KeysetPage, OpenRun, RunRecord } from "./records.ts";
 import type { RunEnds } from "./run-ends.ts";
 
 const LAUNCHES_AT_ONCE_MAX = 64;
 const RECORDS_PAGE = 500;
+/** So long a request that changes a run may be under way: until then the run is not looked after by anybody else. */
+const STRAYED_MS = 5_000;
 
 export interface LauncherParts extends PreparationQueueParts {
   readonly engine: Engine;
@@ -74,9 +78,15 @@ export class Launcher {
     this.#queue.add(runId);
   }
 
-  /** Launches what a predecessor had accepted only, and brings open runs to the state they were asked for. */
+  /**
+   * Launches what a predecessor had accepted only, and brings open runs to the state they were asked for. Of several
+   * programs that share the records each does its own share.
+   */
   async recover(): Promise<void> {
     for await (const runs of this.#unsettled(null)) {
+      await Promise.all(runs.map((run) => this.#settleLater(run)));
+    }
+    for await (const runs of this.#strayed()) {
       await Promise.all(runs.map((run) => this.#settleLater(run)));
     }
   }
@@ -102,12 +112,20 @@ export class Launcher {
     for await (const runs of this.#unsettled(jobId)) await Promise.all(runs.map((run) => this.#settle(run)));
   }
 
-  /** `settle` for a caller who can neither wait for it nor try it again. */
+  /** `settle` of a job that has become ready, for a caller who can neither wait for it nor try it again. */
   settleSoon(jobId: string): void {
-    this.settle(jobId).catch((error: unknown) => {
+    this.#settleReady(jobId).catch((error: unknown) => {
       this.#parts.log.warn({ job_id: jobId, error: String(error) }, "a job's runs could not be settled yet");
       this.#queue.readLater();
     });
+  }
+
+  /** Its runs may wait at other programs, which are not told. */
+  async #settleReady(jobId: string): Promise<void> {
+    const { ownership, records } = this.#parts;
+    const owner = ownership.owner();
+    if (owner !== null) await records.write((writes) => writes.adoptRuns(jobId, owner));
+    await this.settle(jobId);
   }
 
   async #settle(run: OpenRun): Promise<void> {
@@ -129,21 +147,31 @@ export class Launcher {
    * @throws EngineUnavailable, JournalUnavailable
    */
   async bring(run: OpenRun): Promise<boolean> {
-    const { records, engine, ends, clock } = this.#parts;
+    const { engine, ends } = this.#parts;
     const { runId, desiredState } = run;
     if (run.launched) return (await ask(engine, run.runtimeJobId, desiredState)).kind === "done";
-    if (desiredState === "cancelled") {
-      await ends.cancelled(runId);
-      this.#preparations.drop(runId);
-      return true;
-    }
-    await records.write(async (writes) => {
-      const nowMs = clock.nowMs();
-      await writes.setDesiredState(runId, desiredState, nowMs);
-      await writes.setWaiting(runId, desiredState === "paused" ? "paused" : "pending", null, nowMs);
-    });
+    const isLaunched =
+      desiredState === "cancelled"
+        ? await ends.cancelled(runId)
+        : await this.#setWaiting(runId, desiredState);
+    // Another program has launched it since it was read.
+    if (isLaunched) return this.bring({ ...run, launched: true });
+    if (desiredState === "cancelled") this.#preparations.drop(runId);
     if (desiredState === "running") this.enqueue(runId);
     return true;
+  }
+
+  /** Of a run that is not launched. @returns whether it was launched all the same */
+  #setWaiting(runId: string, desired: "paused" | "running"): Promise<boolean> {
+    const { records, ownership, clock } = this.#parts;
+    const status = desired === "paused" ? "paused" : "pending";
+    const owner = ownership.owner();
+    return records.write(async (writes) => {
+      const nowMs = clock.nowMs();
+      await writes.setDesiredState(runId, desired, nowMs);
+      await writes.setWaiting(runId, { status, label: null, owner }, nowMs);
+      return (await writes.run(runId))?.launched ?? false;
+    });
   }
 
   /** Takes no more; resolves when nothing is under way. */
@@ -151,15 +179,31 @@ export class Launcher {
     await Promise.all([this.#queue.stop(), this.#preparations.stop()]);
   }
 
-  /** What is open and not as it should be, of one job or of all, oldest first, page by page. */
-  async *#unsettled(jobId: string | null): AsyncGenerator<readonly OpenRun[]> {
+  /** What is open and not as it should be, of one job or of all; of all, where others share them: what waits here. */
+  #unsettled(jobId: string | null): AsyncGenerator<readonly OpenRun[]> {
+    const { records, ownership } = this.#parts;
+    const owner = ownership.owner();
+    return this.#pages((page) =>
+      jobId !== null || owner === null
+        ? records.unsettledRuns({ jobId, ...page })
+        : records.waitingRunsOf(owner, page),
+    );
+  }
+
+  /** Launched runs whose jobs are here, and that another program did not bring to what was asked of them: it was lost. */
+  async *#strayed(): AsyncGenerator<readonly OpenRun[]> {
+    const { records, ownership, clock } = this.#parts;
+    const owner = ownership.owner();
+    if (owner === null) return;
+    const beforeMs = clock.nowMs() - STRAYED_MS;
+    yield* this.#pages((page) => records.strayedRunsOf(owner, beforeMs, page));
+  }
+
+  /** Oldest first. */
+  async *#pages(read: (page: KeysetPage) => Promise<readonly OpenRun[]>): AsyncGenerator<readonly OpenRun[]> {
     let after: string | null = null;
     while (!this.#queue.isStopped) {
-      const page: readonly OpenRun[] = await this.#parts.records.unsettledRuns({
-        jobId,
-        limit: RECORDS_PAGE,
-        after,
-      });
+      const page: readonly OpenRun[] = await read({ limit: RECORDS_PAGE, after });
       const last = page.at(-1);
       if (last === undefined) return;
       after = last.runId;
@@ -178,8 +222,12 @@ export class Launcher {
   async #launch(runId: string): Promise<void> {
     await this.#parts.turns.run(runId, async () => {
       const run = await this.#parts.records.run(runId);
-      if (run !== null && isToBeLaunched(run)) await this.#submit(run);
+      if (run !== null && isToBeLaunched(run) && this.#isOwn(run)) await this.#submit(run);
     });
+  }
+
+  #isOwn({ owner }: RunRecord): boolean {
+    return owner === this.#parts.ownership.owner();
   }
 
   /** Hands a run to the runtime, or begins its preparation, or lets it fail with the reason. */

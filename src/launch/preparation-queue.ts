@@ -20,6 +20,7 @@ import type { FailureCode } from "../engine/failure-catalogue.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import { OperationInterrupted } from "../operations/failures.ts";
+import type { Ownership } from "../operations/ownership.ts";
 import { Throttle } from "../operations/throttle.ts";
 import { isUnavailable, WorkQueue } from "../operations/work-queue.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
@@ -65,6 +66,7 @@ export interface PreparationQueueParts {
   readonly ports: Pick<PortRecords, "portsOf">;
   readonly webUiPorts: Pick<WebUiPorts, "candidates" | "refusal">;
   readonly secrets: ConfigurationSecrets;
+  readonly ownership: Ownership;
   readonly clock: Clock;
   readonly log: EngineLog;
 }
@@ -166,11 +168,12 @@ export class PreparationQueue {
   }
 
   async #prepare(runId: string, hasWaited: boolean, progress: PreparationProgress): Promise<Attempt> {
-    const { records, plans, preparation, secrets } = this.#parts;
+    const { records, plans, preparation, secrets, ownership } = this.#parts;
     const run = await records.run(runId);
     const job = run === null ? null : await records.job(run.jobId);
     if (run === null || job === null || job.status !== "ready" || !isToBeLaunched(run))
       return { kind: "dropped" };
+    if (run.owner !== ownership.owner()) return { kind: "dropped" };
     const { definition, bundleFingerprint } = await plans.of(job);
     const { description, problems } = await descriptionOf(definition);
     if (description === null) return failed("manifest.invalid", messagesOf(problems));

@@ -66,6 +66,8 @@ export interface NewRun {
   readonly agentsTotal: number;
   /** For people, about a run that prepares or waits; null otherwise. */
   readonly label: string | null;
+  /** The program that launches it (operations/ownership.ts). */
+  readonly owner: string | null;
   readonly createdAtMs: number;
 }
 
@@ -119,6 +121,8 @@ export interface OpenRun {
   readonly status: JobStatus;
   readonly desiredState: DesiredState;
   readonly launched: boolean;
+  /** The program that launches it, or has launched it. */
+  readonly owner: string | null;
 }
 
 /** A job with what is derived from its runs. */
@@ -187,6 +191,10 @@ export interface GatewayRecords {
    * not to be launched yet.
    */
   unsettledRuns(page: OpenRunPage): Promise<readonly OpenRun[]>;
+  /** Of those, the runs that are not launched and that `owner` has taken on. */
+  waitingRunsOf(owner: string, page: KeysetPage): Promise<readonly OpenRun[]>;
+  /** Of those, launched runs whose runtime jobs are `owner`'s, that have not changed since `beforeMs`. */
+  strayedRunsOf(owner: string, beforeMs: number, page: KeysetPage): Promise<readonly OpenRun[]>;
 
   idempotency(scope: string, key: string): Promise<IdempotencyRecord | null>;
 
@@ -231,8 +239,18 @@ export interface GatewayWrites extends Pick<GatewayRecords, "job" | "run"> {
   /** Of all runs of a job that have not ended. */
   setDesiredStates(jobId: string, desired: DesiredState, nowMs: number): Promise<void>;
   setDesiredState(runId: string, desired: DesiredState, nowMs: number): Promise<void>;
-  /** For a run that is not launched: pending <-> paused, or what it is waiting for. */
-  setWaiting(runId: string, status: "pending" | "paused", label: string | null, nowMs: number): Promise<void>;
+  /** For a run that is not launched: pending <-> paused, or what it is waiting for; and who launches it. */
+  setWaiting(
+    runId: string,
+    waiting: {
+      readonly status: "pending" | "paused";
+      readonly label: string | null;
+      readonly owner: string | null;
+    },
+    nowMs: number,
+  ): Promise<void>;
+  /** `owner` launches what runs of a job are not launched. */
+  adoptRuns(jobId: string, owner: string): Promise<void>;
   /** For a run that is not launched, whatever its status: what it is waiting for. */
   setLabel(runId: string, label: string | null, nowMs: number): Promise<void>;
   /** For a run that is not launched: it ends, and never will be. */

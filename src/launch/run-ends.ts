@@ -31,29 +31,40 @@ export class RunEnds {
     return makeFailure(code, message, this.#parts.clock.nowMs(), place);
   }
 
-  /** Ends a run that was not launched, and publishes that. */
-  failed(run: RunRecord, failure: Failure): Promise<void> {
-    return this.#end(run.runId, { status: "failed", failureJson: JSON.stringify(failure) });
+  /** Ends a run that was not launched, and publishes that; unless another program has taken it on since it was read. */
+  async failed({ runId, owner }: RunRecord, failure: Failure): Promise<void> {
+    const end = { status: "failed", failureJson: JSON.stringify(failure) } as const;
+    await this.#end(runId, end, (run) => run.owner === owner);
   }
 
-  /** That it was asked for and that it happened are one write: no restart finds it half done. */
-  cancelled(runId: string): Promise<void> {
-    return this.#end(runId, { status: "cancelled", failureJson: null });
+  /**
+   * Ends a run that was not launched, and publishes that. That it was asked for and that it happened are one write: no
+   * restart finds it half done.
+   * @returns whether it was launched all the same: then it is only noted that it is to be cancelled
+   */
+  async cancelled(runId: string): Promise<boolean> {
+    const run = await this.#end(runId, { status: "cancelled", failureJson: null }, () => true);
+    return run?.launched ?? false;
   }
 
   async #end(
     runId: string,
     end: { readonly status: "failed" | "cancelled"; readonly failureJson: string | null },
-  ): Promise<void> {
-    const ended = await this.#parts.records.write(async (writes) => {
-      const run = await writes.run(runId);
-      if (run === null || run.launched || isOver(run)) return null;
+    mayEnd: (run: RunRecord) => boolean,
+  ): Promise<RunRecord | null> {
+    const run = await this.#parts.records.write(async (writes) => {
+      const before = await writes.run(runId);
+      if (before === null || isOver(before) || !mayEnd(before)) return null;
       const nowMs = this.#parts.clock.nowMs();
       if (end.status === "cancelled") await writes.setDesiredState(runId, "cancelled", nowMs);
       await writes.endUnlaunched(runId, end, nowMs);
+      // Another program's journal may have launched it a moment ago: it takes no turn among these writes.
       return writes.run(runId);
     });
-    if (ended !== null) this.#parts.feed.published(ended.runtimeJobId, 1, [terminalLine(ended)], true);
+    if (run !== null && !run.launched) {
+      this.#parts.feed.published(run.runtimeJobId, 1, [terminalLine(run)], true);
+    }
+    return run;
   }
 }
 

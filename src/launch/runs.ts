@@ -12,6 +12,7 @@ import type { Clock } from "../engine/ports.ts";
 import type { TraceContext } from "../engine/trace.ts";
 import type { KeyedMutex } from "../lib/async.ts";
 import { DomainError } from "../lib/domain-error.ts";
+import type { Ownership } from "../operations/ownership.ts";
 import type { Acceptance } from "./acceptance.ts";
 import type { Launcher } from "./launcher.ts";
 import type {
@@ -31,6 +32,7 @@ export interface RunsParts {
   readonly launcher: Launcher;
   /** Shared with the launcher. */
   readonly turns: KeyedMutex;
+  readonly ownership: Ownership;
   readonly clock: Clock;
   readonly newId: () => string;
   readonly newTraceId: () => string;
@@ -111,6 +113,7 @@ export class Runs {
       parentSpanId: request.trace?.parentSpanId ?? null,
       agentsTotal: found.agentsTotal,
       label: found.label,
+      owner: this.#parts.ownership.owner(),
       createdAtMs: this.#parts.clock.nowMs(),
     };
     return async (writes) => {

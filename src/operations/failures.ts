@@ -56,6 +56,11 @@ export class OperationFailed extends Error {
   }
 }
 
+/** Another program works on the operation now, or has ended it: nothing is to be done here any more. */
+export class OperationLost extends Error {
+  override readonly name = "OperationLost";
+}
+
 /** The work was cut off from outside, and is to be done again as it is. */
 export class OperationInterrupted extends Error {
   override readonly name = "OperationInterrupted";

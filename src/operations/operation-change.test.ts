@@ -20,7 +20,7 @@ const names = ["check", "package", "finish"] as const;
 function begun(): OperationChange {
   const steps = names.map((name) => ({ name, label: `Doing ${name}` }));
   const asked = { operationId: "op_1", kind: "blueprint_addition", target: "digest", request: {} } as const;
-  return pending({ ...asked, steps, nowMs: 1_000 });
+  return pending({ ...asked, steps, owner: null, nowMs: 1_000 });
 }
 
 type Change = (before: Operation, nowMs: number) => OperationChange | null;

@@ -39,9 +39,10 @@ export function pending(given: {
   readonly target: string;
   readonly request: JsonObject;
   readonly steps: readonly DeclaredStep[];
+  readonly owner: string | null;
   readonly nowMs: number;
 }): OperationChange {
-  const { operationId, kind, target, request, nowMs } = given;
+  const { operationId, kind, target, request, owner, nowMs } = given;
   return {
     type: "operation_pending",
     operation: {
@@ -56,6 +57,7 @@ export function pending(given: {
       request,
       result: null,
       error: null,
+      owner,
       eventSeq: 1,
       createdAtMs: nowMs,
       updatedAtMs: nowMs,

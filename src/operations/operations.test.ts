@@ -1,7 +1,7 @@
 // Operations on a real store, with handlers that the test lets continue when it likes.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { Gate, HandClock } from "../../test/support/core.ts";
 import { until } from "../../test/support/until.ts";
 import { systemClock, systemRandomness } from "../app/clock.ts";
@@ -11,10 +11,12 @@ import { DomainError } from "../lib/domain-error.ts";
 import { EventFeed } from "../runs/feed.ts";
 import { sqlGatewayRecords } from "../store/sql/gateway.ts";
 import { sqlOperationRecords } from "../store/sql/operations.ts";
+import { sqlWorkOwners } from "../store/sql/work-owners.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { OperationFailed, OperationInterrupted } from "./failures.ts";
 import { isOpen } from "./operation-change.ts";
 import { Operations } from "./operations.ts";
+import { alone } from "./ownership.ts";
 import type { OperationContext } from "./progress.ts";
 import type { Operation } from "./records.ts";
 
@@ -41,7 +43,7 @@ function start(work: Work) {
       return () => {};
     },
   };
-  const make = () =>
+  const make = (ownership = alone) =>
     new Operations({
       records,
       write: async (writing) => {
@@ -49,6 +51,7 @@ function start(work: Work) {
         return gateway.write(writing);
       },
       handlers: { blueprint_addition: handler, blueprint_removal: handler },
+      ownership,
       feed,
       clock,
       newId: systemRandomness.id,
@@ -79,6 +82,8 @@ function start(work: Work) {
         const found = await records.operation(operationId);
         return found !== null && !isOpen(found) && found;
       }),
+
+    takeOver: (from: string, to: string) => sqlWorkOwners(database).takeOver([from], to),
 
     find: async ({ operationId }: Operation) => (await records.operation(operationId))!,
 
@@ -270,4 +275,57 @@ test("progress is reported now and then, and of what comes faster the latest cou
   await under.ended(operation);
   const labels = (await under.events(operation)).map(({ payload }) => payload.label);
   assert.deepEqual(labels, ["Waiting to begin", "Beginning", "The first", "1000 of 1000", "Done"]);
+});
+
+describe("of two programs", () => {
+  const named = (owner: string) => ({ ...alone, owner: () => owner });
+
+  test("the one that has taken an operation on works on it, and no other", async () => {
+    await using under = start(async () => ({}));
+    const [a, b] = [under.make(named("a/1")), under.make(named("b/1"))];
+    const operation = await under.request("digest", a);
+    b.begin(operation);
+    await b.recover();
+    await b.stop();
+    assert.equal((await under.find(operation)).status, "pending");
+    await a.recover();
+    assert.equal((await under.ended(operation)).status, "completed");
+    await a.stop();
+  });
+
+  test("one that loses an operation while it works writes nothing more of it, and the other ends it", async () => {
+    const inFirst = Promise.withResolvers<void>();
+    const paused = Promise.withResolvers<void>();
+    const works: string[] = [];
+    await using under = start(async (context) => {
+      works.push(context.operation.owner ?? "");
+      await context.step("first");
+      if (works.length === 1) {
+        inFirst.resolve();
+        await paused.promise;
+        context.progress(0.5, "late");
+      }
+      await context.step("second");
+      return { by: works.length };
+    });
+    const [a, b] = [under.make(named("a/1")), under.make(named("b/1"))];
+    const operation = await under.request("digest", a);
+    a.begin(operation);
+    await inFirst.promise;
+    await under.takeOver("a/1", "b/1");
+    await b.recover();
+    const ended = await under.ended(operation);
+    paused.resolve();
+    await a.stop();
+    await b.stop();
+    assert.deepEqual(await under.find(operation), ended);
+    assert.deepEqual([ended.status, ended.result, works], ["completed", { by: 2 }, ["a/1", "b/1"]]);
+    assert.deepEqual(under.logged, []);
+    const events = await under.events(operation);
+    assert.deepEqual(
+      events.map(({ id }) => id),
+      events.map((_, i) => i + 1),
+    );
+    assert.ok(!events.some(({ payload }) => payload.label === "late"));
+  });
 });

@@ -4,6 +4,8 @@
 // - An operation that is on disk is worked on until it has ended, over any number of restarts: the handler is called
 //   again from its beginning, and finds out what is done already.
 // - What its end brings about is in the transaction of its end.
+// - Of several programs that share the records, the owner of an operation works on it (ownership.ts). One that has lost it
+//   meanwhile writes nothing more of it, and leaves it alone.
 // - A store that takes nothing delays an operation and does not fail it; an unexpected error fails it.
 // - At most AT_ONCE_MAX are worked on at the same time, in the order of their requests (work-queue.ts).
 
@@ -11,7 +13,7 @@ import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
 import type { EventFeed } from "../runs/feed.ts";
-import { OperationFailed, OperationInterrupted, operationFailures } from "./failures.ts";
+import { OperationFailed, OperationInterrupted, OperationLost, operationFailures } from "./failures.ts";
 import {
   completed,
   type DeclaredStep,
@@ -22,7 +24,8 @@ import {
   pending,
   running,
 } from "./operation-change.ts";
-import { type OperationContext, OperationProgress } from "./progress.ts";
+import type { Ownership } from "./ownership.ts";
+import { type OperationContext, OperationProgress, saveOwn } from "./progress.ts";
 import type {
   Operation,
   OperationError,
@@ -58,6 +61,7 @@ export interface OperationsParts<Writes extends { readonly operations: Operation
   readonly records: OperationRecords;
   readonly write: <T>(work: (writes: Writes) => Promise<T>) => Promise<T>;
   readonly handlers: Readonly<Record<OperationKind, OperationHandler<Writes>>>;
+  readonly ownership: Ownership;
   readonly feed: EventFeed;
   readonly clock: Clock;
   readonly newId: () => string;
@@ -93,7 +97,7 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
    * @throws DomainError `blueprint_busy` that names the operation which is open
    */
   async request(writes: Writes, { kind, target, request }: OperationRequest): Promise<Operation> {
-    const { clock, newId, handlers } = this.#parts;
+    const { ownership, clock, newId, handlers } = this.#parts;
     const open = await writes.operations.open(target);
     if (open !== null) throw busy(open);
     const change = pending({
@@ -102,18 +106,19 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
       target,
       request,
       steps: handlers[kind].steps,
+      owner: ownership.owner(),
       nowMs: clock.nowMs(),
     });
     await writes.operations.insert(change.operation, eventLine(change));
     return change.operation;
   }
 
-  /** Begins the work of an operation that is on disk, once. */
+  /** Begins the work of an operation that is on disk, once; nothing happens when it is another program's. */
   begin({ operationId }: Operation): void {
     this.#queue.add(operationId);
   }
 
-  /** Resumes what a predecessor has left. */
+  /** Begins what is open and this program's: what a predecessor has left, or what was taken over. */
   async recover(): Promise<void> {
     for (const operation of await this.#parts.records.openOperations()) this.begin(operation);
   }
@@ -124,9 +129,9 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
   }
 
   async #work(operationId: string, signal: AbortSignal): Promise<void> {
-    const { records, write, clock, handlers } = this.#parts;
+    const { records, write, ownership, clock, handlers } = this.#parts;
     const operation = await records.operation(operationId);
-    if (operation === null || !isOpen(operation)) return;
+    if (operation === null || !isOpen(operation) || operation.owner !== ownership.owner()) return;
     const handler = handlers[operation.kind];
     const published = (changed: Operation, line: string) => this.#published(changed, line);
     const context = new OperationProgress(operation, { write, published, clock, signal });
@@ -140,6 +145,7 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
       );
     } catch (error) {
       await context.close();
+      if (error instanceof OperationLost) return;
       const isToBeTriedAgain = isUnavailable(error) || error instanceof OperationInterrupted;
       if (signal.aborted || isToBeTriedAgain) throw error;
       const failure = this.#failureOf(operation, error);
@@ -171,7 +177,7 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
     const change = make(nowMs);
     const line = eventLine(change);
     const afterwards = await write(async (writes) => {
-      await writes.operations.save(change.operation, line);
+      await saveOwn(writes, change.operation, line);
       return commit(writes, change.operation, nowMs);
     });
     this.#published(change.operation, line);

@@ -21,7 +21,7 @@ function start() {
   const operations: OperationWrites = {
     open: async () => null,
     insert: async () => {},
-    save: async () => {},
+    save: async () => true,
   };
   const asked = {
     operationId: "op_1",
@@ -29,6 +29,7 @@ function start() {
     target: "digest",
     request: {},
     steps: [{ name: "models", label: "Installing its models" }],
+    owner: null,
     nowMs: time.nowMs,
   } as const;
   let reported = Promise.withResolvers<void>();

@@ -9,6 +9,7 @@ import { JournalUnavailable } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { Semaphore } from "../lib/async.ts";
+import { OperationLost } from "./failures.ts";
 import { entered, eventLine, type OperationChange, progressed, skipped } from "./operation-change.ts";
 import type { Operation, OperationWrites } from "./records.ts";
 import { Throttle } from "./throttle.ts";
@@ -46,7 +47,7 @@ export class OperationProgress {
         try {
           await this.change((before, nowMs) => progressed(before, fraction, label, nowMs));
         } catch (error) {
-          if (!(error instanceof JournalUnavailable)) throw error;
+          if (!(error instanceof JournalUnavailable || error instanceof OperationLost)) throw error;
         }
       },
     });
@@ -64,7 +65,7 @@ export class OperationProgress {
 
   /**
    * Enters a step; the one before it is completed.
-   * @throws JournalUnavailable
+   * @throws JournalUnavailable, OperationLost
    */
   async step(name: string): Promise<void> {
     this.#throttle.drop();
@@ -73,7 +74,7 @@ export class OperationProgress {
 
   /**
    * There is nothing to do in this step.
-   * @throws JournalUnavailable
+   * @throws JournalUnavailable, OperationLost
    */
   async skip(name: string): Promise<void> {
     this.#throttle.drop();
@@ -87,12 +88,12 @@ export class OperationProgress {
 
   /**
    * Keeps what a handler that is called again must know, as `operation.result`; readers see it with the end only.
-   * @throws JournalUnavailable
+   * @throws JournalUnavailable, OperationLost
    */
   remember(result: JsonObject): Promise<void> {
     return this.#turns.run(async () => {
       const operation = { ...this.#operation, result };
-      await this.#parts.write((writes) => writes.operations.save(operation, null));
+      await this.#parts.write((writes) => saveOwn(writes, operation, null));
       this.#operation = operation;
     });
   }
@@ -101,14 +102,14 @@ export class OperationProgress {
    * Makes a change, and publishes its event.
    *
    * @param make null: there is nothing to change
-   * @throws JournalUnavailable
+   * @throws JournalUnavailable, OperationLost
    */
   change(make: (before: Operation, nowMs: number) => OperationChange | null): Promise<void> {
     return this.#turns.run(async () => {
       const change = make(this.#operation, this.#parts.clock.nowMs());
       if (change === null) return;
       const line = eventLine(change);
-      await this.#parts.write((writes) => writes.operations.save(change.operation, line));
+      await this.#parts.write((writes) => saveOwn(writes, change.operation, line));
       this.#operation = change.operation;
       this.#parts.published(change.operation, line);
     });
@@ -119,4 +120,14 @@ export class OperationProgress {
     await this.#throttle.close();
     await this.#turns.run(async () => {});
   }
+}
+
+/** @throws OperationLost */
+export async function saveOwn(
+  { operations }: { readonly operations: OperationWrites },
+  operation: Operation,
+  eventLine: string | null,
+): Promise<void> {
+  if (await operations.save(operation, eventLine)) return;
+  throw new OperationLost(`Operation ${operation.operationId} is another program's, or has ended.`);
 }

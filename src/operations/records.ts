@@ -46,6 +46,8 @@ export interface Operation {
   readonly request: JsonObject;
   readonly result: JsonObject | null;
   readonly error: OperationError | null;
+  /** The program that works on it (ownership.ts). */
+  readonly owner: string | null;
   /** Number of the last event. */
   readonly eventSeq: number;
   readonly createdAtMs: number;
@@ -65,7 +67,7 @@ export interface OperationPage {
 export interface OperationRecords {
   operation(operationId: string): Promise<Operation | null>;
   operations(page: OperationPage): Promise<Page<Operation>>;
-  /** Oldest first: those that a predecessor has left. */
+  /** Oldest first: those that have not ended, whoever works on them. */
   openOperations(): Promise<readonly Operation[]>;
   /** Events behind `afterSeq`, at most `limit`. */
   operationEvents(operationId: string, afterSeq: number, limit: number): Promise<EventPage>;
@@ -78,6 +80,9 @@ export interface OperationWrites {
   /** The one of this target that has not ended. */
   open(target: string): Promise<Operation | null>;
   insert(operation: Operation, eventLine: string): Promise<void>;
-  /** @param eventLine the event with the number `operation.eventSeq`; null when there is none */
-  save(operation: Operation, eventLine: string | null): Promise<void>;
+  /**
+   * @param eventLine the event with the number `operation.eventSeq`; null when there is none
+   * @returns false when it has ended, or another program works on it now; nothing is changed
+   */
+  save(operation: Operation, eventLine: string | null): Promise<boolean>;
 }

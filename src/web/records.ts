@@ -1,14 +1,14 @@
-// Which run has which port. Ports, implemented in src/store.
+// Which run has which port of this node. Ports, implemented in src/store.
 //
 // - A port is in use as long as the run that was given it has not ended; the end of the run releases it.
 // - Giving one away is a write like any other, so no two open runs ever have the same.
 
 export interface PortRecords {
-  /** The ports of runs that have not ended. */
+  /** The ports of runs that have not ended: of those that were given one here, and of those whose jobs are here now. */
   portsInUse(): Promise<ReadonlySet<number>>;
   /** Those that no open run has, of runs that ended at `sinceMs` or later: their dashboards may still be there. */
   portsFreedSince(sinceMs: number): Promise<ReadonlySet<number>>;
-  /** The ports that a run was given, by label. */
+  /** The ports that a run was given here, by label. */
   portsOf(runId: string): Promise<ReadonlyMap<string, number>>;
 }
 

@@ -43,8 +43,8 @@ export const launchMutations: readonly Mutation[] = [
   {
     fault: "a run that ends while it is asked for something else becomes open again",
     file: "src/launch/run-ends.ts",
-    search: "if (run === null || run.launched || isOver(run)) return null;",
-    replacement: "if (run === null) return null;",
+    search: "if (before === null || isOver(before) || !mayEnd(before)) return null;",
+    replacement: "if (before === null) return null;",
     tests: ["src/launch/run-ends.test.ts"],
   },
   {

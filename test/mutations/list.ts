@@ -12,6 +12,7 @@ import { httpMutations } from "./http.ts";
 import { launchMutations } from "./launch.ts";
 import type { Mutation } from "./mutation.ts";
 import { postgresMutations } from "./postgres.ts";
+import { sharedWorkMutations } from "./shared-work.ts";
 import { simulatedGatewayMutations } from "./simulated-gateway.ts";
 import { storeMutations } from "./store.ts";
 
@@ -28,5 +29,6 @@ export const mutations: readonly Mutation[] = [
   ...blueprintMutations,
   ...backupMutations,
   ...cliMutations,
+  ...sharedWorkMutations,
   ...simulatedGatewayMutations,
 ];

@@ -14,14 +14,14 @@ export const simulatedGatewayMutations: readonly Mutation[] = (
     [
       "a run that has ended before its launch is launched",
       "launch/launcher.ts",
-      "if (run !== null && isToBeLaunched(run)) await this.#submit(run);",
+      "if (run !== null && isToBeLaunched(run) && this.#isOwn(run)) await this.#submit(run);",
       "if (run !== null && !run.launched) await this.#submit(run);",
     ],
     [
       "the cancellation of a run that waits is only noted",
       "launch/launcher.ts",
-      "await ends.cancelled(runId);",
-      "await records.write((writes) => writes.setDesiredState(runId, desiredState, clock.nowMs()));",
+      "await ends.cancelled(runId)",
+      "await this.#parts.records.write((writes) => writes.setDesiredState(runId, desiredState, 1)).then(() => false)",
     ],
     [
       "what was prepared for a run that was cancelled meanwhile stays",
@@ -74,8 +74,8 @@ export const simulatedGatewayMutations: readonly Mutation[] = (
     [
       "progress of an operation is published before it is stored",
       "operations/progress.ts",
-      "await this.#parts.write((writes) => writes.operations.save(change.operation, line));\n      this.#operation = change.operation;\n      this.#parts.published(change.operation, line);",
-      "this.#parts.published(change.operation, line);\n      await this.#parts.write((writes) => writes.operations.save(change.operation, line));\n      this.#operation = change.operation;",
+      "await this.#parts.write((writes) => saveOwn(writes, change.operation, line));\n      this.#operation = change.operation;\n      this.#parts.published(change.operation, line);",
+      "this.#parts.published(change.operation, line);\n      await this.#parts.write((writes) => saveOwn(writes, change.operation, line));\n      this.#operation = change.operation;",
     ],
   ] as const
 ).map(([fault, file, search, replacement]) => ({

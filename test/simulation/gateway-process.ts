@@ -29,6 +29,7 @@ import { KeyedMutex } from "../../src/lib/async.ts";
 import { DomainError } from "../../src/lib/domain-error.ts";
 import { OperationFailed, OperationInterrupted } from "../../src/operations/failures.ts";
 import { type OperationHandler, Operations } from "../../src/operations/operations.ts";
+import { alone } from "../../src/operations/ownership.ts";
 import type { OperationContext } from "../../src/operations/progress.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
@@ -113,19 +114,30 @@ export class GatewayProcess {
       engine: this.#engine,
       ends,
       turns,
+      ownership: alone,
       clock,
       log,
     });
     const newTraceId = () => "4bf92f3577b34da6a3ce929d0e0e4736";
     const acceptance = new SimAcceptance();
     const { launcher } = this;
-    this.runs = new Runs({ records, acceptance, launcher, turns, clock, newId, newTraceId });
+    this.runs = new Runs({
+      records,
+      acceptance,
+      launcher,
+      turns,
+      ownership: alone,
+      clock,
+      newId,
+      newTraceId,
+    });
     this.idempotency = new IdempotentRequests({ records, nowMs: clock.nowMs });
     const handler = this.#handler();
     this.operations = new Operations<GatewayWrites>({
       records: sqlOperationRecords(database),
       write: (work) => records.write(work),
       handlers: { blueprint_addition: handler, blueprint_removal: handler },
+      ownership: alone,
       feed: this.feed,
       clock,
       newId,

@@ -14,6 +14,7 @@ import { Bundles } from "../../src/bundles/bundles.ts";
 import { ProcessTrees } from "../../src/execution/process/process-trees.ts";
 import { SideCommands } from "../../src/execution/process/side-command.ts";
 import { isOpen } from "../../src/operations/operation-change.ts";
+import { alone } from "../../src/operations/ownership.ts";
 import type { Operation } from "../../src/operations/records.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { sqlBlueprintRecords } from "../../src/store/sql/blueprints.ts";
@@ -105,7 +106,7 @@ export async function testHome() {
           // No reports of progress: nobody waits for them, so a process that died at one would go on.
           clock: { ...systemClock, after: () => () => {} },
         },
-        { records: operationRecords, feed, newId: systemRandomness.id, log },
+        { records: operationRecords, ownership: alone, feed, newId: systemRandomness.id, log },
       );
       return { blueprints, died: died.promise };
     },

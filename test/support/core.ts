@@ -30,10 +30,12 @@ import { RunEnds } from "../../src/launch/run-ends.ts";
 import { Runs } from "../../src/launch/runs.ts";
 import { KeyedMutex } from "../../src/lib/async.ts";
 import { removeTree } from "../../src/lib/remove-tree.ts";
+import { alone, type Ownership } from "../../src/operations/ownership.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { openSecretKey } from "../../src/security/secret-key.ts";
 import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
+import type { Database } from "../../src/store/sql/database.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { sqlJobRecords } from "../../src/store/sql/jobs.ts";
 import { openSqlite } from "../../src/store/sqlite/database.ts";
@@ -90,6 +92,11 @@ export class HandClock implements Clock {
 
   get timers(): number {
     return this.#timers.length;
+  }
+
+  /** Waits until so many things are to happen later. */
+  whenTimers(count: number): Promise<true> {
+    return until(`${count} timers`, () => this.timers === count);
   }
 
   /** Calls everything that waits. */
@@ -151,11 +158,36 @@ export type TestCore = Awaited<ReturnType<typeof startCore>>;
 
 /** @param given.home of a core that has ended: the next process on the same files */
 export async function startCore(given: { readonly home?: string } = {}) {
-  const home = given.home ?? (await mkdtemp(join(tmpdir(), "troupe-jobs-")));
+  const home = given.home ?? (await newHome());
   const file = join(home, "db.sqlite");
   const database = given.home === undefined ? await newDatabase(file) : openSqlite(file);
+  const journal = new SqliteJournal(database);
+  const owner = systemRandomness.id();
+  const close = () => database.close();
+  return {
+    ...(await coreOf({ home, database, journal, owner, ownership: alone, node: "", close })),
+    database,
+  };
+}
+
+export const newHome = () => mkdtemp(join(tmpdir(), "troupe-jobs-"));
+
+/** What a process has of a database, maybe one that it shares with others. */
+export interface TestProgram {
+  readonly home: string;
+  readonly database: Database;
+  readonly journal: Journal;
+  /** The engine's. */
+  readonly owner: string;
+  readonly ownership: Ownership;
+  readonly node: string;
+  readonly close: () => Promise<void>;
+}
+
+export async function coreOf(program: TestProgram) {
+  const { home, database, ownership, node, journal: real } = program;
   const clock = new HandClock();
-  const records = testRecords(sqlGatewayRecords(database, systemClock.soon));
+  const records = testRecords(sqlGatewayRecords(database, systemClock.soon, node));
   const feed = new EventFeed();
   const bundles = await Bundles.open({
     home,
@@ -166,7 +198,6 @@ export async function startCore(given: { readonly home?: string } = {}) {
   });
   const secrets = new ConfigurationSecrets(await openSecretKey({ home, given: [] }));
   const starts: TaskStart[] = [];
-  const real = new SqliteJournal(database);
   const broken = { journal: false };
   const journal: Journal = {
     commit: async (batch) => {
@@ -180,7 +211,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
   const log = { warn: () => {}, error: () => {} };
   const slots = new PoolSlots({ default: 4 }, systemRandomness.id);
   const engine = new Engine({
-    owner: systemRandomness.id(),
+    owner: program.owner,
     clock: systemClock,
     randomness: systemRandomness,
     journal,
@@ -198,7 +229,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
   const newId = systemRandomness.id;
   const turns = new KeyedMutex();
   const ends = new RunEnds({ records, feed, clock });
-  const opened = openTestBlueprints({ home, database, records, bundles, feed, secrets });
+  const opened = openTestBlueprints({ home, database, records, bundles, feed, secrets, ownership, node });
   const { blueprints, preparation, webUiPorts } = opened;
   const plans = new TestPlans({ bundles, secrets, preparation });
   const launcher = new Launcher({
@@ -212,13 +243,14 @@ export async function startCore(given: { readonly home?: string } = {}) {
     engine,
     ends,
     turns,
+    ownership,
     clock,
     log,
   });
   const newTraceId = () => "4bf92f3577b34da6a3ce929d0e0e4736";
   const looked = { bundles, plans, preparation, blueprints, webUiPorts, secrets, clock };
   const acceptance = new Acceptance(looked);
-  const runs = new Runs({ records, acceptance, launcher, turns, clock, newId, newTraceId });
+  const runs = new Runs({ records, acceptance, launcher, turns, ownership, clock, newId, newTraceId });
   const garbage: { collected: number; gate: Gate | null } = { collected: 0, gate: null };
   const definitions = new Definitions({
     records,
@@ -242,7 +274,6 @@ export async function startCore(given: { readonly home?: string } = {}) {
   const core = {
     ...opened,
     home,
-    database,
     records,
     journal: sqlJobRecords(database),
     feed,
@@ -353,7 +384,7 @@ export async function startCore(given: { readonly home?: string } = {}) {
         await launcher.stop();
         await definitions.stop();
         await engine.settledWithin(60_000);
-        await database.close();
+        await program.close();
       }
       return { home };
     },

@@ -36,6 +36,7 @@ export function run(n: number, jobId: string, given: Partial<NewRun> = {}): NewR
     parentSpanId: null,
     agentsTotal: 3,
     label: null,
+    owner: null,
     createdAtMs: 2_000 + n,
     ...given,
   };
@@ -84,6 +85,7 @@ export function operation(n: number, changes: Partial<Operation> = {}): Operatio
     request: { force: true },
     result: null,
     error: null,
+    owner: null,
     eventSeq: 1,
     createdAtMs: n,
     updatedAtMs: n,

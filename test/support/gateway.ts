@@ -159,6 +159,7 @@ export async function startGateway() {
         traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
         agentsTotal: (await this.graphOf(jobId)).nodes.length,
         label: null,
+        owner: null,
         createdAtMs: systemClock.nowMs(),
       };
       await records.write((writes) => writes.insertRun(run));

@@ -21,6 +21,7 @@ import {
 } from "../../src/launch/preparation/preparation.ts";
 import type { LaunchSubject } from "../../src/launch/preparation/resolved-launch.ts";
 import type { GatewayRecords } from "../../src/launch/records.ts";
+import type { Ownership } from "../../src/operations/ownership.ts";
 import type { EventFeed } from "../../src/runs/feed.ts";
 import type { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { sqlBlueprintRecords } from "../../src/store/sql/blueprints.ts";
@@ -59,10 +60,12 @@ export interface TestBlueprintsParts {
   readonly bundles: Bundles;
   readonly feed: EventFeed;
   readonly secrets: ConfigurationSecrets;
+  readonly ownership: Ownership;
+  readonly node: string;
 }
 
 export function openTestBlueprints(parts: TestBlueprintsParts) {
-  const { home, database, records, bundles, feed, secrets } = parts;
+  const { home, database, records, bundles, feed, secrets, ownership, node } = parts;
   const folder = join(home, "catalog");
   const log = { warn: () => {}, error: () => {} };
   const clock = systemClock;
@@ -71,7 +74,7 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
   const commands = new SideCommands({ trees, clock, runtimeEnv: process.env });
   const resources = new Resources({ home, runCommand: commands.run });
   const blueprintRecords = sqlBlueprintRecords(database);
-  const portRecords = sqlPortRecords(database);
+  const portRecords = sqlPortRecords(database, node);
   const unmet: { services: readonly { readonly service: string; readonly reason: string }[] } = {
     services: [],
   };
@@ -94,7 +97,7 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
       freeBytes: async () => Number.MAX_SAFE_INTEGER,
       clock,
     },
-    { records: sqlOperationRecords(database), feed, newId, log },
+    { records: sqlOperationRecords(database), ownership, feed, newId, log },
   );
   const preparation = new TestPreparation({
     home,

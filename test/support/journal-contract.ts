@@ -1,4 +1,4 @@
-// The journal's contract as a suite: every implementation passes it (src/engine/journal.ts, J1 to J4).
+// The journal's contract as a suite: every implementation passes it (src/engine/journal.ts, J1 to J5).
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

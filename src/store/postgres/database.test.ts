@@ -150,7 +150,10 @@ test("what a program has read in a transaction stays true for it, also when anot
     const takeNext = (database: Database) =>
       database.transaction(async (db) => {
         const rows = await db.selectFrom("run_ports").select("port").execute();
-        await db.insertInto("run_ports").values({ port: rows.length, run_id: "run_1", label: "" }).execute();
+        await db
+          .insertInto("run_ports")
+          .values({ node: "", port: rows.length, run_id: "run_1", label: "" })
+          .execute();
         return rows.length;
       });
     const taken = await Promise.all(range(20).map((i) => takeNext(programs[i % 2]!)));

@@ -73,12 +73,25 @@ export function statementsFor(types: Types) {
 
   const fixed = fixedColumns.names;
   const progress = progressColumns.names;
+  const inserted = ["owner", "epoch", "revision", ...fixed, ...progress, ...briefColumns];
   const setProgress = progress.map((name) => `${name} = given.${name}`).join(", ");
   return {
     insertJobs: insertion(
       "jobs",
-      ["owner", "epoch", "revision", ...fixed, ...progress, ...briefColumns],
+      inserted,
       "ON CONFLICT (job_id) DO NOTHING RETURNING job_id, definition_id",
+    ),
+    /** Their runs are locked until the commit, so that none of them ends before its job is there. */
+    insertJobsOfRuns: statement(
+      "insert_jobs_of_runs",
+      "jobs",
+      inserted,
+      (given) => `WITH open AS MATERIALIZED (
+          SELECT runtime_job_id FROM runs WHERE terminal = 0 AND runtime_job_id = ANY ($${inserted.indexOf("job_id") + 1})
+          ORDER BY run_id FOR NO KEY UPDATE
+        )
+        INSERT INTO jobs (${inserted.join(", ")}) SELECT given.* FROM ${given} JOIN open ON open.runtime_job_id = given.job_id
+        ON CONFLICT (job_id) DO NOTHING RETURNING job_id, definition_id`,
     ),
     insertSources: insertion("job_sources", ["job_id", "manifest_json", "configuration_json"]),
     updateJobs: statement(

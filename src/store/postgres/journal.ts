@@ -1,5 +1,5 @@
 // The journal on PostgreSQL: one transaction per batch, and a statement per table whatever the number of jobs. Its contract
-// is the port's (J1 to J4); test/support/journal-contract.ts checks it.
+// is the port's (J1 to J5); test/support/journal-contract.ts checks it.
 //
 // - The jobs' own rows come first: they say which parts are current. Everything else and the COMMIT follow in one go.
 // - It has one connection, whose statements are sent without waiting for each other's answers (pipelining).
@@ -199,6 +199,7 @@ export class PostgresJournal implements Journal {
 async function writeJobs(client: pg.Client, sql: Statements, batch: readonly JobChanges[]) {
   const briefs = new Set<JobChanges>();
   const news: Stored[][] = [];
+  const newOfRuns: Stored[][] = [];
   const updates: Stored[][] = [];
   for (const changes of batch) {
     const { jobId, owner, epoch, revision, insert, progress } = changes;
@@ -207,11 +208,13 @@ async function writeJobs(client: pg.Client, sql: Statements, batch: readonly Job
       const fixed = fixedColumns.toValues({ ...insert, ...insert.trace, jobId });
       const brief = briefValues(changes) ?? NOT_BRIEF;
       if (brief !== NOT_BRIEF) briefs.add(changes);
-      news.push([owner, epoch, 1, ...fixed, ...progressValues(progress), ...brief]);
+      const row = [owner, epoch, 1, ...fixed, ...progressValues(progress), ...brief];
+      (insert.definitionId === null ? news : newOfRuns).push(row);
     }
   }
   const answers = await Promise.all([
     news.length > 0 && client.query<Written>(sql.insertJobs(news)),
+    newOfRuns.length > 0 && client.query<Written>(sql.insertJobsOfRuns(newOfRuns)),
     updates.length > 0 && client.query<Written>(sql.updateJobs(updates)),
     // A batch without parts asks whether the store takes writes: only one that is made can tell.
     batch.length === 0 && client.query<Written>("UPDATE schema_migrations SET name = name"),

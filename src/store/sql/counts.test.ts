@@ -24,7 +24,7 @@ function contract(test: ContractTest<Database>): void {
     await records.write(async (writes) => {
       for (const n of [1, 2, 3]) await writes.insertJob(job(n));
       for (const n of [1, 2, 3, 4]) await writes.insertRun(run(n, job(1).jobId));
-      await writes.setWaiting(run(2, job(1).jobId).runId, "paused", null, 5);
+      await writes.setWaiting(run(2, job(1).jobId).runId, { status: "paused", label: null, owner: null }, 5);
       await writes.endUnlaunched(run(4, job(1).jobId).runId, { status: "cancelled", failureJson: null }, 6);
       await writes.deleteJob(job(3).jobId, 1);
     });

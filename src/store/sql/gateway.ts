@@ -16,24 +16,27 @@ import { purgeDeleted } from "./retention.ts";
 import { runReads, runWrites } from "./runs.ts";
 import type { Schema } from "./schema.generated.ts";
 
-/** @param soon the clock's: when a group of writes is closed */
-export function sqlGatewayRecords(database: Database, soon: Clock["soon"]): GatewayRecords {
+/**
+ * @param soon the clock's: when a group of writes is closed
+ * @param node whose ports are given to runs; "" of a program that has its database to itself
+ */
+export function sqlGatewayRecords(database: Database, soon: Clock["soon"], node = ""): GatewayRecords {
   const group = new CommitGroup(database, soon);
   return {
     ...definitionReads(database),
     ...runReads(database),
     ...idempotencyReads(database),
     ...bundleReads(database),
-    write: (work) => group.run((db) => work(writesIn(db))),
+    write: (work) => group.run((db) => work(writesIn(db, node))),
     purgeDeleted: (limit) => database.transaction((db) => purgeDeleted(db, limit)),
   };
 }
 
-function writesIn(db: Transaction<Schema>): GatewayWrites {
+function writesIn(db: Transaction<Schema>, node: string): GatewayWrites {
   return {
     operations: operationWrites(db),
     blueprints: blueprintWrites(db),
-    ports: portWrites(db),
+    ports: portWrites(db, node),
     apart: (work) => atSavepoint(db, work),
     ...definitionWrites(db),
     ...runWrites(db),

@@ -54,12 +54,22 @@ contractOnEach(
       await gateway.write((writes) => writes.operations.insert(operation(1), "{}"));
       await gateway.write((writes) => writes.operations.save(over, "{}"));
       const late = operation(1, { label: "late", eventSeq: 3 });
-      await assert.rejects(
-        gateway.write((writes) => writes.operations.save(late, "{}")),
-        /has ended/,
-      );
+      assert.equal(await gateway.write((writes) => writes.operations.save(late, "{}")), false);
       assert.deepEqual(await operations.operation("op_0001"), over);
       assert.equal((await operations.operationEvents("op_0001", 0, 10)).lines.length, 2);
+    });
+
+    test("one that another program works on is not changed", async ({ gateway, operations }) => {
+      const ours = operation(1, { owner: "b/1" });
+      await gateway.write((writes) => writes.operations.insert(ours, "{}"));
+      const save = (owner: string | null) =>
+        gateway.write((writes) =>
+          writes.operations.save(operation(1, { owner, label: "late", eventSeq: 2 }), "{}"),
+        );
+      for (const other of ["a/1", "b/2", null]) assert.equal(await save(other), false);
+      assert.deepEqual(await operations.operation("op_0001"), ours);
+      assert.equal((await operations.operationEvents("op_0001", 0, 10)).lines.length, 1);
+      assert.equal(await save("b/1"), true);
     });
 
     test("the number of an event is not used twice", async ({ gateway, operations }) => {

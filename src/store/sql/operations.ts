@@ -15,6 +15,7 @@ const columns = columnsOf<Schema["operations"], Operation>({
   percent: "percent",
   label: "label",
   step: "step",
+  owner: "owner",
   eventSeq: "event_seq",
   createdAtMs: "created_at",
   updatedAtMs: "updated_at",
@@ -115,16 +116,17 @@ export function operationWrites(db: Transaction<Schema>): OperationWrites {
     },
 
     async save(operation, eventLine) {
-      const { operation_id, ...changing } = toRow(operation);
-      // What has ended is not changed any more.
+      const { operation_id, owner, ...changing } = toRow(operation);
       const { numUpdatedRows } = await db
         .updateTable("operations")
         .set(changing)
         .where("operation_id", "=", operation_id)
         .where("terminal", "=", 0)
+        .where(({ eb }) => (owner === null ? eb("owner", "is", null) : eb("owner", "=", owner)))
         .executeTakeFirst();
-      if (numUpdatedRows !== 1n) throw new Error(`Operation ${operation_id} has ended or is gone.`);
+      if (numUpdatedRows !== 1n) return false;
       if (eventLine !== null) await addEvent(operation, eventLine);
+      return true;
     },
   };
 }

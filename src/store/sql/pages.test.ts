@@ -186,7 +186,7 @@ function recoveryContract(test: ContractTest): void {
       await writes.setDesiredState("run_0007", "cancelled", 1);
       // The user has paused this one before its launch: it waits, as it was asked to.
       await writes.setDesiredState("run_0008", "paused", 1);
-      await writes.setWaiting("run_0008", "paused", null, 1);
+      await writes.setWaiting("run_0008", { status: "paused", label: null, owner: null }, 1);
     });
     const again = await under.reopen();
     const unsettled = async (jobId: string | null, limit: number, after: string | null) =>

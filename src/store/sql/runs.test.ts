@@ -91,14 +91,16 @@ function waitingContract(test: ContractTest): void {
     await scene(under);
     await records.write(async (writes) => {
       await writes.setDesiredState("run_0001", "paused", 3_000);
-      await writes.setWaiting("run_0001", "paused", "Waits for you", 3_001);
+      await writes.setWaiting("run_0001", { status: "paused", label: "Waits for you", owner: null }, 3_001);
     });
     const paused = await records.run("run_0001");
     assert.deepEqual(
       [paused?.status, paused?.desiredState, paused?.label, paused?.updatedAtMs],
       ["paused", "paused", "Waits for you", 3_001],
     );
-    await records.write((writes) => writes.setWaiting("run_0001", "pending", null, 3_002));
+    await records.write((writes) =>
+      writes.setWaiting("run_0001", { status: "pending", label: null, owner: null }, 3_002),
+    );
     const pending = await records.run("run_0001");
     assert.deepEqual([pending?.status, pending?.label], ["pending", null]);
   });
@@ -109,7 +111,7 @@ function waitingContract(test: ContractTest): void {
     await withRuns(under, run(1, "job_0001", { label: "Waits" }), run(2, "job_0001"));
     assert.equal((await records.run("run_0001"))?.label, "Waits");
     await records.write(async (writes) => {
-      await writes.setWaiting("run_0001", "paused", null, 3_000);
+      await writes.setWaiting("run_0001", { status: "paused", label: null, owner: null }, 3_000);
       await writes.setLabel("run_0001", "Copying", 3_001);
     });
     const paused = await records.run("run_0001");
@@ -137,7 +139,7 @@ function waitingContract(test: ContractTest): void {
     const before = [ended, found];
     await records.write(async (writes) => {
       await writes.endUnlaunched("run_0002", { status: "cancelled", failureJson: null }, 5_000);
-      await writes.setWaiting("run_0002", "paused", "late", 5_000);
+      await writes.setWaiting("run_0002", { status: "paused", label: "late", owner: null }, 5_000);
       await writes.setDesiredState("run_0002", "paused", 5_000);
     });
     await journal.commit([launch(run(2, "job_0001"))]);
@@ -187,6 +189,7 @@ function askedContract(test: ContractTest): void {
         status: "pending",
         desiredState: "paused",
         launched: false,
+        owner: null,
       },
       {
         runId: "run_0002",
@@ -194,6 +197,7 @@ function askedContract(test: ContractTest): void {
         status: "running",
         desiredState: "paused",
         launched: true,
+        owner: null,
       },
     ]);
     assert.deepEqual(await records.openRun("run_0002"), seen[1]);
@@ -212,7 +216,9 @@ function followerContract(test: ContractTest): void {
   test("a run follows its runtime job through launch, progress, pause and end, also after reopening", async (under) => {
     const { records, journal } = under;
     await scene(under);
-    await records.write((writes) => writes.setWaiting("run_0001", "pending", "Preparing", 2_500));
+    await records.write((writes) =>
+      writes.setWaiting("run_0001", { status: "pending", label: "Preparing", owner: null }, 2_500),
+    );
     const begin = progress({ status: "pending", startedAtMs: null, updatedAtMs: 3_000 });
     await journal.commit([launch(first, { progress: begin })]);
     const pending = await records.run("run_0001");
@@ -302,7 +308,7 @@ function followerContract(test: ContractTest): void {
     await journal.commit([launch(first)]);
     const before = await records.run("run_0001");
     await records.write(async (writes) => {
-      await writes.setWaiting("run_0001", "paused", "late", 9_000);
+      await writes.setWaiting("run_0001", { status: "paused", label: "late", owner: null }, 9_000);
       await writes.endUnlaunched("run_0001", { status: "cancelled", failureJson: null }, 9_000);
     });
     assert.deepEqual(await records.run("run_0001"), before);

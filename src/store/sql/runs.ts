@@ -33,6 +33,7 @@ const newRunColumns = columnsOf<Schema["runs"], Omit<NewRun, "trigger">>({
   parentSpanId: "parent_span_id",
   agentsTotal: "agents_total",
   label: "label",
+  owner: "owner",
   createdAtMs: "created_at",
 });
 
@@ -52,6 +53,7 @@ const openRunColumns = columnsOf<Schema["runs"], OpenRun>({
   status: "status",
   desiredState: "desired_state",
   launched: flag("launched"),
+  owner: "owner",
 });
 
 type RunExpression = ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">;
@@ -252,25 +254,53 @@ const isBeingPrepared = (eb: RunExpression) =>
       .where("d.status", "=", sql.lit("preparing")),
   );
 
-/** Open runs that wait for their launch, or are not in their desired state. Oldest first. */
+/** Whether the open run in `r` is to be brought to another state. */
+const isAskedOtherwise = (eb: RunExpression) => [
+  eb("r.desired_state", "=", "cancelled"),
+  eb(eb.parens("r.desired_state", "=", "paused"), "<>", eb.parens("r.status", "=", "paused")),
+];
+
+/** Oldest first. */
+const openPage = (db: Db, after: string, limit: number) =>
+  openRuns(db).where("r.run_id", ">", after).orderBy("r.run_id").limit(atMost(limit));
+
+/** Open runs that wait for their launch, or are not in their desired state. */
 const unsettled = (db: Db, after: string, limit: number) =>
-  openRuns(db)
-    .where((eb) =>
-      eb.or([
-        eb.and([eb("r.launched", "=", 0), eb("r.status", "=", "pending"), eb.not(isBeingPrepared(eb))]),
-        eb("r.desired_state", "=", "cancelled"),
-        eb(eb.parens("r.desired_state", "=", "paused"), "<>", eb.parens("r.status", "=", "paused")),
-      ]),
-    )
-    .where("r.run_id", ">", after)
-    .orderBy("r.run_id")
-    .limit(atMost(limit));
+  openPage(db, after, limit).where((eb) =>
+    eb.or([
+      eb.and([eb("r.launched", "=", 0), eb("r.status", "=", "pending"), eb.not(isBeingPrepared(eb))]),
+      ...isAskedOtherwise(eb),
+    ]),
+  );
 
 const unsettledRuns = query(unsettled, openRunColumns.toRecord);
 
 const unsettledRunsOfJob = query(
   (db, after: string, limit: number, jobId: string) =>
     unsettled(db, after, limit).where("r.job_id", "=", jobId),
+  openRunColumns.toRecord,
+);
+
+const waitingRunsOf = query(
+  (db, owner: string, after: string, limit: number) =>
+    unsettled(db, after, limit).where("r.launched", "=", sql.lit(0)).where("r.owner", "=", owner),
+  openRunColumns.toRecord,
+);
+
+const strayedRunsOf = query(
+  (db, owner: string, beforeMs: number, after: string, limit: number) =>
+    openPage(db, after, limit)
+      .where("r.launched", "=", sql.lit(1))
+      .where("r.updated_at", "<", beforeMs)
+      .where((eb) => eb.or(isAskedOtherwise(eb)))
+      .where(({ exists, selectFrom }) =>
+        exists(
+          selectFrom("jobs as j")
+            .select("j.job_id")
+            .whereRef("j.job_id", "=", "r.runtime_job_id")
+            .where("j.owner", "=", owner),
+        ),
+      ),
   openRunColumns.toRecord,
 );
 
@@ -287,6 +317,9 @@ export function runReads(database: Database) {
       jobId === null
         ? unsettledRuns.all(database, after ?? "", limit)
         : unsettledRunsOfJob.all(database, after ?? "", limit, jobId),
+    waitingRunsOf: (owner, { limit, after }) => waitingRunsOf.all(database, owner, after ?? "", limit),
+    strayedRunsOf: (owner, beforeMs, { limit, after }) =>
+      strayedRunsOf.all(database, owner, beforeMs, after ?? "", limit),
   } satisfies Partial<GatewayRecords>;
 }
 
@@ -351,8 +384,12 @@ export function runWrites(db: Transaction<Schema>) {
       await open().set({ desired_state: desired, updated_at: nowMs }).where("run_id", "=", runId).execute();
     },
 
-    async setWaiting(runId, status, label, nowMs) {
-      await waiting(runId).set({ status, label, updated_at: nowMs }).execute();
+    async setWaiting(runId, { status, label, owner }, nowMs) {
+      await waiting(runId).set({ status, label, owner, updated_at: nowMs }).execute();
+    },
+
+    async adoptRuns(jobId, owner) {
+      await open().set({ owner }).where("job_id", "=", jobId).where("launched", "=", 0).execute();
     },
 
     async setLabel(runId, label, nowMs) {

@@ -217,8 +217,10 @@ export interface Schema {
     request_json: string;
     error_json: string | null;
     result_json: string | null;
+    owner: string | null;
   };
   run_ports: {
+    node: string;
     port: number;
     run_id: string;
     label: string;
@@ -244,6 +246,7 @@ export interface Schema {
     config_overrides_json: string | null;
     inputs_json: string;
     parent_span_id: string | null;
+    owner: string | null;
   };
   schema_migrations: {
     name: string;

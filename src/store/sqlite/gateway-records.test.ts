@@ -147,7 +147,7 @@ async function writeEverything(records: GatewayRecords): Promise<void> {
     await writes.openRuns("job_0001");
     await writes.setDesiredStates("job_0001", "paused", 1);
     await writes.setDesiredState("run_0001", "cancelled", 1);
-    await writes.setWaiting("run_0001", "paused", null, 1);
+    await writes.setWaiting("run_0001", { status: "paused", label: null, owner: null }, 1);
     await writes.setLabel("run_0001", "Copying", 1);
     await writes.endUnlaunched("run_0001", { status: "cancelled", failureJson: null }, 1);
     await writes.saveIdempotency(idempotencyRecord(), 0);

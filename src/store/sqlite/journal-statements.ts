@@ -35,6 +35,7 @@ const STATEMENTS = {
   insertJob: `INSERT INTO jobs (owner, epoch, revision, ${[...FIXED, ...PROGRESS, ...BRIEF].join(", ")})
     VALUES (?, ?, 1, ${parameters([...FIXED, ...PROGRESS, ...BRIEF])})
     ON CONFLICT (job_id) DO NOTHING`,
+  selectOpenRun: "SELECT 1 FROM runs WHERE runtime_job_id = ? AND terminal = 0",
   insertSource: insertInto("job_sources", ["job_id", "manifest_json", "configuration_json", "checksum"]),
   updateJob: `UPDATE jobs SET revision = revision + 1, ${SET_PROGRESS}
     WHERE job_id = ? AND owner = ? AND epoch = ? AND revision = ?`,

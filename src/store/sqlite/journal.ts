@@ -1,5 +1,5 @@
 // The journal on SQLite: the engine's hot path, without Kysely. One transaction per batch, a handful of prepared
-// statements per job. Its contract is the port's (J1 to J4); test/support/journal-contract.ts checks it.
+// statements per job. Its contract is the port's (J1 to J5); test/support/journal-contract.ts checks it.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { scheduler } from "node:timers/promises";
@@ -253,6 +253,8 @@ export class SqliteJournal implements Journal {
 
   #insert(changes: JobChanges, insert: JobInsert): Claim {
     const { jobId, owner, epoch } = changes;
+    if (insert.definitionId !== null && this.#sql.selectOpenRun.get(jobId) === undefined)
+      return this.#whyNot(changes);
     const brief = briefValues(changes);
     const { changes: rows } = this.#sql.insertJob.run(
       owner,
