@@ -66,7 +66,8 @@ export async function measureBatch(
   );
 }
 
-function mustHaveEnded({ status, body }: Reply, count: number): void {
+/** @throws Error unless all of the two-step jobs have completed */
+export function mustHaveEnded({ status, body }: Reply, count: number): void {
   const ended = body.match(/"status":"completed"/g)?.length ?? 0;
   if (status !== 200 || ended < count) throw new Error(`answered ${status}: ${body.slice(0, 300)}`);
 }
