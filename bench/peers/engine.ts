@@ -13,7 +13,8 @@ export interface Engine {
 
 export type Figures = Readonly<Record<string, number>>;
 
-const WARM_UP = 200;
+/** The first jobs of every engine are compiled while they run. */
+const WARM_UP = 2_000;
 const SINGLE = 150;
 const JOBS = 1_000;
 const SUBMITTERS = 32;
@@ -24,16 +25,11 @@ export const median = (values: readonly number[]) =>
 
 /** @param pids processes whose time counts, with their descendants */
 export async function measure(engine: Engine, pids: readonly number[]): Promise<Figures> {
-  for (let i = 0; i < WARM_UP; i++) await engine.pair();
+  await pairs(engine, WARM_UP);
   const single = await timesOf(SINGLE, () => engine.pair());
   const before = processorMs(pids);
   const from = performance.now();
-  let left = JOBS;
-  await Promise.all(
-    Array.from({ length: SUBMITTERS }, async () => {
-      while (left-- > 0) await engine.pair();
-    }),
-  );
+  await pairs(engine, JOBS);
   const perSecond = (JOBS / (performance.now() - from)) * 1_000;
   const perPair = (processorMs(pids) - before) / JOBS;
   await engine.fan(20);
@@ -47,6 +43,14 @@ export async function measure(engine: Engine, pids: readonly number[]): Promise<
     "fan 1,000, ms": median(fans),
     ...(batches.length > 0 && { "batch of 1,000, jobs/s": (JOBS / median(batches.slice(FANS))) * 1_000 }),
   };
+}
+
+async function pairs(engine: Engine, count: number): Promise<void> {
+  let left = count;
+  const submit = async () => {
+    while (left-- > 0) await engine.pair();
+  };
+  await Promise.all(Array.from({ length: SUBMITTERS }, submit));
 }
 
 async function timesOf(count: number, work: () => Promise<void>): Promise<readonly number[]> {
