@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { Bundles } from "../bundles/bundles.ts";
 import { Engine } from "../engine/engine.ts";
+import type { JobControl } from "../engine/job-control.ts";
 import type { EngineLog } from "../engine/ports.ts";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import { PoolSlots } from "../execution/pools.ts";
@@ -150,12 +151,14 @@ export async function openCore(
     services,
     log: engineLog,
   });
+  const control: JobControl = engine;
   runner.setListener(meteredListener(engine, meter));
   const retentionRecords = sqlRetentionRecords(database);
   const cleanup = new Cleanup({
     records,
     retention: retentionRecords,
     engine,
+    control,
     removeRunFiles: async (runId) => {
       await removeTree(join(home.path, "runs", runId));
       await runStore.remove(runId);
@@ -208,13 +211,14 @@ export async function openCore(
     runEvents,
     dashboardKey,
     engine,
+    control,
     services,
     meter,
     people: {
       humanRequests,
       deadLetterRecords,
-      humanAnswers: new HumanAnswers({ records: humanRequests, jobs: records, engine }),
-      deadLetters: new DeadLetters({ records: deadLetterRecords, jobs: records, engine }),
+      humanAnswers: new HumanAnswers({ records: humanRequests, jobs: records, control }),
+      deadLetters: new DeadLetters({ records: deadLetterRecords, jobs: records, control }),
     },
     cleanup,
     retention,

@@ -24,7 +24,8 @@ export type Gateway = ReturnType<typeof openGateway>;
 
 /** Durable jobs and their runs. They are maintained whatever API is served: their runs are the engine's. */
 export function openGateway(config: Config, core: Core) {
-  const { bundles, engine, feed, secrets, store, ownership, gatewayRecords: records, engineLog: log } = core;
+  const { bundles, engine, control, feed, secrets, store, ownership, gatewayRecords: records } = core;
+  const { engineLog: log } = core;
   const clock = systemClock;
   const opened = openBlueprints(config, core);
   const { blueprints, preparation, webUiPorts } = opened;
@@ -40,6 +41,7 @@ export function openGateway(config: Config, core: Core) {
     webUiPorts,
     secrets,
     engine,
+    control,
     ends,
     turns,
     ownership,

@@ -82,10 +82,12 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
 
 /** The parts that both APIs share. */
 function sharedParts(core: Core, { streams, waits, metrics }: Serving) {
-  const { people, engine, records, bundles, secrets, retention, slots, runStore, services, home } = core;
+  const { people, engine, control, records, bundles, secrets, retention, slots, runStore, services, home } =
+    core;
   return {
     ...people,
     engine,
+    control,
     journal: records,
     bundles,
     secrets,

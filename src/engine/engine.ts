@@ -5,7 +5,7 @@ import { EngineUnavailable, JobUnwritable, type OpenJobs, PendingBatch } from ".
 import { CommitBarrier } from "./commit-barrier.ts";
 import type { DeclaredOutput } from "./graph.ts";
 import { taskEnded } from "./job/attempts.ts";
-import { type Answered, answer, type PersonsAnswer } from "./job/human-answers.ts";
+import { answer, type PersonsAnswer } from "./job/human-answers.ts";
 import { progressOf, readJob, storedStatus } from "./job/image.ts";
 import { goOnAfterRestart, start } from "./job/job.ts";
 import { deliver, type Letter, retryDeadLetters } from "./job/messages.ts";
@@ -14,9 +14,17 @@ import { serviceChanged } from "./job/services.ts";
 import { isOver, type Job, type JobContext } from "./job/state.ts";
 import { cancel, pause, resume } from "./job/status.ts";
 import { commandNode, slotsGranted } from "./job/tasks.ts";
+import type {
+  ControlAnswer,
+  DeliverAnswer,
+  ExternalMessage,
+  HumanAnswer,
+  JobControl,
+  NotOpen,
+  RetryAnswer,
+} from "./job-control.ts";
 import { JobMap } from "./job-map.ts";
 import { JournalUnavailable } from "./journal.ts";
-import type { JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
 import { type EnginePorts, parseSlotsKey, slotsKey } from "./ports.ts";
@@ -26,37 +34,12 @@ import { type Submission, type SubmittedJob, submittedJob } from "./submission.t
 import type { Lease, TaskEvent, TaskListener, TaskOutcome, TaskRef, WorkerActions } from "./task-port.ts";
 import { type Timer, TimerQueue } from "./timers.ts";
 
-export interface ExternalMessage {
-  readonly agentId: string;
-  readonly type: string;
-  readonly body: JsonValue;
-  readonly correlationId: string | null;
-  readonly ttlMs: number | null;
-}
-
-/** The job is terminal, or another owner's: the journal has its state. */
-interface NotOpen {
-  readonly kind: "not_open";
-}
-
-export type ControlAnswer = { readonly kind: "done"; readonly status: string } | NotOpen;
-
-export type DeliverAnswer =
-  | { readonly kind: "accepted"; readonly messageId: string }
-  | { readonly kind: "unknown_agent" }
-  | NotOpen;
-
-export type HumanAnswer = Answered | NotOpen;
-
-/** `retried` has the ids of the letters that were sent again. */
-export type RetryAnswer = { readonly kind: "done"; readonly retried: readonly string[] } | NotOpen;
-
 /** Jobs that a restart reads before everything else has its turn: a few milliseconds. */
 const JOBS_PER_RECOVERY_TURN = 20;
 /** Jobs that it reads before those read so far are on disk. */
 const JOBS_PER_RECOVERY_BATCH = 500;
 
-export class Engine implements TaskListener {
+export class Engine implements TaskListener, JobControl {
   readonly #ports: EnginePorts;
   readonly #context: JobContext;
   readonly #jobs = new JobMap();
@@ -210,7 +193,6 @@ export class Engine implements TaskListener {
     return { kind: "done", status };
   }
 
-  /** Sends a message from outside to one agent; resolves once it is on disk. */
   async deliver(jobId: string, message: ExternalMessage): Promise<DeliverAnswer> {
     const job = this.#openJob(jobId);
     if (job === null) return this.#notOpen(jobId);
@@ -223,24 +205,16 @@ export class Engine implements TaskListener {
     return { kind: "accepted", messageId };
   }
 
-  /**
-   * Gives a person's answer to what a worker of an open job asked; resolves once it is on disk. The first answer
-   * stands. Whether the decision is one of those that are allowed is the caller's to check.
-   */
   async answerHuman(jobId: string, given: PersonsAnswer): Promise<HumanAnswer> {
     const job = this.#openJob(jobId);
     if (job === null) return this.#notOpen(jobId);
     this.#mustAccept();
     const answered = answer(job, given);
     if (answered.kind === "answered") await this.#written(job);
-    else if (answered.kind === "already_closed") await this.settled(); // It may have been closed a moment ago (E1).
+    else await this.settled(); // It may have been closed a moment ago (E1).
     return answered;
   }
 
-  /**
-   * Sends dead letters of an open job again, as new messages; resolves once that is on disk. Letters are left as they
-   * are whose agent does not exist, has ended or has no room, and those that this process was already given.
-   */
   async retryDeadLetters(jobId: string, letters: readonly Letter[]): Promise<RetryAnswer> {
     const job = this.#openJob(jobId);
     if (job === null) return this.#notOpen(jobId);

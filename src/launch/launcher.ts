@@ -22,6 +22,7 @@
 import { JobUnwritable } from "../engine/batch.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
+import type { JobControl } from "../engine/job-control.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { KeyedMutex } from "../lib/async.ts";
 import { isUnavailable, WorkQueue } from "../operations/work-queue.ts";
@@ -43,7 +44,8 @@ const RECORDS_PAGE = 500;
 const STRAYED_MS = 5_000;
 
 export interface LauncherParts extends PreparationQueueParts {
-  readonly engine: Engine;
+  readonly engine: Pick<Engine, "submit">;
+  readonly control: Pick<JobControl, "cancel" | "pause" | "resume">;
   readonly ends: RunEnds;
   /** Shared with those who control runs. */
   readonly turns: KeyedMutex;
@@ -147,9 +149,9 @@ export class Launcher {
    * @throws EngineUnavailable, JournalUnavailable
    */
   async bring(run: OpenRun): Promise<boolean> {
-    const { engine, ends } = this.#parts;
+    const { control, ends } = this.#parts;
     const { runId, desiredState } = run;
-    if (run.launched) return (await ask(engine, run.runtimeJobId, desiredState)).kind === "done";
+    if (run.launched) return (await ask(control, run.runtimeJobId, desiredState)).kind === "done";
     const isLaunched =
       desiredState === "cancelled"
         ? await ends.cancelled(runId)
@@ -314,14 +316,14 @@ function asFailure(error: unknown): { readonly code: FailureCode; readonly messa
 }
 
 /** Asks the runtime for what was asked of the run. */
-function ask(engine: Engine, runtimeJobId: string, desired: DesiredState) {
+function ask(control: LauncherParts["control"], runtimeJobId: string, desired: DesiredState) {
   switch (desired) {
     case "running":
-      return engine.resume(runtimeJobId);
+      return control.resume(runtimeJobId);
     case "paused":
-      return engine.pause(runtimeJobId);
+      return control.pause(runtimeJobId);
     case "cancelled":
-      return engine.cancel(runtimeJobId);
+      return control.cancel(runtimeJobId);
     default:
       return desired satisfies never;
   }

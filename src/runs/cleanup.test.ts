@@ -36,6 +36,7 @@ async function scene() {
       records,
       retention,
       engine,
+      control: engine,
       clock: { ...systemClock, nowMs: () => nowMs },
       removeBlob: (sha256, sinceMs, options) => blobs.removeUnlessPutSince(sha256, sinceMs, options),
       removeRunFiles: async (runId) => void removedRuns.push(runId),

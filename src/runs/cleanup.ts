@@ -9,6 +9,7 @@
 // - What cannot be deleted (a worker's files may be another user's) stays noted, and delays nothing else.
 
 import type { Engine } from "../engine/engine.ts";
+import type { JobControl } from "../engine/job-control.ts";
 import type { Clock } from "../engine/ports.ts";
 import { Slices } from "../lib/slices.ts";
 import type { JobRecords } from "./job-records.ts";
@@ -40,7 +41,8 @@ export type BlobRemoval =
 export interface CleanupPorts {
   readonly records: JobRecords;
   readonly retention: RetentionRecords;
-  readonly engine: Engine;
+  readonly engine: Pick<Engine, "unavailable">;
+  readonly control: Pick<JobControl, "cancel">;
   readonly clock: Clock;
   /** Removes a blob unless it was put after `sinceMs`; a preview removes nothing. */
   readonly removeBlob: (
@@ -85,7 +87,7 @@ export class Cleanup {
   }
 
   async #cancelOpenJobs(): Promise<void> {
-    const { records, engine } = this.#ports;
+    const { records, control } = this.#ports;
     let after: { submittedAtMs: number; jobId: string } | null = null;
     for (;;) {
       const { rows: open } = await records.page({
@@ -96,7 +98,7 @@ export class Cleanup {
       const last = open.at(-1);
       if (last === undefined) return;
       const own = open.filter((job) => job.definitionId === null);
-      await Promise.all(own.map((job) => engine.cancel(job.jobId)));
+      await Promise.all(own.map((job) => control.cancel(job.jobId)));
       after = { submittedAtMs: last.submittedAtMs, jobId: last.jobId };
     }
   }

@@ -3,8 +3,8 @@
 // - A letter is sent again once: requests for one run take turns, and each looks at what is on disk then.
 // - Memory and work are bounded: letters are taken up a few at a time, each on disk before the next.
 
-import type { Engine } from "../engine/engine.ts";
 import { isoTime } from "../engine/event.ts";
+import type { JobControl } from "../engine/job-control.ts";
 import { type DeadLetterReason, isTerminal } from "../engine/journal.ts";
 import type { Envelope } from "../engine/message.ts";
 import { KeyedMutex } from "../lib/async.ts";
@@ -67,7 +67,7 @@ export interface Retried {
 export interface DeadLettersParts {
   readonly records: DeadLetterRecords;
   readonly jobs: Pick<JobRecords, "find">;
-  readonly engine: Pick<Engine, "retryDeadLetters">;
+  readonly control: Pick<JobControl, "retryDeadLetters">;
 }
 
 export class DeadLetters {
@@ -127,13 +127,13 @@ export class DeadLetters {
 
   /** @returns how many were sent */
   async #send(run: AskedRun, letters: readonly DeadLetter[]): Promise<number> {
-    const { engine, jobs } = this.#parts;
+    const { control, jobs } = this.#parts;
     const given = letters.map(({ deadLetterId, agentId, messageJson }) => ({
       deadLetterId,
       agentId,
       message: JSON.parse(messageJson) as Envelope,
     }));
-    const answer = await engine.retryDeadLetters(run.jobId, given);
+    const answer = await control.retryDeadLetters(run.jobId, given);
     if (answer.kind === "not_open") throw await whyNotOpen(jobs, run, NOTHING_TAKEN);
     return answer.retried.length;
   }

@@ -5,8 +5,8 @@
 // - An answer is on disk before its caller hears of it.
 
 import { isDeepStrictEqual } from "node:util";
-import type { Engine } from "../engine/engine.ts";
 import { isoTime } from "../engine/event.ts";
+import type { JobControl } from "../engine/job-control.ts";
 import type { HumanRequest, HumanResponse } from "../engine/journal.ts";
 import type { JsonValue } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
@@ -54,7 +54,7 @@ export interface GivenAnswer {
 export interface HumanAnswersParts {
   readonly records: HumanRequestRecords;
   readonly jobs: Pick<JobRecords, "find">;
-  readonly engine: Pick<Engine, "answerHuman" | "settled">;
+  readonly control: Pick<JobControl, "answerHuman">;
 }
 
 export class HumanAnswers {
@@ -79,13 +79,13 @@ export class HumanAnswers {
    *   `validation_failed` for an answer that is not allowed; EngineUnavailable
    */
   async answer(run: AskedRun, requestId: string, given: GivenAnswer): Promise<HumanRequest> {
-    const { engine, jobs } = this.#parts;
+    const { control, jobs } = this.#parts;
     const asked = await this.find(run, requestId);
     if (asked.status !== "pending") return standing(asked, given);
     mustBeAllowed(asked, given);
     const { decision, comment, principal } = given;
     const dataJson = jsonOf(given.data);
-    const answer = await engine.answerHuman(run.jobId, {
+    const answer = await control.answerHuman(run.jobId, {
       requestId,
       decision,
       comment,
@@ -95,7 +95,6 @@ export class HumanAnswers {
     if (answer.kind === "answered") return answer.request;
     if (answer.kind === "already_closed") return standing(answer.request, given);
     // Closed since it was read; perhaps so long ago that only the store knows of it.
-    await engine.settled();
     const now = await this.find(run, requestId);
     if (now.status !== "pending") return standing(now, given);
     throw await whyNotOpen(jobs, run, `nobody waits for an answer to ${requestId} any more`);

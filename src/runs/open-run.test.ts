@@ -41,8 +41,8 @@ function start(database: SqliteDatabase) {
     engine,
     records: { ...requests, ...letters },
     started: () => until("the command is started", () => starts.shift() ?? null),
-    answers: new HumanAnswers({ records: requests, jobs, engine }),
-    letters: new DeadLetters({ records: letters, jobs, engine }),
+    answers: new HumanAnswers({ records: requests, jobs, control: engine }),
+    letters: new DeadLetters({ records: letters, jobs, control: engine }),
     async asked(jobId: string): Promise<AskedRun> {
       const job = await jobs.find(jobId);
       return { runId: "run_1", jobId, status: job?.status ?? assert.fail(`there is no ${jobId}`) };

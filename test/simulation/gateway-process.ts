@@ -112,6 +112,7 @@ export class GatewayProcess {
       webUiPorts: { candidates: async () => PORTS, refusal: noFreePort },
       secrets,
       engine: this.#engine,
+      control: this.#engine,
       ends,
       turns,
       ownership: alone,

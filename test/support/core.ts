@@ -241,6 +241,7 @@ export async function coreOf(program: TestProgram) {
     webUiPorts,
     secrets,
     engine,
+    control: engine,
     ends,
     turns,
     ownership,

@@ -63,10 +63,12 @@ export async function retentionScene(
   });
   const removedRuns: string[] = [];
   const warned: string[] = [];
+  const { engine } = new EngineHarness();
   const cleanup = new Cleanup({
     records,
     retention: retentionRecords,
-    engine: new EngineHarness().engine,
+    engine,
+    control: engine,
     clock,
     removeBlob: (sha256, sinceMs, options) => blobs.removeUnlessPutSince(sha256, sinceMs, options),
     removeRunFiles: async (runId) => {

@@ -2,7 +2,7 @@
 // and POST /jobs/:job_id/cancel, /pause, /resume, /messages.
 
 import type { FastifyInstance } from "fastify";
-import type { Engine } from "../../engine/engine.ts";
+import type { JobControl } from "../../engine/job-control.ts";
 import { isTerminal } from "../../engine/journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { limits } from "../../engine/limits.ts";
@@ -22,7 +22,7 @@ import { ROWS_PER_PAGE, sendJson, sendText, wholeList } from "./lists.ts";
 import { type RenderContext, renderDetail, renderSummary } from "./submitted-job-view.ts";
 
 export interface Parts extends RuntimeRunParts, RenderContext {
-  readonly engine: Engine;
+  readonly control: JobControl;
   readonly cleanup: Cleanup;
   readonly secrets: ConfigurationSecrets;
   readonly nowMs: () => number;
@@ -44,7 +44,7 @@ interface JobRequest {
 }
 
 export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
-  const { journal, cleanup, engine } = parts;
+  const { journal, cleanup, control } = parts;
 
   api.get<{ Querystring: Query }>("/jobs", async ({ query }, reply) => {
     const { limit = null, include_terminal: includeTerminal = true } = readQuery(JobsQuery, query);
@@ -87,7 +87,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
   for (const verb of ["cancel", "pause", "resume"] as const) {
     api.post<JobRequest>(`/jobs/:job_id/${verb}`, async ({ params }) => {
       const jobId = params.job_id;
-      const answer = await engine[verb](jobId);
+      const answer = await control[verb](jobId);
       if (answer.kind === "not_open") throw await whyNotOpen(parts, jobId, verb);
       return { status: answer.status, job_id: jobId };
     });
@@ -101,7 +101,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
       paths: await manifestSecrets.of(parts, jobId),
     });
     if (encrypted.kind === "invalid") throw new ApiError(400, problemsText(encrypted.errors));
-    const answer = await engine.deliver(jobId, { ...message, body: encrypted.value });
+    const answer = await control.deliver(jobId, { ...message, body: encrypted.value });
     if (answer.kind === "not_open") throw await whyNotOpen(parts, jobId, "send a message to");
     if (answer.kind === "unknown_agent") {
       throw new ApiError(404, `Job ${jobId} has no agent ${JSON.stringify(message.agentId)}`);
@@ -128,7 +128,7 @@ class ManifestSecrets {
   }
 }
 
-/** Why the engine has no such open job: it does not exist, or it has ended. */
+/** Why nobody has such an open job: it does not exist, or it has ended. */
 async function whyNotOpen({ journal }: RuntimeRunParts, jobId: string, verb: string): Promise<ApiError> {
   const job = await journal.find(jobId);
   if (job === null) return jobNotFound(jobId);
