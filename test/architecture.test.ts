@@ -14,7 +14,7 @@ const layers: readonly (readonly string[])[] = [
   ["security"],
   ["bundles", "execution"],
   ["services", "runs"],
-  ["operations"],
+  ["operations", "cluster"],
   ["blueprints"],
   ["web"],
   ["launch"],

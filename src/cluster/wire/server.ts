@@ -1,0 +1,80 @@
+// The listener for other nodes. What is asked is node-service.ts.
+//
+// - A connection that does not prove itself in time is closed, before any request is read.
+// - Messages, streams of a connection and connections are bounded.
+
+import { createSecureServer, type ServerHttp2Session } from "node:http2";
+import type { AddressInfo } from "node:net";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { type NodeCredentials, serverTls } from "./credentials.ts";
+
+const HANDSHAKE_MS = 5_000;
+const CONNECTIONS_MAX = 1_000;
+const STREAMS_MAX = 10_000;
+
+export interface NodeServerOptions {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  readonly credentials: NodeCredentials;
+  readonly messageBytesMax: number;
+  readonly routes: (router: ConnectRouter) => void;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+export interface NodeServer {
+  readonly port: number;
+  /** Cuts all connections. */
+  close(): Promise<void>;
+}
+
+/** @throws the system's error when it cannot listen there */
+export async function startNodeServer(options: NodeServerOptions): Promise<NodeServer> {
+  const { host, port, credentials, messageBytesMax: readMaxBytes, routes, log } = options;
+  const stopping = new AbortController();
+  const server = createSecureServer(
+    {
+      ...serverTls(credentials),
+      handshakeTimeout: HANDSHAKE_MS,
+      settings: { maxConcurrentStreams: STREAMS_MAX },
+    },
+    connectNodeAdapter({
+      routes,
+      readMaxBytes,
+      grpcWeb: false,
+      connect: false,
+      // Nodes are near each other, and lines of events are small.
+      acceptCompression: [],
+      shutdownSignal: stopping.signal,
+    }),
+  );
+  server.maxConnections = CONNECTIONS_MAX;
+  const sessions = new Set<ServerHttp2Session>();
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+  });
+  // A peer that is cut off, or that is none: the connection is gone, and its calls with it.
+  server.on("sessionError", () => {});
+  server.on("tlsClientError", (error, socket) => {
+    const fields = { from: socket.remoteAddress ?? null, reason: error.message.trim() };
+    log.warn(fields, "a connection to the node's port was refused: it did not prove to be a node of this cluster");
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      stopping.abort();
+      for (const session of sessions) session.destroy();
+      await closed;
+    },
+  };
+}
