@@ -5,6 +5,7 @@ import { blueprintMutations } from "./blueprints.ts";
 import { bundleMutations } from "./bundles.ts";
 import { cliMutations } from "./cli.ts";
 import { clusterMutations } from "./cluster.ts";
+import { doorMutations } from "./doors.ts";
 import { engineMutations } from "./engine.ts";
 import { executionMutations } from "./execution.ts";
 import { filesMutations } from "./files.ts";
@@ -23,6 +24,7 @@ export const mutations: readonly Mutation[] = [
   ...filesMutations,
   ...postgresMutations,
   ...clusterMutations,
+  ...doorMutations,
   ...launchMutations,
   ...httpMutations,
   ...bundleMutations,

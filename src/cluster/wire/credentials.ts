@@ -5,7 +5,7 @@
 // - On loopback, without certificates: both sides prove that they know the secret which the database keeps, as TLS with a
 //   pre-shared key does it. The secret itself is not sent, to whoever listens there.
 
-import type { SecureContextOptions, TlsOptions, ConnectionOptions } from "node:tls";
+import type { ConnectionOptions, SecureContextOptions, TlsOptions } from "node:tls";
 
 export type NodeCredentials =
   | { readonly kind: "secret"; readonly secret: Uint8Array }

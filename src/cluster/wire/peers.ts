@@ -109,10 +109,11 @@ export class Peers {
     await Promise.race([peer.connection.connect(), isLate.promise]);
     cancel();
     if (isOpen(peer.connection)) return peer;
+    const error = peer.connection.error() ?? new Error("it does not answer");
     // The next call begins anew, and not with a connection that may take minutes to fail.
     peer.connection.abort();
     if (this.#peers.get(address) === peer) this.#peers.delete(address);
-    throw unreachable(address, peer.connection.error() ?? "it does not answer", false);
+    throw unreachable(address, error, false);
   }
 
   #newPeer(address: string): Peer {
@@ -141,7 +142,12 @@ const isOpen = (connection: Http2SessionManager) => ["open", "idle"].includes(co
 function unreachable(address: string, error: unknown, mayHaveArrived: boolean): PeerUnreachable {
   const { code, rawMessage } = ConnectError.from(error);
   // What the callee has refused to read had no effect.
-  const isRefused = code === Code.ResourceExhausted || code === Code.Unimplemented || code === Code.InvalidArgument;
+  const isRefused =
+    code === Code.ResourceExhausted || code === Code.Unimplemented || code === Code.InvalidArgument;
   const why = rawMessage.trim().split("\n")[0] ?? "";
-  return new PeerUnreachable(`Node ${address} cannot be reached: ${why}`, mayHaveArrived && !isRefused, error);
+  return new PeerUnreachable(
+    `Node ${address} cannot be reached: ${why}`,
+    mayHaveArrived && !isRefused,
+    error,
+  );
 }

@@ -59,7 +59,10 @@ export async function startNodeServer(options: NodeServerOptions): Promise<NodeS
   server.on("sessionError", () => {});
   server.on("tlsClientError", (error, socket) => {
     const fields = { from: socket.remoteAddress ?? null, reason: error.message.trim() };
-    log.warn(fields, "a connection to the node's port was refused: it did not prove to be a node of this cluster");
+    log.warn(
+      fields,
+      "a connection to the node's port was refused: it did not prove to be a node of this cluster",
+    );
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);

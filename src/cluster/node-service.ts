@@ -1,0 +1,110 @@
+// What this node answers other nodes: for the jobs that it holds, and about itself.
+//
+// - It answers as the owner that it is now. A caller that asks for another one has read an older owner, and looks again.
+// - What it accepts it does, whether the caller waits or not.
+
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import { EngineUnavailable, JobUnwritable } from "../engine/batch.ts";
+import type { JobControl } from "../engine/job-control.ts";
+import type { EventFeed } from "../runs/feed.ts";
+import {
+  actionFromWire,
+  type ControlAction,
+  type ControlOutcome,
+  outcomeToWire,
+  WireProblem,
+} from "./wire/control.ts";
+import {
+  ControlResponseSchema,
+  NodeService,
+  StatusResponseSchema,
+  type WatchResponse,
+} from "./wire/gen/svc/node/v1/node_pb.ts";
+import { WatchQueue } from "./wire/watch.ts";
+
+export interface NodeServiceParts {
+  /** This node's, as it is now. */
+  readonly owner: () => string;
+  readonly version: string;
+  readonly engine: JobControl & { holds(jobId: string): boolean; readonly openJobs: number };
+  readonly feed: EventFeed;
+}
+
+export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) => void {
+  const { owner, version, engine, feed } = parts;
+  const isHeld = (asked: { readonly owner: string; readonly jobId: string }) =>
+    asked.owner === owner() && engine.holds(asked.jobId);
+  return (router) =>
+    router.service(NodeService, {
+      status: () =>
+        create(StatusResponseSchema, { owner: owner(), version, openJobs: BigInt(engine.openJobs) }),
+
+      async control(request) {
+        const action = readAction(() => actionFromWire(request.action));
+        const outcome = isHeld(request)
+          ? await perform(engine, request.jobId, action)
+          : { kind: "not_held" as const };
+        return create(ControlResponseSchema, { result: outcomeToWire(outcome) });
+      },
+
+      async *watch(request, { signal }): AsyncGenerator<WatchResponse> {
+        if (!isHeld(request)) throw new ConnectError("The job is not held here.", Code.FailedPrecondition);
+        const queue = new WatchQueue(signal);
+        const stop = feed.subscribe(request.jobId, (page, isEnd) => queue.push(page, isEnd));
+        try {
+          yield* queue.messages();
+        } finally {
+          stop();
+        }
+      },
+    });
+}
+
+function readAction(read: () => ControlAction): ControlAction {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof WireProblem)) throw error;
+    throw new ConnectError(error.message, Code.InvalidArgument);
+  }
+}
+
+/** Does what another node asks. */
+async function perform(engine: JobControl, jobId: string, action: ControlAction): Promise<ControlOutcome> {
+  try {
+    return await asked(engine, jobId, action);
+  } catch (error) {
+    const { message } = error as Error;
+    if (error instanceof EngineUnavailable) return { kind: "unavailable", message, mayRetry: error.mayRetry };
+    if (error instanceof JobUnwritable) return { kind: "unwritable", message };
+    throw error;
+  }
+}
+
+async function asked(engine: JobControl, jobId: string, action: ControlAction): Promise<ControlOutcome> {
+  switch (action.kind) {
+    case "cancel":
+    case "pause":
+    case "resume": {
+      const answer = await engine[action.kind](jobId);
+      return answer.kind === "done" ? { kind: "changed", status: answer.status } : { kind: "not_held" };
+    }
+    case "deliver": {
+      const answer = await engine.deliver(jobId, action.message);
+      return answer.kind === "not_open" ? { kind: "not_held" } : answer;
+    }
+    case "answer_human": {
+      const answer = await engine.answerHuman(jobId, action.given);
+      return answer.kind === "not_open" ? { kind: "not_held" } : answer;
+    }
+    case "retry_dead_letters": {
+      const answer = await engine.retryDeadLetters(jobId, action.letters);
+      return answer.kind === "done"
+        ? { kind: "retried", deadLetterIds: answer.retried }
+        : { kind: "not_held" };
+    }
+    default:
+      return action satisfies never;
+  }
+}

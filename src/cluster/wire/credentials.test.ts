@@ -1,0 +1,89 @@
+// Who does not prove to be a node of the cluster is not listened to, and not believed.
+
+import assert from "node:assert/strict";
+import { connect } from "node:http2";
+import { after, describe, test } from "node:test";
+import { credentialsOf, hasOpenssl, makeAuthority } from "../../../test/support/node-certificates.ts";
+import { peersWith, SECRET, startNode } from "../../../test/support/nodes.ts";
+import { until } from "../../../test/support/until.ts";
+import type { NodeCredentials } from "./credentials.ts";
+
+const WRONG: NodeCredentials = { kind: "secret", secret: Buffer.alloc(32, 8) };
+
+async function refused(called: NodeCredentials, caller: NodeCredentials): Promise<void> {
+  await using node = await startNode({ credentials: called });
+  using peers = peersWith(caller);
+  await assert.rejects(
+    peers.call(node.address, (client) => client.status({})),
+    { name: "PeerUnreachable", mayHaveArrived: false },
+  );
+}
+
+async function taken(called: NodeCredentials, caller: NodeCredentials): Promise<void> {
+  await using node = await startNode({ credentials: called });
+  using peers = peersWith(caller);
+  const { owner, version, openJobs } = await peers.call(node.address, (client) => client.status({}));
+  assert.deepEqual({ owner, version, openJobs }, { owner: "node_b/1", version: "1.2.3", openJobs: 3n });
+}
+
+describe("the secret of the cluster", () => {
+  test("lets in who knows it", () => taken(SECRET, SECRET));
+
+  test("keeps out who knows another, and the node's log says so", async () => {
+    await refused(SECRET, WRONG);
+    await using node = await startNode();
+    using peers = peersWith(WRONG);
+    await assert.rejects(peers.call(node.address, (client) => client.status({})));
+    await until("the warning", () => node.warnings.some((text) => text.includes("did not prove")));
+  });
+
+  test("is asked of the node that is called, too", () => refused(WRONG, SECRET));
+
+  test("is needed: neither plain HTTP/2 nor TLS without it gets in", async () => {
+    await using node = await startNode();
+    for (const scheme of ["http", "https"]) {
+      const session = connect(`${scheme}://${node.address}`, { rejectUnauthorized: false });
+      const ended = await new Promise<string>((resolve) => {
+        session.once("error", () => resolve("failed"));
+        session.once("close", () => resolve("closed"));
+        session.once("remoteSettings", () => resolve("let in"));
+      });
+      session.destroy();
+      assert.notEqual(ended, "let in");
+    }
+  });
+});
+
+describe("certificates of the cluster's authority", { skip: !hasOpenssl() && "there is no openssl" }, () => {
+  const own = makeAuthority();
+  const other = makeAuthority();
+  after(() => {
+    own[Symbol.dispose]();
+    other[Symbol.dispose]();
+  });
+  const here = () => credentialsOf(own.files("IP:127.0.0.1"));
+
+  test("let in who has one", () => taken(here(), here()));
+  test("keep out who has one of another authority", () =>
+    refused(here(), credentialsOf(other.files("IP:127.0.0.1"))));
+  test("are asked of the node that is called, too", () =>
+    refused(credentialsOf(other.files("IP:127.0.0.1")), here()));
+  test("name the address that was called", () => refused(credentialsOf(own.files("IP:127.0.0.2")), here()));
+
+  test("are not shown by who believes the authority and has none", async () => {
+    await using node = await startNode({ credentials: here() });
+    const { ca } = here();
+    const session = connect(`https://${node.address}`, { ca });
+    const answered = new Promise<string>((resolve) => {
+      session.once("error", () => resolve("refused"));
+      session.once("close", () => resolve("refused"));
+      const stream = session.request({ ":method": "POST", ":path": "/svc.node.v1.NodeService/Status" });
+      stream.once("error", () => resolve("refused"));
+      stream.once("response", () => resolve("answered"));
+    });
+    assert.equal(await answered, "refused");
+    session.destroy();
+  });
+
+  test("do not let in who knows a secret alone", () => refused(here(), SECRET));
+});

@@ -1,0 +1,138 @@
+// Faults of what nodes ask each other, and of jobs that are reached through another node than their own.
+
+import type { Mutation } from "./mutation.ts";
+
+const control = ["src/cluster/remote-control.test.ts"];
+const mapping = ["src/cluster/wire/control.test.ts"];
+const credentials = ["src/cluster/wire/credentials.test.ts"];
+const watch = ["src/cluster/wire/watch.test.ts"];
+const follower = ["src/cluster/follower.test.ts"];
+
+export const doorMutations: readonly Mutation[] = [
+  {
+    fault: "a job that another node has taken over is not looked up again",
+    file: "src/cluster/remote-control.ts",
+    search: "looks < 2; looks++",
+    replacement: "looks < 1; looks++",
+    tests: control,
+  },
+  {
+    fault: "a message whose answer was lost is sent again",
+    file: "src/cluster/remote-control.ts",
+    search: 'const mayRetry = action.kind !== "deliver" || !error.mayHaveArrived;',
+    replacement: "const mayRetry = true;",
+    tests: control,
+  },
+  {
+    fault: "a job is asked for at a lost node",
+    file: "src/cluster/remote-control.ts",
+    search: "if (place.address === null) throw new EngineUnavailable(lostText(jobId));",
+    replacement: 'if (place.address === null) return { kind: "not_open" };',
+    tests: control,
+  },
+  {
+    fault: "letters of any size go in one call",
+    file: "src/cluster/remote-control.ts",
+    search: "if (some.length > 0 && chars + more > LETTERS_CHARS_MAX) {",
+    replacement: "if (some.length > 0 && chars < 0) {",
+    tests: control,
+  },
+  {
+    fault: "a node answers for an owner that it is not any more",
+    file: "src/cluster/node-service.ts",
+    search: "asked.owner === owner() && engine.holds(asked.jobId)",
+    replacement: "engine.holds(asked.jobId)",
+    tests: control,
+  },
+  {
+    fault: "an engine that takes nothing is an unexpected error on another node",
+    file: "src/cluster/node-service.ts",
+    search: "if (error instanceof EngineUnavailable) return",
+    replacement: "if (error === null) return",
+    tests: control,
+  },
+  {
+    fault: "nobody stops listening for a stream that is over",
+    file: "src/cluster/node-service.ts",
+    search: "          stop();",
+    replacement: "",
+    tests: watch,
+  },
+  {
+    fault: "a connection that is not made in time is waited for",
+    file: "src/cluster/wire/peers.ts",
+    search: "await Promise.race([peer.connection.connect(), isLate.promise]);",
+    replacement: "await peer.connection.connect();",
+    tests: control,
+  },
+  {
+    fault: "an empty text is none on another node",
+    file: "src/cluster/wire/control.ts",
+    search: "const orNull = <Value>(value: Value | undefined): Value | null => value ?? null;",
+    replacement: "const orNull = <Value>(value: Value | undefined): Value | null => value || null;",
+    tests: mapping,
+  },
+  {
+    fault: "a node of another authority is let in",
+    file: "src/cluster/wire/credentials.ts",
+    search: "requestCert: true, rejectUnauthorized: true",
+    replacement: "requestCert: false, rejectUnauthorized: false",
+    tests: credentials,
+  },
+  {
+    fault: "a node that proves nothing is believed",
+    file: "src/cluster/wire/credentials.ts",
+    search: 'return { cert, key, ca, rejectUnauthorized: true, minVersion: "TLSv1.3" };',
+    replacement: 'return { cert, key, ca, rejectUnauthorized: false, minVersion: "TLSv1.3" };',
+    tests: credentials,
+  },
+  {
+    fault: "events that a node does not take are kept for it",
+    file: "src/cluster/wire/watch.ts",
+    search: "if (!hasRoom) this.#waiting = [];",
+    replacement: "",
+    tests: watch,
+  },
+  {
+    fault: "events that were left out of a stream are missing",
+    file: "src/runs/feed.ts",
+    search: "if (firstSeq > wanted) return false;",
+    replacement: "",
+    tests: follower,
+  },
+  {
+    fault: "events that came twice are told twice",
+    file: "src/runs/feed.ts",
+    search: "const news = lines.slice(wanted - firstSeq);",
+    replacement: "const news = lines;",
+    tests: follower,
+  },
+  {
+    fault: "the end is told to those who listen once more",
+    file: "src/runs/feed.ts",
+    search: "audience.hasEnded ||= isEnd;",
+    replacement: "",
+    tests: follower,
+  },
+  {
+    fault: "what a stream leaves out is read a second later",
+    file: "src/cluster/follower.ts",
+    search: "if (!isTaken) this.#lookSoon(jobId);",
+    replacement: "",
+    tests: follower,
+  },
+  {
+    fault: "a stream of a former owner is kept",
+    file: "src/cluster/follower.ts",
+    search: "if (stream !== null && stream.owner === source?.owner) return;",
+    replacement: "if (stream !== null) return;",
+    tests: follower,
+  },
+  {
+    fault: "a page is told beyond the end that is known",
+    file: "src/cluster/follower.ts",
+    search: "const known = lines.slice(0, head.seq - seq);",
+    replacement: "const known = lines;",
+    tests: follower,
+  },
+];
