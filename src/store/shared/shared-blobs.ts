@@ -68,7 +68,7 @@ function keyOf(sha256: string): string {
 }
 
 /** Passes bytes on, the last of them only when all have the hash and the size that they must have. */
-async function* checked(
+export async function* checked(
   bytes: AsyncIterable<Buffer>,
   { sha256, size }: Blob,
   damaged: () => Error,

@@ -1,0 +1,33 @@
+// Folders in a store that several machines share: what one of them has made, the others fetch when they need it.
+
+/** What is to be removed because nothing needs it. */
+export interface Unused {
+  /** Whether a stored record references it. */
+  readonly isNamed: (name: string) => Promise<boolean>;
+  /** Only what was not stored, or touched, since; wall time in ms since 1970. */
+  readonly beforeMs: number;
+  readonly isPreview: boolean;
+}
+
+export interface SharedFolders {
+  /** Whether a folder was stored under this name. */
+  has(name: string): Promise<boolean>;
+  /**
+   * Stores a folder as it is. It can be fetched by everyone when it resolves.
+   *
+   * @param name of the shape `bundles/…`, each part a file name
+   * @param options.isFixed whether a name always means the same content: one that was stored lately is not stored again
+   */
+  store(name: string, folder: string, options: { readonly isFixed: boolean }): Promise<void>;
+  /**
+   * Writes what was last stored under a name as a folder, checked against its hash and on disk when it resolves.
+   *
+   * @param folder does not exist; half of it may be left after an error
+   * @returns false when nothing is stored under this name
+   */
+  fetch(name: string, folder: string): Promise<boolean>;
+  /** Removes what is stored under a name; nothing happens when there is nothing. */
+  remove(name: string): Promise<void>;
+  /** Removes, below a name, what is not named and was not stored since; a preview only counts. */
+  removeUnused(below: string, request: Unused): Promise<{ readonly count: number; readonly bytes: number }>;
+}

@@ -1,0 +1,127 @@
+// Folders in a shared store, each as one archive: <name>/<SHA-256 of the archive>.
+//
+// - An archive is whole in the store before its name exists, and is checked against its name before it is unpacked.
+// - On the way it is a file below SVC_HOME/tmp, for which the disk must have room; of a killed program it is removed
+//   with what else is left there.
+
+import { createWriteStream } from "node:fs";
+import { mkdir, rm, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { SharedFolders, Unused } from "../../bundles/shared-folders.ts";
+import type { Clock, Randomness } from "../../engine/ports.ts";
+import { bytesIn, syncFolder, syncTree } from "../../lib/files.ts";
+import { HASH_PATTERN, hash, openRegular } from "../blobs.ts";
+import { packFolder, unpackFolder } from "./folder-archive.ts";
+import { fileContent, ObjectDamaged, type StoredObject } from "./object-store.ts";
+import type { SharedStore } from "./open-shared.ts";
+import { checked } from "./shared-blobs.ts";
+
+/** A day old, and in use by no row, it may be removed: until then another machine may be about to name it. */
+const LATELY_MS = 12 * 60 * 60 * 1_000;
+
+export interface ArchivedFoldersParts extends SharedStore {
+  /** SVC_HOME. */
+  readonly home: string;
+  readonly clock: Pick<Clock, "nowMs">;
+  readonly newId: Randomness["id"];
+}
+
+export class ArchivedFolders implements SharedFolders {
+  readonly #parts: ArchivedFoldersParts;
+
+  constructor(parts: ArchivedFoldersParts) {
+    this.#parts = parts;
+  }
+
+  async has(name: string): Promise<boolean> {
+    return (await this.#newest(name)) !== null;
+  }
+
+  async store(name: string, folder: string, options: { readonly isFixed: boolean }): Promise<void> {
+    const { home, removals, clock } = this.#parts;
+    const since = clock.nowMs() - LATELY_MS;
+    if (options.isFixed && ((await this.#newest(name))?.putAtMs ?? 0) > since) return;
+    await this.#withFile(await bytesIn(folder), async (path) => {
+      await packFolder(folder, path, home);
+      const file = await openRegular(path, path);
+      try {
+        const facts = await hash(file);
+        await removals.put(`${name}/${facts.sha256}`, fileContent(file, facts));
+      } finally {
+        await file.close();
+      }
+    });
+  }
+
+  async fetch(name: string, folder: string): Promise<boolean> {
+    const { home, objects } = this.#parts;
+    const archive = await this.#newest(name);
+    if (archive === null) return false;
+    const { key, size } = archive;
+    // Once as the archive, once unpacked.
+    return this.#withFile(2 * size, async (path) => {
+      const bytes = await objects.read(key, size, 0, size - 1);
+      if (bytes === null) return false;
+      const sha256 = key.slice(key.lastIndexOf("/") + 1);
+      const damaged = () => new ObjectDamaged(objects.address, key);
+      await pipeline(
+        checked(bytes, { sha256, size }, damaged),
+        createWriteStream(path, { flags: "wx", mode: 0o600 }),
+      );
+      await unpackFolder(path, folder, home);
+      await syncTree(folder, new AbortController().signal);
+      return true;
+    });
+  }
+
+  async remove(name: string): Promise<void> {
+    const { objects } = this.#parts;
+    for await (const page of objects.pages(`${name}/`)) for (const { key } of page) await objects.remove(key);
+  }
+
+  async removeUnused(below: string, { isNamed, beforeMs, isPreview }: Unused) {
+    const { objects, removals } = this.#parts;
+    let count = 0;
+    let bytes = 0;
+    for await (const page of objects.pages(`${below}/`)) {
+      for (const { key, putAtMs } of page) {
+        const name = key.slice(below.length + 1, key.lastIndexOf("/"));
+        if (putAtMs >= beforeMs || (await isNamed(name))) continue;
+        const removal = await removals.removeUnlessPutSince(key, beforeMs, isPreview);
+        if (removal.kind !== "removed") continue;
+        count++;
+        bytes += removal.size;
+      }
+    }
+    return { count, bytes };
+  }
+
+  async #newest(name: string): Promise<StoredObject | null> {
+    let newest: StoredObject | null = null;
+    for await (const page of this.#parts.objects.pages(`${name}/`)) {
+      for (const found of page) {
+        if (!HASH_PATTERN.test(found.key.slice(name.length + 1))) continue;
+        if (newest === null || found.putAtMs > newest.putAtMs) newest = found;
+      }
+    }
+    return newest;
+  }
+
+  async #withFile<Result>(bytes: number, use: (path: string) => Promise<Result>): Promise<Result> {
+    const folder = join(this.#parts.home, "tmp");
+    if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined)
+      await syncFolder(this.#parts.home);
+    const { bavail, bsize } = await statfs(folder);
+    if (bavail * bsize < bytes) {
+      const message = `ENOSPC: ${bytes} bytes are needed and ${bavail * bsize} are free`;
+      throw Object.assign(new Error(message), { code: "ENOSPC", syscall: "statfs" });
+    }
+    const path = join(folder, `archive-${this.#parts.newId()}`);
+    try {
+      return await use(path);
+    } finally {
+      await rm(path, { force: true });
+    }
+  }
+}
