@@ -22,6 +22,7 @@ import { bundleLimits } from "./layout.ts";
 import { merged } from "./merge.ts";
 import { BundleProblem, messagesOf, shown } from "./problem.ts";
 import type { BundleOrigin, BundleRecord, BundleRecords } from "./records.ts";
+import type { SharedFolders } from "./shared-folders.ts";
 import { type Snapshot, Snapshots } from "./snapshots.ts";
 import { openZip } from "./zip-source.ts";
 
@@ -35,6 +36,8 @@ export interface BundlesOptions {
   readonly bundleBytesMax: number;
   /** SVC_BUNDLES_MAX_BYTES: bytes of all snapshots together; 0 for no limit. */
   readonly bundlesBytesMax: number;
+  /** The store that several machines share; null, or absent: this machine has its own. */
+  readonly shared?: SharedFolders | null;
 }
 
 /** What a submission needs of a bundle, all from one held snapshot: release it once the submission has ended. */
@@ -95,6 +98,7 @@ export class Bundles {
       totalBytesMax: options.bundlesBytesMax,
       nowMs: options.nowMs,
       isNamed: (fingerprint) => options.records.isSnapshotNamed(fingerprint),
+      shared: options.shared ?? null,
     });
     this.#definitions = new DefinitionCache({
       read: (fingerprint) => this.#readDefinition(fingerprint),
@@ -309,6 +313,7 @@ export class Bundles {
   }
 
   async #readDefinition(fingerprint: string): Promise<Definition> {
+    await this.snapshots.ensure(fingerprint);
     try {
       return await readDefinition(this.snapshots.folder(fingerprint));
     } catch (error) {

@@ -8,6 +8,8 @@
 // - Files are copies (clones, where the file system can), never hard links: writes to the originals do not reach them.
 // - A caller that got a snapshot's name holds it until the name is stored (holds.ts). A held snapshot stays; an
 //   unreferenced one is removed when its last hold ends, or at the next start.
+// - Where machines share a store, a snapshot is in it before its name is given to anybody, and one that another machine
+//   has taken in is fetched when it is first needed (`ensure`): once, and whole.
 // - A snapshot's folder has the time at which it was last taken in (`touch`). The sweep keeps young ones, so that an
 //   interrupted addition of a blueprint finds its snapshot again.
 
@@ -23,6 +25,7 @@ import { removeTree } from "../lib/remove-tree.ts";
 import { Slices } from "../lib/slices.ts";
 import { type Definition, readDefinition } from "./definition.ts";
 import { DiskQuota } from "./disk-quota.ts";
+import { openFolder } from "./folder-source.ts";
 import { Holds } from "./holds.ts";
 import {
   type BundleFile,
@@ -33,18 +36,13 @@ import {
   tooLarge,
 } from "./layout.ts";
 import { BundleProblem, type BundleProblemEntry } from "./problem.ts";
+import type { SharedFolders, Unused } from "./shared-folders.ts";
 import { type BundleSource, FILES_AT_ONCE, FileWriter } from "./snapshot-files.ts";
 
 export interface Snapshot {
   readonly fingerprint: string;
   readonly sizeBytes: number;
   readonly definition: Definition;
-}
-
-export interface UnusedSnapshots {
-  readonly isNamed: (fingerprint: string) => Promise<boolean>;
-  readonly beforeMs: number;
-  readonly isPreview: boolean;
 }
 
 export interface SnapshotsOptions {
@@ -56,7 +54,12 @@ export interface SnapshotsOptions {
   readonly nowMs: () => number;
   /** Whether a stored record references the snapshot. */
   readonly isNamed: (fingerprint: string) => Promise<boolean>;
+  /** Null: this machine's are all there are. */
+  readonly shared: SharedFolders | null;
 }
+
+/** The names of snapshots in a shared store. */
+const SHARED = "bundles";
 
 export class Snapshots {
   readonly root: string;
@@ -64,6 +67,8 @@ export class Snapshots {
   readonly #options: SnapshotsOptions;
   /** By fingerprint: nothing is taken in while it is being removed. */
   readonly #turns = new KeyedMutex();
+  /** By fingerprint: nothing is fetched twice. */
+  readonly #fetches = new KeyedMutex();
   readonly #holds: Holds;
   readonly #quota: DiskQuota;
   #incomingSeq = 0;
@@ -92,6 +97,46 @@ export class Snapshots {
   folder(fingerprint: string): string {
     if (!FINGERPRINT_PATTERN.test(fingerprint)) throw new Error(`"${fingerprint}" is not a fingerprint.`);
     return join(this.root, fingerprint);
+  }
+
+  /** Fetches a snapshot that only other machines have; nothing happens when it is here, or nowhere. */
+  async ensure(fingerprint: string): Promise<void> {
+    const { shared } = this.#options;
+    if (shared === null || (await exists(this.folder(fingerprint)))) return;
+    await this.#fetches.run(fingerprint, async () => {
+      if (await exists(this.folder(fingerprint))) return;
+      await this.withTemporary(async (folder) => {
+        const fetched = join(folder, "fetched");
+        if (!(await shared.fetch(`${SHARED}/${fingerprint}`, fetched))) return;
+        const source = await openFolder(fetched, { bytesMax: this.#options.bytesMax, keepOut: this.root });
+        await this.take(source, folder, { isMarked: false, fetched: fingerprint });
+        await this.release(fingerprint);
+      });
+    });
+  }
+
+  /**
+   * Stores the snapshots of this machine that are not in the shared store, as those from before there was one.
+   *
+   * @param told is called with the error of one that cannot be stored
+   */
+  async shareAll(told: (error: unknown) => void): Promise<void> {
+    const { shared } = this.#options;
+    if (shared === null) return;
+    for (const name of await readdir(this.root)) {
+      if (!FINGERPRINT_PATTERN.test(name)) continue;
+      try {
+        if (!(await shared.has(`${SHARED}/${name}`))) await this.#share(name);
+      } catch (error) {
+        told(error);
+      }
+    }
+  }
+
+  async #share(fingerprint: string): Promise<void> {
+    await this.#options.shared?.store(`${SHARED}/${fingerprint}`, this.folder(fingerprint), {
+      isFixed: true,
+    });
   }
 
   /** @returns the folder of a snapshot's payloads, which exists as long as the snapshot */
@@ -141,12 +186,13 @@ export class Snapshots {
    *
    * @param folder an empty folder from `withTemporary`
    * @param options.isMarked whether it is removed with its last hold, or after a crash, unless a record references it
+   * @param options.fetched what it must be, when it comes from the shared store
    * @throws BundleProblem with everything that is wrong with it; BundlesFull. Nothing is kept then
    */
   async take(
     source: BundleSource,
     folder: string,
-    options: { readonly isMarked: boolean },
+    options: { readonly isMarked: boolean; readonly fetched?: string },
   ): Promise<Snapshot> {
     const content = join(folder, "content");
     try {
@@ -161,6 +207,9 @@ export class Snapshots {
       await writer.write(others);
       if (writer.problems.length > 0) throw new BundleProblem(writer.problems);
       const { fingerprint, sizeBytes } = await this.#fingerprint(source.files, writer);
+      const { fetched = fingerprint } = options;
+      if (fetched !== fingerprint)
+        throw new Error(`What is stored as bundle ${fetched} is another one: ${fingerprint}.`);
       await forEachConcurrent(writer.folders, FILES_AT_ONCE, syncFolder);
       await this.#keep(content, { fingerprint, sizeBytes, ...options });
       return { fingerprint, sizeBytes, definition };
@@ -189,10 +238,7 @@ export class Snapshots {
     return { fingerprint: total.digest("hex"), sizeBytes };
   }
 
-  async #keep(
-    content: string,
-    kept: { readonly fingerprint: string; readonly sizeBytes: number; readonly isMarked: boolean },
-  ): Promise<void> {
+  async #keep(content: string, kept: Kept): Promise<void> {
     const { fingerprint } = kept;
     this.hold(fingerprint);
     try {
@@ -209,6 +255,7 @@ export class Snapshots {
         this.#quota.count(fingerprint, kept.sizeBytes);
       });
       await syncFolder(this.root);
+      if (kept.fetched === undefined) await this.#share(fingerprint);
     } catch (error) {
       await this.release(fingerprint);
       throw error;
@@ -268,7 +315,7 @@ export class Snapshots {
    *
    * @returns its bytes, 0 when it is not there; null when it stays
    */
-  removeOne(fingerprint: string, request: UnusedSnapshots): Promise<number | null> {
+  removeOne(fingerprint: string, request: Unused): Promise<number | null> {
     return this.#turns.run(fingerprint, async () => {
       return (await exists(this.folder(fingerprint))) ? this.#removeUnused(fingerprint, request) : 0;
     });
@@ -280,7 +327,7 @@ export class Snapshots {
    * @param request.isNamed whether a stored record references the snapshot
    * @param request.isPreview only counts them
    */
-  async removeUnused(request: UnusedSnapshots): Promise<{ readonly count: number; readonly bytes: number }> {
+  async removeUnused(request: Unused): Promise<{ readonly count: number; readonly bytes: number }> {
     let count = 0;
     let bytes = 0;
     for (const name of await readdir(this.root)) {
@@ -290,14 +337,13 @@ export class Snapshots {
       count++;
       bytes += size;
     }
-    return { count, bytes };
+    const shared = await this.#options.shared?.removeUnused(SHARED, request);
+    // A snapshot and its archive are one thing less.
+    return { count: Math.max(count, shared?.count ?? 0), bytes: bytes + (shared?.bytes ?? 0) };
   }
 
   /** @returns its bytes; null when it stays */
-  async #removeUnused(
-    fingerprint: string,
-    { isNamed, beforeMs, isPreview }: UnusedSnapshots,
-  ): Promise<number | null> {
+  async #removeUnused(fingerprint: string, { isNamed, beforeMs, isPreview }: Unused): Promise<number | null> {
     const folder = this.folder(fingerprint);
     if (await isNamed(fingerprint)) return null;
     const found = await stat(folder).catch(() => null);
@@ -314,6 +360,13 @@ export class Snapshots {
     }
     return size;
   }
+}
+
+interface Kept {
+  readonly fingerprint: string;
+  readonly sizeBytes: number;
+  readonly isMarked: boolean;
+  readonly fetched?: string;
 }
 
 /** Reads the bundle's definition; throws with everything that is known to be wrong by now. */

@@ -54,6 +54,7 @@ test("two names that the disk treats as one are a problem of the bundle", async 
     totalBytesMax: 0,
     nowMs: () => 1,
     isNamed: async () => true,
+    shared: null,
   });
   await snapshots.open();
   const files = ["manifest.json", "payloads/a", "payloads/a"].map((path) => ({

@@ -7,6 +7,7 @@ import { crc32, deflateRawSync } from "node:zlib";
 import { Bundles } from "../../src/bundles/bundles.ts";
 import { BundleProblem } from "../../src/bundles/problem.ts";
 import type { BundleRecords } from "../../src/bundles/records.ts";
+import type { SharedFolders } from "../../src/bundles/shared-folders.ts";
 import type { Graph } from "../../src/engine/graph.ts";
 import { parseManifest } from "../../src/engine/manifest.ts";
 import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
@@ -49,6 +50,12 @@ export const BUNDLE_BYTES_MAX = 64 * 1024;
 export async function makePlace({
   bundleBytesMax = BUNDLE_BYTES_MAX,
   bundlesBytesMax = 0,
+  shared = null,
+}: {
+  bundleBytesMax?: number;
+  bundlesBytesMax?: number;
+  /** Of a folder for SVC_HOME. */
+  shared?: ((home: string) => SharedFolders) | null;
 } = {}): Promise<Place> {
   const folder = await mkdtemp(join(tmpdir(), "bundles-"));
   const home = join(folder, "home");
@@ -60,7 +67,8 @@ export async function makePlace({
     },
   });
   let nowMs = 1_000;
-  const reopen = () => Bundles.open({ home, records, bundleBytesMax, bundlesBytesMax, nowMs: () => nowMs++ });
+  const options = { home, records, bundleBytesMax, bundlesBytesMax, shared: shared?.(home) ?? null };
+  const reopen = () => Bundles.open({ ...options, nowMs: () => nowMs++ });
   return {
     folder,
     home,
