@@ -27,6 +27,7 @@ export function openBlueprints(config: Config, core: Core) {
     engineLog: log,
     home,
     workersEnv,
+    sharedRuns,
   } = core;
   const { database } = core.store;
   const clock = systemClock;
@@ -73,10 +74,12 @@ export function openBlueprints(config: Config, core: Core) {
     feed,
     openRun: (runId) => records.openRun(runId),
     commandsEnded: (runId) => runner.commandsEnded(runId),
+    sharedRuns,
     newId,
     clock,
     log,
   });
+  sharedRuns.onFetched = (runId) => void preparation.keepUntilEnded(runId);
   const webUiPorts = new WebUiPorts({
     records: portRecords,
     start: config.webUiPortStart,

@@ -3,9 +3,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
+import type { SharedFolders } from "../bundles/shared-folders.ts";
 import type { Finding } from "../execution/machine.ts";
 import { type Blobs, FileBlobs } from "../store/blobs.ts";
-import { openSharedStore, type SharedStore } from "../store/shared/open-shared.ts";
+import { ArchivedFolders } from "../store/shared/archived-folders.ts";
+import { openSharedStore } from "../store/shared/open-shared.ts";
 import { probe } from "../store/shared/probe.ts";
 import { SharedBlobs } from "../store/shared/shared-blobs.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
@@ -14,7 +16,7 @@ import type { Config } from "./config.ts";
 export interface Bytes {
   readonly blobs: Blobs;
   /** Null when everything is in the home. */
-  readonly shared: SharedStore | null;
+  readonly folders: SharedFolders | null;
 }
 
 /** What a check of the place of files finds; null: nothing is worth saying. Throws nothing. */
@@ -43,7 +45,7 @@ export async function openBytes(config: Config, home: string, log: Logger): Prom
   if (config.blobUrl === null) {
     const blobs = new FileBlobs(folder);
     await blobs.sweep();
-    return { blobs, shared: null };
+    return { blobs, folders: null };
   }
   const credentials = config.blobCredentials;
   const parts = { credentials, clock: systemClock, randomness: systemRandomness };
@@ -58,5 +60,11 @@ export async function openBytes(config: Config, home: string, log: Logger): Prom
       "artifacts in SVC_HOME are not read while SVC_BLOB_URL is set: copy the folder into the store, then remove it (docs/operating.md)",
     );
   }
-  return { blobs: new SharedBlobs(shared.objects, shared.removals), shared };
+  const folders = new ArchivedFolders({
+    ...shared,
+    home,
+    clock: systemClock,
+    newId: systemRandomness.id,
+  });
+  return { blobs: new SharedBlobs(shared.objects, shared.removals), folders };
 }

@@ -15,6 +15,7 @@ import { payloadsIn } from "../execution/runner/paths.ts";
 import { LocalTaskRunner } from "../execution/task-runner.ts";
 import { RunTokens } from "../http/core/run-token.ts";
 import { findRunSource } from "../http/resources/run-documents.ts";
+import { SharedRuns } from "../launch/preparation/shared-runs.ts";
 import { removeTree } from "../lib/remove-tree.ts";
 import { meteredJournal, meteredListener, meteredSlots } from "../observability/metrics/metered-ports.ts";
 import { RuntimeMeter } from "../observability/metrics/runtime-meter.ts";
@@ -96,14 +97,23 @@ export async function openCore(
   });
   await opened.checkKey([key, ...key.older].map(({ id }) => id));
   const secrets = new ConfigurationSecrets(key);
-  const { blobs } = await openBytes(config, home.path, log);
+  const { blobs, folders: shared } = await openBytes(config, home.path, log);
   const bundles = await Bundles.open({
     home: home.path,
     records: sqlBundleRecords(database),
     bundleBytesMax: config.bundleBytesMax,
     bundlesBytesMax: config.bundlesBytesMax,
+    shared,
     nowMs: systemClock.nowMs,
   });
+  // Bundles from before there was a shared store; the start does not wait for them.
+  void bundles.snapshots.shareAll((error) =>
+    log.warn(
+      { error: String(error) },
+      "a bundle is not in the store of files yet; the next start tries again",
+    ),
+  );
+  const sharedRuns = new SharedRuns(home.path, shared);
   const records = sqlJobRecords(database);
   const feed = new EventFeed();
   const pools = { ...config.executorPools, [WEB_UI_POOL]: config.webUiPortEnd - config.webUiPortStart + 1 };
@@ -114,7 +124,13 @@ export async function openCore(
   const dashboardsAsk = config.apiTokens.length > 0 || !isLoopback(config.webUiHost);
   const dashboardKey = (runId: string) => (dashboardsAsk ? runTokens.of(runId) : null);
   const runEvents = new RunEvents(dashboardKey);
-  const payloadOf = payloadsIn(home.path, (fingerprint) => bundles.snapshots.payloads(fingerprint));
+  const { snapshots } = bundles;
+  const payloadOf = payloadsIn({
+    home: home.path,
+    snapshotPayload: (fingerprint) => snapshots.payloads(fingerprint),
+    ensureSnapshot: (fingerprint) => snapshots.ensure(fingerprint),
+    ensurePrepared: (runId) => sharedRuns.ensure(runId),
+  });
   const workersEnv = workersEnvironment(process.env, config.blobCredentials);
   const runner = new LocalTaskRunner({
     home: home.path,
@@ -177,7 +193,11 @@ export async function openCore(
       isRunThere: (runId) => retentionRecords.isRunThere(runId),
       remove: removeTree,
     }),
-    removeSnapshots: (request) => bundles.snapshots.removeUnused(request),
+    removeSnapshots: async (request) => {
+      const isNamed = async (runId: string) => (await gatewayRecords.openRun(runId)) !== null;
+      await sharedRuns.removeUnused({ ...request, isNamed });
+      return snapshots.removeUnused(request);
+    },
     shrinkDatabase: () => opened.shrink(),
     clock: systemClock,
     log: engineLog,
@@ -207,6 +227,7 @@ export async function openCore(
     slots,
     runner,
     workersEnv,
+    sharedRuns,
     runTokens,
     runEvents,
     dashboardKey,

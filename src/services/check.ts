@@ -46,9 +46,18 @@ export async function makeCheck(
 }
 
 /** A program has its own end in time. */
-function script(parts: CheckParts, { job }: ServiceView, asked: ScriptAsked, signal: AbortSignal) {
-  const folder = parts.payloadOf(job) ?? tmpdir();
-  return checkScript(asked, { ...parts, folder }, signal);
+async function script(
+  parts: CheckParts,
+  { job }: ServiceView,
+  asked: ScriptAsked,
+  signal: AbortSignal,
+): Promise<CheckResult> {
+  try {
+    const folder = (await parts.payloadOf(job)) ?? tmpdir();
+    return await checkScript(asked, { ...parts, folder }, signal);
+  } catch (error) {
+    return { passed: false, output: messageOf(error) };
+  }
 }
 
 type ConnectionCheck = Exclude<ServiceCheck, { kind: "script" }>;

@@ -32,7 +32,7 @@ before(async () => {
   parts = {
     clock: systemClock,
     run: commands.run,
-    payloadOf: () => home,
+    payloadOf: async () => home,
     redact: (text) => text.replaceAll("hunter2", "[redacted]"),
   };
 });

@@ -24,7 +24,7 @@ function startRegistry(clock: Clock = systemClock) {
     fraction: () => 0.5,
     nodeName: "here",
     run: async () => ({ kind: "not_started", reason: "no programs in this test" }),
-    payloadOf: () => null,
+    payloadOf: async () => null,
     redact: (text) => text,
     report: (_jobId: string, { type, name, reason }: ServiceChange) => {
       changes.push(`${name} ${type}`);

@@ -4,6 +4,9 @@ import type { Mutation } from "./mutation.ts";
 
 const contract = "src/store/shared/blobs-everywhere.test.ts";
 const bucket = "src/store/shared/s3-objects.test.ts";
+const bundles = "src/bundles/shared-snapshots.test.ts";
+const archives = "src/store/shared/archived-folders.test.ts";
+const runs = "src/launch/preparation/shared-runs.test.ts";
 const program = "test/integration/shared-files.test.ts";
 
 export const filesMutations: readonly Mutation[] = [
@@ -105,5 +108,75 @@ export const filesMutations: readonly Mutation[] = [
     search: "runtimeEnv: workersEnv,",
     replacement: "runtimeEnv: process.env,",
     tests: [program],
+  },
+  {
+    fault: "a bundle is registered before other machines can fetch it",
+    file: "src/bundles/snapshots.ts",
+    search: "if (kept.fetched === undefined) await this.#share(fingerprint);",
+    replacement: "",
+    tests: [bundles],
+  },
+  {
+    fault: "several needs of one bundle fetch it several times",
+    file: "src/bundles/snapshots.ts",
+    search: "if (await exists(this.folder(fingerprint))) return;\n      await this.withTemporary",
+    replacement: "await this.withTemporary",
+    tests: [bundles],
+  },
+  {
+    fault: "another bundle is taken for the one that was asked for",
+    file: "src/bundles/snapshots.ts",
+    search: "if (fetched !== fingerprint)",
+    replacement: "if (fetched === null)",
+    tests: [bundles],
+  },
+  {
+    fault: "archives of bundles that nothing names stay for ever",
+    file: "src/bundles/snapshots.ts",
+    search: "await this.#options.shared?.removeUnused(SHARED, request);",
+    replacement: "undefined as { count: number; bytes: number } | undefined;",
+    tests: [bundles],
+  },
+  {
+    fault: "the archive that was stored first under a name is fetched, not the last one",
+    file: "src/store/shared/archived-folders.ts",
+    search: "newest === null || found.putAtMs > newest.putAtMs",
+    replacement: "newest === null || found.putAtMs < newest.putAtMs",
+    tests: [archives, runs],
+  },
+  {
+    fault: "an archive that is in use is removed",
+    file: "src/store/shared/archived-folders.ts",
+    search: "if (putAtMs >= beforeMs || (await isNamed(name))) continue;",
+    replacement: "if (putAtMs >= beforeMs) continue;",
+    tests: [archives, runs],
+  },
+  {
+    fault: "a link of an archive leads out of it",
+    file: "src/store/shared/folder-archive.ts",
+    search: "if (!isRight)",
+    replacement: "if (isRight === null)",
+    tests: [archives],
+  },
+  {
+    fault: "a link into a home leads into the home of the machine that stored it",
+    file: "src/store/shared/folder-archive.ts",
+    search: "const isOwn = isAbsolute(target) && isInside(home, target);",
+    replacement: "const isOwn = false;",
+    tests: [archives],
+  },
+  {
+    fault: "what a killed fetch has left becomes part of the next one",
+    file: "src/launch/preparation/shared-runs.ts",
+    search: "await removeTree(fetched);",
+    replacement: "",
+    tests: [runs],
+  },
+  {
+    fault: "a run's own payload is not shared",
+    file: "src/launch/preparation/run-folders.ts",
+    search: "await this.#parts.sharedRuns.share(runId);",
+    replacement: "",
+    tests: ["test/integration/two-homes.test.ts"],
   },
 ];

@@ -22,6 +22,7 @@ import type { PreparationProgress } from "../../src/launch/preparation/payload.t
 import type { PreparedLaunch, PreparingRun } from "../../src/launch/preparation/preparation.ts";
 import type { LaunchSubject } from "../../src/launch/preparation/resolved-launch.ts";
 import { RunFolders } from "../../src/launch/preparation/run-folders.ts";
+import { SharedRuns } from "../../src/launch/preparation/shared-runs.ts";
 import type { GatewayRecords, GatewayWrites, JobDefinition } from "../../src/launch/records.ts";
 import { RunEnds } from "../../src/launch/run-ends.ts";
 import { Runs } from "../../src/launch/runs.ts";
@@ -89,6 +90,7 @@ export class GatewayProcess {
     this.#folders = new RunFolders({
       home,
       feed: this.feed,
+      sharedRuns: new SharedRuns(home, null),
       // Time stands still for those who work on files.
       openRun: (runId) => stored.openRun(runId),
       // They take a while to end behind their run; but time stands still while files are worked on.

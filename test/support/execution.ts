@@ -260,6 +260,8 @@ export class RunnerFixture {
   runtimeEnv: Record<string, string | undefined> = { ...process.env };
   /** Where the live events of a run are read. */
   runEvents: (runId: string) => RunEventsPlace | null = () => null;
+  /** What a payload comes from that only another machine has. */
+  fetching: () => Promise<void> = async () => {};
 
   constructor(
     home: string = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-")),
@@ -273,9 +275,14 @@ export class RunnerFixture {
     this.runner = new LocalTaskRunner({
       home,
       blobs: this.blobs,
-      payloadOf: payloadsIn(home, () => {
-        this.onStaging();
-        return this.payload;
+      payloadOf: payloadsIn({
+        home,
+        snapshotPayload: () => {
+          this.onStaging();
+          return this.payload;
+        },
+        ensureSnapshot: () => this.fetching(),
+        ensurePrepared: () => this.fetching(),
       }),
       declaredOutputs: () => this.outputs,
       openConfiguration: (json) => this.secrets.decryptForWorker(json, this.runtimeEnv),

@@ -20,6 +20,7 @@ import {
   type PreparingRun,
 } from "../../src/launch/preparation/preparation.ts";
 import type { LaunchSubject } from "../../src/launch/preparation/resolved-launch.ts";
+import { SharedRuns } from "../../src/launch/preparation/shared-runs.ts";
 import type { GatewayRecords } from "../../src/launch/records.ts";
 import type { Ownership } from "../../src/operations/ownership.ts";
 import type { EventFeed } from "../../src/runs/feed.ts";
@@ -101,6 +102,7 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
   );
   const preparation = new TestPreparation({
     home,
+    sharedRuns: new SharedRuns(home, null),
     snapshotPayload: (fingerprint) => bundles.snapshots.payloads(fingerprint),
     resourceFolders: (blueprintId) => resources.folders(blueprintId),
     modelFile: (modelId, sha256) => models.file(modelId, sha256),

@@ -17,6 +17,7 @@ import {
   type PreparingRun,
 } from "../../src/launch/preparation/preparation.ts";
 import type { LaunchSubject } from "../../src/launch/preparation/resolved-launch.ts";
+import { SharedRuns } from "../../src/launch/preparation/shared-runs.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { SecretKey } from "../../src/security/secret-key.ts";
@@ -104,6 +105,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
   const openRuns = new Map<string, string>([["run_1", "reader-1"]]);
   const parts: PreparationParts = {
     home,
+    sharedRuns: new SharedRuns(home, null),
     snapshotPayload: (fingerprint) => bundles.snapshots.payloads(fingerprint),
     resourceFolders: async () => new Map(),
     modelFile: async () => null,

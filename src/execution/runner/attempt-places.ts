@@ -70,11 +70,12 @@ export class AttemptPlaces {
     const { home, payloadOf } = this.#options;
     const folders = agentFolders(home, task.runId, task.agentId);
     const folder = attemptFolder(folders, task.ref);
-    const payload = payloadOf(task);
     using opened = new DisposableStack();
     try {
       const uploads = config.uploadPaths;
       const hasUploads = uploads.length > 0;
+      // Also for what findBrought finds: it comes with a payload of the run's own.
+      const payload = hasUploads || task.hasOwnPayload ? await payloadOf(task) : null;
       const spare = hasUploads ? null : this.#spareFolders.take(folders, basename(folder));
       if (spare !== null) {
         opened.defer(() => closeHeld(spare));

@@ -118,6 +118,11 @@ export function failureOfSystem(what: string, error: unknown): AttemptFailure {
   );
 }
 
+/** The failure of an attempt whose job has a payload that this machine could not be given. */
+export function failureOfPayload(error: unknown): AttemptFailure {
+  return failureOfSystem("The job's payload could not be fetched", error);
+}
+
 function meaningOf(code: string): string {
   if (code === "EMFILE" || code === "ENFILE") return ": too many open files; raise the limit (ulimit -n)";
   if (code === "EAGAIN") return ": too many processes; raise the limit (ulimit -u)";

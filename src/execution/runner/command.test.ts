@@ -44,10 +44,12 @@ describe("how a command ends", () => {
     countTurns();
     const turns: number[] = [];
     fixture.onStaging = () => turns.push(turn);
+    fixture.write("data", "x");
+    const uploads = { uploadPaths: [{ path: "data", as: "data" }] };
     const COMMANDS = 16;
     await Promise.all(
       Array.from({ length: COMMANDS }, (_, i) =>
-        fixture.sh("true", {}, { agentId: `worker-${i}`, bundleFingerprint: "a bundle" }),
+        fixture.sh("true", uploads, { agentId: `worker-${i}`, bundleFingerprint: "a bundle" }),
       ),
     );
     isOver = true;
@@ -347,5 +349,14 @@ describe("what a command leaves", () => {
     fixture.blobs.put = () => Promise.reject(new Error("ENOSPC: no space left"));
     const outcome = await fixture.sh('echo x > "$SVC_OUTPUT_DIR/x"');
     assert.match(failedWith(outcome, "executor.artifact_failed"), /ENOSPC/);
+  });
+
+  it("reports a payload that another machine has, and that cannot be fetched, as an infrastructure failure", async () => {
+    await using fixture = new RunnerFixture();
+    fixture.fetching = () => Promise.reject(new Error("The store of files did not answer."));
+    fixture.write("data", "x");
+    const uploads = { uploadPaths: [{ path: "data", as: "data" }] };
+    const outcome = await fixture.sh("true", uploads, { bundleFingerprint: "a bundle" });
+    assert.match(failedWith(outcome, "executor.workspace_failed"), /did not answer/);
   });
 });

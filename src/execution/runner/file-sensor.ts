@@ -9,6 +9,7 @@ import { noActions } from "../../engine/task-port.ts";
 import { joinInside } from "../../lib/paths.ts";
 import { logEvent } from "../output/event-stream.ts";
 import { type AttemptControl, AttemptFailure, type AttemptReport, interrupted } from "./attempt.ts";
+import { failureOfPayload } from "./command-failure.ts";
 import type { PayloadOf } from "./paths.ts";
 
 const POLL_MS = 500;
@@ -26,7 +27,7 @@ export async function watchFile(
   report: AttemptReport,
   { clock, payloadOf }: FileSensorOptions,
 ): Promise<TaskOutcome> {
-  const path = placeOf(task, config, payloadOf);
+  const path = await placeOf(task, config, payloadOf);
   let warned = false;
   while (control.reason === null) {
     const found = await look(path);
@@ -44,10 +45,12 @@ export async function watchFile(
   return interrupted(control.reason);
 }
 
-function placeOf(task: TaskStart, { file }: SensorConfig, payloadOf: PayloadOf): string {
+async function placeOf(task: TaskStart, { file }: SensorConfig, payloadOf: PayloadOf): Promise<string> {
   if (file === null) throw new AttemptFailure("sensor.file_invalid", "The sensor names no file.");
   if (isAbsolute(file)) return file;
-  const payload = payloadOf(task);
+  const payload = await payloadOf(task).catch((error: unknown) => {
+    throw failureOfPayload(error);
+  });
   if (payload === null) {
     const message = `The sensor's file "${file}" is relative to the payload, but the job has no bundle.`;
     throw new AttemptFailure("sensor.file_invalid", message);

@@ -24,6 +24,7 @@ import {
   interrupted,
   type OpenedTask,
 } from "./attempt.ts";
+import { failureOfPayload } from "./command-failure.ts";
 import { ModulePool, type ModuleThread } from "./module-pool.ts";
 import type { ThreadReply, ThreadTask } from "./module-thread.ts";
 import type { PayloadOf } from "./paths.ts";
@@ -97,7 +98,9 @@ export class ModuleRunner {
   }
 
   async #find(task: TaskStart, config: ModuleConfig): Promise<Found> {
-    const payload = this.#options.payloadOf(task);
+    const payload = await this.#options.payloadOf(task).catch((error: unknown) => {
+      throw failureOfPayload(error);
+    });
     if (payload === null) {
       return { kind: "missing", reason: `The module ${config.module} needs a bundle, and the job has none.` };
     }

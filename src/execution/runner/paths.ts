@@ -45,19 +45,31 @@ export function attemptFolder(folders: AgentFolders, ref: TaskStart["ref"]): str
   return join(folders.attempts, `${ref.taskSeq}-${ref.attempt}`);
 }
 
-/** The folder that a task uploads from; null when its job has no bundle. */
+/** The folder that a task uploads from; null when its job has no bundle. It is fetched if only other machines have it. */
 export type PayloadOf = (
   task: Pick<TaskStart, "runId" | "bundleFingerprint" | "hasOwnPayload">,
-) => string | null;
+) => Promise<string | null>;
 
-/**
- * @param home SVC_HOME
- * @param snapshotPayload the payloads/ folder of a bundle's snapshot
- */
-export function payloadsIn(home: string, snapshotPayload: (fingerprint: string) => string): PayloadOf {
-  return ({ runId, bundleFingerprint, hasOwnPayload }) => {
-    if (hasOwnPayload) return preparedFolders(home, runId).payload;
-    return bundleFingerprint === null ? null : snapshotPayload(bundleFingerprint);
+export interface PayloadPlaces {
+  /** SVC_HOME. */
+  readonly home: string;
+  /** The payloads/ folder of a bundle's snapshot. */
+  readonly snapshotPayload: (fingerprint: string) => string;
+  /** Sees to it that a snapshot is on this machine. */
+  readonly ensureSnapshot: (fingerprint: string) => Promise<void>;
+  /** Sees to it that what was prepared for a run is on this machine. */
+  readonly ensurePrepared: (runId: string) => Promise<void>;
+}
+
+export function payloadsIn(places: PayloadPlaces): PayloadOf {
+  return async ({ runId, bundleFingerprint, hasOwnPayload }) => {
+    if (hasOwnPayload) {
+      await places.ensurePrepared(runId);
+      return preparedFolders(places.home, runId).payload;
+    }
+    if (bundleFingerprint === null) return null;
+    await places.ensureSnapshot(bundleFingerprint);
+    return places.snapshotPayload(bundleFingerprint);
   };
 }
 

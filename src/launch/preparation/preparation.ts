@@ -336,6 +336,11 @@ export class Preparation {
     }
   }
 
+  /** What was fetched for a run goes when it has ended. */
+  keepUntilEnded(runId: string): Promise<void> {
+    return this.#folders.keepUntilEnded(runId);
+  }
+
   /** Removes what was prepared for a run that will not be launched; nothing happens when there is nothing. */
   discard(runId: string): Promise<void> {
     return this.#folders.discard(runId);

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { pathsSynced, seesHandles, treePaths, writeTree } from "../../../test/support/synced.ts";
 import { preparedFolders } from "../../execution/runner/paths.ts";
 import { RunFolders } from "./run-folders.ts";
+import { SharedRuns } from "./shared-runs.ts";
 
 test("what was prepared for a run is on disk before it has its name, and the name after it", {
   skip: !seesHandles,
@@ -16,6 +17,7 @@ test("what was prepared for a run is on disk before it has its name, and the nam
     feed: { subscribe: () => () => {} },
     openRun: async () => ({ runtimeJobId: "job" }),
     commandsEnded: async () => {},
+    sharedRuns: new SharedRuns(home, null),
     log: { warn: () => {}, error: () => {} },
   });
   const { root } = preparedFolders(home, "run_1");

@@ -14,6 +14,7 @@ import { syncFolder, syncTree } from "../../lib/files.ts";
 import { OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import type { OpenRun } from "../records.ts";
+import type { SharedRuns } from "./shared-runs.ts";
 
 export interface RunFoldersParts {
   /** SVC_HOME. */
@@ -25,6 +26,8 @@ export interface RunFoldersParts {
   readonly openRun: (runId: string) => Promise<Pick<OpenRun, "runtimeJobId"> | null>;
   /** Resolves when no command of the run is under way. */
   readonly commandsEnded: (runId: string) => Promise<void>;
+  /** Where other machines find it. */
+  readonly sharedRuns: SharedRuns;
   readonly log: EngineLog;
 }
 
@@ -52,6 +55,7 @@ export class RunFolders {
     await rename(temporary, root);
     await syncFolder(dirname(root));
     await syncFolder(dirname(dirname(root)));
+    await this.#parts.sharedRuns.share(runId);
     await this.keepUntilEnded(runId);
   }
 
@@ -73,6 +77,7 @@ export class RunFolders {
     try {
       await this.#parts.commandsEnded(runId);
       await this.discard(runId);
+      await this.#parts.sharedRuns.remove(runId);
     } catch (error) {
       const fields = { run_id: runId, error: String(error) };
       this.#parts.log.warn(
