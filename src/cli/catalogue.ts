@@ -91,6 +91,18 @@ const local: readonly CatalogueEntry[] = [
     options: [json, help],
     load: async () => (await import("./rotate-secrets.ts")).secrets,
   },
+  {
+    name: "store",
+    words: ["copy"],
+    summary:
+      "Copy the SQLite database of SVC_HOME into an empty PostgreSQL database, while the program is stopped.",
+    details: [
+      "All of it is copied and compared, or nothing; the SQLite database stays as it is. Start with SVC_DATABASE_URL and the",
+      "same SVC_HOME then. Without --to the target is SVC_DATABASE_URL, whose password no list of processes shows.",
+    ],
+    options: [option("--to URL", "The target: postgres://user:password@host/database."), json, help],
+    load: async () => (await import("./store-copy.ts")).store,
+  },
   command({
     usage: "version",
     summary: "Print the version.",

@@ -106,9 +106,8 @@ export function checkHomeState(home: string, options: { readonly newDatabase?: b
   const file = databaseFile(home);
   if (sizeOf(file) > 0) return;
   const wal = `${file}-wal`;
-  const found = CONTENT_FOLDERS.filter((name) => holdsFile(join(home, name)));
   const left = [
-    ...found.map((name) => `${name}/`),
+    ...contentOf(home),
     ...(sizeOf(wal) > 0 ? ["troupe.db-wal"] : []),
     ...((acknowledgedCommits(file) ?? 0) > 0
       ? [`${basename(commitCountFile(file))} (acknowledged commits)`]
@@ -125,6 +124,11 @@ export function checkHomeState(home: string, options: { readonly newDatabase?: b
   // SQLite would delete the log of an empty database; it may hold all that is left of the lost one.
   if (sizeOf(wal) > 0) renameSync(wal, `${wal}.lost-${statSync(wal).mtimeMs.toFixed(0)}`);
   for (const lost of [`${file}-shm`, commitCountFile(file)]) rmSync(lost, { force: true });
+}
+
+/** The folders of a home that hold what only its database explains. */
+export function contentOf(home: string): readonly string[] {
+  return CONTENT_FOLDERS.filter((name) => holdsFile(join(home, name))).map((name) => `${name}/`);
 }
 
 /** Whether there is a file anywhere below; uploads in progress do not count. */

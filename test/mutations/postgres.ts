@@ -69,8 +69,8 @@ export const postgresMutations: readonly Mutation[] = [
   {
     fault: "a home of a SQLite database is used with PostgreSQL",
     file: "src/store/postgres/open.ts",
-    search: "checkNoOther(home);",
-    replacement: "",
+    search: "if (mark === null && (statSync(",
+    replacement: "if (mark !== null && (statSync(",
     tests: ["src/store/postgres/open.test.ts"],
   },
   {
@@ -86,5 +86,33 @@ export const postgresMutations: readonly Mutation[] = [
     search: "if (ids.includes(known)) return;",
     replacement: "if (ids.length > 0) return;",
     tests: ["src/store/postgres/open.test.ts"],
+  },
+  {
+    fault: "a home whose PostgreSQL database is lost starts with an empty one",
+    file: "src/store/postgres/open.ts",
+    search: "if (use !== null || content.length === 0 || newDatabase) return;",
+    replacement: "return;",
+    tests: ["src/store/postgres/open.test.ts"],
+  },
+  {
+    fault: "a copy into PostgreSQL that differs from its source is kept",
+    file: "src/store/copy-to-postgres.ts",
+    search: "if (stored?.count === sent.count && BigInt(stored.digest) === sent.digest) return;",
+    replacement: "return;",
+    tests: ["test/integration/store-copy.test.ts"],
+  },
+  {
+    fault: "the last portion of a table is not copied into PostgreSQL, nor counted",
+    file: "src/store/copy-to-postgres.ts",
+    search: "if (portion.length > 0) await send();",
+    replacement: "count -= portion.length;",
+    tests: ["test/integration/store-copy.test.ts"],
+  },
+  {
+    fault: "a home goes on with its SQLite database after that was copied",
+    file: "src/store/sqlite/open.ts",
+    search: "checkNotCopied(home);",
+    replacement: "",
+    tests: ["test/integration/store-copy.test.ts"],
   },
 ];

@@ -3,9 +3,13 @@
 import { sql } from "kysely";
 import { type Database, StoreUnusable } from "../sql/database.ts";
 
-/** Whether a program has used the database: then there may be values that only its key decrypts. */
-export async function isInUse({ read }: Database): Promise<boolean> {
-  return (await read("SELECT 1 FROM cluster", [])).length > 0;
+/** @returns null for a database that no program has used: in all others there may be values that only a key decrypts */
+export async function useOf({ read }: Database): Promise<{ readonly copiedFrom: string | null } | null> {
+  const rows = await read<{ copiedFrom: string | null }>(
+    'SELECT copied_from AS "copiedFrom" FROM cluster',
+    [],
+  );
+  return rows[0] ?? null;
 }
 
 /**
@@ -23,7 +27,8 @@ export async function checkKey(
   const [newest = ""] = ids;
   const { rows } = await database.transaction((db) =>
     sql<{ sealing_key_id: string }>`
-      INSERT INTO cluster VALUES (1, ${newest}, translate(concat(gen_random_uuid(), gen_random_uuid()), '-', ''))
+      INSERT INTO cluster (id, sealing_key_id, node_secret)
+      VALUES (1, ${newest}, translate(concat(gen_random_uuid(), gen_random_uuid()), '-', ''))
       ON CONFLICT (id) DO UPDATE
         SET sealing_key_id = CASE WHEN ${newKey ? 1 : 0} = 1 THEN excluded.sealing_key_id ELSE cluster.sealing_key_id END
       RETURNING sealing_key_id`.execute(db),

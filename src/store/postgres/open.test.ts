@@ -1,7 +1,7 @@
 // A program's store on PostgreSQL: one program at a time, with a home that holds no other database.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -75,6 +75,26 @@ test("a home with a SQLite database is refused: what it holds is of another stor
     await openSqlite(join(other, "troupe.db")).close();
     await assert.rejects(open(url, other), { name: "StoreUnusable", message: /holds a SQLite database/ });
     writeFileSync(join(other, "troupe.db"), "");
+    await (await open(url, other)).close();
+    rmSync(other, { recursive: true });
+  }));
+
+test("a home with the files of a lost database is refused, unless told to go on without it", () =>
+  onPostgres(async (url) => {
+    const other = mkdtempSync(join(tmpdir(), "troupe-open-"));
+    mkdirSync(join(other, "blobs"));
+    writeFileSync(join(other, "blobs", "artifact"), "");
+    const message = /is empty, but SVC_HOME \S+ holds blobs\/, which belong to another one/;
+    await assert.rejects(open(url, other), { name: "StoreUnusable", message });
+    const store = await openStore({
+      home: other,
+      databaseUrl: url,
+      newDatabase: true,
+      clock: systemClock,
+      log,
+    });
+    await store.checkKey(["a"]);
+    await store.close();
     await (await open(url, other)).close();
     rmSync(other, { recursive: true });
   }));

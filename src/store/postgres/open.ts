@@ -2,10 +2,11 @@
 
 import { statSync } from "node:fs";
 import { sql } from "kysely";
-import { checkRestored, databaseFile } from "../home.ts";
+import { readCopyMark } from "../copy-mark.ts";
+import { checkRestored, contentOf, databaseFile } from "../home.ts";
 import { StoreUnusable } from "../sql/database.ts";
 import type { OpenStore, StoreOptions } from "../store.ts";
-import { checkKey, isInUse } from "./cluster.ts";
+import { checkKey, useOf } from "./cluster.ts";
 import { configOf, serverOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { explain } from "./errors.ts";
@@ -14,19 +15,21 @@ import { PostgresJournal } from "./journal.ts";
 
 /** @throws StoreUnusable */
 export async function openPostgresStore(options: StoreOptions, url: string): Promise<OpenStore> {
-  const { home } = options;
-  checkRestored(home);
-  checkNoOther(home);
+  checkRestored(options.home);
   const server = serverOf(url);
   const use = new ExclusiveUse(configOf(url), server);
   try {
     await use.begin();
     const database = await openPostgres(url, use);
+    await checkHome(database, options).catch(async (error: unknown) => {
+      await database.close();
+      throw error;
+    });
     const journal = new PostgresJournal(database);
     return {
       database,
       journal,
-      needsKey: () => isInUse(database),
+      needsKey: async () => (await useOf(database)) !== null,
       checkKey: (ids) => checkKey(database, ids, options),
       // The server's autovacuum does.
       shrink: async () => false,
@@ -44,13 +47,35 @@ export async function openPostgresStore(options: StoreOptions, url: string): Pro
   }
 }
 
-/** What a home holds belongs to its own database, and would be removed as what no row of the other one names. */
-function checkNoOther(home: string): void {
-  const file = databaseFile(home);
-  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+/**
+ * What a home holds belongs to one database, and would be removed as what no row of another one names.
+ *
+ * @throws StoreUnusable when it belongs to another one than this
+ */
+async function checkHome(
+  database: PostgresDatabase,
+  { home, newDatabase = false }: StoreOptions,
+): Promise<void> {
+  const use = await useOf(database);
+  const mark = readCopyMark(home);
+  if (mark !== null && mark.id !== use?.copiedFrom) {
+    throw new StoreUnusable(
+      `The database of SVC_HOME ${home} was copied to ${mark.server}, but SVC_DATABASE_URL names ${database.server}, which is ` +
+        "not that copy. Correct SVC_DATABASE_URL, or set SVC_HOME to another folder.",
+    );
+  }
+  if (mark === null && (statSync(databaseFile(home), { throwIfNoEntry: false })?.size ?? 0) > 0) {
+    throw new StoreUnusable(
+      `SVC_HOME ${home} holds a SQLite database, with jobs and runs that ${database.server} does not have. Copy them with ` +
+        "`troupe store copy`, or set SVC_HOME to another folder. Without SVC_DATABASE_URL the program goes on with the SQLite database.",
+    );
+  }
+  const content = contentOf(home);
+  if (use !== null || content.length === 0 || newDatabase) return;
   throw new StoreUnusable(
-    `SVC_HOME ${home} holds a SQLite database, with jobs and runs that SVC_DATABASE_URL does not have. Set SVC_HOME to ` +
-      "another folder, or leave SVC_DATABASE_URL unset to go on with the SQLite database.",
+    `The database ${database.server} is empty, but SVC_HOME ${home} holds ${content.join(", ")}, which belong to another one. Set ` +
+      "SVC_DATABASE_URL to that one, or restore it. To go on without it, start once with --new-database: jobs and runs are " +
+      "lost, and their files stay until `troupe gc --confirm`.",
   );
 }
 

@@ -240,10 +240,15 @@ function mustBeWritable(file: string): void {
   }
 }
 
-function migrate(connection: DatabaseSync): void {
-  const steps = readdirSync(MIGRATIONS)
+/** The migrations of the newest schema, in their order. */
+export function knownMigrations(): readonly string[] {
+  return readdirSync(MIGRATIONS)
     .filter((name) => /^\d{4}-.*\.sql$/.test(name))
     .sort();
+}
+
+function migrate(connection: DatabaseSync): void {
+  const steps = knownMigrations();
   connection.exec("BEGIN IMMEDIATE");
   try {
     connection.exec("CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY)");

@@ -1,7 +1,9 @@
 // The store of a program that has its database in its home.
 
 import { stat } from "node:fs/promises";
+import { COPY_MARK, readCopyMark } from "../copy-mark.ts";
 import { checkHomeState, databaseFile } from "../home.ts";
+import { StoreUnusable } from "../sql/database.ts";
 import type { OpenStore, StoreOptions } from "../store.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { openSqlite, type SqliteDatabase } from "./database.ts";
@@ -14,6 +16,7 @@ import { quickCheckInBackground } from "./quick-check.ts";
 /** @throws StoreUnusable */
 export function openSqliteStore(options: StoreOptions): OpenStore {
   const { home, clock, log } = options;
+  checkNotCopied(home);
   checkHomeState(home, options);
   const database = openSqlite(databaseFile(home), options);
   if (database.missing !== null) {
@@ -38,6 +41,15 @@ export function openSqliteStore(options: StoreOptions): OpenStore {
       await database.close();
     },
   };
+}
+
+function checkNotCopied(home: string): void {
+  const mark = readCopyMark(home);
+  if (mark === null) return;
+  throw new StoreUnusable(
+    `The database of SVC_HOME ${home} was copied to ${mark.server}, and what has happened since is there: set SVC_DATABASE_URL. ` +
+      `To go on with the old one in its place, remove ${COPY_MARK} from SVC_HOME.`,
+  );
 }
 
 /** Once a page is found damaged, nothing is written any more. */
