@@ -11,7 +11,7 @@ import { goOnAfterRestart, start } from "./job/job.ts";
 import { deliver, type Letter, retryDeadLetters } from "./job/messages.ts";
 import { taskActions, taskEvents } from "./job/outcomes.ts";
 import { serviceChanged } from "./job/services.ts";
-import { isOver, type Job, type JobContext } from "./job/state.ts";
+import { type AgentState, isOver, type Job, type JobContext } from "./job/state.ts";
 import { cancel, pause, resume } from "./job/status.ts";
 import { commandNode, slotsGranted } from "./job/tasks.ts";
 import type {
@@ -27,10 +27,17 @@ import { JobMap } from "./job-map.ts";
 import { JournalUnavailable } from "./journal.ts";
 import { limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
+import { messageId } from "./message.ts";
 import { type EnginePorts, parseSlotsKey, slotsKey } from "./ports.ts";
 import { type ClaimedJob, claimedJobs } from "./recovery.ts";
 import type { ServiceChange } from "./service-port.ts";
-import { type Submission, type SubmittedJob, submittedJob } from "./submission.ts";
+import {
+  agentsInTurns,
+  hasManyAgents,
+  type Submission,
+  type SubmittedJob,
+  submittedJob,
+} from "./submission.ts";
 import type { Lease, TaskEvent, TaskListener, TaskOutcome, TaskRef, WorkerActions } from "./task-port.ts";
 import { type Timer, TimerQueue } from "./timers.ts";
 
@@ -134,6 +141,20 @@ export class Engine implements TaskListener, JobControl {
    * @throws EngineUnavailable as `submit`
    */
   async submitAll(submissions: readonly Submission[]): Promise<readonly (SubmittedJob | JobUnwritable)[]> {
+    this.#mustTake(submissions);
+    const agents: (AgentState[] | undefined)[] = [];
+    for (const { graph } of submissions) {
+      agents.push(hasManyAgents(graph) ? await agentsInTurns(graph, () => this.#turn()) : undefined);
+    }
+    // Others may have had their turn meanwhile.
+    if (agents.some((list) => list !== undefined)) this.#mustTake(submissions);
+    // Taken in at once: what changes between two turns of the loop is one batch.
+    const jobs = submissions.map((submission, index) => this.#accept(submission, agents[index]));
+    if (jobs.length > 1) this.#pending.hold(this.#ports.clock.steadyMs() + limits.submittedTogetherMsMax);
+    return Promise.all(jobs.map((job) => this.#accepted(job)));
+  }
+
+  #mustTake(submissions: readonly Submission[]): void {
     this.#mustAccept();
     if (this.#jobs.size + submissions.length > limits.openJobsMax) {
       throw new EngineUnavailable(
@@ -145,14 +166,10 @@ export class Engine implements TaskListener, JobControl {
       if (identity !== null && this.#jobs.has(identity.jobId))
         throw new EngineUnavailable(`Job ${identity.jobId} is being written; look for it.`, false);
     }
-    // Taken in at once: what changes between two turns of the loop is one batch.
-    const jobs = submissions.map((submission) => this.#accept(submission));
-    if (jobs.length > 1) this.#pending.hold(this.#ports.clock.steadyMs() + limits.submittedTogetherMsMax);
-    return Promise.all(jobs.map((job) => this.#accepted(job)));
   }
 
-  #accept(submission: Submission): Job {
-    const job = submittedJob(submission, this.#context);
+  #accept(submission: Submission, agents: AgentState[] | undefined): Job {
+    const job = submittedJob(submission, this.#context, agents);
     this.#jobs.add(job);
     start(job);
     this.#loop.changed(job);
@@ -200,9 +217,9 @@ export class Engine implements TaskListener, JobControl {
     if (to === undefined) return { kind: "unknown_agent" };
     this.#mustAccept();
     const { type, body, correlationId, ttlMs } = message;
-    const messageId = deliver(job, { to, from: null, type, body, correlationId, ttlMs });
+    const seq = deliver(job, to, { from: null, type, body, correlationId, ttlMs });
     await this.#written(job);
-    return { kind: "accepted", messageId };
+    return { kind: "accepted", messageId: messageId(job.runId, seq) };
   }
 
   async answerHuman(jobId: string, given: PersonsAnswer): Promise<HumanAnswer> {

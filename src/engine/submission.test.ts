@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { EngineHarness, submissionOf } from "../../test/support/engine-harness.ts";
 import { aggregator, executor, graph, router } from "../../test/support/graphs.ts";
 import { MemoryJournal } from "../../test/support/memory-journal.ts";
@@ -62,6 +63,27 @@ test("jobs that are submitted together end in the commit that accepts them, thou
     assert.equal(ended?.insert.runId, runId);
     assert.deepEqual(h.job(jobId).progress, ended?.progress, "as it was written");
   }
+});
+
+test("the agents of a large graph are made in turns of their own, and the job is accepted after them", async () => {
+  const h = new EngineHarness();
+  const large = submissionOf(
+    graph(
+      "large",
+      Array.from({ length: 5_000 }, (_, n) => router(`n${n}`)),
+    ),
+  );
+  const taken = h.engine.submitAll([counting(2), large]);
+  // The engine's own turns come when the harness is told to go on.
+  await setImmediate();
+  assert.equal(h.engine.openJobs, 0, "all or none");
+  const [small, submitted] = await h.do(taken);
+  for (const answer of [small, submitted]) assert.ok(answer !== undefined && "jobId" in answer);
+
+  const late = h.engine.submit(large);
+  h.engine.stop("It shuts down.");
+  await assert.rejects(h.do(late), EngineUnavailable);
+  assert.equal(h.engine.openJobs, 0);
 });
 
 test("a job whose work goes on is written with the others, and is not reported as ended", async () => {

@@ -1,7 +1,7 @@
 // A submission, and the job that is made of it.
 
 import type { Graph } from "./graph.ts";
-import { type Job, type JobContext, newJob } from "./job/state.ts";
+import { type AgentState, type Job, type JobContext, newAgent, newJob } from "./job/state.ts";
 import type { JobInsert, JobProgress } from "./journal.ts";
 import { ownTrace, type TraceContext } from "./trace.ts";
 
@@ -39,8 +39,12 @@ export interface GivenIdentity {
   readonly definitionId: string;
 }
 
-/** A job that has not begun, with the identity it was given or one of its own. */
-export function submittedJob(submission: Submission, context: JobContext): Job {
+/**
+ * A job that has not begun, with the identity it was given or one of its own.
+ *
+ * @param agents those of its graph, if they are made already
+ */
+export function submittedJob(submission: Submission, context: JobContext, agents?: AgentState[]): Job {
   const { graph, identity } = submission;
   const { randomness, clock } = context;
   const jobId = identity?.jobId ?? `${graph.graphId}-${randomness.id()}`;
@@ -62,5 +66,20 @@ export function submittedJob(submission: Submission, context: JobContext): Job {
     trace: submission.trace ?? ownTrace(runId),
     configurationJson: submission.configurationJson,
   };
-  return newJob({ jobId, epoch: 1, insert, graph }, context);
+  return newJob({ jobId, epoch: 1, insert, graph }, context, agents);
+}
+
+/** Agents that are made before everything else has its turn: a millisecond. */
+const AGENTS_PER_TURN = 2_000;
+
+export const hasManyAgents = ({ nodes }: Graph) => nodes.length > AGENTS_PER_TURN;
+
+/** The agents of a graph that has many. @param turn lets everything else have its turn */
+export async function agentsInTurns({ nodes }: Graph, turn: () => Promise<void>): Promise<AgentState[]> {
+  const agents: AgentState[] = [];
+  for (const node of nodes) {
+    if (agents.length % AGENTS_PER_TURN === 0) await turn();
+    agents.push(newAgent(node));
+  }
+  return agents;
 }

@@ -107,7 +107,7 @@ export function sendAnswer(
   request: HumanRequest,
   body: JsonObject = bodyOf(request, request.response!),
 ): void {
-  deliver(job, { to: agent.node.index, from: null, type: HUMAN_RESPONSE, body });
+  deliver(job, agent.node.index, { from: null, type: HUMAN_RESPONSE, body });
 }
 
 /** The task that waits for the answer; null when none does, or when it has ended. */

@@ -351,7 +351,7 @@ class Driver {
   #deliver(): void {
     const to = this.#random.below(this.#job.agents.length);
     const ttlMs = this.#random.chance(0.3) ? this.#random.between(1, 3_000) : null;
-    deliver(this.#job, { to, from: null, type: "message", body: { n: this.#random.below(9) }, ttlMs });
+    deliver(this.#job, to, { from: null, type: "message", body: { n: this.#random.below(9) }, ttlMs });
   }
 
   /** Time passes, and the timers that are due go off. */

@@ -14,32 +14,31 @@ import { enqueue } from "./schedule.ts";
 import type { AgentState, Job } from "./state.ts";
 
 export interface NewMessage {
-  /** Index of the receiving agent. */
-  readonly to: number;
   readonly from: string | null;
   readonly type: string;
   readonly body: JsonValue;
   readonly correlationId?: string | null;
   readonly causationId?: string | null;
   readonly ttlMs?: number | null;
-  /** Length of the body as JSON, if it is already known. */
+  /** Length of the body as JSON, and the time, if they are already known: one body may go to many agents. */
   readonly chars?: number;
+  readonly timestampMs?: number;
 }
 
 /** Numbers and stamps a message of this job. */
-function create(job: Job, given: NewMessage): Message {
+function create(job: Job, to: number, given: NewMessage): Message {
   const seq = ++job.messageSeq;
   return withExpiry(job, {
     seq,
     from: given.from,
-    to: given.to,
+    to,
     type: given.type,
     class: "event",
     body: given.body,
     correlationId: given.correlationId ?? messageId(job.runId, seq),
     causationId: given.causationId ?? null,
     ttlMs: given.ttlMs ?? null,
-    timestampMs: job.context.clock.nowMs(),
+    timestampMs: given.timestampMs ?? job.context.clock.nowMs(),
     chars: given.chars ?? JSON.stringify(given.body).length,
   });
 }
@@ -57,24 +56,26 @@ export function isExpired(job: Job, { expiresAtMs }: Message): boolean {
 
 /** The message that starts what no message started: a long-lived worker, a watched file. */
 export function startMessage(job: Job, to: number): Message {
-  return create(job, { to, from: null, type: "init", body: {} });
+  return create(job, to, { from: null, type: "init", body: {} });
 }
 
 /**
  * Puts a message into an agent's mailbox, or where it belongs if that agent can take no more.
- * @returns the message's id
+ *
+ * @param to index of the receiving agent
+ * @returns the message's number
  */
-export function deliver(job: Job, given: NewMessage): string {
-  const message = create(job, given);
-  const agent = job.agents[given.to]!;
+export function deliver(job: Job, to: number, given: NewMessage): number {
+  const message = create(job, to, given);
+  const agent = job.agents[to]!;
   const reason = whyNot(job, agent, message.chars);
   if (reason !== null) deadLetter(job, message, reason, 0);
   else {
     putInMailbox(job, agent, message);
-    job.draft.filledMailboxes.add(given.to);
+    job.draft.filledMailboxes.add(to);
     enqueue(job, agent);
   }
-  return messageId(job.runId, message.seq);
+  return message.seq;
 }
 
 /** Why an agent can take no message of this size now; null when it can. */
@@ -115,8 +116,8 @@ export function deadLetter(job: Job, message: Message, reason: DeadLetterReason,
 }
 
 /** @param to the id of an agent that does not exist */
-export function deadLetterToNobody(job: Job, to: string, given: Omit<NewMessage, "to">): void {
-  addDeadLetter(job, to, "target_gone", 0, toEnvelope(create(job, { ...given, to: 0 }), job, to, 1));
+export function deadLetterToNobody(job: Job, to: string, given: NewMessage): void {
+  addDeadLetter(job, to, "target_gone", 0, toEnvelope(create(job, 0, given), job, to, 1));
 }
 
 function addDeadLetter(
@@ -163,8 +164,7 @@ function retryDeadLetter(job: Job, { deadLetterId, agentId, message }: Letter): 
     agent.failed = false;
     job.draft.changedAgents.add(to);
   }
-  const retriedId = deliver(job, {
-    to,
+  const seq = deliver(job, to, {
     from: message.from,
     type: message.type,
     body: message.body,
@@ -173,7 +173,10 @@ function retryDeadLetter(job: Job, { deadLetterId, agentId, message }: Letter): 
     ttlMs: message.ttl_ms,
     chars,
   });
-  addEvent(job, "message_retried", agentId, { dead_letter_id: deadLetterId, message_id: retriedId });
+  addEvent(job, "message_retried", agentId, {
+    dead_letter_id: deadLetterId,
+    message_id: messageId(job.runId, seq),
+  });
   job.draft.deadLettersRetried.push({ deadLetterId, retriedAtMs: job.context.clock.nowMs() });
   remember(job, deadLetterId);
   return true;

@@ -173,8 +173,11 @@ export interface Aggregators {
 }
 
 /** A job that has not begun. */
-export function newJob({ jobId, epoch, insert, graph }: JobIdentity, context: JobContext): Job {
-  const agents = graph.nodes.map(newAgent);
+export function newJob(
+  { jobId, epoch, insert, graph }: JobIdentity,
+  context: JobContext,
+  agents: AgentState[] = graph.nodes.map(newAgent),
+): Job {
   return {
     jobId,
     epoch,
@@ -214,7 +217,7 @@ export function newJob({ jobId, epoch, insert, graph }: JobIdentity, context: Jo
   };
 }
 
-function newAgent(node: GraphNode): AgentState {
+export function newAgent(node: GraphNode): AgentState {
   return {
     node,
     mailbox: new Fifo(),

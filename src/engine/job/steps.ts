@@ -116,7 +116,7 @@ function emit(
   cause: Message | null,
 ): void {
   const { nodeId: from, toAll, toByType } = agent.node;
-  // Measured once, however many agents it goes to.
+  // Measured and timed once, however many agents it goes to.
   const chars = JSON.stringify(body).length;
   if (chars > limits.formedCharsMax) {
     const most = `more than the ${limits.formedCharsMax} that one message may have`;
@@ -129,18 +129,19 @@ function emit(
     type,
     body,
     chars,
+    timestampMs: job.context.clock.nowMs(),
     correlationId: cause?.correlationId ?? null,
     causationId: cause === null ? null : messageId(job.runId, cause.seq),
   };
   if (receiver !== null) {
     const to = job.graph.indexOf.get(receiver);
-    if (to !== undefined) deliver(job, { ...head, to });
+    if (to !== undefined) deliver(job, to, head);
     else deadLetterToNobody(job, receiver, head);
     return;
   }
   const typed = toByType.get(type);
-  for (const to of toAll) deliver(job, { ...head, to });
-  if (typed !== undefined) for (const to of typed) deliver(job, { ...head, to });
+  for (const to of toAll) deliver(job, to, head);
+  if (typed !== undefined) for (const to of typed) deliver(job, to, head);
   if (toAll.length === 0 && typed === undefined) {
     agent.unrouted = body;
     addEvent(job, "message_unrouted", from, { type });

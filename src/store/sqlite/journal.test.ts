@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { scheduler } from "node:timers/promises";
 import { type JournalUnderTest, journalContract } from "../../../test/support/journal-contract.ts";
 import {
   agent,
@@ -120,6 +121,25 @@ test("a large batch is written in slices, between which everything else has its 
   for (const table of ["messages", "mailboxes", "items", "tasks"]) {
     assert.equal(database.connection.prepare(`SELECT 1 FROM ${table}`).get(), undefined, table);
   }
+  await database.close();
+});
+
+test("a large batch is begun in a turn of its own, and continued in one after a large manifest", async (t) => {
+  const database = openSqlite(":memory:");
+  const journal = new SqliteJournal(database);
+  const eventLines = Array.from({ length: 4_000 }, (_, n) => JSON.stringify({ n }));
+  const pauses = t.mock.method(scheduler, "yield");
+  const jobsAtPause: unknown[] = [];
+  pauses.mock.mockImplementation(async () => {
+    jobsAtPause.push(database.connection.prepare("SELECT count(*) AS jobs FROM jobs").get()?.jobs);
+  });
+  await journal.commit([changes({ eventLines })]);
+  assert.equal(jobsAtPause[0], 0);
+  const withSmall = pauses.mock.callCount();
+  const manifestJson = JSON.stringify({ text: "x".repeat(300_000) });
+  const other = changes({ jobId: "other", eventLines });
+  await journal.commit([{ ...other, insert: { ...other.insert!, manifestJson } }]);
+  assert.equal(pauses.mock.callCount() - withSmall, withSmall + 1);
   await database.close();
 });
 

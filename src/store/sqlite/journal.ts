@@ -42,6 +42,9 @@ interface ClaimedRow {
 }
 
 /** With the checksum. */
+/** Of a manifest that takes milliseconds to write. */
+const LARGE_MANIFEST_CHARS = 256 * 1024;
+
 const NOT_BRIEF: readonly Stored[] = [...briefColumns.map(() => null), null];
 
 const BEFORE_ALL: ClaimedRow = { job_id: "", submitted_at: -1 };
@@ -110,9 +113,12 @@ export class SqliteJournal implements Journal {
   async #writeInSlices(batch: readonly JobChanges[]): Promise<CommitAnswer> {
     const lost: string[] = [];
     let rows = 0;
+    // What has made so many changes has just taken its time.
+    await scheduler.yield();
     for (const changes of batch) {
-      const { jobId, progress } = changes;
+      const { jobId, progress, insert } = changes;
       const claim = this.#writeRow(changes);
+      if (insert !== null && insert.manifestJson.length > LARGE_MANIFEST_CHARS) await scheduler.yield();
       if (claim === "lost") lost.push(jobId);
       if (claim !== "current") continue;
       for (const { agentIndex, throughSeq } of changes.consumed) {
