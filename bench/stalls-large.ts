@@ -168,12 +168,15 @@ async function largeGraph(part: Part): Promise<void> {
   ]);
   const zip = await zipOf({ "manifest.json": text });
   let bundleId = "";
-  await noteGap(program, figures, `gateway: POST /bundles, ${NODES} nodes`, 2, async () => {
-    const form = new FormData();
-    form.set("bundle", new Blob([zip]), "bundle.zip");
-    const answer = await fetch(`${gateway}/bundles`, { method: "POST", body: form });
-    bundleId = ((await answer.json()) as { bundle_id: string }).bundle_id;
-  });
+  // What the first one finds out of the package, the second one knows.
+  for (const round of ["the first", "the second"]) {
+    await noteGap(program, figures, `gateway: POST /bundles, ${NODES} nodes, ${round}`, 1, async () => {
+      const form = new FormData();
+      form.set("bundle", new Blob([zip]), "bundle.zip");
+      const answer = await fetch(`${gateway}/bundles`, { method: "POST", body: form });
+      bundleId = ((await answer.json()) as { bundle_id: string }).bundle_id;
+    });
+  }
   let definitionId = "";
   await noteGap(program, figures, `gateway: POST /jobs, ${NODES} nodes`, 2, async () => {
     definitionId = (JSON.parse(await post(gateway, "/jobs", { bundle_id: bundleId })) as { job_id: string })
