@@ -56,6 +56,8 @@ export class Engine implements TaskListener, JobControl {
   #stopReason: string | null = null;
   /** Why all jobs were given up; null while this engine may hold some. */
   #absence: string | null = null;
+  /** Jobs that are this owner's, and not read yet. */
+  #claimed: string[] = [];
 
   constructor(ports: EnginePorts) {
     this.#ports = ports;
@@ -274,6 +276,7 @@ export class Engine implements TaskListener, JobControl {
   giveUp(reason: string): void {
     if (this.#absence !== null) return;
     this.#absence = reason;
+    this.#claimed = [];
     this.#barrier.giveUp(reason);
   }
 
@@ -297,7 +300,7 @@ export class Engine implements TaskListener, JobControl {
     let recovered = 0;
     const { owner } = this.#context;
     try {
-      for await (const claimed of claimedJobs(this.#ports, owner)) {
+      for await (const claimed of claimedJobs(this.#ports, owner, this.#claimed)) {
         if (!this.#worksAs(owner)) break;
         this.#goOn(claimed);
         recovered++;

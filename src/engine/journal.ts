@@ -248,8 +248,11 @@ export interface Journal {
    */
   commit(batch: readonly JobChanges[]): Promise<CommitAnswer>;
   /**
-   * Takes ownership of open jobs that `owner` does not own yet: their epoch rises by one.
-   * @returns their ids, oldest first, at most `limit`; empty when none is left
+   * Takes ownership of open jobs that no living owner has, and that `owner` may take over: their epoch rises by one. Where
+   * only one program uses the store, these are all that `owner` does not own yet.
+   *
+   * @returns their ids, oldest first, at most `limit`; empty when none is left for now
+   * @throws JournalUnavailable; what was taken even so comes with the next call
    */
   claim(owner: string, limit: number): Promise<readonly string[]>;
   /**

@@ -20,15 +20,24 @@ export interface ClaimedJob {
   readonly graph: Graph;
 }
 
-/** Claims open jobs for `owner` and yields them one by one; those that cannot go on end as failed. */
-export async function* claimedJobs(ports: EnginePorts, owner: string): AsyncGenerator<ClaimedJob> {
+/**
+ * Claims open jobs for `owner` and yields them one by one; those that cannot go on end as failed.
+ *
+ * @param claimed those that an earlier call has claimed and not yielded, because it met an error; has them after this one
+ */
+export async function* claimedJobs(
+  ports: EnginePorts,
+  owner: string,
+  claimed: string[],
+): AsyncGenerator<ClaimedJob> {
   for (;;) {
-    const ids = await ports.journal.claim(owner, CLAIM_MAX);
-    if (ids.length === 0) return;
-    for (const jobId of ids) {
+    for (const jobId of [...claimed]) {
       const job = await claimedJob(ports, { jobId, owner });
+      claimed.shift();
       if (job !== null) yield job;
     }
+    claimed.push(...(await ports.journal.claim(owner, CLAIM_MAX)));
+    if (claimed.length === 0) return;
   }
 }
 
