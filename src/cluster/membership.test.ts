@@ -1,0 +1,257 @@
+// A node's lease at exact moments: a clock that the test moves, and a database that answers when the test lets it. The
+// random moments are the simulation's (test/simulation/cluster.ts).
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { JournalUnavailable } from "../engine/journal.ts";
+import { Membership } from "./membership.ts";
+import type { NodeRecord, NodeRecords, Replaceable } from "./nodes.ts";
+
+const LEASE_MS = 15_000;
+const NODE = { nodeId: "n1", name: "one", address: null, version: "1", labels: {}, pools: {}, totals: {} };
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+class Harness {
+  nowMs = 1_000_000;
+  /** What was done, in order. */
+  readonly done: string[] = [];
+  readonly log: string[] = [];
+  /** Renewals that were sent, to be answered. */
+  readonly renewals: PromiseWithResolvers<boolean>[] = [];
+  /** What registering meets next; a row refuses it. */
+  readonly registering: (Error | NodeRecord)[] = [];
+  readonly registered: { readonly owner: string; readonly replaced: Replaceable }[] = [];
+  ended = Promise.resolve();
+  takeOver = async () => 0;
+  #timers: { readonly atMs: number; readonly run: () => void }[] = [];
+  #ids = 0;
+  readonly membership: Membership;
+  readonly work = {
+    begin: (owner: string) => void this.done.push(`begin ${owner}`),
+    takeOver: () => {
+      this.done.push("look");
+      return this.takeOver();
+    },
+    giveUp: (reason: string) => void this.done.push(`give up: ${reason.split(",")[0]}`),
+    ended: () => this.ended,
+    mayRunUntil: (steadyMs: number) => void this.done.push(`until ${steadyMs - 1_000_000}`),
+  };
+
+  constructor() {
+    const after = (delayMs: number, run: () => void) => {
+      const timer = { atMs: this.nowMs + delayMs, run };
+      this.#timers.push(timer);
+      return () => {
+        this.#timers = this.#timers.filter((one) => one !== timer);
+      };
+    };
+    const records: NodeRecords = {
+      register: async ({ owner }, _leaseMs, replaced) => {
+        this.registered.push({ owner, replaced });
+        const met = this.registering.shift();
+        if (met instanceof Error) throw met;
+        return met ?? null;
+      },
+      renew: () => {
+        const renewal = Promise.withResolvers<boolean>();
+        this.renewals.push(renewal);
+        return renewal.promise;
+      },
+      leave: async ({ owner }) => void this.done.push(`left as ${owner}`),
+      all: async () => [],
+      living: async () => new Set(),
+    };
+    const say = (_fields: unknown, message: string) => void this.log.push(message);
+    this.membership = new Membership({
+      node: NODE,
+      records,
+      leaseMs: LEASE_MS,
+      load: () => ({ reserved: {}, jobsOwned: 0, tasksRunning: 0 }),
+      newId: () => String(++this.#ids),
+      clock: {
+        nowMs: () => this.nowMs,
+        steadyMs: () => this.nowMs,
+        after,
+        soon: (run) => void after(0, run),
+      },
+      log: { warn: say, error: say },
+    });
+  }
+
+  /** A node that has just got its first lease. */
+  static async joined(): Promise<Harness> {
+    const h = new Harness();
+    await h.membership.join(h.work, []);
+    return h;
+  }
+
+  async advance(ms: number): Promise<void> {
+    const untilMs = this.nowMs + ms;
+    for (;;) {
+      await settle();
+      const next = this.#timers.filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined) break;
+      this.#timers = this.#timers.filter((one) => one !== next);
+      this.nowMs = Math.max(this.nowMs, next.atMs);
+      next.run();
+    }
+    this.nowMs = untilMs;
+  }
+
+  get timers(): number {
+    return this.#timers.length;
+  }
+
+  get gaveUp(): boolean {
+    return this.done.some((what) => what.startsWith("give up"));
+  }
+}
+
+const noAnswer = () => new JournalUnavailable("The database does not answer.", "unknown");
+
+describe("a lease", () => {
+  test("counts from before its renewal was sent, however late the answer comes (M1)", async () => {
+    const h = await Harness.joined();
+    assert.deepEqual(h.done, ["until 14000"]);
+    await h.advance(3_000);
+    await h.advance(6_000);
+    h.renewals[0]!.resolve(true);
+    await h.advance(0);
+    assert.equal(h.done.at(-1), "until 17000");
+    await h.advance(3_999);
+    assert.equal(h.gaveUp, false);
+    await h.advance(1);
+    assert.equal(h.gaveUp, true);
+  });
+
+  test("that was not renewed in time is given up, and a renewal that was is nothing any more (M2)", async () => {
+    const h = await Harness.joined();
+    await h.advance(9_999);
+    assert.equal(h.gaveUp, false);
+    await h.advance(1);
+    assert.equal(h.done[1], "give up: The lease of this node was not renewed in time");
+    h.renewals[0]!.resolve(true);
+    await h.advance(0);
+    assert.deepEqual(h.done.slice(2), ["until 24000", "begin n1/2"]);
+    assert.match(h.log[0]!, /it stops working, ends its commands, and gives its jobs up/);
+  });
+
+  test("is given up when an answer comes before the timers of a program that was stopped", async () => {
+    const h = await Harness.joined();
+    await h.advance(3_000);
+    h.nowMs += 60_000;
+    h.renewals[0]!.resolve(true);
+    await settle();
+    assert.equal(h.gaveUp, true);
+  });
+
+  test("is given up at once when who ends its commands says that it is over", async () => {
+    const h = await Harness.joined();
+    h.membership.check();
+    assert.equal(h.gaveUp, false);
+    h.nowMs += 14_000;
+    h.membership.check();
+    assert.equal(h.gaveUp, true);
+    h.membership.check();
+    assert.equal(h.done.filter((what) => what.startsWith("give up")).length, 1);
+  });
+
+  test("is given up at once when the database says that it is over", async () => {
+    const h = await Harness.joined();
+    await h.advance(3_000);
+    h.renewals[0]!.resolve(false);
+    await h.advance(0);
+    assert.match(h.done[1]!, /give up: The database says/);
+  });
+
+  test("is asked for again soon when the database does not answer, which is said once", async () => {
+    const h = await Harness.joined();
+    await h.advance(3_000);
+    for (const sent of [1, 2, 3]) {
+      assert.equal(h.renewals.length, sent);
+      h.renewals[sent - 1]!.reject(noAnswer());
+      await h.advance(1_000);
+    }
+    assert.deepEqual(h.log, ["the lease of this node cannot be renewed"]);
+    h.renewals[3]!.resolve(true);
+    await h.advance(0);
+    assert.equal(h.done.at(-1), "until 20000");
+  });
+});
+
+describe("a node that has lost its lease", () => {
+  const lost = async () => {
+    const h = await Harness.joined();
+    await h.membership.start();
+    return h;
+  };
+
+  test("registers again under a new owner once nothing runs any more, and looks for work (M3)", async () => {
+    const h = await lost();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    h.ended = promise;
+    await h.advance(20_000);
+    assert.equal(h.registered.length, 1);
+    h.done.length = 0;
+    resolve();
+    await h.advance(0);
+    assert.deepEqual(h.registered[1], { owner: "n1/2", replaced: ["n1/1", "n1/2"] });
+    assert.equal(h.membership.owner, "n1/2");
+    assert.deepEqual(h.done, ["until 34000", "begin n1/2", "look"]);
+  });
+
+  test("keeps its last name until it has a new lease, and tries until it has", async () => {
+    const h = await lost();
+    h.registering.push(noAnswer(), { ...NODE, owner: "n1/x", address: "b:1" } as NodeRecord, noAnswer());
+    await h.advance(10_000);
+    await h.advance(2_000);
+    assert.equal(h.membership.owner, "n1/1");
+    await h.advance(1_000);
+    assert.equal(h.membership.owner, "n1/2");
+    assert.equal(h.registered.length, 5);
+    assert.ok(h.log.some((message) => /Node n1 runs already, as one at b:1 \(n1\/x\)/.test(message)));
+  });
+});
+
+describe("a node", () => {
+  test("is refused whose id another program has a valid lease for", async () => {
+    const h = new Harness();
+    h.registering.push({ ...NODE, owner: "n1/x" } as NodeRecord);
+    await assert.rejects(h.membership.join(h.work, []), {
+      name: "NodeTaken",
+      message: /remove node\.json from this home/,
+    });
+    assert.equal(h.timers, 0);
+  });
+
+  test("looks for work each second, once at a time, also after one that failed (M4)", async () => {
+    const h = await Harness.joined();
+    const looks = () => h.done.filter((what) => what === "look").length;
+    h.takeOver = async () => {
+      throw noAnswer();
+    };
+    await h.membership.start();
+    assert.equal(looks(), 1);
+    const { promise, resolve } = Promise.withResolvers<number>();
+    h.takeOver = () => promise;
+    await h.advance(1_000);
+    assert.equal(looks(), 2);
+    // Its lease is lost and had again meanwhile.
+    await h.advance(12_000);
+    assert.ok(h.done.includes("begin n1/2"));
+    assert.equal(looks(), 2);
+    resolve(3);
+    await h.advance(1_000);
+    assert.equal(looks(), 3);
+    assert.ok(h.log.includes("open jobs that no living node had were taken over"));
+  });
+
+  test("ends its lease when it leaves, and does nothing any more", async () => {
+    const h = await Harness.joined();
+    await h.membership.start();
+    await h.membership.leave();
+    assert.equal(h.done.at(-1), "left as n1/1");
+    assert.equal(h.timers, 0);
+  });
+});

@@ -1,0 +1,269 @@
+// A node's membership: the lease under which it works, and what becomes of its work without it.
+//
+// M1. The lease is counted from the moment before its renewal was sent, on a clock that nobody can set. So it is over here
+//     before it is over for others, however late an answer comes, and whatever the clocks of the machines say.
+// M2. Once it may be over, or the database says that it is, everything is given up at once; commands may run a little
+//     longer, and end before it is over for others.
+// M3. The node works again under a new owner only, and once nothing runs any more of what it has given up.
+// M4. What no living owner has is looked for all the time, and taken over.
+
+import { JournalUnavailable } from "../engine/journal.ts";
+import type { Clock, EngineLog } from "../engine/ports.ts";
+import {
+  type NodeEntry,
+  type NodeLoad,
+  type NodeRecord,
+  type NodeRecords,
+  ownerOf,
+  type Replaceable,
+} from "./nodes.ts";
+
+const LOOK_EVERY_MS = 1_000;
+const RETRY_MS = 1_000;
+
+/** What a node does under its lease. */
+export interface Work {
+  /** Begins under a new owner. */
+  begin(owner: string): void;
+  /** Takes over what no living owner has. @returns how many jobs. @throws JournalUnavailable */
+  takeOver(): Promise<number>;
+  /** Stops working at once. @param reason for those who wait, or ask for something */
+  giveUp(reason: string): void;
+  /** Resolves once nothing runs any more of what was given up. */
+  ended(): Promise<void>;
+  /** Commands may run until then, on the steady clock. */
+  mayRunUntil(steadyMs: number): void;
+}
+
+export interface MembershipParts {
+  /** Without its owner, which changes. */
+  readonly node: Omit<NodeEntry, "owner">;
+  readonly records: NodeRecords;
+  readonly leaseMs: number;
+  readonly load: () => NodeLoad;
+  readonly newId: () => string;
+  readonly clock: Clock;
+  readonly log: EngineLog;
+}
+
+/** Another program is this node already. */
+export class NodeTaken extends Error {
+  override readonly name = "NodeTaken";
+}
+
+/** How long a lease lets a node do what, in milliseconds from before its renewal was sent. */
+function timesOf(leaseMs: number) {
+  return {
+    renewEveryMs: leaseMs / 5,
+    workMs: (leaseMs * 2) / 3,
+    // The rest is for what ends them, which may be late itself, and for clocks that run apart.
+    commandsMs: (leaseMs * 14) / 15,
+  };
+}
+
+type State =
+  | { readonly kind: "out" }
+  /** `untilMs` is on the steady clock. */
+  | { readonly kind: "member"; readonly owner: string; readonly untilMs: number }
+  | { readonly kind: "left" };
+
+export class Membership {
+  readonly #parts: MembershipParts;
+  readonly #times: ReturnType<typeof timesOf>;
+  #state: State = { kind: "out" };
+  /** The last one, while there is no lease: what carries its name then is taken over by others. */
+  #owner: string;
+  #work: Work | null = null;
+  #cancelRenewal = () => {};
+  #cancelExpiry = () => {};
+  #cancelLook = () => {};
+  #isFailing = false;
+  #isStarted = false;
+  #isLooking = false;
+
+  constructor(parts: MembershipParts) {
+    this.#parts = parts;
+    this.#times = timesOf(parts.leaseMs);
+    this.#owner = this.#newOwner();
+  }
+
+  /** The owner of what this node takes on now. */
+  get owner(): string {
+    return this.#owner;
+  }
+
+  /**
+   * Registers the node, under the first owner.
+   *
+   * @param replaced which valid lease of this node is not another program's
+   * @throws NodeTaken, JournalUnavailable
+   */
+  async join(work: Work, replaced: Replaceable): Promise<void> {
+    const taken = await this.#register(work, this.#owner, replaced);
+    if (taken !== null) throw new NodeTaken(takenText(taken));
+  }
+
+  /** Takes over what there is, and from now on what there will be. */
+  async start(): Promise<void> {
+    this.#isStarted = true;
+    await this.#look();
+  }
+
+  /** Gives everything up if the lease may be over: for who learns of that before this node's own timers run. */
+  check(): void {
+    const state = this.#state;
+    if (state.kind === "member" && this.#isOver(state))
+      this.#lose("The lease of this node was not renewed in time");
+  }
+
+  /** Leaves, when nothing runs any more: others may take over at once what is left. */
+  async leave(): Promise<void> {
+    const { records, node, log } = this.#parts;
+    const state = this.#state;
+    this.#state = { kind: "left" };
+    this.#cancelTimers();
+    if (state.kind !== "member") return;
+    await records.leave({ ...node, owner: state.owner }).catch((error: unknown) => {
+      log.warn({ reason: String(error) }, "the lease of this node could not be ended: it ends by itself");
+    });
+  }
+
+  #newOwner(): string {
+    return ownerOf(this.#parts.node.nodeId, this.#parts.newId());
+  }
+
+  /** @returns who has the lease; null when this node has it now */
+  async #register(work: Work, owner: string, replaced: Replaceable): Promise<NodeRecord | null> {
+    const { records, node, leaseMs, clock } = this.#parts;
+    const sentMs = clock.steadyMs();
+    const taken = await records.register({ ...node, owner }, leaseMs, replaced);
+    if (taken !== null || this.#state.kind === "left") return taken;
+    this.#work = work;
+    this.#owner = owner;
+    this.#hold(owner, sentMs);
+    this.#renewLater(sentMs);
+    return null;
+  }
+
+  /** The lease is valid as of the moment at which this was asked for (M1). */
+  #hold(owner: string, sentMs: number): void {
+    const { clock } = this.#parts;
+    const { workMs, commandsMs } = this.#times;
+    const state: State = { kind: "member", owner, untilMs: sentMs + workMs };
+    this.#state = state;
+    this.#work?.mayRunUntil(sentMs + commandsMs);
+    this.#cancelExpiry();
+    this.#cancelExpiry = clock.after(Math.max(0, state.untilMs - clock.steadyMs()), () => this.check());
+  }
+
+  #isOver({ untilMs }: Extract<State, { kind: "member" }>): boolean {
+    return this.#parts.clock.steadyMs() >= untilMs;
+  }
+
+  #renewLater(sentMs: number): void {
+    const { clock } = this.#parts;
+    const dueMs = sentMs + this.#times.renewEveryMs;
+    this.#cancelRenewal = clock.after(Math.max(0, dueMs - clock.steadyMs()), () => void this.#renew());
+  }
+
+  async #renew(): Promise<void> {
+    const { records, node, leaseMs, load, clock } = this.#parts;
+    this.check();
+    const before = this.#state;
+    if (before.kind !== "member") return;
+    const { owner } = before;
+    const sentMs = clock.steadyMs();
+    let isValid: boolean;
+    try {
+      isValid = await records.renew({ ...node, owner }, leaseMs, load());
+    } catch (error) {
+      this.#failed(error, "the lease of this node cannot be renewed");
+      // What is over by then is found then.
+      if (this.#state === before)
+        this.#renewLater(clock.steadyMs() - this.#times.renewEveryMs + this.#retryMs);
+      return;
+    }
+    if (this.#state !== before) return;
+    if (!isValid) {
+      this.#lose("The database says that the lease of this node is over");
+      return;
+    }
+    this.#isFailing = false;
+    this.#hold(owner, sentMs);
+    // An answer that came too late (M1).
+    this.check();
+    if (this.#state.kind === "member") this.#renewLater(sentMs);
+  }
+
+  get #retryMs(): number {
+    return Math.min(RETRY_MS, this.#times.renewEveryMs);
+  }
+
+  #lose(what: string): void {
+    const { log, node } = this.#parts;
+    const work = this.#work!;
+    this.#state = { kind: "out" };
+    this.#cancelTimers();
+    log.error(
+      { node_id: node.nodeId },
+      `${what}: it stops working, ends its commands, and gives its jobs up to other nodes until it has a lease again`,
+    );
+    work.giveUp(`${what}, so other nodes take its jobs over. Try again in a moment, or ask another node.`);
+    void this.#joinAgain(work);
+  }
+
+  async #joinAgain(work: Work): Promise<void> {
+    const { clock, log, node } = this.#parts;
+    const owner = this.#newOwner();
+    await work.ended();
+    while (this.#state.kind === "out") {
+      try {
+        // A registration whose answer was lost may have been made.
+        const taken = await this.#register(work, owner, [this.#owner, owner]);
+        if (taken !== null) log.error({ node_id: node.nodeId }, takenText(taken));
+      } catch (error) {
+        this.#failed(error, "this node cannot register again");
+      }
+      if (this.#state.kind === "out")
+        await new Promise<void>((resolve) => clock.after(this.#retryMs, resolve));
+    }
+    if (this.#state.kind !== "member") return;
+    this.#isFailing = false;
+    log.warn({ node_id: node.nodeId, owner }, "this node has a lease again and works on");
+    work.begin(owner);
+    void this.#look();
+  }
+
+  /** One look at a time: one that began under an earlier owner ends first. */
+  async #look(): Promise<void> {
+    this.check();
+    if (this.#state.kind !== "member" || !this.#isStarted || this.#isLooking) return;
+    this.#isLooking = true;
+    try {
+      const jobs = await this.#work!.takeOver();
+      if (jobs > 0) this.#parts.log.warn({ jobs }, "open jobs that no living node had were taken over");
+    } catch (error) {
+      this.#failed(error, "open jobs of other nodes cannot be looked for");
+    }
+    this.#isLooking = false;
+    if (this.#state.kind !== "member") return;
+    this.#cancelLook = this.#parts.clock.after(LOOK_EVERY_MS, () => void this.#look());
+  }
+
+  /** Says it once, until the lease is renewed again. */
+  #failed(error: unknown, what: string): void {
+    if (!(error instanceof JournalUnavailable)) throw error;
+    if (!this.#isFailing) this.#parts.log.error({ reason: error.message }, what);
+    this.#isFailing = true;
+  }
+
+  #cancelTimers(): void {
+    this.#cancelRenewal();
+    this.#cancelExpiry();
+    this.#cancelLook();
+  }
+}
+
+const takenText = ({ nodeId, name, address, owner }: NodeRecord) =>
+  `Node ${nodeId} runs already, as ${name}${address === null ? "" : ` at ${address}`} (${owner}). A copied home has the ` +
+  "id of its original: stop the other program, or remove node.json from this home to make it a node of its own.";

@@ -1,0 +1,75 @@
+// Nodes: the programs that share one database. Each has a row, and with it a lease by the database's clock.
+//
+// - A node is a home: its id is made once, and kept there. An owner is one start of a node, or one stretch of work under
+//   one lease, `<node id>/<id>`: what it has taken on carries this name, and no other stretch ever has it.
+// - An owner is alive while its lease is valid. What others have taken on may be taken over.
+
+import type { JsonObject } from "../engine/json.ts";
+
+export type NodeStatus = "ready" | "draining" | "maintenance" | "lost" | "left";
+
+/** What a node says of itself when it begins. */
+export interface NodeEntry {
+  readonly nodeId: string;
+  readonly owner: string;
+  readonly name: string;
+  /** Where other nodes reach it, as host:port; null: nowhere. */
+  readonly address: string | null;
+  readonly version: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Slots of each executor pool. */
+  readonly pools: Readonly<Record<string, number>>;
+  /** What the machine has. */
+  readonly totals: JsonObject;
+}
+
+/** What a node says of itself with each renewal. */
+export interface NodeLoad {
+  /** Slots in use of each executor pool. */
+  readonly reserved: Readonly<Record<string, number>>;
+  readonly jobsOwned: number;
+  readonly tasksRunning: number;
+}
+
+/** A node as its row has it. Times are the database's. */
+export interface NodeRecord extends NodeEntry, NodeLoad {
+  /** `lost` once the lease is over of a node that has not left. */
+  readonly status: NodeStatus;
+  readonly startedAtMs: number;
+  readonly heartbeatAtMs: number;
+  readonly leaseUntilMs: number;
+}
+
+/** Which valid lease of the node's own a registration may put an end to: that of these owners, or whosever it is. */
+export type Replaceable = readonly string[] | "any";
+
+/**
+ * The rows of all nodes. Every call settles, also when the database does not answer.
+ *
+ * All throw JournalUnavailable.
+ */
+export interface NodeRecords {
+  /**
+   * Gives the node a lease of `leaseMs` from now on, under a new owner or once more under the same.
+   *
+   * @param replaced which valid lease of this node ends by that
+   * @returns the row that has a valid lease and is not replaced; null when the node has got its lease
+   */
+  register(entry: NodeEntry, leaseMs: number, replaced: Replaceable): Promise<NodeRecord | null>;
+  /** Prolongs a lease that is still valid to `leaseMs` from now on. @returns whether it was valid, and is this owner's */
+  renew(node: Pick<NodeEntry, "nodeId" | "owner">, leaseMs: number, load: NodeLoad): Promise<boolean>;
+  /** Ends the lease: what the owner has left may be taken over. */
+  leave(node: Pick<NodeEntry, "nodeId" | "owner">): Promise<void>;
+  /** By name. */
+  all(): Promise<readonly NodeRecord[]>;
+  living(): Promise<ReadonlySet<string>>;
+}
+
+export function ownerOf(nodeId: string, id: string): string {
+  return `${nodeId}/${id}`;
+}
+
+/** The node that works, or has worked, under this name. */
+export function nodeOf(owner: string): string {
+  return owner.slice(0, owner.lastIndexOf("/"));
+}
