@@ -56,4 +56,79 @@ const engine: readonly Mutation[] = [
   },
 ];
 
-export const clusterMutations: readonly Mutation[] = [...engine];
+const membership = ["src/cluster/membership.test.ts"];
+const nodes = ["test/simulation/nodes.test.ts"];
+
+const leases: readonly Mutation[] = (
+  [
+    [
+      "a lease counts from when its answer came",
+      "this.#hold(owner, sentMs);\n    // An answer",
+      "this.#hold(owner, clock.steadyMs());\n    // An answer",
+      membership,
+    ],
+    [
+      "an answer that comes too late prolongs a lease",
+      "    // An answer that came too late (M1).\n    this.check();\n",
+      "",
+      membership,
+    ],
+    [
+      "a renewal that was sent before the lease was lost brings it back",
+      "if (this.#state !== before) return;",
+      "",
+      membership,
+    ],
+    [
+      "a node works on though the database says that its lease is over",
+      "if (!isValid) {",
+      "if (!isValid && leaseMs < 0) {",
+      membership,
+    ],
+    [
+      "a node works on when its lease is over",
+      "steadyMs() >= untilMs",
+      "steadyMs() >= untilMs + 1e12",
+      membership,
+    ],
+    ["commands run beyond the lease", "(leaseMs * 14) / 15", "(leaseMs * 16) / 15", nodes],
+    ["a node registers again while its commands still run", "await work.ended();", "", nodes],
+    [
+      "a node registers again under the same name",
+      "const owner = this.#newOwner();",
+      "const { owner } = this;",
+      nodes,
+    ],
+    [
+      "a registration whose answer was lost keeps its own node out",
+      "[this.#owner, owner]",
+      "[this.#owner]",
+      membership,
+    ],
+    [
+      "work is taken over once only",
+      'if (this.#state.kind !== "member") return;\n    this.#cancelLook =',
+      'if (this.#state.kind === "member") return;\n    this.#cancelLook =',
+      nodes,
+    ],
+    ["two looks for work run at once", " || this.#isLooking) return;", ") return;", membership],
+  ] as const
+).map(([fault, search, replacement, tests]) => ({
+  fault,
+  file: "src/cluster/membership.ts",
+  search,
+  replacement,
+  tests,
+}));
+
+const claimed: readonly Mutation[] = [
+  {
+    fault: "a job that was claimed and could not be read at once is nobody's",
+    file: "src/engine/engine.ts",
+    search: "claimedJobs(this.#ports, owner, this.#claimed)",
+    replacement: "claimedJobs(this.#ports, owner, [])",
+    tests: nodes,
+  },
+];
+
+export const clusterMutations: readonly Mutation[] = [...engine, ...leases, ...claimed];

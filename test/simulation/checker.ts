@@ -35,14 +35,21 @@ export interface SeenEvent {
 export class Checker {
   readonly #journal: MemoryJournal;
   readonly #nowMs: () => number;
+  readonly #mayBeLate: boolean;
   readonly #epochs = new Map<string, number>();
   readonly #rows = new Rows();
   readonly #committedAtMs = new Map<string, number[]>();
+  /** Of each task with a command that runs, the attempt. */
+  readonly #runs = new Map<string, number>();
   /** How attempts ended whose end was reported: a failure's code, or the kind of the outcome. */
   readonly #reported = new Map<string, string>();
 
-  /** @param nowMs the time of the simulation, which nobody sets */
-  constructor(journal: MemoryJournal, nowMs: () => number) {
+  /**
+   * @param nowMs the time of the simulation, which nobody sets
+   * @param mayBeLate see judgeWaits
+   */
+  constructor(journal: MemoryJournal, nowMs: () => number, mayBeLate: boolean) {
+    this.#mayBeLate = mayBeLate;
     this.#journal = journal;
     this.#nowMs = nowMs;
   }
@@ -131,6 +138,21 @@ export class Checker {
     assert.equal(mine.length, 1, `I2: ${task.sandboxName} started without its cause on disk (${owner})`);
   }
 
+  commandBegins({ jobId, taskSeq, attempt }: TaskRef): void {
+    const task = `${jobId}/${taskSeq}`;
+    assert.equal(
+      this.#runs.get(task),
+      undefined,
+      `I20: attempt ${attempt} of ${task} began while another ran`,
+    );
+    this.#runs.set(task, attempt);
+  }
+
+  commandEnds({ jobId, taskSeq, attempt }: TaskRef): void {
+    const task = `${jobId}/${taskSeq}`;
+    if (this.#runs.get(task) === attempt) this.#runs.delete(task);
+  }
+
   /** A command reads the answer of a person. */
   answerSeen(jobId: string, answer: { readonly request_id: string; readonly decision: string }): void {
     const requests = this.#journal.jobs.get(jobId)?.humanRequests.values() ?? [];
@@ -157,7 +179,7 @@ export class Checker {
     }
     // The history of a job that could not be written stops where it was.
     if (job.progress.failureJson?.includes('"code":"runtime.record_damaged"')) return;
-    judgeWaits(jobId, job, { events, committedAtMs: this.committedAtMs(jobId) });
+    judgeWaits(jobId, job, { events, committedAtMs: this.committedAtMs(jobId) }, this.#mayBeLate);
     this.#attempts(jobId, events);
     this.#leases(jobId, events);
     this.#services(jobId, events);

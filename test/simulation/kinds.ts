@@ -36,6 +36,21 @@ export const kinds = [
   "service",
 ] as const;
 
+/** What happens in worlds of many nodes alone. */
+export const clusterKinds = [
+  "stop within the lease",
+  "stop beyond the lease",
+  "node that is cut off",
+  "node that stays away",
+  "database that is down",
+  "slow renewal",
+  "lease that was lost",
+  "takeover",
+  "takeover whose answer was lost",
+  "command ended by the guard",
+  "start refused behind the lease",
+] as const;
+
 /** What happens in worlds with a disk alone. */
 export const diskKinds = [
   "power cut",
@@ -68,9 +83,13 @@ export const gatewayKinds = [
   "operation on a busy target",
 ] as const;
 
-export type Kind = (typeof kinds)[number] | (typeof diskKinds)[number] | (typeof gatewayKinds)[number];
+export type Kind =
+  | (typeof kinds)[number]
+  | (typeof clusterKinds)[number]
+  | (typeof diskKinds)[number]
+  | (typeof gatewayKinds)[number];
 
-const allKinds: readonly Kind[] = [...kinds, ...diskKinds, ...gatewayKinds];
+const allKinds: readonly Kind[] = [...kinds, ...clusterKinds, ...diskKinds, ...gatewayKinds];
 
 export class Counts {
   readonly #counts = new Map<Kind, number>();

@@ -9,7 +9,7 @@ import type { HumanRequest } from "../../src/engine/journal.ts";
 import { isTerminal } from "../../src/engine/journal.ts";
 import type { StoredJob } from "../support/memory-journal.ts";
 import { parse } from "./checker.ts";
-import type { Process, World } from "./world.ts";
+import type { World } from "./world.ts";
 
 export class People {
   readonly #world: World;
@@ -48,19 +48,14 @@ export class People {
       );
   }
 
-  /** Whom a person is connected to: sometimes a process that was cut off. */
-  #somebody(): Process {
-    const { random, process, zombie } = this.#world;
-    return zombie !== null && random.chance(0.5) ? zombie : process;
-  }
-
   #answer(jobId: string, { requestId }: HumanRequest): void {
     const { random } = this.#world;
     for (let times = random.chance(0.3) ? 2 : 1; times > 0; times--) {
       const decision = `decision ${random.below(1_000_000)}`;
       const given = { requestId, decision, comment: null, dataJson: null, principal: "somebody" };
-      this.#somebody()
-        .engine.answerHuman(jobId, given)
+      this.#world
+        .anyEngineOf(jobId)
+        .answerHuman(jobId, given)
         .then(
           (answer) => {
             if (answer.kind !== "answered") return;
@@ -80,8 +75,9 @@ export class People {
       if (open.length === 0 || random.chance(0.5)) continue;
       const letters = random.chance(0.5) ? open : open.slice(0, 1);
       for (let times = random.chance(0.3) ? 2 : 1; times > 0; times--) {
-        this.#somebody()
-          .engine.retryDeadLetters(jobId, letters)
+        this.#world
+          .anyEngineOf(jobId)
+          .retryDeadLetters(jobId, letters)
           .catch(() => {});
       }
     }

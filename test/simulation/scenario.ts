@@ -5,12 +5,13 @@
 // I5. Every acknowledged job exists, and every job without an infinite source ends.
 // I6. Every acknowledged message was processed exactly once.
 // I7. Counts and results are those of the model: they do not depend on when the process crashed.
+// I21 (cluster.ts) is what a world of many nodes waits for.
 // I16. What was refused as not accepted does not exist; a job that cannot be written fails alone.
 
 import assert from "node:assert/strict";
 import { type EngineUnavailable, JobUnwritable } from "../../src/engine/batch.ts";
 import { isTerminal } from "../../src/engine/journal.ts";
-import type { JsonValue } from "../../src/engine/json.ts";
+import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
 import { limits } from "../../src/engine/limits.ts";
 import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.ts";
 import { parse } from "./checker.ts";
@@ -46,7 +47,12 @@ const DISASTER_SPAN_MS = 2_000;
 export interface Options {
   /** Whether everything is written to the real store too, on a disk whose power is cut. */
   readonly hasDisk?: boolean;
+  /** Nodes that share a database; absent: one program with a database of its own. */
+  readonly nodes?: number;
 }
+
+/** How many nodes share a database in this seed's world. */
+export const nodesOf = (seed: number) => 2 + (seed % 3);
 
 /** @throws AssertionError that says which invariant broke */
 export async function runSeed(seed: number, options: Options = {}): Promise<Outcome> {
@@ -66,7 +72,11 @@ function setMailboxMax(count: number): void {
   (limits as { mailboxMessagesMax: number }).mailboxMessagesMax = count;
 }
 
-async function runWorld(random: Random, isCrowded: boolean, { hasDisk = false }: Options): Promise<Outcome> {
+async function runWorld(
+  random: Random,
+  isCrowded: boolean,
+  { hasDisk = false, nodes = 0 }: Options,
+): Promise<Outcome> {
   const hard = random.chance(0.7);
   const faults = {
     commitFails: hard ? 0.05 : 0,
@@ -81,7 +91,12 @@ async function runWorld(random: Random, isCrowded: boolean, { hasDisk = false }:
     taskAnswersTwice: 0.2,
     taskIsSlow: 0.1,
   };
-  const world = new World(random, faults, random.between(1, 4), hasDisk);
+  const poolSlots = random.between(1, 4);
+  const cluster =
+    nodes === 0
+      ? null
+      : { nodes, leaseMs: random.pick([1_500, 3_000, 15_000]), clocksDiffer: random.chance(0.5) };
+  const world = new World(random, faults, { poolSlots, hasDisk, cluster });
   // What a checker finds in the middle of the engine's own work, for which nobody waits.
   const found = (error: unknown) => world.broken(error);
   process.on("unhandledRejection", found);
@@ -112,9 +127,25 @@ async function live(world: World, random: Random, isCrowded: boolean, hard: bool
   };
 }
 
+/** Says who may take the job over, in a world of many nodes. */
+function inCluster({ cluster, random }: World, scenario: Scenario): Scenario {
+  if (cluster === null) return scenario;
+  const recovery_mode = random.pick([
+    "local_restart",
+    "cluster_recover",
+    "cluster_recover",
+    "manual_recover",
+  ]);
+  const { policies } = scenario.manifest;
+  return {
+    ...scenario,
+    manifest: { ...scenario.manifest, policies: { ...(policies as JsonObject | undefined), recovery_mode } },
+  };
+}
+
 function plan(world: World, index: number, isCrowded: boolean): Client {
   const { random } = world;
-  const scenario = randomScenario(random, index, isCrowded);
+  const scenario = inCluster(world, randomScenario(random, index, isCrowded));
   const client: Client = { scenario, jobId: null, wasDisturbed: false, acknowledged: [], refused: [] };
   world.plan(random.between(0, 50), null, () => submit(world, client));
   if (scenario.shape === "service") {
@@ -140,6 +171,11 @@ function plan(world: World, index: number, isCrowded: boolean): Client {
 
 function planDisasters(world: World): void {
   const { random } = world;
+  if (world.cluster !== null) {
+    for (let n = random.below(8); n > 0; n--)
+      world.cluster.planDisaster(random.between(1, 2 * DISASTER_SPAN_MS));
+    return;
+  }
   for (let n = random.below(5); n > 0; n--) {
     const disaster = random.chance(0.75) ? () => world.crash() : () => world.partition();
     world.plan(random.between(1, DISASTER_SPAN_MS), null, disaster);
@@ -155,7 +191,8 @@ function submit(world: World, client: Client): void {
   const manifestJson = JSON.stringify(client.scenario.manifest);
   const id = world.newId();
   const jobId = `${parsed.graph.graphId}-${id}`;
-  world.process.engine
+  world
+    .engineOf(null)
     .submit({
       graph: parsed.graph,
       identity: { jobId, runId: `run_${id}`, definitionId: jobId },
@@ -188,17 +225,24 @@ function sendMessage(world: World, client: Client, body: JsonValue): void {
   const agentId = random.chance(0.5) ? "door" : "worker";
   const ttlMs = random.chance(0.6) ? random.between(0, 400) : null;
   const message = { agentId, type: "message", body, correlationId: null, ttlMs };
-  world.process.engine.deliver(client.jobId, message).then(
-    (answer) => {
-      if (answer.kind !== "accepted") return;
-      client.acknowledged.push({ messageId: answer.messageId, sentAtMs, ttlMs });
-    },
-    () => {},
-  );
+  world
+    .engineOf(client.jobId)
+    .deliver(client.jobId, message)
+    .then(
+      (answer) => {
+        if (answer.kind !== "accepted") return;
+        client.acknowledged.push({ messageId: answer.messageId, sentAtMs, ttlMs });
+      },
+      () => {},
+    );
 }
 
 function control(world: World, client: Client, verb: "cancel" | "pause" | "resume"): void {
-  if (client.jobId !== null) world.process.engine[verb](client.jobId).catch(() => {});
+  if (client.jobId !== null)
+    world
+      .engineOf(client.jobId)
+      [verb](client.jobId)
+      .catch(() => {});
 }
 
 async function run(world: World): Promise<void> {
@@ -210,7 +254,7 @@ async function run(world: World): Promise<void> {
 /** Faults end, a last restart, everything held is released; services are stopped once they are idle. */
 async function makePeace(world: World, clients: readonly Client[], people: People): Promise<void> {
   world.faults = noFaults;
-  world.crash();
+  world.makePeace();
   await run(world);
   for (const client of clients) {
     if (client.jobId === null) submit(world, client);
@@ -231,8 +275,16 @@ async function makePeace(world: World, clients: readonly Client[], people: Peopl
   await run(world);
   // Submissions whose answer was lost in a crash have run too; nobody stops those services but us.
   for (const [jobId, job] of world.journal.jobs) {
-    if (job.insert.type === "service") world.process.engine.cancel(jobId).catch(() => {});
-    else world.process.engine.resume(jobId).catch(() => {});
+    if (job.insert.type === "service")
+      world
+        .engineOf(jobId)
+        .cancel(jobId)
+        .catch(() => {});
+    else
+      world
+        .engineOf(jobId)
+        .resume(jobId)
+        .catch(() => {});
   }
   await run(world);
   await answerEverything(world, people);
@@ -307,5 +359,6 @@ function judgeAcknowledged(world: World, message: Acknowledged, history: History
     times === 1 || (times === 0 && isGivenUp),
     `I6: the acknowledged message ${message.messageId} was processed ${times} times`,
   );
-  judgeTimeToLive(message, history, world.clockSetAtMs);
+  // Where clocks run apart, their stamps do not tell a message's age.
+  if (!world.cluster?.clocksDiffer) judgeTimeToLive(message, history, world.clockSetAtMs);
 }

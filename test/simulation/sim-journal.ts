@@ -8,24 +8,53 @@ import {
   type JobImage,
   type Journal,
   JournalUnavailable,
+  type WriteOutcome,
 } from "../../src/engine/journal.ts";
 import type { Disk } from "./disk.ts";
 import type { Process, World } from "./world.ts";
 
 export function simJournal(world: World, owned: () => Process): Journal {
-  const later = <T>(delayMs: number, answer: () => T | Promise<T>): Promise<T> =>
+  const later = <T>(delayMs: number, answer: () => T | Promise<T>, isBackground = false): Promise<T> =>
     new Promise((resolve, reject) => {
-      world.plan(delayMs, owned(), async () => {
+      const process = owned();
+      const isFar = world.cluster !== null;
+      // A database elsewhere does what it was asked for, whatever becomes of the process; that learns of it later.
+      const told = (settle: () => void) =>
+        isFar ? world.plan(soonMs(), process, settle, isBackground) : settle();
+      const run = async () => {
         try {
           const value = await answer();
-          if (owned().isAlive) resolve(value);
+          if (process.isAlive) told(() => resolve(value));
         } catch (error) {
           // What a checker has found is no fault of the disk, and the engine must not treat it as one.
           if (error instanceof assert.AssertionError) world.broken(error);
-          else reject(error);
+          else told(() => reject(error));
         }
-      });
+      };
+      world.plan(delayMs, isFar ? null : process, run, isBackground);
     });
+  /** What a claim took whose answer was lost. */
+  const unsure: string[] = [];
+  const claim = async (owner: string, limit: number) => {
+    mayFail(world, "failing claim");
+    if (world.cluster === null) {
+      // Which of two living processes may claim is decided outside: the home of a program is locked.
+      if (owned() !== world.process) throw new JournalUnavailable("The home is another process's.");
+      return both(world, (journal) => journal.claim(owner, limit));
+    }
+    const reach = world.cluster.reach(owned());
+    if (reach === "not reached") throw unreachable();
+    const isAnswered = reach === "answered" && !world.random.chance(world.faults.commitUnknown);
+    const isMine = (jobId: string) => world.journal.jobs.get(jobId)!.owner === owner;
+    const taken = [...unsure.splice(0).filter(isMine), ...(await world.journal.claim(owner, limit))];
+    if (isAnswered) {
+      if (taken.length > 0) world.counts.add("takeover");
+      return taken;
+    }
+    if (taken.length > 0) world.counts.add("takeover whose answer was lost");
+    unsure.push(...taken);
+    throw unreachable("unknown");
+  };
   const soonMs = () => world.random.between(0, 2);
   const slowlyMs = (kind: "slow claim" | "slow load") => {
     if (!world.random.chance(world.faults.recoveryIsSlow)) return soonMs();
@@ -34,20 +63,26 @@ export function simJournal(world: World, owned: () => Process): Journal {
   };
   return {
     commit: (batch) => later(soonMs(), () => commit(world, owned(), batch)),
-    claim: (owner, limit) =>
-      later(slowlyMs("slow claim"), () => {
-        mayFail(world, "failing claim");
-        // Which of two living processes may claim is decided outside: the home of a program is locked.
-        if (owned() !== world.process) throw new JournalUnavailable("The home is another process's.");
-        return both(world, (journal) => journal.claim(owner, limit));
+    claim: (owner, limit) => later(slowlyMs("slow claim"), () => claim(owner, limit), world.cluster !== null),
+    load: (jobId) =>
+      later(slowlyMs("slow load"), () => {
+        mustReach(world, owned());
+        return load(world, jobId);
       }),
-    load: (jobId) => later(slowlyMs("slow load"), () => load(world, jobId)),
     failDamaged: (jobId, owner, render) =>
       later(soonMs(), () => {
+        mustReach(world, owned());
         if (world.random.chance(world.faults.commitFails)) throw new JournalUnavailable("The disk is full.");
         return both(world, (journal) => journal.failDamaged(jobId, owner, render));
       }),
   };
+}
+
+const unreachable = (outcome: WriteOutcome = "not_written") =>
+  new JournalUnavailable("The database does not answer.", outcome);
+
+function mustReach({ cluster }: World, process: Process): void {
+  if (cluster !== null && cluster.reach(process) !== "answered") throw unreachable();
 }
 
 /** Asks the journal in memory, and the one on disk if there is one: they agree. */
@@ -63,9 +98,12 @@ async function commit(world: World, process: Process, batch: readonly JobChanges
     counts.add("failing commit");
     throw new JournalUnavailable("The disk is full.");
   }
-  const isUnknown = random.chance(faults.commitUnknown);
+  const reach = world.cluster?.reach(process) ?? "answered";
+  if (reach === "not reached") throw unreachable();
+  const isUnknown = reach === "answer lost" || random.chance(faults.commitUnknown);
   if (isUnknown) counts.add("commit of unknown outcome");
-  if (isUnknown && random.chance(0.5)) throw new JournalUnavailable("The disk failed.", "unknown");
+  if (isUnknown && reach === "answered" && random.chance(0.5))
+    throw new JournalUnavailable("The disk failed.", "unknown");
   if (batch.length > 0 && random.chance(faults.jobUnwritable)) {
     counts.add("job that cannot be written");
     world.unwritable.add(batch[random.below(batch.length)]!.jobId);
@@ -81,10 +119,13 @@ async function commit(world: World, process: Process, batch: readonly JobChanges
   const stored = await disk?.commit(taken);
   if (stored !== undefined) assert.deepEqual(stored.lost, lost, "the store answers as its model");
   // Written, but nobody learns of it: not the engine, not the clients, not the runner.
-  if (process === world.process && random.chance(faults.crashAfterCommit)) {
+  const mayCrash = world.cluster !== null || process === world.process;
+  if (mayCrash && random.chance(faults.crashAfterCommit)) {
     counts.add("crash behind a commit");
-    world.crash();
+    world.kill(process);
   }
+  if (world.cluster !== null && random.chance(faults.crashAfterCommit))
+    world.cluster.stopBehindCommit(process);
   if (isUnknown) throw new JournalUnavailable("The disk failed.", "unknown");
   const refused = batch.filter(({ jobId }) => world.unwritable.has(jobId));
   return { lost, unwritable: refused.map(({ jobId }) => ({ jobId, reason: "a key is taken" })) };

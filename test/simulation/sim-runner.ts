@@ -31,7 +31,9 @@ interface Running {
   readonly waitsFor: string | null;
   readonly startedAtMs: number;
   /** Set once it goes on, and only has to end. */
-  isEnding: boolean;
+  endsAtMs: number | null;
+  /** Ended by the guard, though its runtime does not know yet. */
+  isKilled: boolean;
 }
 
 export class SimRunner implements TaskRunner {
@@ -39,6 +41,9 @@ export class SimRunner implements TaskRunner {
   readonly #owned: () => Process;
   readonly #stopped = new Set<string>();
   readonly #running = new Map<string, Running>();
+  #waiters: (() => void)[] = [];
+  /** Until when commands may run; for ever where no lease says otherwise. */
+  #untilMs = Number.POSITIVE_INFINITY;
 
   constructor(world: World, owned: () => Process) {
     this.#world = world;
@@ -47,6 +52,11 @@ export class SimRunner implements TaskRunner {
 
   start(task: TaskStart): void {
     const world = this.#world;
+    if (world.nowMs >= this.#untilMs) {
+      world.counts.add("start refused behind the lease");
+      world.plan(0, this.#owned(), () => this.#owned().engine.taskEnded(task.ref, interrupted));
+      return;
+    }
     world.checker.taskStarted(task, this.#owned().name);
     const { random } = world;
     const question = this.#questionOf(task);
@@ -55,9 +65,11 @@ export class SimRunner implements TaskRunner {
       answers: new Set(),
       waitsFor: question === null ? null : ((question.request_id as string | undefined) ?? "any"),
       startedAtMs: world.nowMs,
-      isEnding: false,
+      endsAtMs: null,
+      isKilled: false,
     };
     this.#running.set(key(task.ref), running);
+    if (task.kind === "command" && world.cluster !== null) world.checker.commandBegins(task.ref);
     if (task.kind === "file") {
       this.#endAt(running, this.#fileAtMs(task) + random.between(0, 500), null);
       return;
@@ -139,25 +151,29 @@ export class SimRunner implements TaskRunner {
   }
 
   #endAt(running: Running, atMs: number, reason: "timeout" | null): void {
-    if (running.isEnding) return;
-    running.isEnding = true;
+    if (running.endsAtMs !== null) return;
+    running.endsAtMs = atMs;
     assert.ok(Number.isFinite(atMs), "what hangs has a limit");
     this.#world.plan(atMs - this.#world.nowMs, this.#owned(), () => this.#end(running, reason));
   }
 
-  #end({ task, waitsFor, answers }: Running, reason: "timeout" | null): void {
+  #end(running: Running, reason: "timeout" | null): void {
+    const { task, waitsFor, answers, isKilled } = running;
     const { random, faults, checker, counts } = this.#world;
     // One that was asked to stop before its file was there has already said so.
     if (!this.#running.delete(key(task.ref))) return;
+    if (task.kind === "command" && !running.isKilled) this.#world.checker.commandEnds(task.ref);
     const mustFail = waitsFor !== null && answers.size === 0;
     const ending = (): TaskOutcome => {
       if (this.#stopped.has(key(task.ref))) return interrupted;
+      if (isKilled) return failed(task.kind, "once");
       return reason === "timeout" ? failed(task.kind, "timeout") : this.#outcome(task, mustFail);
     };
     const outcome = ending();
     if (task.kind === "module") counts.add("module");
     checker.taskReported(task.ref, outcome);
     this.#owned().engine.taskEnded(task.ref, outcome);
+    if (this.#running.size === 0) for (const resolve of this.#waiters.splice(0)) resolve();
     if (random.chance(faults.taskAnswersTwice)) {
       // Late enough to arrive while the next attempt runs.
       this.#world.plan(random.between(0, 300), this.#owned(), () => {
@@ -192,6 +208,41 @@ export class SimRunner implements TaskRunner {
   }
 
   send(): void {}
+
+  /** Resolves when nothing runs. */
+  async ended(): Promise<void> {
+    if (this.#running.size > 0) await new Promise<void>((resolve) => this.#waiters.push(resolve));
+  }
+
+  /**
+   * The guard of commands, which is no part of the process.
+   *
+   * @param onOver told by it that it has ended all, when the process can hear it
+   */
+  mayRunFor(ms: number, onOver: () => void): void {
+    const untilMs = this.#world.nowMs + ms;
+    this.#untilMs = untilMs;
+    const guard = () => {
+      if (this.#untilMs !== untilMs || !this.#owned().isAlive) return;
+      this.#world.plan(0, this.#owned(), onOver);
+      this.killed();
+    };
+    this.#world.plan(ms, null, guard, true);
+  }
+
+  /** No command runs any more; what becomes of their reports is another matter. */
+  killed(): void {
+    for (const running of this.#running.values()) {
+      if (running.task.kind !== "command" || running.isKilled) continue;
+      this.#world.checker.commandEnds(running.task.ref);
+      // One that has ended by itself already, which its process has not heard yet.
+      if (running.endsAtMs !== null && running.endsAtMs <= this.#world.nowMs) continue;
+      running.isKilled = true;
+      if (!this.#owned().isAlive) continue;
+      this.#world.counts.add("command ended by the guard");
+      this.#world.plan(0, this.#owned(), () => this.#end(running, null));
+    }
+  }
 
   respond(ref: TaskRef, line: string): void {
     const running = this.#running.get(key(ref));

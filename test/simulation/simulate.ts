@@ -1,10 +1,10 @@
 // Runs many seeds: `npm run simulate -- --seeds 100000`, or one again: `npm run simulate -- --seed 4711`; with `--disk`
-// on the real store, whose power is cut, and with `--gateway` the gateway's half.
+// on the real store, whose power is cut, with `--nodes` many nodes on one database, and with `--gateway` the gateway's half.
 
 import { parseArgs } from "node:util";
 import { runGatewaySeed } from "./gateway-scenario.ts";
 import { Counts } from "./kinds.ts";
-import { runSeed } from "./scenario.ts";
+import { nodesOf, runSeed } from "./scenario.ts";
 
 const { values } = parseArgs({
   options: {
@@ -12,6 +12,7 @@ const { values } = parseArgs({
     from: { type: "string", default: "1" },
     seed: { type: "string" },
     disk: { type: "boolean", default: false },
+    nodes: { type: "boolean", default: false },
     gateway: { type: "boolean", default: false },
   },
 });
@@ -25,7 +26,10 @@ async function simulate(seed: number): Promise<void> {
     counts.addAll(await runGatewaySeed(seed));
     return;
   }
-  const outcome = await runSeed(seed, { hasDisk: values.disk });
+  const outcome = await runSeed(seed, {
+    hasDisk: values.disk,
+    ...(values.nodes && { nodes: nodesOf(seed) }),
+  });
   total.jobs += outcome.jobs;
   total.events += outcome.events;
   counts.addAll(outcome.counts);
@@ -35,7 +39,8 @@ for (let seed = from; seed < from + count; seed++) {
   try {
     await simulate(seed);
   } catch (error) {
-    const world = values.gateway ? " --gateway" : values.disk ? " --disk" : "";
+    const kind = (["gateway", "disk", "nodes"] as const).find((one) => values[one]);
+    const world = kind === undefined ? "" : ` --${kind}`;
     console.error(`Seed ${seed} failed; again: npm run simulate --${world} --seed ${seed}`);
     console.error(error);
     process.exit(1);

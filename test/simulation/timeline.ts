@@ -3,6 +3,8 @@
 /** A process, or whatever else plans things: what a dead one had planned never happens. */
 export interface Living {
   readonly isAlive: boolean;
+  /** Nothing of it happens before; absent for one that is never stopped. */
+  readonly stoppedUntilMs?: number;
 }
 
 interface Planned {
@@ -10,6 +12,8 @@ interface Planned {
   readonly order: number;
   readonly by: Living | null;
   readonly run: () => void;
+  /** Whether it goes on for ever, so that it is nothing to wait for. */
+  readonly isBackground: boolean;
 }
 
 export class Timeline {
@@ -19,8 +23,9 @@ export class Timeline {
   #stop: Promise<unknown> | null = null;
 
   /** @returns how to take it back */
-  plan(delayMs: number, by: Living | null, run: () => void): () => void {
-    const entry: Planned = { atMs: this.nowMs + Math.max(0, delayMs), order: this.#order++, by, run };
+  plan(delayMs: number, by: Living | null, run: () => void, isBackground = false): () => void {
+    const atMs = this.nowMs + Math.max(0, delayMs);
+    const entry: Planned = { atMs, order: this.#order++, by, run, isBackground };
     this.#planned.push(entry);
     return () => {
       const at = this.#planned.indexOf(entry);
@@ -37,19 +42,30 @@ export class Timeline {
     this.#stop = work;
   }
 
+  /** Whether something is planned that is no background. */
+  get isBusy(): boolean {
+    return this.#planned.some(({ isBackground }) => !isBackground);
+  }
+
   /** Lets the earliest planned thing happen. @returns false when nothing is planned */
   async step(): Promise<boolean> {
     let next: Planned | undefined;
+    let nextMs = Number.POSITIVE_INFINITY;
     for (const entry of this.#planned) {
+      const atMs = Math.max(entry.atMs, entry.by?.stoppedUntilMs ?? 0);
+      // What was due while its process was stopped happens in its order.
       const isEarlier =
-        next === undefined ||
-        entry.atMs < next.atMs ||
-        (entry.atMs === next.atMs && entry.order < next.order);
-      if (isEarlier) next = entry;
+        atMs < nextMs ||
+        (next !== undefined &&
+          atMs === nextMs &&
+          (entry.atMs < next.atMs || (entry.atMs === next.atMs && entry.order < next.order)));
+      if (!isEarlier) continue;
+      next = entry;
+      nextMs = atMs;
     }
     if (next === undefined) return false;
     this.#planned.splice(this.#planned.indexOf(next), 1);
-    this.nowMs = Math.max(this.nowMs, next.atMs);
+    this.nowMs = Math.max(this.nowMs, nextMs);
     if (next.by === null || next.by.isAlive) next.run();
     // Every promise that can settle now settles before the next thing happens.
     await new Promise((resolve) => setImmediate(resolve));

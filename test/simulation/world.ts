@@ -9,6 +9,7 @@ import type { Clock } from "../../src/engine/ports.ts";
 import { PoolSlots } from "../../src/execution/pools.ts";
 import { MemoryJournal } from "../support/memory-journal.ts";
 import { Checker } from "./checker.ts";
+import { Cluster, type ClusterOptions } from "./cluster.ts";
 import { Disk } from "./disk.ts";
 import { Counts } from "./kinds.ts";
 import type { Random } from "./random.ts";
@@ -56,7 +57,18 @@ export const noFaults: Faults = {
 export interface Process {
   readonly name: string;
   readonly engine: Engine;
+  readonly runner: SimRunner;
   isAlive: boolean;
+  /** By a signal. */
+  stoppedUntilMs: number;
+}
+
+export interface WorldOptions {
+  readonly poolSlots: number;
+  /** Whether everything is written to the real store too, on a disk whose power is cut. */
+  readonly hasDisk: boolean;
+  /** Many nodes on one database; null for one program with a database of its own. */
+  readonly cluster: ClusterOptions | null;
 }
 
 export class World {
@@ -70,7 +82,10 @@ export class World {
   readonly #timeline = new Timeline();
   /** How far the wall clock was set ahead of it, or back. */
   #wallAheadMs = 0;
-  process: Process;
+  /** Null in most worlds. */
+  readonly cluster: Cluster | null;
+  /** The one program of a world without a cluster. */
+  process!: Process;
   /** One that was cut off, and still answers its clients; null most of the time. */
   zombie: Process | null = null;
   /** When somebody set the wall clock, in the time that passes. */
@@ -85,7 +100,7 @@ export class World {
   #broken: unknown = null;
   readonly #id: () => string;
 
-  constructor(random: Random, faults: Faults, poolSlots: number, hasDisk: boolean) {
+  constructor(random: Random, faults: Faults, { poolSlots, hasDisk, cluster }: WorldOptions) {
     this.random = random;
     this.disk = hasDisk
       ? new Disk(random, this.counts, (delayMs, run) => void this.plan(delayMs, null, run))
@@ -96,8 +111,14 @@ export class World {
       () => this.#wallMs,
       () => random.fraction(),
     );
-    this.checker = new Checker(this.journal, () => this.nowMs);
-    this.process = this.#start();
+    this.checker = new Checker(this.journal, () => this.nowMs, cluster !== null);
+    this.cluster = null;
+    if (cluster === null) this.process = this.#start();
+    else {
+      this.cluster = new Cluster(this, cluster);
+      const { table } = this.cluster;
+      this.journal.mayClaim = (job, owner) => table.mayClaim(job, owner);
+    }
   }
 
   newId(): string {
@@ -105,13 +126,25 @@ export class World {
   }
 
   #start(): Process {
-    const name = `process-${++this.#lives}`;
+    // What a process's steady clock says means nothing to the next one. It is within hours of the wall clock, so that
+    // code that confuses them waits too long or not at all.
+    const aheadMs = this.random.between(-10_000_000, 10_000_000);
+    const process = this.startProcess(`process-${++this.#lives}`, {
+      nowMs: () => this.#wallMs,
+      steadyMs: () => this.nowMs + aheadMs,
+      after: (delayMs, run) => this.plan(delayMs, process, run),
+      soon: (run) => void this.plan(0, process, run),
+    });
+    return process;
+  }
+
+  startProcess(owner: string, clock: Clock): Process {
     // The engine's ports need the process, and the process the engine: the ports ask when they are called.
     const owned = (): Process => process;
     const runner = new SimRunner(this, owned);
     const engine = new Engine({
-      owner: name,
-      clock: this.#clock(owned),
+      owner,
+      clock,
       randomness: { id: this.#id, fraction: () => this.random.fraction() },
       journal: simJournal(this, owned),
       runner,
@@ -122,22 +155,8 @@ export class World {
       services: new SimServices(this, owned),
       log: { warn: () => {}, error: () => {} },
     });
-    const process: Process = { name, engine, isAlive: true };
+    const process: Process = { name: owner, engine, runner, isAlive: true, stoppedUntilMs: 0 };
     return process;
-  }
-
-  #clock(owned: () => Process): Clock {
-    // What a process's steady clock says means nothing to the next one. It is within hours of the wall clock, so that
-    // code that confuses them waits too long or not at all.
-    const aheadMs = this.random.between(-10_000_000, 10_000_000);
-    return {
-      nowMs: () => this.#wallMs,
-      steadyMs: () => this.nowMs + aheadMs,
-      after: (delayMs, run) => this.plan(delayMs, owned(), run),
-      soon: (run) => {
-        this.plan(0, owned(), run);
-      },
-    };
   }
 
   /** The time that passes. */
@@ -146,8 +165,22 @@ export class World {
   }
 
   /** @returns how to take it back */
-  plan(delayMs: number, process: Process | null, run: () => void): () => void {
-    return this.#timeline.plan(delayMs, process, run);
+  plan(delayMs: number, process: Process | null, run: () => void, isBackground = false): () => void {
+    return this.#timeline.plan(delayMs, process, run, isBackground);
+  }
+
+  /** Whom a client asks about a job, or about a new one. */
+  engineOf(jobId: string | null): Engine {
+    return this.cluster?.engineOf(jobId) ?? this.process.engine;
+  }
+
+  /** Whom a person is connected to: sometimes a process that was cut off. */
+  anyEngineOf(jobId: string): Engine {
+    if (this.cluster === null) {
+      const { process, zombie } = this;
+      return (zombie !== null && this.random.chance(0.5) ? zombie : process).engine;
+    }
+    return this.random.chance(0.2) ? this.cluster.anyEngine() : this.cluster.engineOf(jobId);
   }
 
   /** Time stands still until `work` has ended. */
@@ -161,7 +194,7 @@ export class World {
   crash(): void {
     this.counts.add("crash");
     this.disk?.kill();
-    this.#end(this.process);
+    this.end(this.process);
     const next = this.#start();
     this.process = next;
     this.plan(0, null, () => this.#recover(next));
@@ -177,18 +210,31 @@ export class World {
     this.plan(0, null, () => this.#recover(next));
     this.plan(this.random.between(5, 200), null, () => {
       if (this.zombie === zombie) this.endZombie();
-      else this.#end(zombie);
+      else this.end(zombie);
     });
   }
 
   endZombie(): void {
-    if (this.zombie !== null) this.#end(this.zombie);
+    if (this.zombie !== null) this.end(this.zombie);
     this.zombie = null;
   }
 
+  /** Kills the process that has just done something. */
+  kill(process: Process): void {
+    if (this.cluster !== null) this.cluster.kill(process);
+    else if (process === this.process) this.crash();
+  }
+
+  /** Everything held up goes on, and what runs is started once more. */
+  makePeace(): void {
+    if (this.cluster === null) this.crash();
+    else this.cluster.makePeace();
+  }
+
   /** What it had planned never happens. */
-  #end(process: Process): void {
+  end(process: Process): void {
     process.isAlive = false;
+    process.runner.killed();
     this.#timeline.drop(process);
   }
 
@@ -225,6 +271,7 @@ export class World {
   /** Lets the earliest planned thing happen. @returns false when nothing is planned */
   async step(): Promise<boolean> {
     if (this.#broken !== null) throw this.#broken;
+    if (this.cluster?.isSettled && !this.#timeline.isBusy) return false;
     return this.#timeline.step();
   }
 }

@@ -38,6 +38,8 @@ export interface StoredJob {
 
 export class MemoryJournal implements Journal {
   readonly jobs = new Map<string, StoredJob>();
+  /** Who may take over the open job of another owner: anyone, as long as no owner counts as living. */
+  mayClaim: (job: StoredJob, owner: string) => boolean = () => true;
 
   async commit(batch: readonly JobChanges[]): Promise<CommitAnswer> {
     return this.apply(batch);
@@ -168,7 +170,9 @@ export class MemoryJournal implements Journal {
 
   async claim(owner: string, limit: number): Promise<readonly string[]> {
     const ids = [...this.jobs]
-      .filter(([, job]) => !isTerminal(job.progress.status) && job.owner !== owner)
+      .filter(
+        ([, job]) => !isTerminal(job.progress.status) && job.owner !== owner && this.mayClaim(job, owner),
+      )
       .sort(([a, x], [b, y]) => x.insert.submittedAtMs - y.insert.submittedAtMs || (a < b ? -1 : 1))
       .slice(0, limit)
       .map(([id]) => id);
