@@ -65,7 +65,7 @@ export class GatewayClients {
   }
 
   control(runId: string, desired: DesiredState): void {
-    this.#world.process.runs.control(runId, desired).then(
+    this.#world.anyProcess.runs.control(runId, desired).then(
       () => {
         if (desired === "cancelled") this.cancelled.add(runId);
       },
@@ -84,7 +84,7 @@ export class GatewayClients {
   }
 
   #ask(request: Request): void {
-    const { random, counts, process } = this.#world;
+    const { random, counts, anyProcess: process } = this.#world;
     let started: Started = () => {};
     const prepare = () => this.#prepare(process, request, (then) => (started = then));
     let isOver = false;
@@ -105,10 +105,8 @@ export class GatewayClients {
         again(random.between(200, 2_000));
       },
     );
-    // A process that has died never answers.
-    this.#world.plan(PATIENCE_MS, null, () => {
-      if (!process.isAlive) again(0);
-    });
+    // A process that has died never answers, and one that stands still not for a long time.
+    this.#world.plan(PATIENCE_MS, null, () => again(0));
   }
 
   #asked({ kind, of, key }: Request, content: JsonObject) {
@@ -140,7 +138,7 @@ export class GatewayClients {
 
   /** Somebody uses a key again for something else. */
   #misuse(request: Request): void {
-    const { process, counts } = this.#world;
+    const { anyProcess: process, counts } = this.#world;
     if (request.answers.length === 0) return;
     const refused = process.idempotency.answer(this.#asked(request, { n: 2 }), async () => {
       throw new Error(`W1: ${request.key} was used for something else`);

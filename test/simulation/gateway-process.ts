@@ -1,12 +1,15 @@
-// One life of the gateway's process: launcher, preparations, operations and idempotency as the program wires them, over
-// the world's database. What is made up: packages (two, in memory), what a preparation copies, and commands.
+// One life of the gateway's process on one node: launcher, preparations, operations, idempotency and the taking over of
+// others' work as the program wires them, over the world's database. What is made up: packages (two, in memory), what a
+// preparation copies, commands, the leases of names, and what one node asks of another.
 
 import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { descriptionOf } from "../../src/blueprints/describe-package.ts";
 import type { Definition } from "../../src/bundles/definition.ts";
+import { EngineUnavailable } from "../../src/engine/batch.ts";
 import { Engine } from "../../src/engine/engine.ts";
+import type { ControlAnswer } from "../../src/engine/job-control.ts";
 import { type Journal, JournalUnavailable } from "../../src/engine/journal.ts";
 import { parseManifest } from "../../src/engine/manifest.ts";
 import { noServiceBoard } from "../../src/engine/service-port.ts";
@@ -16,7 +19,7 @@ import { preparedFolders } from "../../src/execution/runner/paths.ts";
 import { IdempotentRequests } from "../../src/http/core/idempotency.ts";
 import { type AcceptableRun, Acceptance, type AcceptanceParts } from "../../src/launch/acceptance.ts";
 import { type LaunchPlan, LaunchPlans, type LaunchPlansParts } from "../../src/launch/launch-plans.ts";
-import { Launcher } from "../../src/launch/launcher.ts";
+import { Launcher, type LauncherParts } from "../../src/launch/launcher.ts";
 import { PreparationFailed } from "../../src/launch/preparation/findings.ts";
 import type { PreparationProgress } from "../../src/launch/preparation/payload.ts";
 import type { PreparedLaunch, PreparingRun } from "../../src/launch/preparation/preparation.ts";
@@ -30,18 +33,20 @@ import { KeyedMutex } from "../../src/lib/async.ts";
 import { DomainError } from "../../src/lib/domain-error.ts";
 import { OperationFailed, OperationInterrupted } from "../../src/operations/failures.ts";
 import { type OperationHandler, Operations } from "../../src/operations/operations.ts";
-import { alone } from "../../src/operations/ownership.ts";
+import type { Ownership } from "../../src/operations/ownership.ts";
 import type { OperationContext } from "../../src/operations/progress.ts";
+import { Takeover, type WorkOwners } from "../../src/operations/takeover.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { SecretKey } from "../../src/security/secret-key.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
 import { sqlPortRecords } from "../../src/store/sql/ports.ts";
+import { sqlWorkOwners } from "../../src/store/sql/work-owners.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
 import { WEB_UI_PORT } from "../../src/web/ports.ts";
 import { executor, graph } from "../support/graphs.ts";
-import type { GatewayWorld } from "./gateway-world.ts";
+import { type GatewayWorld, LEASE_MS } from "./gateway-world.ts";
 
 const PORTS: readonly number[] = [9_001, 9_002];
 const noLog = { warn: () => {}, error: () => {} };
@@ -49,8 +54,17 @@ const noLog = { warn: () => {}, error: () => {} };
 /** What every job is made of; a job whose id ends in "prepared" needs preparation. */
 const definition = definitionOf();
 
+/** How often a name is renewed, and others are looked at. */
+const RENEW_MS = 500;
+/** How long an answer of another node is waited for. */
+const ANSWER_MS = 2_000;
+
 export class GatewayProcess {
   isAlive = true;
+  stoppedUntilMs = 0;
+  readonly node: string;
+  /** The name that it has now. */
+  owner: string;
   readonly runs: Runs;
   readonly idempotency: IdempotentRequests;
   readonly operations: Operations<GatewayWrites>;
@@ -60,11 +74,23 @@ export class GatewayProcess {
   readonly #world: GatewayWorld;
   readonly #engine: Engine;
   readonly #folders: RunFolders;
+  readonly #takeover: Takeover;
   readonly #stopped = new Set<string>();
+  /** Until when its name is a living one's, for all that it knows. */
+  #leaseMs: number;
+  /** Whether it has lost its name, and has no other yet. */
+  #isNameless = false;
+  /** Those that were alive when it last looked. */
+  #living: ReadonlySet<string> = new Set();
 
-  constructor(world: GatewayWorld, name: string) {
+  constructor(world: GatewayWorld, node: string, owner: string) {
     this.#world = world;
-    const { database, newId, home } = world;
+    this.node = node;
+    this.owner = owner;
+    this.#leaseMs = world.nowMs + LEASE_MS;
+    const { database, newId } = world;
+    const home = world.homeOf(node);
+    const ownership: Ownership = { owner: () => this.owner, living: async () => world.living() };
     const clock = world.clockOf(this);
     const log = noLog;
     const stored = sqlGatewayRecords(database, clock.soon);
@@ -72,7 +98,7 @@ export class GatewayProcess {
     this.records = records;
     const secrets = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 7)));
     this.#engine = new Engine({
-      owner: name,
+      owner,
       clock,
       randomness: { id: newId, fraction: () => world.random.fraction() },
       journal: this.#journalOf(new SqliteJournal(database)),
@@ -114,10 +140,10 @@ export class GatewayProcess {
       webUiPorts: { candidates: async () => PORTS, refusal: noFreePort },
       secrets,
       engine: this.#engine,
-      control: this.#engine,
+      control: this.#control(),
       ends,
       turns,
-      ownership: alone,
+      ownership,
       clock,
       log,
     });
@@ -129,7 +155,7 @@ export class GatewayProcess {
       acceptance,
       launcher,
       turns,
-      ownership: alone,
+      ownership,
       clock,
       newId,
       newTraceId,
@@ -140,10 +166,20 @@ export class GatewayProcess {
       records: sqlOperationRecords(database),
       write: (work) => records.write(work),
       handlers: { blueprint_addition: handler, blueprint_removal: handler },
-      ownership: alone,
+      ownership,
       feed: this.feed,
       clock,
       newId,
+      log,
+    });
+    this.#takeover = new Takeover({
+      ownership,
+      records: this.#workOwners(),
+      settle: async () => {
+        await this.launcher.recover();
+        await this.operations.recover();
+      },
+      clock: world.clockOf(this, true),
       log,
     });
     this.feed.subscribeAll((id, firstSeq, lines) => this.#published(id, firstSeq, lines));
@@ -152,9 +188,101 @@ export class GatewayProcess {
   /** As src/app starts: runtime jobs first, then launches, operations, and what was prepared for ended runs. */
   async recover(): Promise<void> {
     await this.#engine.recover();
+    await this.#takeover.start();
     await this.launcher.recover();
     await this.operations.recover();
-    await this.#world.onFiles(this.#folders.sweep());
+    await this.sweep();
+  }
+
+  /** Removes what was prepared here for runs that have ended. */
+  sweep(): Promise<void> {
+    return this.#world.onFiles(this.#folders.sweep());
+  }
+
+  // ------------------------------------------------------------------------------------- among other nodes
+
+  beginToRenew(): void {
+    this.#world.clockOf(this, true).after(RENEW_MS, () => {
+      this.#renew();
+      this.beginToRenew();
+    });
+  }
+
+  /** What src/cluster does for a program: it keeps its name, or gives its jobs up, and notices who was lost. */
+  #renew(): void {
+    const world = this.#world;
+    const isRenewed = !this.#isNameless && !world.isCutOff(this) && world.renew(this.node, this.owner);
+    if (isRenewed) this.#leaseMs = world.nowMs + LEASE_MS;
+    else if (world.nowMs >= this.#leaseMs) this.#loseName();
+    if (world.isCutOff(this)) return;
+    if (this.#isNameless) this.#takeName();
+    const before = this.#living;
+    this.#living = world.living();
+    if ([...before].some((one) => !this.#living.has(one))) this.#takeover.lost();
+    this.#takeJobs();
+  }
+
+  #loseName(): void {
+    if (this.#isNameless) return;
+    this.#isNameless = true;
+    this.#world.counts.add("gateway that lost its name");
+    this.#engine.giveUp("The node has lost its lease; try again.");
+  }
+
+  #takeName(): void {
+    this.owner = this.#world.newName(this.node);
+    this.#world.register(this.node, this.owner);
+    this.#leaseMs = this.#world.nowMs + LEASE_MS;
+    this.#isNameless = false;
+    this.#engine.takeUp(this.owner);
+    this.#takeover.lost();
+  }
+
+  #takeJobs(): void {
+    if (this.#world.openJobsOfLost().length === 0) return;
+    this.#engine.recover().catch((error: unknown) => {
+      if (!(error instanceof JournalUnavailable)) this.#world.broken(error);
+    });
+  }
+
+  #workOwners(): WorkOwners {
+    const world = this.#world;
+    const real = sqlWorkOwners(world.database);
+    return {
+      owners: async () => {
+        world.mayFail(this);
+        return real.owners();
+      },
+      takeOver: async (lost, owner) => {
+        world.mayFail(this);
+        const isOfAnother = lost.some((one) => one !== null && !one.startsWith(`${this.node}/`));
+        if (isOfAnother) world.counts.add("work of a lost gateway that was taken over");
+        await real.takeOver(lost, owner);
+      },
+    };
+  }
+
+  /** Of the jobs that are here, and through the others of theirs. */
+  #control(): LauncherParts["control"] {
+    return {
+      cancel: (jobId) => this.#ask(jobId, (engine) => engine.cancel(jobId)),
+      pause: (jobId) => this.#ask(jobId, (engine) => engine.pause(jobId)),
+      resume: (jobId) => this.#ask(jobId, (engine) => engine.resume(jobId)),
+    };
+  }
+
+  async #ask(jobId: string, ask: (engine: Engine) => Promise<ControlAnswer>): Promise<ControlAnswer> {
+    const world = this.#world;
+    const owner = world.ownerOf(jobId);
+    if (owner === null || owner === this.owner) return ask(this.#engine);
+    await world.pause(this, world.random.between(0, 5));
+    const other = world.isCutOff(this) ? null : world.reachable(owner);
+    if (other === null) throw new EngineUnavailable("The job's node is lost; try again.");
+    world.counts.add("run that was controlled through another gateway");
+    const late = world.pause(this, ANSWER_MS).then((): ControlAnswer => {
+      throw new EngineUnavailable("The job's node does not answer; try again.");
+    });
+    return Promise.race([ask(other.#engine), late]);
   }
 
   /** Nothing is published before it is stored. */
@@ -175,8 +303,10 @@ export class GatewayProcess {
       <Arguments extends readonly unknown[], T>(reading: (...given: Arguments) => Promise<T>) =>
       async (...given: Arguments): Promise<T> => {
         await world.pause(this, world.random.between(0, 2));
-        world.mayFail();
-        return reading(...given);
+        world.mayFail(this);
+        const found = await reading(...given);
+        await world.mayStandStill(this);
+        return found;
       };
     return {
       ...real,
@@ -184,10 +314,13 @@ export class GatewayProcess {
       run: read(real.run),
       openRun: read(real.openRun),
       unsettledRuns: read(real.unsettledRuns),
+      waitingRunsOf: read(real.waitingRunsOf),
+      strayedRunsOf: read(real.strayedRunsOf),
       idempotency: read(real.idempotency),
       write: async (work) => {
         await world.pause(this, world.random.between(0, 5));
-        world.mayFail();
+        world.mayFail(this);
+        await world.mayStandStill(this);
         const value = await real.write(work);
         await world.mayCrash(this);
         return value;
@@ -200,23 +333,32 @@ export class GatewayProcess {
     return {
       commit: async (batch) => {
         await world.pause(this, world.random.between(0, 2));
-        world.mayFail();
+        world.mayFail(this);
+        await world.mayStandStill(this);
         const isUnknown = world.random.chance(world.faults.storeFails);
         const answer = await real.commit(batch);
+        const isNew = (jobId: string) => batch.some((one) => one.jobId === jobId && one.insert !== null);
+        if (answer.lost.some(isNew)) world.counts.add("launch that came too late");
         await world.mayCrash(this);
         if (isUnknown) throw new JournalUnavailable("The disk failed.", "unknown");
         return answer;
       },
-      claim: (owner, limit) => real.claim(owner, limit),
+      claim: async (owner, limit) => {
+        world.mayFail(this);
+        return world.claimOfLost(owner, limit);
+      },
       load: (jobId) => real.load(jobId),
       failDamaged: (jobId, owner, render) => real.failDamaged(jobId, owner, render),
     };
   }
 
   #startCommand(task: TaskStart): void {
-    const { random, faults, home } = this.#world;
-    const { root } = preparedFolders(home, task.runId);
-    if (task.hasOwnPayload && !existsSync(join(root, "payload"))) {
+    const { random, faults, nodes } = this.#world;
+    // Where another node has prepared it, it is fetched from there.
+    const isThere = nodes.some((node) =>
+      existsSync(join(preparedFolders(this.#world.homeOf(node), task.runId).root, "payload")),
+    );
+    if (task.hasOwnPayload && !isThere) {
       this.#world.broken(new Error(`W5: a command of ${task.runId} does not find what was prepared for it`));
     }
     this.#world.plan(random.between(0, 400), this, () => {
@@ -231,8 +373,9 @@ export class GatewayProcess {
     { definition: { graph, manifestJson }, inputs }: LaunchSubject,
     { signal, report }: PreparationProgress,
   ): Promise<PreparedLaunch> {
-    const { random, faults, counts, home } = this.#world;
     const world = this.#world;
+    const { random, faults, counts } = world;
+    const home = world.homeOf(this.node);
     counts.add("preparation of a launch");
     try {
       await world.onFiles(this.#folders.begin(runId));

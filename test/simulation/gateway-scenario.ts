@@ -7,7 +7,6 @@
 
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
 import { isTerminal } from "../../src/engine/journal.ts";
 import type { Operation } from "../../src/operations/records.ts";
 import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
@@ -16,23 +15,29 @@ import { sqlPortRecords } from "../../src/store/sql/ports.ts";
 import { until } from "../support/until.ts";
 import { GatewayClients } from "./gateway-clients.ts";
 import { jobOf } from "./gateway-process.ts";
-import { GatewayWorld, noGatewayFaults } from "./gateway-world.ts";
+import { GatewayWorld, LEASE_MS, noGatewayFaults } from "./gateway-world.ts";
 import type { Counts } from "./kinds.ts";
 import { Random } from "./random.ts";
 
 const JOBS = ["job_plain", "job_prepared", "job_other_prepared"];
 const TARGETS = ["digest", "letters"];
 const SPAN_MS = 3_000;
-const STEPS_MAX = 50_000;
+const STEPS_MAX = 100_000;
+/** Of a gateway that stands still, or is cut off: shorter and longer than its lease. */
+const AWAY_MS_MAX = 3 * LEASE_MS;
+/** By then everybody is back, and nothing goes wrong any more. */
+const PEACE_MS = SPAN_MS + AWAY_MS_MAX;
 const ROUNDS_MAX = 20;
 
 /** @throws AssertionError that says which invariant broke */
 export async function runGatewaySeed(seed: number): Promise<Counts> {
   const random = new Random(seed);
   const hard = random.chance(0.8);
-  const world = new GatewayWorld(random, {
+  const nodes = random.chance(0.7) ? ["a", "b"] : ["a"];
+  const world = new GatewayWorld(random, nodes, {
     storeFails: hard ? 0.02 : 0,
     crashAfterWrite: hard ? 0.02 : 0,
+    standsStill: hard && nodes.length > 1 ? 0.02 : 0,
     preparationFails: random.chance(0.5) ? 0.1 : 0,
     commandFails: 0.1,
     handlerFails: random.chance(0.5) ? 0.1 : 0,
@@ -53,7 +58,7 @@ async function live(world: GatewayWorld, hard: boolean): Promise<void> {
   const clients = new GatewayClients(world);
   const { faults } = world;
   world.faults = noGatewayFaults;
-  const inserted = world.process.records.write(async (writes) => {
+  const inserted = world.anyProcess.records.write(async (writes) => {
     for (const jobId of JOBS) await writes.insertJob(jobOf(jobId, world.nowMs));
   });
   await run(world);
@@ -65,12 +70,14 @@ async function live(world: GatewayWorld, hard: boolean): Promise<void> {
   for (let n = hard ? random.below(4) : 0; n > 0; n--) {
     world.plan(random.between(1, SPAN_MS), null, () => world.crash());
   }
+  for (let n = hard ? random.below(3) : 0; n > 0; n--) {
+    const awayMs = random.between(100, AWAY_MS_MAX);
+    const befalls = random.chance(0.5) ? () => world.standStill(awayMs) : () => world.cutOff(awayMs);
+    world.plan(random.between(1, SPAN_MS), null, befalls);
+  }
   // People do not leave a run paused for ever: what is refused a port, or a busy target, waits for its end.
-  world.plan(2 * SPAN_MS, null, () => {
-    world.faults = noGatewayFaults;
-    world.crash();
-  });
-  world.plan(2.5 * SPAN_MS, null, () => resumeAll(world, clients));
+  world.plan(PEACE_MS, null, () => world.heal());
+  world.plan(PEACE_MS + SPAN_MS, null, () => resumeAll(world, clients));
   await run(world);
   for (let rounds = 0; openRuns(world).length > 0; rounds++) {
     assert.ok(rounds < ROUNDS_MAX, `W2: ${openRuns(world).join(", ")} did not end`);
@@ -85,11 +92,7 @@ async function live(world: GatewayWorld, hard: boolean): Promise<void> {
   assert.equal((await sqlPortRecords(database).portsInUse()).size, 0, "W5: no port is in use");
 }
 
-async function run(world: GatewayWorld): Promise<void> {
-  for (let steps = 0; await world.step(); steps++) {
-    assert.ok(steps < STEPS_MAX, `the world did not come to rest within ${STEPS_MAX} steps`);
-  }
-}
+const run = (world: GatewayWorld) => world.untilQuiet(STEPS_MAX);
 
 function resumeAll(world: GatewayWorld, clients: GatewayClients): void {
   for (const runId of openRuns(world)) clients.control(runId, "running");
@@ -181,10 +184,10 @@ async function judgeLeftovers(world: GatewayWorld): Promise<void> {
     const row = connection.prepare(`SELECT count(*) AS count FROM ${table}`).get();
     assert.equal(row?.count, 0, `W5: ${table} has no rows`);
   }
-  assert.equal(world.process.launcher.waiting, 0, "W5: the launcher is idle");
-  const runs = join(world.home, "runs");
+  for (const { launcher } of world.processes) assert.equal(launcher.waiting, 0, "W5: the launcher is idle");
+  for (const one of world.processes) await one.sweep();
   const left = () =>
-    readdirSync(runs, { recursive: true }).filter((name) => String(name).includes("prepared"));
+    readdirSync(world.home, { recursive: true }).filter((name) => String(name).includes("/prepared"));
   await until("W5: what was prepared is gone", () => left().length === 0);
 }
 

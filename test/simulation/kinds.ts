@@ -81,6 +81,13 @@ export const gatewayKinds = [
   "operation that failed",
   "operation that was done again",
   "operation on a busy target",
+  "gateway that stayed away for longer than its lease",
+  "gateway that stood still",
+  "gateway that was cut off",
+  "gateway that lost its name",
+  "work of a lost gateway that was taken over",
+  "run that was controlled through another gateway",
+  "launch that came too late",
 ] as const;
 
 export type Kind =
