@@ -7,6 +7,8 @@ const mapping = ["src/cluster/wire/control.test.ts"];
 const credentials = ["src/cluster/wire/credentials.test.ts"];
 const watch = ["src/cluster/wire/watch.test.ts"];
 const follower = ["src/cluster/follower.test.ts"];
+const places = ["src/cluster/places.test.ts"];
+const heads = ["src/store/sql/heads.test.ts"];
 
 export const doorMutations: readonly Mutation[] = [
   {
@@ -134,5 +136,33 @@ export const doorMutations: readonly Mutation[] = [
     search: "const known = lines.slice(0, head.seq - seq);",
     replacement: "const known = lines;",
     tests: follower,
+  },
+  {
+    fault: "the nodes are read for each job that a lost one has left",
+    file: "src/cluster/places.ts",
+    search: "if (!this.#addresses.has(owner)) this.#addresses.set(owner, null);",
+    replacement: "",
+    tests: places,
+  },
+  {
+    fault: "a node that has begun since is taken for lost",
+    file: "src/cluster/places.ts",
+    search: "if (isOld || !this.#addresses.has(owner)) {",
+    replacement: "if (isOld) {",
+    tests: places,
+  },
+  {
+    fault: "a job that has ended is asked for at its former owner",
+    file: "src/store/sql/heads.ts",
+    search: '.where("job_id", "=", jobId).where("terminal", "=", sql.lit(0))',
+    replacement: '.where("job_id", "=", jobId)',
+    tests: heads,
+  },
+  {
+    fault: "a run that waits for its launch is over for other nodes",
+    file: "src/store/sql/heads.ts",
+    search: '            .where("terminal", "=", sql.lit(1)),',
+    replacement: "",
+    tests: heads,
   },
 ];

@@ -1,0 +1,79 @@
+// Where jobs are: the owner in a job's row, and the address at which the owner's node is reached.
+//
+// The rows of the nodes are read again when they are a second old, and when they lack an owner: it may have begun since.
+
+import type { Clock } from "../engine/ports.ts";
+import type { Head } from "./follower.ts";
+import type { JobPlace } from "./remote-control.ts";
+
+const ROWS_FOR_MS = 1_000;
+
+/** How far a job, or whatever else has events, is on disk. */
+export interface JobHead {
+  /** Null when no node holds it. */
+  readonly owner: string | null;
+  readonly seq: number;
+  readonly isEnd: boolean;
+}
+
+/** A port, implemented in src/store. All throw JournalUnavailable. */
+export interface JobHeads {
+  /** Of an open job; null when there is none. */
+  ownerOf(jobId: string): Promise<string | null>;
+  /** Of jobs, of runs that ended before their launch (by the ids that their jobs would have had), and of operations. */
+  heads(ids: readonly string[]): Promise<ReadonlyMap<string, JobHead>>;
+}
+
+/** What is known of a node that has a valid lease. */
+export interface LivingNode {
+  readonly owner: string;
+  /** host:port; null when others cannot reach it. */
+  readonly address: string | null;
+}
+
+export interface PlacesParts {
+  readonly jobs: JobHeads;
+  /** Those whose leases are valid. @throws JournalUnavailable */
+  readonly livingNodes: () => Promise<readonly LivingNode[]>;
+  readonly clock: Pick<Clock, "steadyMs">;
+}
+
+export class Places {
+  readonly #parts: PlacesParts;
+  /** By owner; null for those that are not alive, or that others cannot reach. */
+  #addresses = new Map<string, string | null>();
+  #readAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: PlacesParts) {
+    this.#parts = parts;
+  }
+
+  /** @returns null when there is no such open job */
+  async placeOf(jobId: string): Promise<JobPlace | null> {
+    const owner = await this.#parts.jobs.ownerOf(jobId);
+    return owner === null ? null : { owner, address: await this.#addressOf(owner) };
+  }
+
+  async heads(ids: readonly string[]): Promise<ReadonlyMap<string, Head>> {
+    const heads = new Map<string, Head>();
+    for (const [id, { owner, seq, isEnd }] of await this.#parts.jobs.heads(ids)) {
+      const address = owner === null || isEnd ? null : await this.#addressOf(owner);
+      heads.set(id, { seq, isEnd, source: owner === null || address === null ? null : { owner, address } });
+    }
+    return heads;
+  }
+
+  /** @returns null when the owner is not alive, or cannot be reached */
+  async #addressOf(owner: string): Promise<string | null> {
+    const { livingNodes, clock } = this.#parts;
+    const isOld = clock.steadyMs() - this.#readAtMs >= ROWS_FOR_MS;
+    if (isOld || !this.#addresses.has(owner)) {
+      const readAtMs = clock.steadyMs();
+      const nodes = await livingNodes();
+      this.#addresses = new Map(nodes.map((node) => [node.owner, node.address]));
+      if (!this.#addresses.has(owner)) this.#addresses.set(owner, null);
+      this.#readAtMs = readAtMs;
+    }
+    return this.#addresses.get(owner) ?? null;
+  }
+}
