@@ -19,7 +19,7 @@ import { SharedRuns } from "../launch/preparation/shared-runs.ts";
 import { removeTree } from "../lib/remove-tree.ts";
 import { meteredJournal, meteredListener, meteredSlots } from "../observability/metrics/metered-ports.ts";
 import { RuntimeMeter } from "../observability/metrics/runtime-meter.ts";
-import { alone } from "../operations/ownership.ts";
+import { alone, type Ownership } from "../operations/ownership.ts";
 import { Cleanup } from "../runs/cleanup.ts";
 import { DeadLetters } from "../runs/dead-letters.ts";
 import { EventFeed } from "../runs/feed.ts";
@@ -183,6 +183,8 @@ export async function openCore(
     commandsEnded: (runId) => runner.commandsEnded(runId),
     clock: systemClock,
   });
+  const ownership: Ownership = alone;
+  const takeDuty = (name: string, forMs: number) => opened.takeDuty(name, ownership.owner() ?? "", forMs);
   const retention = new Retention({
     records: retentionRecords,
     cleanup,
@@ -198,6 +200,7 @@ export async function openCore(
       await sharedRuns.removeUnused({ ...request, isNamed });
       return snapshots.removeUnused(request);
     },
+    takeDuty: (forMs) => takeDuty("retention", forMs),
     shrinkDatabase: () => opened.shrink(),
     clock: systemClock,
     log: engineLog,
@@ -245,7 +248,8 @@ export async function openCore(
     retention,
     store,
     gatewayRecords,
-    ownership: alone,
+    ownership,
+    takeDuty,
     runStore,
     startedAtMs,
   };

@@ -83,6 +83,11 @@ export function openGateway(config: Config, core: Core) {
     idempotencyMs: IDEMPOTENCY_MS,
     operations: opened.operationRecords,
     retentionDays: config.retentionDays,
+    takeDuty: (forMs) => core.takeDuty("housekeeping", forMs),
+    // Of one that shares its records with nobody, what was prepared goes with the end of its run.
+    sweepHome: async () => {
+      if (ownership.owner() !== null) await preparation.sweep();
+    },
   });
   const takeover = new Takeover({
     ownership,

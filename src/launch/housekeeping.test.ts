@@ -16,12 +16,22 @@ const RETENTION_DAYS = 30;
 
 function housekeeper(
   { database, records, definitions, clock }: TestCore,
-  { warned = [], retentionDays = RETENTION_DAYS }: { warned?: string[]; retentionDays?: number } = {},
+  {
+    warned = [],
+    retentionDays = RETENTION_DAYS,
+    duty = { isOwn: true, sweeps: 0 },
+  }: { warned?: string[]; retentionDays?: number; duty?: { isOwn: boolean; sweeps: number } } = {},
 ): Housekeeping {
   const log = { warn: (_: unknown, message: string) => void warned.push(message), error: () => {} };
   const operations = sqlOperationRecords(database);
   const parts = { records, definitions, clock, log, operations };
-  return new Housekeeping({ ...parts, idempotencyMs: DAY_MS, retentionDays });
+  return new Housekeeping({
+    ...parts,
+    idempotencyMs: DAY_MS,
+    retentionDays,
+    takeDuty: async () => duty.isOwn,
+    sweepHome: async () => void duty.sweeps++,
+  });
 }
 
 async function promise(core: TestCore, key: string): Promise<void> {
@@ -121,4 +131,22 @@ test("old operations are removed with their events, unless everything is kept", 
   core.clock.aheadMs = (RETENTION_DAYS + 1) * DAY_MS;
   assert.equal(await round(0), 2);
   assert.equal(await round(RETENTION_DAYS), 1);
+});
+
+test("while another program does it, only what is in this one's home is removed", async () => {
+  await using core = await startCore();
+  const duty = { isOwn: false, sweeps: 0 };
+  const keeper = housekeeper(core, { duty });
+  await promise(core, "old");
+  core.clock.aheadMs = DAY_MS + 60_000;
+  keeper.start();
+  await until("the end of a round", () => core.clock.timers === 1);
+  assert.notEqual(await core.records.idempotency("s", "old"), null);
+  assert.equal(duty.sweeps, 1);
+  duty.isOwn = true;
+  core.clock.fire();
+  await until("the end of a round", () => core.clock.timers === 1);
+  assert.equal(await core.records.idempotency("s", "old"), null);
+  assert.equal(duty.sweeps, 2);
+  await keeper.stop();
 });

@@ -1,5 +1,6 @@
 // What the gateway's records need from time to time: it removes expired idempotency responses, old operations, and what
-// deleted jobs have left.
+// deleted jobs have left. Of several programs that share the records one does it at a time; each removes what was prepared
+// in its own home for runs that have ended elsewhere.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import type { OperationRecords } from "../operations/records.ts";
@@ -7,6 +8,8 @@ import type { Definitions } from "./definitions.ts";
 import type { GatewayRecords } from "./records.ts";
 
 const EVERY_MS = 10 * 60 * 1_000;
+/** Over before the next round of whoever has it. */
+const ON_DUTY_MS = EVERY_MS - 30_000;
 const RECORDS_PER_STEP = 1_000;
 /** Each may have a few thousand events. */
 const OPERATIONS_PER_STEP = 10;
@@ -22,6 +25,10 @@ export interface HousekeepingParts {
   readonly operations: Pick<OperationRecords, "forgetOperations">;
   /** SVC_RETENTION_DAYS; 0: operations are kept. */
   readonly retentionDays: number;
+  /** Whether this program is to do it, for so long from now on. */
+  readonly takeDuty: (forMs: number) => Promise<boolean>;
+  /** Removes what only this program's home has. */
+  readonly sweepHome: () => Promise<void>;
 }
 
 export class Housekeeping {
@@ -36,9 +43,7 @@ export class Housekeeping {
 
   /** One round now, and one ten minutes after the end of each: rounds never overlap. */
   start(): void {
-    this.#parts.definitions.purge();
-    this.#round = this.#forgetAnswers()
-      .then(() => this.#forgetOperations())
+    this.#round = this.#clean()
       .catch((error: unknown) => {
         this.#parts.log.warn(
           { error: String(error) },
@@ -48,6 +53,16 @@ export class Housekeeping {
       .then(() => {
         if (!this.#isStopped) this.#cancelTimer = this.#parts.clock.after(EVERY_MS, () => this.start());
       });
+  }
+
+  async #clean(): Promise<void> {
+    const { definitions, takeDuty, sweepHome } = this.#parts;
+    if (await takeDuty(ON_DUTY_MS)) {
+      definitions.purge();
+      await this.#forgetAnswers();
+      await this.#forgetOperations();
+    }
+    await sweepHome();
   }
 
   async stop(): Promise<void> {

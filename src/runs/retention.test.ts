@@ -317,6 +317,28 @@ test("the sweep comes a while after the start and then each hour; it keeps to th
   assert.deepEqual([s.retention.totals.sweeps, s.retention.totals.runs.count], [1, 1]);
 });
 
+test("while another program does it, a sweep removes no run, and what belongs to nothing in its own home", async () => {
+  await using s = await retentionScene({ limits: { olderThanDays: 1, bytesMax: 0 } });
+  await everything(s);
+  await s.ended("old", 2 * DAY_MS, { history: 10 });
+  s.duty.isOwn = false;
+  s.pass(2 * DAY_MS);
+  s.retention.start();
+  const sweep = async () => {
+    s.fire();
+    await until("the end of a sweep", () => s.timers.size === 1);
+    const { runs, leftovers } = s.retention.totals;
+    return [runs.count, leftovers.count];
+  };
+  await sweep();
+  assert.deepEqual(await sweep(), [0, 4]);
+  assert.ok((await s.left()).includes("old"));
+  s.duty.isOwn = true;
+  const [removed = 0] = await sweep();
+  assert.ok(removed > 0);
+  assert.deepEqual(await s.left(), []);
+});
+
 test("the folders of the home are walked by the second sweep, not right after a start", async () => {
   await using s = await retentionScene();
   await everything(s);

@@ -2,6 +2,8 @@
 // the home belongs to nothing. In the background, and on request.
 //
 // - What has not ended is never touched, whatever its age and size.
+// - Of several programs that share the records, one at a time removes old runs by itself; what is in a home that belongs to
+//   nothing is removed by that home's own program.
 // - A preview removes nothing, and says what the same request would remove at that moment.
 // - Sweeps and requests take turns: each sees what those before it have left.
 // - It takes a share of the thread, in steps of a few milliseconds (Pace), and memory for a page of ids.
@@ -74,6 +76,8 @@ export interface RetentionPorts {
     readonly beforeMs: number;
     readonly isPreview: boolean;
   }) => Promise<Counted>;
+  /** Whether this program is to remove old runs by itself, for so long from now on. */
+  readonly takeDuty: (forMs: number) => Promise<boolean>;
   /** Gives a little of the database's free space back to the disk. @returns whether there is more to give */
   readonly shrinkDatabase: () => Promise<boolean>;
   readonly clock: Clock;
@@ -85,6 +89,8 @@ const DAY_MS = 24 * HOUR_MS;
 /** A start has more urgent things to do. */
 const FIRST_SWEEP_AFTER_MS = 60_000;
 const SWEEP_EVERY_MS = HOUR_MS;
+/** Over before the next sweep of whoever has it. */
+const ON_DUTY_MS = SWEEP_EVERY_MS - 5 * 60 * 1_000;
 /** The home's folders are walked by each so-many-th sweep; by none right after a start. */
 const SWEEPS_PER_WALK = 24;
 const LEFTOVER_AGE_MS = HOUR_MS;
@@ -92,6 +98,7 @@ const SNAPSHOT_AGE_MS = DAY_MS;
 /** Fewer need no confirmation. */
 const UNNAMED_ASKED_MIN = 3;
 const RUNS_PER_TRANSACTION = 25;
+const NO_LIMITS: RetentionLimits = { olderThanDays: 0, bytesMax: 0 };
 const NONE: Counted = { count: 0, bytes: 0 };
 const NOTHING: Removed = { runs: NONE, blobs: NONE, bundles: NONE, leftovers: NONE };
 /** Before every end. */
@@ -143,7 +150,8 @@ export class Retention {
     const sweeps = this.#totals.sweeps + 1;
     this.#totals = { ...this.#totals, sweeps };
     const isWalk = sweeps % SWEEPS_PER_WALK === 2;
-    await this.#collect({ limits: this.#ports.limits, isPreview: false, isWalk, isConfirmed: false });
+    const limits = (await this.#ports.takeDuty(ON_DUTY_MS)) ? this.#ports.limits : NO_LIMITS;
+    await this.#collect({ limits, isPreview: false, isWalk, isConfirmed: false });
   }
 
   /**

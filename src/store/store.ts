@@ -18,6 +18,12 @@ export interface OpenStore {
   checkKey(ids: readonly string[]): Promise<void>;
   /** Gives a little free space back to the disk, if there is too much. @returns whether there is more to give */
   shrink(): Promise<boolean>;
+  /**
+   * Whether this program is to do what one does for all that share the database: from now on nobody else does, for so long.
+   *
+   * @param owner its name
+   */
+  takeDuty(name: string, owner: string, forMs: number): Promise<boolean>;
   /** Bytes of the database, and of its write-ahead log where that is the program's own. */
   sizes(): Promise<{ readonly database: number; readonly wal: number }>;
   /** Looks for damage if the last program did not close the store, and logs it. @returns what is not written any more */

@@ -85,7 +85,7 @@ export const launchMutations: readonly Mutation[] = [
   {
     fault: "what a deleted job has left stays when the program ends before the removal",
     file: "src/launch/housekeeping.ts",
-    search: "this.#parts.definitions.purge();",
+    search: "definitions.purge();",
     replacement: "",
     tests: ["src/launch/housekeeping.test.ts"],
   },

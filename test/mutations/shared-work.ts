@@ -149,6 +149,41 @@ export const sharedWorkMutations: readonly Mutation[] = (
       "",
       operations,
     ],
+    [
+      "a duty has two programs at once",
+      "store/postgres/duties.ts",
+      "WHERE duty.owner = excluded.owner OR duty.until <= ${now}",
+      "",
+      ["src/store/postgres/duties.test.ts"],
+    ],
+    [
+      "a duty stays with a program that was lost",
+      "store/postgres/duties.ts",
+      " OR duty.until <= ${now}",
+      "",
+      ["src/store/postgres/duties.test.ts"],
+    ],
+    [
+      "every program removes old runs",
+      "runs/retention.ts",
+      "(await this.#ports.takeDuty(ON_DUTY_MS)) ? this.#ports.limits : NO_LIMITS",
+      "this.#ports.limits",
+      ["src/runs/retention.test.ts"],
+    ],
+    [
+      "every program does the housekeeping",
+      "launch/housekeeping.ts",
+      "if (await takeDuty(ON_DUTY_MS)) {",
+      "{",
+      ["src/launch/housekeeping.test.ts"],
+    ],
+    [
+      "a home is swept by the program on duty alone",
+      "launch/housekeeping.ts",
+      "    }\n    await sweepHome();",
+      "      await sweepHome();\n    }",
+      ["src/launch/housekeeping.test.ts"],
+    ],
   ] as const
 ).map(([fault, file, search, replacement, tests]) => ({
   fault,

@@ -78,6 +78,7 @@ export async function retentionScene(
     commandsEnded: async () => {},
   });
   const freeSpace = new SqliteFreeSpace(database);
+  const duty = { isOwn: true };
   const retention = new Retention({
     records: retentionRecords,
     cleanup,
@@ -92,6 +93,7 @@ export async function retentionScene(
       },
     }),
     removeSnapshots: (request) => bundles.snapshots.removeUnused(request),
+    takeDuty: async () => duty.isOwn,
     shrinkDatabase: () => freeSpace.shrink(),
     clock,
     log: { warn: (_fields, message) => void warned.push(message), error: () => {} },
@@ -106,6 +108,7 @@ export async function retentionScene(
     bundles,
     retentionRecords,
     retention,
+    duty,
     cleanup,
     removedRuns,
     warned,

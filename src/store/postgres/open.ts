@@ -9,6 +9,7 @@ import type { OpenStore, StoreOptions } from "../store.ts";
 import { checkKey, useOf } from "./cluster.ts";
 import { configOf, serverOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
+import { takeDuty } from "./duties.ts";
 import { explain } from "./errors.ts";
 import { ExclusiveUse } from "./exclusive-use.ts";
 import { PostgresJournal } from "./journal.ts";
@@ -33,6 +34,7 @@ export async function openPostgresStore(options: StoreOptions, url: string): Pro
       checkKey: (ids) => checkKey(database, ids, options),
       // The server's autovacuum does.
       shrink: async () => false,
+      takeDuty: (name, owner, forMs) => takeDuty(database, name, owner, forMs),
       sizes: sizesOf(database),
       checkAfterUncleanEnd: async () => "usable",
       async close() {

@@ -30,6 +30,8 @@ export function openSqliteStore(options: StoreOptions): OpenStore {
     needsKey: async () => holdsEncrypted(database.connection),
     // The key is beside the database, and others have no part in it.
     checkKey: async () => {},
+    // It shares its database with nobody.
+    takeDuty: async () => true,
     shrink: () => freeSpace.shrink(),
     async sizes() {
       const [size, wal] = await Promise.all([sizeOf(database.file), sizeOf(`${database.file}-wal`)]);
