@@ -40,10 +40,18 @@ export class Fifo<T> {
     return false;
   }
 
-  /** The longest run of items at the end that all satisfy `test`, oldest first. */
+  /**
+   * The items at the end that satisfy `test`, oldest first; found by bisecting.
+   *
+   * @param test once an item satisfies it, all later ones do
+   */
   tailWhile(test: (item: T) => boolean): readonly T[] {
-    let from = this.#items.length;
-    while (from > this.#head && test(this.#items[from - 1]!)) from--;
+    let from = this.#head;
+    for (let to = this.#items.length; from < to; ) {
+      const middle = (from + to) >>> 1;
+      if (test(this.#items[middle]!)) to = middle;
+      else from = middle + 1;
+    }
     return this.#items.slice(from);
   }
 }

@@ -41,6 +41,18 @@ test("a queue gives back what was put in, in order, through any mix of pushes an
   );
 });
 
+test("the end of a long queue is found without looking at all of it", () => {
+  const queue = new Fifo<number>();
+  for (let n = 0; n < 10_000; n++) queue.push(n);
+  let looks = 0;
+  const end = queue.tailWhile((item) => {
+    looks++;
+    return item >= 2_000;
+  });
+  assert.deepEqual([end.length, end[0], end.at(-1)], [8_000, 2_000, 9_999]);
+  assert.ok(looks < 20, `${looks} looks`);
+});
+
 test("timers come out in the order of their time, and never early", () => {
   fc.assert(
     fc.property(fc.array(fc.nat({ max: 50 })), fc.nat({ max: 50 }), (times, nowMs) => {

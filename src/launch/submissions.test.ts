@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { scheduler } from "node:timers/promises";
 import { executor, graph, router } from "../../test/support/graphs.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { RequiredService } from "../engine/service.ts";
@@ -39,6 +40,16 @@ test("a manifest with secrets is encrypted anew each time", async () => {
   assert.ok(!first.manifestJson.includes("sk-hidden") && !second.manifestJson.includes("sk-hidden"));
   assert.notEqual(first.manifestJson, second.manifestJson);
   assert.equal(knownManifest(parts(), JSON.stringify(manifest)), null);
+});
+
+test("a manifest with large inputs is read with pauses for other work, and a small one without", async (t) => {
+  const pauses = t.mock.method(scheduler, "yield");
+  const inputs = (chars: number) => ({ initial_inputs: { start: [{ text: "x".repeat(chars) }] } });
+  await submit(graph("small", [router("start")], [], inputs(100)));
+  assert.equal(pauses.mock.callCount(), 0);
+  const large = await submit(graph("large", [router("start")], [], inputs(300_000)));
+  assert.equal(pauses.mock.callCount(), 2);
+  assert.equal(large.graph.graphId, "large");
 });
 
 test("a known manifest is refused while a service that it requires is not passing", async () => {

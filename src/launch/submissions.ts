@@ -1,8 +1,11 @@
 // What is submitted to the runtime itself: a manifest, or a registered bundle with inputs and configuration.
 
+import { scheduler } from "node:timers/promises";
+
 import type { Bundles } from "../bundles/bundles.ts";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
+import { LARGE_JSON_CHARS } from "../engine/large-json.ts";
 import { manifestProblemsText, manifestSteps } from "../engine/manifest.ts";
 import { holdsSealed } from "../engine/sealed.ts";
 import type { Submission } from "../engine/submission.ts";
@@ -78,6 +81,8 @@ export async function submittedManifest(
   const known = knownManifest(parts, text);
   if (known !== null) return known;
   const { secrets, services } = parts;
+  // Looking through inputs of megabytes takes milliseconds, and so does what comes after each look.
+  const isLarge = text.length >= LARGE_JSON_CHARS;
   const { initial_inputs: inputs } = given;
   let [manifest, manifestJson] = [given, text];
   if (isObject(inputs)) {
@@ -86,6 +91,7 @@ export async function submittedManifest(
       paths: secretPathsIn(given),
     });
     if (encrypted.kind === "invalid") throw invalidValues(encrypted.errors);
+    if (isLarge) await scheduler.yield();
     if (holdsSealed(encrypted.value)) {
       manifest = { ...given, initial_inputs: encrypted.value };
       manifestJson = JSON.stringify(manifest);
@@ -94,6 +100,7 @@ export async function submittedManifest(
   const parsed = await inSlices(manifestSteps(manifest));
   if (parsed.kind === "invalid") throw invalid(manifestProblemsText(parsed.problems));
   requireServices(services, parsed.graph.requiredServices);
+  if (isLarge) await scheduler.yield();
   const submission = {
     graph: parsed.graph,
     identity: null,

@@ -224,6 +224,13 @@ export const launchMutations: readonly Mutation[] = [
     tests: ["src/security/configuration.test.ts"],
   },
   {
+    fault: "inputs of megabytes are looked through and compiled in one turn",
+    file: "src/launch/submissions.ts",
+    search: "    if (isLarge) await scheduler.yield();\n",
+    replacement: "",
+    tests: ["src/launch/submissions.test.ts"],
+  },
+  {
     fault: "a line of a secret that has several is written",
     file: "src/execution/output/redaction.ts",
     search: "[secret, ...secret.split(/\\r?\\n/)]",

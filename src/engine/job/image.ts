@@ -78,10 +78,10 @@ function takeMessages(job: Job, filledMailboxes: ReadonlySet<number>): Message[]
   for (const index of filledMailboxes) {
     const agent = job.agents[index]!;
     const { storedSeq } = agent;
-    for (const message of agent.mailbox.tailWhile(({ seq }) => seq > storedSeq)) {
-      messages.push(message);
-      agent.storedSeq = message.seq;
-    }
+    // Mailboxes are in the order of numbers. A large one is not looked through: its messages are all over the memory.
+    const tail = agent.mailbox.tailWhile(({ seq }) => seq > storedSeq);
+    for (const message of tail) messages.push(message);
+    agent.storedSeq = tail.at(-1)?.seq ?? storedSeq;
   }
   return messages;
 }

@@ -32,7 +32,7 @@ export function start(job: Job): void {
   }
   for (const index of graph.entrypoints) {
     for (const body of graph.initialInputs.get(index) ?? [{}]) {
-      deliver(job, index, { from: null, type: "init", body });
+      deliver(job, index, { from: null, type: "init", body, timestampMs: nowMs });
     }
   }
   for (const agent of job.agents) startAgent(job, agent);
