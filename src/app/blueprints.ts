@@ -5,6 +5,7 @@ import { Blueprints } from "../blueprints/blueprints.ts";
 import { Catalog } from "../blueprints/catalog.ts";
 import { Models } from "../blueprints/models.ts";
 import { Resources } from "../blueprints/resources.ts";
+import { SharedAssets } from "../blueprints/shared-assets.ts";
 import { FolderChanges } from "../bundles/folder-changes.ts";
 import { Preparation } from "../launch/preparation/preparation.ts";
 import { sqlBlueprintRecords } from "../store/sql/blueprints.ts";
@@ -40,6 +41,7 @@ export function openBlueprints(config: Config, core: Core) {
   const portRecords = sqlPortRecords(database);
   const resources = new Resources({ home, runCommand: runner.sideCommands.run });
   const models = new Models(home);
+  const sharedAssets = new SharedAssets({ home, shared: core.shared, records: blueprintRecords, resources });
   const blueprints = new Blueprints(
     {
       catalog,
@@ -48,6 +50,7 @@ export function openBlueprints(config: Config, core: Core) {
       write: (work) => records.write(work),
       resources,
       models,
+      sharedAssets,
       openConfiguration: (configuration) =>
         secrets.decryptForWorker(JSON.stringify(secrets.encrypt(configuration)), workersEnv),
       freeBytes: async () => {
@@ -61,8 +64,14 @@ export function openBlueprints(config: Config, core: Core) {
   const preparation = new Preparation({
     home,
     snapshotPayload: (fingerprint) => bundles.snapshots.payloads(fingerprint),
-    resourceFolders: (blueprintId) => resources.folders(blueprintId),
-    modelFile: (modelId, sha256) => models.file(modelId, sha256),
+    resourceFolders: async (blueprintId) => {
+      await sharedAssets.ensureResources(blueprintId);
+      return resources.folders(blueprintId);
+    },
+    modelFile: async (modelId, sha256) => {
+      await sharedAssets.ensureModel(modelId, sha256);
+      return models.file(modelId, sha256);
+    },
     blueprints: blueprintRecords,
     unmetServices: (required) => services.unmet(required),
     pools: config.executorPools,
@@ -79,6 +88,14 @@ export function openBlueprints(config: Config, core: Core) {
     clock,
     log,
   });
+  core.sharedSweeps.push((request) => sharedAssets.removeUnused(request));
+  // What is from before there was a shared store; the start does not wait for it.
+  void sharedAssets.shareAll((error) =>
+    log.warn(
+      { error: String(error) },
+      "a resource or model is not in the store of files yet; the next start tries again",
+    ),
+  );
   sharedRuns.onFetched = (runId) => void preparation.keepUntilEnded(runId);
   const webUiPorts = new WebUiPorts({
     records: portRecords,

@@ -43,6 +43,11 @@ export async function checkFiles(
 export async function openBytes(config: Config, home: string, log: Logger): Promise<Bytes> {
   const folder = join(home, "blobs");
   if (config.blobUrl === null) {
+    if (config.databaseUrl !== null) {
+      log.warn(
+        "artifacts and bundles are in SVC_HOME alone: set SVC_BLOB_URL before another machine uses the database",
+      );
+    }
     const blobs = new FileBlobs(folder);
     await blobs.sweep();
     return { blobs, folders: null };

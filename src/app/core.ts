@@ -6,6 +6,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { Bundles } from "../bundles/bundles.ts";
+import type { Unused } from "../bundles/shared-folders.ts";
 import { Engine } from "../engine/engine.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import type { EngineLog } from "../engine/ports.ts";
@@ -114,6 +115,8 @@ export async function openCore(
     ),
   );
   const sharedRuns = new SharedRuns(home.path, shared);
+  /** What else removes from the shared store what nothing names, once a day. */
+  const sharedSweeps: ((request: Omit<Unused, "isNamed">) => Promise<void>)[] = [];
   const records = sqlJobRecords(database);
   const feed = new EventFeed();
   const pools = { ...config.executorPools, [WEB_UI_POOL]: config.webUiPortEnd - config.webUiPortStart + 1 };
@@ -198,6 +201,7 @@ export async function openCore(
     removeSnapshots: async (request) => {
       const isNamed = async (runId: string) => (await gatewayRecords.openRun(runId)) !== null;
       await sharedRuns.removeUnused({ ...request, isNamed });
+      for (const sweep of sharedSweeps) await sweep(request);
       return snapshots.removeUnused(request);
     },
     takeDuty: (forMs) => takeDuty("retention", forMs),
@@ -230,7 +234,9 @@ export async function openCore(
     slots,
     runner,
     workersEnv,
+    shared,
     sharedRuns,
+    sharedSweeps,
     runTokens,
     runEvents,
     dashboardKey,

@@ -13,8 +13,7 @@ import type { Operation } from "../operations/records.ts";
 import type { DeclaredModel, DeclaredResource, PackageDescription } from "./package-description.ts";
 import type { BlueprintsParts } from "./parts.ts";
 import type { BlueprintAsset } from "./records.ts";
-
-const VERSION_CHARS = 16;
+import { versionOf } from "./resources.ts";
 
 /** What is being added. */
 export interface Package {
@@ -69,6 +68,7 @@ export class AdditionAssets {
     }
     if (missing.length === 0) {
       await context.skip("resources");
+      await this.#share(blueprintId, wanted);
       return wanted;
     }
     await context.step("resources");
@@ -82,7 +82,14 @@ export class AdditionAssets {
       const payload = bundles.snapshots.payloads(fingerprint);
       await resources.make({ blueprintId, resource, version, payload, configuration, signal });
     }
+    await this.#share(blueprintId, wanted);
     return wanted;
+  }
+
+  async #share(blueprintId: string, wanted: readonly WantedResource[]): Promise<void> {
+    const { sharedAssets } = this.#parts;
+    for (const { resource, version } of wanted)
+      await sharedAssets.shareResource(blueprintId, resource.name, version);
   }
 
   /**
@@ -96,7 +103,7 @@ export class AdditionAssets {
   ): Promise<WantedResource> {
     // Its command may read any file of the package.
     const recipe = digestOf({ fingerprint, resource: { ...resource } });
-    const version = recipe.slice(0, VERSION_CHARS);
+    const version = versionOf(recipe);
     if (request.force === true) return { resource, recipe, version: `${version}-${operationId}` };
     const current = await this.#parts.resources.current(blueprintId, resource.name);
     // A version says itself what it was made from; the row may be older than what runs find.
@@ -105,7 +112,7 @@ export class AdditionAssets {
   }
 
   async installModels(context: OperationContext, taken: Package): Promise<void> {
-    const { models, bundles } = this.#parts;
+    const { models, bundles, sharedAssets } = this.#parts;
     const { signal } = context;
     const { blueprintId, description, fingerprint } = taken;
     const payload = bundles.snapshots.payloads(fingerprint);
@@ -128,9 +135,10 @@ export class AdditionAssets {
       const progress = (bytes: number) => context.progress((doneBytes + bytes) / totalBytes, label);
       progress(0);
       const knownSha256 = force ? null : (known.get(assetId)?.recipe ?? "");
-      await models.install({ model, payload, knownSha256, signal, progress }, ({ sha256, bytes }) =>
-        this.#own({ blueprintId, kind: "model", assetId, recipe: sha256 }, bytes),
-      );
+      await models.install({ model, payload, knownSha256, signal, progress }, async ({ sha256, bytes }) => {
+        await sharedAssets.shareModel(assetId, sha256);
+        await this.#own({ blueprintId, kind: "model", assetId, recipe: sha256 }, bytes);
+      });
     }
   }
 

@@ -7,6 +7,7 @@ import type { Catalog } from "./catalog.ts";
 import type { Models } from "./models.ts";
 import type { AdditionWrites, BlueprintRecords } from "./records.ts";
 import type { Resources } from "./resources.ts";
+import type { SharedAssets } from "./shared-assets.ts";
 
 export interface BlueprintsParts {
   readonly catalog: Catalog;
@@ -15,6 +16,7 @@ export interface BlueprintsParts {
   readonly write: <T>(work: (writes: AdditionWrites) => Promise<T>) => Promise<T>;
   readonly resources: Resources;
   readonly models: Models;
+  readonly sharedAssets: SharedAssets;
   /**
    * A package's own configuration as its commands get it, with the texts in it that must not be shown.
    *

@@ -208,6 +208,13 @@ export class Resources {
   }
 }
 
+const VERSION_CHARS = 16;
+
+/** The version that is made of a recipe; a forced addition's has `-` and more behind it. */
+export function versionOf(recipe: string): string {
+  return recipe.slice(0, VERSION_CHARS);
+}
+
 const versionName = (name: string, version: string) => `${name}~${version}`;
 
 async function isThere(path: string): Promise<boolean> {

@@ -1,4 +1,4 @@
-// Folders in a store that several machines share: what one of them has made, the others fetch when they need it.
+// Folders, and single files, in a store that several machines share: what one of them has made, the others fetch when they need it.
 
 /** What is to be removed because nothing needs it. */
 export interface Unused {
@@ -10,22 +10,24 @@ export interface Unused {
 }
 
 export interface SharedFolders {
-  /** Whether a folder was stored under this name. */
+  /** Whether something was stored under this name. */
   has(name: string): Promise<boolean>;
+  /** The names below one, those that were stored last at the end. */
+  names(below: string): Promise<readonly string[]>;
   /**
-   * Stores a folder as it is. It can be fetched by everyone when it resolves.
+   * Stores a folder, or a file, as it is. It can be fetched by everyone when it resolves.
    *
    * @param name of the shape `bundles/…`, each part a file name
    * @param options.isFixed whether a name always means the same content: one that was stored lately is not stored again
    */
-  store(name: string, folder: string, options: { readonly isFixed: boolean }): Promise<void>;
+  store(name: string, path: string, options: { readonly isFixed: boolean }): Promise<void>;
   /**
-   * Writes what was last stored under a name as a folder, checked against its hash and on disk when it resolves.
+   * Sees to it that what was last stored under a name is at a path: whole, checked against its hash and on disk when it
+   * resolves. What is there already stays. Calls for one path share one fetch.
    *
-   * @param folder does not exist; half of it may be left after an error
-   * @returns false when nothing is stored under this name
+   * @returns false when nothing is there, and nothing is stored under this name
    */
-  fetch(name: string, folder: string): Promise<boolean>;
+  fetch(name: string, path: string): Promise<boolean>;
   /** Removes what is stored under a name; nothing happens when there is nothing. */
   remove(name: string): Promise<void>;
   /** Removes, below a name, what is not named and was not stored since; a preview only counts. */

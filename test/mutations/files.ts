@@ -6,6 +6,7 @@ const contract = "src/store/shared/blobs-everywhere.test.ts";
 const bucket = "src/store/shared/s3-objects.test.ts";
 const bundles = "src/bundles/shared-snapshots.test.ts";
 const archives = "src/store/shared/archived-folders.test.ts";
+const assets = "src/blueprints/shared-assets.test.ts";
 const runs = "src/launch/preparation/shared-runs.test.ts";
 const program = "test/integration/shared-files.test.ts";
 
@@ -178,5 +179,33 @@ export const filesMutations: readonly Mutation[] = [
     search: "await this.#parts.sharedRuns.share(runId);",
     replacement: "",
     tests: ["test/integration/two-homes.test.ts"],
+  },
+  {
+    fault: "an older version of a resource is kept although the store has a newer one",
+    file: "src/blueprints/shared-assets.ts",
+    search: "stored.findLast(",
+    replacement: "stored.find(",
+    tests: [assets],
+  },
+  {
+    fault: "a resource that a run may read is removed from the store",
+    file: "src/blueprints/shared-assets.ts",
+    search: "inUse.add(folderName(blueprintId));",
+    replacement: "",
+    tests: [assets],
+  },
+  {
+    fault: "a run that another machine continues lacks its resources",
+    file: "src/launch/preparation/shared-runs.ts",
+    search: "await this.#ensureTargets(shared, join(fetched, name));",
+    replacement: "",
+    tests: [runs],
+  },
+  {
+    fault: "a single file comes back as a folder",
+    file: "src/store/shared/archived-folders.ts",
+    search: "(await exists(alone)) ? alone : folder",
+    replacement: "folder",
+    tests: [archives],
   },
 ];

@@ -10,6 +10,7 @@ import { Catalog } from "../../src/blueprints/catalog.ts";
 import { Models } from "../../src/blueprints/models.ts";
 import type { AdditionWrites } from "../../src/blueprints/records.ts";
 import { Resources } from "../../src/blueprints/resources.ts";
+import { SharedAssets } from "../../src/blueprints/shared-assets.ts";
 import { Bundles } from "../../src/bundles/bundles.ts";
 import { ProcessTrees } from "../../src/execution/process/process-trees.ts";
 import { SideCommands } from "../../src/execution/process/side-command.ts";
@@ -89,6 +90,7 @@ export async function testHome() {
         bundlesBytesMax: 0,
         nowMs: systemClock.nowMs,
       });
+      const resources = new Resources({ home, runCommand: commands.run });
       const blueprints = new Blueprints(
         {
           catalog: new Catalog({
@@ -99,8 +101,9 @@ export async function testHome() {
           bundles,
           records: blueprintRecords,
           write,
-          resources: new Resources({ home, runCommand: commands.run }),
+          resources,
           models: new Models(home),
+          sharedAssets: new SharedAssets({ home, shared: null, records: blueprintRecords, resources }),
           openConfiguration: async (configuration) => ({ json: JSON.stringify(configuration), secrets: [] }),
           freeBytes: async () => 1e12,
           // No reports of progress: nobody waits for them, so a process that died at one would go on.

@@ -8,6 +8,7 @@ import { Blueprints } from "../../src/blueprints/blueprints.ts";
 import { Catalog } from "../../src/blueprints/catalog.ts";
 import { Models } from "../../src/blueprints/models.ts";
 import { Resources } from "../../src/blueprints/resources.ts";
+import { SharedAssets } from "../../src/blueprints/shared-assets.ts";
 import type { Bundles } from "../../src/bundles/bundles.ts";
 import { FolderChanges } from "../../src/bundles/folder-changes.ts";
 import type { JsonObject } from "../../src/engine/json.ts";
@@ -93,6 +94,7 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
       write: (work) => records.write(work),
       resources,
       models,
+      sharedAssets: new SharedAssets({ home, shared: null, records: blueprintRecords, resources }),
       openConfiguration: (configuration) =>
         secrets.decryptForWorker(JSON.stringify(secrets.encrypt(configuration)), {}),
       freeBytes: async () => Number.MAX_SAFE_INTEGER,

@@ -3,13 +3,13 @@
 //
 // Without a shared store nothing of this happens.
 
-import { mkdir, rename } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readlink, rename } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
 import type { SharedFolders, Unused } from "../../bundles/shared-folders.ts";
 import { preparedFolders } from "../../execution/runner/paths.ts";
 import { KeyedMutex } from "../../lib/async.ts";
-import { exists, syncFolder } from "../../lib/files.ts";
-import { folderName } from "../../lib/paths.ts";
+import { exists, namesIn, syncFolder } from "../../lib/files.ts";
+import { folderName, isInside } from "../../lib/paths.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 
 const RUNS = "runs";
@@ -43,12 +43,20 @@ export class SharedRuns {
       if (await exists(root)) return;
       const fetched = `${root}.tmp`;
       await removeTree(fetched);
-      await mkdir(dirname(root), { recursive: true, mode: 0o700 });
       if (!(await shared.fetch(nameOf(runId), fetched))) return;
+      for (const name of ["resources", "models"]) await this.#ensureTargets(shared, join(fetched, name));
       await rename(fetched, root);
       await syncFolder(dirname(root));
       this.onFetched(runId);
     });
+  }
+
+  /** Fetches what the links of a folder lead to, which has its path in SVC_HOME as its name in the store. */
+  async #ensureTargets(shared: SharedFolders, folder: string): Promise<void> {
+    for (const name of await namesIn(folder)) {
+      const target = await readlink(join(folder, name));
+      if (isInside(this.#home, target)) await shared.fetch(relative(this.#home, target), target);
+    }
   }
 
   async remove(runId: string): Promise<void> {

@@ -23,6 +23,7 @@ import { pipeline } from "node:stream/promises";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { ZipFile } from "yazl";
 import { anyString, fc } from "../../../test/support/fast-check.ts";
+import { startS3 } from "../../../test/support/s3-server.ts";
 import { systemClock, systemRandomness } from "../../app/clock.ts";
 import { ArchivedFolders } from "./archived-folders.ts";
 import { ArchiveRefused, packFolder, unpackFolder } from "./folder-archive.ts";
@@ -94,6 +95,33 @@ describe("folders in a shared store", () => {
     assert.deepEqual(await seen(fetched), (await seen(folder)).map(moved));
     assert.deepEqual(await readdir(join(place, "other/tmp")), []);
     assert.equal(await on("other").fetch("runs/another", join(place, "x")), false);
+  });
+
+  it("come back from a bucket as well, and files as files", async () => {
+    await using s3 = Object.assign(await startS3(), {
+      async [Symbol.asyncDispose]() {
+        await s3.close();
+      },
+    });
+    const objects = s3.objects("of folders/");
+    const inBucket = (machine: string) =>
+      new ArchivedFolders({
+        objects,
+        removals: new Removals(objects, machine, systemClock),
+        home: join(place, machine),
+        clock: systemClock,
+        newId: systemRandomness.id,
+      });
+    const name = "resources/b-p~0f/index~a1-forced";
+    await write(join(place, "one", name, "rows"), "indexed");
+    await write(join(place, "one/models/m/abc"), "weights", 0o400);
+    for (const path of [name, "models/m/abc"])
+      await inBucket("one").store(path, join(place, "one", path), { isFixed: true });
+    assert.deepEqual(await inBucket("other").names("resources/b-p~0f"), ["index~a1-forced"]);
+    for (const path of [name, "models/m/abc"])
+      assert.equal(await inBucket("other").fetch(path, join(place, "other", path)), true);
+    assert.deepEqual(await seen(join(place, "other", name)), ["rows 600 indexed"]);
+    assert.equal(await readFile(join(place, "other/models/m/abc"), "utf8"), "weights");
   });
 
   it("come back whatever their files are called and hold", async () => {

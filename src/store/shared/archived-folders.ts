@@ -5,14 +5,16 @@
 //   with what else is left there.
 
 import { createWriteStream } from "node:fs";
-import { mkdir, rm, statfs } from "node:fs/promises";
-import { join } from "node:path";
+import { lstat, mkdir, rename, rm, statfs } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { SharedFolders, Unused } from "../../bundles/shared-folders.ts";
 import type { Clock, Randomness } from "../../engine/ports.ts";
-import { bytesIn, syncFolder, syncTree } from "../../lib/files.ts";
+import { KeyedMutex } from "../../lib/async.ts";
+import { bytesIn, exists, syncFolder, syncTree } from "../../lib/files.ts";
+import { removeTree } from "../../lib/remove-tree.ts";
 import { HASH_PATTERN, hash, openRegular } from "../blobs.ts";
-import { packFolder, unpackFolder } from "./folder-archive.ts";
+import { ALONE, packFolder, unpackFolder } from "./folder-archive.ts";
 import { fileContent, ObjectDamaged, type StoredObject } from "./object-store.ts";
 import type { SharedStore } from "./open-shared.ts";
 import { checked } from "./shared-blobs.ts";
@@ -29,6 +31,8 @@ export interface ArchivedFoldersParts extends SharedStore {
 
 export class ArchivedFolders implements SharedFolders {
   readonly #parts: ArchivedFoldersParts;
+  /** By path. */
+  readonly #fetches = new KeyedMutex();
 
   constructor(parts: ArchivedFoldersParts) {
     this.#parts = parts;
@@ -38,13 +42,20 @@ export class ArchivedFolders implements SharedFolders {
     return (await this.#newest(name)) !== null;
   }
 
-  async store(name: string, folder: string, options: { readonly isFixed: boolean }): Promise<void> {
+  async names(below: string): Promise<readonly string[]> {
+    const found = (await Array.fromAsync(this.#parts.objects.pages(`${below}/`))).flat();
+    const oldestFirst = found.toSorted((a, b) => a.putAtMs - b.putAtMs);
+    return oldestFirst.map(({ key }) => key.slice(below.length + 1, key.lastIndexOf("/")));
+  }
+
+  async store(name: string, path: string, options: { readonly isFixed: boolean }): Promise<void> {
     const { home, removals, clock } = this.#parts;
     const since = clock.nowMs() - LATELY_MS;
     if (options.isFixed && ((await this.#newest(name))?.putAtMs ?? 0) > since) return;
-    await this.#withFile(await bytesIn(folder), async (path) => {
-      await packFolder(folder, path, home);
-      const file = await openRegular(path, path);
+    const found = await lstat(path);
+    await this.#withFile(found.isDirectory() ? await bytesIn(path) : found.size, async (archive) => {
+      await packFolder(path, archive, home);
+      const file = await openRegular(archive, archive);
       try {
         const facts = await hash(file);
         await removals.put(`${name}/${facts.sha256}`, fileContent(file, facts));
@@ -54,23 +65,37 @@ export class ArchivedFolders implements SharedFolders {
     });
   }
 
-  async fetch(name: string, folder: string): Promise<boolean> {
+  fetch(name: string, path: string): Promise<boolean> {
+    return this.#fetches.run(path, async () => {
+      if (await exists(path)) return true;
+      const archive = await this.#newest(name);
+      return archive !== null && this.#fetch(archive, path);
+    });
+  }
+
+  async #fetch({ key, size }: StoredObject, path: string): Promise<boolean> {
     const { home, objects } = this.#parts;
-    const archive = await this.#newest(name);
-    if (archive === null) return false;
-    const { key, size } = archive;
+    const bytes = await objects.read(key, size, 0, size - 1);
+    if (bytes === null) return false;
     // Once as the archive, once unpacked.
-    return this.#withFile(2 * size, async (path) => {
-      const bytes = await objects.read(key, size, 0, size - 1);
-      if (bytes === null) return false;
+    return this.#withFile(2 * size, async (file) => {
       const sha256 = key.slice(key.lastIndexOf("/") + 1);
       const damaged = () => new ObjectDamaged(objects.address, key);
       await pipeline(
         checked(bytes, { sha256, size }, damaged),
-        createWriteStream(path, { flags: "wx", mode: 0o600 }),
+        createWriteStream(file, { flags: "wx", mode: 0o600 }),
       );
-      await unpackFolder(path, folder, home);
-      await syncTree(folder, new AbortController().signal);
+      const folder = `${file}.content`;
+      try {
+        await unpackFolder(file, folder, home);
+        await syncTree(folder, new AbortController().signal);
+        const alone = join(folder, ALONE);
+        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+        await rename((await exists(alone)) ? alone : folder, path);
+        await syncFolder(dirname(path));
+      } finally {
+        await removeTree(folder);
+      }
       return true;
     });
   }

@@ -21,6 +21,8 @@ const TYPES = { file: 0o100000, link: 0o120000, folder: 0o040000 } as const;
 const TYPE_MASK = 0o170000;
 /** No path of a link begins so by itself. */
 const IN_HOME = "//SVC_HOME/";
+/** The name of a file that is an archive's only content. No folder's archive has it: names there are encoded. */
+export const ALONE = "%file";
 const TARGET_BYTES_MAX = 16 * 1024;
 
 /** The archive is none that this program makes. */
@@ -28,7 +30,7 @@ export class ArchiveRefused extends Error {
   override readonly name = "ArchiveRefused";
 }
 
-/** Writes a folder into a file that does not exist yet. @param home SVC_HOME */
+/** Writes a folder, or a file, into a file that does not exist yet. @param home SVC_HOME */
 export async function packFolder(folder: string, file: string, home: string): Promise<void> {
   const zip = new ZipFile();
   const bytes = zip.outputStream as Readable;
@@ -36,7 +38,11 @@ export async function packFolder(folder: string, file: string, home: string): Pr
   const written = pipeline(bytes, createWriteStream(file, { flags: "wx", mode: 0o600 }));
   try {
     for (const path of await pathsIn(folder))
-      await addEntry(zip, { path, name: encoded(relative(folder, path)), home });
+      await addEntry(zip, {
+        path,
+        name: relative(folder, path) === "" ? ALONE : encoded(relative(folder, path)),
+        home,
+      });
     zip.end();
   } catch (error) {
     bytes.destroy(error as Error);
@@ -44,11 +50,12 @@ export async function packFolder(folder: string, file: string, home: string): Pr
   await written;
 }
 
-/** Everything but folders that have something in them, always in the same order. */
+/** Everything but folders that have something in them, always in the same order; a file is all there is of it. */
 async function pathsIn(folder: string): Promise<readonly string[]> {
+  if (!(await lstat(folder)).isDirectory()) return [folder];
   const paths: string[] = [];
   for await (const { path, entries } of foldersFrom(folder)) {
-    if (entries.length === 0) paths.push(path);
+    if (entries.length === 0 && path !== folder) paths.push(path);
     paths.push(...entries.filter((entry) => !entry.isDirectory()).map(({ name }) => join(path, name)));
   }
   return paths.sort();
@@ -61,8 +68,7 @@ async function addEntry(
   const found = await lstat(path);
   const options = { mtime: DATE, compress: false };
   if (found.isDirectory()) {
-    // The folder itself, when it is empty, has no name.
-    if (name !== "") zip.addEmptyDirectory(name, { mtime: DATE, mode: TYPES.folder | 0o755 });
+    zip.addEmptyDirectory(name, { mtime: DATE, mode: TYPES.folder | 0o755 });
   } else if (found.isSymbolicLink()) {
     const target = await readlink(path);
     const isOwn = isAbsolute(target) && isInside(home, target);
