@@ -131,4 +131,67 @@ const claimed: readonly Mutation[] = [
   },
 ];
 
-export const clusterMutations: readonly Mutation[] = [...engine, ...leases, ...claimed];
+const rows = ["src/store/postgres/nodes.test.ts"];
+
+const postgres: readonly Mutation[] = (
+  [
+    [
+      "jobs of living nodes are taken over",
+      "src/store/postgres/journal-statements.ts",
+      "(nodes.owner = owners.owner AND nodes.lease_until > ${NOW}) IS NOT TRUE",
+      "TRUE",
+      rows,
+    ],
+    [
+      "a job is taken from the node that is to carry it on",
+      "src/store/postgres/journal-statements.ts",
+      "nodes.lease_until + ${GRACE_MS} <= ${NOW} AS is_free",
+      "nodes.lease_until <= ${NOW} AS is_free",
+      rows,
+    ],
+    [
+      "a job that is taken over keeps its epoch",
+      "src/store/postgres/journal-statements.ts",
+      "epoch = epoch + 1 FROM taken",
+      "epoch = epoch FROM taken",
+      rows,
+    ],
+    [
+      "two nodes take the same job over",
+      "src/store/postgres/journal-statements.ts",
+      'free("$2", "FOR UPDATE SKIP LOCKED")',
+      'free("$2", "")',
+      rows,
+    ],
+    [
+      "a lease that is over is renewed",
+      "src/store/postgres/nodes.ts",
+      "AND owner = $2 AND lease_until > ${NOW}\n",
+      "AND owner = $2\n",
+      rows,
+    ],
+    [
+      "a lease is renewed by a former owner",
+      "src/store/postgres/nodes.ts",
+      "AND owner = $2 AND lease_until",
+      "AND $2 <> '' AND lease_until",
+      rows,
+    ],
+    [
+      "a valid lease of another program is replaced",
+      "src/store/postgres/nodes.ts",
+      "WHERE nodes.lease_until <= ${NOW} OR nodes.owner",
+      "WHERE TRUE OR nodes.owner",
+      rows,
+    ],
+    [
+      "jobs of a claim whose answer was lost are nobody's",
+      "src/store/postgres/journal.ts",
+      "this.#unsure = { owner, jobIds: rows.map((row) => row.job_id) };",
+      "",
+      ["src/store/postgres/database.test.ts"],
+    ],
+  ] as const
+).map(([fault, file, search, replacement, tests]) => ({ fault, file, search, replacement, tests }));
+
+export const clusterMutations: readonly Mutation[] = [...engine, ...leases, ...claimed, ...postgres];

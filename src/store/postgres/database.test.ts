@@ -89,6 +89,23 @@ test("a commit whose answer was lost has an unknown outcome, and is found applie
     await database.close();
   }));
 
+test("jobs that were taken over by a claim whose answer was lost come with the next one", () =>
+  onPostgres(async (url) => {
+    await using proxy = await proxyTo(url);
+    const database = await openPostgres(proxy.url);
+    const journal = new PostgresJournal(database);
+    await journal.commit([changes({ owner: "dead/1" })]);
+    proxy.cutAtNextCommit();
+    await assert.rejects(journal.claim("me/1", 10), { name: "JournalUnavailable", outcome: "unknown" });
+    const epochs = [(await journal.load("g-1"))?.epoch];
+    const claims = [await journal.claim("me/1", 10), await journal.claim("me/1", 10)];
+    epochs.push((await journal.load("g-1"))?.epoch);
+    await journal.close();
+    await database.close();
+    assert.deepEqual(claims, [["g-1"], []]);
+    assert.deepEqual(epochs, [2, 2]);
+  }));
+
 test("a statement whose answer was lost before the commit was sent has not been written", () =>
   onPostgres(async (url) => {
     const database = await openPostgres(url);

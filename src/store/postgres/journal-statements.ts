@@ -11,6 +11,7 @@ import { humanRequests } from "../sql/human-requests.ts";
 import { fixedColumns, progressColumns } from "../sql/job-columns.ts";
 import { tasks } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.generated.ts";
+import { NOW } from "./nodes.ts";
 import { storable } from "./values.ts";
 
 type Types = (table: string, column: string) => string;
@@ -215,13 +216,37 @@ const followRuns = (given: string) => `
     latest_terminal = greatest(d.latest_terminal, (d.latest_run_id = ANY (ended.run_ids))::int)
   FROM ended JOIN locked USING (job_id) WHERE d.job_id = ended.job_id`;
 
+/** How long others leave a job alone whose node is to carry it on (recovery_mode local_restart). */
+const GRACE_MS = 60_000;
+
+/** The owners of open jobs whose lease is not valid, found by the index alone, and whether `$1` may have all that is theirs. */
+const LOST = `owners AS (
+    (SELECT owner FROM jobs WHERE terminal = 0 ORDER BY owner LIMIT 1)
+    UNION ALL
+    SELECT (SELECT jobs.owner FROM jobs WHERE terminal = 0 AND jobs.owner > owners.owner ORDER BY jobs.owner LIMIT 1)
+      FROM owners WHERE owners.owner IS NOT NULL
+  ), lost AS MATERIALIZED (
+    SELECT owners.owner,
+      nodes.node_id IS NULL OR nodes.node_id = split_part($1, '/', 1) OR nodes.lease_until + ${GRACE_MS} <= ${NOW} AS is_free
+    FROM owners LEFT JOIN nodes ON nodes.node_id = split_part(owners.owner, '/', 1)
+    WHERE owners.owner <> $1 AND (nodes.owner = owners.owner AND nodes.lease_until > ${NOW}) IS NOT TRUE
+  )`;
+
+/** Open jobs of lost owners that may be taken over now, oldest first. */
+const free = (limit: string, lock: string) => `
+  SELECT job.job_id FROM lost CROSS JOIN LATERAL (
+      SELECT job_id, submitted_at FROM jobs
+      WHERE terminal = 0 AND owner = lost.owner AND (lost.is_free OR recovery_policy <> 'local_restart')
+      ORDER BY submitted_at, job_id LIMIT ${limit} ${lock}) AS job
+    ORDER BY submitted_at, job_id LIMIT ${limit}`;
+
 export const READS = {
   claims: "SELECT job_id, owner, epoch, revision FROM jobs WHERE job_id = ANY ($1)",
-  claim: `UPDATE jobs SET owner = $1, epoch = epoch + 1 WHERE job_id IN (
-      SELECT job_id FROM jobs WHERE terminal = 0 AND (owner IS NULL OR owner <> $1)
-        AND (submitted_at, job_id) > ($2, $3)
-      ORDER BY submitted_at, job_id LIMIT $4 FOR UPDATE SKIP LOCKED)
-    RETURNING job_id, submitted_at`,
+  claimable: `WITH RECURSIVE ${LOST} ${free("1", "")}`,
+  claim: `WITH RECURSIVE ${LOST}, taken AS MATERIALIZED (${free("$2", "FOR UPDATE SKIP LOCKED")})
+    UPDATE jobs SET owner = $1, epoch = epoch + 1 FROM taken WHERE jobs.job_id = taken.job_id
+    RETURNING jobs.job_id, jobs.submitted_at`,
+  owned: "SELECT job_id, submitted_at FROM jobs WHERE job_id = ANY ($2) AND owner = $1 AND terminal = 0",
   damaged: "SELECT * FROM jobs WHERE job_id = $1 AND owner = $2 AND terminal = 0 FOR UPDATE",
   job: "SELECT * FROM jobs LEFT JOIN job_sources USING (job_id) WHERE job_id = $1",
   agents: "SELECT * FROM agents WHERE job_id = $1 ORDER BY agent_index",

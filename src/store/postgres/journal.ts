@@ -38,7 +38,13 @@ interface Written {
   readonly definition_id: string | null;
 }
 
-const BEFORE_ALL: ClaimedRow = { job_id: "", submitted_at: -1 };
+/** Jobs that a claim took whose answer was lost, so that it is not known whether they are the owner's. */
+interface Unsure {
+  readonly owner: string;
+  readonly jobIds: readonly string[];
+}
+
+const NONE: Unsure = { owner: "", jobIds: [] };
 const NOT_BRIEF: Stored[] = briefColumns.map(() => null);
 const MUTEX = "connection";
 
@@ -48,7 +54,7 @@ export class PostgresJournal implements Journal {
   readonly #guard: PostgresDatabase["guard"];
   readonly #turns = new KeyedMutex();
   #connection: { readonly client: pg.Client; readonly sql: Statements } | null = null;
-  #claimed: { readonly owner: string; readonly last: ClaimedRow } = { owner: "", last: BEFORE_ALL };
+  #unsure = NONE;
 
   constructor({ config, server, guard }: PostgresDatabase) {
     this.#config = config;
@@ -70,17 +76,34 @@ export class PostgresJournal implements Journal {
     return this.#inTransaction((client, sql) => writeApart(client, sql, batch));
   }
 
-  /** Each claim of an owner looks behind the one before, so that all of them together look at an open job once. */
+  /** Most looks find nothing, and take one statement. What was taken is known before it is committed (`#unsure`). */
   async claim(owner: string, limit: number): Promise<readonly string[]> {
-    const { submitted_at: submittedAt, job_id: jobId } =
-      this.#claimed.owner === owner ? this.#claimed.last : BEFORE_ALL;
+    const unsure = this.#unsure.owner === owner ? this.#unsure.jobIds : [];
+    if (unsure.length === 0 && !(await this.#isSomethingFree(owner))) return [];
     const rows = await this.#inTransaction(async (client) => {
-      const { rows } = await client.query<ClaimedRow>(READS.claim, [owner, submittedAt, jobId, limit]);
+      const answers = await Promise.all([
+        client.query<ClaimedRow>(READS.owned, [owner, unsure]),
+        client.query<ClaimedRow>(READS.claim, [owner, limit]),
+      ]);
+      const rows = answers.flatMap((answer) => answer.rows);
+      this.#unsure = { owner, jobIds: rows.map((row) => row.job_id) };
       return { value: rows, pending: [] };
     });
+    this.#unsure = NONE;
     rows.sort((a, b) => a.submitted_at - b.submitted_at || (a.job_id < b.job_id ? -1 : 1));
-    this.#claimed = { owner, last: rows.at(-1) ?? BEFORE_ALL };
     return rows.map((row) => row.job_id);
+  }
+
+  #isSomethingFree(owner: string): Promise<boolean> {
+    return this.#turns.run(MUTEX, async () => {
+      try {
+        const { client } = await this.#connected();
+        const query = { name: "claimable", text: READS.claimable, values: [owner] };
+        return (await client.query(query)).rows.length > 0;
+      } catch (error) {
+        throw asUnavailable(error, this.#server, false);
+      }
+    });
   }
 
   load(jobId: string): Promise<JobImage | null> {

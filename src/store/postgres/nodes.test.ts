@@ -1,0 +1,208 @@
+// The rows of nodes, and who may take over whose jobs.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import { test } from "node:test";
+import { changes } from "../../../test/support/journal-records.ts";
+import { inPostgres, returnPostgres, takePostgres } from "../../../test/support/postgres.ts";
+import { type NodeEntry, nodeOf } from "../../cluster/nodes.ts";
+import { openPostgres, type PostgresDatabase } from "./database.ts";
+import { PostgresJournal } from "./journal.ts";
+import { READS } from "./journal-statements.ts";
+import { PostgresNodes } from "./nodes.ts";
+
+const LIMIT_MS = 10_000;
+const LEASE_MS = 60_000;
+const load = { reserved: { default: 2 }, jobsOwned: 3, tasksRunning: 1 };
+
+function entry(owner: string, more: Partial<NodeEntry> = {}): NodeEntry {
+  const nodeId = nodeOf(owner);
+  const said = { labels: { zone: "a" }, pools: { default: 4 }, totals: { cpus: 2 } };
+  return { nodeId, owner, name: nodeId, address: `${nodeId}:1`, version: "1.0.0", ...said, ...more };
+}
+
+interface Under {
+  readonly url: string;
+  readonly database: PostgresDatabase;
+  readonly journal: PostgresJournal;
+  readonly nodes: PostgresNodes;
+  /** Ends an owner's lease so many milliseconds ago. */
+  over(owner: string, agoMs?: number): Promise<void>;
+  submit(jobId: string, owner: string, recoveryPolicy: string): Promise<void>;
+}
+
+function onPostgres(sentence: string, body: (under: Under) => Promise<void>): void {
+  test(sentence, async () => {
+    const url = await takePostgres();
+    const database = await openPostgres(url);
+    const journal = new PostgresJournal(database);
+    const nodes = new PostgresNodes(database, LIMIT_MS);
+    try {
+      await body({
+        url,
+        database,
+        journal,
+        nodes,
+        over: (owner, agoMs = 0) =>
+          inPostgres(
+            url,
+            `UPDATE nodes SET lease_until = (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${agoMs}
+              WHERE owner = '${owner}'`,
+          ),
+        async submit(jobId, owner, recoveryPolicy) {
+          const { insert } = changes({ jobId });
+          await journal.commit([
+            changes({ jobId, owner, insert: { ...insert!, runId: `run_${jobId}`, recoveryPolicy } }),
+          ]);
+        },
+      });
+    } finally {
+      await nodes.close();
+      await journal.close();
+      await database.close();
+      await returnPostgres(url);
+    }
+  });
+}
+
+onPostgres("a node is as it has said, and is living until its lease is over", async ({ nodes, over }) => {
+  assert.equal(await nodes.register(entry("a/1"), LEASE_MS, []), null);
+  assert.equal(await nodes.register(entry("b/1", { address: null }), LEASE_MS, []), null);
+  assert.equal(await nodes.renew(entry("a/1"), LEASE_MS, load), true);
+  const [a, b] = await nodes.all();
+  const { startedAtMs, heartbeatAtMs, leaseUntilMs, ...said } = a!;
+  assert.deepEqual(said, { ...entry("a/1"), ...load, status: "ready" });
+  assert.ok(leaseUntilMs >= startedAtMs + LEASE_MS && heartbeatAtMs >= startedAtMs);
+  assert.deepEqual([b?.nodeId, b?.address, b?.jobsOwned], ["b", null, 0]);
+  assert.deepEqual(await nodes.living(), new Set(["a/1", "b/1"]));
+  await over("b/1");
+  assert.deepEqual(await nodes.living(), new Set(["a/1"]));
+  assert.deepEqual(
+    (await nodes.all()).map(({ status }) => status),
+    ["ready", "lost"],
+  );
+});
+
+onPostgres("a lease is renewed by its owner only, and only while it is valid", async ({ nodes, over }) => {
+  await nodes.register(entry("a/1"), LEASE_MS, []);
+  assert.equal(await nodes.renew(entry("a/2"), LEASE_MS, load), false);
+  assert.equal(await nodes.renew(entry("b/1"), LEASE_MS, load), false);
+  await over("a/1");
+  assert.equal(await nodes.renew(entry("a/1"), LEASE_MS, load), false);
+  assert.deepEqual(await nodes.living(), new Set());
+});
+
+onPostgres("a valid lease is replaced if the caller says so, and else told", async ({ nodes, over }) => {
+  await nodes.register(entry("a/1"), LEASE_MS, []);
+  assert.equal((await nodes.register(entry("a/2"), LEASE_MS, ["a/0"]))?.owner, "a/1");
+  assert.deepEqual(await nodes.living(), new Set(["a/1"]));
+  assert.equal(await nodes.register(entry("a/2"), LEASE_MS, ["a/0", "a/1"]), null);
+  assert.deepEqual(await nodes.living(), new Set(["a/2"]));
+  assert.equal(await nodes.register(entry("a/3"), LEASE_MS, "any"), null);
+  await over("a/3");
+  assert.equal(await nodes.register(entry("a/4"), LEASE_MS, []), null);
+});
+
+onPostgres("a node that leaves is not living, and says why", async ({ nodes }) => {
+  await nodes.register(entry("a/1"), LEASE_MS, []);
+  await nodes.leave(entry("a/0"));
+  assert.deepEqual(await nodes.living(), new Set(["a/1"]));
+  await nodes.leave(entry("a/1"));
+  assert.deepEqual(await nodes.living(), new Set());
+  assert.equal((await nodes.all())[0]?.status, "left");
+});
+
+onPostgres(
+  "a call settles when the server does not answer, and the next one has a connection",
+  async (under) => {
+    const silent = createServer((socket) => void socket.resume());
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const { port } = silent.address() as { port: number };
+    const nodes = new PostgresNodes(
+      { config: { host: "127.0.0.1", port, user: "x", database: "x" }, server: "silent" },
+      50,
+    );
+    await assert.rejects(nodes.living(), { name: "JournalUnavailable", outcome: "unknown" });
+    await assert.rejects(nodes.living(), { name: "JournalUnavailable" });
+    await new Promise((resolve) => silent.close(resolve));
+    await nodes.close();
+    await under.nodes.register(entry("a/1"), LEASE_MS, []);
+    await inPostgres(
+      under.url,
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%nodes%' AND pid <> pg_backend_pid()",
+    );
+    await under.nodes.living().catch(() => {});
+    assert.deepEqual(await under.nodes.living(), new Set(["a/1"]));
+  },
+);
+
+onPostgres(
+  "jobs of a living owner are nobody else's to take over",
+  async ({ nodes, journal, submit, over }) => {
+    await nodes.register(entry("a/1"), LEASE_MS, []);
+    await submit("j-1", "a/1", "cluster_recover");
+    assert.deepEqual(await journal.claim("b/1", 10), []);
+    await over("a/1");
+    assert.deepEqual(await journal.claim("b/1", 10), ["j-1"]);
+    assert.equal((await journal.load("j-1"))?.epoch, 2);
+  },
+);
+
+onPostgres(
+  "jobs that their own node is to carry on wait for it a minute, others go on elsewhere at once",
+  async ({ nodes, journal, submit, over }) => {
+    await nodes.register(entry("a/1"), LEASE_MS, []);
+    for (const mode of ["local_restart", "cluster_recover", "manual_recover"])
+      await submit(mode, "a/1", mode);
+    await over("a/1", 59_000);
+    assert.deepEqual(await journal.claim("b/1", 10), ["cluster_recover", "manual_recover"]);
+    await over("a/1", 60_000);
+    assert.deepEqual(await journal.claim("c/1", 1), ["cluster_recover"], "b is not living");
+    assert.deepEqual(await journal.claim("b/1", 10), ["cluster_recover", "local_restart"]);
+  },
+);
+
+onPostgres("a node that has started again takes its own jobs", async ({ nodes, journal, submit }) => {
+  await nodes.register(entry("a/1"), LEASE_MS, []);
+  await submit("j-1", "a/1", "local_restart");
+  await nodes.register(entry("a/2"), LEASE_MS, "any");
+  assert.deepEqual(await journal.claim("b/1", 10), [], "they are that node's own");
+  assert.deepEqual(await journal.claim("a/2", 10), ["j-1"]);
+});
+
+onPostgres("nodes that take over at once never take the same job", async ({ database, journal, submit }) => {
+  const jobIds = Array.from({ length: 40 }, (_, i) => `j-${String(i).padStart(2, "0")}`);
+  for (const jobId of jobIds) await submit(jobId, `dead-${jobId}/1`, "cluster_recover");
+  const nodes = new PostgresNodes(database, LIMIT_MS);
+  const claimants = ["a/1", "b/1", "c/1"];
+  const journals = claimants.map(() => new PostgresJournal(database));
+  for (const owner of claimants) await nodes.register(entry(owner), LEASE_MS, []);
+  const taken: string[] = [];
+  for (let before = -1; before < taken.length; ) {
+    before = taken.length;
+    const claims = await Promise.all(journals.map((one, i) => one.claim(claimants[i]!, 5)));
+    taken.push(...claims.flat());
+  }
+  assert.deepEqual(taken.toSorted(), jobIds);
+  for (const jobId of jobIds) assert.equal((await journal.load(jobId))?.epoch, 2);
+  await Promise.all([...journals, nodes].map((one) => one.close()));
+});
+
+onPostgres("looking for jobs to take over reads no more than an index entry per owner", async (under) => {
+  const { database, submit } = under;
+  for (let i = 0; i < 50; i++) await submit(`j-${i}`, "a/1", "cluster_recover");
+  await under.nodes.register(entry("a/1"), LEASE_MS, []);
+  await inPostgres(under.url, "ANALYZE jobs");
+  const read = async (text: string) => {
+    const explained = text.replaceAll("$1", "'b/1'");
+    const rows = await database.read<{ "QUERY PLAN": string }>(
+      `EXPLAIN (ANALYZE, COSTS OFF) ${explained}`,
+      [],
+    );
+    return rows.map((row) => row["QUERY PLAN"]).join("\n");
+  };
+  const plan = await read(READS.claimable);
+  assert.match(plan, /jobs_owner/);
+  const ofJobs = plan.split("\n").filter((line) => /on jobs/.test(line));
+  for (const line of ofJobs) assert.match(line, /Index.*jobs_owner|never executed/);
+});
