@@ -8,6 +8,8 @@ const LIBRARY_FOLDER = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
 const LICENCE_FILE = /^(?:licen[cs]e|copying|notice)/i;
 /** A comment that asks to be kept. */
 const NOTICE = /\/\*!.*?\*\/|\/\*(?:(?!\*\/).)*?@(?:license|preserve)\b.*?\*\//gis;
+/** The head of a file that says whose it is, and under which terms. */
+const HEAD = /^(?:\/\/.*\n)*\/\/.*Copyright.*\n(?:\/\/.*\n)*/;
 const LINE = "-".repeat(80);
 
 interface Library {
@@ -30,7 +32,8 @@ export function licencesOf(files: readonly string[]): string {
     const library: Library = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
     const notices = paths
       .filter((path) => LIBRARY_FOLDER.exec(path)?.[0] === folder)
-      .flatMap((path) => readFileSync(path, "utf8").match(NOTICE) ?? []);
+      .map((path) => readFileSync(path, "utf8"))
+      .flatMap((text) => [...(HEAD.exec(text) ?? []), ...(text.match(NOTICE) ?? [])]);
     const { name, version, license } = library;
     return [`${name} ${version} (${license})`, ...licenceTexts(folder, library), ...new Set(notices)].join(
       "\n\n",
@@ -43,10 +46,15 @@ function licenceTexts(folder: string, { name, license, author }: Library): reado
   const found = readdirSync(folder).filter((file) => LICENCE_FILE.test(file));
   if (found.length > 0) return found.map((file) => readFileSync(join(folder, file), "utf8").trim());
   const holder = typeof author === "object" ? author.name : author;
+  // The terms of files under another licence are at their heads.
+  if (/\bApache-2\.0\b/.test(license)) return [APACHE()];
   // Some state in their package.json alone that they are under this licence; its text is the same for everybody.
   if (license !== "MIT" || holder === undefined) throw new Error(`the licence of ${name} is not known`);
   return [`Copyright (c) ${holder}\n\n${MIT}`];
 }
+
+/** It is the program's own. */
+const APACHE = () => readFileSync(join(import.meta.dirname, "../LICENSE"), "utf8").trim();
 
 const MIT = `Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
 documentation files (the "Software"), to deal in the Software without restriction, including without limitation the

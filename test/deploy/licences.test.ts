@@ -51,6 +51,22 @@ test("of a library that only names the MIT licence, the text and its author are 
   assert.match(text, /^one 1\.2\.3 \(MIT\)\n\nCopyright \(c\) Ada <ada@example\.org>\n\nPermission is/m);
 });
 
+test("of a library that only names the Apache licence, the text and the heads of its files are there", (t) => {
+  const head = "// Copyright 2026 Ada\n// Terms of Ada.\n";
+  const other = "// Copyright 2008 Bob\n// Redistribution is permitted.\n";
+  const files = folderWith(t, {
+    "node_modules/one/package.json": described("one", "(Apache-2.0 AND BSD-3-Clause)"),
+    "node_modules/one/a.js": `${head}export {};\n// Copyright is no head here\n`,
+    "node_modules/one/b.js": `${head}1`,
+    "node_modules/one/c.js": `${other}2`,
+  });
+  const text = licencesOf(files);
+  assert.match(text, /Apache License\s+Version 2\.0, January 2004/);
+  assert.equal(text.split(head).length, 2);
+  assert.equal(text.split(other).length, 2);
+  assert.doesNotMatch(text, /no head here/);
+});
+
 test("a library whose licence is not known cannot be shipped", (t) => {
   const files = folderWith(t, {
     "node_modules/one/package.json": described("one", "BSD-3-Clause", { author: "Ada" }),
