@@ -9,7 +9,6 @@ import { SharedAssets } from "../blueprints/shared-assets.ts";
 import { FolderChanges } from "../bundles/folder-changes.ts";
 import { Preparation } from "../launch/preparation/preparation.ts";
 import { sqlBlueprintRecords } from "../store/sql/blueprints.ts";
-import { sqlOperationRecords } from "../store/sql/operations.ts";
 import { sqlPortRecords } from "../store/sql/ports.ts";
 import { WebUiPorts } from "../web/ports.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
@@ -25,6 +24,7 @@ export function openBlueprints(config: Config, core: Core) {
     services,
     ownership,
     gatewayRecords: records,
+    operationRecords,
     engineLog: log,
     home,
     workersEnv,
@@ -37,7 +37,6 @@ export function openBlueprints(config: Config, core: Core) {
   const changes = new FolderChanges({ home, bundleBytesMax: config.bundleBytesMax, nowMs });
   const catalog = new Catalog({ folders: config.blueprintCatalog, nowMs, changes });
   const blueprintRecords = sqlBlueprintRecords(database);
-  const operationRecords = sqlOperationRecords(database);
   const portRecords = sqlPortRecords(database);
   const resources = new Resources({ home, runCommand: runner.sideCommands.run });
   const models = new Models(home);

@@ -135,6 +135,30 @@ function readSecretFile(path: string): string {
   }
 }
 
+/** A file with certificates or a key, as PEM. */
+export interface PemFile {
+  readonly path: string;
+  readonly pem: string;
+}
+
+export function pemFile(text: string): PemFile {
+  const path = folder(text);
+  const pem = readSecretFile(path);
+  if (/^-----BEGIN [A-Z ]+-----$/m.test(pem)) return Object.freeze({ path, pem });
+  throw new WrongValue(`${quoted(path)} holds no PEM block.`);
+}
+
+/** Where others reach a listener: host:port; IPv6 in brackets. */
+export function hostAndPort(text: string): string {
+  const [, name = "", digits = ""] = /^(.+):(\d{1,5})$/.exec(text) ?? [];
+  const isBracketed = name.startsWith("[") || !name.includes(":");
+  if (name === "" || !isBracketed || Number(digits) < 1 || Number(digits) > 65_535) {
+    throw new WrongValue(`${quoted(text)} is not of the form host:port.`);
+  }
+  const bare = host(name);
+  return `${isIPv6(bare) ? `[${bare}]` : bare}:${Number(digits)}`;
+}
+
 /** A postgres:// address. The problem does not repeat it: it may hold a password. */
 export function databaseUrl(text: string): string {
   const url = URL.parse(text);

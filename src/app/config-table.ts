@@ -11,11 +11,14 @@ import {
   folder,
   folders,
   host,
+  hostAndPort,
   hosts,
   oneOf,
   onOrOff,
   origins,
   type Parser,
+  type PemFile,
+  pemFile,
   poolCapacities,
   port,
   portUrl,
@@ -180,6 +183,52 @@ export const table = {
     parse: sharedPlace,
     show: shownPlace,
   }),
+  nodeHost: setting<string>({
+    variable: "SVC_NODE_HOST",
+    meaning:
+      "With SVC_DATABASE_URL: address that the port for other nodes binds. Anything but loopback needs SVC_NODE_TLS_CERT, _KEY and _CA.",
+    fallback: () => "127.0.0.1",
+    parse: host,
+  }),
+  nodePort: setting<number>({
+    variable: "SVC_NODE_PORT",
+    meaning: "With SVC_DATABASE_URL: port for other nodes. 0: any free port.",
+    fallback: () => 55052,
+    parse: port,
+  }),
+  nodeAddress: setting<string | null>({
+    variable: "SVC_NODE_ADDRESS",
+    meaning: "host:port at which other nodes reach this one; unset: SVC_NODE_HOST and SVC_NODE_PORT.",
+    example: "node1.example.org:55052",
+    fallback: () => null,
+    parse: hostAndPort,
+  }),
+  nodeTlsCert: setting<PemFile | null>({
+    variable: "SVC_NODE_TLS_CERT",
+    meaning:
+      "File with the certificate of this node, and those between it and SVC_NODE_TLS_CA, as PEM. It names the host of SVC_NODE_ADDRESS.",
+    example: "/etc/troupe/node.pem",
+    fallback: () => null,
+    parse: pemFile,
+    show: shownPath,
+  }),
+  nodeTlsKey: setting<PemFile | null>({
+    variable: "SVC_NODE_TLS_KEY",
+    meaning: "File with the key of SVC_NODE_TLS_CERT, as PEM.",
+    example: "/etc/troupe/node.key",
+    fallback: () => null,
+    parse: pemFile,
+    show: shownPath,
+  }),
+  nodeTlsCa: setting<PemFile | null>({
+    variable: "SVC_NODE_TLS_CA",
+    meaning:
+      "File with the certificate of the authority that signs those of the nodes, as PEM. Whoever has one of it is a node.",
+    example: "/etc/troupe/nodes-ca.pem",
+    fallback: () => null,
+    parse: pemFile,
+    show: shownPath,
+  }),
   executorMaxConcurrency: setting<number>({
     variable: "SVC_EXECUTOR_MAX_CONCURRENCY",
     meaning: "Slots of the executor pool `default`: how many commands run at once.",
@@ -337,7 +386,7 @@ function shownPlace(shared: SharedPlace | null): string {
   return `s3://${bucket}/${prefix}?${query.join("&")}`;
 }
 
-function shownPath(file: SecretFile | null): string {
+function shownPath(file: { readonly path: string } | null): string {
   return file === null ? UNSET : file.path;
 }
 

@@ -126,6 +126,21 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     null,
     [["file:///srv/shared%20files/", { kind: "folder", path: "/srv/shared files" }]],
   ],
+  ["SVC_NODE_HOST", "nodeHost", "127.0.0.1", [["[::1]", "::1"]]],
+  ["SVC_NODE_PORT", "nodePort", 55052, [["0", 0]]],
+  [
+    "SVC_NODE_ADDRESS",
+    "nodeAddress",
+    null,
+    [
+      ["node1.example.org:55052", "node1.example.org:55052"],
+      ["10.0.0.1:7", "10.0.0.1:7"],
+      ["[fe80::1]:065", "[fe80::1]:65"],
+    ],
+  ],
+  ["SVC_NODE_TLS_CERT", "nodeTlsCert", null, []],
+  ["SVC_NODE_TLS_KEY", "nodeTlsKey", null, []],
+  ["SVC_NODE_TLS_CA", "nodeTlsCa", null, []],
   [
     "SVC_EXECUTOR_MAX_CONCURRENCY",
     "executorMaxConcurrency",
@@ -249,6 +264,12 @@ const wrongTexts: Record<string, readonly string[]> = {
     "s3://bucket/a%2f..%2fb",
     "s3://bucket/%ff",
   ],
+  SVC_NODE_HOST: ["a:1"],
+  SVC_NODE_PORT: ["65536"],
+  SVC_NODE_ADDRESS: ["a", "a:0", "a:65536", ":1", "fe80::1:65", "http://a:1", "a:1:2"],
+  SVC_NODE_TLS_CERT: ["/nowhere/at/all", "/"],
+  SVC_NODE_TLS_KEY: ["/nowhere/at/all", fileURLToPath(import.meta.url)],
+  SVC_NODE_TLS_CA: ["/nowhere/at/all"],
   SVC_EXECUTOR_MAX_CONCURRENCY: ["0", "10001", "many"],
   SVC_EXECUTOR_POOL_CAPACITIES: [
     "gpu",
@@ -381,6 +402,7 @@ describe("troupe runtime", () => {
 
 describe("what must not be combined", () => {
   const LONG = "a-token-of-the-tests";
+  const DATABASE = "postgres://h/d";
   const refused: readonly (readonly [string, Env, Command, string])[] = [
     ["prod without a token", { SVC_ENV: "prod" }, "up", "SVC_API_TOKEN"],
     ["prod without a token, runtime alone", { SVC_ENV: "prod" }, "runtime", "SVC_API_TOKEN"],
@@ -420,6 +442,24 @@ describe("what must not be combined", () => {
       { SVC_BLUEPRINT_WEB_UI_PORT_START: "61050" },
       "up",
       "SVC_BLUEPRINT_WEB_UI_PORT_START",
+    ],
+    [
+      "a port for nodes on other machines, without certificates",
+      { SVC_DATABASE_URL: DATABASE, SVC_NODE_HOST: "10.0.0.1" },
+      "up",
+      "SVC_NODE_HOST",
+    ],
+    [
+      "a port for nodes at no address",
+      { SVC_DATABASE_URL: DATABASE, SVC_NODE_HOST: "0.0.0.0" },
+      "up",
+      "SVC_NODE_ADDRESS",
+    ],
+    [
+      "one port for nodes and the gateway",
+      { SVC_DATABASE_URL: DATABASE, SVC_NODE_PORT: "54001" },
+      "up",
+      "SVC_NODE_PORT",
     ],
     ["a gateway on a dashboard's port", { SVC_API_PORT: "61049" }, "gateway", "SVC_API_PORT"],
     ["a runtime API on a dashboard's port", { SVC_API_PORT: "61000" }, "runtime", "SVC_API_PORT"],

@@ -168,6 +168,7 @@ function checkRelations(config: Config): readonly string[] {
     );
   }
   if (command !== "gateway") problems.push(...runtimeDoor(config));
+  if (config.databaseUrl !== null) problems.push(...nodeDoor(config));
   return [...problems, ...samePorts(config), ...dashboardPorts(config)];
 }
 
@@ -199,6 +200,37 @@ function runtimeDoor(config: Config): readonly string[] {
     problems.push(
       `${name}: ${address} can be reached from other machines, and the runtime API runs commands for anyone ` +
         "without a password. Set SVC_RUNTIME_API_TOKEN, or, if the network is trusted, allow it. Example: SVC_ALLOW_REMOTE_RUNTIME=true",
+    );
+  }
+  return problems;
+}
+
+/** Whether other nodes reach this one, and nobody else does. */
+function nodeDoor({ nodeHost, nodeAddress, nodeTlsCert, nodeTlsKey, nodeTlsCa }: Config): readonly string[] {
+  if (["0.0.0.0", "::"].includes(nodeHost) && nodeAddress === null) {
+    const { variable: address, example } = table.nodeAddress;
+    return [
+      `${address}: ${nodeHost} is no address at which other nodes reach this one; name one. Example: ${address}=${example}`,
+    ];
+  }
+  const files = [
+    [table.nodeTlsCert, nodeTlsCert],
+    [table.nodeTlsKey, nodeTlsKey],
+    [table.nodeTlsCa, nodeTlsCa],
+  ] as const;
+  const missing = files
+    .filter(([, file]) => file === null)
+    .map(([{ variable, example }]) => ({ variable, example }));
+  const { variable } = table.nodeHost;
+  const problems: string[] = [];
+  const [first] = missing;
+  if (first !== undefined && missing.length < files.length) {
+    problems.push(
+      `${first.variable}: certificates of nodes take SVC_NODE_TLS_CERT, SVC_NODE_TLS_KEY and SVC_NODE_TLS_CA; set all of them or none. Example: ${first.variable}=${first.example}`,
+    );
+  } else if (first !== undefined && !isLoopback(nodeHost)) {
+    problems.push(
+      `${variable}: ${nodeHost} can be reached from other machines, so nodes must prove themselves with certificates: set SVC_NODE_TLS_CERT, SVC_NODE_TLS_KEY and SVC_NODE_TLS_CA. Example: ${first.variable}=${first.example}`,
     );
   }
   return problems;
@@ -266,6 +298,7 @@ function listenedPorts(config: Config): readonly (readonly [string, number, stri
     ...(config.command === "gateway" || config.runtimeApi !== "tcp"
       ? []
       : [[runtimePortName(config), config.runtimeApiPort, "4000"] as const]),
+    ...(config.databaseUrl === null ? [] : [[table.nodePort.variable, config.nodePort, "55052"] as const]),
   ];
 }
 

@@ -36,10 +36,13 @@ import { openStore } from "../store/open-store.ts";
 import { sqlBundleRecords } from "../store/sql/bundles.ts";
 import { sqlDeadLetterRecords } from "../store/sql/dead-letters.ts";
 import { sqlGatewayRecords } from "../store/sql/gateway.ts";
+import { sqlJobHeads } from "../store/sql/heads.ts";
 import { sqlHumanRequestRecords } from "../store/sql/human-requests.ts";
 import { sqlJobRecords } from "../store/sql/jobs.ts";
+import { sqlOperationRecords } from "../store/sql/operations.ts";
 import { sqlRetentionRecords } from "../store/sql/retention.ts";
 import { StoreWatch } from "../store/sql/store-watch.ts";
+import type { OpenStore } from "../store/store.ts";
 import { WEB_UI_POOL } from "../web/inject.ts";
 import { RunEvents } from "../web/run-events.ts";
 import { workersEnvironment } from "./bucket-credentials.ts";
@@ -47,6 +50,7 @@ import { openBytes } from "./bytes.ts";
 import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { isLoopback } from "./config-parsers.ts";
+import type { NodeDoorParts } from "./node-door.ts";
 
 export type Core = Awaited<ReturnType<typeof openCore>>;
 
@@ -159,8 +163,9 @@ export async function openCore(
     redact: makeRedactor(config.secretTexts).text,
     report: (jobId, change) => engine.serviceChanged(jobId, change),
   });
+  const owner = systemRandomness.id();
   const engine = new Engine({
-    owner: systemRandomness.id(),
+    owner,
     clock: systemClock,
     randomness: systemRandomness,
     journal: meteredJournal(opened.journal, meter, stopwatch),
@@ -170,8 +175,12 @@ export async function openCore(
     services,
     log: engineLog,
   });
-  const control: JobControl = engine;
   runner.setListener(meteredListener(engine, meter));
+  const store = new StoreWatch(database, systemClock.nowMs);
+  const gatewayRecords = sqlGatewayRecords(store.database, systemClock.soon);
+  const operationRecords = sqlOperationRecords(store.database);
+  const nodeParts = { engine, feed, jobs: records, gatewayRecords, operationRecords, log: engineLog };
+  const control = await openControl(config, { ...nodeParts, opened, owner: () => owner }, undo);
   const retentionRecords = sqlRetentionRecords(database);
   const cleanup = new Cleanup({
     records,
@@ -209,8 +218,6 @@ export async function openCore(
     clock: systemClock,
     log: engineLog,
   });
-  const store = new StoreWatch(database, systemClock.nowMs);
-  const gatewayRecords = sqlGatewayRecords(store.database, systemClock.soon);
   const runStore = new RunStore({
     home: home.path,
     records,
@@ -254,9 +261,31 @@ export async function openCore(
     retention,
     store,
     gatewayRecords,
+    operationRecords,
     ownership,
     takeDuty,
     runStore,
     startedAtMs,
   };
+}
+
+/** Of jobs wherever they are: of this program's alone, where no other program shares its database. */
+async function openControl(
+  config: Config,
+  {
+    opened,
+    ...parts
+  }: Omit<NodeDoorParts, "heads" | "secret" | "livingNodes"> & { readonly opened: OpenStore },
+  undo: AsyncDisposableStack,
+): Promise<JobControl> {
+  const { database, nodeSecret } = opened;
+  if (nodeSecret === null) return parts.engine;
+  const { openNodeDoor } = await import("./node-door.ts");
+  const secret = await nodeSecret();
+  const door = await openNodeDoor(
+    config,
+    { ...parts, heads: sqlJobHeads(database), livingNodes: async () => [], secret },
+    undo,
+  );
+  return door.control;
 }

@@ -33,7 +33,7 @@ export interface ListenAddress {
 export async function listen(server: FastifyInstance, address: ListenAddress): Promise<string> {
   const { host } = address;
   await server.listen({ host, port: address.port, backlog: BACKLOG }).catch((error) => {
-    throw new StartFailed(explain(error, address));
+    throw new StartFailed(explainAddress(error, address));
   });
   const { port } = server.server.address() as AddressInfo;
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
@@ -42,7 +42,7 @@ export async function listen(server: FastifyInstance, address: ListenAddress): P
 /** Why it is impossible to listen at an address; null when it is possible, or when any port will do. */
 export async function refusedAddress(address: ListenAddress): Promise<StartFailed | null> {
   const code = await tryToListen(address.host, address.port);
-  return code === null ? null : new StartFailed(explain({ code, message: code }, address));
+  return code === null ? null : new StartFailed(explainAddress({ code, message: code }, address));
 }
 
 /**
@@ -65,7 +65,7 @@ export async function listenAtSocket(server: FastifyInstance, path: string): Pro
   }
 }
 
-function explain(
+export function explainAddress(
   error: Pick<NodeJS.ErrnoException, "code" | "message">,
   { host, port, variable }: ListenAddress,
 ): string {

@@ -12,6 +12,7 @@ function world() {
   const places = new Places({
     jobs: {
       ownerOf: async (jobId) => owners.get(jobId) ?? null,
+      runOf: async () => null,
       heads: async (ids) =>
         new Map(
           ids.map((id): [string, JobHead] => [

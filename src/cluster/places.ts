@@ -20,6 +20,8 @@ export interface JobHead {
 export interface JobHeads {
   /** Of an open job; null when there is none. */
   ownerOf(jobId: string): Promise<string | null>;
+  /** The run whose job has this id, or would have had it; null when there is none. */
+  runOf(jobId: string): Promise<string | null>;
   /** Of jobs, of runs that ended before their launch (by the ids that their jobs would have had), and of operations. */
   heads(ids: readonly string[]): Promise<ReadonlyMap<string, JobHead>>;
 }

@@ -16,6 +16,8 @@ export interface OpenStore {
    * @throws StoreUnusable when it has another one
    */
   checkKey(ids: readonly string[]): Promise<void>;
+  /** By which the nodes of one machine know each other, as hexadecimal digits; null: the database is one program's. */
+  readonly nodeSecret: (() => Promise<string>) | null;
   /** Gives a little free space back to the disk, if there is too much. @returns whether there is more to give */
   shrink(): Promise<boolean>;
   /**

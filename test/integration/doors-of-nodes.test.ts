@@ -2,15 +2,13 @@
 // of a job on another.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { createServer } from "node:http";
 import { describe, test } from "node:test";
 import { systemClock, systemRandomness } from "../../src/app/clock.ts";
-import { Follower } from "../../src/cluster/follower.ts";
-import { nodeService } from "../../src/cluster/node-service.ts";
-import { type LivingNode, Places } from "../../src/cluster/places.ts";
-import { RemoteControl } from "../../src/cluster/remote-control.ts";
-import { Peers } from "../../src/cluster/wire/peers.ts";
-import { startNodeServer } from "../../src/cluster/wire/server.ts";
+import { loadConfig } from "../../src/app/config.ts";
+import { type NodeDoorParts, openNodeDoor } from "../../src/app/node-door.ts";
+import type { LivingNode } from "../../src/cluster/places.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { eventType } from "../../src/engine/event.ts";
 import { parseManifest } from "../../src/engine/manifest.ts";
@@ -25,13 +23,23 @@ import { HumanAnswers } from "../../src/runs/human-answers.ts";
 import { openPostgres } from "../../src/store/postgres/database.ts";
 import { PostgresJournal } from "../../src/store/postgres/journal.ts";
 import { sqlDeadLetterRecords } from "../../src/store/sql/dead-letters.ts";
+import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { sqlJobHeads } from "../../src/store/sql/heads.ts";
 import { sqlHumanRequestRecords } from "../../src/store/sql/human-requests.ts";
 import { sqlJobRecords } from "../../src/store/sql/jobs.ts";
+import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
+import { job, operation, run } from "../support/gateway-samples.ts";
 import { executor, graph, sensor } from "../support/graphs.ts";
-import { SECRET } from "../support/nodes.ts";
+import { hasOpenssl, makeAuthority } from "../support/node-certificates.ts";
 import { returnPostgres, takePostgres } from "../support/postgres.ts";
 import { until } from "../support/until.ts";
+
+function configOf(url: string, env: Readonly<Record<string, string>> = {}) {
+  const home = { SVC_HOME: "/nowhere", SVC_DATABASE_URL: url, SVC_NODE_PORT: "0" };
+  const loaded = loadConfig({ ...home, ...env }, "up");
+  if (loaded.kind === "invalid") throw new Error(loaded.problems.join("\n"));
+  return loaded.config;
+}
 
 const silent = { warn: () => {}, error: () => {} };
 
@@ -60,31 +68,26 @@ async function cluster() {
       services: noServiceBoard,
       log: silent,
     });
-    const peers = new Peers({ credentials: SECRET, messageBytesMax: 16 * 1024 * 1024, clock: systemClock });
     const jobs = sqlJobRecords(database);
-    const places = new Places({
-      jobs: sqlJobHeads(database),
-      livingNodes: async () => [...living.values()],
-      clock: systemClock,
-    });
-    const control = new RemoteControl({
-      engine,
-      owner: () => owner,
-      placeOf: (jobId) => places.placeOf(jobId),
-      peers,
-    });
-    const records = { heads: places.heads.bind(places), events: jobs.events };
-    const follower = new Follower({ feed, engine, records, peers, clock: systemClock, log: silent });
-    feed.followWith(follower);
-    const server = await startNodeServer({
-      host: "127.0.0.1",
-      port: 0,
-      credentials: SECRET,
-      messageBytesMax: 16 * 1024 * 1024,
-      routes: nodeService({ owner: () => owner, version: "1", engine, feed }),
-      log: silent,
-    });
-    living.set(owner, { owner, address: `127.0.0.1:${server.port}` });
+    const gatewayRecords = sqlGatewayRecords(database, systemClock.soon);
+    const own = new AsyncDisposableStack();
+    const { control, address } = await openNodeDoor(
+      configOf(url),
+      {
+        engine,
+        feed,
+        heads: sqlJobHeads(database),
+        jobs,
+        gatewayRecords,
+        operationRecords: sqlOperationRecords(database),
+        owner: () => owner,
+        livingNodes: async () => [...living.values()],
+        secret: "07".repeat(32),
+        log: silent,
+      },
+      own,
+    );
+    living.set(owner, { owner, address });
     const stopping = new AbortController();
     const streams = new EventStreams({ feed, stopping: stopping.signal, log: silent });
     const requests = sqlHumanRequestRecords(database);
@@ -95,12 +98,10 @@ async function cluster() {
       isOver = true;
       engine.giveUp("It was killed.");
       living.delete(owner);
-      await server.close();
+      await own.disposeAsync();
     };
     kept.defer(async () => {
       stopping.abort();
-      follower.stop();
-      peers.close();
       await kill();
       engine.stop("The test is over.");
       await journal.close();
@@ -109,8 +110,10 @@ async function cluster() {
     return {
       owner,
       engine,
+      feed,
       control,
       jobs,
+      gatewayRecords,
       requests,
       letters,
       answers: new HumanAnswers({ records: requests, jobs, control }),
@@ -250,6 +253,40 @@ describe("a stream that was opened on another node than the job's", () => {
   });
 });
 
+describe("what ends without a job", () => {
+  test("a run that another node ends before its launch is told to have ended", async () => {
+    await using one = await cluster();
+    const [a, b] = [await one.startNode("node_a"), await one.startNode("node_b")];
+    const waiting = run(1, "job_0001");
+    const told: { lines: readonly string[]; isEnd: boolean }[] = [];
+    b.feed.subscribe(waiting.runtimeJobId, ({ lines }, isEnd) => void told.push({ lines, isEnd }));
+    await a.gatewayRecords.write(async (writes) => {
+      await writes.insertJob(job(1));
+      assert.equal(await writes.insertRun(waiting), true);
+      await writes.endUnlaunched(waiting.runId, { status: "cancelled", failureJson: null }, 9);
+    });
+    await until("the end", () => told.length > 0);
+    assert.deepEqual(
+      told.map(({ lines, isEnd }) => [lines.map(eventType), isEnd]),
+      [[["job_cancelled"], true]],
+    );
+  });
+
+  test("an operation of another node is followed to its end", async () => {
+    await using one = await cluster();
+    const [a, b] = [await one.startNode("node_a"), await one.startNode("node_b")];
+    const asked = operation(1);
+    const told: string[] = [];
+    await a.gatewayRecords.write((writes) => writes.operations.insert(asked, "first"));
+    b.feed.subscribe(asked.operationId, ({ lines }) => void told.push(...lines));
+    await until("the first event", () => told.length > 0);
+    const ended = { ...asked, eventSeq: 2, status: "completed" as const };
+    await a.gatewayRecords.write((writes) => writes.operations.save(ended, "second"));
+    await until("the second event", () => told.length > 1);
+    assert.deepEqual(told, ["first", "second"]);
+  });
+});
+
 describe("asked at another node than its own", () => {
   test("a job is paused, resumed and cancelled, and takes messages", async () => {
     await using one = await cluster();
@@ -311,3 +348,38 @@ describe("asked at another node than its own", () => {
     assert.deepEqual(await b.control.resume(jobId), { kind: "done", status: "running" });
   });
 });
+
+describe("a port for nodes that cannot be had stops the start, and says what to set", () => {
+  test("because something listens there", async () => {
+    const taken = createServer().listen(0, "127.0.0.1");
+    await once(taken, "listening");
+    const { port } = taken.address() as { port: number };
+    await assert.rejects(doorWith({ SVC_NODE_PORT: String(port) }), {
+      name: "StartFailed",
+      message: /SVC_NODE_PORT/,
+    });
+    taken.close();
+  });
+
+  test("because the key is another certificate's", {
+    skip: !hasOpenssl() && "there is no openssl",
+  }, async () => {
+    using authority = makeAuthority();
+    const [one, other] = [authority.files("IP:127.0.0.1"), authority.files("IP:127.0.0.1")];
+    const files = {
+      SVC_NODE_TLS_CERT: one.cert,
+      SVC_NODE_TLS_KEY: other.key,
+      SVC_NODE_TLS_CA: one.ca,
+    };
+    await assert.rejects(doorWith(files), { name: "StartFailed", message: /SVC_NODE_TLS_KEY/ });
+    await doorWith({ ...files, SVC_NODE_TLS_KEY: one.key });
+  });
+});
+
+/** A door of a node that has nothing, opened and closed. */
+async function doorWith(env: Readonly<Record<string, string>>): Promise<void> {
+  await using own = new AsyncDisposableStack();
+  const nothing = {} as NodeDoorParts;
+  const parts = { ...nothing, feed: new EventFeed(), secret: "07".repeat(32), log: silent };
+  await openNodeDoor(configOf("postgres://h/d", env), parts, own);
+}

@@ -102,7 +102,7 @@ export function programEnvironment(
 ): Record<string, string> {
   const env: Record<string, string> = {};
   const own = Object.entries(process.env).filter(([name]) => !/^(SVC|OTEL)_/.test(name));
-  const ports = { SVC_API_PORT: "0", SVC_RUNTIME_API_PORT: "0", SVC_GRPC_PORT: "0" };
+  const ports = { SVC_API_PORT: "0", SVC_RUNTIME_API_PORT: "0", SVC_GRPC_PORT: "0", SVC_NODE_PORT: "0" };
   for (const [name, value] of [
     ...own,
     ...Object.entries({ ...ports, ...launcherEnvironment, SVC_HOME: home, ...extra }),

@@ -3,6 +3,13 @@
 import { sql } from "kysely";
 import { type Database, StoreUnusable } from "../sql/database.ts";
 
+/** By which the nodes of one machine know each other; made with the first program's key (`checkKey`). */
+export async function nodeSecret({ read }: Database): Promise<string> {
+  const [row] = await read<{ node_secret: string }>("SELECT node_secret FROM cluster", []);
+  if (row === undefined) throw new StoreUnusable("The table `cluster` of the database is empty: restore it.");
+  return row.node_secret;
+}
+
 /** @returns null for a database that no program has used: in all others there may be values that only a key decrypts */
 export async function useOf({ read }: Database): Promise<{ readonly copiedFrom: string | null } | null> {
   const rows = await read<{ copiedFrom: string | null }>(

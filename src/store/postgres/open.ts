@@ -6,7 +6,7 @@ import { readCopyMark } from "../copy-mark.ts";
 import { checkRestored, contentOf, databaseFile } from "../home.ts";
 import { StoreUnusable } from "../sql/database.ts";
 import type { OpenStore, StoreOptions } from "../store.ts";
-import { checkKey, useOf } from "./cluster.ts";
+import { checkKey, nodeSecret, useOf } from "./cluster.ts";
 import { configOf, serverOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { takeDuty } from "./duties.ts";
@@ -32,6 +32,7 @@ export async function openPostgresStore(options: StoreOptions, url: string): Pro
       journal,
       needsKey: async () => (await useOf(database)) !== null,
       checkKey: (ids) => checkKey(database, ids, options),
+      nodeSecret: () => nodeSecret(database),
       // The server's autovacuum does.
       shrink: async () => false,
       takeDuty: (name, owner, forMs) => takeDuty(database, name, owner, forMs),

@@ -48,6 +48,8 @@ contractOnEach(
         await heads.heads([over, waiting]),
         new Map([[over, { owner: null, seq: 1, isEnd: true }]]),
       );
+      assert.equal(await heads.runOf(over), run(1, "job_0001").runId);
+      assert.equal(await heads.runOf("none"), null);
     });
 
     test("an operation has its last event, and nobody who streams it", async ({ heads, records }) => {

@@ -12,9 +12,16 @@ const ownerOfOpen = query(
   ({ owner }) => owner,
 );
 
+const runOfJob = query(
+  (db, jobId: string) => db.selectFrom("runs").select("run_id").where("runtime_job_id", "=", jobId),
+  (row) => row.run_id,
+);
+
 export function sqlJobHeads(database: Database): JobHeads {
   return {
     ownerOf: (jobId) => ownerOfOpen.first(database, jobId),
+
+    runOf: (jobId) => runOfJob.first(database, jobId),
 
     async heads(ids) {
       if (ids.length === 0) return new Map();

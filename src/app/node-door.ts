@@ -1,0 +1,121 @@
+// The door between the nodes of one database: what this node answers others, and how it reaches their jobs. Loaded only where
+// there can be other nodes: it brings gRPC and all of TLS along.
+
+import { Follower } from "../cluster/follower.ts";
+import { nodeService } from "../cluster/node-service.ts";
+import { type JobHeads, type LivingNode, Places } from "../cluster/places.ts";
+import { RemoteControl } from "../cluster/remote-control.ts";
+import type { NodeCredentials } from "../cluster/wire/credentials.ts";
+import { Peers } from "../cluster/wire/peers.ts";
+import { type NodeServer, startNodeServer } from "../cluster/wire/server.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { JobControl } from "../engine/job-control.ts";
+import type { EngineLog } from "../engine/ports.ts";
+import type { GatewayRecords } from "../launch/records.ts";
+import { historyOfUnlaunched } from "../launch/run-ends.ts";
+import type { OperationRecords } from "../operations/records.ts";
+import type { EventFeed } from "../runs/feed.ts";
+import type { EventPage, JobRecords } from "../runs/job-records.ts";
+import { systemClock } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { explainAddress, StartFailed } from "./listen.ts";
+import { programVersion } from "./version.ts";
+
+/** What a request may grow by on its way: secrets in a message are encrypted, and what it is wrapped in is small. */
+const MESSAGE_BYTES_MIN = 16 * 1024 * 1024;
+const OPERATION_EVENTS_PER_READ = 500;
+
+export interface NodeDoorParts {
+  readonly engine: Engine;
+  readonly feed: EventFeed;
+  readonly heads: JobHeads;
+  readonly jobs: JobRecords;
+  readonly gatewayRecords: GatewayRecords;
+  readonly operationRecords: OperationRecords;
+  /** This node's owner, as it is now. */
+  readonly owner: () => string;
+  /** Those whose leases are valid, by the database's clock. */
+  readonly livingNodes: () => Promise<readonly LivingNode[]>;
+  /** That the database keeps for its nodes, as hexadecimal digits. */
+  readonly secret: string;
+  readonly log: EngineLog;
+}
+
+export interface NodeDoor {
+  /** host:port at which other nodes reach this one. */
+  readonly address: string;
+  readonly control: JobControl;
+}
+
+/**
+ * Listens for other nodes, and follows for those who listen here what happens on them.
+ *
+ * @throws StartFailed
+ */
+export async function openNodeDoor(
+  config: Config,
+  parts: NodeDoorParts,
+  undo: AsyncDisposableStack,
+): Promise<NodeDoor> {
+  const { engine, feed, owner, log } = parts;
+  const credentials = credentialsOf(config, parts.secret);
+  const messageBytesMax = Math.max(MESSAGE_BYTES_MIN, 2 * config.bodyBytesMax);
+  const peers = new Peers({ credentials, messageBytesMax, clock: systemClock });
+  undo.defer(() => peers.close());
+  const places = new Places({ jobs: parts.heads, livingNodes: parts.livingNodes, clock: systemClock });
+  const records = { heads: places.heads.bind(places), events: eventsOf(parts) };
+  const follower = new Follower({ feed, engine, records, peers, clock: systemClock, log });
+  feed.followWith(follower);
+  undo.defer(() => follower.stop());
+  const routes = nodeService({ owner, version: programVersion(), engine, feed });
+  const server = await listening(config, { credentials, messageBytesMax, routes, log });
+  undo.defer(() => server.close());
+  const placeOf = places.placeOf.bind(places);
+  return {
+    address: config.nodeAddress ?? addressOf(config.nodeHost, server.port),
+    control: new RemoteControl({ engine, owner, placeOf, peers }),
+  };
+}
+
+function credentialsOf(
+  { nodeTlsCert: cert, nodeTlsKey: key, nodeTlsCa: ca }: Config,
+  secret: string,
+): NodeCredentials {
+  if (cert === null || key === null || ca === null)
+    return { kind: "secret", secret: Buffer.from(secret, "hex") };
+  return { kind: "certificates", cert: cert.pem, key: key.pem, ca: ca.pem };
+}
+
+async function listening(
+  { nodeHost: host, nodePort: port }: Config,
+  options: Omit<Parameters<typeof startNodeServer>[0], "host" | "port">,
+): Promise<NodeServer> {
+  try {
+    return await startNodeServer({ ...options, host, port });
+  } catch (error) {
+    const failure = error as NodeJS.ErrnoException;
+    const { code, message } = failure;
+    // Certificates that do not fit together are refused by TLS, which has codes of its own.
+    const isTls = code?.startsWith("ERR_") === true;
+    throw new StartFailed(
+      isTls
+        ? `SVC_NODE_TLS_CERT, SVC_NODE_TLS_KEY and SVC_NODE_TLS_CA cannot be used: ${message}`
+        : explainAddress(failure, { host, port, variable: "SVC_NODE_PORT" }),
+    );
+  }
+}
+
+const addressOf = (host: string, port: number) => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+/** The events of whatever has them: a job, a run that ended before its launch, an operation. */
+function eventsOf({ jobs, heads, gatewayRecords, operationRecords }: NodeDoorParts) {
+  return async (id: string, afterSeq: number): Promise<EventPage> => {
+    const page = await jobs.events(id, afterSeq);
+    if (page.lines.length > 0) return page;
+    if (id.startsWith("op_"))
+      return operationRecords.operationEvents(id, afterSeq, OPERATION_EVENTS_PER_READ);
+    const runId = afterSeq === 0 ? await heads.runOf(id) : null;
+    const run = runId === null ? null : await gatewayRecords.run(runId);
+    return (run === null ? null : historyOfUnlaunched(run)) ?? page;
+  };
+}
