@@ -6,10 +6,6 @@ import type { Logger } from "pino";
 import type { SharedFolders } from "../bundles/shared-folders.ts";
 import type { Finding } from "../execution/machine.ts";
 import { type Blobs, FileBlobs } from "../store/blobs.ts";
-import { ArchivedFolders } from "../store/shared/archived-folders.ts";
-import { openSharedStore } from "../store/shared/open-shared.ts";
-import { probe } from "../store/shared/probe.ts";
-import { SharedBlobs } from "../store/shared/shared-blobs.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 
@@ -18,6 +14,9 @@ export interface Bytes {
   /** Null when everything is in the home. */
   readonly folders: SharedFolders | null;
 }
+
+/** Only programs that use a shared store load what it takes. */
+const sharedCode = () => import("../store/shared/shared-store.ts");
 
 /** What a check of the place of files finds; null: nothing is worth saying. Throws nothing. */
 export async function checkFiles(
@@ -35,6 +34,7 @@ export async function checkFiles(
     return { name, state: "fail", text, fix: "Set the credentials of the bucket." };
   }
   const parts = { credentials, clock: systemClock, randomness: systemRandomness };
+  const { openSharedStore, probe } = await sharedCode();
   const { objects } = await openSharedStore(config.blobUrl, parts);
   return probe(objects, systemRandomness.id());
 }
@@ -54,6 +54,7 @@ export async function openBytes(config: Config, home: string, log: Logger): Prom
   }
   const credentials = config.blobCredentials;
   const parts = { credentials, clock: systemClock, randomness: systemRandomness };
+  const { ArchivedFolders, openSharedStore, SharedBlobs } = await sharedCode();
   const shared = await openSharedStore(config.blobUrl, parts);
   // The start does not wait for it: jobs run meanwhile, and may need nothing of it.
   shared.objects

@@ -198,7 +198,7 @@ export const filesMutations: readonly Mutation[] = [
     fault: "a run that another machine continues lacks its resources",
     file: "src/launch/preparation/shared-runs.ts",
     search: "await this.#ensureTargets(shared, join(fetched, name));",
-    replacement: "",
+    replacement: "{}",
     tests: [runs],
   },
   {
