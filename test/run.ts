@@ -69,7 +69,6 @@ async function tested(paths: readonly string[], env: Readonly<Record<string, str
     concurrency: FILES_AT_ONCE,
     timeout: FILE_MS_MAX,
     env: { ...process.env, ...env },
-    execArgv: ["--import", join(root, "test/support/cheap-hooks.ts")],
   });
   let status = 1;
   events.on("test:summary", ({ file, success }) => {
