@@ -63,6 +63,10 @@ export function openBlueprints(config: Config, core: Core) {
   const preparation = new Preparation({
     home,
     snapshotPayload: (fingerprint) => bundles.snapshots.payloads(fingerprint),
+    // Of a program that shares its records with nobody, everything that was added is here.
+    bringAssets: async (blueprintId, progress) => {
+      if (ownership.owner() !== null) await blueprints.bringAssets(blueprintId, progress);
+    },
     resourceFolders: async (blueprintId) => {
       await sharedAssets.ensureResources(blueprintId);
       return resources.folders(blueprintId);

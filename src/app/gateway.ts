@@ -84,9 +84,11 @@ export function openGateway(config: Config, core: Core) {
     operations: opened.operationRecords,
     retentionDays: config.retentionDays,
     takeDuty: (forMs) => core.takeDuty("housekeeping", forMs),
-    // Of one that shares its records with nobody, what was prepared goes with the end of its run.
+    // Of one that shares its records with nobody, what was prepared goes with the end of its run or its blueprint.
     sweepHome: async () => {
-      if (ownership.owner() !== null) await preparation.sweep();
+      if (ownership.owner() === null) return;
+      await preparation.sweep();
+      await blueprints.sweepAssets();
     },
   });
   const takeover = new Takeover({

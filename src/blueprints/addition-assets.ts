@@ -102,7 +102,7 @@ export class AdditionAssets {
     resource: DeclaredResource,
   ): Promise<WantedResource> {
     // Its command may read any file of the package.
-    const recipe = digestOf({ fingerprint, resource: { ...resource } });
+    const recipe = recipeOf(fingerprint, resource);
     const version = versionOf(recipe);
     if (request.force === true) return { resource, recipe, version: `${version}-${operationId}` };
     const current = await this.#parts.resources.current(blueprintId, resource.name);
@@ -215,7 +215,8 @@ function isDeclaredIn({ resources, models }: PackageDescription, { kind, assetId
   return models.some(({ modelId }) => modelId === assetId);
 }
 
-async function opened<T>(open: () => Promise<T>): Promise<T> {
+/** @throws OperationFailed when a variable of the configuration is not set */
+export async function opened<T>(open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {
@@ -224,8 +225,10 @@ async function opened<T>(open: () => Promise<T>): Promise<T> {
   }
 }
 
-function digestOf(value: object): string {
-  return createHash("sha256").update(JSON.stringify(value)).digest("hex");
+/** Digest of what a resource is made from. */
+export function recipeOf(fingerprint: string, resource: DeclaredResource): string {
+  const madeFrom = { fingerprint, resource: { ...resource } };
+  return createHash("sha256").update(JSON.stringify(madeFrom)).digest("hex");
 }
 
 function sumOf(numbers: readonly number[]): number {

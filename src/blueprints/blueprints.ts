@@ -12,6 +12,7 @@ import type { Operation } from "../operations/records.ts";
 import { Additions, unprepared } from "./additions.ts";
 import { blueprintNotFound } from "./catalog.ts";
 import { descriptionOf } from "./describe-package.ts";
+import { type BringingProgress, LocalAssets } from "./local-assets.ts";
 import type { PackageDescription } from "./package-description.ts";
 import type { BlueprintsParts } from "./parts.ts";
 import type { AdditionWrites, BlueprintWrites, PreparedBlueprint } from "./records.ts";
@@ -40,10 +41,12 @@ type OwnOperationsParts = Omit<OperationsParts<AdditionWrites>, "write" | "handl
 export class Blueprints {
   readonly #parts: BlueprintsParts;
   readonly #operations: Operations<AdditionWrites>;
+  readonly #local: LocalAssets;
   readonly #listeners = new Set<(jobIds: readonly string[]) => void>();
 
   constructor(parts: BlueprintsParts, operations: OwnOperationsParts) {
     this.#parts = parts;
+    this.#local = new LocalAssets(parts);
     const settled = (jobIds: readonly string[]) => {
       if (jobIds.length > 0) for (const listener of this.#listeners) listener(jobIds);
     };
@@ -63,6 +66,16 @@ export class Blueprints {
   /** Interrupts what is under way, which continues with the next start. */
   stop(): Promise<void> {
     return this.#operations.stop();
+  }
+
+  /** LocalAssets.bring */
+  bringAssets(blueprintId: string, progress: BringingProgress): Promise<void> {
+    return this.#local.bring(blueprintId, progress);
+  }
+
+  /** LocalAssets.sweep */
+  sweepAssets(): Promise<void> {
+    return this.#local.sweep();
   }
 
   /** Calls `listener` with the jobs that waited for an addition, once what has become of them is on disk. */

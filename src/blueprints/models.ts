@@ -12,8 +12,10 @@ import { KeyedMutex } from "../lib/async.ts";
 import { FileChanged, FileCopier } from "../lib/copy-file.ts";
 import { namesIn, syncFolder } from "../lib/files.ts";
 import { folderName, isInside, joinInside } from "../lib/paths.ts";
+import { removeTree } from "../lib/remove-tree.ts";
 import { OperationFailed } from "../operations/failures.ts";
 import type { DeclaredModel } from "./package-description.ts";
+import type { BlueprintAsset } from "./records.ts";
 
 const SHA256_PATTERN = /^[0-9a-f]{64}$/;
 const CHUNK_BYTES = 1024 * 1024;
@@ -117,6 +119,20 @@ export class Models {
       await rmdir(folder).catch(() => {});
       await letGo();
     });
+  }
+
+  /**
+   * Removes the models that no blueprint has.
+   *
+   * @param assets those of all blueprints, read when it is known what is on disk: each has its row before its first byte
+   */
+  async sweepUnowned(
+    assets: () => Promise<readonly Pick<BlueprintAsset, "kind" | "assetId">[]>,
+  ): Promise<void> {
+    const folders = await namesIn(this.#root);
+    const ofModels = (await assets()).filter(({ kind }) => kind === "model");
+    const owned = new Set(ofModels.map(({ assetId }) => folderName(assetId)));
+    for (const folder of folders) if (!owned.has(folder)) await removeTree(join(this.#root, folder));
   }
 
   #folder(modelId: string): string {

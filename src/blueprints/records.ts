@@ -44,6 +44,8 @@ export interface BlueprintRecords {
   /** All of them, in the order of their ids; they are few. */
   allPrepared(): Promise<readonly PreparedBlueprint[]>;
   assets(blueprintId: string): Promise<readonly BlueprintAsset[]>;
+  /** Of all blueprints. */
+  allAssets(): Promise<readonly BlueprintAsset[]>;
   /** The blueprints that have a complete model of this id. */
   modelOwners(modelId: string): Promise<readonly string[]>;
   /** Whether another blueprint has this model with this recipe, complete: then they share its file. */

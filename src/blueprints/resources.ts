@@ -15,12 +15,14 @@ import { basename, join } from "node:path";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import type { RunSideCommand, SideCommandEnd } from "../execution/process/side-command.ts";
 import { StagingError, stage } from "../execution/runner/staging.ts";
+import { KeyedMutex } from "../lib/async.ts";
 import { bytesIn, namesIn, syncFolder, syncTree } from "../lib/files.ts";
 import { OpenFolder } from "../lib/open-folder.ts";
 import { folderName, joinInside } from "../lib/paths.ts";
 import { removeTree } from "../lib/remove-tree.ts";
 import { OperationFailed, OperationInterrupted } from "../operations/failures.ts";
 import type { DeclaredResource } from "./package-description.ts";
+import type { BlueprintAsset } from "./records.ts";
 
 const PRINTED_CHARS_MAX = 2_000;
 /** No resource has a "~" in its name. */
@@ -40,6 +42,8 @@ export interface ResourceRequest {
 export class Resources {
   readonly #home: string;
   readonly #runCommand: RunSideCommand;
+  /** By the folder of a version: it is made once at a time. */
+  readonly #turns = new KeyedMutex();
 
   /** @param parts.home SVC_HOME */
   constructor(parts: { readonly home: string; readonly runCommand: RunSideCommand }) {
@@ -71,16 +75,23 @@ export class Resources {
   }
 
   /**
-   * Makes a version; nothing is left of one that cannot be made.
+   * Makes a version, if it is not there; nothing is left of one that cannot be made.
    *
    * @throws OperationFailed `resource_failed`; OperationInterrupted, or the signal's reason, when it is aborted; errors of
    *   the system as they come
    */
-  async make(request: ResourceRequest): Promise<void> {
+  make(request: ResourceRequest): Promise<void> {
     const { blueprintId, resource, version } = request;
+    const whole = join(this.#folder(blueprintId), versionName(resource.name, version));
+    return this.#turns.run(whole, async () => {
+      if (!(await isThere(whole))) await this.#make(request, whole);
+    });
+  }
+
+  async #make(request: ResourceRequest, whole: string): Promise<void> {
+    const { blueprintId, resource } = request;
     const root = this.#folder(blueprintId);
     await mkdir(root, { recursive: true, mode: 0o700 });
-    const whole = join(root, versionName(resource.name, version));
     const part = `${whole}.part`;
     const payload = `${whole}.payload`;
     const clear = () => Promise.all([removeTree(part), removeTree(payload)]);
@@ -138,6 +149,31 @@ export class Resources {
     for (const path of await this.#versions(blueprintId, name)) {
       if (!kept.includes(basename(path))) await removeTree(path);
     }
+  }
+
+  /**
+   * Removes the resources that no blueprint has.
+   *
+   * @param assets those of all blueprints, read when it is known what is on disk: each has its row before its first byte
+   */
+  async sweepUnowned(
+    assets: () => Promise<readonly Pick<BlueprintAsset, "kind" | "blueprintId" | "assetId">[]>,
+  ): Promise<void> {
+    const root = join(this.#home, "resources");
+    const found: { readonly folder: string; readonly name: string }[] = [];
+    for (const folder of await namesIn(root)) {
+      for (const name of await namesIn(join(root, folder))) found.push({ folder, name });
+    }
+    const ofResources = (await assets()).filter(({ kind }) => kind === "resource");
+    const owned = new Set(
+      ofResources.map(({ blueprintId, assetId }) => join(folderName(blueprintId), assetId)),
+    );
+    for (const { folder, name } of found) {
+      const [resource = ""] = name.split("~");
+      if (!owned.has(join(folder, resource))) await removeTree(join(root, folder, name));
+    }
+    for (const folder of new Set(found.map((one) => one.folder)))
+      await rmdir(join(root, folder)).catch(() => {});
   }
 
   /** Where a blueprint's resources are now, by name; later versions change nothing of these folders. */

@@ -3,6 +3,7 @@
 import type { Mutation } from "./mutation.ts";
 
 const owners = ["src/store/sql/work-owners.test.ts"];
+const assets = ["src/blueprints/local-assets.test.ts"];
 const takeover = ["src/operations/takeover.test.ts"];
 const runs = ["src/launch/shared-runs.test.ts"];
 const operations = ["src/operations/operations.test.ts", "src/store/sql/operations.test.ts"];
@@ -176,6 +177,34 @@ export const sharedWorkMutations: readonly Mutation[] = (
       "if (await takeDuty(ON_DUTY_MS)) {",
       "{",
       ["src/launch/housekeeping.test.ts"],
+    ],
+    [
+      "a run does without what its blueprint's addition has made on another node",
+      "launch/preparation/preparation.ts",
+      "    await this.#bringAssets(subject, progress);\n",
+      "",
+      assets,
+    ],
+    [
+      "a model of another content is kept under its blueprint",
+      "blueprints/local-assets.ts",
+      "model: { ...model, sha256 }",
+      "model",
+      assets,
+    ],
+    [
+      "resources of removed blueprints stay on other nodes",
+      "blueprints/resources.ts",
+      "if (!owned.has(join(folder, resource))) await",
+      "if (false) await",
+      assets,
+    ],
+    [
+      "models of blueprints are swept away on other nodes",
+      "blueprints/models.ts",
+      "if (!owned.has(folder)) await",
+      "await",
+      assets,
     ],
     [
       "a home is swept by the program on duty alone",

@@ -106,6 +106,9 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
     home,
     sharedRuns: new SharedRuns(home, null),
     snapshotPayload: (fingerprint) => bundles.snapshots.payloads(fingerprint),
+    bringAssets: async (blueprintId, progress) => {
+      if (ownership.owner() !== null) await blueprints.bringAssets(blueprintId, progress);
+    },
     resourceFolders: (blueprintId) => resources.folders(blueprintId),
     modelFile: (modelId, sha256) => models.file(modelId, sha256),
     blueprints: blueprintRecords,

@@ -107,6 +107,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
     home,
     sharedRuns: new SharedRuns(home, null),
     snapshotPayload: (fingerprint) => bundles.snapshots.payloads(fingerprint),
+    bringAssets: async () => {},
     resourceFolders: async () => new Map(),
     modelFile: async () => null,
     blueprints: sqlBlueprintRecords(database),

@@ -18,6 +18,7 @@ import type { JsonObject } from "../../engine/json.ts";
 import { manifestProblemsText, manifestSteps } from "../../engine/manifest.ts";
 import type { Clock } from "../../engine/ports.ts";
 import { inSlices } from "../../lib/slices.ts";
+import { OperationFailed } from "../../operations/failures.ts";
 import { ConfigurationUnreadable } from "../../security/configuration-decryption.ts";
 import { secretPathsIn } from "../../security/secret-detection.ts";
 import { injectWebUi, NoRoomForWebUi, type WebUiPlace } from "../../web/inject.ts";
@@ -71,6 +72,11 @@ export interface PreparingRun {
 export interface PreparationParts extends LaunchChecksParts, ModelPlaces, RunFoldersParts {
   /** Where the resources of a blueprint are now: absolute folders by name. */
   readonly resourceFolders: (blueprintId: string) => Promise<ReadonlyMap<string, string>>;
+  /**
+   * Makes the resources and models of an added blueprint where they are not yet.
+   * @throws OperationFailed when one cannot be made
+   */
+  readonly bringAssets: (blueprintId: string, progress: PreparationProgress) => Promise<void>;
   readonly webUiPlace: WebUiPlace;
   readonly clock: Clock;
 }
@@ -245,6 +251,7 @@ export class Preparation {
     used: readonly UsedFolder[],
     progress: PreparationProgress,
   ): Promise<boolean> {
+    await this.#bringAssets(subject, progress);
     const resources = await this.#resourcesOf(subject);
     const models = await this.#modelsOf(subject);
     const isNeeded =
@@ -289,6 +296,19 @@ export class Preparation {
       configurationJson: isEmpty ? null : JSON.stringify(secrets.encrypt(configuration, paths)),
       inputs: secrets.encryptOwnInputs(inputs, paths),
     };
+  }
+
+  async #bringAssets(
+    { blueprintId, description: { resources, models } }: LaunchSubject,
+    progress: PreparationProgress,
+  ): Promise<void> {
+    if (blueprintId === null || resources.length + models.length === 0) return;
+    try {
+      await this.#parts.bringAssets(blueprintId, progress);
+    } catch (error) {
+      if (!(error instanceof OperationFailed)) throw error;
+      throw new PreparationFailed("preparation.requirement_unmet", error.message);
+    }
   }
 
   async #resourcesOf({ blueprintId, description }: LaunchSubject): Promise<ReadonlyMap<string, string>> {

@@ -56,6 +56,8 @@ const assets = query(
   blueprintAssets.toRecord,
 );
 
+const allAssets = query((db) => db.selectFrom("blueprint_assets").selectAll(), blueprintAssets.toRecord);
+
 /** Models that are complete. */
 const readyModels = (db: Db, modelId: string) =>
   db
@@ -106,6 +108,7 @@ export function sqlBlueprintRecords(database: Database): BlueprintRecords {
   return {
     ...readsOn(database),
     allPrepared: () => all.all(database),
+    allAssets: () => allAssets.all(database),
     hasModelFile: async (modelId, recipe, exceptBlueprintId) =>
       (await modelFile.first(database, modelId, recipe, exceptBlueprintId)) ?? false,
     isPackageUsed: (fingerprint, exceptBlueprintId) =>
