@@ -93,13 +93,18 @@ export function openBlueprints(config: Config, core: Core) {
   });
   core.sharedSweeps.push((request) => sharedAssets.removeUnused(request));
   // What is from before there was a shared store; the start does not wait for it.
-  void sharedAssets.shareAll((error) =>
+  const notShared = (error: unknown) =>
     log.warn(
       { error: String(error) },
       "a resource or model is not in the store of files yet; the next start tries again",
-    ),
-  );
-  sharedRuns.onFetched = (runId) => void preparation.keepUntilEnded(runId);
+    );
+  sharedAssets.shareAll(notShared).catch(notShared);
+  sharedRuns.onFetched = (runId) => {
+    preparation.keepUntilEnded(runId).catch((error: unknown) => {
+      const fields = { run_id: runId, error: String(error) };
+      log.warn(fields, "what was fetched for a run goes at the next start");
+    });
+  };
   const webUiPorts = new WebUiPorts({
     records: portRecords,
     start: config.webUiPortStart,

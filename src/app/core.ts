@@ -112,12 +112,12 @@ export async function openCore(
     nowMs: systemClock.nowMs,
   });
   // Bundles from before there was a shared store; the start does not wait for them.
-  void bundles.snapshots.shareAll((error) =>
+  const notShared = (error: unknown) =>
     log.warn(
       { error: String(error) },
       "a bundle is not in the store of files yet; the next start tries again",
-    ),
-  );
+    );
+  bundles.snapshots.shareAll(notShared).catch(notShared);
   const sharedRuns = new SharedRuns(home.path, shared);
   /** What else removes from the shared store what nothing names, once a day. */
   const sharedSweeps: ((request: Omit<Unused, "isNamed">) => Promise<void>)[] = [];
