@@ -272,10 +272,7 @@ export async function openCore(
 /** Of jobs wherever they are: of this program's alone, where no other program shares its database. */
 async function openControl(
   config: Config,
-  {
-    opened,
-    ...parts
-  }: Omit<NodeDoorParts, "heads" | "secret" | "livingNodes"> & { readonly opened: OpenStore },
+  { opened, ...parts }: Omit<NodeDoorParts, "heads" | "secret" | "nodes"> & { readonly opened: OpenStore },
   undo: AsyncDisposableStack,
 ): Promise<JobControl> {
   const { database, nodeSecret } = opened;
@@ -284,7 +281,7 @@ async function openControl(
   const secret = await nodeSecret();
   const door = await openNodeDoor(
     config,
-    { ...parts, heads: sqlJobHeads(database), livingNodes: async () => [], secret },
+    { ...parts, heads: sqlJobHeads(database), nodes: { all: async () => [] }, secret },
     undo,
   );
   return door.control;

@@ -3,7 +3,8 @@
 
 import { Follower } from "../cluster/follower.ts";
 import { nodeService } from "../cluster/node-service.ts";
-import { type JobHeads, type LivingNode, Places } from "../cluster/places.ts";
+import type { NodeRecords } from "../cluster/nodes.ts";
+import { type JobHeads, Places } from "../cluster/places.ts";
 import { RemoteControl } from "../cluster/remote-control.ts";
 import type { NodeCredentials } from "../cluster/wire/credentials.ts";
 import { Peers } from "../cluster/wire/peers.ts";
@@ -34,8 +35,7 @@ export interface NodeDoorParts {
   readonly operationRecords: OperationRecords;
   /** This node's owner, as it is now. */
   readonly owner: () => string;
-  /** Those whose leases are valid, by the database's clock. */
-  readonly livingNodes: () => Promise<readonly LivingNode[]>;
+  readonly nodes: Pick<NodeRecords, "all">;
   /** That the database keeps for its nodes, as hexadecimal digits. */
   readonly secret: string;
   readonly log: EngineLog;
@@ -62,7 +62,7 @@ export async function openNodeDoor(
   const messageBytesMax = Math.max(MESSAGE_BYTES_MIN, 2 * config.bodyBytesMax);
   const peers = new Peers({ credentials, messageBytesMax, clock: systemClock });
   undo.defer(() => peers.close());
-  const places = new Places({ jobs: parts.heads, livingNodes: parts.livingNodes, clock: systemClock });
+  const places = new Places({ jobs: parts.heads, nodes: parts.nodes, clock: systemClock });
   const records = { heads: places.heads.bind(places), events: eventsOf(parts) };
   const follower = new Follower({ feed, engine, records, peers, clock: systemClock, log });
   feed.followWith(follower);

@@ -2,11 +2,12 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type JobHead, type LivingNode, Places } from "./places.ts";
+import type { NodeRecord } from "./nodes.ts";
+import { type JobHead, Places } from "./places.ts";
 
 function world() {
   const owners = new Map<string, string>();
-  const nodes: LivingNode[] = [];
+  const nodes: Pick<NodeRecord, "owner" | "address" | "status">[] = [];
   let nowMs = 0;
   let reads = 0;
   const places = new Places({
@@ -21,9 +22,11 @@ function world() {
           ]),
         ),
     },
-    async livingNodes() {
-      reads++;
-      return [...nodes];
+    nodes: {
+      async all() {
+        reads++;
+        return nodes as unknown as readonly NodeRecord[];
+      },
     },
     clock: { steadyMs: () => nowMs },
   });
@@ -41,13 +44,18 @@ function world() {
 test("a job is where its owner's node is reached, or nowhere while that is lost", async () => {
   const { owners, nodes, places, pass } = world();
   owners.set("j", "b/1").set("lost", "c/1");
-  nodes.push({ owner: "b/1", address: "b:1" });
+  nodes.push({ owner: "b/1", address: "b:1", status: "ready" });
   assert.deepEqual(await places.placeOf("j"), { owner: "b/1", address: "b:1" });
   assert.deepEqual(await places.placeOf("lost"), { owner: "c/1", address: null });
   assert.equal(await places.placeOf("none"), null);
-  nodes.pop();
+  for (const status of ["lost", "left"] as const) {
+    nodes[0] = { owner: "b/1", address: "b:1", status };
+    pass(1_000);
+    assert.deepEqual(await places.placeOf("j"), { owner: "b/1", address: null });
+  }
+  nodes[0] = { owner: "b/1", address: "b:1", status: "draining" };
   pass(1_000);
-  assert.deepEqual(await places.placeOf("j"), { owner: "b/1", address: null });
+  assert.deepEqual(await places.placeOf("j"), { owner: "b/1", address: "b:1" });
 });
 
 test("the nodes are read once a second, however many jobs a lost one has left", async () => {
@@ -57,7 +65,7 @@ test("the nodes are read once a second, however many jobs a lost one has left", 
   const sources = async () => [...(await places.heads(jobs)).values()].map(({ source }) => source);
   assert.ok((await sources()).every((source) => source === null));
   assert.equal(reads(), 1);
-  nodes.push({ owner: "b/1", address: "b:1" });
+  nodes.push({ owner: "b/1", address: "b:1", status: "ready" });
   pass(1_000);
   assert.ok((await sources()).every((source) => source?.address === "b:1"));
   assert.equal(reads(), 2);
@@ -66,15 +74,15 @@ test("the nodes are read once a second, however many jobs a lost one has left", 
 test("a node that has begun since is known at once", async () => {
   const { owners, nodes, places } = world();
   owners.set("j", "b/1").set("new", "c/1");
-  nodes.push({ owner: "b/1", address: "b:1" });
+  nodes.push({ owner: "b/1", address: "b:1", status: "ready" });
   await places.placeOf("j");
-  nodes.push({ owner: "c/1", address: "c:1" });
+  nodes.push({ owner: "c/1", address: "c:1", status: "ready" });
   assert.deepEqual(await places.placeOf("new"), { owner: "c/1", address: "c:1" });
 });
 
 test("nobody streams what is over", async () => {
   const { owners, nodes, places } = world();
   owners.set("over", "b/1");
-  nodes.push({ owner: "b/1", address: "b:1" });
+  nodes.push({ owner: "b/1", address: "b:1", status: "ready" });
   assert.equal((await places.heads(["over"])).get("over")?.source, null);
 });

@@ -4,6 +4,7 @@
 
 import type { Clock } from "../engine/ports.ts";
 import type { Head } from "./follower.ts";
+import type { NodeRecords } from "./nodes.ts";
 import type { JobPlace } from "./remote-control.ts";
 
 const ROWS_FOR_MS = 1_000;
@@ -26,17 +27,9 @@ export interface JobHeads {
   heads(ids: readonly string[]): Promise<ReadonlyMap<string, JobHead>>;
 }
 
-/** What is known of a node that has a valid lease. */
-export interface LivingNode {
-  readonly owner: string;
-  /** host:port; null when others cannot reach it. */
-  readonly address: string | null;
-}
-
 export interface PlacesParts {
   readonly jobs: JobHeads;
-  /** Those whose leases are valid. @throws JournalUnavailable */
-  readonly livingNodes: () => Promise<readonly LivingNode[]>;
+  readonly nodes: Pick<NodeRecords, "all">;
   readonly clock: Pick<Clock, "steadyMs">;
 }
 
@@ -67,12 +60,12 @@ export class Places {
 
   /** @returns null when the owner is not alive, or cannot be reached */
   async #addressOf(owner: string): Promise<string | null> {
-    const { livingNodes, clock } = this.#parts;
+    const { nodes, clock } = this.#parts;
     const isOld = clock.steadyMs() - this.#readAtMs >= ROWS_FOR_MS;
     if (isOld || !this.#addresses.has(owner)) {
       const readAtMs = clock.steadyMs();
-      const nodes = await livingNodes();
-      this.#addresses = new Map(nodes.map((node) => [node.owner, node.address]));
+      const living = (await nodes.all()).filter(({ status }) => status !== "lost" && status !== "left");
+      this.#addresses = new Map(living.map((node) => [node.owner, node.address]));
       if (!this.#addresses.has(owner)) this.#addresses.set(owner, null);
       this.#readAtMs = readAtMs;
     }

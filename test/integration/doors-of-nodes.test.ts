@@ -1,4 +1,4 @@
-// Nodes on one PostgreSQL: real engines, sockets and statements, and commands that the test plays. What is asked at one node
+// Nodes on one PostgreSQL: real engines, leases, sockets and statements, and commands that the test plays. What is asked at one node
 // of a job on another.
 
 import assert from "node:assert/strict";
@@ -8,7 +8,6 @@ import { describe, test } from "node:test";
 import { systemClock, systemRandomness } from "../../src/app/clock.ts";
 import { loadConfig } from "../../src/app/config.ts";
 import { type NodeDoorParts, openNodeDoor } from "../../src/app/node-door.ts";
-import type { LivingNode } from "../../src/cluster/places.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { eventType } from "../../src/engine/event.ts";
 import { parseManifest } from "../../src/engine/manifest.ts";
@@ -22,6 +21,7 @@ import { EventFeed } from "../../src/runs/feed.ts";
 import { HumanAnswers } from "../../src/runs/human-answers.ts";
 import { openPostgres } from "../../src/store/postgres/database.ts";
 import { PostgresJournal } from "../../src/store/postgres/journal.ts";
+import { PostgresNodes } from "../../src/store/postgres/nodes.ts";
 import { sqlDeadLetterRecords } from "../../src/store/sql/dead-letters.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { sqlJobHeads } from "../../src/store/sql/heads.ts";
@@ -41,12 +41,13 @@ function configOf(url: string, env: Readonly<Record<string, string>> = {}) {
   return loaded.config;
 }
 
+/** None ends by itself in a test. */
+const LEASE_MS = 600_000;
 const silent = { warn: () => {}, error: () => {} };
 
-/** One cluster: a database, and who of its nodes has a lease. */
+/** One cluster: a database. */
 async function cluster() {
   const url = await takePostgres();
-  const living = new Map<string, LivingNode>();
   await using undo = new AsyncDisposableStack();
   undo.defer(() => returnPostgres(url));
   const kept = undo.move();
@@ -55,6 +56,7 @@ async function cluster() {
     const owner = `${name}/${systemRandomness.id()}`;
     const database = await openPostgres(url);
     const journal = new PostgresJournal(database);
+    const nodes = new PostgresNodes(database, LEASE_MS);
     const feed = new EventFeed();
     const starts: TaskStart[] = [];
     const engine = new Engine({
@@ -81,13 +83,14 @@ async function cluster() {
         gatewayRecords,
         operationRecords: sqlOperationRecords(database),
         owner: () => owner,
-        livingNodes: async () => [...living.values()],
+        nodes,
         secret: "07".repeat(32),
         log: silent,
       },
       own,
     );
-    living.set(owner, { owner, address });
+    const entry = { nodeId: name, owner, name, address, version: "1", labels: {}, pools: {}, totals: {} };
+    assert.equal(await nodes.register(entry, LEASE_MS, []), null);
     const stopping = new AbortController();
     const streams = new EventStreams({ feed, stopping: stopping.signal, log: silent });
     const requests = sqlHumanRequestRecords(database);
@@ -97,8 +100,9 @@ async function cluster() {
       if (isOver) return;
       isOver = true;
       engine.giveUp("It was killed.");
-      living.delete(owner);
       await own.disposeAsync();
+      await nodes.leave(entry);
+      await nodes.close();
     };
     kept.defer(async () => {
       stopping.abort();
@@ -172,14 +176,17 @@ async function submitted(node: Node, manifest: Parameters<typeof parseManifest>[
   return jobId;
 }
 
-const oneCommand = () => graph("one", [executor("work", ["true"])], [], { entrypoints: ["work"] });
+/** What a lost node has left is taken over at once. */
+const AT_ONCE = { recovery_mode: "cluster_recover" };
+
+const oneCommand = () => graph("one", [executor("work", ["true"])], [], { policies: AT_ONCE });
 
 /** Waits for people, and for a retry, and for messages. */
 function inNeed() {
   const nodes = [sensor("hold"), executor("asker", ["true"]), executor("failing", ["true"])];
   const more = {
     entrypoints: ["hold", "asker", "failing"],
-    policies: { failure_policy: "continue" },
+    policies: { ...AT_ONCE, failure_policy: "continue" },
   };
   return graph("in-need", nodes, [], more);
 }

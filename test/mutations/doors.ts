@@ -165,4 +165,18 @@ export const doorMutations: readonly Mutation[] = [
     replacement: "",
     tests: heads,
   },
+  {
+    fault: "a lost node is asked for its jobs",
+    file: "src/cluster/places.ts",
+    search: '.filter(({ status }) => status !== "lost" && status !== "left")',
+    replacement: "",
+    tests: places,
+  },
+  {
+    fault: "a port for nodes is open to other machines without certificates",
+    file: "src/app/config.ts",
+    search: "} else if (first !== undefined && !isLoopback(nodeHost)) {",
+    replacement: '} else if (first !== undefined && nodeHost === "") {',
+    tests: ["src/app/config.test.ts"],
+  },
 ];
