@@ -30,7 +30,10 @@ describe("a run", () => {
     const run = await a.accept(job.jobId);
     await b.takeover.start();
     await b.launcher.recover();
-    assert.equal((await b.find(run.runId)).owner, "a/1", "it is not touched while its owner is alive");
+    b.launcher.enqueue(run.runId);
+    await b.launched();
+    const found = await b.find(run.runId);
+    assert.deepEqual([found.owner, found.launched], ["a/1", false], "it is its owner's while that is alive");
     living.delete("a/1");
     b.takeover.lost();
     const ended = await b.ended(run.runId);

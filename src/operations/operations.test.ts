@@ -316,10 +316,14 @@ describe("of two programs", () => {
     await b.recover();
     const ended = await under.ended(operation);
     paused.resolve();
+    // Its writes come behind those of the first.
+    const next = await under.request("letters", a);
+    a.begin(next);
+    await under.ended(next);
     await a.stop();
     await b.stop();
     assert.deepEqual(await under.find(operation), ended);
-    assert.deepEqual([ended.status, ended.result, works], ["completed", { by: 2 }, ["a/1", "b/1"]]);
+    assert.deepEqual([ended.status, ended.result, works], ["completed", { by: 2 }, ["a/1", "b/1", "a/1"]]);
     assert.deepEqual(under.logged, []);
     const events = await under.events(operation);
     assert.deepEqual(
