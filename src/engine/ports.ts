@@ -2,6 +2,7 @@
 // their own. Production hands in SQLite, real processes and the real clock; the simulation hands in its own
 // and replays a week from one seed.
 
+import type { PlacementPolicy } from "./graph.ts";
 import type { Journal } from "./journal.ts";
 import type { JsonObject } from "./json.ts";
 import type { ServiceBoard } from "./service-port.ts";
@@ -51,8 +52,12 @@ export type Grant =
 
 /** The slots of all pools. Pure bookkeeping: no clock, no I/O. */
 export interface Slots {
-  /** Asks for slots. A queued request is granted later through `onGranted`, in fair order. */
-  request(key: string, pool: string, slots: number): Grant;
+  /**
+   * Asks for slots. A queued request is granted later through `onGranted`, in fair order.
+   *
+   * @param placement by which the node is chosen that grants them; "here": only the job's own node
+   */
+  request(key: string, pool: string, slots: number, placement: PlacementPolicy | "here"): Grant;
   /** Gives a lease back, or takes a queued request back. Doing it twice changes nothing. */
   release(key: string): void;
   /** Set once by the engine: called when a queued request gets its lease. */

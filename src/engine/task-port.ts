@@ -17,6 +17,8 @@ export interface Lease {
   readonly leaseId: string;
   readonly pool: string;
   readonly slots: number;
+  /** The node that has granted it, when it is not the job's own. */
+  readonly node?: string;
 }
 
 /** What a runner needs to start one attempt. */

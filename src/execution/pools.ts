@@ -46,6 +46,8 @@ const DEAD_TICKETS_MIN = 64;
 
 export class PoolSlots implements Slots {
   onGranted: (key: string, lease: Lease) => void = () => {};
+  /** Called when slots were given back for which nothing waits. */
+  onFree: (pool: string, free: number) => void = () => {};
   readonly #pools = new Map<string, Pool>();
   /** The pool of every key that holds a lease or waits. */
   readonly #poolOf = new Map<string, Pool>();
@@ -125,6 +127,7 @@ export class PoolSlots implements Slots {
       forgetDeadTickets(pool);
     }
     this.#serve(pool);
+    if (pool.waiting.size === 0 && pool.available > 0) this.onFree(pool.name, pool.available);
   }
 
   /** Every pool as it stands now. */

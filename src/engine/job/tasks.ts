@@ -51,7 +51,7 @@ export function adoptTask(job: Job, task: Task): void {
 
 /** Asks the pool for the next attempt's slots, and begins it if they are granted at once. */
 export function requestSlots(job: Job, task: Task): void {
-  const { config, nodeId } = agentOf(job, task).node;
+  const { config, nodeId, services } = agentOf(job, task).node;
   if (config.kind !== "executor") {
     begin(job, task, null);
     return;
@@ -61,7 +61,9 @@ export function requestSlots(job: Job, task: Task): void {
   task.requestedAtMs = job.context.clock.nowMs();
   const ref = nextAttempt(job, task);
   addEvent(job, "executor_lease_requested", nodeId, { task: task.seq, attempt: ref.attempt, pool, slots });
-  const grant = job.context.slots.request(slotsKey(ref), pool, slots);
+  // What others reach by an address of this node must run on it.
+  const placement = services.length > 0 ? "here" : job.graph.placementPolicy;
+  const grant = job.context.slots.request(slotsKey(ref), pool, slots, placement);
   if (grant.kind === "granted") begin(job, task, grant.lease);
   else if (grant.kind === "unsatisfiable") {
     endTask(job, task, failedOutcome("resource.unsatisfiable", grant.reason));

@@ -1,0 +1,374 @@
+// Owners and hosts of attempts in a simulated cluster: connections that are slow, break and are cut off, programs that
+// are killed and come back, commands that take a while to end when they are stopped. From one seed each.
+//
+// T1. A node's slots in use never exceed its capacity.
+// T2. When an owner is told that an attempt has ended, it runs nowhere any more.
+// T3. Every attempt that was started is reported as ended to a living owner, once.
+// T4. Once everything is healed, every request is granted.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Random } from "../../../test/simulation/random.ts";
+import { type Living, Timeline } from "../../../test/simulation/timeline.ts";
+import { sized } from "../../../test/support/long.ts";
+import type { PlacementPolicy } from "../../engine/graph.ts";
+import { type Clock, parseSlotsKey, slotsKey } from "../../engine/ports.ts";
+import {
+  noActions,
+  type TaskListener,
+  type TaskOutcome,
+  type TaskRef,
+  type TaskRunner,
+  type TaskStart,
+} from "../../engine/task-port.ts";
+import { PoolSlots } from "../../execution/pools.ts";
+import { clusterTasks } from "./cluster-tasks.ts";
+import type { Connection, FromHost, FromOwner } from "./messages.ts";
+
+const LEASE_MS = 15_000;
+const SEEDS = sized(40, 1_000);
+
+describe("attempts that are placed on other nodes", () => {
+  for (const placement of ["spread", "binpack", "local"] as const) {
+    test(`run where they were granted, once, whatever breaks (${placement})`, async () => {
+      const seen = { elsewhere: 0, lost: 0 };
+      for (let seed = 1; seed <= SEEDS; seed++) {
+        const world = new World(seed, placement);
+        await world.run();
+        for (const kind of ["elsewhere", "lost"] as const) seen[kind] += world.seen[kind];
+      }
+      assert.ok(seen.elsewhere > SEEDS, `${seen.elsewhere} attempts ran elsewhere`);
+      assert.ok(seen.lost > SEEDS / 10, `${seen.lost} attempts were lost`);
+    });
+  }
+});
+
+class World {
+  readonly time = new Timeline();
+  readonly random: Random;
+  readonly placement: PlacementPolicy;
+  readonly nodes: SimNode[] = [];
+  readonly seen = { elsewhere: 0, lost: 0 };
+  isHealed = false;
+  attempts = 0;
+
+  constructor(seed: number, placement: PlacementPolicy) {
+    this.random = new Random(seed);
+    this.placement = placement;
+    for (const [i, capacity] of [1, 3, 4].entries()) this.nodes.push(new SimNode(this, `n${i}`, capacity));
+  }
+
+  async run(): Promise<void> {
+    for (const node of this.nodes) node.begin();
+    this.#tellNodes();
+    this.#repeatedly(4_000, () => this.random.pick(this.nodes).work());
+    this.#repeatedly(30_000, () => this.#fault());
+    const end = this.time.nowMs + 180_000;
+    while (this.time.nowMs < end) await this.#steps(1);
+    this.isHealed = true;
+    for (const node of this.nodes) node.heal();
+    const last = this.time.nowMs + 10 * LEASE_MS;
+    while (this.time.nowMs < last && this.nodes.some(({ isBusy }) => isBusy)) await this.#steps(20);
+    for (const node of this.nodes) node.assertDone();
+  }
+
+  /** Until everything is healed. */
+  #repeatedly(everyMsMax: number, run: () => void): void {
+    this.time.plan(this.random.below(everyMsMax), null, () => {
+      if (this.isHealed) return;
+      run();
+      this.#repeatedly(everyMsMax, run);
+    });
+  }
+
+  async #steps(count: number): Promise<void> {
+    for (let n = 0; n < count; n++) {
+      if (!(await this.time.step())) return;
+      for (const node of this.nodes) node.assertSlots();
+    }
+  }
+
+  #fault(): void {
+    const node = this.random.pick(this.nodes);
+    if (this.random.chance(0.4)) node.cutOff(this.random.below(3 * LEASE_MS));
+    else if (this.random.chance(0.5)) node.breakConnections();
+    else node.restart();
+  }
+
+  /** The nodes look at each other's rows in the database every few seconds. */
+  #tellNodes(): void {
+    this.time.plan(3_000, null, () => this.#tellNodes());
+    for (const node of this.nodes) {
+      node.tasks.slots.nodesAre(
+        this.nodes
+          .filter((other) => other !== node)
+          .map((other) => ({ nodeId: other.nodeId, isReady: true, pools: other.pools() })),
+      );
+    }
+  }
+
+  runsSomewhere(ref: TaskRef): boolean {
+    return this.nodes.some((node) => node.running.has(slotsKey(ref)));
+  }
+}
+
+/** A program: a start of it is one owner. */
+class SimNode implements Living {
+  readonly #world: World;
+  readonly nodeId: string;
+  readonly #capacity: number;
+  isAlive = true;
+  #start = 0;
+  #cutUntilMs = 0;
+  #life: { isAlive: boolean } = { isAlive: true };
+  #connections = new Set<SimConnection<FromOwner, FromHost> | SimConnection<FromHost, FromOwner>>();
+  readonly running = new Map<string, { stopped: boolean }>();
+  #own!: PoolSlots;
+  tasks!: ReturnType<typeof clusterTasks>;
+  /** The attempts of this node's engine. */
+  #state = new Map<string, "asked" | "granted" | "running">();
+
+  constructor(world: World, nodeId: string, capacity: number) {
+    this.#world = world;
+    this.nodeId = nodeId;
+    this.#capacity = capacity;
+  }
+
+  get isBusy(): boolean {
+    return this.#state.size > 0 || this.running.size > 0;
+  }
+
+  get owner(): string {
+    return `${this.nodeId}/${this.#start}`;
+  }
+
+  pools() {
+    const { default: pool } = this.#own.snapshot();
+    return { default: { capacity: this.#capacity, free: pool!.queued > 0 ? 0 : pool!.available } };
+  }
+
+  begin(): void {
+    const world = this.#world;
+    const { time, random } = world;
+    this.#start++;
+    this.#life = { isAlive: true };
+    const life = this.#life;
+    const clock: Clock = {
+      nowMs: () => time.nowMs,
+      steadyMs: () => time.nowMs,
+      after: (delayMs, run) => time.plan(delayMs, life, run),
+      soon: (run) => void time.plan(0, life, run),
+    };
+    let lease = 0;
+    this.#own = new PoolSlots({ default: this.#capacity }, () => String(++lease));
+    const owner = this.owner;
+    this.tasks = clusterTasks({
+      owner: () => owner,
+      leaseMs: LEASE_MS,
+      ownLeaseLeftMs: () => LEASE_MS,
+      connect: (nodeId) => this.#connectTo(world.nodes.find((node) => node.nodeId === nodeId)!),
+      own: this.#own,
+      local: this.#runner(life),
+      engine: this.#engine(life),
+      clock,
+      log: { warn: () => {}, error: () => {} },
+    });
+    this.tasks.slots.onGranted = (key, lease) => {
+      this.#state.set(key, "granted");
+      if (lease.node !== undefined) world.seen.elsewhere++;
+      // Once that is on disk.
+      time.plan(random.below(5_000), life, () => {
+        if (this.#state.get(key) !== "granted") return;
+        this.#state.set(key, "running");
+        this.tasks.runner.start({ ref: parseSlotsKey(key), lease } as TaskStart);
+      });
+    };
+  }
+
+  /** The engine asks for slots for an attempt, or takes one back that waits or runs. */
+  work(): void {
+    const { random } = this.#world;
+    if (random.chance(0.15) && this.#state.size > 0) {
+      const [key, state] = random.pick([...this.#state]);
+      if (state === "running") this.tasks.runner.stop(parseSlotsKey(key));
+      else {
+        this.#state.delete(key);
+        this.tasks.slots.release(key);
+      }
+      return;
+    }
+    const key = `${this.nodeId}-${++this.#world.attempts}/1/1`;
+    this.#state.set(key, "asked");
+    const grant = this.tasks.slots.request(key, "default", 1, this.#world.placement);
+    if (grant.kind === "granted") this.tasks.slots.onGranted(key, grant.lease);
+    else assert.equal(grant.kind, "queued");
+  }
+
+  #engine(life: Living) {
+    const ended = (ref: TaskRef, outcome: TaskOutcome) => {
+      if (!life.isAlive) return;
+      const key = slotsKey(ref);
+      assert.equal(this.#state.get(key), "running", `T3: ${key} has ended twice, or was never started`);
+      assert.ok(!this.#world.runsSomewhere(ref), `T2: ${key} is told to have ended, and runs`);
+      this.#state.delete(key);
+      if (outcome.kind === "interrupted" && outcome.reason.includes("lost")) this.#world.seen.lost++;
+      this.tasks.slots.release(key);
+    };
+    const engine: TaskListener & { declaredOutputs(): [] } = {
+      taskEvents: () => {},
+      taskActions: () => {},
+      taskEnded: ended,
+      backpressure: () => null,
+      declaredOutputs: () => [],
+    };
+    return engine;
+  }
+
+  /** Runs "commands" that end by themselves after a while, and some seconds after they are stopped. */
+  #runner(life: Living): TaskRunner {
+    const { time, random } = this.#world;
+    const end = (ref: TaskRef, outcome: TaskOutcome) => {
+      const key = slotsKey(ref);
+      if (!this.running.delete(key)) return;
+      if (life.isAlive) this.tasks.reports.taskEnded(ref, outcome);
+    };
+    return {
+      start: ({ ref }) => {
+        const key = slotsKey(ref);
+        assert.ok(!this.#world.runsSomewhere(ref), `${key} runs twice`);
+        this.running.set(key, { stopped: false });
+        const succeeded: TaskOutcome = {
+          kind: "succeeded",
+          actions: noActions,
+          command: null,
+          artifacts: [],
+          observation: null,
+        };
+        time.plan(random.below(20_000), life, () => end(ref, succeeded));
+      },
+      stop: (ref) => {
+        const running = this.running.get(slotsKey(ref));
+        if (running === undefined || running.stopped) return;
+        running.stopped = true;
+        time.plan(random.below(5_000), life, () => end(ref, { kind: "interrupted", reason: "stopped" }));
+      },
+      send: () => {},
+      respond: () => {},
+    };
+  }
+
+  get #isCut(): boolean {
+    return this.#world.time.nowMs < this.#cutUntilMs;
+  }
+
+  #connectTo(other: SimNode): Connection<FromOwner, FromHost> {
+    const near = new SimConnection<FromOwner, FromHost>(this.#world);
+    if (other.#isCut || this.#isCut) {
+      this.#world.time.plan(this.#world.random.below(3_000), null, () => near.closed());
+      return near;
+    }
+    const far = new SimConnection<FromHost, FromOwner>(this.#world);
+    near.other = far;
+    far.other = near;
+    this.#connections.add(near);
+    other.#connections.add(far);
+    other.tasks.host.accept(this.nodeId, far);
+    return near;
+  }
+
+  /** The network does not reach it for a while: nothing arrives, and nobody is told. */
+  cutOff(forMs: number): void {
+    if (this.#world.isHealed) return;
+    this.#cutUntilMs = this.#world.time.nowMs + forMs;
+    for (const connection of this.#connections) connection.silence();
+    this.#connections.clear();
+  }
+
+  breakConnections(): void {
+    for (const connection of this.#connections) connection.breaks();
+    this.#connections.clear();
+  }
+
+  /** kill -9 and a new start, which first ends what the one before has left running. */
+  restart(): void {
+    if (this.#world.isHealed) return;
+    this.#life.isAlive = false;
+    for (const connection of this.#connections) connection.close();
+    this.#connections.clear();
+    this.#state.clear();
+    this.running.clear();
+    const before = this.owner;
+    this.begin();
+    for (const node of this.#world.nodes) if (node !== this) node.tasks.peers.ended(before);
+  }
+
+  heal(): void {
+    this.#cutUntilMs = 0;
+  }
+
+  assertSlots(): void {
+    assert.ok(this.running.size <= this.#capacity, `T1: ${this.running.size} of ${this.#capacity} slots`);
+  }
+
+  assertDone(): void {
+    assert.deepEqual([...this.#state], [], "T4");
+    assert.equal(this.running.size, 0);
+    assert.equal(this.#own.snapshot().default?.in_use, 0);
+  }
+}
+
+class SimConnection<Out, In> implements Connection<Out, In> {
+  onFrame: (frame: In) => void = () => {};
+  onClose: () => void = () => {};
+  other: SimConnection<In, Out> | null = null;
+  readonly #world: World;
+  #isOpen = true;
+  #isSilent = false;
+  #arrivesMs = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  write(frame: Out): void {
+    const { other } = this;
+    if (!this.#isOpen || this.#isSilent || other === null) return;
+    const copy = JSON.parse(JSON.stringify(frame)) as Out;
+    const { time, random } = this.#world;
+    // In order, and late now and then.
+    const delayMs = random.chance(0.02) ? random.below(4_000) : random.below(20);
+    this.#arrivesMs = Math.max(this.#arrivesMs, time.nowMs + delayMs);
+    time.plan(this.#arrivesMs - time.nowMs, null, () => {
+      if (other.#isOpen && !this.#isSilent) other.onFrame(copy);
+    });
+  }
+
+  close(): void {
+    const { other } = this;
+    this.#isOpen = false;
+    this.other = null;
+    if (other === null || this.#isSilent) return;
+    this.#world.time.plan(this.#world.random.below(20), null, () => other.closed());
+  }
+
+  /** Both ends are told, sooner or later. */
+  breaks(): void {
+    const { other } = this;
+    for (const end of [this, other]) {
+      if (end !== null) this.#world.time.plan(this.#world.random.below(20), null, () => end.closed());
+    }
+  }
+
+  /** The other end has closed it, or it was never made. */
+  closed(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.other = null;
+    this.onClose();
+  }
+
+  silence(): void {
+    this.#isSilent = true;
+    if (this.other !== null) this.other.#isSilent = true;
+  }
+}

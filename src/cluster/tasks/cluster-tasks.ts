@@ -1,0 +1,80 @@
+// One node's part in running the cluster's attempts: it places those of its jobs, and runs those that are placed on it.
+
+import type { DeclaredOutput } from "../../engine/graph.ts";
+import type { Clock, EngineLog, Slots } from "../../engine/ports.ts";
+import type { TaskListener, TaskRunner } from "../../engine/task-port.ts";
+import { FOREIGN, nodeIdOf, TaskHost } from "./host.ts";
+import type { Connection, FromHost, FromOwner } from "./messages.ts";
+import { TaskPeers } from "./peers.ts";
+import { ClusterTaskRunner, LocalReports } from "./runner.ts";
+import { ClusterSlots, type ClusterSlotsParts } from "./slots.ts";
+
+export interface ClusterTasksParts {
+  /** This node's name as an owner, `<node id>/<start id>`; another one after its lease was lost. */
+  readonly owner: () => string;
+  readonly leaseMs: number;
+  /** How long this node's own lease lasts from now on; 0 when it has none. */
+  readonly ownLeaseLeftMs: () => number;
+  /** Opens a connection to a node's host. One that cannot be made is closed soon. */
+  readonly connect: (nodeId: string) => Connection<FromOwner, FromHost>;
+  /** The node's own pools. */
+  readonly own: ClusterSlotsParts["own"] & {
+    onFree: (pool: string, free: number) => void;
+  };
+  readonly local: TaskRunner;
+  readonly engine: TaskListener & { declaredOutputs(jobId: string): readonly DeclaredOutput[] };
+  readonly clock: Clock;
+  readonly log: EngineLog;
+}
+
+export function clusterTasks(parts: ClusterTasksParts) {
+  const { own, local, engine, clock, log, owner, leaseMs } = parts;
+  const host = new TaskHost({ host: owner, leaseMs, runner: local, slots: own, clock, log });
+  const peers = new TaskPeers(
+    {
+      owner,
+      leaseMs,
+      ownLeaseLeftMs: parts.ownLeaseLeftMs,
+      connect: parts.connect,
+      declaredOutputs: (jobId) => engine.declaredOutputs(jobId),
+      listener: () => engine,
+      clock,
+      log,
+    },
+    {
+      granted: (key, lease) => slots.granted(key, lease),
+      refused: (nodeId, key) => slots.refused(nodeId, key),
+      free: (nodeId, pools) => slots.free(nodeId, pools),
+      lost: (nodeId, keys) => slots.lost(nodeId, keys),
+    },
+  );
+  const slots = new ClusterSlots({ nodeId: nodeIdOf(owner()), own, peers });
+  own.onGranted = (key, lease) => {
+    if (key.startsWith(FOREIGN)) host.granted(key, lease);
+    else slots.granted(key, lease);
+  };
+  const freed = new Map<string, number>();
+  own.onFree = (pool) => {
+    slots.ownFree(pool);
+    if (freed.size === 0) clock.soon(tellFree);
+    freed.set(pool, 0);
+  };
+  const tellFree = () => {
+    const now = own.snapshot();
+    const pools = [...freed.keys()].map((pool) => [pool, now[pool]?.queued === 0 ? now[pool].available : 0]);
+    freed.clear();
+    host.tellFree(Object.fromEntries(pools));
+  };
+  return {
+    host,
+    peers,
+    slots: slots as Slots & ClusterSlots,
+    runner: new ClusterTaskRunner(local, peers),
+    reports: new LocalReports(engine, host),
+    /** This node's lease is lost: what it runs for others, and what others run for it, is over. */
+    leaseLost() {
+      peers.close();
+      host.endAll();
+    },
+  };
+}

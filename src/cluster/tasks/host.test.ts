@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Timeline } from "../../../test/simulation/timeline.ts";
+import { noActions, type TaskOutcome, type TaskRef, type TaskStart } from "../../engine/task-port.ts";
+import { PoolSlots } from "../../execution/pools.ts";
+import { TaskHost } from "./host.ts";
+import type { Connection, FromHost, FromOwner, ToHost } from "./messages.ts";
+
+const LEASE_MS = 15_000;
+const ref: TaskRef = { jobId: "j", taskSeq: 1, attempt: 1 };
+const done: TaskOutcome = {
+  kind: "succeeded",
+  actions: noActions,
+  command: null,
+  artifacts: [],
+  observation: null,
+};
+
+class Owner implements Connection<FromHost, FromOwner> {
+  readonly got: FromHost[] = [];
+  isClosed = false;
+  onFrame: (frame: FromOwner) => void = () => {};
+  onClose: () => void = () => {};
+  #sent = 0;
+
+  constructor(host: TaskHost, nodeId: string) {
+    host.accept(nodeId, this);
+  }
+
+  write(frame: FromHost): void {
+    this.got.push(frame);
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+
+  hello(owner: string, received: number | null = null): void {
+    this.onFrame({ owner, received });
+  }
+
+  send(message: ToHost): void {
+    this.onFrame({ seq: ++this.#sent, received: 0, message });
+  }
+
+  /** What came, without the pings. */
+  take(): FromHost[] {
+    return this.got.splice(0).filter((frame) => !("ping" in frame));
+  }
+}
+
+function started() {
+  const time = new Timeline();
+  const clock = {
+    nowMs: () => time.nowMs,
+    steadyMs: () => time.nowMs,
+    after: (delayMs: number, run: () => void) => time.plan(delayMs, null, run),
+    soon: (run: () => void) => void time.plan(0, null, run),
+  };
+  const slots = new PoolSlots({ default: 1 }, () => "1");
+  const stopped: TaskRef[] = [];
+  const runner = {
+    start: () => {},
+    stop: (one: TaskRef) => void stopped.push(one),
+    send: () => {},
+    respond: () => {},
+  };
+  const log = { warn: () => {}, error: () => {} };
+  const host = new TaskHost({ host: () => "h/1", leaseMs: LEASE_MS, runner, slots, clock, log });
+  slots.onGranted = (key, lease) => host.granted(key, lease);
+  const owner = new Owner(host, "a");
+  owner.hello("a/1");
+  owner.send({ kind: "request", key: "j/1/1", number: 1, pool: "default", slots: 1 });
+  owner.send({ kind: "start", task: { ref } as TaskStart, outputs: [] });
+  owner.take();
+  return { time, host, slots, owner, stopped };
+}
+
+test("the next start of an owner's node is answered when the attempts of the one before have ended", () => {
+  const { host, slots, owner, stopped } = started();
+  const next = new Owner(host, "a");
+  next.hello("a/2");
+  assert.deepEqual(stopped, [ref]);
+  assert.ok(owner.isClosed);
+  assert.deepEqual(next.take(), []);
+  host.taskEnded(ref, { kind: "interrupted", reason: "stopped" });
+  assert.deepEqual(next.take()[0], { host: "h/1", received: 0 });
+  assert.deepEqual(owner.take(), []);
+  assert.equal(slots.snapshot().default?.in_use, 0);
+});
+
+test("an owner that comes back over a new connection gets what it has missed", () => {
+  const { host, owner } = started();
+  owner.onClose();
+  host.taskEvents(ref, [{ type: "log", payload: { n: 1 } }]);
+  host.taskEnded(ref, done);
+  const next = new Owner(host, "a");
+  next.hello("a/1", 1);
+  const [welcome, ...missed] = next.take();
+  assert.deepEqual(welcome, { host: "h/1", received: 2 });
+  assert.deepEqual(
+    missed.map((frame) => ("message" in frame ? frame.message?.kind : null)),
+    ["events", "ended"],
+  );
+});
+
+test("an owner that hangs up while nothing of it runs has its session ended, else it may come back", () => {
+  const { host, owner } = started();
+  owner.onClose();
+  const next = new Owner(host, "a");
+  next.hello("a/1", 1);
+  host.taskEnded(ref, done);
+  next.onClose();
+  const last = new Owner(host, "a");
+  last.hello("a/1", 2);
+  assert.deepEqual(last.take(), [{ host: "h/1", received: null }]);
+});
+
+test("an owner with the name of another node, or one that says nothing first, is cut off", () => {
+  const { host } = started();
+  const liar = new Owner(host, "b");
+  liar.hello("a/1");
+  assert.ok(liar.isClosed);
+  const silent = new Owner(host, "b");
+  silent.send({ kind: "stop", ref });
+  assert.ok(silent.isClosed);
+  assert.ok(host.has(ref));
+});
+
+test("an owner can stop and write to its own attempts only", () => {
+  const { host, stopped } = started();
+  const other = new Owner(host, "b");
+  other.hello("b/1");
+  other.send({ kind: "stop", ref });
+  assert.deepEqual(stopped, []);
+});
+
+test("attempts are ended a few seconds before the last answered ping is a lease ago", async () => {
+  const { time, owner, stopped } = started();
+  const beganMs = time.nowMs;
+  while (time.nowMs < beganMs + 6_000) await time.step();
+  const ping = owner.got.findLast((frame) => "ping" in frame);
+  assert.ok(ping !== undefined && "ping" in ping);
+  const askedMs = time.nowMs;
+  owner.onFrame({ pong: ping.ping, validMs: 12_000 });
+  while (stopped.length === 0) assert.ok(await time.step());
+  assert.ok(time.nowMs <= askedMs + 12_000 - 5_000, `${time.nowMs - askedMs} ms later`);
+  assert.ok(time.nowMs >= beganMs + LEASE_MS - 6_000);
+});

@@ -1,0 +1,356 @@
+// The attempts that this node runs for the owners of other nodes' jobs, and the slots that it gives them.
+//
+// - An owner's attempts run while its task lease lasts: for `validMs` after the host sent the last ping that was answered.
+//   STOP_BEFORE_MS earlier the host begins to end them, so that none is left when the owner takes them for ended.
+// - A session ends when its lease is over, or when its node comes back under another name: all of its attempts are
+//   stopped, its slots are given back when they have ended, and nothing is reported any more.
+// - A session goes on over a new connection, with the messages that the other end has missed (link.ts).
+
+import type { DeclaredOutput } from "../../engine/graph.ts";
+import { type Clock, type EngineLog, type Slots, slotsKey } from "../../engine/ports.ts";
+import type {
+  Lease,
+  TaskEvent,
+  TaskListener,
+  TaskOutcome,
+  TaskRef,
+  TaskRunner,
+  WorkerActions,
+} from "../../engine/task-port.ts";
+import { type Frame, Link } from "./link.ts";
+import type { Connection, FromHost, FromOwner, Hello, ToHost, ToOwner } from "./messages.ts";
+
+/** A command gets 5 s between SIGTERM and SIGKILL. */
+const STOP_BEFORE_MS = 6_000;
+const PINGS_PER_LEASE = 5;
+/** Reports that an owner has not confirmed, above which its attempts are not read on. */
+const UNCONFIRMED_MAX = 1_000;
+
+export interface HostParts {
+  /** This node's name in the cluster, as an owner. */
+  readonly host: () => string;
+  readonly leaseMs: number;
+  readonly runner: TaskRunner;
+  /** This node's own slots. Keys of owners elsewhere begin with FOREIGN. */
+  readonly slots: Pick<Slots, "request" | "release">;
+  readonly clock: Clock;
+  readonly log: EngineLog;
+}
+
+/** How keys of other nodes' attempts begin in this node's slots. */
+export const FOREIGN = "@";
+
+interface Attempt {
+  readonly ref: TaskRef;
+  readonly session: Session;
+  readonly outputs: readonly DeclaredOutput[];
+}
+
+interface Session {
+  readonly owner: string;
+  readonly link: Link<ToOwner, ToHost>;
+  connection: Connection<FromHost, FromOwner> | null;
+  /** Keys that wait for slots or have them, with the numbers of their requests. */
+  readonly keys: Map<string, number>;
+  /** When its lease is over, by this node's steady clock. */
+  validUntilMs: number;
+  pings: number;
+  /** When the pings that were not answered were sent. */
+  readonly pingsSentMs: Map<number, number>;
+  readonly waiters: (() => void)[];
+  isOver: boolean;
+  cancelBeat: () => void;
+}
+
+export class TaskHost implements TaskListener {
+  readonly #parts: HostParts;
+  readonly #sessions = new Map<string, Session>();
+  readonly #attempts = new Map<string, Attempt>();
+  /** Of owners whose earlier attempts still end here. */
+  #greetings: (() => void)[] = [];
+
+  constructor(parts: HostParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether it is an attempt of another node's job. */
+  has(ref: TaskRef): boolean {
+    return this.#attempts.has(slotsKey(ref));
+  }
+
+  /** The files that the manifest of a job calls its outputs, while an attempt of it runs here. */
+  declaredOutputs(jobId: string): readonly DeclaredOutput[] {
+    for (const { ref, outputs } of this.#attempts.values()) if (ref.jobId === jobId) return outputs;
+    return [];
+  }
+
+  /** Attempts that run here for others. */
+  get running(): number {
+    return this.#attempts.size;
+  }
+
+  /** Takes a connection on which an owner, which has proved who it is, will say hello. */
+  accept(nodeId: string, connection: Connection<FromHost, FromOwner>): void {
+    let session: Session | null = null;
+    let isClosed = false;
+    const greet = (hello: Hello) => {
+      if (isClosed) return;
+      this.#endOthers(nodeId, hello);
+      // What it was told to have ended must have: its answer waits for that.
+      if (this.#isEnding(nodeId)) this.#greetings.push(() => greet(hello));
+      else session = this.#welcome(nodeId, hello, connection);
+    };
+    connection.onFrame = (frame) => {
+      try {
+        if ("owner" in frame) greet(frame);
+        else if (session === null || session.connection !== connection) connection.close();
+        else if ("pong" in frame) this.#answered(session, frame.pong, frame.validMs);
+        else session.link.frame(frame);
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+        this.#parts.log.warn({ node: nodeId, reason: error.message }, "a peer's task stream was cut off");
+        connection.close();
+      }
+    };
+    connection.onClose = () => {
+      isClosed = true;
+      if (session?.connection !== connection) return;
+      session.connection = null;
+      session.link.disconnected();
+      // An owner that needs nothing any more hangs up.
+      if (session.keys.size === 0) this.#end(session);
+    };
+  }
+
+  /** Slots were granted to a key that began with FOREIGN. */
+  granted(foreignKey: string, lease: Lease): void {
+    const { session, key } = this.#ownerOf(foreignKey);
+    const number = session?.keys.get(key);
+    if (session === undefined || number === undefined) {
+      this.#parts.slots.release(foreignKey);
+      return;
+    }
+    session.link.send({
+      kind: "granted",
+      key,
+      number,
+      lease: { ...lease, node: nodeIdOf(this.#parts.host()) },
+    });
+  }
+
+  /** Tells the owners what is free in pools for which nobody waits. */
+  tellFree(pools: Readonly<Record<string, number>>): void {
+    for (const { link } of this.#sessions.values()) link.send({ kind: "free", pools });
+  }
+
+  // ------------------------------------------------------------------------------ reports of the runner
+
+  taskEvents(ref: TaskRef, events: readonly TaskEvent[]): void {
+    this.#sessionOf(ref)?.link.send({ kind: "events", ref, events });
+  }
+
+  taskActions(ref: TaskRef, actions: WorkerActions): void {
+    this.#sessionOf(ref)?.link.send({ kind: "actions", ref, actions });
+  }
+
+  taskEnded(ref: TaskRef, outcome: TaskOutcome): void {
+    const key = slotsKey(ref);
+    const attempt = this.#attempts.get(key);
+    if (attempt === undefined) return;
+    this.#attempts.delete(key);
+    const { session } = attempt;
+    if (!session.isOver) session.link.send({ kind: "ended", ref, outcome });
+    this.#release(session, key);
+    if (session.isOver) for (const greet of this.#greetings.splice(0)) greet();
+  }
+
+  backpressure(): Promise<void> | null {
+    for (const session of this.#sessions.values()) {
+      if (session.link.waiting < UNCONFIRMED_MAX) continue;
+      return new Promise((resolve) => session.waiters.push(resolve));
+    }
+    return null;
+  }
+
+  /** Ends all sessions: this node has lost its own lease, or stops. */
+  endAll(): void {
+    for (const session of [...this.#sessions.values()]) this.#end(session);
+  }
+
+  // ------------------------------------------------------------------------------------------- sessions
+
+  /** Ends the node's sessions but the one that it goes on with: those of an earlier start, and one that it has given up. */
+  #endOthers(nodeId: string, { owner, received }: Hello): void {
+    for (const session of [...this.#sessions.values()]) {
+      if (nodeIdOf(session.owner) !== nodeId) continue;
+      if (session.owner !== owner || (received === null && session.link.received > 0)) this.#end(session);
+    }
+  }
+
+  #isEnding(nodeId: string): boolean {
+    for (const { session } of this.#attempts.values()) {
+      if (session.isOver && nodeIdOf(session.owner) === nodeId) return true;
+    }
+    return false;
+  }
+
+  #welcome(
+    nodeId: string,
+    { owner, received }: Hello,
+    connection: Connection<FromHost, FromOwner>,
+  ): Session | null {
+    if (nodeIdOf(owner) !== nodeId) {
+      connection.close();
+      return null;
+    }
+    const known = this.#sessions.get(owner);
+    if (received !== null && known === undefined) {
+      connection.write({ host: this.#parts.host(), received: null });
+      return null;
+    }
+    const session = known ?? this.#begin(owner);
+    // What the connection before may still deliver is not taken: the count is final once it is told.
+    session.connection?.close();
+    session.connection = connection;
+    connection.write({ host: this.#parts.host(), received: session.link.received });
+    session.link.connected((frame: Frame<ToOwner>) => connection.write(frame), received ?? 0);
+    this.#ping(session);
+    return session;
+  }
+
+  #begin(owner: string): Session {
+    const session: Session = {
+      owner,
+      link: new Link<ToOwner, ToHost>({
+        receive: (message) => this.#receive(session, message),
+        drained: () => {
+          for (const resolve of session.waiters.splice(0)) resolve();
+        },
+      }),
+      connection: null,
+      keys: new Map(),
+      validUntilMs: this.#parts.clock.steadyMs() + this.#parts.leaseMs,
+      pings: 0,
+      pingsSentMs: new Map(),
+      waiters: [],
+      isOver: false,
+      cancelBeat: () => {},
+    };
+    this.#sessions.set(owner, session);
+    this.#beatLater(session);
+    return session;
+  }
+
+  #beatLater(session: Session): void {
+    const { clock, leaseMs, log } = this.#parts;
+    const leftMs = session.validUntilMs - STOP_BEFORE_MS - clock.steadyMs();
+    session.cancelBeat = clock.after(Math.min(leftMs, leaseMs / PINGS_PER_LEASE), () => {
+      if (clock.steadyMs() >= session.validUntilMs - STOP_BEFORE_MS) {
+        log.warn({ owner: session.owner }, "an owner is not reached: its attempts are ended here");
+        this.#end(session);
+        return;
+      }
+      session.link.confirmReceived();
+      this.#ping(session);
+      this.#beatLater(session);
+    });
+  }
+
+  #ping(session: Session): void {
+    if (session.connection === null) return;
+    const ping = ++session.pings;
+    session.pingsSentMs.set(ping, this.#parts.clock.steadyMs());
+    session.connection.write({ ping });
+  }
+
+  #answered(session: Session, ping: number, validMs: number): void {
+    const sentMs = session.pingsSentMs.get(ping);
+    if (sentMs === undefined) return;
+    for (const earlier of session.pingsSentMs.keys()) {
+      if (earlier <= ping) session.pingsSentMs.delete(earlier);
+    }
+    const lastsMs = Math.min(validMs, this.#parts.leaseMs);
+    session.validUntilMs = Math.max(session.validUntilMs, sentMs + lastsMs);
+  }
+
+  #end(session: Session): void {
+    if (session.isOver) return;
+    session.isOver = true;
+    session.cancelBeat();
+    this.#sessions.delete(session.owner);
+    session.connection?.close();
+    for (const resolve of session.waiters.splice(0)) resolve();
+    const running = new Set<string>();
+    for (const [key, attempt] of this.#attempts) {
+      if (attempt.session !== session) continue;
+      running.add(key);
+      this.#parts.runner.stop(attempt.ref);
+    }
+    for (const key of [...session.keys.keys()]) if (!running.has(key)) this.#release(session, key);
+  }
+
+  #receive(session: Session, message: ToHost): void {
+    if (session.isOver) return;
+    const { runner, slots } = this.#parts;
+    switch (message.kind) {
+      case "request": {
+        const { key, number, pool } = message;
+        session.keys.set(key, number);
+        const grant = slots.request(foreignKey(session, key), pool, message.slots, "here");
+        if (grant.kind === "granted") this.granted(foreignKey(session, key), grant.lease);
+        else if (grant.kind === "unsatisfiable") {
+          session.keys.delete(key);
+          session.link.send({ kind: "refused", key, number });
+        }
+        return;
+      }
+      case "release":
+        // Slots of an attempt that runs are given back by its end.
+        if (!this.#attempts.has(message.key)) this.#release(session, message.key);
+        return;
+      case "start": {
+        const { task, outputs } = message;
+        this.#attempts.set(slotsKey(task.ref), { ref: task.ref, session, outputs });
+        runner.start(task);
+        return;
+      }
+      case "stop":
+        if (this.#isOf(session, message.ref)) runner.stop(message.ref);
+        return;
+      case "send":
+        if (this.#isOf(session, message.ref)) runner.send(message.ref, message.envelope);
+        return;
+      case "respond":
+        if (this.#isOf(session, message.ref)) runner.respond(message.ref, message.line);
+        return;
+      default:
+        message satisfies never;
+    }
+  }
+
+  #isOf(session: Session, ref: TaskRef): boolean {
+    return this.#attempts.get(slotsKey(ref))?.session === session;
+  }
+
+  #release(session: Session, key: string): void {
+    if (session.keys.delete(key)) this.#parts.slots.release(foreignKey(session, key));
+  }
+
+  #sessionOf(ref: TaskRef): Session | null {
+    const session = this.#attempts.get(slotsKey(ref))?.session;
+    return session === undefined || session.isOver ? null : session;
+  }
+
+  #ownerOf(foreign: string): { readonly session: Session | undefined; readonly key: string } {
+    const [owner = "", key = ""] = foreign.slice(FOREIGN.length).split(" ");
+    return { session: this.#sessions.get(owner), key };
+  }
+}
+
+/** The node of an owner, whose name is `<node id>/<start id>`. */
+export function nodeIdOf(owner: string): string {
+  return owner.slice(0, owner.indexOf("/"));
+}
+
+/** An owner's name has no space. */
+const foreignKey = ({ owner }: Session, key: string) => `${FOREIGN}${owner} ${key}`;

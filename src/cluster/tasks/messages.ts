@@ -1,0 +1,83 @@
+// What an owner of jobs and a node that runs their attempts (the host) tell each other. All of it is JSON.
+//
+// - A session is one start of an owner at one start of a host. Within it messages are neither lost nor repeated
+//   (link.ts); when it is lost, everything of it has ended.
+// - The host asks the owner for a task lease again and again (`ping`): it may run the owner's attempts until it has been
+//   answered for too long, and ends them in time (host.ts). So the owner knows when attempts that it cannot reach
+//   have ended.
+
+import type { DeclaredOutput } from "../../engine/graph.ts";
+import type { Envelope } from "../../engine/message.ts";
+import type {
+  Lease,
+  TaskEvent,
+  TaskOutcome,
+  TaskRef,
+  TaskStart,
+  WorkerActions,
+} from "../../engine/task-port.ts";
+import type { Frame } from "./link.ts";
+
+/** Keys are those of the engine's slots (slotsKey). */
+export type ToHost =
+  | {
+      readonly kind: "request";
+      readonly key: string;
+      /** A request that was taken back and made again has another number; a grant says which one it answers. */
+      readonly number: number;
+      readonly pool: string;
+      readonly slots: number;
+    }
+  | { readonly kind: "release"; readonly key: string }
+  | { readonly kind: "start"; readonly task: TaskStart; readonly outputs: readonly DeclaredOutput[] }
+  | { readonly kind: "stop"; readonly ref: TaskRef }
+  | { readonly kind: "send"; readonly ref: TaskRef; readonly envelope: Envelope }
+  | { readonly kind: "respond"; readonly ref: TaskRef; readonly line: string };
+
+export type ToOwner =
+  | { readonly kind: "granted"; readonly key: string; readonly number: number; readonly lease: Lease }
+  /** The node has no such pool, or not as many slots. */
+  | { readonly kind: "refused"; readonly key: string; readonly number: number }
+  | { readonly kind: "events"; readonly ref: TaskRef; readonly events: readonly TaskEvent[] }
+  | { readonly kind: "actions"; readonly ref: TaskRef; readonly actions: WorkerActions }
+  | { readonly kind: "ended"; readonly ref: TaskRef; readonly outcome: TaskOutcome }
+  /** Slots that nobody waits for, of pools where that changed. */
+  | { readonly kind: "free"; readonly pools: Readonly<Record<string, number>> };
+
+/** The first thing on a connection, from the owner. */
+export interface Hello {
+  /** The owner's name (`<node id>/<start id>`), which is the session's at this host. */
+  readonly owner: string;
+  /** Messages of this session that the owner has received; null: it begins. */
+  readonly received: number | null;
+}
+
+/** The host's answer. */
+export interface Welcome {
+  readonly host: string;
+  /** Messages of this session that the host has received; null: it has no such session, or it has ended. */
+  readonly received: number | null;
+}
+
+/** Sent by the host; the owner answers each with a pong of the same number. */
+export interface Ping {
+  readonly ping: number;
+}
+
+export interface Pong {
+  readonly pong: number;
+  /** How long after it had sent the ping the host may run attempts of this owner; not more than the owner's own lease. */
+  readonly validMs: number;
+}
+
+export type FromOwner = Hello | Pong | Frame<ToHost>;
+export type FromHost = Welcome | Ping | Frame<ToOwner>;
+
+/** One connection between the two. Frames come in order; when some are lost, it is closed. */
+export interface Connection<Out, In> {
+  write(frame: Out): void;
+  close(): void;
+  /** Set once, before anything can come. */
+  onFrame: (frame: In) => void;
+  onClose: () => void;
+}

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PoolSlots } from "../../execution/pools.ts";
+import { ClusterSlots } from "./slots.ts";
+
+/** This node, "own", with `slots` slots, and what it asks of others. */
+function cluster(slots: number) {
+  let leases = 0;
+  const own = new PoolSlots({ default: slots }, () => String(++leases));
+  const asked: string[] = [];
+  const granted: string[] = [];
+  const peers = {
+    know: () => {},
+    request: (nodeId: string, key: string) => void asked.push(`${key} at ${nodeId}`),
+    release: (nodeId: string, key: string) => void asked.push(`not ${key} at ${nodeId}`),
+  };
+  const nodes = new ClusterSlots({ nodeId: "own", own, peers });
+  nodes.onGranted = (key, { node }) => void granted.push(`${key} at ${node ?? "own"}`);
+  own.onGranted = (key, lease) => nodes.granted(key, lease);
+  own.onFree = (pool) => nodes.ownFree(pool);
+  const others = (...free: readonly number[]) =>
+    nodes.nodesAre(
+      free.map((one, i) => ({
+        nodeId: `n${i}`,
+        isReady: true,
+        pools: { default: { capacity: 4, free: one } },
+      })),
+    );
+  const ask = (key: string, pool = "default", count = 1) => nodes.request(key, pool, count, "spread").kind;
+  const news = () => [asked.splice(0), granted.splice(0)];
+  return { nodes, others, ask, news };
+}
+
+const lease = (node: string) => ({ leaseId: "lease_x", pool: "default", slots: 1, node });
+
+test("a request goes to the node with the largest share of free slots, and is counted there until it tells more", () => {
+  const { others, ask, news } = cluster(1);
+  others(3, 4);
+  assert.deepEqual(
+    ["a", "b", "c", "d"].map((key) => ask(key)),
+    ["granted", "queued", "queued", "queued"],
+  );
+  assert.deepEqual(news(), [["b at n1", "c at n0", "d at n1"], []]);
+});
+
+test("a request that waits at a full node is taken to the first one with a free slot", () => {
+  const { nodes, others, ask, news } = cluster(1);
+  others(0, 0);
+  assert.deepEqual(
+    ["a", "b", "c"].map((key) => ask(key)),
+    ["granted", "queued", "queued"],
+  );
+  news();
+  nodes.free("n1", { default: 1 });
+  assert.deepEqual(news(), [["b at n1"], []]);
+  nodes.release("a");
+  assert.deepEqual(news(), [["not c at n0"], ["c at own"]]);
+});
+
+test("a request whose node is lost is made elsewhere", () => {
+  const { nodes, others, ask, news } = cluster(1);
+  others(4);
+  ask("a");
+  ask("b");
+  assert.deepEqual(news(), [["b at n0"], []]);
+  nodes.lost("n0", ["b"]);
+  nodes.release("a");
+  assert.deepEqual(news(), [[], ["b at own"]]);
+});
+
+test("slots that no living node has are waited for while a lost node had them, and are refused otherwise", () => {
+  const { nodes, ask, news } = cluster(1);
+  assert.equal(ask("a", "gpu"), "unsatisfiable");
+  assert.equal(ask("a", "default", 2), "unsatisfiable");
+  const pools = { gpu: { capacity: 1, free: 1 } };
+  nodes.nodesAre([{ nodeId: "n0", isReady: false, pools }]);
+  assert.equal(ask("a", "gpu"), "queued");
+  assert.deepEqual(news(), [[], []]);
+  nodes.nodesAre([{ nodeId: "n0", isReady: true, pools }]);
+  assert.deepEqual(news(), [["a at n0"], []]);
+  nodes.granted("a", lease("n0"));
+  assert.deepEqual(news(), [[], ["a at n0"]]);
+  nodes.release("a");
+  assert.deepEqual(news(), [["not a at n0"], []]);
+});
+
+test("a node that refuses, because its pools are others now, is not asked again", () => {
+  const { nodes, others, ask, news } = cluster(1);
+  others(4);
+  ask("a");
+  ask("b");
+  news();
+  nodes.refused("n0", "b");
+  assert.deepEqual(news(), [[], []]);
+  nodes.release("a");
+  assert.deepEqual(news(), [[], ["b at own"]]);
+});
+
+test("what must stay here is asked of no other node", () => {
+  const { nodes, others, news } = cluster(1);
+  others(4, 4);
+  assert.equal(nodes.request("a", "default", 1, "here").kind, "granted");
+  assert.equal(nodes.request("b", "default", 1, "here").kind, "queued");
+  nodes.free("n0", { default: 4 });
+  assert.deepEqual(news(), [[], []]);
+});

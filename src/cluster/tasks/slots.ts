@@ -1,0 +1,231 @@
+// The slots of the cluster, as the engine of one node sees them: its own pools, and those of other nodes.
+//
+// - Each node grants its own slots in the order in which they are asked for, by whatever node (src/execution/pools.ts).
+// - A request waits at one node. When another one has slots for which nothing waits, the oldest request that fits is taken
+//   back and made there.
+// - A request that no living node can ever grant waits for one that can, if the cluster has had such a node; else it is
+//   unsatisfiable.
+// - A request that must stay ("here") is this node's alone.
+
+import type { PlacementPolicy } from "../../engine/graph.ts";
+import type { Grant, Slots } from "../../engine/ports.ts";
+import type { Lease } from "../../engine/task-port.ts";
+import type { PeerSlots, TaskPeers } from "./peers.ts";
+import { type Candidate, choose } from "./placement.ts";
+
+/** A pool as a node last told of it. */
+export interface KnownPool {
+  readonly capacity: number;
+  readonly free: number;
+}
+
+/** Another node that takes attempts, or that is lost and may come back. */
+export interface KnownNode {
+  readonly nodeId: string;
+  readonly isReady: boolean;
+  readonly pools: Readonly<Record<string, KnownPool>>;
+}
+
+type OwnPools = Readonly<
+  Record<string, { readonly capacity: number; readonly available: number; readonly queued: number }>
+>;
+
+export interface ClusterSlotsParts {
+  readonly nodeId: string;
+  readonly own: Slots & { snapshot(): OwnPools };
+  readonly peers: Pick<TaskPeers, "know" | "request" | "release">;
+}
+
+type Where = PlacementPolicy | "here";
+
+interface Request {
+  readonly key: string;
+  readonly pool: string;
+  readonly slots: number;
+  readonly placement: Where;
+  /** Where it waits, or has its slots; null while no node can grant it. */
+  nodeId: string | null;
+}
+
+interface Estimate {
+  capacity: number;
+  /** Less than 0 when more was asked for than is free. */
+  free: number;
+  readonly isReady: boolean;
+}
+
+export class ClusterSlots implements Slots, PeerSlots {
+  onGranted: (key: string, lease: Lease) => void = () => {};
+  readonly #parts: ClusterSlotsParts;
+  readonly #requests = new Map<string, Request>();
+  /** Those that wait and may be moved, by pool, in the order in which they were made. */
+  readonly #waiting = new Map<string, Map<string, Request>>();
+  /** By node and pool. */
+  readonly #nodes = new Map<string, Map<string, Estimate>>();
+
+  constructor(parts: ClusterSlotsParts) {
+    this.#parts = parts;
+  }
+
+  request(key: string, pool: string, slots: number, placement: Where): Grant {
+    const known = this.#requests.get(key);
+    if (known !== undefined && known.nodeId !== this.#parts.nodeId) return { kind: "queued" };
+    if (known !== undefined || placement === "here") {
+      const grant = this.#parts.own.request(key, pool, slots, "here");
+      if (grant.kind !== "unsatisfiable") {
+        this.#requests.set(key, { key, pool, slots, placement: "here", nodeId: this.#parts.nodeId });
+      }
+      return grant;
+    }
+    const request: Request = { key, pool, slots, placement, nodeId: null };
+    const place = this.#place(request);
+    if (place === null && !this.#mayCome(pool, slots))
+      return this.#parts.own.request(key, pool, slots, "here");
+    this.#requests.set(key, request);
+    this.#waitingIn(pool).set(key, request);
+    const lease = place === null ? null : this.#make(request, place);
+    if (lease !== null) return { kind: "granted", lease };
+    for (const nodeId of this.#nodes.keys()) this.#parts.peers.know(nodeId);
+    return { kind: "queued" };
+  }
+
+  release(key: string): void {
+    const request = this.#requests.get(key);
+    if (request === undefined) return;
+    this.#requests.delete(key);
+    this.#waiting.get(request.pool)?.delete(key);
+    this.#takeBack(request);
+  }
+
+  /** The other nodes, with what is known of their pools. */
+  nodesAre(nodes: readonly KnownNode[]): void {
+    this.#nodes.clear();
+    for (const { nodeId, isReady, pools } of nodes) {
+      const estimates = Object.entries(pools).map(([name, pool]) => [name, { ...pool, isReady }] as const);
+      this.#nodes.set(nodeId, new Map(estimates));
+    }
+    for (const [nodeId, pools] of this.#nodes) for (const pool of pools.keys()) this.#fill(nodeId, pool);
+  }
+
+  /** Slots of this node's own pool are free, and nothing waits for them. */
+  ownFree(pool: string): void {
+    this.#fill(this.#parts.nodeId, pool);
+  }
+
+  /** A request was granted by the node at which it waits. */
+  granted(key: string, lease: Lease): void {
+    const request = this.#requests.get(key);
+    if (request === undefined) return;
+    this.#waiting.get(request.pool)?.delete(key);
+    this.onGranted(key, lease);
+  }
+
+  /** The node's pools are others than it was known to have. */
+  refused(nodeId: string, key: string): void {
+    const request = this.#requests.get(key);
+    if (request?.nodeId !== nodeId) return;
+    const pool = this.#nodes.get(nodeId)?.get(request.pool);
+    if (pool !== undefined) pool.capacity = 0;
+    this.#again(request);
+  }
+
+  free(nodeId: string, pools: Readonly<Record<string, number>>): void {
+    for (const [name, free] of Object.entries(pools)) {
+      const pool = this.#nodes.get(nodeId)?.get(name);
+      if (pool === undefined) continue;
+      pool.free = free;
+      this.#fill(nodeId, name);
+    }
+  }
+
+  lost(nodeId: string, keys: readonly string[]): void {
+    for (const pool of this.#nodes.get(nodeId)?.values() ?? []) pool.free = 0;
+    for (const key of keys) {
+      const request = this.#requests.get(key);
+      if (request?.nodeId === nodeId) this.#again(request);
+    }
+  }
+
+  /** Places a request anew that waits at its node no more. */
+  #again(request: Request): void {
+    request.nodeId = null;
+    const place = this.#place(request);
+    const lease = place === null ? null : this.#make(request, place);
+    if (lease !== null) this.onGranted(request.key, lease);
+  }
+
+  /** Makes the request at a node. @returns its lease, when it is granted at once */
+  #make(request: Request, nodeId: string): Lease | null {
+    const { key, pool, slots } = request;
+    request.nodeId = nodeId;
+    if (nodeId !== this.#parts.nodeId) {
+      const known = this.#nodes.get(nodeId)?.get(pool);
+      if (known !== undefined) known.free -= slots;
+      this.#parts.peers.request(nodeId, key, pool, slots);
+      return null;
+    }
+    const grant = this.#parts.own.request(key, pool, slots, "here");
+    if (grant.kind !== "granted") return null;
+    this.#waiting.get(pool)?.delete(key);
+    return grant.lease;
+  }
+
+  #takeBack({ nodeId, key }: Request): void {
+    if (nodeId === this.#parts.nodeId) this.#parts.own.release(key);
+    else if (nodeId !== null) this.#parts.peers.release(nodeId, key);
+  }
+
+  /** Takes the oldest requests that wait elsewhere to a node that has slots for which nothing waits. */
+  #fill(nodeId: string, pool: string): void {
+    for (const request of this.#waiting.get(pool)?.values() ?? []) {
+      const free = this.#freeAt(nodeId, pool);
+      if (free <= 0) return;
+      if (request.nodeId === nodeId) continue;
+      if (request.slots > free) return;
+      this.#takeBack(request);
+      const lease = this.#make(request, nodeId);
+      if (lease !== null) this.onGranted(request.key, lease);
+    }
+  }
+
+  #freeAt(nodeId: string, pool: string): number {
+    if (nodeId === this.#parts.nodeId) return freeOf(this.#parts.own.snapshot()[pool]);
+    const known = this.#nodes.get(nodeId)?.get(pool);
+    return known?.isReady === true ? known.free : 0;
+  }
+
+  /** @returns null when no node that is ready has so many slots in all */
+  #place({ pool, slots, placement }: Request): string | null {
+    const own = this.#parts.own.snapshot()[pool];
+    const candidates: Candidate[] = [];
+    if (own !== undefined && own.capacity >= slots) {
+      const { nodeId } = this.#parts;
+      candidates.push({ nodeId, isOwn: true, capacity: own.capacity, free: freeOf(own) });
+    }
+    for (const [nodeId, pools] of this.#nodes) {
+      const known = pools.get(pool);
+      if (known?.isReady && known.capacity >= slots) candidates.push({ nodeId, isOwn: false, ...known });
+    }
+    const [first, ...others] = candidates;
+    if (first === undefined || placement === "here") return null;
+    return choose(placement, slots, [first, ...others]).nodeId;
+  }
+
+  #mayCome(pool: string, slots: number): boolean {
+    return [...this.#nodes.values()].some((pools) => (pools.get(pool)?.capacity ?? 0) >= slots);
+  }
+
+  #waitingIn(pool: string): Map<string, Request> {
+    let waiting = this.#waiting.get(pool);
+    if (waiting === undefined) {
+      waiting = new Map();
+      this.#waiting.set(pool, waiting);
+    }
+    return waiting;
+  }
+}
+
+function freeOf(pool: OwnPools[string] | undefined): number {
+  if (pool === undefined) return 0;
+  return pool.queued > 0 ? -pool.queued : pool.available;
+}
