@@ -45,6 +45,8 @@ interface Request {
   readonly placement: Where;
   /** Where it waits, or has its slots; null while no node can grant it. */
   nodeId: string | null;
+  /** Whether its node had so many free slots when it was asked: the grant is under way, if no other node was faster. */
+  isExpected: boolean;
 }
 
 interface Estimate {
@@ -73,11 +75,12 @@ export class ClusterSlots implements Slots, PeerSlots {
     if (known !== undefined || placement === "here") {
       const grant = this.#parts.own.request(key, pool, slots, "here");
       if (grant.kind !== "unsatisfiable") {
-        this.#requests.set(key, { key, pool, slots, placement: "here", nodeId: this.#parts.nodeId });
+        const own = { placement: "here", nodeId: this.#parts.nodeId, isExpected: false } as const;
+        this.#requests.set(key, { key, pool, slots, ...own });
       }
       return grant;
     }
-    const request: Request = { key, pool, slots, placement, nodeId: null };
+    const request: Request = { key, pool, slots, placement, nodeId: null, isExpected: false };
     const place = this.#place(request);
     if (place === null && !this.#mayCome(pool, slots))
       return this.#parts.own.request(key, pool, slots, "here");
@@ -104,6 +107,8 @@ export class ClusterSlots implements Slots, PeerSlots {
       const estimates = Object.entries(pools).map(([name, pool]) => [name, { ...pool, isReady }] as const);
       this.#nodes.set(nodeId, new Map(estimates));
     }
+    for (const waiting of this.#waiting.values())
+      for (const request of waiting.values()) request.isExpected = false;
     for (const [nodeId, pools] of this.#nodes) for (const pool of pools.keys()) this.#fill(nodeId, pool);
   }
 
@@ -160,10 +165,12 @@ export class ClusterSlots implements Slots, PeerSlots {
     request.nodeId = nodeId;
     if (nodeId !== this.#parts.nodeId) {
       const known = this.#nodes.get(nodeId)?.get(pool);
+      request.isExpected = known !== undefined && known.free >= slots;
       if (known !== undefined) known.free -= slots;
       this.#parts.peers.request(nodeId, key, pool, slots);
       return null;
     }
+    request.isExpected = false;
     const grant = this.#parts.own.request(key, pool, slots, "here");
     if (grant.kind !== "granted") return null;
     this.#waiting.get(pool)?.delete(key);
@@ -180,7 +187,7 @@ export class ClusterSlots implements Slots, PeerSlots {
     for (const request of this.#waiting.get(pool)?.values() ?? []) {
       const free = this.#freeAt(nodeId, pool);
       if (free <= 0) return;
-      if (request.nodeId === nodeId) continue;
+      if (request.nodeId === nodeId || request.isExpected) continue;
       if (request.slots > free) return;
       this.#takeBack(request);
       const lease = this.#make(request, nodeId);
