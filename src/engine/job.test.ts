@@ -357,6 +357,29 @@ describe("tasks", () => {
     assert.equal(h.starts.filter(({ agentId }) => agentId === "b").length, 0);
   });
 
+  test("an attempt that an earlier owner had placed on another node is made again once it has ended there", async () => {
+    const h = new EngineHarness({ slots: 2 });
+    const { request } = h.slots;
+    const elsewhere = { leaseId: "lease_n2", pool: "default", slots: 1, node: "n2" };
+    h.slots.request = (key, pool, slots) =>
+      key.includes("/1/") ? { kind: "granted", lease: elsewhere } : request.call(h.slots, key, pool, slots);
+    const nodes = [router("r"), executor("a"), executor("b")];
+    const job = await h.submit(graph(nodes, [edge("r", "a"), edge("r", "b")]));
+    assert.deepEqual([h.started("a").lease?.node, h.started("b").lease?.node], ["n2", undefined]);
+    const endsMs = h.nowMs + 30_000;
+    h.endOfFormer = ({ node }) => (node === "n2" ? endsMs : Number.NEGATIVE_INFINITY);
+    await h.restart();
+    assert.deepEqual(
+      h.starts.map(({ agentId }) => agentId),
+      ["b"],
+    );
+    await h.advance(29_999);
+    assert.equal(h.starts.length, 1);
+    await h.advance(1);
+    assert.deepEqual(h.started("a").ref, { jobId: job, taskSeq: 1, attempt: 2 });
+    assert.equal(h.events(job, "executor_interrupted").length, 2);
+  });
+
   test("a request that no pool can ever grant fails with resource.unsatisfiable", async () => {
     const h = new EngineHarness({ slots: 1 });
     const job = await h.submit(graph([executor("a", { pool_slots: 2 })]));

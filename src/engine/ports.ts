@@ -60,6 +60,8 @@ export interface Slots {
   request(key: string, pool: string, slots: number, placement: PlacementPolicy | "here"): Grant;
   /** Gives a lease back, or takes a queued request back. Doing it twice changes nothing. */
   release(key: string): void;
+  /** When, on the steady clock, an attempt has ended for certain that an earlier owner of its job had begun with the lease. */
+  endOfFormer(lease: Lease): number;
   /** Set once by the engine: called when a queued request gets its lease. */
   onGranted: (key: string, lease: Lease) => void;
 }

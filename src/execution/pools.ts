@@ -130,6 +130,11 @@ export class PoolSlots implements Slots {
     if (pool.waiting.size === 0 && pool.available > 0) this.onFree(pool.name, pool.available);
   }
 
+  /** All commands of an earlier program of this node were ended before this one began. */
+  endOfFormer(): number {
+    return Number.NEGATIVE_INFINITY;
+  }
+
   /** Every pool as it stands now. */
   snapshot(): Record<string, PoolSnapshot> {
     const snapshot: Record<string, PoolSnapshot> = {};

@@ -7,7 +7,7 @@ import { type JobChanges, type Journal, JournalUnavailable } from "../../src/eng
 import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.ts";
 import type { Envelope } from "../../src/engine/message.ts";
-import type { Clock, Feed } from "../../src/engine/ports.ts";
+import type { Clock, Feed, Slots } from "../../src/engine/ports.ts";
 import type { ServiceBoard } from "../../src/engine/service-port.ts";
 import type { Submission } from "../../src/engine/submission.ts";
 import {
@@ -52,6 +52,8 @@ export class EngineHarness {
   published: string[] = [];
   /** What the board of services was told. */
   readonly told: string[] = [];
+  /** When attempts of an earlier owner on other nodes have ended; null: there are no other nodes. */
+  endOfFormer: Slots["endOfFormer"] | null = null;
   /** Told of every publication. */
   observer: Feed["published"] = () => {};
   /** What the journal answers next, instead of writing; consumed one per commit. */
@@ -76,7 +78,9 @@ export class EngineHarness {
 
   #newSlots(): PoolSlots {
     let n = 0;
-    return new PoolSlots({ default: this.#slotCount }, () => `${this.#lives}-${++n}`);
+    const slots = new PoolSlots({ default: this.#slotCount }, () => `${this.#lives}-${++n}`);
+    const { endOfFormer } = this;
+    return endOfFormer === null ? slots : Object.assign(slots, { endOfFormer });
   }
 
   #newEngine(): Engine {

@@ -27,6 +27,9 @@ export interface ClusterTasksParts {
   readonly log: EngineLog;
 }
 
+/** Leases after which a host has ended the attempts of an owner that it does not reach, in any case (peers.ts). */
+const FORMER_LEASES = 2;
+
 export function clusterTasks(parts: ClusterTasksParts) {
   const { own, local, engine, clock, log, owner, leaseMs } = parts;
   const host = new TaskHost({ host: owner, leaseMs, runner: local, slots: own, clock, log });
@@ -48,7 +51,9 @@ export function clusterTasks(parts: ClusterTasksParts) {
       lost: (nodeId, keys) => slots.lost(nodeId, keys),
     },
   );
-  const slots = new ClusterSlots({ nodeId: nodeIdOf(owner()), own, peers });
+  // Nothing is known of earlier sessions: they end as any do whose owner is not reached.
+  let formerEndMs = clock.steadyMs() + FORMER_LEASES * leaseMs;
+  const slots = new ClusterSlots({ nodeId: nodeIdOf(owner()), own, peers, formerEndMs: () => formerEndMs });
   own.onGranted = (key, lease) => {
     if (key.startsWith(FOREIGN)) host.granted(key, lease);
     else slots.granted(key, lease);
@@ -73,6 +78,7 @@ export function clusterTasks(parts: ClusterTasksParts) {
     reports: new LocalReports(engine, host),
     /** This node's lease is lost: what it runs for others, and what others run for it, is over. */
     leaseLost() {
+      formerEndMs = clock.steadyMs() + FORMER_LEASES * leaseMs;
       peers.close();
       host.endAll();
     },

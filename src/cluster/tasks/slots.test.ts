@@ -14,7 +14,7 @@ function cluster(slots: number) {
     request: (nodeId: string, key: string) => void asked.push(`${key} at ${nodeId}`),
     release: (nodeId: string, key: string) => void asked.push(`not ${key} at ${nodeId}`),
   };
-  const nodes = new ClusterSlots({ nodeId: "own", own, peers });
+  const nodes = new ClusterSlots({ nodeId: "own", own, peers, formerEndMs: () => 7 });
   nodes.onGranted = (key, { node }) => void granted.push(`${key} at ${node ?? "own"}`);
   own.onGranted = (key, lease) => nodes.granted(key, lease);
   own.onFree = (pool) => nodes.ownFree(pool);
@@ -103,4 +103,12 @@ test("what must stay here is asked of no other node", () => {
   assert.equal(nodes.request("b", "default", 1, "here").kind, "queued");
   nodes.free("n0", { default: 4 });
   assert.deepEqual(news(), [[], []]);
+});
+
+test("an attempt of a former owner may run on another node for a while, and not on this one", () => {
+  const { nodes } = cluster(1);
+  assert.equal(nodes.endOfFormer(lease("n0")), 7);
+  const { node, ...own } = lease("n0");
+  assert.equal(node, "n0");
+  assert.equal(nodes.endOfFormer(own), Number.NEGATIVE_INFINITY);
 });

@@ -34,6 +34,8 @@ export interface ClusterSlotsParts {
   readonly nodeId: string;
   readonly own: Slots & { snapshot(): OwnPools };
   readonly peers: Pick<TaskPeers, "know" | "request" | "release">;
+  /** When nothing runs elsewhere any more, on the steady clock, that was begun before this node got its present name. */
+  readonly formerEndMs: () => number;
 }
 
 type Where = PlacementPolicy | "here";
@@ -98,6 +100,11 @@ export class ClusterSlots implements Slots, PeerSlots {
     this.#requests.delete(key);
     this.#waiting.get(request.pool)?.delete(key);
     this.#takeBack(request);
+  }
+
+  /** A node that ran it for an earlier owner has ended it soon after it lost that one. */
+  endOfFormer({ node }: Lease): number {
+    return node === undefined ? Number.NEGATIVE_INFINITY : this.#parts.formerEndMs();
   }
 
   /** The other nodes, with what is known of their pools. */

@@ -126,14 +126,21 @@ export function retryDue(job: Job, taskSeq: number): void {
   requestSlots(job, task);
 }
 
-/** The attempt ended through no fault of its own: it is made again, unless the node forbids that. */
-function interrupted(job: Job, task: Task, reason: string): void {
+/**
+ * The attempt ended through no fault of its own: it is made again, unless the node forbids that.
+ *
+ * @param endedAtMs when it has ended for certain, on the steady clock
+ */
+function interrupted(job: Job, task: Task, reason: string, endedAtMs = Number.NEGATIVE_INFINITY): void {
   const { config, nodeId } = agentOf(job, task).node;
   addEvent(job, "executor_interrupted", nodeId, { task: task.seq, attempt: task.attempt, reason });
   if (config.kind === "executor" && !config.safeToRetry) {
     const attempt = `Attempt ${task.attempt} of agent "${nodeId}" was interrupted (${reason})`;
     const message = `${attempt}, and the node says that it must not run twice.`;
     endTask(job, task, failedOutcome("runtime.recovered_interrupted", message));
+  } else if (endedAtMs > job.context.clock.steadyMs()) {
+    setTaskState(job, task, { kind: "backoff", dueAtMs: endedAtMs });
+    setTimer(job, endedAtMs, { kind: "retry", taskSeq: task.seq });
   } else if (job.status === "running") requestSlots(job, task);
   else setTaskState(job, task, { kind: "queued" });
 }
@@ -142,10 +149,13 @@ function interrupted(job: Job, task: Task, reason: string): void {
 export function recoverTask(job: Job, task: Task): void {
   const { state } = task;
   switch (state.kind) {
-    case "running":
+    case "running": {
+      const { lease } = state;
       releaseLease(job, task, state, "interrupted");
-      interrupted(job, task, "the runtime was restarted");
+      const endedAtMs = lease === null ? undefined : job.context.slots.endOfFormer(lease);
+      interrupted(job, task, "the runtime was restarted", endedAtMs);
       return;
+    }
     case "queued":
       if (job.status === "running") requestSlots(job, task);
       return;

@@ -48,6 +48,7 @@ export function meteredSlots(slots: Slots, meter: RuntimeMeter, watch: Stopwatch
       waitingSinceMs.delete(key);
       slots.release(key);
     },
+    endOfFormer: (lease) => slots.endOfFormer(lease),
   };
   slots.onGranted = (key, lease) => {
     const sinceMs = waitingSinceMs.get(key);
