@@ -8,6 +8,8 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { EngineUnavailable, JobUnwritable } from "../engine/batch.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import type { EventFeed } from "../runs/feed.ts";
+import type { TaskHost } from "./tasks/host.ts";
+import type { FromHost, FromOwner } from "./tasks/messages.ts";
 import {
   actionFromWire,
   type ControlAction,
@@ -19,8 +21,11 @@ import {
   ControlResponseSchema,
   NodeService,
   StatusResponseSchema,
+  type TasksResponse,
+  TasksResponseSchema,
   type WatchResponse,
 } from "./wire/gen/svc/node/v1/node_pb.ts";
+import { TaskStream } from "./wire/task-stream.ts";
 import { WatchQueue } from "./wire/watch.ts";
 
 export interface NodeServiceParts {
@@ -29,10 +34,12 @@ export interface NodeServiceParts {
   readonly version: string;
   readonly engine: JobControl & { holds(jobId: string): boolean; readonly openJobs: number };
   readonly feed: EventFeed;
+  /** What runs other nodes' attempts here. */
+  readonly host: Pick<TaskHost, "accept">;
 }
 
 export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) => void {
-  const { owner, version, engine, feed } = parts;
+  const { owner, version, engine, feed, host } = parts;
   const isHeld = (asked: { readonly owner: string; readonly jobId: string }) =>
     asked.owner === owner() && engine.holds(asked.jobId);
   return (router) =>
@@ -57,6 +64,14 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
         } finally {
           stop();
         }
+      },
+
+      async *tasks(requests, { signal }): AsyncGenerator<TasksResponse> {
+        const stream = new TaskStream<FromHost, FromOwner>();
+        signal.addEventListener("abort", () => stream.lost(), { once: true });
+        host.accept(stream);
+        void stream.take(requests);
+        for await (const part of stream.outgoing()) yield create(TasksResponseSchema, part);
       },
     });
 }

@@ -56,7 +56,14 @@ export async function startNode(
     port: given.port ?? 0,
     credentials,
     messageBytesMax: MESSAGE_BYTES_MAX,
-    routes: nodeService({ owner: () => owner, version: "1.2.3", engine, feed, ...given.parts }),
+    routes: nodeService({
+      owner: () => owner,
+      version: "1.2.3",
+      engine,
+      feed,
+      host: { accept: (connection) => connection.close() },
+      ...given.parts,
+    }),
     log: { warn: (_fields, message) => void warnings.push(message) },
   });
   return {

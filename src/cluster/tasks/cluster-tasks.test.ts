@@ -272,7 +272,7 @@ class SimNode implements Living {
     far.other = near;
     this.#connections.add(near);
     other.#connections.add(far);
-    other.tasks.host.accept(this.nodeId, far);
+    other.tasks.host.accept(far);
     return near;
   }
 

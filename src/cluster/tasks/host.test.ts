@@ -23,8 +23,8 @@ class Owner implements Connection<FromHost, FromOwner> {
   onClose: () => void = () => {};
   #sent = 0;
 
-  constructor(host: TaskHost, nodeId: string) {
-    host.accept(nodeId, this);
+  constructor(host: TaskHost) {
+    host.accept(this);
   }
 
   write(frame: FromHost): void {
@@ -68,7 +68,7 @@ function started() {
   const log = { warn: () => {}, error: () => {} };
   const host = new TaskHost({ host: () => "h/1", leaseMs: LEASE_MS, runner, slots, clock, log });
   slots.onGranted = (key, lease) => host.granted(key, lease);
-  const owner = new Owner(host, "a");
+  const owner = new Owner(host);
   owner.hello("a/1");
   owner.send({ kind: "request", key: "j/1/1", number: 1, pool: "default", slots: 1 });
   owner.send({ kind: "start", task: { ref } as TaskStart, outputs: [] });
@@ -78,7 +78,7 @@ function started() {
 
 test("the next start of an owner's node is answered when the attempts of the one before have ended", () => {
   const { host, slots, owner, stopped } = started();
-  const next = new Owner(host, "a");
+  const next = new Owner(host);
   next.hello("a/2");
   assert.deepEqual(stopped, [ref]);
   assert.ok(owner.isClosed);
@@ -94,7 +94,7 @@ test("an owner that comes back over a new connection gets what it has missed", (
   owner.onClose();
   host.taskEvents(ref, [{ type: "log", payload: { n: 1 } }]);
   host.taskEnded(ref, done);
-  const next = new Owner(host, "a");
+  const next = new Owner(host);
   next.hello("a/1", 1);
   const [welcome, ...missed] = next.take();
   assert.deepEqual(welcome, { host: "h/1", received: 2 });
@@ -107,21 +107,18 @@ test("an owner that comes back over a new connection gets what it has missed", (
 test("an owner that hangs up while nothing of it runs has its session ended, else it may come back", () => {
   const { host, owner } = started();
   owner.onClose();
-  const next = new Owner(host, "a");
+  const next = new Owner(host);
   next.hello("a/1", 1);
   host.taskEnded(ref, done);
   next.onClose();
-  const last = new Owner(host, "a");
+  const last = new Owner(host);
   last.hello("a/1", 2);
   assert.deepEqual(last.take(), [{ host: "h/1", received: null }]);
 });
 
-test("an owner with the name of another node, or one that says nothing first, is cut off", () => {
+test("one that says nothing first is cut off", () => {
   const { host } = started();
-  const liar = new Owner(host, "b");
-  liar.hello("a/1");
-  assert.ok(liar.isClosed);
-  const silent = new Owner(host, "b");
+  const silent = new Owner(host);
   silent.send({ kind: "stop", ref });
   assert.ok(silent.isClosed);
   assert.ok(host.has(ref));
@@ -129,7 +126,7 @@ test("an owner with the name of another node, or one that says nothing first, is
 
 test("an owner can stop and write to its own attempts only", () => {
   const { host, stopped } = started();
-  const other = new Owner(host, "b");
+  const other = new Owner(host);
   other.hello("b/1");
   other.send({ kind: "stop", ref });
   assert.deepEqual(stopped, []);

@@ -89,16 +89,16 @@ export class TaskHost implements TaskListener {
     return this.#attempts.size;
   }
 
-  /** Takes a connection on which an owner, which has proved who it is, will say hello. */
-  accept(nodeId: string, connection: Connection<FromHost, FromOwner>): void {
+  /** Takes a connection of a node of this cluster, on which it will say hello. */
+  accept(connection: Connection<FromHost, FromOwner>): void {
     let session: Session | null = null;
     let isClosed = false;
     const greet = (hello: Hello) => {
       if (isClosed) return;
-      this.#endOthers(nodeId, hello);
+      this.#endOthers(hello);
       // What it was told to have ended must have: its answer waits for that.
-      if (this.#isEnding(nodeId)) this.#greetings.push(() => greet(hello));
-      else session = this.#welcome(nodeId, hello, connection);
+      if (this.#isEnding(nodeIdOf(hello.owner))) this.#greetings.push(() => greet(hello));
+      else session = this.#welcome(hello, connection);
     };
     connection.onFrame = (frame) => {
       try {
@@ -108,7 +108,7 @@ export class TaskHost implements TaskListener {
         else session.link.frame(frame);
       } catch (error) {
         if (!(error instanceof RangeError)) throw error;
-        this.#parts.log.warn({ node: nodeId, reason: error.message }, "a peer's task stream was cut off");
+        this.#parts.log.warn({ reason: error.message }, "another node's task stream was cut off");
         connection.close();
       }
     };
@@ -180,7 +180,8 @@ export class TaskHost implements TaskListener {
   // ------------------------------------------------------------------------------------------- sessions
 
   /** Ends the node's sessions but the one that it goes on with: those of an earlier start, and one that it has given up. */
-  #endOthers(nodeId: string, { owner, received }: Hello): void {
+  #endOthers({ owner, received }: Hello): void {
+    const nodeId = nodeIdOf(owner);
     for (const session of [...this.#sessions.values()]) {
       if (nodeIdOf(session.owner) !== nodeId) continue;
       if (session.owner !== owner || (received === null && session.link.received > 0)) this.#end(session);
@@ -194,15 +195,7 @@ export class TaskHost implements TaskListener {
     return false;
   }
 
-  #welcome(
-    nodeId: string,
-    { owner, received }: Hello,
-    connection: Connection<FromHost, FromOwner>,
-  ): Session | null {
-    if (nodeIdOf(owner) !== nodeId) {
-      connection.close();
-      return null;
-    }
+  #welcome({ owner, received }: Hello, connection: Connection<FromHost, FromOwner>): Session | null {
     const known = this.#sessions.get(owner);
     if (received !== null && known === undefined) {
       connection.write({ host: this.#parts.host(), received: null });
