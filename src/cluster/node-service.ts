@@ -34,8 +34,8 @@ export interface NodeServiceParts {
   readonly version: string;
   readonly engine: JobControl & { holds(jobId: string): boolean; readonly openJobs: number };
   readonly feed: EventFeed;
-  /** What runs other nodes' attempts here. */
-  readonly host: Pick<TaskHost, "accept">;
+  /** What runs other nodes' attempts here; without one there are none. */
+  readonly host?: Pick<TaskHost, "accept">;
 }
 
 export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) => void {
@@ -67,6 +67,7 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
       },
 
       async *tasks(requests, { signal }): AsyncGenerator<TasksResponse> {
+        if (host === undefined) throw new ConnectError("No attempts of other nodes run here.", Code.Unimplemented);
         const stream = new TaskStream<FromHost, FromOwner>();
         signal.addEventListener("abort", () => stream.lost(), { once: true });
         host.accept(stream);

@@ -35,8 +35,8 @@ export interface GivenIdentity {
   /** Never used before. */
   readonly jobId: string;
   readonly runId: string;
-  /** What workers are told as their job's id. */
-  readonly definitionId: string;
+  /** What workers are told as their job's id; null for the job's own. */
+  readonly definitionId: string | null;
 }
 
 /**

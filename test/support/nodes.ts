@@ -61,7 +61,6 @@ export async function startNode(
       version: "1.2.3",
       engine,
       feed,
-      host: { accept: (connection) => connection.close() },
       ...given.parts,
     }),
     log: { warn: (_fields, message) => void warnings.push(message) },
