@@ -67,7 +67,8 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
       },
 
       async *tasks(requests, { signal }): AsyncGenerator<TasksResponse> {
-        if (host === undefined) throw new ConnectError("No attempts of other nodes run here.", Code.Unimplemented);
+        if (host === undefined)
+          throw new ConnectError("No attempts of other nodes run here.", Code.Unimplemented);
         const stream = new TaskStream<FromHost, FromOwner>();
         signal.addEventListener("abort", () => stream.lost(), { once: true });
         host.accept(stream);
