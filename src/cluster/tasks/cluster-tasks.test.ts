@@ -1,10 +1,10 @@
 // Owners and hosts of attempts in a simulated cluster: connections that are slow, break and are cut off, programs that
 // are killed and come back, commands that take a while to end when they are stopped. From one seed each.
 //
-// T1. A node's slots in use never exceed its capacity.
-// T2. When an owner is told that an attempt has ended, it runs nowhere any more.
-// T3. Every attempt that was started is reported as ended to a living owner, once.
-// T4. Once everything is healed, every request is granted.
+// - A node's slots in use never exceed its capacity.
+// - When an owner is told that an attempt has ended, it runs nowhere any more.
+// - Every attempt that was started is reported as ended to a living owner, once.
+// - Once everything is healed, every request is granted.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -208,8 +208,8 @@ class SimNode implements Living {
     const ended = (ref: TaskRef, outcome: TaskOutcome) => {
       if (!life.isAlive) return;
       const key = slotsKey(ref);
-      assert.equal(this.#state.get(key), "running", `T3: ${key} has ended twice, or was never started`);
-      assert.ok(!this.#world.runsSomewhere(ref), `T2: ${key} is told to have ended, and runs`);
+      assert.equal(this.#state.get(key), "running", `${key} has ended twice, or was never started`);
+      assert.ok(!this.#world.runsSomewhere(ref), `${key} is told to have ended, and runs`);
       this.#state.delete(key);
       if (outcome.kind === "interrupted" && outcome.reason.includes("lost")) this.#world.seen.lost++;
       this.tasks.slots.release(key);
@@ -307,11 +307,11 @@ class SimNode implements Living {
   }
 
   assertSlots(): void {
-    assert.ok(this.running.size <= this.#capacity, `T1: ${this.running.size} of ${this.#capacity} slots`);
+    assert.ok(this.running.size <= this.#capacity, `${this.running.size} of ${this.#capacity} slots`);
   }
 
   assertDone(): void {
-    assert.deepEqual([...this.#state], [], "T4");
+    assert.deepEqual([...this.#state], [], "what is not granted");
     assert.equal(this.running.size, 0);
     assert.equal(this.#own.snapshot().default?.in_use, 0);
   }
