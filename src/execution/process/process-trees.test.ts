@@ -161,14 +161,16 @@ describe("the process tree of a worker", () => {
 
   it("is never started when the stop comes while its workspace is staged", async () => {
     await using fixture = new RunnerFixture();
+    fixture.write("data", "x");
+    const uploadPaths = [{ path: "data", as: "data" }];
     const task = taskStart({
       bundleFingerprint: "f",
-      config: executorConfig({ command: ["touch", "/sandbox/job/ran"] }),
+      config: executorConfig({ command: ["touch", "/sandbox/job/ran"], uploadPaths }),
     });
     fixture.onStaging = () => fixture.runner.stop(task.ref);
     fixture.runner.start(task);
     assert.equal((await fixture.listener.outcome(task.ref)).kind, "interrupted");
-    assert.deepEqual(readdirSync(join(fixture.home, "runs/run_1/agents/worker/work")), []);
+    assert.deepEqual(readdirSync(join(fixture.home, "runs/run_1/agents/worker/work")), ["data"]);
   });
 
   it("is ended before it starts when the stop comes first", async () => {

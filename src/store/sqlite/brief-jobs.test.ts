@@ -2,9 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { job, run } from "../../../test/support/gateway-samples.ts";
 import { agent, changes, humanRequest, progress } from "../../../test/support/journal-records.ts";
 import { renderEvent } from "../../engine/event.ts";
 import type { JobChanges } from "../../engine/journal.ts";
+import { sqlGatewayRecords } from "../sql/gateway.ts";
 import { sqlJobRecords } from "../sql/jobs.ts";
 import { openSqlite } from "./database.ts";
 import { SqliteJournal } from "./journal.ts";
@@ -26,6 +28,15 @@ const brief = changes({
 async function stored(change: JobChanges) {
   const database = openSqlite(":memory:");
   const journal = new SqliteJournal(database);
+  const definitionId = change.insert?.definitionId;
+  if (definitionId != null) {
+    const records = sqlGatewayRecords(database, setImmediate);
+    const runId = change.insert!.runId;
+    await records.write(async (writes) => {
+      await writes.insertJob(job(1, { jobId: definitionId }));
+      await writes.insertRun(run(1, definitionId, { runId, runtimeJobId: change.jobId }));
+    });
+  }
   await journal.commit([change]);
   const rows = (table: string) => database.connection.prepare(`SELECT * FROM ${table}`).all().length;
   return {
