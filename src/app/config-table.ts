@@ -168,7 +168,8 @@ export const table = {
   }),
   databaseUrl: setting<string | null>({
     variable: "SVC_DATABASE_URL",
-    meaning: "PostgreSQL for many machines; unset: SQLite in SVC_HOME.",
+    meaning:
+      "PostgreSQL database, 15 or newer, for everything but files; unset: SQLite in SVC_HOME. TLS by its parameter sslmode.",
     example: "postgres://troupe:password@db.example.org/troupe",
     fallback: () => null,
     parse: databaseUrl,
@@ -182,6 +183,14 @@ export const table = {
     fallback: () => null,
     parse: sharedPlace,
     show: shownPlace,
+  }),
+  databaseIsPooled: setting<boolean>({
+    variable: "SVC_DATABASE_POOLED",
+    meaning:
+      "true when a pooler in transaction mode, such as PgBouncer, is before the database: no statement is prepared then.",
+    example: "true",
+    fallback: () => false,
+    parse: onOrOff,
   }),
   nodeHost: setting<string>({
     variable: "SVC_NODE_HOST",

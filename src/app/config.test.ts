@@ -126,6 +126,7 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     null,
     [["file:///srv/shared%20files/", { kind: "folder", path: "/srv/shared files" }]],
   ],
+  ["SVC_DATABASE_POOLED", "databaseIsPooled", false, [["true", true]]],
   ["SVC_NODE_HOST", "nodeHost", "127.0.0.1", [["[::1]", "::1"]]],
   ["SVC_NODE_PORT", "nodePort", 55052, [["0", 0]]],
   [
@@ -264,6 +265,7 @@ const wrongTexts: Record<string, readonly string[]> = {
     "s3://bucket/a%2f..%2fb",
     "s3://bucket/%ff",
   ],
+  SVC_DATABASE_POOLED: ["yes"],
   SVC_NODE_HOST: ["a:1"],
   SVC_NODE_PORT: ["65536"],
   SVC_NODE_ADDRESS: ["a", "a:0", "a:65536", ":1", "fe80::1:65", "http://a:1", "a:1:2"],

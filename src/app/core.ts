@@ -84,11 +84,12 @@ export async function openCore(
       "other users of this machine may read SVC_HOME: `chmod -R go= SVC_HOME` as its owner",
     );
   }
-  const { databaseUrl } = config;
+  const { databaseUrl, databaseIsPooled } = config;
   const opened = await openStore({
     ...options,
     home: home.path,
     databaseUrl,
+    databaseIsPooled,
     clock: systemClock,
     log: engineLog,
   });

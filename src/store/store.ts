@@ -39,6 +39,8 @@ export interface StoreOptions {
   readonly home: string;
   /** SVC_DATABASE_URL. */
   readonly databaseUrl: string | null;
+  /** SVC_DATABASE_POOLED. */
+  readonly databaseIsPooled?: boolean;
   /** To start with an empty database although the home holds what belongs to a lost one. */
   readonly newDatabase?: boolean;
   /** To go on without the key of what is encrypted. */

@@ -1,24 +1,49 @@
 // How this program connects to PostgreSQL, whatever the connection is for.
+//
+// - Behind a pooler each transaction may have another connection of the server: nothing is left on a connection that a
+//   later transaction would need, and nothing is asked for at its start.
 
-import type pg from "pg";
+import pg from "pg";
 import { types } from "./values.ts";
 
 const CONNECT_MS = 10_000;
 
+/** A commit that returned is on disk, whatever the server's default. */
+export const BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on";
+
+export interface ConnectionConfig extends pg.ClientConfig {
+  readonly Client: typeof pg.Client;
+}
+
 /**
- * A commit that returned is on disk: synchronous_commit is on, whatever the server's default.
- *
  * @param url postgres://user:password@host:port/database, with TLS as its parameters say
+ * @param isPooled whether a pooler that gives out connections for one transaction each is before the server
  */
-export function configOf(url: string): pg.ClientConfig {
+export function configOf(url: string, isPooled = false): ConnectionConfig {
   return {
-    connectionString: url,
+    connectionString: withStrictTls(url),
     application_name: "troupe",
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
-    options: "-c synchronous_commit=on -c default_transaction_isolation=read\\ committed",
     types,
+    Client: isPooled ? UnnamedClient : pg.Client,
   };
+}
+
+/** A prepared statement is its connection's, and has no name here: it is used once. */
+class UnnamedClient extends pg.Client {
+  override query = ((query: unknown, ...rest: readonly unknown[]) => {
+    if (typeof query === "object" && query !== null && "name" in query) delete query.name;
+    return (super.query as (...args: readonly unknown[]) => unknown)(query, ...rest);
+  }) as pg.Client["query"];
+}
+
+/** A mode that asks for TLS checks the server's certificate and name; no-verify checks neither. */
+function withStrictTls(url: string): string {
+  const address = new URL(url);
+  if (!["prefer", "require", "verify-ca"].includes(address.searchParams.get("sslmode") ?? "")) return url;
+  address.searchParams.set("sslmode", "verify-full");
+  return address.href;
 }
 
 /** Host and database, for texts: without user and password. */

@@ -130,13 +130,17 @@ async function proxyTo(url: string) {
   const folder = await mkdtemp(join(tmpdir(), "troupe-pg-proxy-"));
   const target = join(new URL(url).searchParams.get("host")!, ".s.PGSQL.5432");
   let isCutting = false;
+  const sent: Buffer[] = [];
   const server = createServer((client) => {
     const upstream = connect(target);
     const end = () => {
       client.destroy();
       upstream.destroy();
     };
-    client.on("data", (data) => upstream.write(data));
+    client.on("data", (data: Buffer) => {
+      sent.push(data);
+      upstream.write(data);
+    });
     upstream.on("data", (data) => {
       if (!isCutting || !data.includes("COMMIT\0")) client.write(data);
       else {
@@ -151,6 +155,8 @@ async function proxyTo(url: string) {
   through.searchParams.set("host", folder);
   return {
     url: through.href,
+    /** What all connections have sent, as Latin-1. */
+    sent: () => Buffer.concat(sent).toString("latin1"),
     cutAtNextCommit: () => {
       isCutting = true;
     },
@@ -182,6 +188,50 @@ test("what a program has read in a transaction stays true for it, also when anot
   }));
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+/** Parse messages with a name: "P", four bytes of length, the name. */
+const NAMED = /P\0[\s\S]{3}(?:s\d+|[a-z]+_[a-z_]+)\0/;
+
+test("behind a pooler nothing is left on a connection: no statement is prepared, and no start has options", () =>
+  onPostgres(async (url) => {
+    for (const isPooled of [false, true]) {
+      await using proxy = await proxyTo(url);
+      const database = await openPostgres(proxy.url, { isPooled });
+      const journal = new PostgresJournal(database);
+      const jobId = `g-${isPooled}`;
+      const { insert } = changes();
+      await journal.commit([changes({ jobId, insert: { ...insert!, runId: jobId } })]);
+      for (let i = 1; i < 5; i++) {
+        await journal.commit([next(i, { jobId })]);
+        assert.equal((await sqlJobRecords(database).find(jobId))?.jobId, jobId);
+      }
+      await database.transaction((db) => db.selectFrom("jobs").selectAll().execute());
+      await journal.close();
+      await database.close();
+      const sent = proxy.sent();
+      assert.equal(NAMED.test(sent), !isPooled);
+      assert.ok(!sent.includes("\0options\0"), "a pooler may refuse it");
+      assert.equal(
+        sent.split("SET LOCAL synchronous_commit = on").length - 1,
+        6,
+        "each transaction is on disk",
+      );
+    }
+  }));
+
+test("databases that cannot hold what is stored are refused", () =>
+  onPostgres(async (url) => {
+    const latin = `latin_${new URL(url).pathname.slice(1)}`;
+    await inPostgres(url, `DROP DATABASE IF EXISTS ${latin}`);
+    await inPostgres(url, `CREATE DATABASE ${latin} ENCODING 'LATIN1' TEMPLATE template0`);
+    const at = (name: string) => Object.assign(new URL(url), { pathname: `/${name}` }).href;
+    await assert.rejects(openPostgres(at(latin)), {
+      name: "StoreUnusable",
+      message: /encoding LATIN1; Troupe needs UTF8/,
+    });
+    await inPostgres(url, `DROP DATABASE ${latin}`);
+    await assert.rejects(openPostgres(at("nowhere")), { message: /does not exist. Make it with `createdb`/ });
+  }));
 
 test("a NUL in a text becomes the replacement character, which PostgreSQL can hold", () =>
   onPostgres(async (url) => {

@@ -10,7 +10,7 @@ import pg from "pg";
 import type { Page } from "../../lib/page.ts";
 import { type Database, StoreUnusable } from "../sql/database.ts";
 import type { Schema } from "../sql/schema.generated.ts";
-import { configOf, serverOf } from "./connection.ts";
+import { BEGIN, type ConnectionConfig, configOf, serverOf } from "./connection.ts";
 import { asUnavailable, explain } from "./errors.ts";
 import { LOCKS, migrate } from "./migrate.ts";
 import { StatementNames } from "./statements.ts";
@@ -32,11 +32,18 @@ export interface WriteGuard {
 }
 
 export interface PostgresDatabase extends Database {
-  readonly config: pg.ClientConfig;
+  readonly config: ConnectionConfig;
   /** Host and database, for texts: without user and password. */
   readonly server: string;
   readonly guard: WriteGuard;
   close(): Promise<void>;
+}
+
+export interface PostgresOptions {
+  /** Asked before each write; nothing else writes to the database when absent. */
+  readonly guard?: WriteGuard;
+  /** Whether the connections are a pooler's, for one transaction each. */
+  readonly isPooled?: boolean;
 }
 
 const UNGUARDED: WriteGuard = { mayWrite: async () => {}, problem: null };
@@ -45,11 +52,13 @@ const UNGUARDED: WriteGuard = { mayWrite: async () => {}, problem: null };
  * Connects, and migrates.
  *
  * @param url postgres://user:password@host:port/database, with TLS as its parameters say
- * @param guard asked before each write; absent: nothing else writes to the database
  * @throws StoreUnusable when the server cannot be reached, refuses, or has a schema for newer programs only
  */
-export async function openPostgres(url: string, guard: WriteGuard = UNGUARDED): Promise<PostgresDatabase> {
-  const config = configOf(url);
+export async function openPostgres(
+  url: string,
+  { guard = UNGUARDED, isPooled = false }: PostgresOptions = {},
+): Promise<PostgresDatabase> {
+  const config = configOf(url, isPooled);
   const pool = new pg.Pool({ ...config, max: CONNECTIONS_MAX });
   // A connection that is lost while nobody uses it: the next one to ask gets another.
   pool.on("error", () => {});
@@ -84,7 +93,7 @@ function handle(pool: pg.Pool, of: Pick<PostgresDatabase, "config" | "server" | 
         const client = await pool.connect();
         return {
           query: (text: unknown, parameters?: readonly unknown[]) =>
-            run(client, text as string, parameters ?? []),
+            text === "begin" ? client.query(BEGIN) : run(client, text as string, parameters ?? []),
           release: () => client.release(),
         } as unknown as PostgresPoolClient;
       },

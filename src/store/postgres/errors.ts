@@ -7,6 +7,10 @@ const ROW_CLASSES: ReadonlySet<string> = new Set(["21", "22", "23", "42", "44", 
 const DEADLOCK = "40P01";
 const SERIALIZATION = "40001";
 const READ_ONLY = "25006";
+const NO_DATABASE = "3D000";
+const FORBIDDEN = "42501";
+/** The user is not known, or its password is wrong. */
+const REFUSED: ReadonlySet<string | null> = new Set(["28000", "28P01"]);
 const LOCK_TIMEOUT = "55P03";
 const DISK_FULL = "53100";
 const TOO_MANY_CONNECTIONS = "53300";
@@ -46,7 +50,15 @@ export function isLockTimeout(error: unknown): boolean {
  */
 export function explain(error: unknown, server: string): string {
   const reason = error instanceof Error ? error.message : String(error);
-  switch (codeOf(error)) {
+  const code = codeOf(error);
+  if (REFUSED.has(code)) {
+    return `The server of the database ${server} refuses the user or the password of SVC_DATABASE_URL. Correct them.`;
+  }
+  switch (code) {
+    case NO_DATABASE:
+      return `The database ${server} does not exist. Make it with \`createdb\`, or correct SVC_DATABASE_URL.`;
+    case FORBIDDEN:
+      return `The user of the database ${server} may not do what is needed (${reason}). Make it the owner of the database.`;
     case READ_ONLY:
       return `The database ${server} is read-only. Set SVC_DATABASE_URL to the primary server.`;
     case DISK_FULL:

@@ -5,7 +5,7 @@
 // - It has one connection, whose statements are sent without waiting for each other's answers (pipelining).
 
 import { scheduler } from "node:timers/promises";
-import pg from "pg";
+import type pg from "pg";
 import {
   type CommitAnswer,
   type DamagedJob,
@@ -23,6 +23,7 @@ import { failedValues, fixedColumns, progressValues } from "../sql/job-columns.t
 import { type ImageRows, imageOf } from "../sql/job-image.ts";
 import { tallyOf, toTrace } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.generated.ts";
+import { BEGIN } from "./connection.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { asUnavailable, scopeOf } from "./errors.ts";
 import { type JobParts, partsOf } from "./journal-parts.ts";
@@ -49,7 +50,7 @@ const NOT_BRIEF: Stored[] = briefColumns.map(() => null);
 const MUTEX = "connection";
 
 export class PostgresJournal implements Journal {
-  readonly #config: pg.ClientConfig;
+  readonly #config: PostgresDatabase["config"];
   readonly #server: string;
   readonly #guard: PostgresDatabase["guard"];
   readonly #turns = new KeyedMutex();
@@ -182,7 +183,7 @@ export class PostgresJournal implements Journal {
       let isCommitting = false;
       try {
         const { client, sql } = await this.#connected();
-        const begun = client.query("BEGIN");
+        const begun = client.query(BEGIN);
         const [{ value, pending }] = await Promise.all([write(client, sql), begun]);
         isCommitting = true;
         await Promise.all([...pending, client.query("COMMIT")]);
@@ -196,7 +197,7 @@ export class PostgresJournal implements Journal {
 
   async #connected() {
     if (this.#connection !== null) return this.#connection;
-    const client = new pg.Client({ ...this.#config, pipeline: true });
+    const client = new this.#config.Client({ ...this.#config, pipeline: true });
     // Its queries reject; the next one connects again.
     client.on("error", () => {
       if (this.#connection?.client === client) this.#connection = null;

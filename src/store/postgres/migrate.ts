@@ -13,6 +13,8 @@ const MIGRATIONS = new URL("./migrations/", import.meta.url);
 export const LOCKS = 0x74_72_6f_75;
 const MIGRATION_LOCK = 1;
 
+const VERSION_MIN = 150_000;
+
 const FOUNDATION = `
   CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT COLLATE "C" PRIMARY KEY);
   CREATE TABLE IF NOT EXISTS schema_admits (
@@ -26,12 +28,13 @@ const FOUNDATION = `
  * Brings the database to the newest schema that this program knows.
  *
  * @param server as an operator knows it
- * @throws StoreUnusable when only newer programs may use it
+ * @throws StoreUnusable when only newer programs may use it, or it is one that this program cannot use
  */
 export async function migrate(client: pg.ClientBase, server: string): Promise<void> {
   const steps = readdirSync(MIGRATIONS)
     .filter((name) => /^\d{4}-.*\.sql$/.test(name))
     .sort();
+  await checkServer(client, server);
   await client.query("BEGIN");
   try {
     await client.query("SELECT pg_advisory_xact_lock($1, $2)", [LOCKS, MIGRATION_LOCK]);
@@ -54,5 +57,24 @@ export async function migrate(client: pg.ClientBase, server: string): Promise<vo
   } catch (error) {
     await client.query("ROLLBACK").catch(() => {});
     throw error;
+  }
+}
+
+async function checkServer(client: pg.ClientBase, server: string): Promise<void> {
+  const { rows } = await client.query<{ version: number; name: string; encoding: string }>(
+    `SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS name,
+       current_setting('server_encoding') AS encoding`,
+  );
+  const [found] = rows;
+  if (found === undefined) return;
+  if (found.version < VERSION_MIN) {
+    throw new StoreUnusable(
+      `The database ${server} is on PostgreSQL ${found.name}; Troupe needs 15 or newer. Use another server, or upgrade this one.`,
+    );
+  }
+  if (found.encoding !== "UTF8") {
+    throw new StoreUnusable(
+      `The database ${server} has the encoding ${found.encoding}; Troupe needs UTF8. Make another one with \`createdb -E UTF8 -T template0\`.`,
+    );
   }
 }

@@ -17,11 +17,12 @@ import { PostgresJournal } from "./journal.ts";
 /** @throws StoreUnusable */
 export async function openPostgresStore(options: StoreOptions, url: string): Promise<OpenStore> {
   checkRestored(options.home);
+  const isPooled = options.databaseIsPooled === true;
   const server = serverOf(url);
-  const use = new ExclusiveUse(configOf(url), server);
+  const use = new ExclusiveUse(configOf(url, isPooled), server);
   try {
     await use.begin();
-    const database = await openPostgres(url, use);
+    const database = await openPostgres(url, { guard: use, isPooled });
     await checkHome(database, options).catch(async (error: unknown) => {
       await database.close();
       throw error;
