@@ -12,7 +12,13 @@ const PATHS_SHOWN = 10;
 
 export async function backup(call: Call): Promise<number> {
   const [file = ""] = call.words;
-  return inHome(call, `Writing the backup ${file}`, async ({ home, blobUrl }, signal) => {
+  return inHome(call, `Writing the backup ${file}`, async ({ home, blobUrl, databaseUrl }, signal) => {
+    if (databaseUrl !== null) {
+      throw new CommandFailed(
+        "A backup holds a SQLite database, and SVC_DATABASE_URL is set: back that database up with `pg_dump`, and then copy " +
+          "SVC_HOME (docs/operating.md).",
+      );
+    }
     const { backUp } = await import("../backup/backup.ts");
     if (call.flag("force") !== true && (await lstat(file).catch(() => null)) !== null) {
       throw new CommandFailed(`${file} exists already. Choose another name, or replace it with --force.`);

@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { TroupeRuntime } from "../../sdk/src/index.ts";
 import { checkFiles } from "../app/bytes.ts";
+import { stopwatch, systemClock } from "../app/clock.ts";
 import type { Config } from "../app/config.ts";
 import { runtimeSocket } from "../app/runtime-socket.ts";
 import {
@@ -36,7 +37,12 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
     const home = await checkHome(config.home, config.home);
     findings.push(...home);
     if (home.every(({ state }) => state !== "fail")) {
-      findings.push(await checkStore(config.home), ...checkContent(config), ...checkPrivacy(config.home));
+      findings.push(
+        ...(config.databaseUrl === null
+          ? [await checkStore(config.home), ...checkContent(config)]
+          : [await checkServer(config.databaseUrl, config.databaseIsPooled)]),
+        ...checkPrivacy(config.home),
+      );
     }
     const files = await checkFiles(config);
     if (files !== null) findings.push(files);
@@ -67,6 +73,30 @@ async function checkStore(home: string): Promise<Finding> {
   } catch (error) {
     // The store's own errors say how to fix them.
     return { name: "store", state: "fail", text: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Leases and times of records are by the server's clock. */
+const CLOCK_WARN_MS = 1_000;
+
+async function checkServer(url: string, isPooled: boolean): Promise<Finding> {
+  const name = "store";
+  const { examinePostgres } = await import("../store/postgres/examine.ts");
+  try {
+    const clocks = { nowMs: systemClock.nowMs, stopwatch };
+    const { server, version, clockAheadMs, commitMs } = await examinePostgres(url, isPooled, clocks);
+    const text = `PostgreSQL ${version} at ${server}; a commit takes ${commitMs.toFixed(2)} ms; its clock differs by ${clockAheadMs} ms`;
+    if (Math.abs(clockAheadMs) >= CLOCK_WARN_MS)
+      return { name, state: "warn", text, fix: "Synchronize the clocks of both machines (NTP)." };
+    if (commitMs < COMMIT_WARN_MS) return { name, state: "ok", text };
+    return {
+      name,
+      state: "warn",
+      text,
+      fix: "Bring the server nearer, or give it a faster disk: every job waits for commits.",
+    };
+  } catch (error) {
+    return { name, state: "fail", text: error instanceof Error ? error.message : String(error) };
   }
 }
 

@@ -16,7 +16,13 @@ export async function secrets(call: Call): Promise<number> {
     throw new UsageError(`There is no command "secrets ${cleanText(word)}". Did you mean secrets rotate?`);
   }
   process.umask(0o077);
-  const { home, secretKeys } = configFor(call, "client");
+  const { home, secretKeys, databaseUrl } = configFor(call, "client");
+  if (databaseUrl !== null) {
+    throw new CommandFailed(
+      "Values in a PostgreSQL database are not encrypted again. Put a new key before the present one in SVC_SECRET_KEY of every " +
+        "program: what is stored from then on is encrypted with the first, and all of them decrypt.",
+    );
+  }
   try {
     const report = await rotate(home, secretKeys);
     return print(call, { home, isFile: secretKeys.length === 0, ...report });

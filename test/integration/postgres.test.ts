@@ -6,7 +6,9 @@ import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import type { JsonObject } from "../../src/engine/json.ts";
 import { type TestCatalog, testCatalog } from "../support/blueprint-catalog.ts";
+import { startHere } from "../support/command-line.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import {
   ask,
@@ -72,6 +74,27 @@ async function restart(): Promise<void> {
 }
 
 describe("on PostgreSQL", () => {
+  test("doctor looks at the server, and what is for SQLite alone says what to do instead", async () => {
+    const env = { SVC_DATABASE_URL: withPassword() };
+    const doctor = await startHere(["doctor", "--json"], home, env).ended;
+    const found = (JSON.parse(doctor.out) as JsonObject[]).find(({ name }) => name === "store");
+    // A slow commit is a warning.
+    assert.notEqual(found?.state, "fail", JSON.stringify(found));
+    assert.match(
+      String(found?.text),
+      /^PostgreSQL \d+\S* at \S+; a commit takes [\d.]+ ms; its clock differs by -?\d+ ms$/,
+    );
+    const nowhere = { SVC_DATABASE_URL: `postgres://test:${PASSWORD}@127.0.0.1:1/nowhere` };
+    const failed = await startHere(["doctor"], home, nowhere).ended;
+    assert.match(failed.out, /The database 127\.0\.0\.1:1\/nowhere cannot be used/);
+    const backup = await startHere(["backup", "never.zip"], home, env).ended;
+    assert.deepEqual([backup.code, /pg_dump/.test(backup.err)], [1, true]);
+    const rotate = await startHere(["secrets", "rotate"], home, env).ended;
+    assert.deepEqual([rotate.code, /Put a new key before the present one/.test(rotate.err)], [1, true]);
+    for (const { out, err } of [doctor, failed, backup, rotate])
+      assert.ok(!`${out}${err}`.includes(PASSWORD));
+  });
+
   test("a program whose home has not the secret key of the database is refused, and makes none", async () => {
     await program.stop();
     const other = await temporaryHome();

@@ -115,4 +115,25 @@ export const postgresMutations: readonly Mutation[] = [
     replacement: "",
     tests: ["test/integration/store-copy.test.ts"],
   },
+  {
+    fault: "a statement is prepared behind a pooler",
+    file: "src/store/postgres/connection.ts",
+    search: "delete query.name;",
+    replacement: "",
+    tests: ["src/store/postgres/database.test.ts"],
+  },
+  {
+    fault: "a commit to PostgreSQL may not be on disk, by the server's default",
+    file: "src/store/postgres/connection.ts",
+    search: "; SET LOCAL synchronous_commit = on",
+    replacement: "",
+    tests: ["src/store/postgres/database.test.ts"],
+  },
+  {
+    fault: "`troupe backup` takes the SQLite database of a home that goes on with PostgreSQL",
+    file: "src/cli/backup.ts",
+    search: "if (databaseUrl !== null)",
+    replacement: 'if (databaseUrl === "")',
+    tests: ["test/integration/postgres.test.ts"],
+  },
 ];

@@ -60,7 +60,8 @@ export async function migrate(client: pg.ClientBase, server: string): Promise<vo
   }
 }
 
-async function checkServer(client: pg.ClientBase, server: string): Promise<void> {
+/** @throws StoreUnusable when it is one that this program cannot use */
+export async function checkServer(client: pg.ClientBase, server: string): Promise<void> {
   const { rows } = await client.query<{ version: number; name: string; encoding: string }>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS name,
        current_setting('server_encoding') AS encoding`,

@@ -4,7 +4,7 @@
 // - Every call settles within the time limit; a connection that did not answer in time is given up, and the next call has
 //   another.
 
-import pg from "pg";
+import type pg from "pg";
 import type {
   NodeEntry,
   NodeLoad,
@@ -13,6 +13,7 @@ import type {
   NodeStatus,
   Replaceable,
 } from "../../cluster/nodes.ts";
+import type { ConnectionConfig } from "./connection.ts";
 import { asUnavailable } from "./errors.ts";
 
 /** Milliseconds since 1970, as the database has them now. */
@@ -57,13 +58,13 @@ const RENEW = `
   RETURNING node_id`;
 
 export class PostgresNodes implements NodeRecords {
-  readonly #config: pg.ClientConfig;
+  readonly #config: ConnectionConfig;
   readonly #server: string;
   #client: Promise<pg.Client> | null = null;
 
   /** @param limitMs how long a call may take */
   constructor(
-    { config, server }: { readonly config: pg.ClientConfig; readonly server: string },
+    { config, server }: { readonly config: ConnectionConfig; readonly server: string },
     limitMs: number,
   ) {
     this.#config = {
@@ -129,7 +130,7 @@ export class PostgresNodes implements NodeRecords {
 
   async #connect(): Promise<pg.Client> {
     // A pipelining connection is given up when a query takes too long.
-    const client = new pg.Client({ ...this.#config, pipeline: true });
+    const client = new this.#config.Client({ ...this.#config, pipeline: true });
     client.on("error", () => {});
     await client.connect();
     return client;

@@ -1,0 +1,56 @@
+// A look at a PostgreSQL server, for `troupe doctor`: it writes no table.
+
+import { StoreUnusable } from "../sql/database.ts";
+import { BEGIN, configOf, serverOf } from "./connection.ts";
+import { explain } from "./errors.ts";
+import { checkServer } from "./migrate.ts";
+
+const COMMITS = 5;
+
+export interface ExaminedServer {
+  readonly server: string;
+  readonly version: string;
+  /** Of the server's clock before this machine's, in ms; less than 0 when it is behind. */
+  readonly clockAheadMs: number;
+  /** How long a commit took, the answer included: the median. */
+  readonly commitMs: number;
+}
+
+/**
+ * @param clocks wall time and monotonic time, in ms
+ * @throws StoreUnusable when the program could not use it
+ */
+export async function examinePostgres(
+  url: string,
+  isPooled: boolean,
+  clocks: { readonly nowMs: () => number; readonly stopwatch: () => number },
+): Promise<ExaminedServer> {
+  const server = serverOf(url);
+  const config = configOf(url, isPooled);
+  const client = new config.Client(config);
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    await checkServer(client, server);
+    const beforeMs = clocks.nowMs();
+    const { rows } = await client.query<{ version: string; nowMs: number }>(
+      `SELECT current_setting('server_version') AS version,
+         (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"`,
+    );
+    const [found] = rows;
+    const clockAheadMs = Math.round((found?.nowMs ?? 0) - (beforeMs + clocks.nowMs()) / 2);
+    const took: number[] = [];
+    for (let i = 0; i < COMMITS; i++) {
+      const fromMs = clocks.stopwatch();
+      // Something for the log, or the commit would sync nothing.
+      await client.query(`${BEGIN}; SELECT pg_logical_emit_message(true, 'troupe doctor', ''); COMMIT`);
+      took.push(clocks.stopwatch() - fromMs);
+    }
+    took.sort((a, b) => a - b);
+    return { server, version: found?.version ?? "", clockAheadMs, commitMs: took[COMMITS >> 1]! };
+  } catch (error) {
+    throw error instanceof StoreUnusable ? error : new StoreUnusable(explain(error, server));
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
