@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { changes } from "../../../test/support/journal-records.ts";
 import { inPostgres, returnPostgres, takePostgres } from "../../../test/support/postgres.ts";
 import { type NodeEntry, nodeOf } from "../../cluster/nodes.ts";
+import { configOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { PostgresJournal } from "./journal.ts";
 import { READS } from "./journal-statements.ts";
@@ -119,7 +120,7 @@ onPostgres(
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     const { port } = silent.address() as { port: number };
     const nodes = new PostgresNodes(
-      { config: { host: "127.0.0.1", port, user: "x", database: "x" }, server: "silent" },
+      { config: configOf(`postgres://x@127.0.0.1:${port}/x`), server: "silent" },
       50,
     );
     await assert.rejects(nodes.living(), { name: "JournalUnavailable", outcome: "unknown" });
