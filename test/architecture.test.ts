@@ -46,6 +46,7 @@ const banned: readonly {
       "http",
       "cli",
       "execution/examination.ts",
+      "execution/process/lease-guard.ts",
       "execution/process/usage.ts",
       "web/dashboard",
     ],

@@ -53,7 +53,10 @@ export class LocalTaskRunner implements TaskRunner {
   readonly sideCommands: SideCommands;
   readonly #options: LocalTaskRunnerOptions;
   readonly #trees: ProcessTrees;
-  readonly #spawner = new Spawner((pid) => this.#trees.spare(pid));
+  readonly #spawner = new Spawner(
+    (pid) => this.#trees.spare(pid),
+    () => this.#onLeaseOver(),
+  );
   readonly #fifos: FifoSupply;
   readonly #trash: Trash;
   readonly #commands: HostLocalRunner;
@@ -61,6 +64,8 @@ export class LocalTaskRunner implements TaskRunner {
   readonly #running = new Map<string, Running>();
   #listener: TaskListener | null = null;
   #draining = false;
+  #mayRunUntilMs = Number.POSITIVE_INFINITY;
+  #onLeaseOver: () => void = () => {};
   #cancelSweep: (() => void) | null = null;
 
   constructor(options: LocalTaskRunnerOptions) {
@@ -107,6 +112,7 @@ export class LocalTaskRunner implements TaskRunner {
     }
     const control = new AttemptControl();
     if (this.#draining) control.end("draining");
+    if (this.#options.clock.steadyMs() >= this.#mayRunUntilMs) control.end("stopped");
     // The promise job runs after `start` has returned.
     const ended = Promise.resolve().then(() => this.#run(task, control));
     this.#running.set(key, { task, control, ended });
@@ -128,6 +134,22 @@ export class LocalTaskRunner implements TaskRunner {
     this.#running.get(keyOf(ref))?.control.responses.add(line);
   }
 
+  /**
+   * From now on attempts may run until `steadyMs` only: what runs then is ended from outside of this process.
+   *
+   * @param onOver told before any outcome that comes of that
+   */
+  mayRunUntil(steadyMs: number, onOver: () => void): void {
+    this.#mayRunUntilMs = steadyMs;
+    this.#onLeaseOver = onOver;
+    this.#spawner.mayRunFor(() => steadyMs - this.#options.clock.steadyMs());
+  }
+
+  /** Resolves when no attempt is under way. */
+  async ended(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+  }
+
   /** Resolves when no attempt of the run is under way. */
   async commandsEnded(runId: string): Promise<void> {
     const ofRun = () => [...this.#running.values()].filter(({ task }) => task.runId === runId);
@@ -145,7 +167,7 @@ export class LocalTaskRunner implements TaskRunner {
     for (const { task, control } of this.#running.values()) if (isEndless(task)) control.end("draining");
     await this.#allEndedOr(graceMs);
     for (const { control } of this.#running.values()) control.end("draining");
-    while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    await this.ended();
     this.#cancelSweep?.();
     await this.sideCommands.close();
     await this.#trees.endStrays().catch((error: unknown) => {

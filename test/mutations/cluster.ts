@@ -194,4 +194,22 @@ const postgres: readonly Mutation[] = (
   ] as const
 ).map(([fault, file, search, replacement, tests]) => ({ fault, file, search, replacement, tests }));
 
-export const clusterMutations: readonly Mutation[] = [...engine, ...leases, ...claimed, ...postgres];
+const guarded = ["src/execution/process/lease-guard.test.ts"];
+
+const guard: readonly Mutation[] = [
+  {
+    fault: "an attempt begins behind the lease",
+    file: "src/execution/task-runner.ts",
+    search: 'if (this.#options.clock.steadyMs() >= this.#mayRunUntilMs) control.end("stopped");',
+    replacement: "",
+    tests: guarded,
+  },
+];
+
+export const clusterMutations: readonly Mutation[] = [
+  ...engine,
+  ...leases,
+  ...claimed,
+  ...postgres,
+  ...guard,
+];

@@ -2,13 +2,14 @@
 // It reads requests from stdin and writes reports to stdout, as lines of JSON; spawner.ts is at the other end.
 //
 // - Every request is answered by `started` and later `ended`, or by `failed`.
-// - It ends as soon as its stdin does: with the runtime, however that ends.
+// - It ends as soon as its stdin does: with the runtime, however that ends. Under a lease it ends the workers first.
 // - It never blocks, also when the runtime at the other end of a worker's pipes is gone.
 
 import { spawn } from "node:child_process";
 import { closeSync, constants } from "node:fs";
 import type { ResourceUsage } from "../../engine/task-port.ts";
 import { LineSplitter } from "../output/lines.ts";
+import { LeaseGuard } from "./lease-guard.ts";
 import { type NativeExit, NativeSpawn, type NativeSpec } from "./native-spawn.ts";
 import { openEnd } from "./pipes.ts";
 import { withMark } from "./process-marks.ts";
@@ -32,6 +33,11 @@ export interface StartRequest extends StartSpec {
   readonly id: number;
 }
 
+/** Until when workers may run, on the machine's monotonic clock in nanoseconds. */
+export interface LeaseRequest {
+  readonly untilNs: string;
+}
+
 export interface WorkerExit {
   readonly exitCode: number | null;
   readonly signal: string | null;
@@ -39,6 +45,11 @@ export interface WorkerExit {
   readonly usage: ResourceUsage | null;
   /** Whether nothing is left of the worker's process tree for sure; false when that is not known. */
   readonly isTreeGone: boolean;
+}
+
+/** Workers may not run any more: what is reported from now on was ended for that. */
+export interface LeaseOver {
+  readonly kind: "lease over";
 }
 
 export type StartReport = { readonly id: number } & (
@@ -53,24 +64,37 @@ const REQUEST_BYTES_MAX = 64 * 1024 * 1024;
 
 const native = NativeSpawn.open();
 const meter = new UsageMeter();
+const guard = new LeaseGuard(() => report({ kind: "lease over" }));
 
 /** Serves requests until stdin ends. */
 function serve(): void {
-  const requests = new LineSplitter(REQUEST_BYTES_MAX, (line) => start(JSON.parse(line) as StartRequest));
+  const requests = new LineSplitter(REQUEST_BYTES_MAX, (line) => {
+    const request = JSON.parse(line) as StartRequest | LeaseRequest;
+    if ("untilNs" in request) guard.extend(BigInt(request.untilNs));
+    else start(request);
+  });
   process.stdin.on("data", (chunk: Buffer) => requests.push(chunk));
-  process.stdin.on("close", () => process.exit());
-  process.stdout.on("error", () => process.exit());
+  process.stdin.on("close", () => {
+    if (guard.isSet) void guard.endAll().then(() => process.exit());
+    else process.exit();
+  });
+  // The end of its stdin follows.
+  process.stdout.on("error", () => guard.isSet || process.exit());
   // Meant for the runtime, which lets its workers end first.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 }
 
-function report(given: StartReport): void {
+function report(given: StartReport | LeaseOver): void {
   process.stdout.write(`${JSON.stringify(given)}\n`);
 }
 
 function start({ id, file, args, cwd, env, mark, stdin, stdout, stderr }: StartRequest): void {
   const failed = (error: NodeJS.ErrnoException) =>
     report({ id, kind: "failed", code: error.code ?? null, message: error.message });
+  if (guard.isOver) {
+    failed(new Error("The lease under which commands may run is over."));
+    return;
+  }
   using ends = new DisposableStack();
   const open = (path: string, flags: number) => {
     // Not blocking, lest this waits for a runtime that is gone; a worker's own end does block: who starts it sees to it.
@@ -85,10 +109,13 @@ function start({ id, file, args, cwd, env, mark, stdin, stdout, stderr }: StartR
     const onExit = ({ exitCode, signal, cpuMs, isTreeGone }: Exit) => {
       const ended = (usage: ResourceUsage | null) =>
         report({ id, kind: "ended", exitCode, signal, usage, isTreeGone });
-      if (pid !== undefined) meter.ended(pid, ended, cpuMs);
+      if (pid === undefined) return;
+      guard.ended(mark, pid, isTreeGone);
+      meter.ended(pid, ended, cpuMs);
     };
     const pid = withMark(mark, () => native?.start(spec, onExit) ?? spawnByNode(spec, onExit, failed));
     if (pid === undefined) return;
+    guard.started(mark, pid);
     meter.started(pid);
     // Its start is looked up before it can be reaped, while the id is surely its own.
     report({ id, kind: "started", pid, start: machineSource.startOf(pid) });

@@ -6,12 +6,20 @@
 // - Every start is answered: by a worker, or by the system's error.
 // - Every worker's end is told once. It is not known (null) when the spawner was lost: the worker may then still
 //   run, and is its caller's to end.
+// - Where workers may run for a time only, the spawner ends them, also while this process is stopped (lease-guard.ts).
 // - The spawner is started with the first worker, and again after it was lost. It never outlives this process.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { LineSplitter } from "../output/lines.ts";
-import type { StartReport, StartRequest, StartSpec, WorkerExit } from "./spawner-process.ts";
+import type {
+  LeaseOver,
+  LeaseRequest,
+  StartReport,
+  StartRequest,
+  StartSpec,
+  WorkerExit,
+} from "./spawner-process.ts";
 
 const PROGRAM = fileURLToPath(new URL("./spawner-process.ts", import.meta.url));
 /** More than any system lets a process have as its arguments and environment. */
@@ -40,10 +48,30 @@ export class Spawner {
   readonly #open = new Map<number, Open>();
   #seq = 0;
   readonly #onProcess: (pid: number) => void;
+  readonly #onLeaseOver: () => void;
+  #untilNs: bigint | null = null;
 
-  /** @param onProcess told of the process that starts workers, each time that it has been started itself */
-  constructor(onProcess: (pid: number) => void = () => {}) {
+  /**
+   * @param onProcess told of the process that starts workers, each time that it has been started itself
+   * @param onLeaseOver told before the end of any worker is told that was ended for that
+   */
+  constructor(onProcess: (pid: number) => void = () => {}, onLeaseOver: () => void = () => {}) {
     this.#onProcess = onProcess;
+    this.#onLeaseOver = onLeaseOver;
+  }
+
+  /** Workers may run for so long, until this is called again. @param leftMs asked once, now */
+  mayRunFor(leftMs: () => number): void {
+    // In this order: a process that is stopped in between gives its workers less time, not more.
+    const nowNs = process.hrtime.bigint();
+    this.#untilNs = nowNs + BigInt(Math.floor(leftMs() * 1e6));
+    this.#sendLease();
+  }
+
+  #sendLease(): void {
+    if (this.#untilNs === null) return;
+    const request: LeaseRequest = { untilNs: String(this.#untilNs) };
+    this.#process?.stdin?.write(`${JSON.stringify(request)}\n`);
   }
 
   /** @throws the system's error (code ENOENT, EACCES, E2BIG, …), or SpawnerLost */
@@ -51,7 +79,10 @@ export class Spawner {
     const id = ++this.#seq;
     const line = JSON.stringify({ id, ...spec } satisfies StartRequest);
     if (line.length > REQUEST_CHARS_MAX) return Promise.reject(systemError("E2BIG", "spawn E2BIG"));
-    this.#process ??= this.#startProcess();
+    if (this.#process === null) {
+      this.#process = this.#startProcess();
+      this.#sendLease();
+    }
     this.#process.stdin?.write(`${line}\n`);
     return new Promise((resolve, reject) => this.#open.set(id, { kind: "starting", resolve, reject }));
   }
@@ -80,7 +111,9 @@ export class Spawner {
       },
     );
     if (child.pid !== undefined) this.#onProcess(child.pid);
-    const reports = new LineSplitter(REPORT_BYTES_MAX, (line) => this.#take(JSON.parse(line) as StartReport));
+    const reports = new LineSplitter(REPORT_BYTES_MAX, (line) =>
+      this.#take(JSON.parse(line) as StartReport | LeaseOver),
+    );
     child.stdout?.on("data", (chunk: Buffer) => reports.push(chunk));
     child.stdin?.on("error", () => {
       // EPIPE: it has ended, which is reported by itself.
@@ -91,7 +124,11 @@ export class Spawner {
     return child;
   }
 
-  #take(report: StartReport): void {
+  #take(report: StartReport | LeaseOver): void {
+    if (report.kind === "lease over") {
+      this.#onLeaseOver();
+      return;
+    }
     const open = this.#open.get(report.id);
     if (open === undefined) return;
     this.#open.delete(report.id);
