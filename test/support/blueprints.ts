@@ -53,6 +53,7 @@ export async function testHome() {
     clock: systemClock,
     runtimeEnv: process.env,
   });
+  const releases: Promise<unknown>[] = [];
 
   return {
     home,
@@ -83,6 +84,8 @@ export async function testHome() {
         died.resolve();
         return never;
       };
+      // A process that is gone does nothing any more: what the one before began in the background ends first.
+      await Promise.allSettled(releases);
       const bundles = await Bundles.open({
         home,
         records: sqlBundleRecords(database),
@@ -90,6 +93,12 @@ export async function testHome() {
         bundlesBytesMax: 0,
         nowMs: systemClock.nowMs,
       });
+      const release = bundles.snapshots.release.bind(bundles.snapshots);
+      bundles.snapshots.release = (fingerprint) => {
+        const released = release(fingerprint);
+        releases.push(released);
+        return released;
+      };
       const resources = new Resources({ home, runCommand: commands.run });
       const blueprints = new Blueprints(
         {

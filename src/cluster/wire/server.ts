@@ -3,8 +3,8 @@
 // - A connection that does not prove itself in time is closed, before any request is read.
 // - Messages, streams of a connection and connections are bounded.
 
-import { createSecureServer, type ServerHttp2Session } from "node:http2";
-import type { AddressInfo } from "node:net";
+import { createSecureServer } from "node:http2";
+import type { AddressInfo, Socket } from "node:net";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { type NodeCredentials, serverTls } from "./credentials.ts";
@@ -50,10 +50,11 @@ export async function startNodeServer(options: NodeServerOptions): Promise<NodeS
     }),
   );
   server.maxConnections = CONNECTIONS_MAX;
-  const sessions = new Set<ServerHttp2Session>();
-  server.on("session", (session) => {
-    sessions.add(session);
-    session.once("close", () => sessions.delete(session));
+  // Of sockets, and not of sessions: one that is still being made would keep a server that closes waiting for ever.
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
   });
   // A peer that is cut off, or that is none: the connection is gone, and its calls with it.
   server.on("sessionError", () => {});
@@ -76,7 +77,7 @@ export async function startNodeServer(options: NodeServerOptions): Promise<NodeS
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       stopping.abort();
-      for (const session of sessions) session.destroy();
+      for (const socket of sockets) socket.destroy();
       await closed;
     },
   };
