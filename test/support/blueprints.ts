@@ -54,6 +54,12 @@ export async function testHome() {
     runtimeEnv: process.env,
   });
   const releases: Promise<unknown>[] = [];
+  let before: { readonly blueprints: Blueprints; readonly died: Promise<void> } | null = null;
+  /** A process that is gone does nothing any more: what the last one began ends first, if it has not died. */
+  const gone = async () => {
+    await Promise.race([before?.died, before?.blueprints.stop()]);
+    await Promise.allSettled(releases);
+  };
 
   return {
     home,
@@ -84,8 +90,7 @@ export async function testHome() {
         died.resolve();
         return never;
       };
-      // A process that is gone does nothing any more: what the one before began in the background ends first.
-      await Promise.allSettled(releases);
+      await gone();
       const bundles = await Bundles.open({
         home,
         records: sqlBundleRecords(database),
@@ -120,7 +125,8 @@ export async function testHome() {
         },
         { records: operationRecords, ownership: alone, feed, newId: systemRandomness.id, log },
       );
-      return { blueprints, died: died.promise };
+      before = { blueprints, died: died.promise };
+      return before;
     },
 
     /** Writes an operation down, as a request does. */
@@ -133,6 +139,7 @@ export async function testHome() {
       }),
 
     async [Symbol.asyncDispose]() {
+      await gone();
       await commands.close();
       await database.close();
       await rm(root, { recursive: true, force: true });
