@@ -206,7 +206,69 @@ const guard: readonly Mutation[] = [
   },
 ];
 
+/** Attempts that run on other nodes. */
+const placed: readonly Mutation[] = (
+  [
+    [
+      "an owner takes attempts that it cannot reach for ended too early",
+      "peers.ts",
+      "nowMs - session.answeredMs >= 2 * leaseMs",
+      "nowMs - session.answeredMs >= leaseMs / 2",
+      "cluster-tasks",
+    ],
+    [
+      "a host ends attempts whose owner is silent too late",
+      "host.ts",
+      "const STOP_BEFORE_MS = 6_000;",
+      "const STOP_BEFORE_MS = -60_000;",
+      "host",
+    ],
+    [
+      "a grant for a request that was taken back counts for the next one",
+      "peers.ts",
+      "return waiting.get(key) === number && waiting.delete(key);",
+      "return waiting.delete(key);",
+      "cluster-tasks",
+    ],
+    [
+      "an attempt starts with slots of a session that is lost",
+      "peers.ts",
+      "session === undefined || !session.granted.delete(key)",
+      "session === undefined",
+      "cluster-tasks",
+    ],
+    [
+      "an owner is told that attempts have ended which still end",
+      "host.ts",
+      "if (this.#isEnding(nodeIdOf(hello.owner))) this.#greetings",
+      'if (hello.owner === "") this.#greetings',
+      "host",
+    ],
+    [
+      "a request of a lost node waits for ever",
+      "slots.ts",
+      "if (request?.nodeId === nodeId) this.#again(request);",
+      "",
+      "slots",
+    ],
+    [
+      "an end confirms messages that it has not received",
+      "link.ts",
+      "if (seq !== this.#received + 1) {",
+      "if (seq < 0) {",
+      "link",
+    ],
+  ] as const
+).map(([fault, file, search, replacement, test]) => ({
+  fault,
+  file: `src/cluster/tasks/${file}`,
+  search,
+  replacement,
+  tests: [`src/cluster/tasks/${test}.test.ts`],
+}));
+
 export const clusterMutations: readonly Mutation[] = [
+  ...placed,
   ...engine,
   ...leases,
   ...claimed,
