@@ -65,7 +65,9 @@ export class HeaderView {
     const reached = connectionNames.get(connection) ?? connection;
     setText(byId("connection"), reached);
     setAttribute(byId("connection"), "data-connection", connection);
-    this.#announce(shown, reached);
+    // Behind the last event it is no news that the connection is made again: that would take the place of the run's end.
+    const isQuiet = model.endedAt !== null && ["live", "reconnecting"].includes(connection);
+    this.#announce(shown, isQuiet ? connectionNames.get("ended") : reached);
     this.tick();
   }
 
