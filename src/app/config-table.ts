@@ -232,7 +232,7 @@ export const table = {
   nodeTlsCa: setting<PemFile | null>({
     variable: "SVC_NODE_TLS_CA",
     meaning:
-      "File with the certificate of the authority that signs those of the nodes, as PEM. Whoever has one of it is a node.",
+      "File with the certificate of the authority that signs those of the nodes, as PEM. Each holder of one is a node.",
     example: "/etc/troupe/nodes-ca.pem",
     fallback: () => null,
     parse: pemFile,

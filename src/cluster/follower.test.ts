@@ -268,7 +268,7 @@ describe("a job of another node", () => {
     assert.equal(ends(), 1);
   });
 
-  test("is told later when the database cannot be read, and the log says so once", async () => {
+  test("is told later when the database cannot be read, and the log reports it once", async () => {
     const { commit, listen, tick, failWith, delayMs } = world();
     commit(1);
     const { got } = listen();

@@ -31,7 +31,7 @@ const request: HumanRequest = {
   response: { decision: "yes", comment: null, dataJson: null, principal: "p", respondedAtMs: 2 },
 };
 
-/** This node, which holds nothing unless a test says so. */
+/** This node, which holds nothing unless a test decides. */
 function doorTo(peers: Peers, ...places: readonly (JobPlace | null)[]) {
   const engine = new PlayedEngine();
   engine.isHolding = false;

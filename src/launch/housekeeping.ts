@@ -8,7 +8,7 @@ import type { Definitions } from "./definitions.ts";
 import type { GatewayRecords } from "./records.ts";
 
 const EVERY_MS = 10 * 60 * 1_000;
-/** Over before the next round of whoever has it. */
+/** Over before the next round of its holder. */
 const ON_DUTY_MS = EVERY_MS - 30_000;
 const RECORDS_PER_STEP = 1_000;
 /** Each may have a few thousand events. */

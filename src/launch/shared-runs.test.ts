@@ -1,4 +1,4 @@
-// Runs that two programs with one PostgreSQL know of: whoever accepts, controls, launches or dies, a run is launched once.
+// Runs that two programs with one PostgreSQL know of: whichever of them accepts, controls, launches or dies, a run is launched once.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -101,7 +101,11 @@ describe("a run", () => {
     const found = await b.find(run.runId);
     assert.deepEqual([found.launched, found.desiredState, ends.length], [true, "cancelled", 0]);
     await a.launcher.recover();
-    assert.equal((await a.find(run.runId)).finishedAtMs, null, "whoever has asked may be about to do it");
+    assert.equal(
+      (await a.find(run.runId)).finishedAtMs,
+      null,
+      "the program that has asked may be about to do it",
+    );
     a.clock.aheadMs = 10_000;
     await a.launcher.recover();
     assert.equal((await a.ended(run.runId)).status, "cancelled");

@@ -67,7 +67,7 @@ export interface OperationPage {
 export interface OperationRecords {
   operation(operationId: string): Promise<Operation | null>;
   operations(page: OperationPage): Promise<Page<Operation>>;
-  /** Oldest first: those that have not ended, whoever works on them. */
+  /** Oldest first: those that have not ended, of all programs. */
   openOperations(): Promise<readonly Operation[]>;
   /** Events behind `afterSeq`, at most `limit`. */
   operationEvents(operationId: string, afterSeq: number, limit: number): Promise<EventPage>;

@@ -89,7 +89,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** A start has more urgent things to do. */
 const FIRST_SWEEP_AFTER_MS = 60_000;
 const SWEEP_EVERY_MS = HOUR_MS;
-/** Over before the next sweep of whoever has it. */
+/** Over before the next sweep of its holder. */
 const ON_DUTY_MS = SWEEP_EVERY_MS - 5 * 60 * 1_000;
 /** The home's folders are walked by each so-many-th sweep; by none right after a start. */
 const SWEEPS_PER_WALK = 24;

@@ -79,7 +79,7 @@ after(async () => {
 });
 
 describe("troupe store copy", { concurrency: 1 }, () => {
-  test("copies nothing, and says so, when the target has not what was sent", async () => {
+  test("copies nothing, and reports it, when the target has not what was sent", async () => {
     const refused = await takePostgres();
     await (await openPostgres(refused)).close();
     await inPostgres(

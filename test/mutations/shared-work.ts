@@ -88,7 +88,7 @@ export const sharedWorkMutations: readonly Mutation[] = (
       runs,
     ],
     [
-      "a resumed run waits for whoever had it before",
+      "a resumed run waits for its owner of before",
       "store/sql/runs.ts",
       ".set({ status, label, owner, updated_at: nowMs })",
       ".set({ status, label, updated_at: nowMs })",

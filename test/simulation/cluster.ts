@@ -1,7 +1,7 @@
 // Nodes that share the simulated database, each with the real membership (src/cluster/membership.ts): they are killed,
 // stopped for longer than their lease, cut off from the database, or the database is down; their clocks run apart.
 //
-// I20. No two attempts of a task run at once, whoever owns the job: the commands of a node end before others may take its
+// I20. No two attempts of a task run at once, whichever node owns the job: the commands of a node end before others may take its
 //      jobs over (checker.ts).
 // I21. Every open job is carried on by a living node in the end.
 

@@ -107,7 +107,7 @@ describe("control between nodes", () => {
     fc.assert(fc.property(action, (given) => assert.deepEqual(askedOver(given), given)));
   });
 
-  test("what came of it arrives as it was sent", () => {
+  test("its result arrives as it was sent", () => {
     fc.assert(fc.property(outcome, (given) => assert.deepEqual(answeredOver(given), given)));
   });
 

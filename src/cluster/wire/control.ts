@@ -1,4 +1,4 @@
-// Control of a job as messages between nodes: what is asked, and what came of it.
+// Control of a job as messages between nodes: what is asked, and the result.
 //
 // - What a peer sends is checked as far as this node relies on it: a message that is not of the protocol is a WireProblem.
 // - Values that the engine takes as JSON travel as JSON texts.

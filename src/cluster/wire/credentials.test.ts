@@ -29,7 +29,7 @@ async function taken(called: NodeCredentials, caller: NodeCredentials): Promise<
 describe("the secret of the cluster", () => {
   test("lets in who knows it", () => taken(SECRET, SECRET));
 
-  test("keeps out who knows another, and the node's log says so", async () => {
+  test("keeps out who knows another, and the node's log reports it", async () => {
     await refused(SECRET, WRONG);
     await using node = await startNode();
     using peers = peersWith(WRONG);

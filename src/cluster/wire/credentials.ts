@@ -3,7 +3,7 @@
 // - With certificates: both sides show one that the cluster's authority has signed, and the caller checks that it names
 //   the address it called.
 // - On loopback, without certificates: both sides prove that they know the secret which the database keeps, as TLS with a
-//   pre-shared key does it. The secret itself is not sent, to whoever listens there.
+//   pre-shared key does it. The secret itself is not sent to a program that listens there.
 
 import type { ConnectionOptions, SecureContextOptions, TlsOptions } from "node:tls";
 

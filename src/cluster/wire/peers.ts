@@ -93,7 +93,7 @@ export class Peers {
     return [...this.#peers].filter(([, { connection }]) => isOpen(connection)).map(([address]) => address);
   }
 
-  /** Cuts all connections; whoever waits for an answer gets an error. */
+  /** Cuts all connections; callers that wait for an answer get an error. */
   close(): void {
     this.#isClosed = true;
     for (const { connection } of this.#peers.values()) connection.abort();

@@ -93,16 +93,19 @@ onPostgres("a lease is renewed by its owner only, and only while it is valid", a
   assert.deepEqual(await nodes.living(), new Set());
 });
 
-onPostgres("a valid lease is replaced if the caller says so, and else told", async ({ nodes, over }) => {
-  await nodes.register(entry("a/1"), LEASE_MS, []);
-  assert.equal((await nodes.register(entry("a/2"), LEASE_MS, ["a/0"]))?.owner, "a/1");
-  assert.deepEqual(await nodes.living(), new Set(["a/1"]));
-  assert.equal(await nodes.register(entry("a/2"), LEASE_MS, ["a/0", "a/1"]), null);
-  assert.deepEqual(await nodes.living(), new Set(["a/2"]));
-  assert.equal(await nodes.register(entry("a/3"), LEASE_MS, "any"), null);
-  await over("a/3");
-  assert.equal(await nodes.register(entry("a/4"), LEASE_MS, []), null);
-});
+onPostgres(
+  "a valid lease is replaced if the caller asks for it, and else returned",
+  async ({ nodes, over }) => {
+    await nodes.register(entry("a/1"), LEASE_MS, []);
+    assert.equal((await nodes.register(entry("a/2"), LEASE_MS, ["a/0"]))?.owner, "a/1");
+    assert.deepEqual(await nodes.living(), new Set(["a/1"]));
+    assert.equal(await nodes.register(entry("a/2"), LEASE_MS, ["a/0", "a/1"]), null);
+    assert.deepEqual(await nodes.living(), new Set(["a/2"]));
+    assert.equal(await nodes.register(entry("a/3"), LEASE_MS, "any"), null);
+    await over("a/3");
+    assert.equal(await nodes.register(entry("a/4"), LEASE_MS, []), null);
+  },
+);
 
 onPostgres("a node that leaves is not living, and says why", async ({ nodes }) => {
   await nodes.register(entry("a/1"), LEASE_MS, []);

@@ -47,7 +47,7 @@ test("a program that has lost its connections goes on, and is still the only one
     await store.close();
   }));
 
-test("a program that finds its database taken writes nothing any more, and says so", () =>
+test("a program that finds its database taken writes nothing any more, and reports it", () =>
   onPostgres(async (url) => {
     const store = await open(url);
     await store.journal.commit([changes()]);

@@ -2,7 +2,7 @@
 //
 // - The same content gives the same bytes, whatever machine it is on.
 // - Names that no zip can hold are encoded, as in backups.
-// - A link that leads into SVC_HOME leads into the home of whoever unpacks it; any other leads to a place inside of the
+// - A link that leads into SVC_HOME leads into the home of the program that unpacks it; any other leads to a place inside of the
 //   folder, or the archive is refused.
 
 import { createReadStream, createWriteStream } from "node:fs";
@@ -25,7 +25,7 @@ const IN_HOME = "//SVC_HOME/";
 export const ALONE = "%file";
 const TARGET_BYTES_MAX = 16 * 1024;
 
-/** The archive is none that this program makes. */
+/** This program does not make such archives. */
 export class ArchiveRefused extends Error {
   override readonly name = "ArchiveRefused";
 }

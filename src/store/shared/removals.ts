@@ -35,7 +35,7 @@ export class Removals {
     this.#clock = clock;
   }
 
-  /** Stores an object that stays, whoever is about to remove an older one of its key. */
+  /** Stores an object that stays, also when another program is about to remove an older one of its key. */
   async put(key: string, content: Content): Promise<void> {
     for (;;) {
       await this.#store.put(key, content);

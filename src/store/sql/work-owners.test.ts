@@ -132,7 +132,7 @@ contractOnEach("shared work", shared, (test) => {
     assert.deepEqual(await under.strayed("b/1", 100_000), [], "a request may be under way");
   });
 
-  test("the runtime's job of a run that has ended is not begun by whoever knows nothing of it (J5)", async (under) => {
+  test("the runtime's job of a run that has ended is not begun by a program that does not know of the end (J5)", async (under) => {
     const [ended, open] = [await under.waits(1, "a/1"), await under.waits(2, "a/1")];
     await under.records.write((writes) =>
       writes.endUnlaunched(ended.runId, { status: "cancelled", failureJson: null }, 9),
