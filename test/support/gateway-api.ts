@@ -182,8 +182,9 @@ export async function* frames(
   program: Program,
   path: string,
   headers: Readonly<Record<string, string>> = {},
+  limitMs: number = STREAM_LIMIT_MS,
 ): AsyncGenerator<Frame, undefined> {
-  const signal = AbortSignal.timeout(STREAM_LIMIT_MS);
+  const signal = AbortSignal.timeout(limitMs);
   const answer = await fetch(urlOf(program, path), { headers: { ...headers }, signal });
   if (answer.status === 204) return;
   if (!answer.ok || answer.body === null) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);

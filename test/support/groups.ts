@@ -15,7 +15,7 @@ const STARTS_COMMANDS = /import \{[^}]*\bstart\b[^}]*\} from "\.\.\/support\/com
 
 /** They take longest, and have a process each. */
 export const LONGEST =
-  /^test\/[a-z]+\/(simulation|kill|package|dashboard|waiting-stops|retention|traces|hostile-workers|gateway-fire-[a-z]+)\.test\.ts$/;
+  /^test\/[a-z]+\/(simulation|kill|lost-nodes|package|dashboard|waiting-stops|retention|traces|hostile-workers|gateway-fire-[a-z]+)\.test\.ts$/;
 
 /** First words of file names in test/integration; files that share one share a process, and the others another one. */
 const FAMILIES = new Set(["blueprint", "cli", "gateway", "hostile"]);

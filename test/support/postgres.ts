@@ -2,12 +2,13 @@
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { madeOnce } from "../../src/lib/async.ts";
+import { until } from "./until.ts";
 
 /** The variable that gives every program in a test's own process a database here in place of SQLite. */
 export const POSTGRES_VARIABLE = "TROUPE_TEST_POSTGRES";
@@ -134,6 +135,26 @@ export async function crashPostgres(): Promise<() => Promise<void>> {
   return () => serve(folder);
 }
 
+/** Ends the server's first process with SIGKILL; its others end when they notice. @returns as `crashPostgres` */
+export async function killPostgres(): Promise<() => Promise<void>> {
+  const folder = await server();
+  const [pid = ""] = readFileSync(join(folder, "data", "postmaster.pid"), "utf8").split("\n");
+  process.kill(Number(pid), "SIGKILL");
+  // It refuses to start while one of those is left.
+  return () =>
+    until("PostgreSQL starts again", () =>
+      serve(folder).then(
+        () => true,
+        () => false,
+      ),
+    ).then(() => {});
+}
+
+/** Where a server listens, for who stands between it and its clients. */
+export function socketOf(url: string): string {
+  return join(String(new URL(url).searchParams.get("host")), ".s.PGSQL.5432");
+}
+
 /** Another user may not be able to enter the folder of this checkout. @returns the folder of PostgreSQL's programs */
 function programs(folder: string): string {
   const own = join(folder, "native");
@@ -151,6 +172,6 @@ async function isReady(child: ChildProcess): Promise<void> {
     child.stderr!.destroy();
     return;
   }
-  await once(child, "exit");
+  if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
   throw new Error(`PostgreSQL did not start:\n${lines.join("\n")}`);
 }

@@ -10,6 +10,17 @@ export function processesWith(text: string): readonly number[] {
   return otherProcesses().filter((pid) => readProc(pid, "environ")?.includes(text) ?? false);
 }
 
+/** Ends the processes of `processesWith` with SIGKILL. */
+export function endProcessesWith(text: string): void {
+  for (const pid of processesWith(text)) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It has ended by itself.
+    }
+  }
+}
+
 /** Processes that work in a folder, or in one below it. Empty where there is no /proc. */
 export function processesIn(folder: string): readonly number[] {
   if (!seesProcesses) return [];
@@ -21,6 +32,14 @@ function otherProcesses(): readonly number[] {
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .filter((pid) => pid !== process.pid);
+}
+
+/** Which of these processes has the end of a TCP connection on this machine that uses this port; null when none has. */
+export function holderOfPort(port: number, pids: readonly number[]): number | null {
+  const end = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const lines = (readProc(process.pid, "net/tcp") ?? "").split("\n").map((line) => line.trim().split(/ +/));
+  const inode = lines.find(([, local]) => local?.endsWith(end))?.[9];
+  return pids.find((pid) => openFilesOf(pid).includes(`socket:[${inode}]`)) ?? null;
 }
 
 /** Whether a process runs; one that has ended and waits for its parent to notice does not. */
@@ -46,9 +65,20 @@ export function wakeUpsOf(pid: number): number {
   return sum;
 }
 
-function workingFolderOf(pid: number): string | null {
+function openFilesOf(pid: number): readonly string[] {
   try {
-    return readlinkSync(`/proc/${pid}/cwd`);
+    const folder = `/proc/${pid}/fd`;
+    return readdirSync(folder).flatMap((fd) => linkOf(`${folder}/${fd}`) ?? []);
+  } catch {
+    return [];
+  }
+}
+
+const workingFolderOf = (pid: number) => linkOf(`/proc/${pid}/cwd`);
+
+function linkOf(path: string): string | null {
+  try {
+    return readlinkSync(path);
   } catch {
     return null;
   }
