@@ -8,8 +8,10 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { EngineUnavailable, JobUnwritable } from "../engine/batch.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import type { EventFeed } from "../runs/feed.ts";
+import { type ByteSource, BytesRefused } from "./bytes.ts";
 import type { TaskHost } from "./tasks/host.ts";
 import type { FromHost, FromOwner } from "./tasks/messages.ts";
+import { bytesToWire } from "./wire/bytes.ts";
 import {
   actionFromWire,
   type ControlAction,
@@ -19,6 +21,8 @@ import {
 } from "./wire/control.ts";
 import {
   ControlResponseSchema,
+  type FetchBytesResponse,
+  ListBytesResponseSchema,
   NodeService,
   StatusResponseSchema,
   type TasksResponse,
@@ -34,12 +38,14 @@ export interface NodeServiceParts {
   readonly version: string;
   readonly engine: JobControl & { holds(jobId: string): boolean; readonly openJobs: number };
   readonly feed: EventFeed;
+  /** What this node has for others; without it there is nothing. */
+  readonly bytes?: ByteSource;
   /** What runs other nodes' attempts here; without one there are none. */
   readonly host?: Pick<TaskHost, "accept">;
 }
 
 export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) => void {
-  const { owner, version, engine, feed, host } = parts;
+  const { owner, version, engine, feed, bytes, host } = parts;
   const isHeld = (asked: { readonly owner: string; readonly jobId: string }) =>
     asked.owner === owner() && engine.holds(asked.jobId);
   return (router) =>
@@ -75,7 +81,27 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
         void stream.take(requests);
         for await (const part of stream.outgoing()) yield create(TasksResponseSchema, part);
       },
+
+      async *fetchBytes(name, { signal }): AsyncGenerator<FetchBytesResponse> {
+        const found = await known(async () => bytes?.open(name) ?? null);
+        if (found === null) throw new ConnectError("It is not here.", Code.NotFound);
+        yield* bytesToWire(found, signal);
+      },
+
+      async listBytes({ kind, below }) {
+        const listed = await known(async () => bytes?.list(kind, below) ?? []);
+        return create(ListBytesResponseSchema, { listed: [...listed] });
+      },
     });
+}
+
+async function known<Found>(look: () => Promise<Found>): Promise<Found> {
+  try {
+    return await look();
+  } catch (error) {
+    if (!(error instanceof BytesRefused)) throw error;
+    throw new ConnectError(error.message, Code.InvalidArgument);
+  }
 }
 
 function readAction(read: () => ControlAction): ControlAction {

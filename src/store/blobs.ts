@@ -25,6 +25,7 @@ import {
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { WrongBytes } from "../cluster/bytes.ts";
 import { KeyedMutex } from "../lib/async.ts";
 import { isMissing, syncFolder } from "../lib/files.ts";
 import type { BlobRemoval } from "../runs/cleanup.ts";
@@ -112,6 +113,21 @@ export class FileBlobs implements Blobs {
     }
   }
 
+  /**
+   * Keeps a copy of a blob whose bytes come from elsewhere. On disk when it resolves.
+   *
+   * @throws WrongBytes when they are not the blob's; the errors of `bytes`
+   */
+  async putCopy({ sha256, size }: Blob, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+    const temporary = await this.#temporaryName();
+    try {
+      await pipeline(bytes, atMost(size), createWriteStream(temporary, { flags: "wx" }));
+      await this.#keep(temporary, temporary, sha256);
+    } finally {
+      await rm(temporary, { force: true });
+    }
+  }
+
   /** @returns where the blob's bytes are, or null when there is no such blob or the hash is none */
   async open(sha256: string): Promise<{ readonly path: string; readonly size: number } | null> {
     if (!HASH_PATTERN.test(sha256)) return null;
@@ -187,14 +203,20 @@ export class FileBlobs implements Blobs {
     return join(this.#incoming, `${process.pid}-${++this.#incomingSeq}`);
   }
 
-  /** Hashes, syncs and names a file that already lies in `incoming`; it came from `origin`. */
-  async #keep(temporary: string, origin: string): Promise<Blob> {
+  /**
+   * Hashes, syncs and names a file that already lies in `incoming`; it came from `origin`.
+   *
+   * @param wanted the hash that it must have
+   */
+  async #keep(temporary: string, origin: string, wanted: string | null = null): Promise<Blob> {
     let blob: Blob;
     const file = await openRegular(temporary, origin);
     try {
       if ((await file.stat()).nlink > 1) return await this.#keepCopy(temporary, origin);
       await file.chmod(0o400);
       blob = await hash(file);
+      if (wanted !== null && blob.sha256 !== wanted)
+        throw new WrongBytes("They are not those of their hash.");
       await file.sync();
     } finally {
       await file.close();
@@ -209,6 +231,18 @@ export class FileBlobs implements Blobs {
     if (made !== undefined) await syncFolder(this.#root);
     return blob;
   }
+}
+
+/** Passes on no more bytes than there should be. */
+function atMost(bytesMax: number) {
+  return async function* (bytes: AsyncIterable<Uint8Array>) {
+    let count = 0;
+    for await (const chunk of bytes) {
+      count += chunk.length;
+      if (count > bytesMax) throw new WrongBytes(`They are more than ${bytesMax}.`);
+      yield chunk;
+    }
+  };
 }
 
 /** Moves a file to `target`, whatever it is by then; copies it when it lies on another device. */

@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file svc/node/v1/node.proto.
  */
 export const file_svc_node_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("ChZzdmMvbm9kZS92MS9ub2RlLnByb3RvEgtzdmMubm9kZS52MSIPCg1TdGF0dXNSZXF1ZXN0IkMKDlN0YXR1c1Jlc3BvbnNlEg0KBW93bmVyGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJb3Blbl9qb2JzGAMgASgEIsQCCg5Db250cm9sUmVxdWVzdBINCgVvd25lchgBIAEoCRIOCgZqb2JfaWQYAiABKAkSJQoGY2FuY2VsGAMgASgLMhMuc3ZjLm5vZGUudjEuQ2FuY2VsSAASIwoFcGF1c2UYBCABKAsyEi5zdmMubm9kZS52MS5QYXVzZUgAEiUKBnJlc3VtZRgFIAEoCzITLnN2Yy5ub2RlLnYxLlJlc3VtZUgAEicKB2RlbGl2ZXIYBiABKAsyFC5zdmMubm9kZS52MS5EZWxpdmVySAASMAoMYW5zd2VyX2h1bWFuGAcgASgLMhguc3ZjLm5vZGUudjEuQW5zd2VySHVtYW5IABI7ChJyZXRyeV9kZWFkX2xldHRlcnMYCCABKAsyHS5zdmMubm9kZS52MS5SZXRyeURlYWRMZXR0ZXJzSABCCAoGYWN0aW9uIggKBkNhbmNlbCIHCgVQYXVzZSIICgZSZXN1bWUijAEKB0RlbGl2ZXISEAoIYWdlbnRfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIRCglib2R5X2pzb24YAyABKAkSGwoOY29ycmVsYXRpb25faWQYBCABKAlIAIgBARITCgZ0dGxfbXMYBSABKAFIAYgBAUIRCg9fY29ycmVsYXRpb25faWRCCQoHX3R0bF9tcyKOAQoLQW5zd2VySHVtYW4SEgoKcmVxdWVzdF9pZBgBIAEoCRIQCghkZWNpc2lvbhgCIAEoCRIUCgdjb21tZW50GAMgASgJSACIAQESFgoJZGF0YV9qc29uGAQgASgJSAGIAQESEQoJcHJpbmNpcGFsGAUgASgJQgoKCF9jb21tZW50QgwKCl9kYXRhX2pzb24iPAoQUmV0cnlEZWFkTGV0dGVycxIoCgdsZXR0ZXJzGAEgAygLMhcuc3ZjLm5vZGUudjEuRGVhZExldHRlciJeCgpEZWFkTGV0dGVyEhYKDmRlYWRfbGV0dGVyX2lkGAEgASgJEhUKCGFnZW50X2lkGAIgASgJSACIAQESFAoMbWVzc2FnZV9qc29uGAMgASgJQgsKCV9hZ2VudF9pZCL0AwoPQ29udHJvbFJlc3BvbnNlEigKCG5vdF9oZWxkGAEgASgLMhQuc3ZjLm5vZGUudjEuTm90SGVsZEgAEicKB2NoYW5nZWQYAiABKAsyFC5zdmMubm9kZS52MS5DaGFuZ2VkSAASKwoJZGVsaXZlcmVkGAMgASgLMhYuc3ZjLm5vZGUudjEuRGVsaXZlcmVkSAASMgoNdW5rbm93bl9hZ2VudBgEIAEoCzIZLnN2Yy5ub2RlLnYxLlVua25vd25BZ2VudEgAEi0KCGFuc3dlcmVkGAUgASgLMhkuc3ZjLm5vZGUudjEuSHVtYW5SZXF1ZXN0SAASMwoOYWxyZWFkeV9jbG9zZWQYBiABKAsyGS5zdmMubm9kZS52MS5IdW1hblJlcXVlc3RIABI2Cg91bmtub3duX3JlcXVlc3QYByABKAsyGy5zdmMubm9kZS52MS5Vbmtub3duUmVxdWVzdEgAEicKB3JldHJpZWQYCCABKAsyFC5zdmMubm9kZS52MS5SZXRyaWVkSAASLwoLdW5hdmFpbGFibGUYCSABKAsyGC5zdmMubm9kZS52MS5VbmF2YWlsYWJsZUgAEi0KCnVud3JpdGFibGUYCiABKAsyFy5zdmMubm9kZS52MS5VbndyaXRhYmxlSABCCAoGcmVzdWx0IgkKB05vdEhlbGQiGQoHQ2hhbmdlZBIOCgZzdGF0dXMYASABKAkiHwoJRGVsaXZlcmVkEhIKCm1lc3NhZ2VfaWQYASABKAkiDgoMVW5rbm93bkFnZW50IhAKDlVua25vd25SZXF1ZXN0IiIKB1JldHJpZWQSFwoPZGVhZF9sZXR0ZXJfaWRzGAEgAygJIjEKC1VuYXZhaWxhYmxlEg8KB21lc3NhZ2UYASABKAkSEQoJbWF5X3JldHJ5GAIgASgIIh0KClVud3JpdGFibGUSDwoHbWVzc2FnZRgBIAEoCSLZAgoMSHVtYW5SZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSEQoJZXZlbnRfc2VxGAIgASgEEhAKCGFnZW50X2lkGAMgASgJEhUKCHRhc2tfc2VxGAQgASgESACIAQESDgoGcHJvbXB0GAUgASgJEhkKEWFsbG93ZWRfZGVjaXNpb25zGAYgAygJEhsKDmRlZmF1bHRfYWN0aW9uGAcgASgJSAGIAQESDgoGc3RhdHVzGAggASgJEhUKDWNyZWF0ZWRfYXRfbXMYCSABKAESGgoNZXhwaXJlc19hdF9tcxgKIAEoAUgCiAEBEi8KCHJlc3BvbnNlGAsgASgLMhguc3ZjLm5vZGUudjEuSHVtYW5BbnN3ZXJIA4gBAUILCglfdGFza19zZXFCEQoPX2RlZmF1bHRfYWN0aW9uQhAKDl9leHBpcmVzX2F0X21zQgsKCV9yZXNwb25zZSKmAQoLSHVtYW5BbnN3ZXISEAoIZGVjaXNpb24YASABKAkSFAoHY29tbWVudBgCIAEoCUgAiAEBEhYKCWRhdGFfanNvbhgDIAEoCUgBiAEBEhYKCXByaW5jaXBhbBgEIAEoCUgCiAEBEhcKD3Jlc3BvbmRlZF9hdF9tcxgFIAEoAUIKCghfY29tbWVudEIMCgpfZGF0YV9qc29uQgwKCl9wcmluY2lwYWwiLQoMV2F0Y2hSZXF1ZXN0Eg0KBW93bmVyGAEgASgJEg4KBmpvYl9pZBgCIAEoCSJDCg1XYXRjaFJlc3BvbnNlEhMKC3Rocm91Z2hfc2VxGAEgASgEEg0KBWxpbmVzGAIgAygJEg4KBmlzX2VuZBgDIAEoCCItCgxUYXNrc1JlcXVlc3QSDAoEcGFydBgBIAEoCRIPCgdpc19sYXN0GAIgASgIIi4KDVRhc2tzUmVzcG9uc2USDAoEcGFydBgBIAEoCRIPCgdpc19sYXN0GAIgASgIMpwCCgtOb2RlU2VydmljZRJBCgZTdGF0dXMSGi5zdmMubm9kZS52MS5TdGF0dXNSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuU3RhdHVzUmVzcG9uc2USRAoHQ29udHJvbBIbLnN2Yy5ub2RlLnYxLkNvbnRyb2xSZXF1ZXN0Ghwuc3ZjLm5vZGUudjEuQ29udHJvbFJlc3BvbnNlEkAKBVdhdGNoEhkuc3ZjLm5vZGUudjEuV2F0Y2hSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuV2F0Y2hSZXNwb25zZTABEkIKBVRhc2tzEhkuc3ZjLm5vZGUudjEuVGFza3NSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuVGFza3NSZXNwb25zZSgBMAFiBnByb3RvMw");
+  fileDesc("ChZzdmMvbm9kZS92MS9ub2RlLnByb3RvEgtzdmMubm9kZS52MSIPCg1TdGF0dXNSZXF1ZXN0IkMKDlN0YXR1c1Jlc3BvbnNlEg0KBW93bmVyGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJb3Blbl9qb2JzGAMgASgEIsQCCg5Db250cm9sUmVxdWVzdBINCgVvd25lchgBIAEoCRIOCgZqb2JfaWQYAiABKAkSJQoGY2FuY2VsGAMgASgLMhMuc3ZjLm5vZGUudjEuQ2FuY2VsSAASIwoFcGF1c2UYBCABKAsyEi5zdmMubm9kZS52MS5QYXVzZUgAEiUKBnJlc3VtZRgFIAEoCzITLnN2Yy5ub2RlLnYxLlJlc3VtZUgAEicKB2RlbGl2ZXIYBiABKAsyFC5zdmMubm9kZS52MS5EZWxpdmVySAASMAoMYW5zd2VyX2h1bWFuGAcgASgLMhguc3ZjLm5vZGUudjEuQW5zd2VySHVtYW5IABI7ChJyZXRyeV9kZWFkX2xldHRlcnMYCCABKAsyHS5zdmMubm9kZS52MS5SZXRyeURlYWRMZXR0ZXJzSABCCAoGYWN0aW9uIggKBkNhbmNlbCIHCgVQYXVzZSIICgZSZXN1bWUijAEKB0RlbGl2ZXISEAoIYWdlbnRfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIRCglib2R5X2pzb24YAyABKAkSGwoOY29ycmVsYXRpb25faWQYBCABKAlIAIgBARITCgZ0dGxfbXMYBSABKAFIAYgBAUIRCg9fY29ycmVsYXRpb25faWRCCQoHX3R0bF9tcyKOAQoLQW5zd2VySHVtYW4SEgoKcmVxdWVzdF9pZBgBIAEoCRIQCghkZWNpc2lvbhgCIAEoCRIUCgdjb21tZW50GAMgASgJSACIAQESFgoJZGF0YV9qc29uGAQgASgJSAGIAQESEQoJcHJpbmNpcGFsGAUgASgJQgoKCF9jb21tZW50QgwKCl9kYXRhX2pzb24iPAoQUmV0cnlEZWFkTGV0dGVycxIoCgdsZXR0ZXJzGAEgAygLMhcuc3ZjLm5vZGUudjEuRGVhZExldHRlciJeCgpEZWFkTGV0dGVyEhYKDmRlYWRfbGV0dGVyX2lkGAEgASgJEhUKCGFnZW50X2lkGAIgASgJSACIAQESFAoMbWVzc2FnZV9qc29uGAMgASgJQgsKCV9hZ2VudF9pZCL0AwoPQ29udHJvbFJlc3BvbnNlEigKCG5vdF9oZWxkGAEgASgLMhQuc3ZjLm5vZGUudjEuTm90SGVsZEgAEicKB2NoYW5nZWQYAiABKAsyFC5zdmMubm9kZS52MS5DaGFuZ2VkSAASKwoJZGVsaXZlcmVkGAMgASgLMhYuc3ZjLm5vZGUudjEuRGVsaXZlcmVkSAASMgoNdW5rbm93bl9hZ2VudBgEIAEoCzIZLnN2Yy5ub2RlLnYxLlVua25vd25BZ2VudEgAEi0KCGFuc3dlcmVkGAUgASgLMhkuc3ZjLm5vZGUudjEuSHVtYW5SZXF1ZXN0SAASMwoOYWxyZWFkeV9jbG9zZWQYBiABKAsyGS5zdmMubm9kZS52MS5IdW1hblJlcXVlc3RIABI2Cg91bmtub3duX3JlcXVlc3QYByABKAsyGy5zdmMubm9kZS52MS5Vbmtub3duUmVxdWVzdEgAEicKB3JldHJpZWQYCCABKAsyFC5zdmMubm9kZS52MS5SZXRyaWVkSAASLwoLdW5hdmFpbGFibGUYCSABKAsyGC5zdmMubm9kZS52MS5VbmF2YWlsYWJsZUgAEi0KCnVud3JpdGFibGUYCiABKAsyFy5zdmMubm9kZS52MS5VbndyaXRhYmxlSABCCAoGcmVzdWx0IgkKB05vdEhlbGQiGQoHQ2hhbmdlZBIOCgZzdGF0dXMYASABKAkiHwoJRGVsaXZlcmVkEhIKCm1lc3NhZ2VfaWQYASABKAkiDgoMVW5rbm93bkFnZW50IhAKDlVua25vd25SZXF1ZXN0IiIKB1JldHJpZWQSFwoPZGVhZF9sZXR0ZXJfaWRzGAEgAygJIjEKC1VuYXZhaWxhYmxlEg8KB21lc3NhZ2UYASABKAkSEQoJbWF5X3JldHJ5GAIgASgIIh0KClVud3JpdGFibGUSDwoHbWVzc2FnZRgBIAEoCSLZAgoMSHVtYW5SZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSEQoJZXZlbnRfc2VxGAIgASgEEhAKCGFnZW50X2lkGAMgASgJEhUKCHRhc2tfc2VxGAQgASgESACIAQESDgoGcHJvbXB0GAUgASgJEhkKEWFsbG93ZWRfZGVjaXNpb25zGAYgAygJEhsKDmRlZmF1bHRfYWN0aW9uGAcgASgJSAGIAQESDgoGc3RhdHVzGAggASgJEhUKDWNyZWF0ZWRfYXRfbXMYCSABKAESGgoNZXhwaXJlc19hdF9tcxgKIAEoAUgCiAEBEi8KCHJlc3BvbnNlGAsgASgLMhguc3ZjLm5vZGUudjEuSHVtYW5BbnN3ZXJIA4gBAUILCglfdGFza19zZXFCEQoPX2RlZmF1bHRfYWN0aW9uQhAKDl9leHBpcmVzX2F0X21zQgsKCV9yZXNwb25zZSKmAQoLSHVtYW5BbnN3ZXISEAoIZGVjaXNpb24YASABKAkSFAoHY29tbWVudBgCIAEoCUgAiAEBEhYKCWRhdGFfanNvbhgDIAEoCUgBiAEBEhYKCXByaW5jaXBhbBgEIAEoCUgCiAEBEhcKD3Jlc3BvbmRlZF9hdF9tcxgFIAEoAUIKCghfY29tbWVudEIMCgpfZGF0YV9qc29uQgwKCl9wcmluY2lwYWwiLQoMV2F0Y2hSZXF1ZXN0Eg0KBW93bmVyGAEgASgJEg4KBmpvYl9pZBgCIAEoCSJDCg1XYXRjaFJlc3BvbnNlEhMKC3Rocm91Z2hfc2VxGAEgASgEEg0KBWxpbmVzGAIgAygJEg4KBmlzX2VuZBgDIAEoCCItCgxUYXNrc1JlcXVlc3QSDAoEcGFydBgBIAEoCRIPCgdpc19sYXN0GAIgASgIIi4KDVRhc2tzUmVzcG9uc2USDAoEcGFydBgBIAEoCRIPCgdpc19sYXN0GAIgASgIIi4KEUZldGNoQnl0ZXNSZXF1ZXN0EgwKBGtpbmQYASABKAkSCwoDa2V5GAIgASgJIn0KEkZldGNoQnl0ZXNSZXNwb25zZRIoCgViZWdpbhgBIAEoCzIXLnN2Yy5ub2RlLnYxLkJ5dGVzQmVnaW5IABIPCgVjaHVuaxgCIAEoDEgAEiQKA2VuZBgDIAEoCzIVLnN2Yy5ub2RlLnYxLkJ5dGVzRW5kSABCBgoEcGFydCIgCgpCeXRlc0JlZ2luEhIKCm1hZGVfYXRfbXMYASABKAEiGgoIQnl0ZXNFbmQSDgoGc2hhMjU2GAEgASgJIi8KEExpc3RCeXRlc1JlcXVlc3QSDAoEa2luZBgBIAEoCRINCgViZWxvdxgCIAEoCSI9ChFMaXN0Qnl0ZXNSZXNwb25zZRIoCgZsaXN0ZWQYASADKAsyGC5zdmMubm9kZS52MS5MaXN0ZWRCeXRlcyIuCgtMaXN0ZWRCeXRlcxILCgNrZXkYASABKAkSEgoKbWFkZV9hdF9tcxgCIAEoATK5AwoLTm9kZVNlcnZpY2USQQoGU3RhdHVzEhouc3ZjLm5vZGUudjEuU3RhdHVzUmVxdWVzdBobLnN2Yy5ub2RlLnYxLlN0YXR1c1Jlc3BvbnNlEkQKB0NvbnRyb2wSGy5zdmMubm9kZS52MS5Db250cm9sUmVxdWVzdBocLnN2Yy5ub2RlLnYxLkNvbnRyb2xSZXNwb25zZRJACgVXYXRjaBIZLnN2Yy5ub2RlLnYxLldhdGNoUmVxdWVzdBoaLnN2Yy5ub2RlLnYxLldhdGNoUmVzcG9uc2UwARJCCgVUYXNrcxIZLnN2Yy5ub2RlLnYxLlRhc2tzUmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlRhc2tzUmVzcG9uc2UoATABEk8KCkZldGNoQnl0ZXMSHi5zdmMubm9kZS52MS5GZXRjaEJ5dGVzUmVxdWVzdBofLnN2Yy5ub2RlLnYxLkZldGNoQnl0ZXNSZXNwb25zZTABEkoKCUxpc3RCeXRlcxIdLnN2Yy5ub2RlLnYxLkxpc3RCeXRlc1JlcXVlc3QaHi5zdmMubm9kZS52MS5MaXN0Qnl0ZXNSZXNwb25zZWIGcHJvdG8z");
 
 /**
  * @generated from message svc.node.v1.StatusRequest
@@ -701,6 +701,174 @@ export const TasksResponseSchema: GenMessage<TasksResponse> = /*@__PURE__*/
   messageDesc(file_svc_node_v1_node, 24);
 
 /**
+ * @generated from message svc.node.v1.FetchBytesRequest
+ */
+export type FetchBytesRequest = Message<"svc.node.v1.FetchBytesRequest"> & {
+  /**
+   * blobs, bundles, runs, resources or models.
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * A hash, a fingerprint, or names of folders that are made of ids.
+   *
+   * @generated from field: string key = 2;
+   */
+  key: string;
+};
+
+/**
+ * Describes the message svc.node.v1.FetchBytesRequest.
+ * Use `create(FetchBytesRequestSchema)` to create a new message.
+ */
+export const FetchBytesRequestSchema: GenMessage<FetchBytesRequest> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 25);
+
+/**
+ * First its begin, then its chunks, then its end: without that they are not all.
+ *
+ * @generated from message svc.node.v1.FetchBytesResponse
+ */
+export type FetchBytesResponse = Message<"svc.node.v1.FetchBytesResponse"> & {
+  /**
+   * @generated from oneof svc.node.v1.FetchBytesResponse.part
+   */
+  part: {
+    /**
+     * @generated from field: svc.node.v1.BytesBegin begin = 1;
+     */
+    value: BytesBegin;
+    case: "begin";
+  } | {
+    /**
+     * @generated from field: bytes chunk = 2;
+     */
+    value: Uint8Array;
+    case: "chunk";
+  } | {
+    /**
+     * @generated from field: svc.node.v1.BytesEnd end = 3;
+     */
+    value: BytesEnd;
+    case: "end";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message svc.node.v1.FetchBytesResponse.
+ * Use `create(FetchBytesResponseSchema)` to create a new message.
+ */
+export const FetchBytesResponseSchema: GenMessage<FetchBytesResponse> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 26);
+
+/**
+ * @generated from message svc.node.v1.BytesBegin
+ */
+export type BytesBegin = Message<"svc.node.v1.BytesBegin"> & {
+  /**
+   * When it was made, in milliseconds since 1970.
+   *
+   * @generated from field: double made_at_ms = 1;
+   */
+  madeAtMs: number;
+};
+
+/**
+ * Describes the message svc.node.v1.BytesBegin.
+ * Use `create(BytesBeginSchema)` to create a new message.
+ */
+export const BytesBeginSchema: GenMessage<BytesBegin> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 27);
+
+/**
+ * @generated from message svc.node.v1.BytesEnd
+ */
+export type BytesEnd = Message<"svc.node.v1.BytesEnd"> & {
+  /**
+   * Of all chunks, as hexadecimal digits.
+   *
+   * @generated from field: string sha256 = 1;
+   */
+  sha256: string;
+};
+
+/**
+ * Describes the message svc.node.v1.BytesEnd.
+ * Use `create(BytesEndSchema)` to create a new message.
+ */
+export const BytesEndSchema: GenMessage<BytesEnd> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 28);
+
+/**
+ * @generated from message svc.node.v1.ListBytesRequest
+ */
+export type ListBytesRequest = Message<"svc.node.v1.ListBytesRequest"> & {
+  /**
+   * resources
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * The blueprint, as a name of a folder.
+   *
+   * @generated from field: string below = 2;
+   */
+  below: string;
+};
+
+/**
+ * Describes the message svc.node.v1.ListBytesRequest.
+ * Use `create(ListBytesRequestSchema)` to create a new message.
+ */
+export const ListBytesRequestSchema: GenMessage<ListBytesRequest> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 29);
+
+/**
+ * @generated from message svc.node.v1.ListBytesResponse
+ */
+export type ListBytesResponse = Message<"svc.node.v1.ListBytesResponse"> & {
+  /**
+   * @generated from field: repeated svc.node.v1.ListedBytes listed = 1;
+   */
+  listed: ListedBytes[];
+};
+
+/**
+ * Describes the message svc.node.v1.ListBytesResponse.
+ * Use `create(ListBytesResponseSchema)` to create a new message.
+ */
+export const ListBytesResponseSchema: GenMessage<ListBytesResponse> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 30);
+
+/**
+ * @generated from message svc.node.v1.ListedBytes
+ */
+export type ListedBytes = Message<"svc.node.v1.ListedBytes"> & {
+  /**
+   * Behind `below`.
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * @generated from field: double made_at_ms = 2;
+   */
+  madeAtMs: number;
+};
+
+/**
+ * Describes the message svc.node.v1.ListedBytes.
+ * Use `create(ListedBytesSchema)` to create a new message.
+ */
+export const ListedBytesSchema: GenMessage<ListedBytes> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 31);
+
+/**
  * @generated from service svc.node.v1.NodeService
  */
 export const NodeService: GenService<{
@@ -744,6 +912,26 @@ export const NodeService: GenService<{
     methodKind: "bidi_streaming";
     input: typeof TasksRequestSchema;
     output: typeof TasksResponseSchema;
+  },
+  /**
+   * What the callee has in its home and others need: a blob, or a folder as an archive. NOT_FOUND when it is not there.
+   *
+   * @generated from rpc svc.node.v1.NodeService.FetchBytes
+   */
+  fetchBytes: {
+    methodKind: "server_streaming";
+    input: typeof FetchBytesRequestSchema;
+    output: typeof FetchBytesResponseSchema;
+  },
+  /**
+   * What the callee has of a kind, below a key.
+   *
+   * @generated from rpc svc.node.v1.NodeService.ListBytes
+   */
+  listBytes: {
+    methodKind: "unary";
+    input: typeof ListBytesRequestSchema;
+    output: typeof ListBytesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_svc_node_v1_node, 0);
