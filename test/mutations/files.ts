@@ -203,7 +203,7 @@ export const filesMutations: readonly Mutation[] = [
   },
   {
     fault: "a single file comes back as a folder",
-    file: "src/store/shared/archived-folders.ts",
+    file: "src/store/shared/folder-archive.ts",
     search: "(await exists(alone)) ? alone : folder",
     replacement: "folder",
     tests: [archives],

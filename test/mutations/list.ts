@@ -9,6 +9,7 @@ import { doorMutations } from "./doors.ts";
 import { engineMutations } from "./engine.ts";
 import { executionMutations } from "./execution.ts";
 import { filesMutations } from "./files.ts";
+import { homesMutations } from "./homes.ts";
 import { httpMutations } from "./http.ts";
 import { launchMutations } from "./launch.ts";
 import type { Mutation } from "./mutation.ts";
@@ -22,6 +23,7 @@ export const mutations: readonly Mutation[] = [
   ...executionMutations,
   ...storeMutations,
   ...filesMutations,
+  ...homesMutations,
   ...postgresMutations,
   ...clusterMutations,
   ...doorMutations,

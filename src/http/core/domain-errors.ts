@@ -1,6 +1,7 @@
 // The errors of features, of the store and of the machine as domain errors, for both APIs.
 
 import { BundlesFull } from "../../bundles/problem.ts";
+import { BytesUnavailable } from "../../cluster/bytes.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import { MachineBusy } from "../../lib/async.ts";
@@ -15,6 +16,7 @@ const unavailable = [
   HistoryUnavailable,
   MachineBusy,
   SharedStoreUnavailable,
+  BytesUnavailable,
 ];
 
 /** @returns null for an error that is not for callers */

@@ -5,16 +5,15 @@
 //   with what else is left there.
 
 import { createWriteStream } from "node:fs";
-import { lstat, mkdir, rename, rm, statfs } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { lstat, mkdir, rm, statfs } from "node:fs/promises";
+import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { SharedFolders, Unused } from "../../bundles/shared-folders.ts";
 import type { Clock, Randomness } from "../../engine/ports.ts";
 import { KeyedMutex } from "../../lib/async.ts";
-import { bytesIn, exists, syncFolder, syncTree } from "../../lib/files.ts";
-import { removeTree } from "../../lib/remove-tree.ts";
+import { bytesIn, exists, syncFolder } from "../../lib/files.ts";
 import { HASH_PATTERN, hash, openRegular } from "../blobs.ts";
-import { ALONE, packFolder, unpackFolder } from "./folder-archive.ts";
+import { packFolder, placeArchive } from "./folder-archive.ts";
 import { fileContent, ObjectDamaged, type StoredObject } from "./object-store.ts";
 import type { SharedStore } from "./open-shared.ts";
 import { checked } from "./shared-blobs.ts";
@@ -85,17 +84,7 @@ export class ArchivedFolders implements SharedFolders {
         checked(bytes, { sha256, size }, damaged),
         createWriteStream(file, { flags: "wx", mode: 0o600 }),
       );
-      const folder = `${file}.content`;
-      try {
-        await unpackFolder(file, folder, home);
-        await syncTree(folder, new AbortController().signal);
-        const alone = join(folder, ALONE);
-        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-        await rename((await exists(alone)) ? alone : folder, path);
-        await syncFolder(dirname(path));
-      } finally {
-        await removeTree(folder);
-      }
+      await placeArchive(file, path, { home });
       return true;
     });
   }

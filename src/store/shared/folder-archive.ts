@@ -6,15 +6,16 @@
 //   folder, or the archive is refused.
 
 import { createReadStream, createWriteStream } from "node:fs";
-import { lstat, mkdir, readlink, symlink } from "node:fs/promises";
+import { lstat, mkdir, readlink, rename, symlink } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { type Entry, openPromise } from "yauzl";
 import { ZipFile } from "yazl";
-import { foldersFrom } from "../../lib/files.ts";
+import { exists, foldersFrom, syncFolder, syncTree } from "../../lib/files.ts";
 import { isInside } from "../../lib/paths.ts";
+import { removeTree } from "../../lib/remove-tree.ts";
 
 const DATE = new Date(Date.UTC(2020, 0, 1));
 const TYPES = { file: 0o100000, link: 0o120000, folder: 0o040000 } as const;
@@ -22,7 +23,7 @@ const TYPE_MASK = 0o170000;
 /** No path of a link begins so by itself. */
 const IN_HOME = "//SVC_HOME/";
 /** The name of a file that is an archive's only content. No folder's archive has it: names there are encoded. */
-export const ALONE = "%file";
+const ALONE = "%file";
 const TARGET_BYTES_MAX = 16 * 1024;
 
 /** This program does not make such archives. */
@@ -32,22 +33,26 @@ export class ArchiveRefused extends Error {
 
 /** Writes a folder, or a file, into a file that does not exist yet. @param home SVC_HOME */
 export async function packFolder(folder: string, file: string, home: string): Promise<void> {
+  await pipeline(packed(folder, home), createWriteStream(file, { flags: "wx", mode: 0o600 }));
+}
+
+/** A folder, or a file, as an archive. Read on by who takes it; ends with the error of what cannot be read. @param home SVC_HOME */
+export function packed(folder: string, home: string): Readable {
   const zip = new ZipFile();
   const bytes = zip.outputStream as Readable;
   zip.on("error", (error: Error) => bytes.destroy(error));
-  const written = pipeline(bytes, createWriteStream(file, { flags: "wx", mode: 0o600 }));
-  try {
-    for (const path of await pathsIn(folder))
-      await addEntry(zip, {
-        path,
-        name: relative(folder, path) === "" ? ALONE : encoded(relative(folder, path)),
-        home,
-      });
-    zip.end();
-  } catch (error) {
-    bytes.destroy(error as Error);
-  }
-  await written;
+  addAll(zip, folder, home).catch((error: Error) => bytes.destroy(error));
+  return bytes;
+}
+
+async function addAll(zip: ZipFile, folder: string, home: string): Promise<void> {
+  for (const path of await pathsIn(folder))
+    await addEntry(zip, {
+      path,
+      name: relative(folder, path) === "" ? ALONE : encoded(relative(folder, path)),
+      home,
+    });
+  zip.end();
 }
 
 /** Everything but folders that have something in them, always in the same order; a file is all there is of it. */
@@ -77,9 +82,45 @@ async function addEntry(
   } else if (found.isFile()) {
     const mode = TYPES.file | (found.mode & 0o777);
     zip.addReadStreamLazy(name, { ...options, mode, size: found.size }, (give) =>
-      give(null, createReadStream(path)),
+      give(null, readFor(zip.outputStream as Readable, path)),
     );
   } else throw new ArchiveRefused(`${name} is neither a file nor a folder, and cannot be shared.`);
+}
+
+/** A file that is closed with the archive which it is read for: its reader may leave in the middle. */
+function readFor(archive: Readable, path: string): Readable {
+  const file = createReadStream(path);
+  const close = () => file.destroy();
+  archive.once("close", close);
+  file.once("close", () => archive.off("close", close));
+  return file;
+}
+
+/**
+ * Puts what an archive holds to its place: whole and on disk when it resolves, and nothing of it after an error.
+ *
+ * @param file the archive; what it holds is unpacked beside it
+ * @param options.home SVC_HOME
+ * @param options.finish is given the path of the folder, or file, before it comes to its place
+ */
+export async function placeArchive(
+  file: string,
+  path: string,
+  { home, finish }: { readonly home: string; readonly finish?: (path: string) => Promise<void> },
+): Promise<void> {
+  const folder = `${file}.content`;
+  try {
+    await unpackFolder(file, folder, home);
+    await syncTree(folder, new AbortController().signal);
+    const alone = join(folder, ALONE);
+    const content = (await exists(alone)) ? alone : folder;
+    await finish?.(content);
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await rename(content, path);
+    await syncFolder(dirname(path));
+  } finally {
+    await removeTree(folder);
+  }
 }
 
 /**

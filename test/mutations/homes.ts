@@ -1,0 +1,156 @@
+// Faults of bytes that nodes fetch from each other: others than asked for, half of them, what is not for others.
+
+import type { Mutation } from "./mutation.ts";
+
+const wire = ["src/cluster/wire/bytes.test.ts"];
+const tests = ["src/store/homes/homes.test.ts"];
+
+export const homesMutations: readonly Mutation[] = [
+  {
+    fault: "bytes that were changed on their way to another node are taken for the right ones",
+    file: "src/cluster/wire/bytes.ts",
+    search: 'if (part.value.sha256 !== digest.digest("hex"))',
+    replacement: 'if (part.value.sha256 === "")',
+    tests: wire,
+  },
+  {
+    fault: "bytes that were cut off on their way to another node are taken for all",
+    file: "src/cluster/wire/bytes.ts",
+    search: 'if (next.done === true) throw new WrongBytes("They were cut off.");',
+    replacement: "if (next.done === true) return;",
+    tests: wire,
+  },
+  {
+    fault: "bytes travel to other nodes in messages of any size",
+    file: "src/cluster/wire/bytes.ts",
+    search: "const CHUNK_BYTES_MAX = 256 * 1024;",
+    replacement: "const CHUNK_BYTES_MAX = 256 * 1024 * 1024;",
+    tests: wire,
+  },
+  {
+    fault: "a file stays open when the node that it was read for has left",
+    file: "src/cluster/wire/bytes.ts",
+    search: 'left.addEventListener("abort", end, { once: true });',
+    replacement: "",
+    tests,
+  },
+  {
+    fault: "the file that an archive is made of stays open when the archive's reader has left",
+    file: "src/store/shared/folder-archive.ts",
+    search: 'archive.once("close", close);',
+    replacement: "",
+    tests,
+  },
+  {
+    fault: "what another node gives as a blob is kept whatever its hash is",
+    file: "src/store/blobs.ts",
+    search: "if (wanted !== null && blob.sha256 !== wanted)",
+    replacement: "if (wanted !== null && blob.sha256 === null)",
+    tests,
+  },
+  {
+    fault: "another node can send more bytes than a blob has",
+    file: "src/store/blobs.ts",
+    search: "if (count > bytesMax)",
+    replacement: "if (count < 0)",
+    tests,
+  },
+  {
+    fault: "a node asks itself for what it does not have",
+    file: "src/cluster/node-bytes.ts",
+    search: "({ nodeId }) => nodeId !== own",
+    replacement: '({ nodeId }) => nodeId !== ""',
+    tests,
+  },
+  {
+    fault: "a node that is lost is asked for its files",
+    file: "src/cluster/node-bytes.ts",
+    search: 'status === "lost" || status === "left"',
+    replacement: 'status === "left"',
+    tests,
+  },
+  {
+    fault: "what a living node has, and could not give, is taken for missing",
+    file: "src/cluster/node-bytes.ts",
+    search: "if (failed.length > 0) throw notGiven(name, failed);",
+    replacement: "",
+    tests,
+  },
+  {
+    fault: "a node whose disk does not answer is waited for without end",
+    file: "src/cluster/node-bytes.ts",
+    search: "() => ended.abort(silent)",
+    replacement: "() => {}",
+    tests,
+  },
+  {
+    fault: "bytes that are wrong at one node are asked of no other one",
+    file: "src/cluster/node-bytes.ts",
+    search: "error instanceof PeerUnreachable || error instanceof WrongBytes",
+    replacement: "error instanceof PeerUnreachable",
+    tests,
+  },
+  {
+    fault: "the node that gave something last is asked as any other",
+    file: "src/cluster/node-bytes.ts",
+    search: "address === this.#lastGiver ? 0 :",
+    replacement: "",
+    tests,
+  },
+  {
+    fault: "a blob is fetched as often as it is read at one moment",
+    file: "src/store/homes/fetched-blobs.ts",
+    search: "elsewhere === null || (await this.#here.open(sha256)) !== null",
+    replacement: "elsewhere === null",
+    tests,
+  },
+  {
+    fault: "an artifact that went with its node is said to have been removed",
+    file: "src/store/homes/fetched-blobs.ts",
+    search: 'if (outcome.kind === "nowhere" && outcome.lost.length > 0)',
+    replacement: 'if (outcome.kind !== "nowhere" && outcome.kind !== "fetched")',
+    tests,
+  },
+  {
+    fault: "an old version of a resource counts as new where it was fetched",
+    file: "src/store/homes/fetched-folders.ts",
+    search: "await utimes(content, new Date(madeAtMs), new Date(madeAtMs));",
+    replacement: "void madeAtMs;",
+    tests,
+  },
+  {
+    fault: "of a resource's versions the node's own does not count",
+    file: "src/store/homes/fetched-folders.ts",
+    search: "[await here.list(kind, key), (await",
+    replacement: "[[], (await",
+    tests,
+  },
+  {
+    fault: "a model is kept with whatever content another node gives",
+    file: "src/store/homes/fetched-folders.ts",
+    search: 'if (kind === "models")',
+    replacement: 'if (kind === "model")',
+    tests,
+  },
+  {
+    fault: "what can be made again is waited for when it went with its node",
+    file: "src/store/homes/fetched-folders.ts",
+    search: "if (lost.length > 0 && !MADE_AGAIN.has(asked.kind))",
+    replacement: "if (lost.length > 0)",
+    tests,
+  },
+  {
+    fault: "a path that is no key leads to a file of the home",
+    file: "src/store/homes/home-bytes.ts",
+    search: "if (!form.test(key)) return null;",
+    replacement: "",
+    tests,
+  },
+  {
+    fault: "a link in the place of a run's folder is given out",
+    file: "src/store/homes/home-bytes.ts",
+    search: "if (found === null || !(found.isDirectory() || found.isFile()))",
+    replacement: "if (found === null)",
+    tests,
+  },
+];
