@@ -61,8 +61,10 @@ export function requestSlots(job: Job, task: Task): void {
   task.requestedAtMs = job.context.clock.nowMs();
   const ref = nextAttempt(job, task);
   addEvent(job, "executor_lease_requested", nodeId, { task: task.seq, attempt: ref.attempt, pool, slots });
-  // What others reach by an address of this node must run on it.
-  const placement = services.length > 0 ? "here" : job.graph.placementPolicy;
+  // What others reach by an address of this node must run on it. A service of the job as a whole may be any command's
+  // that lasts.
+  const isOffering = services.length > 0 || (config.longLived && job.graph.services.length > 0);
+  const placement = isOffering ? "here" : job.graph.placementPolicy;
   const grant = job.context.slots.request(slotsKey(ref), pool, slots, placement);
   if (grant.kind === "granted") begin(job, task, grant.lease);
   else if (grant.kind === "unsatisfiable") {
